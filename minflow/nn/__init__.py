@@ -1,4 +1,4 @@
-"""nn: layers, containers, losses, initialisation. This module only re-exports names from the modules that define them.
+"""nn: layers, containers, losses, initialisation. This module only re-exports names.
 
 Read next: `module.py`, then `modules/linear.py`.
 """
@@ -210,7 +210,7 @@ if _TYPE_CHECKING:
     from . import graph as graph
     from .graph import Graph as Graph
 
-# nn.graph, with its passes, plans and listings, is a seventh of everything that an import would load
+# nn.graph, with its passes, plans and listings, would be a seventh of all code loaded by an import
 _missing = _name_hints("flow.nn", globals(), {"Graph": "graph.Graph"})
 
 

@@ -1,8 +1,8 @@
-"""Buffers that are rebound to other tensors, by an assignment in `build` or between two calls of a graph.
+"""Buffers that are bound to other tensors by an assignment, in `build` or between two calls of a graph.
 
 `module.state = tensor` binds the new tensor and leaves the old one as it is, as in PyTorch. A plan reads most states in
-place; for a linked buffer it has an array of its own, which is filled before each run, so rebinding needs no rebuild.
-Read next: `../compiler/plan.py`.
+place; for a linked buffer it has a separate array, filled before each run, so that rebinding requires no rebuild. Read
+next: `../compiler/plan.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BufferLink:
 
     buffers, name: the dict that holds it, and its key there. source: the state. assigned: True if build binds another
     tensor to the buffer; otherwise the graph writes it in place, or only reads it. alone: True if no other tensor of
-    the program shares the storage of the buffer's first tensor, so that plans can follow a rebinding.
+    the program shares the storage of the buffer's first tensor; only then can plans follow a rebinding.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class BufferLink:
         return self.source.array
 
     def write(self, array: np.ndarray) -> None:
-        """Return the new value of the state to the program after a run: in a new tensor, or in the buffer's own."""
+        """Write the new value of the state back to the program after a run: to a new tensor, or to the buffer's own."""
         if self.assigned:
             self.bind(new_tensor(array.copy(order="K"), self.source.out_specs[0]))
         else:
@@ -61,7 +61,7 @@ class BufferLink:
             bump_version(self.tensor, MODE.get().entered)
 
     def bind(self, tensor: Tensor) -> None:
-        """Bind the buffer to a tensor; other graphs check it at their next call."""
+        """Bind the buffer to a tensor; other graphs compare it at their next call."""
         self.buffers[self.name], self.source.array = tensor, tensor.array
         bump()
 
@@ -86,7 +86,7 @@ def link_assigned(graph: Any, trace: Trace, nonmembers: list) -> None:
 def refuse_shared(graph: Any, trace: Trace, nonmembers: list) -> None:
     """Refuse an assigned tensor that shares its storage with another one that outlives the call.
 
-    A plan gives each buffer a tensor of its own, so a later write to one of the two would not be seen in the other.
+    A plan gives each buffer a separate tensor, so a later write to one of the two would not be visible in the other.
     """
     changed = {key: row for key, row in trace.rebound.items() if row[0][row[1]] is not row[2]}
     if not changed:

@@ -1,6 +1,6 @@
 """Containers: Sequential calls its modules in turn; the others only hold modules or Parameters, to register them.
 
-Read next: `module.py` for what registering means.
+Read next: `module.py`, which registers them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class IndexedContainer(Module):
             self.add_module(str(i), module)
 
     def part(self, items: list[tuple[str, Module]]) -> Any:
-        """A container of this kind with some of the modules."""
+        """Make a container of the same class with some of the modules."""
         kind: Any = type(self)
         return kind([module for _, module in items])
 
@@ -157,7 +157,7 @@ class UncalledContainer(Module):
 
 
 class ModuleList(UncalledContainer, IndexedContainer):
-    """A list of modules that registers them. It is not called itself: loop over it in forward."""
+    """A list of modules that registers them. It cannot be called: loop over it in forward."""
 
     fold_from = 2  # as PyTorch does
     forward_hint = "for layer in self.layers: x = layer(x), or nn.Sequential, which does that when called"
@@ -177,7 +177,7 @@ class ModuleList(UncalledContainer, IndexedContainer):
 
 
 class NamedContainer(Module):
-    """Base of ModuleDict and ParameterDict: entries by name, kept in one of the dicts of a module."""
+    """Base of ModuleDict and ParameterDict: named entries, stored in one of the dicts of a module."""
 
     _held = "_modules"
 
@@ -215,13 +215,13 @@ class NamedContainer(Module):
         return entry
 
     def _add(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
-        """Add all entries of a dict, of such a container, or of a list of pairs."""
+        """Add all entries of a dict, of a container of this kind, or of a list of pairs."""
         for key, entry in list(entries.items() if isinstance(entries, Mapping | NamedContainer) else entries):
             self[key] = entry
 
 
 class ModuleDict(UncalledContainer, NamedContainer):
-    """A dict of modules that registers them. It is not called itself: call its entries in forward."""
+    """A dict of modules that registers them. It cannot be called: call its entries in forward."""
 
     forward_hint = 'one of its entries: self.layers["name"](x)'
 

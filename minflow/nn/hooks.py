@@ -1,7 +1,8 @@
 """Hooks: functions that run around a module's forward and backward, its state_dict and its load_state_dict.
 
 Hooks of all modules are in EVERY and run first. Forward hooks are plain calls. Backward hooks use two identity
-functions, which all inputs and all outputs pass through: the backward of each sees all their gradients at once.
+functions, one for all inputs and one for all outputs of a module: the backward of each gets all their gradients at
+once.
 Read next: `../core/grad/hooks.py`, `../core/grad/function.py`.
 """
 
@@ -32,7 +33,7 @@ CALLS = {  # signature of the hooks of each kind
     "load_after": "hook(module, incompatible_keys)",
 }
 Entry = tuple[Callable, bool, bool]  # (hook, with_kwargs, always_call)
-RUNNING = tuple(CALLS)[:4]  # a graph records these; the others are about state dicts
+RUNNING = tuple(CALLS)[:4]  # a graph records these; the others belong to state dicts
 
 
 class Hooks:
@@ -54,7 +55,7 @@ class Hooks:
     def add(
         self, kind: str, hook: Callable, prepend: bool, with_kwargs: bool = False, always_call: bool = False
     ) -> Handle:
-        """Add a hook, as the last of its kind, or with `prepend` as the first."""
+        """Add a hook as the last of its kind, or as the first with `prepend`."""
         check_callable(hook, CALLS[kind], ModuleError)
         hooks, self.used = getattr(self, kind), True
         handle = Handle(hooks)
@@ -65,7 +66,7 @@ class Hooks:
         return handle
 
     def listed(self) -> list[tuple[Callable, Any]]:
-        """(hook, registration options) of the forward and backward hooks."""
+        """Return (hook, registration options) of the forward and backward hooks."""
         return [(hook, (kind, *flags)) for kind in RUNNING for hook, *flags in getattr(self, kind).values()]
 
     def call_all(self, kind: str, *args: Any) -> None:
@@ -114,7 +115,7 @@ def hooks_of(module: Any) -> list[tuple[Callable, Any]]:
 
 
 def without_module(hook: Callable, module: Any, *rest: Any) -> Any:
-    """Call a hook that does not take the module."""
+    """Adapt a hook that does not take the module."""
     return hook(*rest)
 
 
@@ -136,7 +137,7 @@ def call(module: Any, args: tuple, kwargs: dict) -> Any:
         backward_hooks = BackwardHooks(module, own) if backward else None
         if backward_hooks:
             args = backward_hooks.wrap_inputs(args)
-        alone = len(args) == 1 and not kwargs  # such a call stays in Python: see `recursion_limit.py`
+        alone = len(args) == 1 and not kwargs  # such a call does not go through C: see `recursion_limit.py`
         output = module.forward(args[0]) if alone else module.forward(*args, **kwargs)
         for key, (hook, with_kwargs, _) in [*EVERY.after.items(), *own.after.items()]:
             done.add(key)
@@ -201,7 +202,7 @@ class BackwardHooks:
         if not differentiable or not self.after_hooks:
             return args
 
-        # as in PyTorch, a tensor that does not require a gradient has zeros here
+        # as in PyTorch, zeros for a tensor that does not require a gradient
         others = [(i, x.spec) for i, x in enumerate(args) if isinstance(x, Tensor) and i not in differentiable]
 
         def run_hooks(grads: tuple) -> tuple:

@@ -1,4 +1,4 @@
-"""Initialisation: fill a tensor in place, outside the tape, and return it.
+"""Initialisers: each fills a tensor in place, outside the tape, and returns it.
 
 Random elements come from `generator`, or else from the default Generator. Read next: `modules/linear.py`, for the
 initialisers that layers use.
@@ -38,7 +38,7 @@ GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that makes up for how much a nonlinearity shrinks the standard deviation.
+    """Return the gain that compensates for the smaller standard deviation after a nonlinearity.
 
     param: the negative slope if nonlinearity is "leaky_relu" (0.01 if None). He et al. 2015, section 2.2.
     """
@@ -52,7 +52,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def fans(tensor: Tensor) -> tuple[int, int]:
-    """(fan_in, fan_out): how many inputs one output depends on, and how many outputs one input reaches."""
+    """Return (fan_in, fan_out): the number of inputs of one output, and the number of outputs of one input."""
     shape = tensor.spec.shape
     if len(shape) < 2:
         fail(
@@ -105,7 +105,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Fill with elements drawn from N(mean, std**2) truncated to [a, b], by inverting the distribution function."""
+    """Fill with elements drawn from N(mean, std**2) truncated to [a, b], by inverting the cdf."""
 
     def below(x: float) -> float:
         return (1.0 + math.erf((x - mean) / (std * math.sqrt(2.0)))) / 2.0
@@ -156,7 +156,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill filters (F, C, ...) with 1 in the middle of channel f of filter f, per group: they pass their input on."""
+    """Fill filters (F, C, ...) with 1 in the middle of channel f of filter f, per group: an identity."""
     shape = tensor.spec.shape
     if not 3 <= len(shape) <= 5 or shape[0] % groups:
         fail(
@@ -265,7 +265,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
 
 
 def old_name(function: Initializer) -> Initializer:
-    """PyTorch's former name, without the underscore; it warns once."""
+    """Make a function with PyTorch's former name, without the underscore, which warns once."""
     name = function.__name__
 
     @functools.wraps(function)

@@ -1,8 +1,8 @@
-"""Loading a state all or nothing: first check everything, then write everything, with Ctrl-C held back meanwhile.
+"""Load a state all or nothing: first check everything, then write everything while Ctrl-C is delayed.
 
 Objects that load a state have `checked_state(state_dict)`: it raises StateError, or returns the remaining writes as a
-list of calls that cannot fail. So a graph checks its modules, optimizers and schedulers before it writes the first of
-them. The values of a state are checked here: numbers, strings and containers of them. Read next: `state.py`,
+list of calls that cannot fail. A graph can thus check its modules, optimizers and schedulers before it writes to any of
+them. This module checks the values of a state: numbers, strings and containers of them. Read next: `state.py`,
 `../optim/optimizer.py`.
 """
 
@@ -24,17 +24,17 @@ from ..core.tensor import Tensor
 
 Writes = list[Callable[[], object]]
 MAX_DEPTH = 20  # levels of nested containers in a state
-MAX_COUNT = 2**53  # largest count: up to here a float is exact
+MAX_COUNT = 2**53  # largest count: floats are exact up to here
 
 
 class Refused(Exception):
-    """The reason why a value is refused."""
+    """Raised with the reason for refusing a value."""
 
 
 def write(writes: Writes) -> None:
-    """Do the writes that were checked, without an interruption and between two steps of graphs and jobs.
+    """Perform the checked writes, without interruption and between two steps of graphs and jobs.
 
-    Steps of jobs that read a tensor which one of the calls writes (its `target`) are waited for first.
+    First waits for steps of jobs that read a tensor that one of the calls writes (its `target`).
     """
     for call in writes:
         before_write(getattr(getattr(call, "target", None), "cell", None))
@@ -50,7 +50,9 @@ def refuse(owner: str, what: str, hint: str, /, **values: Any) -> NoReturn:
 
 
 def as_refusal(owner: str, call: Callable[[], Any]) -> Any:
-    """The result of `call`; an error (an optimizer that checks its group) means that the state does not fit."""
+    """Return the result of `call`. Its errors, such as those of an optimizer's group, become StateErrors: the state
+    does not fit.
+    """
     try:
         return call()
     except MinflowError as error:
@@ -62,7 +64,7 @@ def as_refusal(owner: str, call: Callable[[], Any]) -> Any:
 
 
 def array_of(value: Any) -> np.ndarray | None:
-    """The elements of a tensor (ours or PyTorch's), an array or a number; None for any other value."""
+    """Return the elements of a tensor (ours or PyTorch's), an array or a number; None for any other value."""
     try:
         if isinstance(value, Tensor):
             return value.array
@@ -73,7 +75,7 @@ def array_of(value: Any) -> np.ndarray | None:
 
 
 def number(value: Any) -> float:
-    """A finite number, not a bool; a tensor or array with one element counts as one. Raises Refused."""
+    """Return a finite number, from a number or a tensor or array with one element. Raises Refused, also for a bool."""
     if isinstance(value, Tensor | np.ndarray) and value.shape == ():
         value = value.item() if not isinstance(value, Tensor) or value.array is not None else None
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
@@ -87,7 +89,7 @@ def number(value: Any) -> float:
 
 
 def integer(value: Any, low: int = 0) -> int:
-    """An integer of at least `low`. Raises Refused."""
+    """Return an integer of at least `low`. Raises Refused."""
     count = number(value)
     if count != int(count) or not low <= count <= MAX_COUNT:
         raise Refused(f"{describe(value)} is not an integer of at least {low}")
@@ -95,7 +97,7 @@ def integer(value: Any, low: int = 0) -> int:
 
 
 def plain_data(value: Any, depth: int = 0) -> Any:
-    """A copy of a value that a file can hold: tensors, arrays, numbers, strings, None, and containers of them. Raises
+    """Copy a value that a file can hold: tensors, arrays, numbers, strings, None, and containers of them. Raises
     Refused.
     """
     if depth > MAX_DEPTH:
@@ -124,7 +126,7 @@ def key(value: Any) -> Any:
 
 
 def same_kind(present: Any, value: Any) -> Any:
-    """A copy of `value`, which must have the type of `present`, and as many elements. Raises Refused.
+    """Copy `value`, which must have the type and the number of elements of `present`. Raises Refused.
 
     If `present` is None or empty, `value` may be any data.
     """

@@ -1,7 +1,7 @@
-"""Errors and warnings about a Module that is defined or used in the wrong way.
+"""Errors and warnings about a Module that is defined or used incorrectly.
 
-Each function inspects what happened, and raises (or returns) the error that names it. Only `module.py` imports this
-module; modules are recognised by their attributes, so that it needs none of their classes. Read next: `state.py`.
+Each function finds the cause, and raises (or returns) the error that names it. Only `module.py` imports this module;
+modules are recognised by their attributes, so that it needs none of their classes. Read next: `state.py`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ NOT_EXTENDED = {  # names that PyTorch's Module looks up in a class, and ours do
 
 
 def check_extensions(cls: type) -> None:
-    """Refuse a class that defines one of the names without effect."""
+    """Refuse a class that defines a name that has no effect here."""
     for name, hint in NOT_EXTENDED.items():
         if name in vars(cls):
             fail(ModuleError, f"{cls.__name__} defines {name}, which has no effect here", hint, defined=vars(cls)[name])
@@ -85,7 +85,7 @@ def no_extra_state(module: Any, verb: str) -> NoReturn:
 
 
 def missing_forward(module: Any, base: type) -> NoReturn:
-    """Raise the error for calling a module without `forward`, and name the method that was probably meant as it."""
+    """Raise the error for calling a module without `forward`, and name the method that was probably meant."""
     name = type(module).__name__
     if module.forward_hint:
         fail(ModuleError, f"{name} holds modules and is not called itself", module.forward_hint)
@@ -114,7 +114,7 @@ def missing_forward(module: Any, base: type) -> NoReturn:
 
 
 def check_call(module: Any, args: tuple, kwargs: dict, error: TypeError) -> None:
-    """Raise an error about the signature of `forward`, unless the call fits it and `error` came from inside."""
+    """Raise an error about the signature of `forward`, unless the call fits it and `error` was raised inside."""
     if not isinstance(error, MinflowError):
         better = signature_error(module.forward, args, kwargs, f"{type(module).__name__}.forward", error)
         if better is not None:
@@ -127,11 +127,11 @@ MODE_DEPENDENT = ("Dropout", "BatchNorm")  # layers that behave differently in t
 
 
 def check_eval(model: Any, args: tuple) -> None:
-    """Warn about a model that is called under no_grad in training mode: an evaluation that forgot eval().
+    """Warn about a model that is called under no_grad in training mode: an evaluation without eval().
 
-    Reported at the second such call in a row from one line, with other inputs and without a backward in between, so
-    that a generator that makes the examples of a step, or one example repeated to see the effect of dropout, is not
-    reported.
+    Reported at the second such call in a row from one line, with different inputs and without a backward in between. A
+    generator that makes the examples of a step is thus not reported, nor is one example repeated to show the effect of
+    dropout.
     """
     if (
         not NOTICES.on
@@ -271,7 +271,7 @@ def hidden_layers(module: Any) -> list[tuple[str, str, list]]:
 
 
 def holds_containers(module: Any) -> bool:
-    """True if any module holds a Python container. A cheap test, since parameters() may be called at every step."""
+    """True if any module holds a Python container. Cheap, since parameters() may be called at every step."""
     stack, seen = [module], set()
     while stack:
         part = stack.pop()
@@ -292,7 +292,7 @@ def has_parameters(module: Any) -> bool:
 
 
 def check_hidden_layers(module: Any, listed: int) -> None:
-    """Warn or raise if parameters() misses layers in Python containers. listed: how many parameters it gave."""
+    """Warn or raise if parameters() misses layers in Python containers. listed: number of parameters that it gave."""
     hidden = hidden_layers(module) if holds_containers(module) else None
     if not hidden:
         return

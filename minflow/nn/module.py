@@ -1,8 +1,8 @@
 """Module: a tree of layers, its parameters and buffers, and the call that enters a scope.
 
 Tensors and submodules are kept in three dicts (`_parameters`, `_buffers`, `_modules`), which `__getattr__` reads, as
-PyTorch users expect. Every write that changes something a compiled plan may depend on bumps the mutation counter. Knows
-nothing of particular layers. Read next: `state.py` (state_dict), `messages.py` (error messages), `modules/linear.py`.
+PyTorch users expect. Every write that may affect a compiled plan bumps the mutation counter. Does not depend on
+particular layers. Read next: `state.py` (state_dict), `messages.py` (error messages), `modules/linear.py`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ LEVEL: ContextVar = ContextVar("level", default=0)  # depth of the module whose 
 
 
 class Constructor:
-    """The signature of a module class for help(): that of `__init__`. Python 3.11.2 would show that of `__new__`."""
+    """Signature of a module class for help(): that of `__init__`. Python 3.11.2 would show that of `__new__`."""
 
     def __get__(self, module: Any, cls: type) -> Signature:
         if module is not None:  # looked up in order to call the module
@@ -114,7 +114,7 @@ class Module(Display):
                 messages.check_eval(self, args)
             if watch is not None:
                 return watch.call(self, scope, args, kwargs)
-            # `f(x)` stays in Python; `f(*args)` is a call through C: see `recursion_limit.py`
+            # `f(x)` is a Python-to-Python call; `f(*args)` goes through C: see `recursion_limit.py`
             if hooks is None and not EVERY.used and len(args) == 1 and not kwargs:
                 return self.forward(args[0])
             return self._compute(args, kwargs)
@@ -125,9 +125,7 @@ class Module(Display):
             MODE.set(mode)
 
     def _input_sizes(self) -> list[int] | None:
-        """The sizes of its tensors, for an error's card (`diagnosis/shape_suggestions.py`); None for a class of the
-        user.
-        """
+        """Sizes of its tensors, for an error's card (`diagnosis/shape_suggestions.py`); None for a user's class."""
         own = self.__dict__
         if not type(self).__module__.startswith("minflow.nn.") or own["_modules"] or own["_hooks"] is not None:
             return None
@@ -136,13 +134,13 @@ class Module(Display):
         return [n * groups for n in sizes] + sizes if isinstance(groups, int) and groups > 1 else sizes
 
     def _compute(self, args: tuple, kwargs: dict) -> Any:
-        """forward with its hooks: a call that does not enter a scope."""
+        """Run forward with its hooks, without entering a scope."""
         if self.__dict__["_hooks"] is not None or EVERY.used:
             return call(self, args, kwargs)
         return self.forward(args[0]) if len(args) == 1 and not kwargs else self.forward(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the output; every subclass defines it."""
+        """Compute the output. Every subclass must define it."""
         messages.missing_forward(self, Module)
 
     # ---- attributes -------------------------------------------------------------------------------------------------
@@ -210,7 +208,7 @@ class Module(Display):
         return sorted({*super().__dir__(), *(n for n in names if n.isidentifier())})
 
     def registries(self, name: str) -> None:
-        """Refuse to hold tensors or layers before `Module.__init__` has run."""
+        """Raise an error if `Module.__init__` has not run yet: there are no registries to assign to."""
         if "_modules" not in self.__dict__:
             messages.missing_init(self, f"given the attribute {name!r}")
 
@@ -241,17 +239,17 @@ class Module(Display):
         bump()
 
     def child_name(self, name: str) -> str:
-        """The scope part of the submodule in attribute `name`."""
+        """Return the part of the scope for the submodule in attribute `name`."""
         return name
 
     def rename(self, name: str) -> None:
-        """Set the name by which its parent holds it."""
+        """Set the name under which its parent holds it."""
         self.__dict__["_name"] = name
 
     # ---- registering ------------------------------------------------------------------------------------------------
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add a Parameter under `name`; None says that there is none."""
+        """Add a Parameter under `name`; None registers the name without one."""
         self.registries(name)
         self.check_name(name, "_parameters", "parameter")
         if param is not None and not isinstance(param, Parameter):
@@ -309,7 +307,7 @@ class Module(Display):
         """(dotted path, module) of this module and all below it, parents first."""
         memo = set() if memo is None else memo
         stack: list[tuple[str, Module, bool]] = [(prefix, self, False)]
-        above: set[Module] = set()  # without a memo, a module inside itself is skipped here
+        above: set[Module] = set()  # without a memo, a module that contains itself is skipped here
         while stack:
             path, module, left = stack.pop()
             if left:
@@ -328,7 +326,7 @@ class Module(Display):
                 stack += [(dot + name, child, False) for name, child in children]
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """This module and all below it; each once, or with remove_duplicate=False as often as it is held."""
+        """This module and all below it; each once, or with remove_duplicate=False once per place that holds it."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
@@ -348,7 +346,7 @@ class Module(Display):
     def named_tensors(
         self, registry: str, prefix: str, recurse: bool, remove_duplicate: bool
     ) -> Iterator[tuple[str, Tensor]]:
-        """The (name, tensor) pairs of a registry, `_parameters` or `_buffers`."""
+        """Yield the (name, tensor) pairs of a registry, `_parameters` or `_buffers`."""
         seen: set[int] = set()
         pairs = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for path, module in pairs:
@@ -447,14 +445,15 @@ class Module(Display):
         return self
 
     def train(self, mode: bool = True) -> Self:
-        """Set training mode: dropout drops, batch norm uses and updates its batch statistics."""
+        """Set training mode: dropout is active, batch norm uses batch statistics and updates the running ones."""
         if not isinstance(mode, bool):
             fail(
                 ModuleError,
                 f"train(mode) takes a bool, not {mode!r}",
                 "model.train() before training, model.eval() before testing",
             )
-        waiting: list[Module] = [self]  # a list and not recursion: modules may be nested deeper than Python's frames
+        # a list instead of recursion: modules may be nested deeper than Python's recursion limit
+        waiting: list[Module] = [self]
         visited: set[int] = set()  # a module that contains itself is visited once
         with walking("train", self):
             while waiting:
@@ -495,7 +494,7 @@ class Module(Display):
 
         Parameters stay the same objects. A class may override it, to convert tensors that it holds elsewhere.
         """
-        waiting: list[Module] = [self]  # a list and not recursion, as in `train`
+        waiting: list[Module] = [self]  # a list instead of recursion, as in `train`
         seen: set[Module] = set()
         while waiting:
             module = waiting.pop()
@@ -514,7 +513,7 @@ class Module(Display):
                     grad, data = parameter.grad, parameter.data
                     new = fn(data)
                     if new is not data:
-                        parameter.grad = None  # it has another dtype or shape
+                        parameter.grad = None  # its dtype or shape changes
                         parameter.data = new
                     if grad is not None:
                         parameter.grad = fn(grad)
@@ -567,7 +566,7 @@ class Module(Display):
         return self._apply(lambda t: t.type(dst_type))
 
     def to_empty(self, *, device: Device | str | None, recurse: bool = True) -> Self:
-        """Move to a device; the elements are unspecified in PyTorch, here they are kept."""
+        """Move to a device, and keep the elements (in PyTorch they are unspecified)."""
         return self.to(device)
 
     def share_memory(self) -> Self:
@@ -575,14 +574,14 @@ class Module(Display):
         return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: nn.Graph compiles, and a module runs as it is."""
+        """Do nothing: the module runs unchanged. nn.Graph compiles."""
 
     def bfloat16(self) -> Self:
         """Convert all floating parameters and buffers to bfloat16."""
         return self._apply(lambda t: t.bfloat16() if t.spec.floating else t)
 
     def cpu(self) -> Self:
-        """Move parameters and buffers to the CPU, where they are; returns the module."""
+        """Do nothing, since parameters and buffers are on the CPU; return the module."""
         return self.to("cpu")
 
     def cuda(self, device: int | str | None = None) -> Self:
@@ -615,7 +614,7 @@ class Module(Display):
             destination[prefix + EXTRA] = self.get_extra_state()
 
     def get_extra_state(self) -> Any:
-        """Extra data of a class, stored in state_dict as the entry "_extra_state"."""
+        """Return a subclass's extra data, stored in state_dict as the entry "_extra_state"."""
         messages.no_extra_state(self, "get")
 
     def set_extra_state(self, state: Any) -> None:
@@ -626,7 +625,7 @@ class Module(Display):
         """Copy tensors or numpy arrays into the parameters and buffers with the same names.
 
         With strict, missing and unexpected names are errors; a wrong shape always is. One StateError lists them all,
-        and then nothing was copied. assign: hold the tensors of the dict themselves instead of copying.
+        and in that case nothing is copied. assign: bind the tensors of the dict themselves instead of copying.
 
         Weights of a PyTorch model, saved by `safetensors.torch.save_file(model.state_dict(), path)`:
         `model.load_state_dict(flow.load(path))`; from an npz file: `model.load_state_dict(np.load(path))`.
@@ -654,7 +653,7 @@ class Module(Display):
         load_own(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs, Module)
 
     def checked_state(self, state_dict: Mapping[str, Any], strict: bool = True) -> Writes | None:
-        """The writes that loading would do; see `loading.py`.
+        """Return the writes that loading would perform; see `loading.py`.
 
         None if they are known only during loading, because hooks or overridden methods take part.
         """
@@ -663,7 +662,7 @@ class Module(Display):
     # ---- hooks ------------------------------------------------------------------------------------------------------
 
     def hooks(self) -> Hooks:
-        """Its hooks, created on first use."""
+        """The hooks of this module, created on first use."""
         if self.__dict__.get("_hooks") is None:
             self.registries("hook")
             self.__dict__["_hooks"] = Hooks()
@@ -682,7 +681,7 @@ class Module(Display):
     ) -> Handle:
         """Register `hook(module, args, output)` after forward; a value that it returns replaces the output.
 
-        always_call: also call it if forward raised, then with None as the output.
+        always_call: call it even if forward raised an error, with None as the output.
         """
         return self.hooks().add("after", hook, prepend, with_kwargs, always_call)
 
@@ -729,7 +728,7 @@ class Module(Display):
 
         `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` may change
         the dict, a copy with the entries of this module and those below it, and add to the three lists; a string in
-        error_msgs refuses the state.
+        error_msgs makes loading fail.
         """
         return self.hooks().add("load_before", hook, False)
 
@@ -781,11 +780,11 @@ class Module(Display):
 
 
 def extra_text(module: Module) -> str:
-    """Its extra_repr, or the error that a user's extra_repr raised: the text of a module never raises."""
+    """Return the module's extra_repr, or the error that it raised: the repr of a module never raises."""
     return shown(module, lambda it: it.extra_repr(), "extra_repr")
 
 
 hint_methods(Module, "add_module register_module register_buffer register_parameter train to load_state_dict".split())
 MODULE_CALL.append(Module.__call__.__code__)  # the search for the learner's line ends here
 __getattr__ = missing_names("flow.nn.modules.module", globals())
-del globals()["__dir__"]  # else completion would offer this function in flow.nn
+del globals()["__dir__"]  # otherwise completion would offer this function in flow.nn

@@ -1,4 +1,4 @@
-"""Wrappers for models that run on several devices, so that programs that use them run: they call the module.
+"""Wrappers for models on several devices, for programs that use them. They only call the module.
 
 Their parameters are named "module.fc1.weight", as in PyTorch, so that a state_dict saved from one fits.
 """
@@ -27,7 +27,7 @@ class DataParallel(Module):
 
 
 class DistributedDataParallel(Module):
-    """module(input), in the one process that there is. Gradients are those of the whole batch already.
+    """module(input), in a single process. Gradients are already those of the whole batch.
 
     All other arguments, such as device_ids or find_unused_parameters, have no effect.
     """
@@ -42,7 +42,7 @@ class DistributedDataParallel(Module):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Do nothing: no gradients are summed over processes."""
+        """Context manager that does nothing: gradients are never summed over processes."""
         yield
 
 

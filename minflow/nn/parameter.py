@@ -33,7 +33,7 @@ class Parameter(Tensor):
             self.requires_grad_()
 
     def __deepcopy__(self, memo: dict) -> Self:
-        """A copy without `.grad`, as in PyTorch; copies of other tensors keep theirs."""
+        """Copy the parameter without its `.grad`, as in PyTorch; copies of other tensors keep theirs."""
         twin = super().__deepcopy__(memo)
         twin.gradient = None
         return twin

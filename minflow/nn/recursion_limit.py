@@ -1,4 +1,4 @@
-"""Modules nested thousands of levels deep: how many are possible, and Python's recursion limit while they run.
+"""Modules nested thousands of levels deep: limits of the depth, and Python's recursion limit while they run.
 
 Python stops at 1,000 nested calls, which is 200 modules. For a deeper call the limit is raised in steps while it runs,
 as far as the stack of the thread allows. Python 3.12 and 3.13 also limit calls through C, which cannot be raised: of
@@ -22,10 +22,10 @@ from ..core.ir import where_text
 from ..core.mode import MODE, using
 from ..core.source_location import MODULE_CALL, caller
 
-CHECK_EVERY = 250  # characters of a scope, at least two for each module, between two checks of the depth
+CHECK_EVERY = 250  # characters of a scope (at least two for each module) between two checks of the depth
 FREE_CALLS = 2_000  # nested calls that are free after a check: 16 for each of the modules that fit into a step
 BYTES_PER_MODULE = 3_500  # bytes of the thread's stack per nested module; 1,000 to 2,000 were measured
-SHOWN_LEVELS = 60  # of nested modules that texts and pictures show; deeper ones are counted
+SHOWN_LEVELS = 60  # nesting depth that texts and pictures show; deeper modules are only counted
 
 ACTIVE_LIMITS: list[int] = []  # the limits that running calls asked for
 ORIGINAL_LIMIT = [0]  # the limit while that list is empty
@@ -62,7 +62,7 @@ def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
 
 
 def c_recursion_depth(error: RecursionError) -> int:
-    """Number of nested modules at which Python's limit of calls through C raised this; 0 for any other error."""
+    """Return the number of nested modules at which Python's limit of C calls raised this error; 0 for other errors."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -89,7 +89,7 @@ def change(how: Any, limit: int) -> None:
 
 
 def stack_size() -> int:
-    """Bytes of this thread's stack as far as they can be known, at most 16 MiB."""
+    """Return the stack size of this thread in bytes, as far as it can be determined, at most 16 MiB."""
     main = threading.current_thread() is threading.main_thread()
     size = 0 if main else threading.stack_size()
     if size:
@@ -111,8 +111,8 @@ WALKED: ContextVar[frozenset] = ContextVar("walked", default=frozenset())  # (wa
 class walking(ContextVarScope):
     """While active, a walk such as "train" is going through the modules inside this one.
 
-    A class that overrides the method is called again for each part; one that contains itself would be called without
-    end.
+    An overridden method is called for each submodule of its class; without this mark, a module that contains itself
+    would recurse endlessly.
     """
 
     variable = WALKED
@@ -126,7 +126,7 @@ class walking(ContextVarScope):
 
 
 def is_walked(walk: str, module: Any) -> bool:
-    """True if this walk is inside the module."""
+    """True if this walk is in progress inside the module."""
     return (walk, id(module)) in WALKED.get()
 
 

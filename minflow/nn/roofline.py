@@ -1,4 +1,4 @@
-"""The attainable performance of the processor, and how close the ops of a graph come to it.
+"""Attainable performance of the processor, and the fraction of it that the ops of a graph reach.
 
 Read next: `introspection/graph/listing/roofline.py`, imported on first use.
 """
@@ -21,7 +21,7 @@ def roofline(graph: Any = None) -> Report:
     arithmetic. Its operations are counted from shapes: a convolution by Winograd's algorithm, which needs fewer, may be
     above the roof.
 
-    Source: Williams, Waterman & Patterson 2009, "Roofline". `graph.profile()` has the next call timed.
+    Source: Williams, Waterman & Patterson 2009, "Roofline". `graph.profile()` times the next call.
     """
     from ..introspection.graph.listing.roofline import roofline_report
 

@@ -24,7 +24,7 @@ from .loading import Writes, write
 from .parameter import Parameter
 from .recursion_limit import is_walked, walking
 
-SHOWN = 12  # how many entries of one kind an error lists
+SHOWN = 12  # number of entries of one kind that an error lists
 
 
 class Incompatible(NamedTuple):
@@ -72,9 +72,7 @@ def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: An
 
 
 def after_state(part: Any, entries: dict, prefix: str) -> dict | None:
-    """Run the hooks after a module's part of state_dict(). Returns the dict, which a hook of the older form may
-    replace.
-    """
+    """Run the hooks after a module's part of state_dict(). Returns the dict, which old hooks may replace."""
     returned = None
     for hook, replaces, _ in list(part._hooks.state_after.values()):
         answer = hook(part, returned or entries, prefix, {"version": part._version})
@@ -86,7 +84,7 @@ def after_state(part: Any, entries: dict, prefix: str) -> dict | None:
 
 
 def as_mapping(entries: Any) -> Mapping[str, Any]:
-    """The state to load. Raises StateError if it is not a dict."""
+    """Return the state to load. Raises StateError if it is not a dict."""
     if not isinstance(entries, Mapping):
         fail(
             StateError,
@@ -100,12 +98,12 @@ def as_mapping(entries: Any) -> Mapping[str, Any]:
 
 
 def storages_of(tensors: Mapping[str, Any]) -> dict[int | None, str]:
-    """Address -> name of the tensors that loading is going to write."""
+    """Return address -> name of the tensors that loading will write."""
     return {address(t): name for name, t in tensors.items() if getattr(t, "array", None) is not None}
 
 
 def misfit(old: Tensor, new: Any, assign: bool) -> str:
-    """Why an entry cannot be loaded into a tensor; an empty string if it can."""
+    """Return the reason why an entry cannot be loaded into a tensor; an empty string if it can."""
     array = new.array if isinstance(new, Tensor) else new
     if not isinstance(new, Tensor | np.ndarray | np.generic):
         return f"{type(new).__name__} is neither a tensor nor a numpy array"
@@ -124,7 +122,7 @@ def misfit(old: Tensor, new: Any, assign: bool) -> str:
 
 
 def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[int | None, str]) -> Tensor:
-    """The tensor to load, copied if loading another entry would overwrite it."""
+    """Return the tensor to load, copied if loading another entry would overwrite it."""
     if not isinstance(new, Tensor):
         dtype = None if assign and new.dtype.name in DType.table else old.spec.np
         return as_tensor(np.ascontiguousarray(new, dtype).reshape(new.shape))
@@ -134,7 +132,7 @@ def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[i
 
 
 def checked(module: Any, entries: Mapping[str, Any], strict: bool, assign: bool) -> tuple[Writes, Incompatible]:
-    """The writes that loading does, once every entry was checked; see `loading.py`."""
+    """Check every entry, and return the writes that loading performs; see `loading.py`."""
     entries, own = as_mapping(entries), module.state_dict(keep_vars=True)
     missing = [name for name in own if name not in entries]
     unexpected = [name for name in entries if name not in own]
@@ -181,8 +179,8 @@ def loads_by_parts(module: Any, base: type) -> bool:
 
 
 def load_by_parts(module: Any, state: Mapping[str, Any], strict: bool, assign: bool) -> Incompatible:
-    """Load module by module, parents first, as PyTorch does, so that hooks and overridden methods see what is loaded so
-    far. A state that does not fit, or an error in one of them, restores all tensors.
+    """Load module by module, parents first, as PyTorch does, so that hooks and overridden methods see the entries
+    loaded before. If the state does not fit or one of them raises an error, all tensors are restored.
     """
     metadata = getattr(state, "_metadata", None) or {}
     before = Snapshot(module)
@@ -196,7 +194,7 @@ def load_by_parts(module: Any, state: Mapping[str, Any], strict: bool, assign: b
     errors: list[str] = []
     try:
         stack: list[tuple[Any, dict | None, str]] = [(module, entries, "")]
-        above: set[Any] = set()  # a module inside itself is loaded once
+        above: set[Any] = set()  # a module that contains itself is loaded once
         while stack:
             part, local, prefix = stack.pop()
             if local is None:  # its children are done
@@ -270,7 +268,7 @@ def address(tensor: Tensor) -> int | None:
 
 
 class Snapshot:
-    """The tensors of a module tree as they were, in order to restore them."""
+    """The tensors of a module tree at one moment, to restore them later."""
 
     def __init__(self, module: Any):
         self.held = [(part, dict(part._parameters), dict(part._buffers)) for part in module.modules()]
@@ -299,7 +297,7 @@ def copy_into(old: Tensor, new: Tensor) -> Callable[[], object]:
 
 
 def assign_into(module: Any, name: str, old: Tensor, new: Tensor) -> Callable[[], object]:
-    """A call that makes the module hold `new` itself, by an assignment, which a class may override."""
+    """Return a call that assigns `new` itself to the module, through `__setattr__`, which a class may override."""
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
     wrap = isinstance(old, Parameter) and not isinstance(new, Parameter)
@@ -308,7 +306,7 @@ def assign_into(module: Any, name: str, old: Tensor, new: Tensor) -> Callable[[]
 
 
 def comparable_names(names: list) -> list[str]:
-    """The names that can be compared: not those of a damaged file, which may be very long or very many."""
+    """Return the names that are worth comparing: those of a damaged file may be too long or too many."""
     return [name for name in names if isinstance(name, str) and len(name) <= 200][:200]
 
 
@@ -335,7 +333,7 @@ SIZES = "make the model with the sizes that the state was saved from"
 
 
 def name_hint(missing: list[str], unexpected: list[str]) -> str:
-    """A hint for names that differ by a prefix, or by a few letters."""
+    """Return a hint for names that differ by a prefix, or by a few letters."""
     for prefix in sorted({name.split(".")[0] + "." for name in unexpected if "." in name}):
         if {name.removeprefix(prefix) for name in unexpected if name.startswith(prefix)} & set(missing):
             return (

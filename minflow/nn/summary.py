@@ -1,7 +1,7 @@
-"""The tree of a module: its parts and, after one run, the shapes and work of each.
+"""The tree of a module: its parts and, after one run, the shapes and operation counts of each.
 
-`summary(model, shape)` runs the model once and prints the tree as a table; if a layer fails, the error comes with the
-tree up to it. Read next: `../views/records/module.py`, its record, and `../views/text/listing.py`, its table.
+`summary(model, shape)` runs the model once and prints the tree as a table; if a layer fails, the tree up to it is added
+to the error. Read next: `../views/records/module.py`, its record, and `../views/text/listing.py`, its table.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ MACS: dict[str, Callable[..., int]] = {
 
 
 def recurrent(x: Spec, *weights: Spec) -> int:
-    """Each element of each weight is used once per row of the sequence."""
+    """Count the operations of a recurrent op: each element of each weight is used once per row of the sequence."""
     return math.prod(x.shape[:-1]) * sum(w.size for w in weights)
 
 
 class CountingMode(Eager):
-    """Eager mode that counts the multiply-accumulates and result bytes of each op, for all modules that it runs in.
+    """Eager mode that counts the multiply-accumulates and result bytes of each op, for all modules around it.
 
     running: the modules that are being called, outermost first. seen: by id of module.
-    calls: the ops that are running, outermost first, each with the equal ops that it has called.
+    calls: the ops that are running, outermost first, each with the ops of the same kind that it called.
     """
 
     calls: list[tuple[Any, list]]
@@ -151,7 +151,7 @@ def module_record(
 
 
 class Summary:
-    """Result of `summary`: `.record` has the data; prints as a table, in a notebook as a tree that opens."""
+    """Result of `summary`: `.record` has the data; displays as a table, or in a notebook as a collapsible tree."""
 
     def __init__(self, record: ModuleRecord):
         self.record = record
@@ -179,7 +179,7 @@ def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
     torch.utils.flop_counter, which counts the same ops, as 2 FLOPs each.
 
     The run has no side effects: no gradients, no changed buffers (running statistics), no random numbers consumed. An
-    error in a layer is raised as it is, with the tree up to that layer as a note.
+    error in a layer is raised unchanged, with the tree up to that layer as a note.
     """
     if not isinstance(model, Module):
         what = f"summary takes a Module, not {type(model).__name__}"
@@ -214,7 +214,7 @@ def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
 
 
 def example(x: Any) -> Any:
-    """A tensor for a shape; any other value as it is."""
+    """Return a tensor for a shape; any other value unchanged."""
     is_shape = isinstance(x, Sequence) and not isinstance(x, str) and len(x) and all(isinstance(n, int) for n in x)
     return zeros(*x) if is_shape else x
 

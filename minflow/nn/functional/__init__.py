@@ -1,6 +1,6 @@
 """nn.functional: the layers as functions, without state.
 
-Each module is one family of functions; they are made of the ops in `core/ops`. Read next: `linear.py`.
+Each module is one family of functions, composed of the ops in `core/ops`. Read next: `linear.py`.
 """
 
 from ...core.functions import one_hot as one_hot

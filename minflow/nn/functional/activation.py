@@ -1,6 +1,6 @@
 """Activations: elementwise functions of one tensor, and the two softmaxes.
 
-relu, relu6, sigmoid, tanh, softmax and log_softmax are primitives, ops of core; the others are composites.
+relu, relu6, sigmoid, tanh, softmax and log_softmax are primitives, defined in core; the others are composites.
 Read next: `../../core/ops/elementwise.py`, `../../core/ops/softmax.py`.
 """
 
@@ -69,7 +69,7 @@ def tanh(input: Tensor) -> Tensor:
 
 
 def softmax(input: Tensor, dim: int | None = None, dtype: DType | None = None) -> Tensor:
-    """exp(x) / sum(exp(x)) along axis dim. dtype: that of the computation, if not the input's."""
+    """exp(x) / sum(exp(x)) along axis dim. dtype: the dtype of the computation, by default the input's."""
     check_input("softmax", input)
     input = maybe_to(input, dtype)
     return s.softmax(input, dim=chosen_axis("softmax", input, dim))
@@ -83,7 +83,7 @@ def log_softmax(input: Tensor, dim: int | None = None, dtype: DType | None = Non
 
 
 def chosen_axis(name: str, input: Tensor, dim: int | None) -> int:
-    """The axis to use: dim, or if it is None PyTorch's former default, with a warning."""
+    """Return the axis to use: dim, or PyTorch's former default, with a warning, if it is None."""
     ndim = input.spec.ndim
     if dim is None:
         dim = 0 if ndim in (0, 1, 3) else 1

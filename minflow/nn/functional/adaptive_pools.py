@@ -1,4 +1,4 @@
-"""Adaptive pooling: the mean or the maximum of as many windows as the output size says.
+"""Adaptive pooling: the mean or the maximum of windows whose number is the output size.
 
 Window i of m over n elements goes from floor(i*n/m) to ceil((i+1)*n/m). For the maximum, the elements of all windows
 are gathered one window after another (a short window repeats its last one), so that max_pool2d sees equal windows.
@@ -22,7 +22,7 @@ Sizes = int | None | tuple[int | None, ...]
 
 
 def output_sizes(name: str, n: int, x: Tensor, output_size: Sizes) -> tuple[int, ...]:
-    """The size of the output; None keeps the input's."""
+    """Return the size of the output; None keeps the input's size."""
     every = isinstance(output_size, tuple | list)
     requested = tuple(output_size) if every else (output_size,) * n  # type: ignore[arg-type]
     have = x.spec.shape[2:]
@@ -31,7 +31,7 @@ def output_sizes(name: str, n: int, x: Tensor, output_size: Sizes) -> tuple[int,
 
 
 def window_indices(n: int, m: int) -> np.ndarray:
-    """(m, k): the positions of each window, padded to the longest with its last one."""
+    """Return (m, k) positions: those of each window, padded to the longest window by repeating its last position."""
     starts, stops = np.arange(m) * n // m, -(-(np.arange(m) + 1) * n // m)
     return np.minimum(starts[:, None] + np.arange((stops - starts).max()), stops[:, None] - 1)
 
@@ -106,7 +106,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
     x = batched("adaptive_avg_pool3d", input, 3)
     m, rows, columns = output_sizes("adaptive_avg_pool3d", 3, x, output_size)
     half = x.spec.dtype is float16
-    x = x.to(float32) if half else x  # rounded once, at the end, and not between the two passes
+    x = x.to(float32) if half else x  # round once, at the end, not between the two passes
     n, c, depth, h, w = x.spec.shape
     y = pool.adaptive_avg_pool2d(x.reshape(n, c * depth, h, w), output_size=(rows, columns))
     y = y.reshape(n, c, depth, rows * columns).transpose(2, 3).reshape(n, c * rows * columns, 1, depth)

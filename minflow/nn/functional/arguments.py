@@ -18,13 +18,13 @@ from ...core.tensor import Tensor
 
 
 def check_tensor(name: str, input: Any, argument: str = "input") -> None:
-    """Refuse a value that is not a tensor, and say what was probably meant."""
+    """Refuse a value that is not a tensor, with a hint at the probable intention."""
     if not isinstance(input, Tensor):
         raise not_a_tensor(name, argument, input)
 
 
 def one_number(name: str, **values: Any) -> None:
-    """Refuse tensors and arrays with axes for arguments that must be one number; they would broadcast."""
+    """Refuse tensors and arrays with axes as arguments that must be a single number: they would broadcast."""
     for argument, value in values.items():
         if getattr(value, "shape", ()):
             what = f"{name}: {argument} must be one number, got shape {tuple(value.shape)}"
@@ -32,7 +32,7 @@ def one_number(name: str, **values: Any) -> None:
 
 
 def same_dtype(name: str, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Input and weight in one floating dtype. Warns about a float64 input of float32 parameters."""
+    """Convert input and weight to one floating dtype. Warns about a float64 input with float32 parameters."""
     have, want = input.spec.dtype, weight.spec.dtype
     if have is want:
         return input, weight
@@ -59,7 +59,7 @@ ALIKE = {1: "or a tuple of one", 2: "or a pair of them", 3: "or three of them"}
 
 
 def sizes(name: str, argument: str, value: Any, least: int, n: int) -> tuple[int, ...]:
-    """Integers for n axes, from an int or from n of them. least: the smallest that is allowed."""
+    """Return n integers, one per axis, from an int or from n of them. least: the smallest allowed value."""
     whole = lambda k: hasattr(k, "__index__") and not isinstance(k, bool)
     result = (value,) * n if whole(value) else value
     if isinstance(result, tuple | list) and len(result) == 1:
@@ -78,7 +78,7 @@ def sizes(name: str, argument: str, value: Any, least: int, n: int) -> tuple[int
 
 
 def pair(name: str, argument: str, value: Any, least: int) -> tuple[int, int]:
-    """(height, width) from an int or a pair."""
+    """Return (height, width) from an int or a pair."""
     rows, columns = sizes(name, argument, value, least, 2)
     return rows, columns
 
@@ -89,7 +89,7 @@ def check_reduction(name: str, reduction: str) -> None:
 
 
 def reduced(losses: Tensor, reduction: str) -> Tensor:
-    """The losses reduced as requested: their mean, their sum, or unreduced."""
+    """Reduce the losses as requested: their mean, their sum, or unreduced."""
     return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses
 
 
@@ -121,7 +121,7 @@ def old_reduction(order: str) -> Callable[[Function], Function]:
 
 
 def axis_of(name: str, dim: int, ndim: int) -> int:
-    """dim counted from the front. Raises ShapeError if there is no such axis."""
+    """Return dim counted from the front. Raises ShapeError if there is no such axis."""
     dim = integer(dim, "dim")
     if not -max(ndim, 1) <= dim < max(ndim, 1):
         fail(ShapeError, f"{name}: dim is {dim}, and the input has {ndim} axes", f"{-ndim} to {ndim - 1}")

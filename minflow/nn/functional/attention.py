@@ -1,6 +1,6 @@
 """Attention: for each query the mean of the values, weighted by how well the query matches their keys.
 
-All of it runs in one scope, `.../scaled_dot_product_attention`, by which views, passes and exporters recognise it.
+It runs in one scope, `.../scaled_dot_product_attention`, by which views, passes and exporters recognise it.
 Read next: `../modules/attention.py`. Source: Vaswani et al. 2017 (arXiv:1706.03762), sections 3.2.1 and 3.2.2.
 """
 
@@ -129,7 +129,7 @@ def attend(
 
 
 def additive_mask(name: str, argument: str, mask: Tensor | None, like: Tensor) -> Tensor | None:
-    """A mask as floats to add: -inf where a bool mask is True, which here means not to attend."""
+    """Convert a mask to floats to add: -inf where a bool mask is True, which here means not to attend."""
     if mask is None:
         return None
     check_mask(name, argument, mask)
@@ -146,9 +146,9 @@ def project_inputs(
     bias: Tensor | None,
     separate: Sequence[Tensor] | None,
 ) -> list[Tensor]:
-    """Queries, keys and values of all heads; computed by one product if all three are one tensor.
+    """Compute the queries, keys and values of all heads, with one product if all three inputs are the same tensor.
 
-    weight: the three weights below each other; separate: the three in a sequence. One of the two is given.
+    weight: the three weights stacked along axis 0; separate: the three as a sequence. Exactly one of the two is given.
     """
     if separate is None:
         assert weight is not None
@@ -269,7 +269,7 @@ def multi_head_attention_forward(
                 **{argument: m},
             )
     heads = lambda x: x.reshape(x.spec.shape[0], batch, num_heads, -1).permute(1, 2, 0, 3)
-    more = 0  # keys appended to the sequence, which no mask covers
+    more = 0  # keys appended to the sequence, not covered by a mask
     if bias_k is not None and bias_v is not None:
         k, v = (cat([x, bias.expand(1, batch, width)]) for x, bias in ((k, bias_k), (v, bias_v)))
         more += 1

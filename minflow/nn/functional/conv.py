@@ -1,7 +1,7 @@
 """Cross-correlation of signals, images and volumes with filters: conv1d, conv2d, conv3d.
 
-A signal is an image of one row. For a volume, the depth of the filter becomes channels (im2col along the depth), so
-that one conv2d sums over it. Read next: `conv_transpose.py`, `../../core/ops/conv.py` for the kernels.
+A signal is treated as an image of one row. For a volume, the depth of the filter becomes channels (im2col along the
+depth), so that one conv2d sums over it. Read next: `conv_transpose.py`, `../../core/ops/conv.py` for the kernels.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def conv2d(
 def same_padding(
     name: str, input: Tensor, padding: Sizes | str, strides: tuple, dilations: tuple, kernel: tuple[int, ...]
 ) -> tuple[Tensor, tuple[int, ...]]:
-    """(input, padding of each axis). "same" with an even kernel needs one more pixel at the end, which is added to the
-    input.
+    """Return (input, padding of each axis). "same" with an even kernel needs one more pixel at the end, which is added
+    to the input.
     """
     n = len(strides)
     if padding == "valid":

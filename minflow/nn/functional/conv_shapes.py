@@ -1,4 +1,4 @@
-"""Error messages for images, signals or volumes that do not fit the filters of a convolution. Read next: `conv.py`."""
+"""Error messages for images, signals or volumes that do not match a convolution's filters. Read next: `conv.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AXES = {1: "L", 2: "H, W", 3: "D, H, W"}
 
 
 def check_shapes(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor | None, groups: int) -> None:
-    """Refuse an input, filters and bias that do not fit together. n: number of spatial axes.
+    """Refuse an input, filters and bias whose shapes do not match. n: number of spatial axes.
 
     Filters are (F, C / groups, ...); those of a transposed convolution are (C, F / groups, ...).
     """
@@ -94,18 +94,18 @@ def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
 
 
 def expected_input(x: Spec, shape: tuple[int, ...] | None, hint: str) -> dict[str, Unquoted]:
-    """The value of the error that shows the shape after the hint; empty if the hint offers several."""
+    """Return the expected shape, as a value of the error; empty if the hint offers several shapes."""
     return {} if shape is None or " if " in hint else {"expected": Unquoted(f"input {x.replace(shape=shape)}")}
 
 
 def square_side(pixels: int) -> int:
-    """The side of a square image with this number of pixels, at least 2; 0 if there is none."""
+    """Return the side (at least 2) of a square image with this number of pixels; 0 if there is none."""
     n = math.isqrt(pixels)
     return n if n > 1 and n * n == pixels else 0
 
 
 def images(x: Spec, channels: int) -> tuple[str, tuple[int, ...] | None]:
-    """(hint, the shape it leads to) for an input with too few or too many axes that may contain images."""
+    """Return (hint, the resulting shape) for an input with too few or too many axes that may contain images."""
     if x.ndim > 4:
         shape = (math.prod(x.shape[:-3]), *x.shape[-3:])
         return "x.flatten(0, -4) makes one axis of all before (C, H, W)", shape if shape[1] == channels else None

@@ -1,6 +1,6 @@
 """Transposed convolution: the map from the output gradient of a convolution to its input gradient, as a layer.
 
-It makes signals, images and volumes larger. The op is the gradient op of conv2d. Source: Dumoulin & Visin 2016
+It enlarges signals, images and volumes. The op is the gradient op of conv2d. Source: Dumoulin & Visin 2016
 (arXiv:1603.07285), chapter 4. Read next: `conv.py`.
 """
 

@@ -62,8 +62,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
     """The distance of order p from each row of x1 to each row of x2.
 
     x1: float (..., P, M). x2: float (..., R, M). Returns float (..., P, R); the leading axes broadcast.
-    p: from 0 (how many elements differ) to float("inf") (the largest difference). compute_mode: accepted and ignored,
-    since the matrix products by which large inputs are computed are accurate enough. Not differentiable twice.
+    p: from 0 (the number of elements that differ) to float("inf") (the largest difference). compute_mode: accepted and
+    ignored, since the matrix products used for large inputs are accurate enough. Not differentiable twice.
     """
     tensors = dict(x1=x1, x2=x2)
     check_pairs("cdist", p, **tensors)

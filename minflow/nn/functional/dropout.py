@@ -25,4 +25,4 @@ def dropout(
         return input
     counter, offset = MODE.get().draw(generator or default_generator)
     out, _ = drop(input, counter, p=float(p), offset=offset)
-    return input.copy_(out) if inplace else out  # its gradient needs only the mask, so the input may be overwritten
+    return input.copy_(out) if inplace else out  # the gradient needs only the mask, so the input may be overwritten

@@ -21,7 +21,7 @@ def check_rate(name: str, input: Tensor, p: float) -> None:
 
 
 def channels(name: str, input: Tensor, ranks: tuple[int, int], batched: bool) -> tuple[int, ...]:
-    """The shape of a mask with one element per channel. ranks: number of axes of one example, and of a batch."""
+    """Return the shape of a mask with one element per channel. ranks: number of axes of an example and of a batch."""
     shape, ndim = input.spec.shape, input.spec.ndim
     if ndim not in ranks:
         what = f"{name}: the input must have {ranks[1]} axes, or {ranks[0]} for one example, got {ndim}"

@@ -31,7 +31,7 @@ def embedding(
     input: int (...), each in [0, V). weight: float (V, D). Returns float (..., D). Row padding_idx gets no gradient.
     max_norm: rows that are looked up and whose norm of order norm_type is larger are first scaled down to it, in place.
     scale_grad_by_freq: the gradient of a row is divided by how often input contains its index.
-    sparse: gradients are dense nevertheless, and a warning says so once.
+    sparse: accepted with a warning, given once: gradients are dense in any case.
     Raises DTypeError unless input holds integers, OutOfRangeError for an index outside [0, V).
     """
     check_tensor("embedding", input)
@@ -68,13 +68,13 @@ def embedding(
 
 
 def index_counts(input: Tensor, rows: int, weight: Tensor) -> Tensor:
-    """How often each row is looked up, in the dtype of the weight."""
+    """Count how often each row is looked up, in the dtype of the weight."""
     flat = input.reshape(-1)
     return index_add(zeros(rows, dtype=weight.dtype), 0, flat, ones(flat.spec.size, dtype=weight.dtype))
 
 
 def clip_row_norms(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
-    """Scale down, in place, the rows that are looked up and whose norm is too large."""
+    """Scale down, in place, those rows that are looked up and whose norm is too large."""
     with no_grad():
         size = norm(weight, norm_type, 1, keepdim=True)
         long = (size > max_norm) & (index_counts(input, weight.spec.shape[0], weight) > 0).unsqueeze(-1)

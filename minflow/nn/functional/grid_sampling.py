@@ -25,7 +25,7 @@ MODES, PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "refle
 
 
 def map_outside(place: Tensor, size: int, padding_mode: str, align: bool) -> Tensor:
-    """Clamp positions outside of an axis to its edge, or reflect them; with "zeros" leave them as they are."""
+    """Clamp positions outside an axis to its edge, or reflect them; leave them unchanged with "zeros"."""
     if padding_mode == "reflection":
         low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
         if not span:
@@ -42,7 +42,7 @@ def map_outside(place: Tensor, size: int, padding_mode: str, align: bool) -> Ten
 
 
 def gather_pixels(x: Tensor, places: list[Tensor], padding_mode: str) -> Tensor:
-    """x at integer positions (N, ...), one tensor for each spatial axis: (N, C, L); 0 outside of x."""
+    """Gather x at integer positions (N, ...), one tensor for each spatial axis: (N, C, L); 0 outside x."""
     n, c, *space = x.spec.shape
     flat: Any = None
     there: Any = None

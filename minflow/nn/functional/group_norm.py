@@ -1,4 +1,4 @@
-"""Normalisation within an example: over groups of channels, single channels, root mean squares, neighbouring channels.
+"""Normalisation within an example: by groups of channels, single channels, root mean squares, neighbouring channels.
 
 Read next: `norm.py`, `../../core/ops/norm.py`: a group norm is a batch norm whose channels are the groups of an
 example.
@@ -36,7 +36,7 @@ def check_channels(name: str, input: Tensor, **numbers: Tensor | None) -> None:
 
 
 def check_numbers(name: str, **values: Any) -> None:
-    """Refuse values that are not one number."""
+    """Refuse values that are not a single number."""
     one_number(name, **values)
     for argument, value in values.items():
         if not hasattr(value, "__float__"):
@@ -45,7 +45,7 @@ def check_numbers(name: str, **values: Any) -> None:
 
 
 def promote_half(name: str, input: Tensor, *others: Tensor | None) -> list:
-    """The tensors in one dtype; float16 becomes float32, since its squares overflow."""
+    """Convert the tensors to one dtype; float16 becomes float32, since its squares overflow."""
     if input.spec.dtype is float16:
         return [t if t is None else t.to(float32) for t in (input, *others)]
     if others and others[0] is not None:
@@ -55,7 +55,7 @@ def promote_half(name: str, input: Tensor, *others: Tensor | None) -> list:
 
 
 def standardized(x: Tensor, eps: float) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Rows (R, n) shifted and scaled to mean 0 and variance 1; with these means and variances if n is above 1."""
+    """Shift and scale rows (R, n) to mean 0 and variance 1; also return the means and variances if n is above 1."""
     rows, n = x.spec.shape
     if n < 2 or not rows:
         return normalized(x, (-1,), None, None, eps), None, None
@@ -108,9 +108,10 @@ def instance_norm(
 ) -> Tensor:
     """(input - mean) / sqrt(var + eps) * weight + bias, with mean and var of each channel of each example.
 
-    input: float (N, C, ...). The others: (C,) or None. use_input_stats: mean and var are the input's (var biased), and
-    running = (1 - momentum) * running + momentum * their average over the examples (var unbiased); else they are the
-    running ones. Raises ShapeError if a channel has only one element. Ulyanov, Vedaldi & Lempitsky 2016, eq. 1.
+    input: float (N, C, ...). The other tensors: (C,) or None. use_input_stats: mean and var are the input's (var
+    biased), and running = (1 - momentum) * running + momentum * their average over the examples (var unbiased); else
+    they are the running ones. Raises ShapeError if a channel has only one element. Ulyanov, Vedaldi & Lempitsky 2016,
+    eq. 1.
     """
     check_channels("instance_norm", input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     check_numbers("instance_norm", eps=eps, momentum=momentum)

@@ -1,8 +1,7 @@
-"""interpolate: signals, images and volumes at another size. Along each axis, an output is a sum of taps: positions and
-their weights.
+"""interpolate: resize signals, images and volumes. Along each axis, an output is a weighted sum of taps.
 
-The taps depend on sizes alone, so they are constants of a graph. Read next: `grid_sampling.py`, for positions that are
-tensors.
+A tap is a position and its weight. The taps depend only on sizes, so they are constants of a graph. Read next:
+`grid_sampling.py`, for positions that are tensors.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def cubic_weights(t: Any) -> list[Any]:
 
 
 def taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: Real) -> list[Tap]:
-    """[(positions, weights or None)]: taps of m output elements over n input elements. factor: the scale, or None."""
+    """Return [(positions, weights or None)]: taps of m output elements over n input elements. factor: scale or None."""
     ratio = real(1 / factor) if factor else real(n) / real(m)
     i = np.arange(m, dtype=real)
     if mode in ("nearest", "nearest-exact"):
@@ -71,7 +70,9 @@ def taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: Rea
 
 
 def smooth_taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: Real) -> list[Tap]:
-    """taps() with antialiasing: when shrinking, the kernel is wider, as in PIL, and covers all inputs of an output."""
+    """Return taps with antialiasing: when shrinking, the kernel is wider, as in PIL, and covers all inputs of an
+    output.
+    """
     ratio = real(1 / factor) if factor else real(n) / real(m)
     if align:
         ratio = real(n - 1) / real(m - 1) if m > 1 else real(0)
@@ -91,7 +92,7 @@ def smooth_taps(n: int, m: int, factor: float | None, mode: str, align: bool, re
 def target(
     input: Tensor, n: int, size: int | Sequence[int] | None, scale_factor: float | Sequence[float] | None
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
-    """(output size, the scale factor of each axis or None)."""
+    """Return (output size, the scale factor of each axis or None)."""
     if (size is None) == (scale_factor is None):
         what = f"interpolate: one of size and scale_factor must be given, got {size!r} and {scale_factor!r}"
         fail(ShapeError, what, "size=(64, 64), or scale_factor=2", input=input)
@@ -187,7 +188,7 @@ def interpolate(
 
 
 def resampled(x: Tensor, axis: int, each: Sequence[Tap]) -> Tensor:
-    """The weighted sum of the elements of x at the taps, along an axis."""
+    """Sum the weighted elements of x at the taps, along an axis."""
     total: Tensor | None = None
     for places, weights in each:
         term = take(x, from_numpy(places), axis=axis)

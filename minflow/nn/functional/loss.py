@@ -1,4 +1,4 @@
-"""The losses, with checks of common mistakes (above all in labels) before they compute.
+"""The losses, with checks for common mistakes, above all in labels, before they compute.
 
 Inputs are predictions, targets the true values. reduction: "mean", "sum" or "none".
 Read next: `../../core/ops/softmax.py`, the fused softmax and cross-entropy.
@@ -34,7 +34,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
     """(input - target)**2. Both float, of one shape (other shapes broadcast, with a warning if that enlarges the
     result).
 
-    weight: of input's shape, a factor for each element; the mean is then the weighted one.
+    weight: a factor for each element, in the input's shape; the mean is then weighted.
     """
     check_pair("mse_loss", input, target, reduction)
     return squared(input, target, reduction, weight)
@@ -49,7 +49,7 @@ def squared(input: Tensor, target: Tensor, reduction: str, weight: Tensor | None
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """|input - target|. Both float, of one shape (other shapes broadcast, with a warning if that enlarges the result).
 
-    weight: of input's shape, a factor for each element; the mean is then the weighted one.
+    weight: a factor for each element, in the input's shape; the mean is then weighted.
     """
     check_pair("l1_loss", input, target, reduction)
     return absolute(input, target, reduction, weight)
@@ -61,7 +61,7 @@ def absolute(input: Tensor, target: Tensor, reduction: str, weight: Tensor | Non
 
 
 def reduce_weighted(name: str, losses: Tensor, input: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
-    """The losses, reduced; with a weight for each of them, their weighted mean."""
+    """Reduce the losses; with a weight for each loss, the mean is the weighted mean."""
     if weight is None:
         return reduced(losses, reduction)
     check_weight(name, input, weight)
@@ -78,7 +78,7 @@ def check_weight(name: str, input: Tensor, weight: Tensor) -> None:
 
 
 def difference(input: Tensor, target: Tensor) -> Tensor:
-    """input - target, where a tensor without axes takes the dtype of the other."""
+    """Return input - target; a tensor without axes takes the dtype of the other."""
     if input.spec.dtype is not target.spec.dtype and 0 in (input.spec.ndim, target.spec.ndim):
         input, target = broadcast_tensors(input, target)
     return input - target
@@ -112,7 +112,7 @@ def check_pair(name: str, input: Any, target: Any, reduction: str) -> None:
 
 
 def mismatch_hint(a: Spec, b: Spec) -> str:
-    """The hint for an input and a target of different shapes."""
+    """Return the hint for an input and a target of different shapes."""
     for long, short, hint in ((a, b, "target.unsqueeze({0}), or input.squeeze({0})"), (b, a, "target.squeeze({0})")):
         for k in reversed(range(long.ndim)):
             if long.shape[k] == 1 and long.shape[:k] + long.shape[k + 1 :] == short.shape:
@@ -225,7 +225,7 @@ def check_same(name: str, input: Any, target: Any, reduction: str) -> None:
 
 
 def computed_by(input: Tensor, *names: str) -> str:
-    """The name of the op that made a recorded tensor or the base of its views, if it is one of `names`."""
+    """Return the name of the op that made a recorded tensor, or the base of a view, if it is one of `names`."""
     value = input.value
     while value is not None:
         op = value.node.op
@@ -247,7 +247,7 @@ def cross_entropy(
     """-log softmax(input)[target], with the softmax over axis 1 (axis 0 of a single example).
 
     input: logits, float (N, C, ...) or (C,). target: class indices, int (N, ...) or (), each in [0, C) or ignore_index;
-    or probabilities, float of input's shape. weight: (C,), a factor for each class; the mean is then the weighted one.
+    or probabilities, float of input's shape. weight: (C,), a factor for each class; the mean is then weighted.
     label_smoothing in [0, 1]: this share of each target is spread over all classes (Szegedy et al. 2016, section 7).
     Raises ShapeError, DTypeError or OutOfRangeError for labels of the wrong shape, dtype or range.
     """
@@ -309,7 +309,7 @@ def hard_targets(
 
 
 def along_axis(weight: Tensor, axis: int, ndim: int) -> Tensor:
-    """(C,) as (1, C, 1, ...): along one axis of ndim."""
+    """Reshape (C,) to (1, C, 1, ...), along one axis of ndim."""
     return weight.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))
 
 
@@ -346,7 +346,7 @@ def nll_of(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: in
 
 
 def class_weights(target: Tensor, weight: Tensor, ignore_index: int) -> Tensor:
-    """The weight of each label's class, 0 for ignored labels."""
+    """Return the weight of each label's class, 0 for ignored labels."""
     counts = target != ignore_index
     result = weight[e.where(counts, target, zeros_like(target)).long()]
     return e.where(counts, result, zeros_like(result))
@@ -390,7 +390,7 @@ def check_classes(name: str, input: Any, weight: Any, reduction: str) -> None:
 def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) -> Tensor:
     """Check shape, dtype and range of class indices; each mistake has its own hint.
 
-    While tracing, the check of the range is a node of the graph.
+    While tracing, the range check is a node of the graph.
     """
     x, t = input.spec, target.spec
     integer(ignore_index, "ignore_index")

@@ -112,8 +112,8 @@ def label_entropies(input: Tensor, target: Tensor, weight: Tensor | None, reduct
 
 
 def sparse_softmax_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
-    """-log softmax(logits)[label] of each example, with the classes on the last axis. OneFlow's function: labels come
-    first.
+    """-log softmax(logits)[label] of each example, with the classes on the last axis. This is OneFlow's function:
+    labels come first.
 
     labels: int (...), each in [0, C). logits: float (..., C). Returns float (...).
     """

@@ -28,7 +28,7 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
     """target * (log(target) - input), the divergence of target from input; the first term is 0 where target is 0.
 
     input: logarithms of probabilities. target: probabilities, or with log_target their logarithms.
-    reduction: also "batchmean", the sum divided by the size of axis 0, which is the divergence as it is defined.
+    reduction: also "batchmean", the sum divided by the size of axis 0, which is the mathematical divergence.
     """
     check_all("kl_div", "none" if reduction == "batchmean" else reduction, input=input, target=target)
     losses = divergence(input, target, log_target)
@@ -127,8 +127,8 @@ def ctc_loss(
     4.
 
     log_probs: float (T, N, C), as log_softmax returns them, or (T, C). targets: int (N, S), or all concatenated.
-    input_lengths, target_lengths: int (N,), or sequences: how many frames and labels are used. blank: index of the
-    blank label. reduction: "mean" divides each loss by the length of its target first.
+    input_lengths, target_lengths: int (N,), or sequences: number of frames and labels that are used. blank: index of
+    the blank label. reduction: "mean" divides each loss by the length of its target first.
     zero_infinity: a target that does not fit into its frames, whose loss is infinite, has loss 0 and no gradient. The
     gradient is with respect to log_probs as given; it cannot be differentiated again.
     """

@@ -1,4 +1,4 @@
-"""Margin losses: no loss once the right answer is ahead by the margin, or unlike pairs pushed apart up to it.
+"""Margin losses: zero once the right answer leads by the margin, or once dissimilar pairs are that far apart.
 
 Read next: `distance.py`, the distances and the cosine similarity.
 """
@@ -35,7 +35,7 @@ def check_all(name: str, reduction: str, **tensors: Any) -> None:
 
 
 def same_axes(name: str, **tensors: Tensor) -> None:
-    """Refuse tensors with different numbers of axes."""
+    """Raise an error if tensors differ in the number of axes."""
     if len({x.spec.ndim for x in tensors.values()}) > 1:
         shown = ", ".join(f"{argument} {list(x.spec.shape)}" for argument, x in tensors.items())
         fail(ShapeError, f"{name}: the numbers of axes must be equal, got {shown}", "target.unsqueeze(1)", **tensors)

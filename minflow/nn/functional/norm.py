@@ -28,8 +28,8 @@ def batch_norm(
 ) -> Tensor:
     """(input - mean) / sqrt(var + eps) * weight + bias for each channel (axis 1).
 
-    input: float (N, C, ...). The others: (C,) or None. training: mean and var are the batch's (var biased), and running
-    = (1 - momentum) * running + momentum * batch's (var unbiased); else they are the running ones.
+    input: float (N, C, ...). The other tensors: (C,) or None. training: mean and var are the batch's (var biased), and
+    running = (1 - momentum) * running + momentum * batch's (var unbiased); otherwise they are the running ones.
     Raises ShapeError in training if a channel has only one element. Ioffe & Szegedy 2015, algorithms 1 and 2.
     """
     check_tensor("batch_norm", input)

@@ -1,4 +1,4 @@
-"""Padding with the input itself: reflected, its edge repeated, or circular. Read next: `shape.py`, for pad."""
+"""Padding with elements of the input: reflected, replicated edge, or circular. Read next: `shape.py`, for pad."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def repeated(input: Tensor, widths: list[int], mode: str, value: float | None) -
     out, shares = input, True
     for i in range(axes):
         axis, before, after = ndim - 1 - i, widths[2 * i], widths[2 * i + 1]
-        if mode == "circular" and min(before, after) < 0:  # first cut off, then wrap around the rest
+        if mode == "circular" and min(before, after) < 0:  # crop first, then wrap around the rest
             left, right = max(-before, 0), max(-after, 0)
             out = out.narrow(axis, left, max(out.spec.shape[axis] - left - right, 0))
             before, after = max(before, 0), max(after, 0)

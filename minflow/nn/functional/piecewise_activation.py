@@ -1,6 +1,6 @@
 """Piecewise linear and gated activations, rrelu with its random slope, and gumbel_softmax.
 
-At a kink the slope is PyTorch's: for functions that saturate it is that of the flat side. Read next: `activation.py`.
+At a kink the slope is PyTorch's: that of the flat side if the function saturates. Read next: `activation.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .arguments import axis_of, composite
 
 
 def within(x: Tensor, low: float, high: float, middle: Tensor, below: Tensor | float, above: Tensor | float) -> Tensor:
-    """`below` up to low, `above` from high on, else `middle`: at both ends the slope is that of the outer piece."""
+    """Select `below` up to low, `above` from high on, else `middle`: at both ends the slope is the outer one."""
     return e.where(le(x, low), below, e.where(ge(x, high), above, middle))
 
 
@@ -110,7 +110,7 @@ def rrelu(
     training: bool = False,
     inplace: bool = False,
 ) -> Tensor:
-    """x if x > 0, else a * x, where a is drawn for each element from [lower, upper) in training, else is their mean.
+    """x if x > 0, else a * x, where a is drawn for each element from [lower, upper) in training, else their mean.
 
     Xu et al. 2015, section 2.4.
     """

@@ -17,7 +17,7 @@ Pooled = Tensor | Any  # the maxima, a Tensor; or (maxima, indices) if return_in
 
 
 def images(name: str, input: Tensor) -> Tensor:
-    """(N, C, H, W) from a batch or a single image."""
+    """Return (N, C, H, W) from a batch or a single image."""
     check_tensor(name, input)
     if input.spec.ndim not in (3, 4):
         hint = "x.flatten(0, -4) for more axes of examples" if input.spec.ndim > 4 else "x.reshape(N, C, H, W)"
@@ -31,7 +31,7 @@ def images(name: str, input: Tensor) -> Tensor:
 
 
 def windows(name: str, kernel_size: Size2, stride: Size2 | None, padding: Size2) -> dict[str, Any]:
-    """The attrs that both pooling ops have: pairs for rows and columns."""
+    """Return the attrs common to both pooling ops: pairs for rows and columns."""
     kernel = pair(name, "kernel_size", kernel_size, 1)
     return {
         "kernel_size": kernel,

@@ -1,4 +1,4 @@
-"""Pooling of signals and volumes. A signal is an image of one row; a volume is pooled in two passes, image by image and
+"""Pooling of signals and volumes. A signal is pooled as an image of one row, a volume in two passes: image by image,
 then along the depth. That is exact for the maximum, and the first of equal maxima stays the first.
 
 Read next: `pooling.py`, the same for images; `adaptive_pools.py`.
@@ -22,7 +22,7 @@ from .pooling import Pooled
 
 
 def batched(name: str, input: Tensor, n: int) -> Tensor:
-    """(N, C, ...) from a batch or one example. n: number of spatial axes."""
+    """Return (N, C, ...) from a batch or one example. n: number of spatial axes."""
     check_tensor(name, input)
     x, axes = input.spec, AXES[n]
     if not x.dtype.floating:
@@ -36,7 +36,7 @@ def batched(name: str, input: Tensor, n: int) -> Tensor:
 
 
 def steps(name: str, n: int, kernel: tuple[int, ...], stride: Sizes | None) -> tuple[int, ...]:
-    """The stride; None or an empty sequence means the kernel's size."""
+    """Return the stride; None or an empty sequence means the kernel's size."""
     none = stride is None or (isinstance(stride, tuple | list) and not stride)
     return kernel if none else sizes(name, "stride", stride, 1, n)
 
@@ -51,7 +51,7 @@ def windows(
     dilation: Sizes = 1,
     ceil_mode: bool = False,
 ) -> dict[str, Any]:
-    """The attrs of a pooling over n axes. Raises ShapeError if a window does not fit."""
+    """Return the attrs of a pooling over n axes. Raises ShapeError if a window does not fit."""
     kernel = sizes(name, "kernel_size", kernel_size, 1, n)
     step = steps(name, n, kernel, stride)
     pad, spread = sizes(name, "padding", padding, 0, n), sizes(name, "dilation", dilation, 1, n)
@@ -85,7 +85,9 @@ def in_two_passes(
     over_images: Callable[[Tensor], tuple[Tensor, Tensor]],
     over_depth: Callable[[Tensor], tuple[Tensor, Tensor]],
 ) -> tuple[Tensor, Tensor]:
-    """(maximum of each window of volumes, its index in D * H * W), by two functions that return both for images."""
+    """(maximum of each window of volumes, its index in D * H * W), by two functions that return (maximum, index) for
+    images.
+    """
     n, c, depth, h, w = x.spec.shape
     y, inner = over_images(x.reshape(n, c * depth, h, w))
     rows, columns = y.spec.shape[2:]
@@ -96,7 +98,7 @@ def in_two_passes(
 
 
 def with_indices(y: Tensor, indices: Tensor, input: Tensor, return_indices: bool) -> Pooled:
-    """The return value of max pooling: with the indices if they are requested."""
+    """Return the result of max pooling, with the indices if they are requested."""
     if input.spec.ndim < y.spec.ndim:
         y, indices = y.squeeze(0), indices.squeeze(0)
     return (y, indices) if return_indices else y
@@ -184,7 +186,7 @@ def avg_pool3d(
         fail(ShapeError, "avg_pool3d: divisor_override is 0", hint, input=input)
     attrs = windows("avg_pool3d", 3, x, kernel_size, stride, padding, ceil_mode=ceil_mode)
     half = x.spec.dtype is float16
-    x = x.to(float32) if half else x  # rounded once, at the end, and not between the two passes
+    x = x.to(float32) if half else x  # round once, at the end, not between the two passes
     n, c, depth, h, w = x.spec.shape
     first = None if divisor_override is None else 1
     y = mean(x.reshape(n, c * depth, h, w), for_axes(attrs, 1, 2), count_include_pad, first)

@@ -70,7 +70,7 @@ def layers(
         if dropout and layer < num_layers - 1:
             x = drop(x, dropout, train)
     if directions == 1 and x.array is not None and x.needs:
-        x.array, x.cell = x.array.copy(), None  # a program may write into its result; the tape keeps the other array
+        x.array, x.cell = x.array.copy(), None  # the program may write into its result; the tape keeps the other array
     return x, *[stack(same) if len(same) > 1 else same[0].unsqueeze(0) for same in zip(*finals)]
 
 
@@ -108,7 +108,7 @@ def check_params(kind: str, params: Sequence[Tensor], count: int, has_biases: bo
 
 
 def sizes_of(name: str, batch_sizes: Tensor) -> tuple[int, ...]:
-    """The number of sequences at each step, as Python ints, which a graph does not have."""
+    """Return the number of sequences at each step as Python ints, which do not exist in a graph."""
     if MODE.get().trace is not None:
         refuse_packed(name)
     return tuple(batch_sizes.tolist())

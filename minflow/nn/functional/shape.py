@@ -19,8 +19,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     """Pad the input: pad is (left, right) of the last axis, then of the one before it, ...
 
     mode: "constant" inserts `value` (0 if None); "reflect" mirrors the input at its edge, "replicate" repeats the edge,
-    "circular" continues at the other end. Negative widths cut off. Raises ShapeError if pad has an odd length or is
-    longer than twice the number of axes; and if a mode needs more elements than the input has.
+    "circular" continues at the other end. Negative widths crop. Raises ShapeError if pad has an odd length or is longer
+    than twice the number of axes; and if a mode needs more elements than the input has.
     """
     check_tensor("pad", input)
     if not isinstance(pad, list | tuple):

@@ -16,7 +16,7 @@ from .conv import Size2, Sizes
 def window(
     name: str, size: tuple[int, ...], kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
 ) -> dict[str, tuple[int, ...]]:
-    """The attrs of im2col for images of this size. Raises ShapeError if a window does not fit."""
+    """Return the attrs of im2col for images of this size. Raises ShapeError if a window does not fit."""
     kernel, step = sizes(name, "kernel_size", kernel_size, 1, 2), sizes(name, "stride", stride, 1, 2)
     pad, spread = sizes(name, "padding", padding, 0, 2), sizes(name, "dilation", dilation, 1, 2)
     if any(d * (k - 1) + 1 > n + 2 * p for n, k, d, p in zip(size, kernel, spread, pad)):

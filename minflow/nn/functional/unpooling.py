@@ -27,7 +27,7 @@ def max_unpool(
     padding: Sizes,
     output_size: Sequence[int] | None,
 ) -> Tensor:
-    """Zeros of the size before pooling, with the input's elements at their indices."""
+    """Return zeros of the size before pooling, with the input's elements at their indices."""
     x = batched(name, input, n)
     check_tensor(name, indices, "indices")
     if indices.spec.dtype.floating or indices.spec.shape != input.spec.shape:

@@ -1,8 +1,8 @@
-"""nn.Graph: a program traced once, compiled, and run again and again.
+"""nn.Graph: a program that is traced and compiled once, and run many times.
 
-`graph.py` is the class, `build.py` one trace of a `build`, `key.py` the key of a plan, `compiled.py` a compiled plan,
-`state.py` saves and resumes. `introspection/graph/` shows it, and is attached to the class only here. Read next:
-`graph.py`.
+`graph.py` defines the class, `build.py` traces a `build`, `key.py` makes the key of a plan, `compiled.py` runs a
+compiled plan, `state.py` saves and resumes. `introspection/graph/` displays it, and is attached to the class only here.
+Read next: `graph.py`.
 """
 
 from ...introspection.graph.listing.mixin import GraphListing

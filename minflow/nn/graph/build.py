@@ -1,7 +1,7 @@
 """One trace of a `build`: the calls of modules, the graph, the optimizer's part, and the names of all states.
 
-A Build is the `watch` of its Trace: every call of a Module goes through its `call`, so modules stay the user's own
-objects. Read next: `checkpointing.py`, `compiled.py`.
+A Build is the `watch` of its Trace: every call of a Module goes through its `call`, so the modules themselves are not
+wrapped. Read next: `checkpointing.py`, `compiled.py`.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from .tree import flatten, unflatten
 
 @dataclass(eq=False)
 class ModuleCall:
-    """One call of a module while build ran.
+    """One call of a module during build.
 
-    path: "model.features.0". args, kwargs, output: as they were, with symbolic tensors. first, last: its nodes are
+    path: "model.features.0". args, kwargs, output: those of the call, with symbolic tensors. first, last: its nodes are
     `nodes[first:last]` of the trace. done: True if it returned. error: the exception it raised, at the innermost module
     that failed. input_values: Values of the tensors in args at the call. output_values: those in output at return; a
-    tensor that is written in place has another Value later.
+    tensor that is written in place has a different Value later.
     """
 
     path: str
@@ -69,7 +69,7 @@ class ModuleCall:
 
 
 class Traced(NamedTuple):
-    """The trace of build itself: the first `nodes` of the trace, before the optimizer's part.
+    """The part of the trace that build itself recorded: its first `nodes` nodes, before the optimizer's.
 
     updates: state -> its new value. gradients: id of a parameter -> its gradient.
     """
@@ -80,10 +80,10 @@ class Traced(NamedTuple):
 
 
 class Observer:
-    """Receives the events of one build. This one ignores them, the subclass of the listing prints them."""
+    """Receives the events of one build. This class ignores them; the subclass for the listing prints them."""
 
     def started(self) -> None:
-        """The build starts."""
+        """The build is about to start."""
 
     def inputs(self) -> None:
         """The inputs have become symbolic."""
@@ -114,7 +114,7 @@ class Observer:
 
 
 def strides_of(x: Tensor) -> tuple[int, ...] | None:
-    """The strides of a view, which decide in which order some kernels add; None for contiguous tensors."""
+    """Return the strides of a view, since the order in which some kernels add depends on them; None if contiguous."""
     array = x.array
     view = x.alias is not None and array is not None and not array.flags.c_contiguous
     return array.strides if view and storage_size(array) else None
@@ -126,7 +126,7 @@ def value_of(tensor: Tensor) -> Value:
 
 
 class Build:
-    """Runs `build` once. graph: the nn.Graph. tree, inputs: the structure and the tensors of the call to build for."""
+    """Runs `build` once. graph: the nn.Graph. tree, inputs: the structure and the tensors of the call."""
 
     def __init__(self, graph: Any, tree: Any, inputs: list[Tensor]):
         self.graph, self.tree, self.inputs = graph, tree, inputs
@@ -135,7 +135,7 @@ class Build:
         self.stack = [self.top]
         self.paths: dict[int, str] = dict(graph.module_paths())
         self.taken = set(self.paths.values())
-        # to avoid names that are taken
+        # to avoid duplicate names
         self.numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
         self.nonmembers: dict[int, Module] = {}  # modules that are not members: in closures, in globals
         self.failed: ModuleCall | None = None
@@ -154,7 +154,7 @@ class Build:
         self.seconds: dict[str, float] = {}
 
     def arguments(self) -> Any:
-        """(args, kwargs) of the call to build for."""
+        """Return (args, kwargs) of the call."""
         return unflatten(self.tree, self.inputs)
 
     def inputs_of(self, args: tuple, kwargs: dict) -> list[Tensor]:
@@ -164,7 +164,7 @@ class Build:
     # ---- called by the mode ----------------------------------------------------------------------------------------
 
     def scope_of(self, module: Module, outer: str) -> str:
-        """The path of a module: by the member of the graph that holds it, else by its class."""
+        """Return the path of a module: that of the member of the graph that holds it, else its class name."""
         path = self.paths.get(id(module))
         if path is None:
             base = path = module.__dict__["_name"] or type(module).__name__
@@ -204,7 +204,7 @@ class Build:
         return call.output
 
     def values_of(self, x: Any) -> list[Value]:
-        """The current Values of the tensors in a structure; an update gives a parameter a new one."""
+        """Return the current Values of the tensors in a structure; an update gives a parameter a new Value."""
         tensors = flatten(x, lambda path, leaf: None)[1]
         return [value_of(t if t.array is None else self.trace.resolve(t)) for t in tensors]
 
@@ -213,7 +213,7 @@ class Build:
         self.observer.added(node)
 
     def name_of(self, array: np.ndarray) -> str:
-        """The name of a module's tensor, by its array: "model.fc.weight"; an empty string for other arrays."""
+        """Return the name of a module's tensor, found by its array: "model.fc.weight"; empty for other arrays."""
         tensors = self.graph.named_tensors(self.nonmember_paths())
         return next((name for t, name in tensors if t.array is array), "")
 
@@ -291,7 +291,7 @@ class Build:
             strides = self.layouts[i]
             if strides is None:
                 symbols.append(self.trace.symbol_of_input(spec, name))
-            else:  # a view of its storage, as in eager: kernels get arrays with the same strides
+            else:  # a view of its storage, as in eager mode: kernels get arrays with the same strides
                 size = storage_size(tensor.array[: spec.shape[0]] if steps > 1 else tensor.array)
                 storage = self.trace.symbol_of_input(spec.replace(shape=(size,)), name)
                 symbols.append(apply(strided_look, storage, shape=tuple(spec.shape), strides=strides))
@@ -327,14 +327,14 @@ class Build:
         return [first, self.part("update", second, [], stepped)]
 
     def optimizer_part(self, mode: Trace) -> None:
-        """Clip and step, as eager `clip_grad` and `step` do."""
+        """Clip and step, like `clip_grad` and `step` in eager mode."""
         with using(mode.replace(origin=OPTIMIZER, scope="", grad=False)):
             for optimizer, _ in self.graph.optimizers:
                 optimizer.clip_grad()
                 optimizer.step()
 
     def gradients(self, mode: Trace) -> dict[str, Value]:
-        """name -> the gradient used by the step."""
+        """Return name -> the gradient that the step uses."""
         gradients = {}
         if self.graph.config.gradients:
             names = self.graph.parameter_names(self.nonmember_paths())
@@ -350,7 +350,7 @@ class Build:
         return Part(name, ir, trace, len(outputs), {key: len(outputs) + i for i, key in enumerate(kept)})
 
     def requested_values(self) -> dict[str, Value]:
-        """The values that `graph.values` was asked for: outputs of a module's first call, or of an op by its name."""
+        """Return the values requested by `graph.values`: outputs of a module's first call, or of an op by its name."""
         values: dict[str, Value] = {}
         names = {name: node for node, name in op_names(self.trace.graph.nodes).items()}
         for name in self.graph.kept:
@@ -372,7 +372,7 @@ class Build:
         return [(self.paths[key], module) for key, module in self.nonmembers.items()]
 
     def name_states(self, parts: list[Part]) -> None:
-        """Give every state the name it is listed under, and note which ones were captured."""
+        """Give every state the name under which it is listed, and record which ones were captured."""
         graph = self.graph
         names = {id(t.array): name for t, name in graph.named_tensors(self.nonmember_paths())}
         for key, total in self.accumulators.items():

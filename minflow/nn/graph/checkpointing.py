@@ -1,6 +1,6 @@
-"""Activation checkpointing: the activations of a module are recomputed in backward instead of saved.
+"""Activation checkpointing: recompute the activations of a module in backward instead of saving them.
 
-In the graph the module's forward appears twice: where it ran, and again after a `recompute` node in backward.
+In the graph, the module's forward appears twice: in the forward part, and after a `recompute` node in backward.
 Source: Chen et al. 2016, "Training deep nets with sublinear memory cost" (arXiv:1604.06174).
 """
 
@@ -20,7 +20,7 @@ from .tree import Leaf, flatten, unflatten
 
 
 def checkpointed(build: Any, module: Any, args: tuple, kwargs: dict) -> Any:
-    """module(*args, **kwargs), saving only its inputs for backward."""
+    """Call module(*args, **kwargs), and save only its inputs for backward."""
     tree, tensors = flatten((args, kwargs), lambda path, leaf: Leaf(leaf))
     parameters = [p for p in module.parameters() if p.requires_grad]
     run = Run(build, module, tree, len(tensors))
@@ -48,7 +48,7 @@ class Run:
 
 
 class Checkpoint(Function):
-    """The module's forward without a tape; backward repeats it with a tape, then runs the backward of that."""
+    """Run the module's forward without a tape; backward repeats it with a tape and differentiates that."""
 
     @staticmethod
     def forward(ctx: Any, run: Run, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -78,7 +78,7 @@ class Checkpoint(Function):
                 outputs = run.compute(inputs[: run.arity])
         finally:
             build.recomputing -= 1
-            restore(trace, now)  # the first forward updated the buffers; generators continue from their present state
+            restore(trace, now)  # the first forward updated the buffers; generators continue from their current state
         differentiable = [i for i, t in enumerate(inputs) if t.requires_grad]
         roots = [(o, g) for o, g in zip(outputs, grads) if g is not None and o.requires_grad]
         parameters = [t for t in inputs[run.arity :] if t.requires_grad]  # the calling backward runs their hooks
@@ -96,7 +96,7 @@ class Checkpoint(Function):
 
 
 def snapshot(trace: Any) -> tuple[dict, dict, dict]:
-    """The current values of states, the counter of each generator, and the assigned buffers."""
+    """Return the current values of states, the counter of each generator, and the assigned buffers."""
     draws = {g: entry[0] for g, entry in trace.draws.items()}
     bound = {key: buffers[name] for key, (buffers, name, _) in trace.rebound.items()}
     return {key: (s.value, s.needs) for key, s in trace.symbols.items()}, draws, bound
@@ -116,7 +116,7 @@ def restore(trace: Any, taken: tuple[dict, dict, dict]) -> None:
 
 
 def refuse_outside(run: Run, nodes: list, tensors: list, trace: Any) -> None:
-    """Refuse a tensor from outside that requires a gradient, which it would not get."""
+    """Refuse a tensor from outside the module that requires a gradient: it would not get one."""
     known, inside = {t.value for t in tensors}, set(nodes)
     for node in nodes:
         for x in node.inputs:

@@ -1,4 +1,4 @@
-"""A compiled plan of a graph and how a call runs it. There is one for each key that a graph was called with.
+"""A compiled plan of a graph, and its execution. A graph has one for each key that it was called with.
 
 Read next: `../../compiler/plan_cache.py`, `../../compiler/executor.py`.
 """
@@ -45,10 +45,10 @@ class Summary(NamedTuple):
 
 
 class GraphRan(NamedTuple):
-    """The event that a call of an nn.Graph has ended; for a training graph, after its optimizers' StepDone.
+    """Event: a call of an nn.Graph has ended. For a training graph it follows the optimizers' StepDone.
 
     step: index of this step, from 1; 0 for a graph that does not train. result: the return value of the call.
-    lr: of each group of the first optimizer at this step; empty for a graph that does not train.
+    lr: learning rate of each group of the first optimizer; empty for a graph that does not train.
     """
 
     graph: Any
@@ -61,9 +61,9 @@ class CompiledGraph(Compiled):
     """A plan of a graph, with everything needed to run and inspect it.
 
     build: the trace and the calls of modules. number: index of this plan among those of its graph, from 0. reads:
-    Python state that build read and the plan does not follow. reason: (what, old, new) of everything that changed since
-    the plan before, empty for the first. seconds: of trace, passes, plan, the first and the second run. recorded:
-    timeline of the threads in the last profiled call, see `introspection/graph/listing/threads.py`.
+    Python state that build read and that the plan does not follow. reason: (what, old, new) of everything that changed
+    since the previous plan, empty for the first. seconds: of trace, passes, plan, the first and the second run.
+    recorded: timeline of the threads in the last profiled call, see `introspection/graph/listing/threads.py`.
     """
 
     recorded: Any = None
@@ -138,14 +138,14 @@ class CompiledGraph(Compiled):
         if self.strided and self.steps == 1:
             arrays = self.contiguous_inputs(arrays)
         if self.writes:
-            # before LOCK, which the steps waited for need
+            # before acquiring LOCK, which the awaited steps need
             linked = [link.tensor.cell for link in self.links if link.source.link is not None and not link.assigned]
             for cell in (*self.cells(), *linked):
                 before_write(cell)
             # an interrupt is delayed until the end of the step
             with LOCK, uninterrupted():
                 results, rates = self.step(graph, arrays, timed, mode, heard)
-        elif self.steps == 1:  # inlines `step`, to save its frame
+        elif self.steps == 1:  # `step`, inlined to save a frame
             with LOCK:
                 results = run(self.plan, arrays, timed)
                 self.runs += 1
@@ -154,7 +154,7 @@ class CompiledGraph(Compiled):
                 results, rates = self.step(graph, arrays, timed, mode, heard)
         if self.runs <= 2:
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
-        if self.simple:  # inlines the code below, for one tensor
+        if self.simple:  # the code below, inlined for one tensor
             result = new_tensor(results[0], self.specs[0])  # type: ignore[index]  # a simple plan has specs
             result.result_of = self.name  # for the error message of its backward()
         else:
@@ -167,8 +167,8 @@ class CompiledGraph(Compiled):
         return result
 
     def step(self, graph: Any, arrays: list[np.ndarray], timed: bool, mode: Mode, heard: bool) -> tuple[list, tuple]:
-        """Run one step: its results, and if listeners need them its learning rates. A training step includes its
-        bookkeeping.
+        """Run one step, and return its results and, if listeners need them, its learning rates. For a training step
+        this includes the bookkeeping.
         """
         epoch = mutation_counter.count
         cells: Sequence[Cell]
@@ -202,7 +202,7 @@ class CompiledGraph(Compiled):
     def accumulate(self, arrays: list[np.ndarray], timed: bool) -> list[np.ndarray]:
         """Run the parts of the batch in turn, then the update: scalars are stacked, others concatenated along axis 0.
 
-        timed: the seconds of the micro-step's calls are the sum over all parts.
+        timed: True to sum the seconds of each call of the micro-step over all parts.
         """
         micro, update = self.parts
         results: list[list[np.ndarray]] = []
@@ -215,14 +215,14 @@ class CompiledGraph(Compiled):
                 if timed and micro.plan.seconds is not None:
                     seconds.append(micro.plan.seconds)
         finally:
-            self.build.micro = 0  # a later run of the first part alone, to compare or to explore, must not accumulate
+            self.build.micro = 0  # a later run of only the first part, to compare or to explore, must not accumulate
         if timed:
             micro.plan.seconds = [sum(column) for column in zip(*seconds)]
         run(update.plan, [], timed)
         return [np.stack(a) if not a[0].ndim else np.concatenate(a) for a in zip(*results)]
 
     def kept(self, name: str) -> Tensor | None:
-        """A copy of a kept value of the last run; None if there is no value with that name."""
+        """Return a copy of a kept value of the last run; None if there is no value with that name."""
         for part in self.parts:
             if name in part.kept:
                 with LOCK:  # another thread may run it
@@ -232,7 +232,7 @@ class CompiledGraph(Compiled):
 
 
 def batch_part(batch: list, k: int, steps: int) -> list:
-    """The k-th of `steps` equal parts along axis 0 of arrays or tensors: the inputs of a micro-step."""
+    """Return the k-th of `steps` equal parts of arrays or tensors along axis 0: the inputs of a micro-step."""
     return batch if steps == 1 else [x[k * (len(x) // steps) : (k + 1) * (len(x) // steps)] for x in batch]
 
 
@@ -242,13 +242,13 @@ def batch_part(batch: list, k: int, steps: int) -> list:
 def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> CompiledGraph:
     """Trace and compile for a call with these arguments, and store the plan in the graph under the key `inputs`.
 
-    The graph is unchanged if it fails.
+    If that fails, the graph is unchanged.
     """
     own, plans = graph.__dict__, graph._plans
     build = start_build(graph, args, kwargs)
     build.observer.started()
     try:
-        parts = copy_context().run(build.run)  # an interrupt at any point leaves no mode behind
+        parts = copy_context().run(build.run)  # an interrupt at any point restores the mode
         own["_nonmembers"] = list(dict.fromkeys([*own["_nonmembers"], *build.nonmember_paths()]))
         build.observer.traced()
         compiled = CompiledGraph(graph, build, parts, len(own["_history"]))
@@ -257,7 +257,7 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
         messages.clean(build)
         raise
     own["_volatile"] |= build.volatile
-    build.before.clear()  # it refers to the graph's last plan, and that one to the plan before it
+    build.before.clear()  # it refers to the graph's last plan, which refers to the plan before it
     build.observer.compiled(compiled)
     modules = [call.module for call in build.top.walk() if call is not build.top]
     reads = reads_of((type(graph).build, type(graph)), modules, holder=graph, tensors=build.trace.keepalive)
@@ -278,7 +278,7 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
 
 
 def start_build(graph: Any, args: tuple, kwargs: dict) -> Build:
-    """The build for these arguments, if the graph can be called with them."""
+    """Return the build for these arguments. Raises an error if the graph cannot be called with them."""
     messages.check_arguments(graph, args, kwargs)
     tree, tensors, specs = graph.structure(args, kwargs)
     last = graph._plans.last
@@ -300,7 +300,7 @@ Difference = tuple[str, str, str]  # (what, old value, new value), as shown to t
 
 
 def reasons(plans: PlanCache, compiled: CompiledGraph, volatile: set[tuple[str, str]]) -> list[Difference]:
-    """Everything that changed since the plan before. volatile: (path, name) of attributes set by build."""
+    """Return everything that changed since the previous plan. volatile: (path, name) of attributes set by build."""
     last = plans.last
     if last is None:
         return []
@@ -312,7 +312,7 @@ def reasons(plans: PlanCache, compiled: CompiledGraph, volatile: set[tuple[str, 
 
 
 def input_differences(last: CompiledGraph, inputs: tuple, tree: Any) -> list[Difference]:
-    """(name, old spec, new spec) of the inputs that changed."""
+    """Return (name, old spec, new spec) of the inputs that changed."""
     before, after = dict(last.inputs), dict(inputs)
     changed = [
         (name, str(before.get(name, "was not there")), str(after.get(name, "is not there")))

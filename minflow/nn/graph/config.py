@@ -1,6 +1,7 @@
 """GraphConfig: settings of a graph; GraphModule: settings of one module in it.
 
-All of OneFlow's names exist. Those that have no meaning on a CPU are accepted, kept, and shown as without effect.
+All of OneFlow's names exist. Settings without a meaning on a CPU are accepted, stored, and displayed as having no
+effect.
 Read next: `graph.py`.
 """
 
@@ -56,10 +57,9 @@ class GraphConfig:
         self.without_effect: dict[str, tuple] = {}
 
     def set_gradient_accumulation_steps(self, value: int) -> None:
-        """Take a batch in `value` equal parts along axis 0, sum their gradients, each divided by `value`, and update
-        once.
+        """Split a batch into `value` equal parts along axis 0, sum their gradients divided by `value`, and update once.
 
-        A scalar output has shape (value,) then, others are concatenated along axis 0.
+        Scalar outputs are stacked to shape (value,), others are concatenated along axis 0.
         """
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             hint = "set_gradient_accumulation_steps(4); 1 turns it off"
@@ -80,9 +80,9 @@ class GraphConfig:
         self.change("gradients", bool(mode))
 
     def exact(self, mode: bool = True) -> None:
-        """Leave out compiled passes that compute in another order, so that a call gives the bits of eager.
+        """Leave out passes that change the order of computation, so that a call gives the same bits as eager mode.
 
-        Otherwise (the default) results may differ from eager by float32 rounding where compiled kernels are used.
+        Otherwise (the default) results may differ from eager mode by float32 rounding where compiled kernels are used.
         """
         self.change("bits", bool(mode))
 
@@ -115,11 +115,11 @@ class GraphConfig:
         return GraphAttributeError(what, values={"config": self}, where=here(), hint=hint)
 
     def fingerprint(self) -> dict[str, Any]:
-        """The settings that a plan depends on."""
+        """Return the settings that a plan depends on."""
         return {"gradient_accumulation_steps": self.accumulation, "keep_gradients": self.gradients, "exact": self.bits}
 
     def __repr__(self) -> str:
-        """OneFlow's text, with the settings that differ from their defaults."""
+        """Return OneFlow's text, with the settings that differ from their defaults."""
         extra = ""
         if self.accumulation > 1:
             extra += f"gradient_accumulation_steps={self.accumulation}, "
@@ -135,7 +135,7 @@ class GraphConfig:
 
 
 def without_effect(name: str, purpose: str) -> Callable[..., None]:
-    """The method of a setting that is accepted without effect."""
+    """Make the method of a setting that is accepted and ignored, with a warning."""
 
     def accepted(self: GraphConfig, *args: Any, **kwargs: Any) -> None:
         self.without_effect[name] = (*args, *kwargs.values())
@@ -156,7 +156,7 @@ class GraphModule:
     = True`.
 
     activation_checkpointing: recompute the module's activations in backward instead of saving them. stage_id, placement
-    (`set_stage`): accepted; one rank has one stage.
+    (`set_stage`): accepted and ignored; one rank has one stage.
     """
 
     def __init__(self, module: Any):
@@ -181,7 +181,7 @@ class GraphModule:
         self.set_stage(number)
 
     def set_stage(self, stage_id: int | None = None, placement: Any = None) -> None:
-        """Accepted without effect: pipelines over several ranks have stages, one rank is one stage."""
+        """Do nothing: stages are for pipelines over several ranks, and one rank is one stage."""
         self.origin.__dict__["_stage"] = stage_id
 
     def to(self, kind: Any, *args: Any, **kwargs: Any) -> Any:

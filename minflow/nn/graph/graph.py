@@ -36,11 +36,11 @@ SPEC = operator.attrgetter("spec")
 COUNTS: dict[str, Iterator[int]] = {}  # class name -> indices of its graphs, counted as in OneFlow
 
 
-RESERVED: set[str] = set()  # names that attributes of a subclass cannot have
+RESERVED: set[str] = set()  # reserved names, which attributes of a subclass cannot have
 
 
 def reserve(kind: type, *private: str) -> None:
-    """Reserve these names, and all public names of this class that cannot be set, against attributes of a subclass."""
+    """Reserve these names, and all read-only public names of this class: a subclass must not assign to them."""
     RESERVED.update(name for name in dir(kind) if name[:1] != "_" and name not in ("build", "passes", "repr_style"))
     RESERVED.update(private)
 
@@ -67,8 +67,8 @@ class RunningGraph(Members, Display):
     """Base class of static graphs.
 
     A subclass calls `super().__init__()`, sets its modules as attributes, and computes in `build`, which is run once
-    for each kind of input to record it. `self.add_optimizer(optimizer)` in `__init__` and `loss.backward()` in `build`
-    make it a training graph: each call is then one step.
+    per signature of inputs, to record it. `self.add_optimizer(optimizer)` in `__init__` and `loss.backward()` in
+    `build` make it a training graph: each call is then one step.
 
         class TrainGraph(nn.Graph):
             def __init__(self):
@@ -82,11 +82,11 @@ class RunningGraph(Members, Display):
                 return loss
 
     Inputs and outputs: tensors and None in lists, tuples and dicts. Outputs are new tensors without a tape.
-    passes: the list of functions that the traced graph goes through; it may be edited.
+    passes: the list of passes that are applied to the traced graph; it may be edited.
     """
 
-    repr_style = "seed"  # or "v1": the newer names, and a line for each operation
-    _keeps = True  # if False, tensors that build leaves in a module are removed again
+    repr_style = "seed"  # or "v1": the newer names, and one line per operation
+    _keeps = True  # if False, tensors that build leaves in a module are removed afterwards
 
     def __init__(self) -> None:
         name = type(self).__name__
@@ -112,7 +112,7 @@ class RunningGraph(Members, Display):
         RESERVED.update(self.__dict__)
 
     def build(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs; every subclass defines it."""
+        """Compute the outputs. Every subclass must define it."""
         messages.missing_build(self)
 
     # ---- attributes --------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class RunningGraph(Members, Display):
 
     @property
     def name(self) -> str:
-        """The class's name and a number: `TrainGraph_0`."""
+        """The class name and an index: `TrainGraph_0`."""
         return self._name
 
     @property
@@ -172,22 +172,22 @@ class RunningGraph(Members, Display):
 
     @property
     def is_compiled(self) -> bool:
-        """True if it was called, so that there is a plan."""
+        """True if the graph has been called, so that there is a plan."""
         return self._last is not None
 
     @property
     def optimizers(self) -> list[tuple[Any, list]]:
-        """Its optimizers, each with its schedulers, in the order in which they were added."""
+        """The optimizers, each with its schedulers, in the order in which they were added."""
         return self._optimizers
 
     @property
     def _last(self) -> CompiledGraph | None:
-        """The plan that was used last, or None."""
+        """The most recently used plan, or None."""
         return self._plans.last
 
     @property
     def kept(self) -> set[str]:
-        """The names of the values that it keeps after each call."""
+        """The names of the values that are kept after each call."""
         return self._kept
 
     @property
@@ -215,7 +215,7 @@ class RunningGraph(Members, Display):
         bump()
 
     def set_grad_scaler(self, grad_scaler: Any = None) -> None:
-        """Accepted without effect: gradients in float32 need no scaling."""
+        """Warn, and do nothing: gradients in float32 need no scaling."""
         hint = "leave it out, or keep it for other hardware"
         warn("set_grad_scaler: without effect on a CPU, where gradients are float32", hint)
 
@@ -254,7 +254,7 @@ class RunningGraph(Members, Display):
             try:  # the common case: tensors only
                 specs, tree = tuple(map(SPEC, args)), len(args)
             except Exception:
-                pass  # the error is raised below, outside of this handler
+                pass  # the error is raised below, outside this handler
         if specs is None:
             tree, tensors, specs = self.structure(args, kwargs)
         plans = own["_plans"]
@@ -269,7 +269,7 @@ class RunningGraph(Members, Display):
         return compiled, tensors
 
     def profiled(self, compiled: CompiledGraph, arrays: list) -> Any:
-        """Run a call and time its operations."""
+        """Run one call and time its operations."""
         return compiled.run(self, arrays, True)
 
     def observer(self, build: Build) -> Observer:
@@ -284,7 +284,7 @@ class RunningGraph(Members, Display):
     # ---- state -------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> OrderedDict[str, Any]:
-        """Everything that a training run needs to resume. See `state.py`."""
+        """Return everything that a training run needs to resume. See `state.py`."""
         return state.state_of(self)
 
     def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:

@@ -1,6 +1,6 @@
-"""The key of a plan besides its inputs: identities and plain values, and the differences between two keys.
+"""The key of a plan except its inputs: identities and plain values, and the differences between two keys.
 
-Recomputed only if the mutation counter has changed, or a container has other contents than before.
+Recomputed only if the mutation counter has changed, or the contents of a container have.
 Read next: `python_state.py`, `compiled.py`.
 """
 
@@ -21,12 +21,13 @@ HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name"
 
 
 class Fingerprint:
-    """entries: (name, field) -> a value that is equal only if nothing changed. alive: keeps the identities in it valid.
+    """The part of a plan's key about modules and Python state. entries: (name, field) -> a value that is equal only if
+    nothing changed. alive: objects kept alive, so that their ids stay valid.
 
     shown: (name, field) -> that value as shown to the user. contents: (container, its contents), checked at every call.
     opaque: (name, field) -> a description, for values whose state can change without changing the key.
-    relinks: True if plans follow a buffer that is rebound to another tensor, so that the key has only its layout. It
-    has the tensor too if that is a view or shares its storage.
+    relinks: True if plans follow a buffer that is rebound to another tensor, so that the key contains only the buffer's
+    layout. It contains the tensor too if that is a view or shares its storage.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Fingerprint:
         self.opaque: dict[tuple[str, str], str] = {}
         self.skipped = skipped  # attributes that build sets, such as a counter: they change at each call
         self.buffers: list[tuple[str, Tensor]] = []  # buffers that plans follow
-        self.users: Counter[int] = Counter()  # id of a storage -> how many names it has
+        self.users: Counter[int] = Counter()  # id of a storage -> number of its names
         for path, module in modules:
             self.module(path, module, relinks)
         self.hooks("all modules", EVERY.listed())
@@ -61,14 +62,14 @@ class Fingerprint:
             self.entries[place] = read.content()
             self.contents.append((read, self.entries[place]))
             self.shown[place] = str(read)
-            self.count(tensor)  # a buffer whose elements were read is not followed
+            self.count(tensor)  # a buffer whose elements were read cannot be followed
         self.close()
 
     @classmethod
     def of_graph(cls, graph: Any) -> Fingerprint:
         own = cls(graph.all_modules(), graph._volatile, graph._variables, graph._numbers.values(), relinks=True)
         paths = {id(module): path for path, module in graph.all_modules()}
-        for name, module in graph._around:  # read, perhaps without a call
+        for name, module in graph._around:  # its attributes may be read without a call
             if id(module) not in paths:
                 path = paths[id(module)] = unique(name, paths.values())
                 own.module(path, module)
@@ -96,7 +97,7 @@ class Fingerprint:
         self.key = tuple(self.entries.items())
 
     def count(self, value: Any, inside: tuple = ()) -> None:
-        """Count the storages of the tensors in a value, also in containers. inside: the containers around it."""
+        """Count the storages of the tensors in a value and in its containers. inside: the enclosing containers."""
         if isinstance(value, Tensor):
             if value.array is not None:
                 self.users[id(owner_of(value.array))] += 1
@@ -105,7 +106,7 @@ class Fingerprint:
                 self.count(x, (*inside, value))
 
     def moved(self) -> bool:
-        """True if a container has other contents now, or a variable names another tensor."""
+        """True if the contents of a container have changed, or a variable names a different tensor."""
         return moved(self.contents)
 
     def module(self, path: str, module: Any, relinks: bool = False) -> None:
@@ -181,12 +182,12 @@ class Fingerprint:
 
 
 def unique(name: str, taken: Container[str]) -> str:
-    """The name, with the first number that makes it differ from those taken if necessary."""
+    """Return the name, with the first number that makes it unique if it is taken."""
     return name if name not in taken else next(n for i in itertools.count(1) if (n := f"{name}_{i}") not in taken)
 
 
 def differences(old: Fingerprint, new: Fingerprint) -> list[tuple[str, str, str]]:
-    """(what, old value, new value) of everything that changed, as shown to the user."""
+    """Return (what, old value, new value) of everything that changed, as shown to the user."""
     changed = []
     for key in dict.fromkeys((*old.entries, *new.entries)):
         if old.entries.get(key, Fingerprint) == new.entries.get(key, Fingerprint):

@@ -1,6 +1,6 @@
-"""The modules and tensors of a graph by their names, and the names of its inputs.
+"""Names of a graph's modules, tensors and inputs.
 
-Read next: `graph.py`, whose base this is; `build.py`, which asks for the names while it traces.
+Read next: `graph.py`, whose class inherits from this one; `build.py`, which uses the names while it traces.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .tree import flatten, keys_of, leaves, unflatten
 
 
 class Members:
-    """Mixin of nn.Graph for the modules and tensors that it holds."""
+    """Mixin of nn.Graph that names its modules and tensors."""
 
     # ---- modules and tensors -----------------------------------------------------------------------------------------
 
@@ -33,7 +33,9 @@ class Members:
                         yield ".".join([name, *map(str, path)]), leaf
 
     def all_modules(self: Any, nonmembers: Any = ()) -> list[tuple[str, Module]]:
-        """(path, module) of every module of the graph, each once; also those that build used from elsewhere."""
+        """Return (path, module) of every module of the graph, each once, including modules from elsewhere that build
+        used.
+        """
         seen: dict[int, tuple[str, Module]] = {}
         for name, member in self.named_members():
             for path, module in member.named_modules():
@@ -60,7 +62,7 @@ class Members:
                     yield tensor, f"{names.get(id(p), f'parameter {i}')}-{key}"
 
     def parameter_names(self: Any, nonmembers: Any = ()) -> dict[int, str]:
-        """id(parameter) -> "model.fc1.weight"; a tied one has its first name."""
+        """Return id(parameter) -> "model.fc1.weight"; a tied parameter has its first name."""
         names: dict[int, str] = {}
         for tensor, name in self.named_tensors(nonmembers):
             names.setdefault(id(tensor), name)
@@ -85,7 +87,7 @@ class Members:
     # ---- inputs ------------------------------------------------------------------------------------------------------
 
     def structure(self: Any, args: tuple, kwargs: dict) -> tuple[Any, list[Tensor], tuple[Spec, ...]]:
-        """The structure of the arguments of a call, the tensors in it, and their specs."""
+        """Return the structure of the arguments of a call, the tensors in it, and their specs."""
         tree, tensors = flatten((args, kwargs), messages.refuse_input(self))
         if MODE.get().trace is not None:
             messages.symbolic_input(self, tensors[0] if tensors else Tensor(0.0))
@@ -97,9 +99,7 @@ class Members:
         return [self.argument_name(path) for path, leaf in leaves(arguments) if leaf is not None]
 
     def argument_name(self: Any, path: Any) -> str:
-        """The name of the input at a path such as (0, 1, "key") or "[0][1]": build's parameter and the rest of the
-        path.
-        """
+        """Return the name of the input at a path such as (0, 1, "key") or "[0][1]": build's parameter comes first."""
         keys = keys_of(path)
         if keys[0] == 1:
             name, rest = str(keys[1]), keys[2:]

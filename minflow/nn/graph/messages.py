@@ -20,7 +20,7 @@ from ..module import Module
 from .side_effects import REGISTRIES, line_of_write
 
 SGD = "flow.optim.SGD(model.parameters(), lr=0.1)"
-ELSEWHERE = {  # a name that a graph does not have -> where it is
+ELSEWHERE = {  # a name that a graph does not have -> where to find it
     "forward": "graph(x): a call runs build",
     **dict.fromkeys(("train", "eval"), "model.train() or model.eval(): the graph follows at its next call"),
     **dict.fromkeys("to cuda cpu float double half".split(), "model.to(...): the graph follows at its next call"),
@@ -32,11 +32,11 @@ ELSEWHERE = {  # a name that a graph does not have -> where it is
 
 
 class GraphArgumentError(GraphError, TypeError):
-    """A call of a graph whose arguments do not match its build."""
+    """The arguments of a call of a graph do not match its build."""
 
 
 class GraphAttributeError(GraphError, AttributeError):
-    """An attribute that a graph or its config does not have, or not yet."""
+    """A graph or its config does not have this attribute, or not yet."""
 
 
 def fail(kind: type[MinflowError], what: str, hint: str, /, **values: Any) -> NoReturn:
@@ -44,7 +44,7 @@ def fail(kind: type[MinflowError], what: str, hint: str, /, **values: Any) -> No
 
 
 def short(thing: Any) -> str:
-    """Its repr if that is short, else its type; an array by its dtype and shape."""
+    """Return the repr of a value if it is short, else its type; dtype and shape of an array."""
     text = shown(thing)
     if len(text) <= 80 and "\n" not in text and " at 0x" not in text:
         return text
@@ -121,7 +121,7 @@ def unknown_style(graph: Any, style: Any, styles: tuple[str, ...]) -> NoReturn:
 
 
 def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
-    """Refuse values that are not optimizers, a scheduler of another optimizer, and one that was added already."""
+    """Refuse values that are not optimizers, schedulers of other optimizers, and optimizers already added."""
     kind = type(graph).__name__
     if MODE.get().trace is not None:
         hint = f"call it in {kind}.__init__, after super().__init__()"
@@ -167,7 +167,7 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
 
 
 def refuse_input(graph: Any) -> Callable[[str, Any], NoReturn]:
-    """The `refuse` of `flatten`: an input is neither a tensor nor None."""
+    """Raise the error for an input that is neither a tensor nor None; the `refuse` argument of `flatten`."""
 
     def refuse(path: str, leaf: Any) -> NoReturn:
         name = graph.argument_name(path)
@@ -192,8 +192,8 @@ def refuse_input(graph: Any) -> Callable[[str, Any], NoReturn]:
 
 
 def check_arguments(graph: Any, args: tuple, kwargs: dict) -> None:
-    """Refuse a call whose arguments do not match build, and say which."""
-    try:  # the signature of a wrapper is checked; the arguments that it passes on are not
+    """Refuse a call whose arguments do not match build, and name them."""
+    try:  # the signature of a wrapper is checked, but not the arguments that it passes on
         signature = inspect.signature(graph.build, follow_wrapped=False)
         signature.bind(*args, **kwargs)
         return
@@ -226,12 +226,12 @@ def check_arguments(graph: Any, args: tuple, kwargs: dict) -> None:
 
 
 def both(names: list[str]) -> str:
-    """ "x", "x and y", "x, y and z"."""
+    """Join names: "x", "x and y", or "x, y and z"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def short_input(x: Any) -> str:
-    """A tensor by its spec; any other value by `short`."""
+    """Describe a tensor by its spec, and any other value by `short`."""
     return str(x.spec) if isinstance(x, Tensor) else short(x)
 
 
@@ -290,7 +290,7 @@ def build_line(graph: Any) -> str:
 
 
 def check_outputs(build: Any, output: Any, flatten: Callable) -> tuple[Any, list[Tensor]]:
-    """The structure and the tensors that build returned."""
+    """Return the structure and the tensors that build returned. Raises an error for other values."""
     graph = build.graph
     if output is None:
         what = f"{graph.name}: build returns None"
@@ -309,7 +309,7 @@ def check_outputs(build: Any, output: Any, flatten: Callable) -> tuple[Any, list
 
 
 def check_backward(build: Any) -> None:
-    """Check that an optimizer comes with a backward, and a backward with an optimizer whose parameters it reaches."""
+    """Refuse an optimizer without a backward, and a backward without an optimizer whose parameters it reaches."""
     graph = build.graph
     if graph.optimizers and not build.backwards:
         what, hint = "an optimizer, and its build calls no backward()", "loss.backward() in build, before return loss"
@@ -383,8 +383,8 @@ def eager_backward(graph: Any, tensor: Tensor) -> NoReturn:
 
 
 def held_symbolic(value: Any, seen: set[int] | None = None, trace: Any = None) -> Iterator[Tensor]:
-    """The symbolic tensors in a value, and in lists, tuples, sets and dicts inside it; with `trace`, also the concrete
-    ones that it created and wrote.
+    """Yield the symbolic tensors in a value, and in lists, tuples, sets and dicts inside it; with `trace`, also the
+    concrete tensors that it created and wrote.
     """
     if isinstance(value, Tensor):
         if value.array is None or (trace is not None and trace.created_and_wrote(value)):
@@ -398,7 +398,7 @@ def held_symbolic(value: Any, seen: set[int] | None = None, trace: Any = None) -
 
 
 def places(build: Any) -> Iterator[tuple[str, Any, dict, dict]]:
-    """(path, owner, a dict of attributes that may have been written, the same before build)."""
+    """Yield (path, owner, a dict of attributes that may have been written, the same dict before build)."""
     for path, owner, attributes, registries, _ in build.before:
         yield path, owner, owner.__dict__, attributes
         for name, old in registries.items():
@@ -406,7 +406,7 @@ def places(build: Any) -> Iterator[tuple[str, Any, dict, dict]]:
 
 
 def check_leaks(build: Any) -> None:
-    """Refuse a symbolic tensor left in a module or in the graph, where it would be useless after build."""
+    """Refuse a symbolic tensor that build left in a module or in the graph: it would be useless afterwards."""
     if not build.graph._keeps:
         clean(build)
         return
@@ -431,8 +431,8 @@ def check_leaks(build: Any) -> None:
 
 
 def check_hooks(build: Any, steps: int) -> None:
-    """Refuse hooks that eager would run differently: those that each call would add to a parameter, and those that wait
-    for a `.grad` that micro-steps accumulate outside of the trace.
+    """Refuse hooks that would run differently in eager mode: those that each call would add to a parameter, and those
+    on a `.grad` that micro-steps accumulate outside the trace.
     """
     for handle, tensor in build.trace.hooked:
         if handle.number in handle.hooks:
@@ -473,7 +473,7 @@ def clean(build: Any) -> None:
 
 
 def purge(box: Any, seen: set[int] | None = None) -> None:
-    """Remove entries that hold symbolic tensors from a list, set or dict; lists inside of it are kept and purged."""
+    """Remove entries that hold symbolic tensors from a list, set or dict; lists inside it are kept and purged."""
     seen = seen if seen is not None else set()
     if id(box) in seen:
         return
@@ -491,7 +491,7 @@ def purge(box: Any, seen: set[int] | None = None) -> None:
 
 
 def foreign(build: Any, graph: Any, error: MinflowError) -> MinflowError:
-    """Explain that the graph reads a value that it did not make: a symbolic tensor of an earlier build was used."""
+    """Return the error for a value that the graph did not make: a symbolic tensor of an earlier build."""
     own = {id(node) for node in (*graph.inputs, *graph.states, *graph.nodes)}
     uses = [(f"{node.op} reads", where_text(node.where), x) for node in graph.nodes for x in node.inputs]
     uses += [("build returns", build_line(build.graph), x) for x in graph.outputs]

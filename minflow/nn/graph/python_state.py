@@ -1,10 +1,10 @@
-"""The Python state that a build reads: what a plan has in its key, and what it cannot follow, which is reported.
+"""The Python state that a build reads: state in the key of its plan, and state that the plan cannot follow.
 
-In the key by contents, and checked at every call: containers of numbers, strings and tensors; NumPy arrays of up to
+In the key by contents, and compared at every call: containers of numbers, strings and tensors; NumPy arrays of up to
 64 KB; tensors, arrays and modules named by globals or enclosing variables; called modules; elements read by `item()`.
 A plan keeps the first state of larger arrays, the user's objects, large containers, and other globals and enclosing
-variables (a job's plan follows the latter: factories of jobs take settings). Independent of plans.
-Read next: `key.py`, `side_effects.py`.
+variables, and reports this once (a job's plan follows enclosing variables, the settings of a factory of jobs).
+Independent of plans. Read next: `key.py`, `side_effects.py`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ...core.tensor import Tensor
 from ..hooks import EVERY, hooks_of
 from ..module import Module
 
-ENTRIES, LEVELS = 1_000, 4  # of a container that is checked at every call
-ARRAY = 1 << 16  # bytes of a NumPy array that is checked at every call
+ENTRIES, LEVELS = 1_000, 4  # limits of a container that is compared at every call
+ARRAY = 1 << 16  # limit in bytes of a NumPy array that is compared at every call
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 RANDOM_SOURCES = {
@@ -38,13 +38,13 @@ RANDOM_SOURCES = {
     ("numpy.random.mtrand", "RandomState"),
     ("random", "Random"),
 }
-# attributes by which Python reads the learning rate, which is a state of a plan and not part of its key
+# attributes through which Python reads the learning rate, which is a state of a plan, not part of its key
 RATES = {"param_groups": "the learning rate of an optimizer", "get_last_lr": "the learning rate of a scheduler"}
 NAMESPACES = {("types", "SimpleNamespace"), ("argparse", "Namespace")}
 
 
 def is_user_file(filename: str) -> bool:
-    """True for a file of the user's, which is not part of minflow, Python or an installed package."""
+    """True for a user's file: one that is not part of minflow, Python or an installed package."""
     return not OURS[filename] and not filename.startswith(installed())
 
 
@@ -56,7 +56,7 @@ def installed() -> tuple[str, ...]:
 
 
 def is_a(value: Any, names: Iterable[tuple[str, str]]) -> bool:
-    """True if it is an instance of one of these classes (module, name), which need not be imported."""
+    """True for an instance of one of these classes, given as (module, name) so that they need not be imported."""
     return any((base.__module__, base.__name__) in names for base in type(value).__mro__)
 
 
@@ -67,9 +67,9 @@ def content(
     level: int = LEVELS,
     room: list | None = None,
 ) -> Any:
-    """A value that stays equal only while the contents do: numbers and strings by bits, all else by identity.
+    """Return a snapshot that compares equal while the contents do: numbers and strings by bits, all else by identity.
 
-    reasons: receives why a part of it cannot be followed. alive: receives the objects that the identities refer to.
+    reasons: receives the reasons why parts cannot be followed. alive: receives the objects whose ids are in the result.
     """
     kind = value.__class__
     if isinstance(value, PLAIN):
@@ -109,8 +109,8 @@ def content(
 
 
 def modules_in(value: Any, seen: Container[int] = (), level: int = LEVELS) -> Iterable[Module]:
-    """The modules that a value is, or contains, with their submodules. seen: ids of modules to skip, whose submodules
-    are known too.
+    """Yield the modules that a value is or contains, with their submodules. seen: ids of modules to skip, together with
+    their submodules.
     """
     if isinstance(value, Module):
         if "_modules" in value.__dict__ and id(value) not in seen:
@@ -121,12 +121,12 @@ def modules_in(value: Any, seen: Container[int] = (), level: int = LEVELS) -> It
 
 
 def small_array(value: Any) -> bool:
-    """True if it is a NumPy array whose elements are part of the key of a plan."""
+    """True for a NumPy array whose elements are part of the key of a plan."""
     return isinstance(value, np.ndarray) and value.nbytes <= ARRAY and not value.dtype.hasobject
 
 
 def changes_inside(value: Any) -> bool:
-    """True if its contents can change while it stays the same object, and `content` detects that."""
+    """True if an object's contents can change in place, and `content` detects that."""
     if small_array(value):
         return True
     if isinstance(value, list | dict | set | deque):
@@ -135,20 +135,20 @@ def changes_inside(value: Any) -> bool:
 
 
 def moved(contents: Iterable[tuple[Any, Any]]) -> bool:
-    """True if one of these (container, its contents before) has other contents now."""
+    """True if the contents of one of these (container, its earlier contents) have changed."""
     return any([content(value) != before for value, before in contents])
 
 
 def fully_followed(value: Any) -> bool:
-    """True if these are numbers and strings, also in containers, that `content` follows completely."""
+    """True for numbers and strings, alone or in containers, that `content` follows completely."""
     reasons: list[str] = []
     kinds = (*PLAIN, *CONTAINERS, np.generic, np.ndarray)
     return isinstance(value, kinds) and (content(value, reasons), not reasons)[1]
 
 
 def opaque(value: Any) -> str:
-    """A description of an object whose state can change undetected; empty for functions, classes, modules and objects
-    of minflow.
+    """Describe an object whose state can change undetected; empty for functions, classes, modules and minflow's
+    objects.
     """
     kind = type(value)
     if isinstance(value, np.ndarray):
@@ -167,7 +167,7 @@ def opaque(value: Any) -> str:
 
 
 def data(value: Any) -> str:
-    """A value that is data, in words; empty for a module, function, class, tensor, and for containers of such."""
+    """Describe a value that is data; empty for a module, function, class or tensor, and for containers of these."""
     if isinstance(value, (PLAIN, np.generic)):
         return display_text(value)
     if isinstance(value, CONTAINERS):
@@ -179,7 +179,7 @@ def data(value: Any) -> str:
 
 
 def display_text(value: Any) -> str:
-    """The value as shown to the user, on one line."""
+    """Format a value for the user, on one line."""
     if isinstance(value, CONTAINERS) and (len(value) > 20 or not printable(value)):
         return f"{type(value).__name__} of {len(value):,}"
     text = (
@@ -199,7 +199,7 @@ def printable(value: Any, level: int = LEVELS) -> bool:
 
 
 class Read(NamedTuple):
-    """State that build read and a plan does not follow. what: the value in words."""
+    """State that build read and that a plan does not follow. what: a description of the value."""
 
     name: str
     what: str
@@ -207,8 +207,8 @@ class Read(NamedTuple):
 
 
 class Variable:
-    """A global, or a variable of an enclosing function, that named a tensor when a build read it. space: its dict or
-    its cell.
+    """A global, or a variable of an enclosing function, that named a tensor when a build read it. space: its namespace
+    dict, or its closure cell.
     """
 
     __slots__ = "name", "space"
@@ -217,7 +217,7 @@ class Variable:
         self.name, self.space = name, space
 
     def now(self) -> Any:
-        """The object that it names now, or None."""
+        """Return the object that the variable names now, or None."""
         if isinstance(self.space, dict):
             return self.space.get(self.name)
         try:
@@ -226,11 +226,11 @@ class Variable:
             return None
 
 
-Variables = dict[tuple[int, str], Variable]  # by the id of the space, and the name
+Variables = dict[tuple[int, str], Variable]  # key: id of the space, and the name
 
 
 class ElementsRead:
-    """The elements of a tensor that a build has read, as by `item()`: they are constants of its plan."""
+    """Elements of a tensor that a build has read, for example by `item()`: they are constants of its plan."""
 
     __slots__ = ("tensor",)
 
@@ -238,7 +238,7 @@ class ElementsRead:
         self.tensor = tensor
 
     def content(self) -> Any:
-        """A value that stays equal only while the elements do; for a large tensor their digest."""
+        """Return a snapshot that compares equal while the elements do; for a large tensor, their hash."""
         array = self.tensor.array
         if small_array(array):
             return content(array)
@@ -250,10 +250,10 @@ class ElementsRead:
 
 
 class Loads(NamedTuple):
-    """The names that a code object and those inside of it read: globals and enclosing variables with a location, and
+    """Names read by a code object and by those nested in it: globals and enclosing variables, with a location, and
     attributes.
 
-    stored: the enclosing variables that they write.
+    stored: the enclosing variables that this code writes.
     """
 
     globals: dict[str, Where]
@@ -287,16 +287,16 @@ def loads(code: CodeType, skipped: frozenset[CodeType] = frozenset()) -> Loads:
 
 
 def is_constant(name: str) -> bool:
-    """True for CAPITALS, which by convention never change, and for Python's names such as `__name__`."""
+    """True for names in capitals, which are constants by convention, and for Python's own, such as `__name__`."""
     return name.isupper() or name[:2] == "__"
 
 
 def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeType], around: bool) -> Reads:
-    """The Python state that the user's functions read.
+    """Find the Python state that the user's functions read.
 
-    roots: (function, the class whose method it is). Follows functions and methods that these name, except those with
-    the code objects in `skipped`. around: True if variables of enclosing functions are followed by contents, like those
-    that name tensors.
+    roots: (function, the class whose method it is). Visits the functions and methods that these name too, except those
+    with the code objects in `skipped`. around: True if variables of enclosing functions are followed by their contents,
+    like those that name tensors.
     """
     stack, seen = list(roots), set()
     unfollowed: dict[str, Read] = {}
@@ -330,7 +330,7 @@ def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeTyp
             name, value = variable.name, variable.now()
             for module in modules_in(value, modules):
                 modules.setdefault(id(module), (name, module))
-            # variables that the function itself sets, such as a counter, advance at each call only in eager
+            # variables that the function itself sets, such as a counter, change at each call only in eager mode
             inside = (
                 around and not isinstance(variable.space, dict) and name not in reads.stored and fully_followed(value)
             )
@@ -348,11 +348,11 @@ def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeTyp
 
 
 class Reads(NamedTuple):
-    """The Python state that a build read. unfollowed: state that its plan does not follow. variables: the names of
-    tensors, which it does.
+    """The Python state that a build read. unfollowed: state that its plan does not follow. variables: names of tensors,
+    which the plan follows.
 
-    attributes: the names of all attributes. modules: (name, module) of globals and enclosing variables that are
-    modules, or containers of some: their attributes and tensors can be read without a call.
+    attributes: the names of all attributes. modules: (name, module) of globals and enclosing variables that are or
+    contain modules: their attributes and tensors can be read without a call.
     """
 
     unfollowed: list[Read]
@@ -361,8 +361,8 @@ class Reads(NamedTuple):
     modules: list[tuple[str, Module]]
 
     def and_attributes(self, opaque_attributes: dict[tuple[str, str], str]) -> list[Read]:
-        """State that its plan does not follow. opaque_attributes: (owner, name) -> a description, for those that are
-        not part of the key by contents.
+        """Return the state that the plan does not follow. opaque_attributes: (owner, name) -> a description, for
+        attributes that are not part of the key by contents.
         """
         mine = [
             Read(f"{owner}.{name}", what, None)
@@ -381,11 +381,11 @@ def reads_of(
     holder: Any = None,
     tensors: Iterable[Tensor] = (),
 ) -> Reads:
-    """The Python state that a build read. root: (function, class). modules: that were called. later: functions that run
-    after each call.
+    """Find the Python state that a build read. root: (function, class). modules: the called ones. later: functions that
+    run after each call.
 
-    holder: the object whose method the root is. Functions that it or a module has as attributes count as called.
-    tensors: concrete ones that build used, whose hooks ran.
+    holder: the object whose method is the root. Functions that are attributes of the holder or of a module count as
+    called. tensors: concrete ones that build used, whose hooks ran.
     """
     roots, seen, called = [root], set(), list(modules)
     hooks = [hook for hook, _ in EVERY.listed()] + [hook for tensor in tensors for hook, _ in functions_on(tensor)]
@@ -415,7 +415,7 @@ def reads_of(
 
 
 def states_of(hooks: Iterable[Any]) -> list[Read]:
-    """The objects that are hooks, or whose methods are: their attributes can change without a new plan."""
+    """Return the objects that are hooks or whose methods are hooks: their attributes can change without a new plan."""
     reads: dict[str, Read] = {}
     for hook in hooks:
         holder = getattr(hook, "__self__", None) if isinstance(hook, FunctionType | MethodType) else hook

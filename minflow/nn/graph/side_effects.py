@@ -1,8 +1,7 @@
-"""Side effects of build, which a plan will not repeat: print, writes to attributes, `random`, `time`. Each is reported
+"""Side effects of build, which a plan does not repeat: print, writes to attributes, `random`, `time`. Each is reported
 once.
 
-Also the attributes that were written while build ran, for `messages.clean` and for the plan's key. Read next:
-`build.py`.
+Also records the attributes written during build, for `messages.clean` and for the plan's key. Read next: `build.py`.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def watched_functions() -> Iterator[tuple[Any, str, str, str]]:
 
 
 class Notice(NamedTuple):
-    """A side effect that happens in build and not at each call. kind: "print", "attribute", "random", "time" or
+    """A side effect that happens during build but not at each call. kind: "print", "attribute", "random", "time" or
     "reads".
     """
 
@@ -69,8 +68,8 @@ class Notice(NamedTuple):
 
 
 class Before(NamedTuple):
-    """The attributes of a module, or of the graph ("self"), before build ran. contents: of its containers, also as
-    text.
+    """The attributes of a module, or of the graph ("self"), before build ran. contents: those of its containers, and
+    their texts.
     """
 
     path: str
@@ -92,7 +91,7 @@ def remember(path: str, owner: Any) -> Before:
 
 @contextmanager
 def watched(build: Any) -> Iterator[None]:
-    """Record side effects while build runs; afterwards everything is restored. One build at a time (`executor.LOCK`).
+    """Record side effects while build runs, and restore everything afterwards. One build at a time (`executor.LOCK`).
 
     Only the user's own code on this thread is watched: libraries and other threads may read the clock.
     """
@@ -139,7 +138,7 @@ def watched(build: Any) -> Iterator[None]:
         finally:
             restore()
     finally:
-        restore()  # again, in case an interrupt broke off the first
+        restore()  # again, in case an interrupt stopped the first
     if random_state() != drawn:  # through a name that is not watched, such as `from random import random`
         note("random", f"a number of random or np.random {DRAWN}", (type(build.graph).build.__code__, 0))
     for path, owner, name, old, new in changes(build):
@@ -162,7 +161,7 @@ def random_state() -> tuple:
 
 
 def changes(build: Any) -> Iterator[tuple[str, Any, str, Any, Any]]:
-    """(path, owner, name, old, new) of every attribute that build set; old is None if there was none."""
+    """Yield (path, owner, name, old, new) of every attribute that build set; old is None if there was none."""
     for path, owner, attributes, *_ in build.before:
         for name, new in owner.__dict__.items():
             old = attributes.get(name)
@@ -173,8 +172,8 @@ def changes(build: Any) -> Iterator[tuple[str, Any, str, Any, Any]]:
 
 
 def changes_of_contents(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:
-    """(path, owner, name, old, new) of every container that build wrote into, except a dict or a set that only gained
-    entries: such a cache is the same at each call.
+    """Yield (path, owner, name, old, new) of every container that build wrote into, except a dict or set that only
+    gained entries: it is a cache, and the same at each call.
     """
     for before in build.before:
         for name, (old, text) in before.contents.items():
@@ -187,7 +186,9 @@ def changes_of_contents(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:
 
 
 def line_of_write(build: Any, owner: Any, name: str) -> Where:
-    """Where a method of the owner's class, or build, writes `.name`, or at least uses it; else the line of build."""
+    """Return the line where a method of the owner's class, or build, writes or at least uses `.name`; else that of
+    build.
+    """
     start = type(build.graph).build.__code__
     functions = [
         f for kind in type(owner).__mro__ for key, f in vars(kind).items() if key not in ("__init__", "__setattr__")
@@ -203,8 +204,8 @@ def line_of_write(build: Any, owner: Any, name: str) -> Where:
 
 
 def notices_of_reads(reads: list[Read], noticed: set, what: str, code: CodeType) -> list[Notice]:
-    """One notice of all state that a plan does not follow and that was not reported before. what, code: of the function
-    that was built.
+    """Make one notice of all state that a plan does not follow and that was not reported before. what, code: name and
+    code of the function that was built.
     """
     new = [read for read in reads if read.name not in noticed]
     noticed.update(read.name for read in new)
@@ -228,7 +229,7 @@ def warn_once(graph: Any, notice: Notice) -> None:
 
 
 def warn_of_reads(job: str, reads: list[Read], noticed: set, code: CodeType) -> None:
-    """Warn of state that a job function reads and its plan does not follow."""
+    """Warn about state that a job function reads and that its plan does not follow."""
     for notice in notices_of_reads(reads, noticed, "the function", code):
         hint = (
             "give it to the job as an argument; or flow.get_variable(...), which each step reads. A constant has a "

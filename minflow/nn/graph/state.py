@@ -1,6 +1,6 @@
 """The state of a graph: everything that a training run needs to resume bit for bit.
 
-`state_dict()` has OneFlow's form: one dict for each member, and beside them "System-Train-TrainStep", the optimizer's
+`state_dict()` has OneFlow's form: one dict for each member, and next to them "System-Train-TrainStep", the optimizer's
 state as "model.fc1.weight-momentum_buffer", schedulers and the generator. Read next: `../state.py`.
 """
 
@@ -29,7 +29,7 @@ OPTIMIZER, SCHEDULER = "System-Optimizer", "System-LRScheduler"
 
 
 def state_of(graph: Any) -> OrderedDict[str, Any]:
-    """A copy of the whole state: later calls of the graph do not change it."""
+    """Copy the whole state: later calls of the graph do not change the copy."""
     saved: OrderedDict[str, Any] = OrderedDict()
     for name, member in graph.named_members():
         saved[name] = copied_state(member.state_dict())
@@ -53,17 +53,17 @@ def state_of(graph: Any) -> OrderedDict[str, Any]:
 
 
 def copied_state(entries: Mapping[str, Any]) -> OrderedDict[str, Any]:
-    """A copy of a module's state_dict(), with the versions of its modules."""
+    """Copy a module's state_dict(), with the versions of its modules."""
     copies = OrderedDict((key, x.clone() if isinstance(x, Tensor) else copy.deepcopy(x)) for key, x in entries.items())
     copies._metadata = copy.deepcopy(getattr(entries, "_metadata", OrderedDict()))  # type: ignore[attr-defined]
     return copies
 
 
 def load_into(graph: Any, saved: Any, strict: bool) -> None:
-    """Load the result of `state_of`, before or after the first call: all of it, or a StateError and nothing.
+    """Load the result of `state_of`, before or after the first call: all of it, or raise StateError and load nothing.
 
     A plain `module.state_dict()` of the graph's only module is accepted too. strict=False ignores missing and
-    unexpected names; an entry of another type or shape is refused all the same.
+    unexpected names; an entry of a different type or shape is refused in any case.
     """
     saved = of_members(graph, saved)
     members = dict(graph.named_members())
@@ -113,8 +113,8 @@ def load_into(graph: Any, saved: Any, strict: bool) -> None:
 
 
 class PendingLoads:
-    """The writes that loading will do: checked ones of our classes, and loads of the user's own, which can only be
-    tried.
+    """The writes that loading will perform: checked ones of our classes, and calls of users' load methods, which can
+    only be tried.
     """
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class PendingLoads:
         self.own.append((owner, state, options))
 
     def write(self) -> None:
-        """Run the user's own loads first, because they may raise: then those before are undone."""
+        """Run the users' load methods first, because they may raise: in that case the previous ones are undone."""
         before = [(owner, copy.deepcopy(owner.state_dict())) for owner, _, _ in self.own]
         try:
             for owner, state, options in self.own:
@@ -150,12 +150,12 @@ class PendingLoads:
 
 
 def written_by(kind: type, name: str) -> type | None:
-    """The class that defines a method."""
+    """Return the class that defines a method."""
     return next((base for base in kind.__mro__ if name in vars(base)), None)
 
 
 def of_members(graph: Any, saved: Any) -> Mapping:
-    """The state with one dict for each member; a saved state of a graph's only module is wrapped."""
+    """Return the state with one dict for each member; the state of a graph's only module is wrapped."""
     if not isinstance(saved, Mapping):
         fail(
             StateError,
@@ -180,7 +180,7 @@ def of_members(graph: Any, saved: Any) -> Mapping:
 
 
 def optimizer_state(graph: Any, number: int, moments: dict, owners: dict, entry: Any) -> dict | None:
-    """The state of one optimizer in its own form; None if the saved state has none."""
+    """Return the state of one optimizer in the form of its state_dict; None if the saved state has none."""
     optimizer = graph.optimizers[number][0]
     state: dict[int, dict] = {}
     for key, value in moments.items():
@@ -211,7 +211,7 @@ def optimizer_state(graph: Any, number: int, moments: dict, owners: dict, entry:
 
 
 def checked(graph: Any, name: str, value: Any) -> int:
-    """A number of steps, from a number or an array with one element."""
+    """Return a number of steps, from a number or an array with one element."""
     try:
         array = array_of(value)
         return integer(array.reshape(-1)[0] if array is not None and array.size == 1 else value)

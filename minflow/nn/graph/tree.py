@@ -11,19 +11,19 @@ from ...core.messages.wrong_arguments import contains_itself
 from ...core.source_location import describe, here
 from ...core.tensor import Tensor
 
-Shape = Any  # a structure without its tensors: hashable, equal for equal structures
+Shape = Any  # a structure without its tensors; hashable
 
 
 class Leaf:
-    """In a Shape: any value that is not a tensor, kept as it is."""
+    """In a Shape: a value that is not a tensor, unchanged."""
 
     def __init__(self, value: Any):
         self.value = value
 
 
 def flatten(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[Shape, list[Tensor]]:
-    """(structure, tensors in order). Leaves are tensors and None; for any other, `refuse(path, leaf)` raises or returns
-    a Leaf.
+    """Return (structure, tensors in order). Leaves are tensors and None; for any other leaf, `refuse(path, leaf)`
+    raises an error or returns a Leaf.
     """
     try:
         return flat(x, refuse, path)
@@ -54,7 +54,7 @@ def flat(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[Sha
 
 
 def unflatten(shape: Shape, tensors: Iterable) -> Any:
-    """The structure with these tensors in place of its own, in order."""
+    """Rebuild a structure with these tensors, in order."""
     return fill(shape, iter(tensors))
 
 
@@ -73,8 +73,8 @@ def fill(shape: Shape, tensors: Iterator) -> Any:
 
 
 def leaves(x: Any, path: tuple = (), inside: tuple = ()) -> list[tuple[tuple, Any]]:
-    """(path of keys and indices, leaf) of everything in a structure, in order. inside: the containers around x, to
-    detect cycles.
+    """Yield (path of keys and indices, leaf) of everything in a structure, in order. inside: the enclosing containers,
+    to detect cycles.
     """
     if not isinstance(x, dict | list | tuple):
         return [(path, x)]
@@ -85,7 +85,9 @@ def leaves(x: Any, path: tuple = (), inside: tuple = ()) -> list[tuple[tuple, An
 
 
 def keys_of(path: Any) -> tuple:
-    """A path of keys and indices; `flatten` gives it as text, "0[1]['key']". A key without a literal stays a string."""
+    """Parse the text of a path from `flatten`, "0[1]['key']", into keys and indices. A key that is not a literal stays
+    a string.
+    """
     if isinstance(path, tuple):
         return path
     keys: list[Any] = []

@@ -1,4 +1,4 @@
-"""The layers, by family, in PyTorch's folder: each keeps parameters and calls one function of `../functional`.
+"""The layers, by family, at PyTorch's module path: each holds parameters and calls one function of `../functional`.
 
 Their base class is in `../module.py`. Read next: `linear.py`, the shortest.
 """

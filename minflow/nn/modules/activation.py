@@ -49,7 +49,7 @@ class LeakyReLU(Module):
 
 
 class GELU(Module):
-    """x * Phi(x), where Phi is the normal distribution function; approximate="tanh" is a close approximation."""
+    """x * Phi(x), where Phi is the normal cdf; approximate="tanh" selects a close approximation."""
 
     def __init__(self, approximate: str = "none"):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Layers that pool to a given size, and those that undo max pooling. Read next: `../functional/adaptive_pools.py`."""
+"""Layers that pool to a given size, and layers that undo max pooling. Read next: `../functional/adaptive_pools.py`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Wanted = int | None | tuple[int | None, ...]
 
 
 class AdaptivePool(Module):
-    """One window for each output element. output_size: an int, one for each axis, or None for an axis that keeps its
-    size.
+    """Base of adaptive pools: one window per output element. output_size: an int, one for each axis, or None for an
+    axis that keeps its size.
     """
 
     function = ""
@@ -74,7 +74,9 @@ class AdaptiveMaxPool3d(AdaptiveMaxPool):
 
 
 class MaxUnpool(Pool):
-    """Zeros, with each element at the index that max pooling returned: layer(x, indices, output_size=None)."""
+    """Put each element at the index that max pooling returned, with zeros elsewhere: layer(x, indices,
+    output_size=None).
+    """
 
     axes = 2
 

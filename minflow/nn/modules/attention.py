@@ -1,4 +1,4 @@
-"""Layers: MultiheadAttention. Read next: `../functional/attention.py`, its computation, and `transformer.py`."""
+"""Layer: MultiheadAttention. Read next: `../functional/attention.py`, its computation, and `transformer.py`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class MultiheadAttention(Module):
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
-        """Initialise all weights again."""
+        """Reinitialise all weights."""
         for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
             if weight is not None:
                 init.xavier_uniform_(weight)
@@ -90,7 +90,7 @@ class MultiheadAttention(Module):
     ) -> tuple[Tensor, Tensor | None]:
         F.arguments.check_tensor("MultiheadAttention", query, "query")
         swap = self.batch_first and query.spec.ndim == 3
-        if swap:  # keep one tensor one: then one product gives queries, keys and values
+        if swap:  # transpose a shared tensor once, so that one product gives queries, keys and values
             turned = {id(x): x.transpose(0, 1) for x in (query, key, value)}
             query, key, value = (turned[id(x)] for x in (query, key, value))
         out, weights = F.multi_head_attention_forward(

@@ -1,6 +1,6 @@
 """Layers that convolve: Conv1d, Conv2d, Conv3d. The bias is initialised as in PyTorch: uniform in +-1/sqrt(fan_in).
 
-Read next: `../functional/conv.py`; `conv_transpose.py`, the layers that make images larger.
+Read next: `../functional/conv.py`; `conv_transpose.py`, the layers that enlarge images.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class Convolution(Module):
-    """Base of the six layers: the sizes, the options, weight and bias."""
+    """Base of the six convolution layers: sizes, options, weight and bias."""
 
     axes, transposed = 2, False  # transposed: True if the weight starts with in_channels
 
@@ -74,7 +74,7 @@ class Convolution(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise weight and bias again: uniform in +-1/sqrt(fan_in)."""
+        """Reinitialise weight and bias: uniform in +-1/sqrt(fan_in)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(init.fans(self.weight)[0])
@@ -121,7 +121,7 @@ class Conv(Convolution):
     function = "conv2d"
 
     def widths(self) -> list[int]:
-        """`padding` in the order of F.pad: (left, right) of the last axis, then of the one before it."""
+        """Return `padding` in the order of F.pad: (left, right) of the last axis, then of the one before it."""
         if isinstance(self.padding, str):
             total = [d * (k - 1) if self.padding == "same" else 0 for d, k in zip(self.dilation, self.kernel_size)]
             return [n for t in reversed(total) for n in (t // 2, t - t // 2)]

@@ -1,4 +1,4 @@
-"""Layers that make signals, images and volumes larger: ConvTranspose1d, ConvTranspose2d, ConvTranspose3d.
+"""Layers that enlarge signals, images and volumes: ConvTranspose1d, ConvTranspose2d, ConvTranspose3d.
 
 Read next: `../functional/conv_transpose.py`.
 """
@@ -19,8 +19,8 @@ from .conv import Convolution
 class ConvTranspose(Convolution):
     """A transposed convolution. Its weight is (in_channels, out_channels / groups, ...).
 
-    output_padding: size added at the end of the output, to select one of the sizes that the stride allows. output_size,
-    at the call: the size of the output instead, with or without (N, C) before it.
+    output_padding: size added at the end of the output, to select one of the sizes that the stride allows.
+    Alternatively, the call takes output_size, the size of the output, with or without (N, C) before it.
     """
 
     transposed, function = True, "conv_transpose2d"
@@ -48,7 +48,7 @@ class ConvTranspose(Convolution):
         )
         self.output_padding = sizes(name, "output_padding", output_padding, 0, self.axes)
 
-    padding: tuple[int, ...]  # never a text
+    padding: tuple[int, ...]  # never a string
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         more = self.output_padding if output_size is None else self.padding_for(input, output_size)
@@ -57,7 +57,7 @@ class ConvTranspose(Convolution):
         )
 
     def padding_for(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
-        """The output_padding that leads to output_size."""
+        """Return the output_padding that leads to output_size."""
         name, n = type(self).__name__, self.axes
         check_tensor(name, input)
         size = tuple(output_size)

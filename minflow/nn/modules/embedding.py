@@ -68,7 +68,7 @@ class Embedding(Module):
     def from_pretrained(
         cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, **options: Any
     ) -> Embedding:
-        """A layer with the given rows (num_embeddings, embedding_dim), which are not trained if `freeze`.
+        """Make a layer with the given rows (num_embeddings, embedding_dim), which are not trained if `freeze`.
 
         options: the other arguments of the class.
         """
@@ -85,7 +85,7 @@ class Embedding(Module):
         return layer
 
     def reset_parameters(self) -> None:
-        """Initialise the rows again, from N(0, 1)."""
+        """Reinitialise the rows from N(0, 1)."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
@@ -99,7 +99,7 @@ class Embedding(Module):
         return ", ".join(self.repr_parts())
 
     def repr_parts(self) -> list[str]:
-        """The parts of its repr that show the options."""
+        """Return the parts of the repr that show the options."""
         usual: dict[str, Any] = dict(padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False)
         parts = [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
         return [f"{self.num_embeddings}, {self.embedding_dim}", *parts, *["sparse=True"] * self.sparse]

@@ -58,7 +58,7 @@ class GroupNorm(LegacyOverload, Norm):
 class RMSNorm(Norm):
     """out = x / sqrt(mean of x**2 + eps) * weight, with the mean over the axes of normalized_shape.
 
-    x: float (..., *normalized_shape). eps: the machine epsilon of the dtype if None. Zhang & Sennrich 2019, eq. 4.
+    x: float (..., *normalized_shape). eps: by default, the machine epsilon of the dtype. Zhang & Sennrich 2019, eq. 4.
     """
 
     def __init__(

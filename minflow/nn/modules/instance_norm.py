@@ -14,7 +14,7 @@ from .norm import SHAPES, BatchNorm
 class InstanceNorm(LegacyOverload, BatchNorm):
     """out = (x - mean) / sqrt(var + eps) * weight + bias, with mean and var of each channel of each example.
 
-    With track_running_stats, evaluation mode uses running ones. Ulyanov, Vedaldi & Lempitsky 2016, eq. 1.
+    With track_running_stats, evaluation mode uses running statistics. Ulyanov, Vedaldi & Lempitsky 2016, eq. 1.
     """
 
     def __init__(

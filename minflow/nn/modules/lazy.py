@@ -1,4 +1,4 @@
-"""Lazy layers: the input size is read from the first input, and then they become the layer they are named after.
+"""Lazy layers: they take the input size from the first input, and then become the layer that they are named after.
 
 Until then weight and bias have no elements: call the model once, or load a state, before making an optimizer or a
 graph. Read next: `../parameter.py` for UninitializedParameter.
@@ -26,7 +26,7 @@ from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
 
 def from_state(module: Any, entries: dict, prefix: str, *rest: Any) -> None:
-    """Before a state is loaded, take the shapes from its tensors."""
+    """Take the shapes from the tensors of a state before it is loaded."""
     sizes = {name: getattr(entries.get(prefix + name), "shape", None) for name in module.unset()}
     known = [shape for name, shape in sizes.items() if shape and not isinstance(entries[prefix + name], Uninitialized)]
     if known and len(known) == len(sizes):
@@ -50,18 +50,18 @@ class Lazy(Module):
         self.__dict__["_by_state"] = self.hooks().add("load_before", from_state, False)
 
     def unset(self) -> list[str]:
-        """The names of parameters and buffers that have no shape yet."""
+        """Return the names of parameters and buffers that have no shape yet."""
         return [n for n, t in {**self._parameters, **self._buffers}.items() if isinstance(t, Uninitialized)]
 
     def has_uninitialized_params(self) -> bool:
-        """True if a parameter or a buffer is not initialised yet."""
+        """True if any parameter or buffer is still uninitialised."""
         return bool(self.unset())
 
     def reset_parameters(self) -> None:
         """Do nothing until the shapes are known."""
 
     def axis(self, ndim: int) -> int:
-        """The axis of the input with its channels or features."""
+        """Return the axis of the input that has the channels or features."""
         return -1
 
     def forward(self, input: Tensor) -> Tensor:
@@ -75,10 +75,10 @@ class Lazy(Module):
             what = f"{name}: the input has {input.spec.ndim} axes, so it has no channels"
             fail(ShapeError, what, f"as nn.{name[4:]} takes", input=input)
         self.initialize_parameters(input)
-        return self.forward(input)  # of the class that it has now
+        return self.forward(input)  # the forward of its new class
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Give parameters and buffers the shapes that this input requires, and initialise them."""
+        """Create parameters and buffers in the shapes that this input requires, and initialise them."""
         self.become(input.spec.shape[self.axis(input.spec.ndim)])
 
     def become(self, count: int) -> None:
@@ -107,11 +107,11 @@ class LazyLinear(Lazy, Linear):
         self.forget("weight", "bias")
 
     def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
-        """The shapes of the parameters for this number of input features."""
+        """Return the shapes of the parameters for this number of input features."""
         return {"weight": (self.out_features, count), "bias": (self.out_features,)}
 
     def size_of(self, shapes: dict) -> int:
-        """The number of input features of parameters with these shapes."""
+        """Return the number of input features of parameters with these shapes."""
         return shapes["weight"][-1]
 
 
@@ -137,7 +137,7 @@ class LazyConv(Lazy):
         return ndim - self.axes - 1
 
     def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
-        """The shapes of parameters and buffers for this number of input channels."""
+        """Return the shapes of parameters and buffers for this number of input channels."""
         first, second = (count, self.out_channels) if self.transposed else (self.out_channels, count)
         if count < 1 or count % self.groups:
             what = f"{type(self).__name__}: the input has {count} channels, which groups={self.groups} does not divide"
@@ -145,7 +145,7 @@ class LazyConv(Lazy):
         return {"weight": (first, second // self.groups, *self.kernel_size), "bias": (self.out_channels,)}
 
     def size_of(self, shapes: dict) -> int:
-        """The number of input channels of parameters with these shapes."""
+        """Return the number of input channels of parameters with these shapes."""
         return shapes["weight"][0] if self.transposed else shapes["weight"][1] * self.groups
 
 
@@ -153,7 +153,7 @@ class LazyNorm(Lazy):
     """A norm with num_features taken from the first input."""
 
     size = "num_features"
-    axes: Any  # of the layer: the numbers of axes that an input may have
+    axes: Any  # the numbers of axes that an input of the layer may have
 
     def __init__(
         self,
@@ -173,11 +173,11 @@ class LazyNorm(Lazy):
         return ndim - self.axes[0] if issubclass(self.layer, InstanceNorm) else 1
 
     def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
-        """The shapes of parameters and buffers for this number of input channels."""
+        """Return the shapes of parameters and buffers for this number of input channels."""
         return dict.fromkeys(("weight", "bias", "running_mean", "running_var"), (count,))
 
     def size_of(self, shapes: dict) -> int:
-        """The number of input channels of parameters with these shapes."""
+        """Return the number of input channels of parameters with these shapes."""
         return next(iter(shapes.values()))[0]
 
     def initialize_parameters(self, input: Tensor) -> None:

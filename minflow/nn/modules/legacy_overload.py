@@ -1,4 +1,4 @@
-"""Layers with the names of functions of the job-function generation. Read next: `../../job/legacy/overloads.py`."""
+"""Layers whose names are also functions of OneFlow's job-function API. Read next: `../../job/legacy/overloads.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...core.base.legacy_dispatch import BUILDING, find_overload
 
 
 class LegacyOverload:
-    """While a job function is built, calling the class with a Blob calls the legacy function of its name."""
+    """While a job function is built, calling the class with a Blob calls the legacy function of the same name."""
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
         if BUILDING.get() is not None and (function := find_overload(f"flow.nn.{cls.__name__}", args, options)):

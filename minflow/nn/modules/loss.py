@@ -13,7 +13,7 @@ from .legacy_overload import LegacyOverload
 
 
 class Loss(LegacyOverload, Module):
-    """Base of all losses: the reduction. In a job function, MSELoss(input, target) of Blobs is the loss itself."""
+    """Base of all losses: the reduction. In a job function, MSELoss(input, target) of Blobs returns the loss."""
 
     @old_reduction("self size_average reduce reduction")
     def __init__(self, reduction: str = "mean"):
@@ -56,7 +56,7 @@ class NLLLoss(Weighted):
         return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
-NLLLoss2d = NLLLoss  # PyTorch's old name of it, for images
+NLLLoss2d = NLLLoss  # PyTorch's old name for images
 
 
 class CrossEntropyLoss(Weighted):

@@ -1,4 +1,4 @@
-"""Layers: the losses from distances and likelihoods. Formulas: `../functional/loss_distance.py` and
+"""Layers: losses based on distances and likelihoods. Formulas: `../functional/loss_distance.py` and
 `../functional/loss_likelihood.py`.
 """
 
@@ -40,7 +40,8 @@ class HuberLoss(Loss):
 class KLDivLoss(Loss):
     """target * (log(target) - input), for log-probabilities (input) and probabilities (target).
 
-    reduction: also "batchmean", the divergence as it is defined. log_target: True if the target is given as logarithms.
+    reduction: also "batchmean", which gives the mathematical divergence. log_target: True if the target is given as
+    logarithms.
     """
 
     @old_reduction("self size_average reduce reduction log_target")

@@ -33,8 +33,9 @@ class Norm(Module):
 class BatchNorm(Norm):
     """out = (x - mean) / sqrt(var + eps) * weight + bias, with mean and var of each channel over all other axes.
 
-    In training mode they come from the batch, and running_mean, running_var move towards them by `momentum` (None:
-    their cumulative average); in evaluation mode the running ones are used. Ioffe & Szegedy 2015, algorithms 1 and 2.
+    In training mode they come from the batch, and running_mean and running_var move towards them by `momentum` (None:
+    their cumulative average); in evaluation mode the running statistics are used. Ioffe & Szegedy 2015, algorithms 1
+    and 2.
     """
 
     _version = 2  # as in PyTorch

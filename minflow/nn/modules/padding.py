@@ -1,4 +1,4 @@
-"""Layers that pad: with a constant, reflected, replicated or circular. Read next: `../functional/padding.py`."""
+"""Layers that pad: with a constant, or reflected, replicated or circular. Read next: `../functional/padding.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Widths = int | tuple[int, ...]
 class Pad(Module):
     """padding: a width for all sides, or (left, right, top, bottom, front, back).
 
-    Negative widths cut off.
+    Negative widths crop.
     """
 
     axes, mode = 1, "constant"

@@ -18,7 +18,7 @@ from .linear import check_size
 
 
 class ReprActivation(InplaceActivation):
-    """Base of activations whose repr shows some attributes. shown: their names."""
+    """Base of activations whose repr shows some attributes. shown: the names of these."""
 
     shown: tuple[str, ...] = ()
 
@@ -48,7 +48,7 @@ class CELU(ELU):
 
 
 class SELU(InplaceActivation):
-    """elu with alpha = 1.6733, times 1.0507: its outputs keep mean 0 and variance 1."""
+    """elu with alpha = 1.6733, times 1.0507, which preserves mean 0 and variance 1."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
@@ -150,7 +150,7 @@ class Tanhshrink(Module):
 
 
 class Hardtanh(ReprActivation):
-    """min(max(x, min_val), max_val). min_value, max_value: their old names."""
+    """min(max(x, min_val), max_val). min_value, max_value: the old names of these arguments."""
 
     shown = ("min_val", "max_val")
 
@@ -208,7 +208,7 @@ class Threshold(ReprActivation):
 
 
 class RReLU(ReprActivation):
-    """x if x > 0, else a * x, where a is drawn from [lower, upper) in training, else is their mean."""
+    """x if x > 0, else a * x, where a is drawn from [lower, upper) in training, and is their mean in evaluation."""
 
     shown = ("lower", "upper")
 

@@ -1,4 +1,4 @@
-"""Layers that change the size: Upsample, PixelShuffle, Fold, Unfold and their like. They have no parameters.
+"""Layers that change the spatial size: Upsample, PixelShuffle, Fold, Unfold and similar. They have no parameters.
 
 Read next: `../functional/interpolation.py`, `../functional/unfold_fold.py`.
 """
@@ -88,7 +88,7 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Interleave groups of channels: the first of each group, then the second of each. x: (N, C, ...)."""
+    """Interleave groups of channels: the first channel of each group, then the second of each. x: (N, C, ...)."""
 
     def __init__(self, groups: int):
         super().__init__()

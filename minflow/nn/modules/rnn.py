@@ -95,11 +95,11 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise all weights again."""
+        """Reinitialise all weights."""
         draw_uniform(self, self.hidden_size)
 
     def flatten_parameters(self) -> None:
-        """Do nothing; exists for programs that call it. (cuDNN needs all weights contiguous in memory.)."""
+        """Do nothing; exists for programs that call it, since cuDNN needs all weights contiguous in memory."""
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
@@ -107,7 +107,9 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def run(self, input: Tensor | PackedSequence, states: tuple | None) -> tuple:
-        """(output, final states) for a batch, one sequence or a PackedSequence. states: a tuple of tensors, or None."""
+        """Return (output, final states) of a batch, one sequence or a PackedSequence. states: a tuple of tensors, or
+        None.
+        """
         name = type(self).__name__
         if isinstance(input, PackedSequence):
             sizes = rnn.sizes_of(name, input.batch_sizes)
@@ -132,7 +134,7 @@ class RNNBase(Module):
         return y.transpose(0, 1) if self.batch_first else y, tuple(finals)
 
     def layers(self, x: Tensor, states: tuple, sizes: tuple) -> tuple:
-        """The output and the final states of all layers."""
+        """Return the output and the final states of all layers."""
         name = type(self).__name__
         if x.spec.shape[-1] != self.input_size:
             fail(
@@ -158,7 +160,7 @@ class RNNBase(Module):
         )
 
     def begin(self, states: tuple | None, batch: int, batched: bool, order: Tensor | None = None) -> tuple:
-        """The initial states as (layers * directions, N, width) each, in the order of a packed sequence."""
+        """Return the initial states, each (layers * directions, N, width), in the order of a packed sequence."""
         widths = (self.proj_size or self.hidden_size, self.hidden_size)[: 2 if self.mode == "LSTM" else 1]
         if states is None:
             return (None,) * len(widths)

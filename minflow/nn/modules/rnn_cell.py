@@ -52,7 +52,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise all weights again."""
+        """Reinitialise all weights."""
         draw_uniform(self, self.hidden_size)
 
     def step(self, function: Any, input: Tensor, states: tuple | None) -> Any:

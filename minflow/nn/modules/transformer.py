@@ -181,8 +181,8 @@ class TransformerDecoderLayer(Module):
 class TransformerEncoder(Module):
     """num_layers copies of encoder_layer in sequence, then norm unless it is None.
 
-    enable_nested_tensor, mask_check: accepted; there are no nested tensors, and padded positions are computed like
-    others.
+    enable_nested_tensor, mask_check: accepted and ignored; there are no nested tensors, and padded positions are
+    computed like others.
     is_causal: a hint that mask is causal.
     """
 
@@ -285,7 +285,7 @@ class Transformer(Module):
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
 
     def _reset_parameters(self) -> None:
-        """Initialise all matrices again."""
+        """Reinitialise all matrices."""
         for weight in self.parameters():
             if weight.spec.ndim > 1:
                 init.xavier_uniform_(weight)

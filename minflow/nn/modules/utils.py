@@ -1,4 +1,4 @@
-"""Arguments that may be one value or several, imported by the layers of other programs."""
+"""Helpers for arguments that are one value or several, which layers of other programs import."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple]:
-    """A function that repeats a single value `n` times, and turns several values into a tuple."""
+    """Make a function that repeats a single value `n` times, and turns several values into a tuple."""
 
     def several(x: Any) -> tuple:
         return tuple(x) if isinstance(x, Iterable) else (x,) * n

@@ -1,4 +1,4 @@
-"""Batch norm folded into the layer before it, for evaluation; and creating layers that will be overwritten."""
+"""Fold batch norm into the layer before it, for evaluation; create layers whose parameters will be overwritten."""
 
 from __future__ import annotations
 
@@ -93,9 +93,7 @@ def fused(name: str, layer: Layer, bn: Any, axis: int) -> Layer:
 
 
 def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
-    """The module `module_cls(*args, **kwargs)`, whose parameters are to be overwritten; here they are initialised
-    anyway.
-    """
+    """Create `module_cls(*args, **kwargs)`, whose parameters will be overwritten; here they are initialised anyway."""
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
         fail(ModuleError, f"skip_init: {module_cls!r} is not a module class", "skip_init(nn.Linear, 3, 2)")
     return module_cls(*args, **kwargs)

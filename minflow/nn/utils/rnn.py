@@ -1,7 +1,7 @@
 """Sequences of different lengths in one tensor: padded to the longest, or packed step by step.
 
 Packed: the rows of step 0 of all sequences, longest first, then those of step 1 of all that are long enough, ...
-Lengths must be known, so packing runs eagerly only. Read next: `../functional/rnn.py`.
+Lengths must be known, so packing runs only eagerly. Read next: `../functional/rnn.py`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 def checked_lengths(name: str, lengths: Any, batch: int, longest: int) -> list[int]:
-    """Lengths as Python ints, one for each sequence, each from 1 to `longest`."""
+    """Return the lengths as Python ints, one for each sequence, each from 1 to `longest`."""
     if MODE.get().trace is not None:
         refuse_packed(name)
     counts = lengths.tolist() if hasattr(lengths, "tolist") else list(lengths)

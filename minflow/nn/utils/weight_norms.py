@@ -1,6 +1,6 @@
-"""weight_norm and spectral_norm: a layer's weight computed from parameters that are trained in its place.
+"""weight_norm and spectral_norm: compute a layer's weight from parameters that are trained in its place.
 
-The weight itself is then not a parameter: it is recomputed on every access. Read next: `../module.py`.
+The weight itself is then not a parameter; it is recomputed on every access. Read next: `../module.py`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     """Train the direction and the length of a weight separately: weight = g * v / |v|. Salimans & Kingma 2016, eq. 2.
 
     The module gets the parameters `name`_g and `name`_v in place of `name`. dim: the axis of the outputs, each of which
-    has a length of its own; None for one length of the whole weight. Returns the module.
+    has its own length; None for one length of the whole weight. Returns the module.
     """
     hook = WeightNorm(name, dim)
     weight = pop_parameter(name, module, "weight_norm")
@@ -140,8 +140,8 @@ def spectral_norm(
 ) -> Module:
     """Divide a weight by its largest singular value, so that the layer has spectral norm 1. Miyato et al. 2018, eq. 8.
 
-    The module gets the parameter `name`_orig and the buffers `name`_u and `name`_v, its approximate singular vectors,
-    which each call in training improves by n_power_iterations steps. dim: the axis of the outputs (1 for transposed
+    The module gets the parameter `name`_orig and the buffers `name`_u and `name`_v, its approximate singular vectors;
+    each call in training mode refines them by n_power_iterations steps. dim: the axis of the outputs (1 for transposed
     convolutions, else 0). Returns the module.
     """
     if n_power_iterations < 1:

@@ -1,8 +1,8 @@
 """Data sets: `points` and `sums` are generated, `digits` and `text` ship with the package, `load_mnist` finds its file
 locally or downloads and verifies it.
 
-Returns plain NumPy arrays, in the batches that OneFlow's job functions take; never unpickles a file. Depends on neither
-tensors nor models. Read next: `digits.py`, then `files.py` (how files are read safely), `download.py`.
+Returns plain NumPy arrays, in the batches that OneFlow's job functions take; never unpickles a file. Independent of
+tensors and models. Read next: `digits.py`, then `files.py` (how files are read safely), `download.py`.
 """
 
 from ..core.messages.suggestions import name_hints as _name_hints

@@ -3,7 +3,7 @@
 A number, string, bool or None represents itself; anything else is a list whose first entry is its kind:
 `["dict", [[key, value], ...]]`, `["list", [...]]`, `["tensor", name, options]`. Tensors that share their storage share
 one array, and do so again when loaded. The module versions in the `_metadata` of a state_dict are in a list next to the
-tree, with an entry for each OrderedDict in the tree. Does not read or write files. Read next: `checkpoint.py`.
+tree, with an entry for each OrderedDict in the tree. Independent of files. Read next: `checkpoint.py`.
 """
 
 from __future__ import annotations

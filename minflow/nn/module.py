@@ -1,8 +1,8 @@
 """Module: a tree of layers, its parameters and buffers, and the call that enters a scope.
 
 Tensors and submodules are kept in three dicts (`_parameters`, `_buffers`, `_modules`), which `__getattr__` reads, as
-PyTorch users expect. Every write that may affect a compiled plan bumps the mutation counter. Does not depend on
-particular layers. Read next: `state.py` (state_dict), `messages.py` (error messages), `modules/linear.py`.
+PyTorch users expect. Every write that may affect a compiled plan bumps the mutation counter. Independent of particular
+layers. Read next: `state.py` (state_dict), `messages.py` (error messages), `modules/linear.py`.
 """
 
 from __future__ import annotations

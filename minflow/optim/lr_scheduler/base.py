@@ -1,6 +1,6 @@
 """LRScheduler: the step, rates and state common to all schedules, and checks of their arguments.
 
-Does not depend on particular schedules. Read next: `factors.py`.
+Independent of particular schedules. Read next: `factors.py`.
 """
 
 from __future__ import annotations

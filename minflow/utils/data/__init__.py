@@ -1,7 +1,7 @@
 """Datasets, samplers and the DataLoader that makes batches of them, with PyTorch's names.
 
 With any number and kind of workers, a loader gives the same batches in the same order, bit for bit: a sample draws
-its random numbers from (seed, "loader", epoch, sample index). Depends on tensors, but not on files or models.
+its random numbers from (seed, "loader", epoch, sample index). Uses tensors; independent of files and models.
 Read next: `loader.py`, then `fetch.py` (one batch) and `workers.py` (threads and processes).
 """
 

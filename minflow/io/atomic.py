@@ -102,9 +102,7 @@ def shown(names: list[str]) -> str:
 
 
 def cannot_be_exchanged(path: Path) -> bool:
-    """True if the folder cannot be exchanged: it is a mount, contains the working directory, or its parent is
-    protected.
-    """
+    """True if a folder cannot be exchanged: a mount, a parent of the working directory, or in a protected folder."""
     try:
         here = Path.cwd()
     except FileNotFoundError:

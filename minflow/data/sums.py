@@ -25,9 +25,7 @@ class Sums(NamedTuple):
     alphabet: str = ALPHABET
 
     def encode(self, text: str) -> np.ndarray:
-        """Return the ids of a text, `int64[len(text)]`. Raises OutOfRangeError for a symbol that is not in the
-        alphabet.
-        """
+        """Return the ids of a text, `int64[len(text)]`. Raises OutOfRangeError for a symbol outside the alphabet."""
         unknown = [symbol for symbol in str(text) if symbol not in self.alphabet]
         if unknown:
             fail(OutOfRangeError, "encode: a symbol is not in the alphabet", f"only {self.alphabet}", symbol=unknown[0])

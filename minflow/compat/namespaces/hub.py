@@ -1,6 +1,4 @@
-"""`flow.hub` and `utils.model_zoo`: each name raises an error that says how to load a file, since minflow downloads
-nothing.
-"""
+"""`flow.hub` and `utils.model_zoo`, which download: each name raises an error that says how to load a file."""
 
 from ...core.messages.suggestions import missing_names as _missing_names
 

@@ -25,9 +25,7 @@ FREE = ("lr", "initial_lr", "max_lr", "min_lr")  # read at each step, never comp
 
 
 class Group(dict):
-    """Hyperparameters by name, and `params`. All but lr are compiled into plans: changing one bumps the mutation
-    counter.
-    """
+    """Hyperparameters by name, and `params`. All but lr are compiled into plans: changes bump the mutation counter."""
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key not in FREE and not equal_values(self.get(key, Group), value):
@@ -65,9 +63,7 @@ class Group(dict):
         super().clear()
 
     def fingerprint(self) -> tuple:
-        """Key of the values that are compiled into a step: all hyperparameters except lr, and the parameters by
-        identity.
-        """
+        """Key of the values that are compiled into a step: hyperparameters except lr, and parameters by identity."""
         fixed = tuple([(k, repr(v)) for k, v in self.items() if k not in (*FREE, "params", "param_names")])
         return *fixed, tuple([id(p) for p in self["params"]])
 

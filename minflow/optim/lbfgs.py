@@ -93,8 +93,7 @@ STATE = ("func_evals", "n_iter", "d", "t", "old_dirs", "old_stps", "ro", "H_diag
 
 
 class LBFGS(Optimizer):
-    """p += t * d, where d is minus the gradient times an estimate of the inverse Hessian from the last `history_size`
-    steps.
+    """p += t * d, d = -(gradient times an estimate of the inverse Hessian from the last `history_size` steps).
 
     `step(closure)` takes up to max_iter such steps, with at most max_eval calls of the closure (default 5 / 4 of
     max_iter), until no element of the gradient is above tolerance_grad or nothing changes by tolerance_change.
@@ -137,8 +136,8 @@ class LBFGS(Optimizer):
             )
 
     def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a checked copy of the state, which belongs to the first parameter and has one element per element of
-        all parameters.
+        """Return a checked copy of the state of the first parameter, which has one element per element of all
+        parameters.
         """
         owner, hint = type(self).__name__, "a state that was saved from an LBFGS of the same parameters"
         copy, size = super().own_state(p, passed), sum([q.numel() for q in self.parameters()])

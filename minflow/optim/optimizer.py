@@ -639,9 +639,7 @@ class Optimizer:
             )
 
     def checked_group(self, i: int, passed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the hyperparameters after loading. Missing ones keep their values, except `lr`; new ones must be plain
-        data.
-        """
+        """Return the hyperparameters after loading. Missing ones stay, except `lr`; new ones must be plain data."""
         owner, mine = type(self).__name__, self.param_groups[i]
         new: dict[str, Any] = {}
         for name, value in passed.items():
@@ -675,9 +673,7 @@ class Optimizer:
         return merged
 
     def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a copy of the state that a custom step() keeps for p; floating tensors except `step` get p's dtype, as
-        in PyTorch.
-        """
+        """Copy the state that a custom step() keeps for p. Floating tensors but `step` get p's dtype, as in PyTorch."""
         try:
             copy = plain_data(passed)
         except Refused as reason:

@@ -68,9 +68,7 @@ class SGD(Optimizer):
         return sgd_momentum, attrs | {"nesterov": bool(group["nesterov"])}
 
     def entries(self) -> dict[str, Any]:
-        """Return the base class's entries without `step` and without buffers that no step has filled yet, as in
-        PyTorch.
-        """
+        """Return the entries without `step` and without buffers that no step has filled yet, as in PyTorch."""
         result = super().entries()
         for number, state in list(result["state"].items()):
             step = state.pop("step", None)

@@ -137,9 +137,7 @@ class LRScheduler:
             print(f"step {self.last_epoch}: lr = {', '.join(f'{rate:g}' for rate in self.rates)}")
 
     def get_lr(self) -> list[float]:
-        """Return the rates of all groups at `self.last_epoch`, possibly computed from those of the previous step,
-        `present()`.
-        """
+        """Return the rates of all groups at `self.last_epoch`, perhaps from those of the previous step, `present()`."""
         fail(
             OptimError,
             f"{type(self).__name__} does not define get_lr",

@@ -66,9 +66,7 @@ class ImageDataset(Dataset):
 
     @property
     def whole_batch(self) -> Callable:
-        """Function that loads a whole batch. Raises AttributeError if a transform cannot, so that the loader falls
-        back.
-        """
+        """Function that loads a whole batch. Raises AttributeError if a transform cannot; the loader falls back."""
         many = getattr(self.transform, "many", None)
         if many is None or self.target_transform is not None:
             raise AttributeError("whole_batch")

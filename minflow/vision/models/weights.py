@@ -131,11 +131,11 @@ KNOWN = {kind.__name__.removesuffix("_Weights").lower(): kind for kind in Weight
 
 
 def build(name: str, kind: Callable[..., Built], pretrained: Any, weights: Any, /, *args: Any, **kwargs: Any) -> Built:
-    """Return kind(*args, **kwargs) with the requested weights. Raises DataError, before any computation, if their file
-    is missing.
+    """Return kind(*args, **kwargs) with the requested weights.
 
     pretrained: True for the first published weights, as in older programs.  weights: one of the model's `Weights`, its
-    name, such as "DEFAULT", or None for a random initialization.
+    name, such as "DEFAULT", or None for a random initialization. Raises DataError, before any computation, if their
+    file is missing.
     """
     if not isinstance(pretrained, bool):  # resnet18(ResNet18_Weights.DEFAULT)
         pretrained, weights = False, pretrained

@@ -248,9 +248,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
-    """Fill from N(0, std**2), with a fraction `sparsity` of zeros in each column. tensor: (n, m). Martens 2010, section
-    5.
-    """
+    """Fill from N(0, std**2), with a fraction `sparsity` of zeros per column. tensor: (n, m). Martens 2010, sec. 5."""
     from ..core.functions.creation import randperm
 
     if tensor.spec.ndim != 2:

@@ -97,9 +97,7 @@ def integer(value: Any, low: int = 0) -> int:
 
 
 def plain_data(value: Any, depth: int = 0) -> Any:
-    """Copy a value that a file can hold: tensors, arrays, numbers, strings, None, and containers of them. Raises
-    Refused.
-    """
+    """Copy a value that a file can hold: tensors, arrays, numbers, strings, None, and containers. Raises Refused."""
     if depth > MAX_DEPTH:
         raise Refused(f"it is nested more than {MAX_DEPTH} levels deep")
     if value is None or isinstance(value, bool | int | float | str | np.generic):

@@ -261,9 +261,7 @@ class Module(Display):
             param.label = name
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is state but is not trained, such as a running mean. persistent: True if state_dict
-        contains it.
-        """
+        """Add a tensor that is state but not trained, such as a running mean. persistent: True if in state_dict."""
         self.registries(name)
         self.check_name(name, "_buffers", "buffer")
         self.bind_buffer(name, tensor)
@@ -524,8 +522,7 @@ class Module(Display):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Move to a device and/or convert floating parameters and buffers to a dtype. Changes this module and returns
-        it.
+        """Move to a device and/or convert floating parameters and buffers to a dtype, in place; return self.
 
         Called as to(device), to(dtype), to(device, dtype) or to(tensor). to(nn.graph.GraphModule) returns OneFlow's
         handle for settings of this module in graphs; to(nn.Module) returns the module.
@@ -686,9 +683,7 @@ class Module(Display):
         return self.hooks().add("after", hook, prepend, with_kwargs, always_call)
 
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> Handle:
-        """Register `hook(module, grad_output)` before the module's backward; a value that it returns replaces
-        grad_output.
-        """
+        """Register `hook(module, grad_output)` before the module's backward; its return value replaces grad_output."""
         return self.hooks().add("backward_before", hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> Handle:
@@ -710,17 +705,14 @@ class Module(Display):
         return self.hooks().add("state_before", hook, False)
 
     def register_state_dict_post_hook(self, hook: Callable) -> Handle:
-        """Register `hook(module, state_dict, prefix, local_metadata)` after this module's part of state_dict() was
-        made.
+        """Register `hook(module, state_dict, prefix, local_metadata)`, called after this module's part of state_dict().
 
         It may change the dict, and must return None.
         """
         return self.hooks().add("state_after", hook, False)
 
     def _register_state_dict_hook(self, hook: Callable) -> Handle:
-        """The older form of register_state_dict_post_hook: a dict that the hook returns replaces
-        state_dict's.
-        """
+        """Old form of register_state_dict_post_hook: a dict that the hook returns replaces state_dict's."""
         return self.hooks().add("state_after", hook, False, True)
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> Handle:

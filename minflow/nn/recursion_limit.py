@@ -33,9 +33,7 @@ LOCK = new_lock()
 
 
 def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
-    """Call a module with enough stack for the modules inside it. Endless recursion raises here, before the stack
-    overflows.
-    """
+    """Call a module with enough stack for its submodules. Endless recursion raises before the stack overflows."""
     depth, modules = depth_of(sys._getframe(1))
     most = stack_size() // BYTES_PER_MODULE
     where = caller(3)

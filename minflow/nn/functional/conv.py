@@ -108,9 +108,7 @@ def checked_arguments(
 
 
 def add_bias(out: Tensor, bias: Tensor | None, input: Tensor, row: int | None = None) -> Tensor:
-    """Add the bias of each filter, and remove the axis of rows if there is one, and the batch axis if the input had
-    none.
-    """
+    """Add the bias of each filter, and remove the axis of rows, if any, and the batch axis if the input had none."""
     if bias is not None:
         out = out + match_product(bias, out).reshape((1, -1) + (1,) * (out.spec.ndim - 2))
     out = out if row is None else out.squeeze(row)

@@ -73,10 +73,9 @@ def affine(out: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """(input - mean) / sqrt(var + eps) * weight + bias, with mean and var (biased) of each group of channels of an
-    example.
+    """(input - mean) / sqrt(var + eps) * weight + bias, with mean and biased var of each group of channels.
 
-    input: float (N, C, ...); group i has the channels from i*C/num_groups on. weight, bias: (C,) or None.
+    input: float (N, C, ...); group i of an example has the channels from i*C/num_groups on. weight, bias: (C,) or None.
     Raises ShapeError if num_groups does not divide C. Wu & He 2018 (arXiv:1803.08494), eq. 1 and 7.
     """
     check_channels("group_norm", input, weight=weight, bias=bias)

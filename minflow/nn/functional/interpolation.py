@@ -70,9 +70,7 @@ def taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: Rea
 
 
 def smooth_taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: Real) -> list[Tap]:
-    """Return taps with antialiasing: when shrinking, the kernel is wider, as in PIL, and covers all inputs of an
-    output.
-    """
+    """Return taps with antialiasing: when shrinking, the kernel covers all inputs of an output, as in PIL."""
     ratio = real(1 / factor) if factor else real(n) / real(m)
     if align:
         ratio = real(n - 1) / real(m - 1) if m > 1 else real(0)

@@ -31,8 +31,7 @@ from .arguments import check_reduction, check_tensor, composite, old_reduction, 
 
 @old_reduction("input target size_average reduce reduction weight")
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """(input - target)**2. Both float, of one shape (other shapes broadcast, with a warning if that enlarges the
-    result).
+    """(input - target)**2. Both float, of one shape (others broadcast, with a warning if that enlarges the result).
 
     weight: a factor for each element, in the input's shape; the mean is then weighted.
     """

@@ -123,8 +123,7 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """-log of the probability that frames spell a label sequence, summed over all alignments. Graves et al. 2006, sec.
-    4.
+    """-log of the probability that frames spell a label sequence, over all alignments. Graves et al. 2006, sec. 4.
 
     log_probs: float (T, N, C), as log_softmax returns them, or (T, C). targets: int (N, S), or all concatenated.
     input_lengths, target_lengths: int (N,), or sequences: number of frames and labels that are used. blank: index of

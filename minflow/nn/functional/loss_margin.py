@@ -119,8 +119,7 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is the distance of order p along the last
-    axis.
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the distance of order p along the last axis.
 
     All float (N, D) or (D,). swap: use the distance from positive to negative where it is smaller.
     Balntas et al. 2016, eq. 1.

@@ -107,10 +107,10 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """(input - mean) / sqrt(var + eps) * weight + bias, with mean and var (biased) over the last axes, those of
-    normalized_shape.
+    """(input - mean) / sqrt(var + eps) * weight + bias, with mean and biased var over the axes of normalized_shape.
 
-    input: float (..., *normalized_shape). weight, bias: normalized_shape or None. Ba, Kiros & Hinton 2016, eq. 4.
+    input: float (..., *normalized_shape), whose last axes are normalized. weight, bias: normalized_shape or None. Ba,
+    Kiros & Hinton 2016, eq. 4.
     """
     check_tensor("layer_norm", input)
     one_number("layer_norm", eps=eps)

@@ -85,9 +85,7 @@ def in_two_passes(
     over_images: Callable[[Tensor], tuple[Tensor, Tensor]],
     over_depth: Callable[[Tensor], tuple[Tensor, Tensor]],
 ) -> tuple[Tensor, Tensor]:
-    """(maximum of each window of volumes, its index in D * H * W), by two functions that return (maximum, index) for
-    images.
-    """
+    """Pool volumes in two passes by two functions for images: (maxima, their indices in D * H * W)."""
     n, c, depth, h, w = x.spec.shape
     y, inner = over_images(x.reshape(n, c * depth, h, w))
     rows, columns = y.spec.shape[2:]

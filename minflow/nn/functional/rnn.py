@@ -125,9 +125,7 @@ def refuse_packed(name: str) -> None:
 
 
 def function(kind: str, input: Tensor, *args: Any) -> tuple:
-    """Call with PyTorch's two forms: (input, hx, params, ..., batch_first), or packed (data, batch_sizes, hx, params,
-    ...).
-    """
+    """Accept both forms of PyTorch: (input, hx, params, ..., batch_first), or (data, batch_sizes, hx, params, ...)."""
     check_tensor(kind, input)
     packed = isinstance(args[2], list | tuple)
     if packed:

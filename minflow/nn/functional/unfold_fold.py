@@ -104,9 +104,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 @composite("channel_shuffle")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Interleave groups of channels (axis 1): the first of each group, then the second of each. Zhang et al. 2018, fig.
-    1.
-    """
+    """Interleave groups of channels (axis 1): the first of each group, then the second. Zhang et al. 2018, fig. 1."""
     check_tensor("channel_shuffle", input)
     g, shape = integer(groups, "groups"), input.spec.shape
     if len(shape) < 3 or g < 1 or shape[1] % g:

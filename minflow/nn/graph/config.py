@@ -67,9 +67,7 @@ class GraphConfig:
         self.change("accumulation", value)
 
     def static_inputs(self, mode: bool = True) -> None:
-        """Refuse inputs whose shapes or dtypes differ from those of the first call, as OneFlow does, instead of making
-        another plan.
-        """
+        """Refuse inputs whose specs differ from those of the first call, like OneFlow, instead of compiling again."""
         self.change("static", bool(mode))
 
     def keep_gradients(self, mode: bool = True) -> None:

@@ -33,9 +33,7 @@ class Members:
                         yield ".".join([name, *map(str, path)]), leaf
 
     def all_modules(self: Any, nonmembers: Any = ()) -> list[tuple[str, Module]]:
-        """Return (path, module) of every module of the graph, each once, including modules from elsewhere that build
-        used.
-        """
+        """Return (path, module) of every module of the graph, each once, including non-members that build used."""
         seen: dict[int, tuple[str, Module]] = {}
         for name, member in self.named_members():
             for path, module in member.named_modules():
@@ -69,7 +67,7 @@ class Members:
         return names
 
     def outside_name(self: Any, tensor: Tensor) -> str:
-        """The name of a tensor that build reads from its surroundings: a global, a variable of an enclosing function, a
+        """Return the name of a tensor that build reads from a global, a variable of an enclosing function, or a
         default.
         """
         function = type(self).build

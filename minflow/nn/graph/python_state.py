@@ -109,9 +109,7 @@ def content(
 
 
 def modules_in(value: Any, seen: Container[int] = (), level: int = LEVELS) -> Iterable[Module]:
-    """Yield the modules that a value is or contains, with their submodules. seen: ids of modules to skip, together with
-    their submodules.
-    """
+    """Yield the modules that a value is or contains, with their submodules. seen: ids of modules to skip."""
     if isinstance(value, Module):
         if "_modules" in value.__dict__ and id(value) not in seen:
             yield from value.modules()
@@ -147,9 +145,7 @@ def fully_followed(value: Any) -> bool:
 
 
 def opaque(value: Any) -> str:
-    """Describe an object whose state can change undetected; empty for functions, classes, modules and minflow's
-    objects.
-    """
+    """Describe an object whose state can change undetected; empty for functions, classes and minflow's objects."""
     kind = type(value)
     if isinstance(value, np.ndarray):
         return f"a NumPy array {value.dtype}{list(value.shape)}"
@@ -250,8 +246,7 @@ class ElementsRead:
 
 
 class Loads(NamedTuple):
-    """Names read by a code object and by those nested in it: globals and enclosing variables, with a location, and
-    attributes.
+    """Names that a code object and nested ones read: globals and enclosing variables, with locations, and attributes.
 
     stored: the enclosing variables that this code writes.
     """

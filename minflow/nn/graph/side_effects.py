@@ -1,7 +1,7 @@
-"""Side effects of build, which a plan does not repeat: print, writes to attributes, `random`, `time`. Each is reported
-once.
+"""Side effects of build, which a plan does not repeat: print, writes to attributes, `random`, `time`.
 
-Also records the attributes written during build, for `messages.clean` and for the plan's key. Read next: `build.py`.
+Each is reported once. Also records the attributes written during build, for `messages.clean` and for the plan's key.
+Read next: `build.py`.
 """
 
 from __future__ import annotations
@@ -68,9 +68,7 @@ class Notice(NamedTuple):
 
 
 class Before(NamedTuple):
-    """The attributes of a module, or of the graph ("self"), before build ran. contents: those of its containers, and
-    their texts.
-    """
+    """Attributes of a module, or of the graph ("self"), before build. contents: those of its containers, with texts."""
 
     path: str
     owner: Any
@@ -186,9 +184,7 @@ def changes_of_contents(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:
 
 
 def line_of_write(build: Any, owner: Any, name: str) -> Where:
-    """Return the line where a method of the owner's class, or build, writes or at least uses `.name`; else that of
-    build.
-    """
+    """Return the line where a method of the owner, or build, writes or at least uses `.name`; else that of build."""
     start = type(build.graph).build.__code__
     functions = [
         f for kind in type(owner).__mro__ for key, f in vars(kind).items() if key not in ("__init__", "__setattr__")

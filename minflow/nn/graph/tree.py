@@ -85,9 +85,7 @@ def leaves(x: Any, path: tuple = (), inside: tuple = ()) -> list[tuple[tuple, An
 
 
 def keys_of(path: Any) -> tuple:
-    """Parse the text of a path from `flatten`, "0[1]['key']", into keys and indices. A key that is not a literal stays
-    a string.
-    """
+    """Parse a path from `flatten`, such as "0[1]['key']", into keys. A key that is not a literal stays a string."""
     if isinstance(path, tuple):
         return path
     keys: list[Any] = []

@@ -74,9 +74,7 @@ class AdaptiveMaxPool3d(AdaptiveMaxPool):
 
 
 class MaxUnpool(Pool):
-    """Put each element at the index that max pooling returned, with zeros elsewhere: layer(x, indices,
-    output_size=None).
-    """
+    """Put each element at its index from max pooling, with zeros elsewhere: layer(x, indices, output_size=None)."""
 
     axes = 2
 

@@ -60,9 +60,7 @@ class SoftMarginLoss(Loss):
 
 
 class TripletMarginLoss(Margin):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is the distance of order p. Balntas et al.
-    2016.
-    """
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the distance of order p. Balntas et al. 2016."""
 
     @old_reduction("self margin p eps swap size_average reduce reduction")
     def __init__(

@@ -107,9 +107,7 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def run(self, input: Tensor | PackedSequence, states: tuple | None) -> tuple:
-        """Return (output, final states) of a batch, one sequence or a PackedSequence. states: a tuple of tensors, or
-        None.
-        """
+        """Return (output, final states) of a batch, sequence or PackedSequence. states: tuple of tensors or None."""
         name = type(self).__name__
         if isinstance(input, PackedSequence):
             sizes = rnn.sizes_of(name, input.batch_sizes)

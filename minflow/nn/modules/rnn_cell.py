@@ -22,9 +22,7 @@ from .rnn import draw_uniform, nonlinearity_mode, pair_of_states
 
 
 class RNNCellBase(Module):
-    """Base of RNNCell, LSTMCell and GRUCell: weight_ih, weight_hh, bias_ih, bias_hh, all initialised uniform in
-    +-1/sqrt(hidden_size).
-    """
+    """Base of the cells: weight_ih, weight_hh, bias_ih, bias_hh, initialised uniform in +-1/sqrt(hidden_size)."""
 
     def __init__(
         self,

@@ -117,7 +117,7 @@ def test_avx2_convolutions_pass_on_any_processor(tmp_path):
         "from minflow.platforms.compiled.codegen import llvm; assert not llvm.WIDE; "
         "import pytest, sys; sys.exit(pytest.main())"
     )
-    names = "machine_convolutions", "blocks_convolutions", "loops", "clusters"
+    names = "nchw_conv", "nchw16c_conv", "nchw_kernels", "elementwise_fusion"
     files = [str(Path(__file__).with_name(f"test_{name}.py")) for name in names]
     done = subprocess.run(
         [sys.executable, "-c", program, "-q", "-n0", *files],

@@ -64,7 +64,7 @@ def test_stage_times_are_printed(docs, platforms, code, last, tmp_path):
     text = RUN.read_text()
     say = re.search(r"^say\(\) .*$", text, re.MULTILINE)[0]
     done = bash(
-        f"cd {tmp_path}\n{say}\nlint() {{ SECONDS=0; }}\ndocs() {{ {docs}; }}\nplatforms() {{ {platforms}; }}\n"
+        f"SECONDS=0\ncd {tmp_path}\n{say}\nlint() {{ :; }}\ndocs() {{ {docs}; }}\nplatforms() {{ {platforms}; }}\n"
         f"stages=(lint docs platforms)\n{text[text.index('chosen() {') :]}"
     )
     assert done.returncode == code, done.stderr

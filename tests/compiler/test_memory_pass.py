@@ -8,9 +8,9 @@ from graph_models import Step, eager_step
 import minflow as flow
 from minflow import nn
 from minflow.compiler.executor import run
-from minflow.compiler.passes.node_order import memory
-from minflow.compiler.passes.recompute import SMALL, recomputed
-from minflow.compiler.passes.relu_pool_reorder import small_masks
+from minflow.compiler.passes.node_order import reduce_memory
+from minflow.compiler.passes.recompute import MIN_BYTES, recompute_cheap_values
+from minflow.compiler.passes.relu_pool_reorder import reorder_relu_pool_grad
 from minflow.compiler.plan import Plan
 from minflow.compiler.uses import Uses
 from minflow.core.trace import trace
@@ -36,7 +36,7 @@ def pooling_graph(function=pooled, **options):
 
 def test_relu_mask_moves_behind_max_pool():
     graph = pooling_graph()
-    after = small_masks(graph)
+    after = reorder_relu_pool_grad(graph)
     assert sorted(names(after)) == sorted(names(graph))
     (mask,) = [node for node in after.nodes if node.op.name == "relu_grad"]
     assert mask.out_specs[0].shape == (4, 3, 8, 8) and mask.phase == "backward" and mask.origin.op.name == "relu"
@@ -60,11 +60,11 @@ def test_relu_mask_stays_for_overlapping_windows_and_other_users():
         return w.grad, spread
 
     for graph in (pooling_graph(size=3, stride=2), trace_of_twice(), pooling_graph(read_again)):
-        after = small_masks(graph)
+        after = reorder_relu_pool_grad(graph)
         x = np.random.default_rng(0).standard_normal((4, 3, 16, 16)).astype("float32")
         same_bits(graph, after, x, bits=bits)
-    assert names(small_masks(pooling_graph(size=3, stride=2))) == names(pooling_graph(size=3, stride=2))
-    assert names(small_masks(trace_of_twice())) == names(trace_of_twice())
+    assert names(reorder_relu_pool_grad(pooling_graph(size=3, stride=2))) == names(pooling_graph(size=3, stride=2))
+    assert names(reorder_relu_pool_grad(trace_of_twice())) == names(trace_of_twice())
 
 
 def trace_of_twice():
@@ -93,7 +93,7 @@ def gelu_graph(size=200):
 
 def test_cheap_values_are_recomputed():
     graph = gelu_graph()
-    after = recomputed(graph)
+    after = recompute_cheap_values(graph)
     added = [node for node in after.nodes if node.phase == "recompute"]
     assert added and {node.op.name for node in added} <= {"add", "sub", "mul"}
     assert all(node.number is None for node in added)
@@ -101,10 +101,10 @@ def test_cheap_values_are_recomputed():
     assert Uses(after).least_bytes() < 0.9 * Uses(graph).least_bytes()
     assert Plan(after).arena_bytes < 0.9 * Plan(graph).arena_bytes
     same_bits(graph, after, np.random.default_rng(0).standard_normal((200, 200)).astype("float32"), bits=bits)
-    assert recomputed(gelu_graph(40)) is not after and names(recomputed(gelu_graph(40))) == names(gelu_graph(40)), (
-        "small values are kept"
-    )
-    assert SMALL > 40 * 40 * 4
+    assert recompute_cheap_values(gelu_graph(40)) is not after and names(
+        recompute_cheap_values(gelu_graph(40))
+    ) == names(gelu_graph(40)), "small values are kept"
+    assert MIN_BYTES > 40 * 40 * 4
 
 
 def test_updated_parameters_are_not_inputs_of_recomputation():
@@ -122,14 +122,14 @@ def test_updated_parameters_are_not_inputs_of_recomputation():
     assert len(graph.updates) == 1
     assert not any(
         b.array is getattr(x.node, "array", None)
-        for node in recomputed(graph).nodes
+        for node in recompute_cheap_values(graph).nodes
         if node.phase == "recompute"
         for x in node.inputs
         if isinstance(x, tuple)
     )
     x = np.random.default_rng(0).standard_normal((200, 200)).astype("float32")
     before = b.numpy(force=True).copy()
-    run(Plan(memory(graph)), [x])
+    run(Plan(reduce_memory(graph)), [x])
     first = b.numpy(force=True).copy()
     b.array[...] = before
     execute(graph, [x])

@@ -8,10 +8,10 @@ from graph_models import Step
 import minflow as flow
 from minflow import nn
 from minflow.compiler.passes import PASSES, run_passes
-from minflow.compiler.passes.common_subexpressions import common_subexpressions, exactly
+from minflow.compiler.passes.common_subexpressions import common_subexpressions, exact_key
 from minflow.compiler.passes.constant_folding import constant_folding
 from minflow.compiler.passes.dead_code import dead_code
-from minflow.compiler.passes.rewrite import rewritten
+from minflow.compiler.passes.rewrite import rewrite
 from minflow.compiler.plan import Plan
 from minflow.core.ir import CONSTANT, outputs_of
 from minflow.core.trace import trace
@@ -108,8 +108,8 @@ def test_cse_keeps_different_values_apart():
 
     graph = traced(program, X)
     assert names(common_subexpressions(graph)) == names(graph)
-    assert exactly(1) != exactly(1.0) != exactly(True) and exactly(0.0) != exactly(-0.0)
-    assert exactly({"a": (1, [2.0])}) == exactly({"a": (1, [2.0])}) != exactly({"a": (1, [2])})
+    assert exact_key(1) != exact_key(1.0) != exact_key(True) and exact_key(0.0) != exact_key(-0.0)
+    assert exact_key({"a": (1, [2.0])}) == exact_key({"a": (1, [2.0])}) != exact_key({"a": (1, [2])})
 
 
 def test_memory_pass_schedules_updates_early():
@@ -118,7 +118,7 @@ def test_memory_pass_schedules_updates_early():
     graph = Step(model, flow.optim.SGD(model.parameters(), lr=0.1), lambda x: model(x).sum(), keep_gradients=False)
     graph(flow.ones(4, 64))
     stages = {stage.name: stage.graph for stage in graph._last.parts[0].stages}
-    before, after = stages["common_subexpressions"], stages["memory"]
+    before, after = stages["common_subexpressions"], stages["reduce_memory"]
     phases = [node.phase for node in after.nodes]
     assert phases.index("optimizer") < len(phases) - 1 - phases[::-1].index("backward")
     assert sorted(names(before)) == sorted(names(after)) and len(after.updates) == 12
@@ -147,7 +147,7 @@ def test_memory_pass_keeps_old_state_for_its_users():
 def test_rewriting_keeps_nodes_and_follows_chains():
     graph = traced(lambda x: ((x + 1) * 2).exp() + x, X)
     add, mul = graph.nodes[:2]
-    after = rewritten(
+    after = rewrite(
         graph,
         graph.nodes[2:],
         {outputs_of(mul)[0]: outputs_of(add)[0], outputs_of(add)[0]: graph.outputs[0].node.inputs[1]},
@@ -212,3 +212,15 @@ def test_passes_are_pure(step):
     before = str(graph), [(n, tuple(n.inputs), n.origin) for n in graph.nodes], list(graph.states)
     step(graph)
     assert (str(graph), [(n, tuple(n.inputs), n.origin) for n in graph.nodes], list(graph.states)) == before
+
+
+def test_old_names_of_passes_work_with_a_warning():
+    from minflow.compiler import passes
+    from minflow.compiler.passes import node_order
+    from minflow.compiler.passes.rewrite import rewritten
+
+    graph, _ = trace(lambda x: x * 2.0, [X])
+    with pytest.warns(DeprecationWarning, match="reduce_memory"):
+        assert passes.memory is node_order.memory is node_order.reduce_memory
+    with pytest.warns(DeprecationWarning, match="rewritten is now rewrite"):
+        assert names(rewritten(graph, graph.nodes, instead={})) == names(graph)

@@ -9,7 +9,7 @@ import numpy as np
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.compiler.passes.rewrite import rewritten
+from minflow.compiler.passes.rewrite import rewrite
 from minflow.core.ir import outputs_of
 from minflow.exercises import cells, draw
 from minflow.exercises.definition import Exercise, case
@@ -54,7 +54,7 @@ def from_cell(exercise, text):
         "np": np,
         "tp": tp,
         "draw": draw,
-        "rewritten": rewritten,
+        "rewrite": rewrite,
         "outputs_of": outputs_of,
     }
     return typed(text, exercise.answer, **names, **dict(zip(exercise.given, given_to(exercise))))

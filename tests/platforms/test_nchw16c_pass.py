@@ -9,7 +9,7 @@ from minflow import nn
 from minflow.compiler.fusion import FUSION, Setting, nchw16c
 from minflow.compiler.fusion.layout import layout
 from minflow.compiler.passes import PASSES
-from minflow.compiler.passes.rewrite import rewritten
+from minflow.compiler.passes.rewrite import rewrite
 from minflow.core.ir import Node, outputs_of
 from minflow.core.ops import elementwise
 from minflow.introspection.graph.listing.reports import operation_text
@@ -320,7 +320,7 @@ def test_compare_with_eager_allows_rounding(compiled_passes):
     model.eval()  # folding the scale of a norm into the filters rounds
     graph = Train(model, [*PASSES], True)
     graph(x, y)
-    assert [s.name for s in graph._last.parts[0].stages][-2:] == ["layout", "memory"]
+    assert [s.name for s in graph._last.parts[0].stages][-2:] == ["layout", "reduce_memory"]
     assert "agree" in graph.compare_eager(x, y).title
     graph.config.exact(True)
     graph(x, y)
@@ -356,7 +356,7 @@ def of_bias(change):
         nodes = [changed(node) for node in graph.nodes]
         last = {old: new[-1] for old, new in zip(graph.nodes, nodes) if new != [old]}
         instead = {a: b for old, new in last.items() for a, b in zip(outputs_of(old), outputs_of(new))}
-        return rewritten(graph, [node for new in nodes for node in new], instead)
+        return rewrite(graph, [node for new in nodes for node in new], instead)
 
     return wrong
 

@@ -308,10 +308,10 @@ def test_passes_mark_their_changes():
     def without_relu(g):
         at = next(i for i, n in enumerate(g.nodes) if n.op.name == "relu" and n.phase == "forward")
         node = g.nodes[at]
-        from minflow.compiler.passes.rewrite import rewritten
+        from minflow.compiler.passes.rewrite import rewrite
         from minflow.core.ir import outputs_of
 
-        return rewritten(g, [*g.nodes[:at], *g.nodes[at + 1 :]], {outputs_of(node)[0]: node.inputs[0]})
+        return rewrite(g, [*g.nodes[:at], *g.nodes[at + 1 :]], {outputs_of(node)[0]: node.inputs[0]})
 
     graph.passes.insert(0, without_relu)
     graph(x, y)

@@ -131,7 +131,7 @@ def test_reordered_gradients_are_marked(net):
     assert relu.ahead == "pool1" and "backward 1 op before pool1" in session.text()
     session.act({"do": "select", "id": relu.item.id, "column": 1})
     order = dict(session.detail()["rows"])["order"]
-    assert "before the backward of pool1" in order and "the pass memory has swapped them" in order
+    assert "before the backward of pool1" in order and "the pass reduce_memory has swapped them" in order
     others = [row.item.name for row in session.layout.rows if row.ahead]
     assert others == ["relu", "relu"]  # the third has no pooling after it, and is placed as in forward
     session.act({"do": "stage", "to": 0})

@@ -8,7 +8,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.passes import PASSES, name_of
+from minflow.compiler.passes import PASSES, pass_name
 from minflow.views.html.page import picture_card
 from minflow.views.html.reports import BAR
 from minflow.views.html.table import inner_picture
@@ -138,7 +138,7 @@ def test_lanes_before_a_timed_run():
 def test_stages_describe_each_pass(graph):
     record = graph.stages().record
     assert all(row.does for row in record.rows), [row.name for row in record.rows if not row.does]
-    assert {name_of(step) for step in PASSES} <= {row.name for row in record.rows}
+    assert {pass_name(step) for step in PASSES} <= {row.name for row in record.rows}
     rows = Cells(html(record)).rows
     assert "dead_code\nremoves operations without users" in [row[0] for row in rows]
     assert "removes operations without users" in repr(Report(record))

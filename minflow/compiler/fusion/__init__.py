@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from ..passes import Pass, memory
+from ..passes import Pass, reduce_memory
 
 # How a graph is built: for NumPy's kernels; for the machine's, node by node; for these, after the passes of FUSION.
 PLAIN, KERNELS, FUSED = range(3)
@@ -26,7 +26,7 @@ class Setting:
 
 
 def with_fusion(passes: Iterable[Pass]) -> list[Pass]:
-    """The passes, with those of FUSION before `memory`, which orders what they make."""
+    """The passes, with those of FUSION before `reduce_memory`, which orders what they make."""
     passes = list(passes)
-    at = passes.index(memory) if memory in passes else len(passes)
+    at = passes.index(reduce_memory) if reduce_memory in passes else len(passes)
     return [*passes[:at], *FUSION, *passes[at:]]

@@ -19,7 +19,7 @@ from ...core.backend.float_warnings import silent
 from ...core.ir import Graph, Node, Value, outputs_of
 from ...core.ops import elementwise, linalg, reduce, softmax
 from ...core.spec import Spec, bool_, float32
-from ..passes.rewrite import rewritten
+from ..passes.rewrite import rewrite
 from .nchw16c import internal, run
 
 LEAST = 256  # keys, where a mask may leave many of them out; twice as many where there is none. Below, all is in the
@@ -117,7 +117,7 @@ def attention(graph: Graph) -> Graph:
     if not placed:
         return graph
     nodes = [placed.get(node, node) for node in graph.nodes]
-    return rewritten(graph, [node for node in nodes if node is not None], instead)
+    return rewrite(graph, [node for node in nodes if node is not None], instead)
 
 
 def fused(chain: list[Node], at: Node, op, inputs: list, attrs: dict) -> Node:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...core.ir import Graph, Value, outputs_of
 from ...core.ops.shape import clone, reshape
-from ..passes.rewrite import rewritten
+from ..passes.rewrite import rewrite
 from ..uses import Uses
 
 
@@ -35,4 +35,4 @@ def copies(graph: Graph) -> Graph:
         instead[copy] = node.inputs[0]
         if copy in ends:
             given.add(root)
-    return rewritten(graph, kept, instead) if instead else graph
+    return rewrite(graph, kept, instead) if instead else graph

@@ -25,8 +25,8 @@ from ...core.op import Op, kernel
 from ...core.spec import Spec, bool_, float32
 from ..executor import run_node
 from ..passes.dead_code import dead_code
-from ..passes.recompute import recomputed
-from ..passes.rewrite import rewritten
+from ..passes.recompute import recompute_cheap_values
+from ..passes.rewrite import rewrite
 from ..uses import Uses
 
 UNARY = {"neg", "abs", "square", "sqrt", "rsqrt", "reciprocal", "exp", "log", "tanh", "sigmoid", "erf", "relu", "relu6"}
@@ -423,7 +423,9 @@ def between(a: Group, b: Group) -> bool:
 
 def clusters(graph: Graph) -> Graph:
     """With one node for each group of neighbours that can run together."""
-    graph = dead_code(recomputed(graph, fused=True))  # before, since what a cluster computes again costs nothing
+    graph = dead_code(
+        recompute_cheap_values(graph, fused=True)
+    )  # before, since what a cluster computes again costs nothing
     groups = Groups(graph)
     for node in graph.nodes:
         for x in groups.reads(node):
@@ -454,4 +456,4 @@ def clusters(graph: Graph) -> Graph:
         # a gradient's link may lead to what nobody reads any more
         instead.update({v: outputs_of(node)[0] for one in group.nodes for v in outputs_of(one)})
         instead.update(zip(code.outputs, outputs_of(node)))
-    return rewritten(graph, nodes, instead)
+    return rewrite(graph, nodes, instead)

@@ -15,7 +15,7 @@ import math
 from ...core.ir import Graph, Node, Value, outputs_of
 from ...core.ops import activation, elementwise, linalg, update
 from ...core.spec import float32, float64
-from ..passes.rewrite import rewritten
+from ..passes.rewrite import rewrite
 from .nchw16c import activated, internal, run
 
 LEAST = 1 << 15  # multiplications; below, NumPy is as fast
@@ -91,7 +91,7 @@ def dense(graph: Graph) -> Graph:
     if not placed:
         return graph
     nodes = [placed.get(node, node) for node in graph.nodes]
-    return rewritten(graph, [node for node in nodes if node is not None], instead)
+    return rewrite(graph, [node for node in nodes if node is not None], instead)
 
 
 def fits(node: Node) -> bool:

@@ -19,7 +19,7 @@ from ...core.op import Op
 from ...core.ops import activation, conv, elementwise, index, norm, pool, shape
 from ...core.spec import Spec, float32
 from ..passes.dead_code import dead_code
-from ..passes.relu_pool_reorder import small_masks
+from ..passes.relu_pool_reorder import reorder_relu_pool_grad
 from . import nchw16c
 from .interpolation_pattern import Tap, on_images, pair_of, zeros_added
 
@@ -34,7 +34,7 @@ EITHER = frozenset({*ACTS, *SLOPES, elementwise.add, elementwise.sub, elementwis
 
 def layout(graph: Graph) -> Graph:
     """The graph with its convolutions, and what stands between them, in blocks."""
-    return dead_code(Change(small_masks(graph)).result())
+    return dead_code(Change(reorder_relu_pool_grad(graph)).result())
 
 
 class Change:

@@ -18,7 +18,7 @@ from ...core.op import Op
 from ...core.ops import elementwise, norm, reduce, shape as shapes
 from ...core.spec import Spec, float32
 from ..passes.dead_code import dead_code
-from ..passes.rewrite import rewritten
+from ..passes.rewrite import rewrite
 from .nchw16c import internal, run
 
 LEAST = 16  # numbers of a plane: smaller ones are no vector
@@ -122,7 +122,7 @@ def norms(graph: Graph) -> Graph:
     if not instead:
         return graph
     nodes = [one for node in graph.nodes for one in (*before.get(node, ()), node) if one not in gone]
-    return dead_code(rewritten(graph, nodes, instead))
+    return dead_code(rewrite(graph, nodes, instead))
 
 
 class Found:

@@ -7,6 +7,7 @@ Read in this order: `rewrite.py` (the one helper), `dead_code.py`, `constant_fol
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -15,10 +16,10 @@ from ...core.ir import Graph
 from .common_subexpressions import common_subexpressions
 from .constant_folding import constant_folding
 from .dead_code import dead_code
-from .node_order import memory
+from .node_order import reduce_memory
 
 Pass = Callable[[Graph], Graph]
-PASSES: tuple[Pass, ...] = (dead_code, constant_folding, common_subexpressions, dead_code, memory)
+PASSES: tuple[Pass, ...] = (dead_code, constant_folding, common_subexpressions, dead_code, reduce_memory)
 
 
 class Stage(NamedTuple):
@@ -29,7 +30,18 @@ class Stage(NamedTuple):
     seconds: float
 
 
-def name_of(step: Pass) -> str:
+# Stages by the name of a pass that was renamed -> its name now.
+RENAMED_PASSES = {"memory": "reduce_memory"}
+
+
+def __getattr__(name: str):
+    if name in RENAMED_PASSES:
+        warnings.warn(f"the pass {name} is now {RENAMED_PASSES[name]}", DeprecationWarning, stacklevel=2)
+        return globals()[RENAMED_PASSES[name]]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def pass_name(step: Pass) -> str:
     return getattr(step, "__name__", type(step).__name__)
 
 
@@ -43,19 +55,21 @@ def run_passes(graph: Graph, passes: Iterable[Pass]) -> list[Stage]:
         start = time.perf_counter()
         after = step(graph)
         if not isinstance(after, Graph):
-            raise GraphError(f"pass {name_of(step)} returned a {type(after).__name__}", hint="a pass returns a Graph")
+            raise GraphError(
+                f"pass {pass_name(step)} returned a {type(after).__name__}", hint="a pass must return a Graph"
+            )
         try:
             after.verify()
         except MinflowError as error:
-            error.what = f"after pass {name_of(step)}: {error.what}"
+            error.what = f"after pass {pass_name(step)}: {error.what}"
             raise
         before, now = ([v.spec for v in g.outputs] for g in (graph, after))
         if before != now or [s.out_specs for s in graph.inputs] != [s.out_specs for s in after.inputs]:
             raise GraphError(
-                f"pass {name_of(step)} changed what the graph takes or gives",
+                f"pass {pass_name(step)} changed the inputs or outputs of the graph",
                 values={"outputs before": before, "outputs after": now},
-                hint="a pass keeps inputs and outputs, in their order",
+                hint="a pass must keep the inputs and outputs, in their order",
             )
-        stages.append(Stage(name_of(step), after, time.perf_counter() - start))
+        stages.append(Stage(pass_name(step), after, time.perf_counter() - start))
         graph = after
     return stages

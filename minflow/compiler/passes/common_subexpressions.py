@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.ir import Graph, Value, outputs_of
-from .rewrite import rewritten
+from .rewrite import rewrite
 
 
 def common_subexpressions(graph: Graph) -> Graph:
@@ -14,11 +14,11 @@ def common_subexpressions(graph: Graph) -> Graph:
     Random ops have different offsets, and recomputed ops of a checkpoint read `recompute` nodes: neither are merged.
     """
     seen: dict[Any, list[Value]] = {}
-    instead: dict[Value, Value] = {}
+    replacements: dict[Value, Value] = {}
     kept = []
     for node in graph.nodes:
-        inputs = tuple([instead.get(x, x) if x.__class__ is Value else exactly(x) for x in node.inputs])
-        key = (node.op, inputs, exactly(node.attrs))
+        inputs = tuple([replacements.get(x, x) if x.__class__ is Value else exact_key(x) for x in node.inputs])
+        key = (node.op, inputs, exact_key(node.attrs))
         try:
             first = seen.setdefault(key, outputs_of(node))
         except TypeError:  # an unhashable attr: the node is never merged
@@ -26,14 +26,14 @@ def common_subexpressions(graph: Graph) -> Graph:
         if first is None or first[0].node is node:
             kept.append(node)
         else:
-            instead.update(zip(outputs_of(node), first))
-    return rewritten(graph, kept, instead)
+            replacements.update(zip(outputs_of(node), first))
+    return rewrite(graph, kept, replacements)
 
 
-def exactly(x: Any) -> Any:
+def exact_key(x: Any) -> Any:
     """A key that is equal only for equal bits and types: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
     if isinstance(x, dict):
-        return tuple([(name, exactly(value)) for name, value in x.items()])
+        return tuple([(name, exact_key(value)) for name, value in x.items()])
     if isinstance(x, tuple | list):
-        return type(x), tuple(map(exactly, x))
+        return type(x), tuple(map(exact_key, x))
     return (type(x), repr(x)) if isinstance(x, bool | int | float) else x

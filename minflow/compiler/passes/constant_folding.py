@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from ...core.ir import CONSTANT, Graph, Source, Value, outputs_of
 from ..executor import run_node
-from .rewrite import rewritten
+from .rewrite import rewrite
 
-LARGEST = 1 << 16  # bytes of a result; recomputing a larger array costs less than reading it from main memory
+MAX_CONSTANT_BYTES = (
+    1 << 16
+)  # bytes of a result; recomputing a larger array costs less than reading it from main memory
 
 
 def constant_folding(graph: Graph) -> Graph:
     """Replace nodes whose inputs are all numbers or constants by constants, computed with their own kernels."""
     known = {Value(s, 0, s.out_specs[0]): s.array for s in graph.states if s.op is CONSTANT}
-    kept, instead, constants = [], {}, []
+    kept, replacements, constants = [], {}, []
     for node in graph.nodes:
         values = [x for x in node.inputs if x.__class__ is Value]
         if (
             any(x not in known for x in values)
             or node.op.custom_backward
-            or sum(s.nbytes for s in node.out_specs) > LARGEST
+            or sum(s.nbytes for s in node.out_specs) > MAX_CONSTANT_BYTES
         ):
             kept.append(node)
             continue
@@ -28,6 +30,6 @@ def constant_folding(graph: Graph) -> Graph:
                 CONSTANT, value.spec, array=array if array.flags.c_contiguous else array.copy(), name=str(node.op)
             )
             constants.append(source)
-            instead[value] = constant = Value(source, 0, value.spec)
+            replacements[value] = constant = Value(source, 0, value.spec)
             known[value] = known[constant] = source.array
-    return rewritten(graph, kept, instead, [*graph.states, *constants])
+    return rewrite(graph, kept, replacements, [*graph.states, *constants])

@@ -11,11 +11,11 @@ def dead_code(graph: Graph) -> Graph:
     States with a `read` function are kept: a generator advances by all draws of the trace, even removed ones, so
     passes do not change later draws.
     """
-    wanted = {v.node for v in (*graph.outputs, *graph.updates.values())}
+    used = {v.node for v in (*graph.outputs, *graph.updates.values())}
     kept = []
     for node in reversed(graph.nodes):
-        if node in wanted:
+        if node in used:
             kept.append(node)
-            wanted.update([x.node for x in node.inputs if x.__class__ is Value])
-    states = [s for s in graph.states if s in wanted or s in graph.updates or s.read is not None]
+            used.update([x.node for x in node.inputs if x.__class__ is Value])
+    states = [s for s in graph.states if s in used or s in graph.updates or s.read is not None]
     return Graph(graph.inputs, reversed(kept), graph.outputs, states, graph.updates)

@@ -9,58 +9,60 @@ from __future__ import annotations
 from ...core.ir import RECOMPUTE, Graph, Node, Source, Value, outputs_of
 from ..uses import Uses
 
-CHEAP = frozenset({"add", "sub", "mul", "neg", "relu"})
-SMALL = 1 << 16  # bytes: keeping a smaller value costs less than another call
+CHEAP_OPS = frozenset({"add", "sub", "mul", "neg", "relu"})
+MIN_BYTES = 1 << 16  # bytes: keeping a smaller value costs less than another call
 
 
-def recomputed(graph: Graph, fused: bool = False) -> Graph:
+def recompute_cheap_values(graph: Graph, fused: bool = False) -> Graph:
     """Recompute cheap values in backward while their inputs are still alive; return the same graph if that saves no
     bytes. fused: recompute them in any case, since fused regions then read and write less.
     """
-    turn = next((i for i, node in enumerate(graph.nodes) if node.phase == "backward"), None)
-    if turn is None:
+    first_backward_index = next((i for i, node in enumerate(graph.nodes) if node.phase == "backward"), None)
+    if first_backward_index is None:
         return graph
     uses = Uses(graph)
-    again: dict[Value, tuple[int, Node]] = {}  # value -> (index at which it is recomputed, the new node)
-    for node in graph.nodes[:turn]:
+    recomputed_at: dict[Value, tuple[int, Node]] = {}  # value -> (index at which it is recomputed, the new node)
+    for node in graph.nodes[:first_backward_index]:
         v = outputs_of(node)[0]
-        if node.op.name not in CHEAP or node.origin is not None or v.spec.nbytes < SMALL or v in uses.shown:
+        if node.op.name not in CHEAP_OPS or node.origin is not None or v.spec.nbytes < MIN_BYTES or v in uses.shown:
             continue
-        late = [(i, x) for i, x in uses.reads.get(v, ()) if i >= turn]
-        if not late or any(x != v for _, x in late):  # the view that is read would have to be recomputed too
+        uses_in_backward = [(i, x) for i, x in uses.reads.get(v, ()) if i >= first_backward_index]
+        # a view that is read would have to be recomputed too
+        if not uses_in_backward or any(x != v for _, x in uses_in_backward):
             continue
-        steps = [at_hand(x, graph, uses, again) for x in node.inputs if x.__class__ is Value]
-        step = min(late[0][0], *steps) if steps else late[0][0]
-        if step >= turn and all(x not in again or again[x][0] <= step for x in node.inputs if x.__class__ is Value):
+        available = [last_available_index(x, graph, uses, recomputed_at) for x in node.inputs if x.__class__ is Value]
+        index = min(uses_in_backward[0][0], *available) if available else uses_in_backward[0][0]
+        inputs = [x for x in node.inputs if x in recomputed_at]
+        if index >= first_backward_index and all(recomputed_at[x][0] <= index for x in inputs):
             twin = Node(node.op, node.inputs, node.attrs, node.out_specs, 0, (), node.scope, node.where)
             twin.origin = RECOMPUTE
-            again[v] = step, twin
-    if not again:
+            recomputed_at[v] = index, twin
+    if not recomputed_at:
         return graph
-    after = with_twins(graph, turn, again)
+    after = insert_recomputed(graph, first_backward_index, recomputed_at)
     return after if fused or Uses(after).least_bytes() < uses.least_bytes() else graph
 
 
-def at_hand(x: Value, graph: Graph, uses: Uses, again: dict) -> int:
+def last_available_index(x: Value, graph: Graph, uses: Uses, recomputed_at: dict) -> int:
     """The last index at which x is alive without being kept for this purpose; -1 if it cannot be used."""
     root = uses.root[x]
-    if x in again:
+    if x in recomputed_at:
         return len(graph.nodes)
-    if root in again:
+    if root in recomputed_at:
         return -1
     if isinstance(root.node, Source):
         return -1 if root.node in graph.updates else len(graph.nodes)  # it may already be updated by then
     return uses.last[root]
 
 
-def with_twins(graph: Graph, turn: int, again: dict[Value, tuple[int, Node]]) -> Graph:
+def insert_recomputed(graph: Graph, first_backward_index: int, recomputed_at: dict[Value, tuple[int, Node]]) -> Graph:
     moved: dict[Value, Value] = {}
     due: dict[int, list[tuple[Value, Node]]] = {}
-    for v, (first, twin) in again.items():
+    for v, (first, twin) in recomputed_at.items():
         due.setdefault(first, []).append((v, twin))
-    nodes = graph.nodes[:turn]
+    nodes = graph.nodes[:first_backward_index]
     twins: dict[Node, Node] = {}
-    for i, node in enumerate(graph.nodes[turn:], turn):
+    for i, node in enumerate(graph.nodes[first_backward_index:], first_backward_index):
         for v, twin in due.get(i, ()):
             twin.inputs = [moved.get(x, x) if x.__class__ is Value else x for x in twin.inputs]
             moved[v] = outputs_of(twin)[0]

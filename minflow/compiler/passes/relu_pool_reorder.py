@@ -11,15 +11,15 @@ from ...core.ir import Graph, Node, Value, outputs_of
 from ...core.ops.elementwise import relu_grad
 from ...core.ops.pool import max_pool2d, max_pool2d_grad
 from ..uses import Uses
-from .rewrite import rewritten
+from .rewrite import rewrite
 
 
-def small_masks(graph: Graph) -> Graph:
+def reorder_relu_pool_grad(graph: Graph) -> Graph:
     """Replace `relu_grad(max_pool2d_grad(g), image)` by `max_pool2d_grad(relu_grad(g, pooled))`."""
     uses = Uses(graph)
-    first: dict[Node, list[Node]] = {}  # gradient of the pooling -> the nodes that replace it
-    instead: dict[Value, Value] = {}
-    gone: set[Node] = set()
+    replacing: dict[Node, list[Node]] = {}  # gradient of the pooling -> the nodes that replace it
+    replacements: dict[Value, Value] = {}
+    removed: set[Node] = set()
     for node in graph.nodes:
         if node.op is not relu_grad or node.inputs[0].__class__ is not Value or node.inputs[1].__class__ is not Value:
             continue
@@ -42,10 +42,10 @@ def small_masks(graph: Graph) -> Graph:
         small.origin = node.origin
         last = spread.replace([outputs_of(small)[0], indices], spread.origin)
         last.number = node.number  # it computes the result of `node`
-        first[spread] = [small, last]
-        instead[outputs_of(node)[0]] = outputs_of(last)[0]
-        gone.add(node)
-    if not gone:
+        replacing[spread] = [small, last]
+        replacements[outputs_of(node)[0]] = outputs_of(last)[0]
+        removed.add(node)
+    if not removed:
         return graph
-    kept = [x for node in graph.nodes if node not in gone for x in first.get(node, (node,))]
-    return rewritten(graph, kept, instead)
+    kept = [x for node in graph.nodes if node not in removed for x in replacing.get(node, (node,))]
+    return rewrite(graph, kept, replacements)

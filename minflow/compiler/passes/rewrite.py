@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 
 from ...core.ir import Graph, Node, Source, Value, outputs_of
 
 
-def rewritten(
-    graph: Graph, nodes: Iterable[Node], instead: Mapping[Value, Value], states: Iterable[Source] | None = None
+def rewrite(
+    graph: Graph, nodes: Iterable[Node], replacements: Mapping[Value, Value], states: Iterable[Source] | None = None
 ) -> Graph:
-    """The graph of `nodes`, in which the users of each key of `instead` use its value.
+    """The graph of `nodes`, in which the users of each key of `replacements` use its value.
 
     Nodes whose inputs have not changed stay the same objects; links from gradients to their forward nodes are kept.
-    To remove a node, leave it out of `nodes` and map its outputs to their replacements in `instead`.
+    To remove a node, leave it out of `nodes` and map its outputs to their replacements in `replacements`.
     """
-    moved: dict[Value, Value] = dict(instead)
+    moved: dict[Value, Value] = dict(replacements)
     twins: dict[Node, Node] = {}
     result: list[Node] = []
 
@@ -37,3 +38,11 @@ def rewritten(
         result.append(node)
     updates = {state: now(value) for state, value in graph.updates.items()}
     return Graph(graph.inputs, result, map(now, graph.outputs), graph.states if states is None else states, updates)
+
+
+def rewritten(
+    graph: Graph, nodes: Iterable[Node], instead: Mapping[Value, Value], states: Iterable[Source] | None = None
+) -> Graph:
+    """The old name of `rewrite`, which copies of the lessons import."""
+    warnings.warn("rewritten is now rewrite", DeprecationWarning, stacklevel=2)
+    return rewrite(graph, nodes, instead, states)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.passes import PASSES, name_of as name_of_pass
+from ...compiler.passes import PASSES, RENAMED_PASSES, Pass, pass_name
 from ...core.base.errors import GraphError
 from ...core.mode import bump
 from ...core.random import default_generator
@@ -21,7 +21,15 @@ from ...nn.graph.config import NO_EFFECT, STYLES
 from ..checks import checking_file, choice, each, fields, flag, one_of, whole
 from .built_in import count, positive
 
-KNOWN_PASSES = {name_of_pass(step): step for step in PASSES}
+SAVED_NAMES = {now: old for old, now in RENAMED_PASSES.items()}  # a file keeps the first name of a pass
+
+
+def saved_name(step: Pass) -> str:
+    name = pass_name(step)
+    return SAVED_NAMES.get(name, name)
+
+
+KNOWN_PASSES = {saved_name(step): step for step in PASSES}
 
 
 def config_as_data(graph: Any) -> dict[str, Any]:
@@ -31,13 +39,13 @@ def config_as_data(graph: Any) -> dict[str, Any]:
     """
     config = graph.config
     for step in graph.passes:
-        if KNOWN_PASSES.get(name_of_pass(step)) is not step:
+        if KNOWN_PASSES.get(saved_name(step)) is not step:
             fail(
                 GraphError,
-                f"flow.save: {graph.name} has the pass {name_of_pass(step)}, a function of the program's "
+                f"flow.save: {graph.name} has the pass {pass_name(step)}, a function of the program's "
                 "own, and a file holds no code",
-                f"graph.passes.remove({name_of_pass(step)}) before saving",
-                passes=[name_of_pass(step) for step in graph.passes],
+                f"graph.passes.remove({pass_name(step)}) before saving",
+                passes=[pass_name(step) for step in graph.passes],
             )
     data = {
         "accumulation": config.accumulation,
@@ -45,7 +53,7 @@ def config_as_data(graph: Any) -> dict[str, Any]:
         "gradients": config.gradients,
         "without_effect": list(config.without_effect),
         "repr_style": graph.repr_style,
-        "passes": [name_of_pass(step) for step in graph.passes],
+        "passes": [saved_name(step) for step in graph.passes],
     }
     if graph.optimizers:
         data |= {"steps": graph._steps, "generator": default_generator.get_state().tolist()}

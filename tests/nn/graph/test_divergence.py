@@ -8,7 +8,7 @@ from graph_models import FunctionGraph, Predict, Step, TrainGraph
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.passes.rewrite import rewritten
+from minflow.compiler.passes.rewrite import rewrite
 from minflow.core.base.errors import GraphError
 from minflow.core.ir import outputs_of
 from minflow.introspection.graph.compare import closeness
@@ -86,7 +86,7 @@ def test_added_operation_is_reported_first(reference):
 def test_plan_that_differs_from_eager_is_shown(reference):
     def forgets_relu(graph):
         relu = next(node for node in graph.nodes if node.op.name == "relu")
-        return rewritten(graph, [n for n in graph.nodes if n is not relu], {outputs_of(relu)[0]: relu.inputs[0]})
+        return rewrite(graph, [n for n in graph.nodes if n is not relu], {outputs_of(relu)[0]: relu.inputs[0]})
 
     graph = Predict(reference)
     graph.config.exact(True)

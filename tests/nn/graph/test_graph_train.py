@@ -11,7 +11,7 @@ from graph_models import MLP, Block, Step, TrainGraph, bits, state_bits
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.passes.rewrite import rewritten
+from minflow.compiler.passes.rewrite import rewrite
 from minflow.core.ir import outputs_of
 from tests import sampling
 
@@ -348,7 +348,7 @@ def test_compare_eager_covers_forward_backward_and_update():
     def without_relu(graph):
         """Read relu(x) as x: a mistake of the kind that a fusion may make."""
         relu = next(node for node in graph.nodes if node.op.name == "relu")
-        return rewritten(graph, [n for n in graph.nodes if n is not relu], {outputs_of(relu)[0]: relu.inputs[0]})
+        return rewrite(graph, [n for n in graph.nodes if n is not relu], {outputs_of(relu)[0]: relu.inputs[0]})
 
     graph.passes.append(without_relu)
     found = graph.compare_eager(x, y)

@@ -3,7 +3,7 @@
 import numpy as np
 
 import minflow as flow
-from minflow.compiler.passes.rewrite import rewritten
+from minflow.compiler.passes.rewrite import rewrite
 from minflow.core.ir import Value, outputs_of
 
 from ...definition import Exercise, case
@@ -26,7 +26,7 @@ def times_one(graph):
         # your code here: what does not stay is told to its readers
         # in `instead`: outputs_of(node)[0] -> what they read now
         kept.append(node)
-    return rewritten(graph, kept, instead)
+    return rewrite(graph, kept, instead)
 
 
 @exercise.solution
@@ -45,7 +45,7 @@ def times_one(graph):
             kept.append(node)
         else:
             instead[outputs_of(node)[0]] = same
-    return rewritten(graph, kept, instead)
+    return rewrite(graph, kept, instead)
 
 
 def parts(node):
@@ -58,7 +58,7 @@ def parts(node):
 def rewriting(graph, goes, reads=lambda node: parts(node)[0]):
     """The graph without the nodes for which `goes` is true; their readers read `reads` of the node."""
     gone = [node for node in graph.nodes if goes(node)]
-    return rewritten(graph, [node for node in graph.nodes if node not in gone],
+    return rewrite(graph, [node for node in graph.nodes if node not in gone],
                      {outputs_of(node)[0]: reads(node) for node in gone})
 
 
@@ -76,7 +76,7 @@ def times_one(graph):
         value = next(x for x in node.inputs if isinstance(x, Value))
         instead[Value(node, 0, node.out_specs[0])] = value
     gone = {value.node for value in instead}
-    return rewritten(graph, (node for node in graph.nodes if node not in gone), instead)
+    return rewrite(graph, (node for node in graph.nodes if node not in gone), instead)
 
 
 @exercise.wrong("right side only",
@@ -98,13 +98,13 @@ def times_one(graph):
                 "You dropped a product whose result is still used. Say in `instead` which value replaces it.",
                 "Set `instead[outputs_of(node)[0]]`: the key is the result that went, the value is the other input.")
 def times_one(graph):
-    from minflow.compiler.passes.rewrite import rewritten
+    from minflow.compiler.passes.rewrite import rewrite
 
-    return rewritten(graph, [node for node in graph.nodes if parts(node)[1] != 1], {})
+    return rewrite(graph, [node for node in graph.nodes if parts(node)[1] != 1], {})
 
 
 @exercise.wrong("not at the end",
-                "The product stays if its result is an output of the graph. But `rewritten` replaces outputs too.",
+                "The product stays if its result is an output of the graph. But `rewrite` replaces outputs too.",
                 "A node whose result is an output may be dropped like any other.")
 def times_one(graph):
     return rewriting(graph, lambda node: parts(node)[1] == 1
@@ -146,7 +146,7 @@ def times_one(graph):
 
 @exercise.wrong("once",
                 "x * 1 * 1 still has a product: the second one reads the first, which has gone.",
-                "Drop every such node, whatever its inputs are; `rewritten` follows the chain.")
+                "Drop every such node, whatever its inputs are; `rewrite` follows the chain.")
 def times_one(graph):
     gone = []
     return rewriting(graph, lambda node: parts(node)[1] == 1

@@ -100,7 +100,7 @@ def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
             [
                 "steps",
                 "shown as forward, backward, update. In a call an update may run between operations of "
-                "backward, as soon as its gradient is there, which saves memory (the pass memory)",
+                "backward, as soon as its gradient is there, which saves memory (the pass reduce_memory)",
             ]
         )
     rows += [["note", record.note]] if record.note else []

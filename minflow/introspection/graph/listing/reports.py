@@ -6,11 +6,13 @@ Each method returns an object with `.record` (plain data) that prints as text. R
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ....compiler.arena import least
+from ....compiler.passes import RENAMED_PASSES
 from ....core.base.errors import GraphError
 from ....core.ir import CONSTANT, Graph as IR, Node, Source, Value, outputs_of, where_text
 from ....core.source_location import fail
@@ -37,7 +39,7 @@ PURPOSES = {  # pass -> its purpose
     "attention": "computes the scores of a few queries at a time, and never stores all of them",
     "dense": "adds the bias and applies the activation within a matrix product",
     "clusters": "fuses adjacent elementwise operations of one shape",
-    "memory": "reorders, so that fewer values are alive at a time",
+    "reduce_memory": "reorders, so that fewer values are alive at a time",
 }
 PHASES = ("forward", "backward", "recompute", "optimizer")
 
@@ -81,7 +83,10 @@ class GraphReports:
         if isinstance(name, int) and 0 <= name < len(stages) - 1:
             at = name + 1
         else:
-            at = next((i for i, stage in enumerate(stages) if i and stage.name == name), 0)
+            now = RENAMED_PASSES.get(name, name)
+            if now != name:
+                warnings.warn(f"the pass {name} is now {now}", DeprecationWarning, stacklevel=2)
+            at = next((i for i, stage in enumerate(stages) if i and stage.name == now), 0)
         if not at:
             known = ", ".join(stage.name for stage in stages[1:])
             fail(GraphError, f"{self.name}: no pass {name!r} was run", f"one of {known}", passes=known)

@@ -23,12 +23,12 @@ from ..views.records.graph import GraphRecord
 from ..views.records.tape import TapeRecord
 from ..views.text.listing import clean, cut, graph_text, tape_text
 
-LINES = 30  # lines of the graph as text
-WIDE = 110  # columns of a sentence as text
-LONG = 4000  # characters of a line, at most
-TITLE = 300  # characters of the title: a deep module has a long name
-MANY = 20  # lines of a part, at most
-OPERATIONS = 3  # smallest graph that is shown: the card already describes one or two operations
+MAX_GRAPH_LINES = 30  # lines of the graph as text
+TEXT_WIDTH = 110  # columns of a sentence as text
+MAX_CHARS = 4000  # characters of a line, at most
+MAX_TITLE = 300  # characters of the title: a deep module has a long name
+MAX_LINES = 20  # lines of a part, at most
+MIN_GRAPH_OPS = 3  # smallest graph that is shown: the card already describes one or two operations
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class CardRecord:
     title: "ShapeError in model.fc1".  what: the sentence.  values: (name, value) that the error names.  got: (name,
     spec) of the inputs of the failed call.  expected: inputs that would fit; empty if unknown.  where, hint: the other
     parts.  raised_as: the error that wrapped it, if any.  graph: recorded up to the failure.  code: the source line of
-    the call.  created: where the layer was created, and that source line.  notes: `__notes__` added to the error.
+    the call.  created_at: where the layer was created, and that source line.  notes: `__notes__` added to the error.
     error: False for a warning.
     """
 
@@ -52,41 +52,41 @@ class CardRecord:
     raised_as: str = ""
     graph: GraphRecord | TapeRecord | None = None
     code: str = ""
-    created: tuple[str, ...] = ()
+    created_at: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     error: bool = True
 
 
 def rows(record: CardRecord) -> list[tuple[str, list[str]]]:
-    """(label, lines) of the rows got, expected, where, made at, try, and of the other values that the error names."""
+    """(label, lines) of the rows got, expected, where, created, try, and of the other values that the error names."""
     got = {name for name, _ in record.got}
     others = [pair for pair in record.values if pair[0] not in got]
-    created = record.created if not record.where.endswith(record.created[:1]) else ()
+    created = record.created_at if not record.where.endswith(record.created_at[:1]) else ()
     parts = [
         ("got", [f"{name}  {spec}".strip() for name, spec in record.got]),
         ("with" if record.got else "values", [f"{name}  {value}".strip() for name, value in others]),
         ("expected", [record.expected]),
         ("where", [record.where, *([f"    {record.code}"] if record.code else [])]),
-        ("made at", [*created[:1], *(f"    {line}" for line in created[1:])]),
+        ("created", [*created[:1], *(f"    {line}" for line in created[1:])]),
         ("try", record.hint.split("\n")),
         ("came as", [record.raised_as]),
         ("note", [note for note in record.notes if "\n" not in note]),
     ]
-    return [(name, limit_lines([clean(cut(line, LONG)) for line in lines])) for name, lines in parts if any(lines)]
+    return [(name, limit_lines([clean(cut(line, MAX_CHARS)) for line in lines])) for name, lines in parts if any(lines)]
 
 
 def limit_lines(lines: list[str]) -> list[str]:
-    return lines if len(lines) <= MANY else [*lines[:MANY], f"... {len(lines) - MANY:,} more"]
+    return lines if len(lines) <= MAX_LINES else [*lines[:MAX_LINES], f"... {len(lines) - MAX_LINES:,} more"]
 
 
 def card_text(record: CardRecord) -> str:
     """The card for terminals, screen readers, and notebooks without pictures."""
-    lines = [clean(cut(record.title, TITLE))]
-    lines += [f"  {line}" for line in limit_lines([clean(x) for x in cut(record.what, LONG).split("\n")])]
+    lines = [clean(cut(record.title, MAX_TITLE))]
+    lines += [f"  {line}" for line in limit_lines([clean(x) for x in cut(record.what, MAX_CHARS).split("\n")])]
     for name, values in rows(record):
         for i, value in enumerate(values):
             first, rest = f"  {'' if i else name:<9} ", " " * (12 + len(value) - len(value.lstrip()))
-            lines += wrap(value, WIDE, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+            lines += wrap(value, TEXT_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
     lines += ["\n" + clean_lines(note) for note in record.notes if "\n" in note]
     if shows_graph(record):
         lines += ["", graph_lines(record.graph)]
@@ -95,19 +95,19 @@ def card_text(record: CardRecord) -> str:
 
 def shows_graph(record: CardRecord) -> bool:
     nodes = record.graph.nodes if record.graph is not None else ()
-    return sum(n.count for n in nodes if n.kind == "op") >= OPERATIONS
+    return sum(n.count for n in nodes if n.kind == "op") >= MIN_GRAPH_OPS
 
 
 def graph_lines(graph: GraphRecord | TapeRecord) -> str:
-    graph = fold_near_end(graph, LINES)
-    return tape_text(graph, LINES) if isinstance(graph, TapeRecord) else graph_text(graph, LINES)
+    graph = fold_near_end(graph, MAX_GRAPH_LINES)
+    return tape_text(graph, MAX_GRAPH_LINES) if isinstance(graph, TapeRecord) else graph_text(graph, MAX_GRAPH_LINES)
 
 
-PRE = (
+PRE_STYLE = (
     "color:inherit;background:transparent;margin:4px 0 0;font-size:12px;line-height:1.35;white-space:pre-wrap;"
     "overflow-wrap:anywhere"
 )
-SUMMARY = f"cursor:pointer;font-size:12px;{FAINT}"
+SUMMARY_STYLE = f"cursor:pointer;font-size:12px;{FAINT}"
 
 
 def plate_html(text: str, ink: str, ground: str) -> str:
@@ -118,7 +118,7 @@ def plate_html(text: str, ink: str, ground: str) -> str:
 def card_html(record: CardRecord, traceback: str = "") -> str:
     """The card in the colours of the page; the traceback is folded."""
     rim, ink, ground = (RED, RED_INK, PALE_RED) if record.error else (AMBER, AMBER_INK, PALE_AMBER)
-    title = plate_html(f"{SIGN if record.error else '!'} {escape(clean(cut(record.title, TITLE)))}", ink, ground)
+    title = plate_html(f"{SIGN if record.error else '!'} {escape(clean(cut(record.title, MAX_TITLE)))}", ink, ground)
     inside = [f'<div style="font-size:13px;margin:2px 0 6px;white-space:pre-wrap">{text_html(record.what)}</div>']
     inside.append(table([(name, "<br>".join(marked_lines(record, name, lines)), "") for name, lines in rows(record)]))
     inside += [folded_html(*note.replace(":\n", "\n", 1).split("\n", 1)) for note in record.notes if "\n" in note]
@@ -146,13 +146,13 @@ def folded_html(head: str, text: str) -> str:
     if not text:
         return ""
     return (
-        f'<details><summary style="{SUMMARY}">{escape(clean(head))}</summary>'
-        f'<pre style="{PRE}">{escape(clean_lines(text))}</pre></details>'
+        f'<details><summary style="{SUMMARY_STYLE}">{escape(clean(head))}</summary>'
+        f'<pre style="{PRE_STYLE}">{escape(clean_lines(text))}</pre></details>'
     )
 
 
 def text_html(text: str) -> str:
-    return escape("\n".join(limit_lines([clean(line) for line in cut(text, LONG).split("\n")])))
+    return escape("\n".join(limit_lines([clean(line) for line in cut(text, MAX_CHARS).split("\n")])))
 
 
 def graph_html(record: CardRecord) -> str:
@@ -161,7 +161,7 @@ def graph_html(record: CardRecord) -> str:
         return ""
     svg = render_svg(diagram_of(fold_near_end(record.graph), NEAR))[0]
     picture = inner_picture(picture_card(svg, alt_text(record), graph_lines(record.graph)))
-    return f'<details><summary style="{SUMMARY}">{escape(clean(record.graph.title))}</summary>{picture}</details>'
+    return f'<details><summary style="{SUMMARY_STYLE}">{escape(clean(record.graph.title))}</summary>{picture}</details>'
 
 
 def alt_text(record: CardRecord) -> str:

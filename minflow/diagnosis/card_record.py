@@ -6,14 +6,15 @@ Read next: `failure.py`, the frames of a traceback; `failed_graph.py`, the pictu
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 from ..core.base.errors import MinflowError
 from ..core.ir import INPUT
 from ..core.messages.suggestions import attribute_hint
 from .card import CardRecord
-from .failed_graph import picture, separate_calls, without_repeated_names
-from .failure import SHOWN, Failure, name_of, read
+from .failed_graph import drop_repeated_names, failed_graph_record, separate_calls
+from .failure import MAX_INPUTS, Failure, name_of, read_failure
 from .frames import chain_of, message_of
 from .shape_suggestions import expected_of_layer
 from .source_lines import source_line
@@ -25,15 +26,15 @@ def card_of(error: BaseException) -> CardRecord | None:
     """Record of an error from a model, a graph, a job or a tensor; None for any other error."""
     chosen = None
     for link in chain_of(error):
-        failure = read(link)
-        if failure.known or isinstance(link, MinflowError):
+        failure = read_failure(link)
+        if failure.is_located or isinstance(link, MinflowError):
             chosen = chosen or failure
-            if failure.known and (failure.label or failure.node):
+            if failure.is_located and (failure.label or failure.node):
                 chosen = failure
                 break
         if not only_wraps(link):
             break
-    return None if chosen is None else record(chosen, error)
+    return None if chosen is None else card_from_failure(chosen, error)
 
 
 def only_wraps(error: BaseException) -> bool:
@@ -41,21 +42,21 @@ def only_wraps(error: BaseException) -> bool:
     return error.__cause__ is not None
 
 
-def record(failure: Failure, raised: BaseException) -> CardRecord:
+def card_from_failure(failure: Failure, raised: BaseException) -> CardRecord:
     error = failure.error
     ours = isinstance(error, MinflowError) and "what" in vars(error)  # a subclass may not have called our __init__
-    scope = failure.scope or (failure.recorded.title if failure.recorded is not None else "")
-    data = [(name, x) for name, x in failure.got if not x.label]
-    got = tuple((name, str(x.spec)) for name, x in (data or failure.got)[:SHOWN])
+    scope = failure.scope or (failure.recorded_graph.title if failure.recorded_graph is not None else "")
+    data = [(name, x) for name, x in failure.inputs if not x.label]
+    got = tuple((name, str(x.spec)) for name, x in (data or failure.inputs)[:MAX_INPUTS])
     if not failure.expected and ours and failure.module is not None and failure.node is None:
-        failure.expected = expected_in_module(failure)
+        failure.expected = expected_module_input(failure)
     if ours and " if " in error.hint:  # the hint depends on the user's intention
         failure.expected = ""
     got, values = named_parts(error, failure, got) if ours else (got, ())
     where = error.where if ours and error.where else ""
-    if failure.place and failure.plan is None and failure.place not in where:
+    if failure.user_line and failure.plan is None and failure.user_line not in where:
         where = where or (f"in {failure.scope}" if failure.scope else "")
-        where = ", ".join(filter(None, [where, f"at {failure.place}"]))
+        where = ", ".join(filter(None, [where, f"at {failure.user_line}"]))
     raised_as = ""
     if raised is not error:
         raised_as = f"{type(raised).__name__}: {message_of(raised).partition(f' raised {type(error).__name__}')[0]}"
@@ -67,7 +68,7 @@ def record(failure: Failure, raised: BaseException) -> CardRecord:
         expected=failure.expected,
         where=where,
         code=failure.code,
-        created=failure.created,
+        created_at=failure.created_at,
         hint=error.hint if ours else attribute_hint(error),
         raised_as=raised_as.partition("\n")[0][:200],
         notes=notes_of(raised, error),
@@ -75,9 +76,10 @@ def record(failure: Failure, raised: BaseException) -> CardRecord:
     try:
         named = {name for name, _ in values}  # parameters among the inputs are kept if the error names them
         if data or (ours and got and got[0] in error.values.items()):
-            failure.got = [(name, x) for name, x in failure.got if not x.label or name_of(failure, x, name) in named]
-        graph = picture(failure, card)
-        return replace(card, graph=graph and replace(graph, nodes=without_repeated_names(separate_calls(graph.nodes))))
+            keep = [not x.label or name_of(failure, x, name) in named for name, x in failure.inputs]
+            failure.inputs = list(compress(failure.inputs, keep))
+        graph = failed_graph_record(failure, card)
+        return replace(card, graph=graph and replace(graph, nodes=drop_repeated_names(separate_calls(graph.nodes))))
     except Exception:  # a card without a picture is better than none
         return card
 
@@ -116,12 +118,14 @@ def named_parts(error: MinflowError, failure: Failure, got: Pairs) -> tuple[Pair
         spoken, _, rest = failure.expected.partition(" ")
         failure.expected = f"{spoken}  {rest}"
         got = tuple(pair for pair in (*got, *values.items()) if pair[0] == spoken)[:1] or got
-        failure.got = [(name, x) for name, x in failure.got if x.label or name == spoken] or failure.got
+        failure.inputs = [(name, x) for name, x in failure.inputs if x.label or name == spoken] or failure.inputs
         if failure.plan is not None and (name := input_of(failure.node)):
             got = tuple((f"{spoken}, the input {name}", values.pop(own)) for own, _ in got if own in values) or got
-    elif failure.got and all(x.label for _, x in failure.got):  # only parameters: the other inputs were not tensors
-        parameters = {name_of(failure, x, name) for name, x in failure.got}
-        got = tuple(pair for pair in values.items() if pair[0] not in parameters)[:SHOWN] or got
+    elif failure.inputs and all(
+        x.label for _, x in failure.inputs
+    ):  # the inputs that are not parameters are not tensors
+        parameters = {name_of(failure, x, name) for name, x in failure.inputs}
+        got = tuple(pair for pair in values.items() if pair[0] not in parameters)[:MAX_INPUTS] or got
     elif len(got) == 1 and got[0][1] == values.get("x"):  # a single tensor: "x" in the error, "self" or "input" in code
         got = (("x", values["x"]),)
     return got, tuple(values.items())
@@ -134,9 +138,9 @@ def input_of(node: Any) -> str:
     return node.name if node.op is INPUT else ""
 
 
-def expected_in_module(failure: Failure) -> str:
+def expected_module_input(failure: Failure) -> str:
     """Inputs that the layer would accept, for a check of a module that fails before any op runs."""
-    frame_names = [name for name, x in failure.got if not x.label]
-    inputs = [x for _, x in failure.got if not x.label]
+    frame_names = [name for name, x in failure.inputs if not x.label]
+    inputs = [x for _, x in failure.inputs if not x.label]
     place = expected_of_layer(failure.module, inputs)
     return "" if place is None else f"{frame_names[place[0]]}  {place[1]}"

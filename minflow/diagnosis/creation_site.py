@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-ATTRIBUTE = "_created_at"  # attribute of a module that stores it
+SITE_ATTRIBUTE = "_created_at"  # attribute of a module that stores it
 
 
 class CreationSite(tuple):

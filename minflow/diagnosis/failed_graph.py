@@ -13,10 +13,10 @@ from ..core.tensor import Tensor
 from ..views.records.graph import GraphRecord, Input, NodeRecord, first_users, graph_record, op_record, walk
 from ..views.records.tape import TapeRecord, leaf_record
 from .card import CardRecord
-from .failure import SHOWN, Failure, Recorded, name_of
+from .failure import MAX_INPUTS, Failure, RecordedGraph, name_of
 
 
-def picture(failure: Failure, card: CardRecord) -> GraphRecord | TapeRecord | None:
+def failed_graph_record(failure: Failure, card: CardRecord) -> GraphRecord | TapeRecord | None:
     """Record of the graph or tape up to and including the failed node."""
     notes = tuple(
         [f"got {name} {spec}" for name, spec in card.got]
@@ -24,14 +24,14 @@ def picture(failure: Failure, card: CardRecord) -> GraphRecord | TapeRecord | No
         + ([f"try: {card.hint.splitlines()[0]}"] if card.hint else [])
     )
     if failure.plan is not None and failure.node is not None:
-        return from_plan(failure, notes)
-    if not (failure.label or failure.got):
+        return record_from_plan(failure, notes)
+    if not (failure.label or failure.inputs):
         return None
     look = {"attrs": failure.attrs, "scope": failure.scope, "mark": "failed", "notes": notes}
     failed = NodeRecord("failed", "op", failure.label, (), **look)
-    if failure.recorded is not None:
-        return from_trace(failure, failure.recorded, failed)
-    return from_tape(failure, failed)
+    if failure.recorded_graph is not None:
+        return record_from_trace(failure, failure.recorded_graph, failed)
+    return record_from_tape(failure, failed)
 
 
 def separate_calls(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
@@ -51,7 +51,7 @@ def separate_calls(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
     return tuple(result)
 
 
-def without_repeated_names(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
+def drop_repeated_names(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
     """Remove the names of those inputs of the failed node that repeat the label of their source's box."""
     labels = {n.id: n.label for n in nodes}
 
@@ -61,26 +61,26 @@ def without_repeated_names(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, .
     return tuple([unnamed(n) if n.mark == "failed" else n for n in nodes])
 
 
-def from_plan(failure: Failure, notes: tuple[str, ...]) -> GraphRecord:
+def record_from_plan(failure: Failure, notes: tuple[str, ...]) -> GraphRecord:
     """A plan that ran: its graph up to the failed node."""
     graph: Graph = failure.plan.graph
     whole = graph_record(graph)
     at = next(i for i, node in enumerate(graph.nodes) if node is failure.node) + len(graph.inputs) + len(graph.states)
     kept = list(whole.nodes[: at + 1])
-    got = tuple(f"got {x.name} {x.text}" for x in kept[-1].inputs if x.ref)[:SHOWN]
+    got = tuple(f"got {x.name} {x.text}" for x in kept[-1].inputs if x.ref)[:MAX_INPUTS]
     kept[-1] = replace(kept[-1], outs=(), mark="failed", notes=(*got, *notes))
     number = at + 1 - len(graph.inputs) - len(graph.states)
-    title = f"the step as it ran, up to the operation that failed: number {number} of {len(graph.nodes)}"
-    return GraphRecord(without_unused(kept), (), (), title)
+    title = f"the operations of the step up to the one that failed ({number} of {len(graph.nodes)})"
+    return GraphRecord(drop_unused_sources(kept), (), (), title)
 
 
-def without_unused(nodes: list[NodeRecord]) -> tuple[NodeRecord, ...]:
+def drop_unused_sources(nodes: list[NodeRecord]) -> tuple[NodeRecord, ...]:
     """The nodes without unused inputs and states."""
     used = {x.ref for n in nodes for x in n.inputs}
     return tuple(n for n in nodes if n.kind == "op" or n.id in used)
 
 
-def from_trace(failure: Failure, recorded: Recorded, failed: NodeRecord) -> GraphRecord:
+def record_from_trace(failure: Failure, recorded: RecordedGraph, failed: NodeRecord) -> GraphRecord:
     graph = recorded.graph
     whole = graph_record(graph)
     sources = (*graph.inputs, *graph.states)
@@ -92,7 +92,8 @@ def from_trace(failure: Failure, recorded: Recorded, failed: NodeRecord) -> Grap
     states = {id(s.array): s for s in graph.states}
     if failure.node is not None:  # failed in backward while the graph was built
         inputs: list[Input] = [Input("", ids[failure.node], 0)] if failure.node in ids else []
-        return GraphRecord((*without_unused([*nodes, replace(failed, inputs=tuple(inputs))]),), (), (), recorded.title)
+        nodes.append(replace(failed, inputs=tuple(inputs)))
+        return GraphRecord(drop_unused_sources(nodes), (), (), recorded.title)
     inputs, extra = [], []
     for k, (name, x) in enumerate(drawn_inputs(failure)):
         source = x.value.node if x.array is None and x.value is not None else states.get(id(x.array))
@@ -105,10 +106,10 @@ def from_trace(failure: Failure, recorded: Recorded, failed: NodeRecord) -> Grap
     failed = replace(failed, inputs=tuple(inputs))
     done = f"{len(graph.nodes)} operation{'s' * (len(graph.nodes) != 1)} recorded"
     title = f"{recorded.title}: {done} before the one that failed"
-    return GraphRecord(without_unused([*nodes, *extra, failed]), (), (), title)
+    return GraphRecord(drop_unused_sources([*nodes, *extra, failed]), (), (), title)
 
 
-def from_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
+def record_from_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
     """Eager: the tape of the input tensors."""
     seen = drawn_inputs(failure)
     roots = [x.value.node for _, x in seen if x.value is not None]
@@ -134,7 +135,8 @@ def from_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
             inputs.append(Input(name, f"x{k}"))
     if failure.node is not None:
         inputs.append(Input("", ids[failure.node], 0))
-    title = "the tape up to there" if any(not isinstance(node, Source) for node in order) else "what went in"
+    has_ops = any(not isinstance(node, Source) for node in order)
+    title = f"the {'tape up to' if has_ops else 'inputs of'} the failed operation"
     return TapeRecord((*nodes, replace(failed, inputs=tuple(inputs))), failed.id, 0, title)
 
 
@@ -143,10 +145,10 @@ def drawn_inputs(failure: Failure) -> list[tuple[str, Tensor]]:
     without another user.
     """
     if failure.label and not failure.label.endswith(".forward"):
-        return failure.got
-    known = {id(x) for _, x in failure.got}
-    near = [("", x) for x in failure.near if id(x) not in known]
-    pairs = [*failure.got, *near]
+        return failure.inputs
+    known = {id(x) for _, x in failure.inputs}
+    near = [("", x) for x in failure.visible_tensors if id(x) not in known]
+    pairs = [*failure.inputs, *near]
     nodes = walk(dict.fromkeys(x.value.node for _, x in pairs if x.value is not None))
     read_by = {v.node for node in nodes for v in node.inputs if v.__class__ is Value}
     ends = [(name, x) for name, x in pairs if x.value is None or x.value.node not in read_by]

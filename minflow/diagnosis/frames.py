@@ -21,22 +21,22 @@ from ..core.source_location import OURS
 from .notebook import SHELL_FRAMES, ipython, raise_completion_limit
 from .source_lines import is_library, source_line
 
-CHAIN = 20  # maximum length of a chain of errors
-OWN = 8  # user lines printed below a card; if there are more, the middle is left out
-FILE = re.compile(r'File "([^"\n]+)", line (\d+)')
+MAX_CHAIN = 20  # maximum length of a chain of errors
+MAX_USER_LINES = 8  # user lines printed below a card; if there are more, the middle is left out
+FRAME_HEADER = re.compile(r'File "([^"\n]+)", line (\d+)')
 
 
-def entries(trace: TracebackType | None) -> Iterator[TracebackType]:
+def traceback_entries(trace: TracebackType | None) -> Iterator[TracebackType]:
     """The entries of a traceback, innermost last."""
     while trace is not None:
         yield trace
         trace = trace.tb_next
 
 
-def innermost(trace: TracebackType | None) -> TracebackType | None:
+def innermost_user_entry(trace: TracebackType | None) -> TracebackType | None:
     """The innermost entry that is a user line."""
     result = None
-    for at in entries(trace):
+    for at in traceback_entries(trace):
         file = at.tb_frame.f_code.co_filename
         result = result if OURS[file] or is_library(file) else at
     return result
@@ -44,7 +44,7 @@ def innermost(trace: TracebackType | None) -> TracebackType | None:
 
 def raised_at(error: BaseException) -> str:
     """ "at In[3]:2": the outermost user line, for an error in a callback; "" if only minflow ran."""
-    at = next((at for at in entries(error.__traceback__) if not OURS[at.tb_frame.f_code.co_filename]), None)
+    at = next((at for at in traceback_entries(error.__traceback__) if not OURS[at.tb_frame.f_code.co_filename]), None)
     return f"at {where_text((at.tb_frame.f_code, at.tb_lasti))}" if at is not None else ""
 
 
@@ -61,7 +61,7 @@ def user_frames(trace: TracebackType | None) -> tuple[TracebackType | None, int]
     of frames left out, not counting the shell's).
     """
     kept, left_out, inside = [], 0, False
-    for at in entries(trace):
+    for at in traceback_entries(trace):
         file = at.tb_frame.f_code.co_filename
         inside = OURS[file] or (inside and is_library(file))
         if inside:
@@ -88,7 +88,7 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
     """The error, then the errors that it was raised from."""
     seen: set[int] = set()
     link: BaseException | None = error
-    while link is not None and id(link) not in seen and len(seen) < CHAIN:
+    while link is not None and id(link) not in seen and len(seen) < MAX_CHAIN:
         seen.add(id(link))
         yield link
         link = cause_of(link)
@@ -102,13 +102,13 @@ def repeats_cause(cause: BaseException, error: BaseException) -> bool:
     return ours and bool(cause.what) and cause.what in error.what
 
 
-def below_card(error: MinflowError) -> list[str]:
+def lines_below_card(error: MinflowError) -> list[str]:
     """Lines printed below the card of an error: user lines, and the class of the error. Nothing that the card
     shows is repeated.
     """
     lines: list[str] = []
     for link in reversed(list(chain_of(error))):
-        own = own_lines(link)
+        own = user_lines(link)
         said = message_of(link).partition("\n")[0]
         said = "" if said in error.what else f": {said}"
         if link is error:
@@ -118,25 +118,26 @@ def below_card(error: MinflowError) -> list[str]:
     return lines
 
 
-def own_lines(error: BaseException) -> list[str]:
+def user_lines(error: BaseException) -> list[str]:
     """`In[3]:7 in Net.forward` and the source line, for each user frame."""
     lines = []
-    for at in entries(user_frames(error.__traceback__)[0]):
+    for at in traceback_entries(user_frames(error.__traceback__)[0]):
         code = at.tb_frame.f_code
         inside = "" if code.co_name == "<module>" else f" in {code.co_qualname}"
         source = source_line(code.co_filename, at.tb_lineno)
         lines.append(f"{file_name(code.co_filename)}:{at.tb_lineno}{inside}" + (f"\n    {source}" if source else ""))
-    half = OWN // 2
-    return lines if len(lines) <= OWN else [*lines[:half], f"... {len(lines) - OWN} more ...", *lines[-half:]]
+    half = MAX_USER_LINES // 2
+    left_out = len(lines) - MAX_USER_LINES
+    return lines if left_out <= 0 else [*lines[:half], f"... {left_out} more ...", *lines[-half:]]
 
 
 def full_traceback(error: BaseException) -> str:
     """The traceback as Python prints it, without the shell's frames and with names of cells."""
-    start = next((at for at in entries(error.__traceback__) if not is_shell_frame(at)), None)
+    start = next((at for at in traceback_entries(error.__traceback__) if not is_shell_frame(at)), None)
     import traceback
 
     text = "".join(traceback.format_exception(type(error), error, start))
-    return FILE.sub(lambda found: f"{cell_name(found[1]) or found[1]}:{found[2]}", text)
+    return FRAME_HEADER.sub(lambda found: f"{cell_name(found[1]) or found[1]}:{found[2]}", text)
 
 
 def uses_default_format() -> bool:
@@ -197,7 +198,7 @@ def debugger_at_user_line(debugger: Any) -> type:
     class Debugger(debugger):
         def setup(self, frame: Any, trace: TracebackType | None) -> Any:
             done = super().setup(frame, trace)
-            stop, own = self.stack[self.curindex][0].f_code.co_filename, innermost(trace)
+            stop, own = self.stack[self.curindex][0].f_code.co_filename, innermost_user_entry(trace)
             if own is not None and OURS[stop]:
                 self.curindex = next(i for i, (at, _) in enumerate(self.stack) if at is own.tb_frame)
                 self.curframe = own.tb_frame

@@ -13,27 +13,27 @@ from typing import Any
 
 from . import frames, notebook
 
-SHOWN = "_card_shown_in"  # attribute of an error: the run of a cell in which its card was shown
+SHOWN_ATTRIBUTE = "_card_shown_in"  # attribute of an error: the run of a cell in which its card was shown
 
 
-class Cards:
+class CardState:
     """Global state of the cards.
 
-    on: True if errors and warnings are shown as cards.  others: handler of other warnings.
+    enabled: True if errors and warnings are shown as cards.  original_showwarning: handler of other warnings.
     """
 
-    on = os.environ.get("MINFLOW_CARDS", "1") != "0"
-    others: Any = None
+    enabled = os.environ.get("MINFLOW_CARDS", "1") != "0"
+    original_showwarning: Any = None
 
 
 def shows_cards() -> bool:
     """True if an error that ends a cell is shown as a card."""
-    return Cards.on and notebook.in_notebook()
+    return CardState.enabled and notebook.in_notebook()
 
 
 def error_cards(on: bool = True) -> bool:
     """Turn error and warning cards in this notebook on or off. Return True if cards are now shown."""
-    Cards.on = bool(on)
+    CardState.enabled = bool(on)
     return shows_cards()
 
 
@@ -51,9 +51,9 @@ def show_card(error: BaseException) -> bool:
         if card is None:
             return False
         run = notebook.running_cell()[1]
-        if run and vars(error).get(SHOWN) == run:  # IPython renders the error again for its history
+        if run and vars(error).get(SHOWN_ATTRIBUTE) == run:  # IPython renders the error again for its history
             return True
-        vars(error)[SHOWN] = run
+        vars(error)[SHOWN_ATTRIBUTE] = run
         return notebook.show_bundle(lambda: card_bundle(card, frames.full_traceback(error)))
     except Exception:  # a failing card must not hide the user's error
         return False
@@ -66,7 +66,7 @@ def render(error: BaseException) -> list[str]:
     notebook.ipython().InteractiveTB.tb = frames.user_frames(error.__traceback__)[
         0
     ]  # for %debug: not an earlier error's
-    return frames.below_card(error)
+    return frames.lines_below_card(error)
 
 
 def show_warning(message: Any, category: type, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
@@ -82,11 +82,11 @@ def show_warning(message: Any, category: type, filename: str, lineno: int, file:
                 return
     except Exception:  # fall back to text
         pass
-    Cards.others(message, category, filename, lineno, file, line)
+    CardState.original_showwarning(message, category, filename, lineno, file, line)
 
 
 def install() -> None:
     """On import: hook into IPython's error display, and, unless MINFLOW_CARDS=0, show MinflowWarnings as cards."""
     frames.install(render)
     if notebook.in_notebook() and getattr(warnings.showwarning, "__module__", "") != __name__:  # install only once
-        Cards.others, warnings.showwarning = warnings.showwarning, show_warning
+        CardState.original_showwarning, warnings.showwarning = warnings.showwarning, show_warning

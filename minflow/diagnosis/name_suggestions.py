@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from ..core.messages.suggestions import LONGEST
 
 
-def similar(name: str, known: Iterable[str], count: int = 3, cutoff: float = 0.6) -> list[str]:
+def similar_names(name: str, known: Iterable[str], count: int = 3, cutoff: float = 0.6) -> list[str]:
     """At most `count` names of `known`, the most similar first. cutoff: from 0, any name, to 1, equal names."""
     from difflib import get_close_matches  # imported only when an error occurs
 

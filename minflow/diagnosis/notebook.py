@@ -14,9 +14,9 @@ from typing import Any
 
 from ..core.base.display import register_notebook
 
-EVERY = 0.1  # minimum seconds between two updates of one display
-RATE = 400_000  # bytes per second that a display may send; the server closes a connection above 1 MB/s
-KERNEL = os.getpid()
+UPDATE_INTERVAL = 0.1  # minimum seconds between two updates of one display
+MAX_BYTES_PER_SECOND = 400_000  # bytes per second that a display may send; the server closes a connection above 1 MB/s
+KERNEL_PID = os.getpid()
 SHELL_FRAMES = ("IPython/core/", "ipykernel/")  # files with the frames that run a cell
 
 
@@ -46,15 +46,15 @@ def prints_into_cell(stream: str = "stdout") -> bool:
     kernel, which has no connection.
     """
     file = getattr(sys, stream)
-    return in_notebook() and type(file).__module__.startswith("ipykernel") and os.getpid() == KERNEL
+    return in_notebook() and type(file).__module__.startswith("ipykernel") and os.getpid() == KERNEL_PID
 
 
-def live() -> bool:
+def live_updates_enabled() -> bool:
     """True if displays may change while a cell runs; with MINFLOW_LIVE=0 only the final state is shown."""
     return os.environ.get("MINFLOW_LIVE", "1") != "0"
 
 
-def shares_page() -> bool:
+def scripts_share_page() -> bool:
     """True if the script of a hidden widget runs and can find other outputs: in JupyterLab and Notebook, not in VS Code
     and Colab, which load widgets with their output or isolate each output in its own page.
     """
@@ -116,7 +116,7 @@ class LiveDisplay:
     def changed(self, last: bool = False) -> None:
         """Request an update; it is sent now or with a later one. last: True if no update follows."""
         self.pending = True
-        if not last and (not live() or self.clock() < self.next):
+        if not last and (not live_updates_enabled() or self.clock() < self.next):
             return
         self.pending = False
         bundle = self.bundle()
@@ -128,7 +128,7 @@ class LiveDisplay:
         else:
             self.handle.update(bundle, raw=True)
         self.updates += 1
-        self.next = self.clock() + max(EVERY, sum(map(len, bundle.values())) / RATE)
+        self.next = self.clock() + max(UPDATE_INTERVAL, sum(map(len, bundle.values())) / MAX_BYTES_PER_SECOND)
 
 
 # ---- cells -----------------------------------------------------------------------------------------------------------

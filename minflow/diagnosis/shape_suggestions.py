@@ -20,12 +20,12 @@ from ..core.spec import Spec, float32, int64
 from ..core.tensor import Tensor
 from ..core.trace import Trace
 
-TRIES = 400  # limit for one error
-SIZES = 24  # sizes tried on an axis, at most
-ANY = (1, 1009)  # arbitrary sizes: if one of them also fits, the axis has no expected size
+MAX_TRIES = 400  # limit for one error
+MAX_SIZES = 24  # sizes tried on an axis, at most
+UNLIKELY_SIZES = (1, 1009)  # arbitrary sizes: if one of them also fits, the axis has no expected size
 
 
-def rearranged(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
+def reshape_candidates(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
     """The same elements in another shape: channels moved to their axis, or images flattened."""
     shape = spec.shape
     if len(shape) == 4:
@@ -34,7 +34,7 @@ def rearranged(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
         yield spec.replace(shape=(shape[0], math.prod(shape[1:])))
 
 
-def resized(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
+def resize_candidates(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
     """One axis of size 1 added or removed, or one other size."""
     shape = spec.shape
     if shape:
@@ -47,31 +47,31 @@ def resized(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
             yield spec.replace(shape=(*shape[:axis], *shape[axis + 1 :]))
 
 
-def retyped(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
+def dtype_candidates(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
     yield from [spec.replace(dtype=dtype) for dtype in (float32, int64) if dtype is not spec.dtype]
 
 
-def expected(
+def find_unique_change(
     specs: Sequence[Any], free: Sequence[int], sizes: Sequence[int], fits: Callable[[list], bool]
 ) -> tuple[int, Spec] | None:
     """(position, spec) of the single change that fits, or None if several fit, since none of them is certain.
 
     free: positions that may change. Rearrangements are tried first, other dtypes last.
     """
-    sizes = [*list(dict.fromkeys(sizes))[:SIZES], *ANY]
+    sizes = [*list(dict.fromkeys(sizes))[:MAX_SIZES], *UNLIKELY_SIZES]
     tries = 0
-    for changes in (rearranged, resized, retyped):
+    for changes in (reshape_candidates, resize_candidates, dtype_candidates):
         fitting = []
         for i in free:
             for other in dict.fromkeys(changes(specs[i], sizes)):
                 tries += 1
                 if fits([other if k == i else s for k, s in enumerate(specs)]):
                     fitting.append((i, other))
-                if tries > TRIES or len(fitting) > 1:
+                if tries > MAX_TRIES or len(fitting) > 1:
                     return None
         if fitting:
             i, other = fitting[0]
-            return None if ANY[1] in {*other.shape} - {*specs[i].shape} else (i, other)
+            return None if UNLIKELY_SIZES[1] in {*other.shape} - {*specs[i].shape} else (i, other)
     return None
 
 
@@ -92,7 +92,7 @@ def op_fits(op: Op, attrs: Any) -> Callable[[list], bool]:
 
 
 @runtime_checkable
-class Layer(Protocol):
+class TraceableLayer(Protocol):
     """Protocol of a module whose forward can be tried."""
 
     def _input_sizes(self) -> list[int] | None:
@@ -129,18 +129,18 @@ def expected_of_op(op: Op, inputs: Sequence[Any], attrs: Any) -> tuple[int, Spec
     sizes = [n for i in reversed(tensors) for n in specs[i].shape]
     if op_fits(op, attrs)(specs):
         return None  # the values are wrong, not the shapes
-    return expected(specs, free, sizes, op_fits(op, attrs))
+    return find_unique_change(specs, free, sizes, op_fits(op, attrs))
 
 
 def expected_of_layer(module: Any, inputs: Sequence[Any]) -> tuple[int, Spec] | None:
     """(argument index, spec) that a layer would have accepted. `module._input_sizes()` returns the sizes to try, or
-    None if it must not be traced; see `Layer`.
+    None if it must not be traced; see `TraceableLayer`.
     """
-    sizes = module._input_sizes() if isinstance(module, Layer) else None
+    sizes = module._input_sizes() if isinstance(module, TraceableLayer) else None
     if sizes is None or not inputs or not all(isinstance(x, Tensor) for x in inputs):
         return None
     specs = [x.spec for x in inputs]
     fits = layer_fits(module)
     if fits(specs):
         return None
-    return expected(specs, range(len(specs)), [*sizes, *[n for s in reversed(specs) for n in s.shape]], fits)
+    return find_unique_change(specs, range(len(specs)), [*sizes, *[n for s in reversed(specs) for n in s.shape]], fits)

@@ -10,12 +10,12 @@ import numpy as np
 
 from ..core.ir import Where, file_name, line_number
 
-PUBLIC: list[str] = []  # folders of functions that learners call by name, besides those of core
+PUBLIC_FOLDERS: list[str] = []  # folders of functions that learners call by name, besides those of core
 
 
-def public_functions(folder: str) -> None:
-    """Register a folder of functions that learners call: `public_functions(__path__[0])`."""
-    PUBLIC.append(folder)
+def register_public_folder(folder: str) -> None:
+    """Register a folder of functions that learners call: `register_public_folder(__path__[0])`."""
+    PUBLIC_FOLDERS.append(folder)
 
 
 @functools.cache

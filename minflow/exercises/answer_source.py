@@ -20,7 +20,7 @@ import types
 from typing import Any
 
 from ..diagnosis import notebook
-from ..diagnosis.name_suggestions import similar
+from ..diagnosis.name_suggestions import similar_names
 from .i18n import find_non_ascii, say
 
 SHORT_REPR = reprlib.Repr()  # complete for any value that can be typed; the beginning of larger ones
@@ -224,7 +224,7 @@ def suggest_name(error: BaseException, own: AnswerSource) -> str:
             known.setdefault(node.id, node.lineno)
         elif isinstance(node, ast.arg):
             known.setdefault(node.arg, node.lineno)
-    near = [candidate for candidate in similar(name, known, 1) if candidate != name]
+    near = [candidate for candidate in similar_names(name, known, 1) if candidate != name]
     near = near or [candidate for candidate in known if is_abbreviation(candidate, name)]
     return say("Did you mean '{name}' from line {line}?", line=known[near[0]], name=near[0]) if near else ""
 

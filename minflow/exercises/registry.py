@@ -7,7 +7,7 @@ import importlib
 import re
 from pathlib import Path
 
-from ..diagnosis.name_suggestions import similar
+from ..diagnosis.name_suggestions import similar_names
 from .definition import Exercise
 
 FOLDER = Path(__file__).parent / "lessons"
@@ -31,7 +31,7 @@ def find(name: str) -> Exercise:
     if re.match("r[1-6]_", str(name)) and (found := readings(name[:2]).get(name)):
         return found
     every = [other for names in lessons().values() for other in names]
-    near = similar(str(name), every)
+    near = similar_names(str(name), every)
     raise LookupError(f"there is no exercise {name!r}" + (f"; near: {', '.join(near)}" if near else ""))
 
 

@@ -26,7 +26,7 @@ from ..core.source_location import caller, here
 from ..core.spec import DType, Spec, float32
 from ..core.tensor import Tensor
 from ..core.trace import Trace
-from ..diagnosis.failure import Recorded, builds
+from ..diagnosis.failure import RecordedGraph, register_build_reader
 from ..nn.graph.messages import clean, held_symbolic, places
 from ..nn.graph.side_effects import REGISTRIES, Before, remember
 from . import scope
@@ -536,9 +536,9 @@ def handler_argument(arrays: list[np.ndarray], kind: Any) -> Any:
     return arrays[0] if len(arrays) == 1 else joined(arrays)
 
 
-@builds(JobBuild.run.__code__)
-def recorded(own: Mapping[str, Any]) -> Recorded:
+@register_build_reader(JobBuild.run.__code__)
+def recorded(own: Mapping[str, Any]) -> RecordedGraph:
     """The graph recorded before the build failed, for the error card."""
     build = own["self"]
     names = {symbol.value.node: name for name, (_, symbol) in build.used.items() if symbol.value is not None}
-    return Recorded(f"job {build.job.name}", build.trace.graph, lambda source: names.get(source) or source.name)
+    return RecordedGraph(f"job {build.job.name}", build.trace.graph, lambda source: names.get(source) or source.name)

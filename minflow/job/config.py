@@ -12,7 +12,7 @@ from typing import Any
 from ..core.base.errors import JobError
 from ..core.source_location import here, warn
 from ..core.spec import DType, float32
-from ..diagnosis.name_suggestions import similar
+from ..diagnosis.name_suggestions import similar_names
 from .checks import dtype_of
 from .scope import Placement, View, warn_no_gpu
 from .session import SESSION
@@ -192,7 +192,7 @@ def assignment_error(owner: str, variable: str, name: str, value: Any) -> JobAtt
 
 
 def unknown_setting(owner: str, name: str, known: Any) -> JobAttributeError:
-    near = similar(name, list(known), 3, 0.5)
+    near = similar_names(name, list(known), 3, 0.5)
     return JobAttributeError(
         f"{owner} has no setting {name!r}",
         where=here(),

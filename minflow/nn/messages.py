@@ -18,7 +18,7 @@ from ..core.messages.wrong_arguments import Unquoted
 from ..core.mode import MODE, mutation_counter
 from ..core.source_location import NOTICES, fail, here, warn
 from ..core.tensor import Tensor
-from ..diagnosis.name_suggestions import similar
+from ..diagnosis.name_suggestions import similar_names
 
 FORWARD_LIKE = (
     "Forward",
@@ -96,7 +96,7 @@ def missing_forward(module: Any, base: type) -> NoReturn:
         for n, v in vars(kind).items()
         if inspect.isfunction(v)
     ]
-    meant = [n for n in own if n in FORWARD_LIKE] or similar("forward", own, 1, 0.7)
+    meant = [n for n in own if n in FORWARD_LIKE] or similar_names("forward", own, 1, 0.7)
     if meant:
         method = getattr(type(module), meant[0])
         arguments = ", ".join(list(inspect.signature(method).parameters)[1:])
@@ -180,7 +180,7 @@ def no_attribute(module: Any, name: str, what: str = "") -> ModuleAttributeError
             hint=f"super().__init__() as the first line of {kind}.__init__",
         )
     known = [n for n in dir(module) if n[:1] != "_"]
-    hint = reason(f"nn.Module.{name}") or did_you_mean(nearest(name, known) or similar(name, known, 3, 0.7))
+    hint = reason(f"nn.Module.{name}") or did_you_mean(nearest(name, known) or similar_names(name, known, 3, 0.7))
     if not hint:
         held = [*module._modules, *module._parameters, *module._buffers]
         hint = f"it holds {', '.join(held[:12])}" if held else ""

@@ -24,7 +24,7 @@ from ..core.mode import MODE, bump
 from ..core.source_location import MODULE_CALL, caller, fail, warn
 from ..core.spec import Device, DType
 from ..core.tensor import Tensor
-from ..diagnosis.creation_site import ATTRIBUTE, CreationSite
+from ..diagnosis.creation_site import SITE_ATTRIBUTE, CreationSite
 from ..views.text.trees import outer_lines
 from . import messages
 from .hooks import (
@@ -79,7 +79,7 @@ class Module(Display):
         if args and issubclass(type(args[0]), Tensor):
             messages.check_created_before_called(cls, args)
         module = super().__new__(cls)
-        module.__dict__[ATTRIBUTE] = CreationSite(caller() or ())  # 0.5 us; for the card of an error
+        module.__dict__[SITE_ATTRIBUTE] = CreationSite(caller() or ())  # 0.5 us; for the card of an error
         return module
 
     __signature__: Any = Constructor()

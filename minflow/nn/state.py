@@ -18,7 +18,7 @@ from ..core.mode import MODE, bump
 from ..core.source_location import fail, here
 from ..core.spec import DType
 from ..core.tensor import Tensor
-from ..diagnosis.name_suggestions import similar
+from ..diagnosis.name_suggestions import similar_names
 from .hooks import must_be_none
 from .loading import Writes, write
 from .parameter import Parameter
@@ -347,7 +347,7 @@ def name_hint(missing: list[str], unexpected: list[str]) -> str:
                 f"or {{{prefix!r} + k: v for k, v in state.items()}}"
             )
     for name in missing:
-        near = similar(name, unexpected, 1, 0.8)
+        near = similar_names(name, unexpected, 1, 0.8)
         if near:
             return f"{near[0]!r} may be meant as {name!r}: rename it in the dict"
     if missing or unexpected:

@@ -106,7 +106,7 @@ def test_picture_of_a_large_graph_ends_at_the_failing_node(scope):
 
 def test_tape_ends_at_the_failing_node():
     graph = chain(100)
-    tape = TapeRecord(graph.nodes, "f", 0, "the tape up to there")
+    tape = TapeRecord(graph.nodes, "f", 0, "the tape up to the failed operation")
     assert fold_near_end(tape).nodes[-1].mark == "failed"
     assert "matmul fails" in card_text(CardRecord("E", "what", graph=tape))
 

@@ -98,25 +98,25 @@ def test_lines_of_call_and_construction_are_shown():
     for work in (lambda: CNN()(IMAGES), lambda: copy.deepcopy(CNN())(IMAGES), lambda: Predict(CNN())(IMAGES)):
         found = card(work)
         assert found.code == "return self.fc(x.flatten(1))"
-        assert found.created[1:] == ("self.pool, self.fc = nn.MaxPool2d(2), nn.Linear(features, 10)",)
-        assert "test_failure.py:" in found.where and found.created[0].startswith("test_failure.py:")
-        assert found.created[0] not in found.where
+        assert found.created_at[1:] == ("self.pool, self.fc = nn.MaxPool2d(2), nn.Linear(features, 10)",)
+        assert "test_failure.py:" in found.where and found.created_at[0].startswith("test_failure.py:")
+        assert found.created_at[0] not in found.where
         text = card_bundle(found)["text/plain"].splitlines()
-        at = next(i for i, line in enumerate(text) if line.split()[:2] == ["made", "at"])
-        assert text[at].split()[2] == found.created[0] and text[at + 1].strip() == found.created[1]
+        at = next(i for i, line in enumerate(text) if line.split()[:1] == ["created"])
+        assert text[at].split()[1] == found.created_at[0] and text[at + 1].strip() == found.created_at[1]
         assert text[at - 1].strip() == found.code
 
 
 def test_unpickled_model_has_no_line_of_construction():
     found = card(lambda: pickle.loads(pickle.dumps(CNN()))(IMAGES))
-    assert found.created == () and "made at" not in card_bundle(found)["text/plain"] and found.code
+    assert found.created_at == () and "created" not in card_bundle(found)["text/plain"] and found.code
 
 
 def test_without_a_tape_inputs_are_shown():
     with flow.no_grad():
         found = card(lambda: CNN()(IMAGES))
     node, others = failing(found)
-    assert found.graph.title == "what went in"
+    assert found.graph.title == "the inputs of the failed operation"
     assert {x.name for x in node.inputs} == {"", "weight"} and {n.label for n in others} == {"input", "fc.weight"}
 
 
@@ -191,7 +191,7 @@ def test_builtin_error_marks_the_module():
         found = card(work, AttributeError)
         node, others = failing(found)
         assert found.title == title and node.label == "Typo.forward" and "no_such_thing" in found.what
-        assert found.code == "return h.no_such_thing()" and "test_failure.py:" in found.where and found.created == ()
+        assert found.code == "return h.no_such_thing()" and "test_failure.py:" in found.where and found.created_at == ()
         assert others[[n.id for n in others].index(node.inputs[-1].ref)].label == "add", "the last visible result"
 
 
@@ -199,7 +199,7 @@ def test_step_failing_at_run_time_is_shown_up_to_its_op():
     found = card(lambda: Train(CNN(392))(IMAGES, flow.tensor([1, 2, 30, 0])))
     node, others = failing(found)
     assert found.title == "OutOfRangeError in loss_fn" and node.label == "checked_labels"
-    assert "as it ran" in found.graph.title
+    assert "of the step up to the one that failed" in found.graph.title
     assert not any(n.phase == "backward" for n in others)
 
 
@@ -327,7 +327,10 @@ def test_out_of_range_labels_are_reported_with_the_first(labels, first, hint, ca
         assert found.what == f"cross_entropy: labels go from {head}and the input has 10 classes: 0 to 9;{tail}"
         assert found.hint == hint
         assert found.got == ((name, "int32[50]"),) and found.expected == "target  from 0 to 9"
-    assert failing(card(lambda: loss(x, y)))[1] and card(lambda: loss(x, y)).graph.title == "what went in"
+    assert (
+        failing(card(lambda: loss(x, y)))[1]
+        and card(lambda: loss(x, y)).graph.title == "the inputs of the failed operation"
+    )
 
 
 def test_first_out_of_range_label_in_an_image_or_scalar():
@@ -385,7 +388,7 @@ def test_notes_are_on_the_card_and_locations_appear_once(monkeypatch):
     assert note.startswith("while building Predict_") and "test_failure.py" not in note
     assert "was built up to here:\n" in listing and ">>> " in listing
     assert "built up to here</summary>" in card_bundle(found)["text/html"]
-    assert "\n  made at" not in card_text(card(lambda: nn.Linear(3, 4)(flow.ones(2, 5)))), "the line of the call"
+    assert "\n  created" not in card_text(card(lambda: nn.Linear(3, 4)(flow.ones(2, 5)))), "the line of the call"
 
 
 def test_script_prints_only_its_traceback():

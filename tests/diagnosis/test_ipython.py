@@ -90,7 +90,7 @@ def test_chained_errors(page):
     text = "\n".join(error["traceback"])
     assert "    int('x')\nValueError: invalid literal" in text and text.endswith("MinflowError: see the card above")
     _, error = failing(page, "def deep(n):\n    return a @ b if n == 0 else deep(n - 1)\ndeep(50)")
-    assert "... 44 more ..." in error["traceback"] and len(error["traceback"]) == frames.OWN + 2
+    assert "... 44 more ..." in error["traceback"] and len(error["traceback"]) == frames.MAX_USER_LINES + 2
 
 
 def test_await(page):
@@ -180,7 +180,7 @@ def test_display_errors_are_never_raised(kernel, monkeypatch):
     assert not cards.show_card(flow.MinflowError("x")) and len(kernel.shown) == 1
     monkeypatch.setattr("minflow.diagnosis.card_record.warning_record", wrong)
     others = []
-    monkeypatch.setattr(cards.Cards, "others", lambda *args: others.append(args))
+    monkeypatch.setattr(cards.CardState, "original_showwarning", lambda *args: others.append(args))
     monkeypatch.setattr(notebook, "prints_into_cell", lambda stream: True)
     message = flow.MinflowWarning("x")
     message.parts = flow.MinflowError("x")
@@ -189,7 +189,7 @@ def test_display_errors_are_never_raised(kernel, monkeypatch):
 
 
 def test_switched_off(kernel, monkeypatch):
-    monkeypatch.setattr(cards.Cards, "on", True)
+    monkeypatch.setattr(cards.CardState, "enabled", True)
     assert cards.shows_cards() and not cards.error_cards(False) and not cards.show_card(flow.MinflowError("x"))
     assert kernel.shown == [] and cards.error_cards()
     kernel.kernel = None
@@ -204,4 +204,4 @@ def test_traceback_of_another_process_is_not_a_separate_error():
     """It is in the folded traceback."""
     error = flow.ShapeError("what failed")
     error.__cause__ = type("RemoteTraceback", (Exception,), {"__str__": lambda self: '\n"""\nTraceback'})()
-    assert frames.below_card(error) == ["ShapeError: see the card above"]
+    assert frames.lines_below_card(error) == ["ShapeError: see the card above"]

@@ -74,7 +74,7 @@ def test_front_ends(shell, monkeypatch, page):
         monkeypatch.setenv("VSCODE_PID", "1")
     elif page == "VS Code on a server":
         shell.user_ns["__vsc_ipynb_file__"] = "a.ipynb"
-    assert notebook.shares_page() == (page == "JupyterLab")
+    assert notebook.scripts_share_page() == (page == "JupyterLab")
 
 
 def test_errors_read():

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import minflow
-from minflow.diagnosis.name_suggestions import similar
+from minflow.diagnosis.name_suggestions import similar_names
 
 
 def test_similar():
-    assert similar("fc1.wieght", ["fc1.weight", "fc1.bias", "fc2.weight"]) == ["fc1.weight", "fc2.weight"]
-    assert similar("lr", {"learning_rate": 1}) == [] and similar(3, ["3d"], cutoff=0.5) == ["3d"]
-    assert similar("w" * 10**6, ["w" * 100]) == ["w" * 100], "an absurdly long name costs no time"
+    assert similar_names("fc1.wieght", ["fc1.weight", "fc1.bias", "fc2.weight"]) == ["fc1.weight", "fc2.weight"]
+    assert similar_names("lr", {"learning_rate": 1}) == [] and similar_names(3, ["3d"], cutoff=0.5) == ["3d"]
+    assert similar_names("w" * 10**6, ["w" * 100]) == ["w" * 100], "an absurdly long name costs no time"
 
 
 def test_one_module_compares_names():

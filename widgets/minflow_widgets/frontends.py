@@ -25,7 +25,7 @@ def choose(widget, lines=None):
     """The best front end of this process: the result of `widget()`, a picture, or `lines`, which writes text.
     `MINFLOW_LIVE=0` leaves only the final static output.
     """
-    live = notebook.live()
+    live = notebook.live_updates_enabled()
     if notebook.in_notebook():
         if not live:
             return StaticPicture()

@@ -46,10 +46,10 @@ readings = [
     Reading(
         "R6.5",
         "r6_first",
-        "diagnosis.shape_suggestions.expected",
+        "diagnosis.shape_suggestions.find_unique_change",
         "Which function gives the changes that are tried first?",
-        "rearranged",
-        "for changes in (rearranged, resized, retyped):",
+        "reshape_candidates",
+        "for changes in (reshape_candidates, resize_candidates, dtype_candidates):",
         "Look at the loop over `changes`: it goes from left to right.",
         "The same numbers in another shape come first: forgetting to flatten is the most common mistake.",
     ),

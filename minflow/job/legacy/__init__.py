@@ -5,6 +5,6 @@ They accept Blobs, and most of them eager tensors as well. `overloads.py` is the
 has too. Read next: `overloads.py`, `arrays.py`.
 """
 
-from ...diagnosis.source_lines import public_functions
+from ...diagnosis.source_lines import register_public_folder
 
-public_functions(__path__[0])
+register_public_folder(__path__[0])

@@ -24,7 +24,7 @@ from ...core.random import default_generator
 from ...core.source_location import warn
 from ...core.spec import DType, spec_of
 from ...core.tensor import Tensor
-from ...diagnosis.name_suggestions import similar
+from ...diagnosis.name_suggestions import similar_names
 from ..queue.stream import STREAM
 from ..session import Session, Variable, default_session
 from . import folder
@@ -308,7 +308,7 @@ def load_values(
     session.sync()
     there = saved_tensors(session)
     if strict and (unknown := [name for name in values if name not in there and not name.startswith("System-")]):
-        near = similar(unknown[0], there, 3, 0.6)
+        near = similar_names(unknown[0], there, 3, 0.6)
         kind = "is not a variable" if len(unknown) == 1 else "are not variables"
         what = f"{what}: {first_names(repr(name) for name in unknown)} {kind}"
         hint = f"did you mean {' or '.join(near)}?" if near else "ignore_mismatch=True leaves them out"
@@ -412,7 +412,7 @@ def no_folder(place: Path, what: str) -> NoReturn:
         refuse(f"{what}: {place} is a file, and a checkpoint of jobs is a folder", hint, path=place)
     there = folder.entries(place.parent) if os.path.isdir(place.parent) else []
     there = [name for name in there if os.path.isfile(place.parent / name / DONE) and not folder.temporary(name)]
-    near = similar(place.name, there, 3, 0.4) or there
+    near = similar_names(place.name, there, 3, 0.4) or there
     what = f"{what}: there is no folder {place}"
     hint = f'"{place.with_name(near[0])}"' if near else "os.getcwd() says where a relative path begins"
     refuse(what, hint, folder=place.parent, **{"checkpoints_there": first_names(near)} if near else {})

@@ -17,7 +17,7 @@ from ...core.ops.elementwise import where
 from ...core.ops.shape import cast
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from ...diagnosis.name_suggestions import similar
+from ...diagnosis.name_suggestions import similar_names
 from ..build_context import building
 from .arguments import Argument, DeclaredArguments, instance, real
 from .grad_clipping import ClipGradientConf
@@ -152,7 +152,7 @@ class OneRule(Optimizer):
         known = {variable.name: (variable, weight, g) for variable, weight, g in pairs}
         for name in names:
             if name not in known:
-                near = similar(name, known, 3) or list(known)[:6]
+                near = similar_names(name, known, 3) or list(known)[:6]
                 what = f"{type(self).__name__}: {name!r} is not a variable that this job trains"
                 fail(OptimError, what, f"a full name, such as {', '.join(near) or 'dense1-weight'}", variables=names)
         return [known[name] for name in dict.fromkeys(names)]

@@ -5,7 +5,7 @@ Each module is one family of functions, composed of the ops in `core/ops`. Read 
 
 from ...core.functions import one_hot as one_hot
 from ...core.messages.suggestions import name_hints as _name_hints
-from ...diagnosis.source_lines import public_functions as _public_functions
+from ...diagnosis.source_lines import register_public_folder as _register_public_folder
 from . import arguments as arguments
 from .activation import (
     celu as celu,
@@ -152,4 +152,4 @@ from .unpooling import (
 )
 
 __getattr__ = _name_hints("flow.nn.functional", globals())
-_public_functions(__path__[0])
+_register_public_folder(__path__[0])

@@ -13,7 +13,7 @@ from typing import Any
 from ...core.base.errors import GraphError
 from ...core.mode import MODE, bump
 from ...core.source_location import fail, here, warn
-from ...diagnosis.name_suggestions import similar
+from ...diagnosis.name_suggestions import similar_names
 
 STYLES = ("seed", "v1")  # of `graph.repr_style`
 NO_EFFECT = {  # OneFlow's name -> its purpose there
@@ -107,7 +107,7 @@ class GraphConfig:
 
         ours = "change", "fingerprint", "unknown"
         names = [n for n in dir(type(self)) if not n.startswith("_") and n not in ours]
-        near = similar(name, names, 1) or similar(f"set_{name}", names, 1)
+        near = similar_names(name, names, 1) or similar_names(f"set_{name}", names, 1)
         hint = "config.set_gradient_accumulation_steps(4), config.static_inputs(True)"
         hint, what = f"config.{near[0]}(...)" if near else hint, f"GraphConfig has no setting {name!r}"
         return GraphAttributeError(what, values={"config": self}, where=here(), hint=hint)

@@ -13,11 +13,11 @@ from typing import Any
 
 from ...compiler.plan import owner_of
 from ...core.tensor import Tensor
-from ...diagnosis.creation_site import ATTRIBUTE
+from ...diagnosis.creation_site import SITE_ATTRIBUTE
 from ..hooks import EVERY, hooks_of
 from .python_state import CONTAINERS, ENTRIES, ElementsRead, Variables, changes_inside, content, display_text, moved
 
-HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", ATTRIBUTE)
+HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", SITE_ATTRIBUTE)
 
 
 class Fingerprint:

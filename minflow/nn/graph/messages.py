@@ -14,7 +14,7 @@ from ...core.ir import AFTER, INPUT, Source, Value, where_text
 from ...core.mode import MODE, bump
 from ...core.source_location import OURS, describe, fail as fail_with, here, warn as warn_with
 from ...core.tensor import Tensor
-from ...diagnosis.name_suggestions import similar
+from ...diagnosis.name_suggestions import similar_names
 from ..functional.arguments import Unquoted
 from ..module import Module
 from .side_effects import REGISTRIES, line_of_write
@@ -66,7 +66,7 @@ def missing_build(graph: Any) -> NoReturn:
         what = f"{kind} has a forward, and a graph has a build"
         fail(GraphError, what, f"rename {kind}.forward to build", graph=graph.name)
     own = [name for cls in type(graph).__mro__ if not cls.__module__.startswith("minflow.") for name in vars(cls)]
-    near = similar("build", own, 1, 0.7)
+    near = similar_names("build", own, 1, 0.7)
     hint = f"rename {kind}.{near[0]} to build" if near else "def build(self, x): return self.model(x)"
     fail(GraphError, f"{kind} has no build", hint, graph=graph.name)
 
@@ -79,7 +79,7 @@ def no_attribute(graph: Any, name: str) -> AttributeError:
         what = f"{kind} is asked for {name.lstrip('_')} before nn.Graph.__init__ has run"
         hint = f"super().__init__() as the first line of {kind}.__init__"
         return GraphAttributeError(what, values={"graph": kind}, where=here(), hint=hint)
-    near = similar(name, [n for n in dir(graph) if n[:1] != "_"], 3, 0.6)
+    near = similar_names(name, [n for n in dir(graph) if n[:1] != "_"], 3, 0.6)
     members = ", ".join(graph._members) or "no modules"
     hint = ELSEWHERE.get(name) or (f"did you mean {' or '.join(near)}?" if near else f"it holds {members}")
     what = f"{kind} has no attribute {name!r}"
@@ -512,7 +512,7 @@ def foreign(build: Any, graph: Any, error: MinflowError) -> MinflowError:
 
 def no_such_value(build: Any, name: str, ops: dict) -> NoReturn:
     known = list(dict.fromkeys([call.path for call in build.top.walk() if call.path] + list(ops)))
-    near = similar(name, known, 3)
+    near = similar_names(name, known, 3)
     build.graph.kept.discard(name)
     what = f"{build.graph.name} computes nothing that is called {name!r}"
     hint = "the path of a module that runs, 'model.fc1'; or an op's name as style v1 prints it"

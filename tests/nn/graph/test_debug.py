@@ -435,7 +435,7 @@ def displayed(monkeypatch):
 
     monkeypatch.setattr(display, "DisplayHandle", Handle)
     monkeypatch.setattr(debug, "prints_into_cell", lambda: True)
-    monkeypatch.setattr(notebook, "live", lambda: True)
+    monkeypatch.setattr(notebook, "live_updates_enabled", lambda: True)
     return log
 
 

@@ -227,7 +227,7 @@ class Explorer:
         if self.still is not None and self.refer is not None and self.refer() is not None:
             _ = self.session
         bundle, widget = self._repr_mimebundle_(), None
-        if self.still is None and notebook.live():
+        if self.still is None and notebook.live_updates_enabled():
             try:
                 widget = self.live()
             except ImportError:
@@ -241,7 +241,7 @@ class Explorer:
             SHOWN.append(self)
         while len(SHOWN) > MOST:
             SHOWN[0].release()
-        if notebook.shares_page():
+        if notebook.scripts_share_page():
             handle, still = notebook.display(live_bundle(bundle, widget.name), raw=True, display_id=True), None
         else:
             handle = notebook.display(widget, display_id=True)

@@ -45,10 +45,10 @@ class GrowingFigure:
             )
             OPEN.add(self)
             self._next = 0.0
-        if notebook.live() and (self.pause or clock() >= self._next):
+        if notebook.live_updates_enabled() and (self.pause or clock() >= self._next):
             begun = clock()
             self._front.update(self)
-            self._next = clock() + max(notebook.EVERY, (clock() - begun) * (1 / SHARE - 1))
+            self._next = clock() + max(notebook.UPDATE_INTERVAL, (clock() - begun) * (1 / SHARE - 1))
             time.sleep(self.pause)
 
     def finish(self) -> None:

@@ -12,7 +12,7 @@ from ....core.base.errors import GraphError, clean
 from ....core.mode import bump
 from ....core.source_location import fail
 from ....core.tensor import Tensor
-from ....diagnosis.name_suggestions import similar
+from ....diagnosis.name_suggestions import similar_names
 from ....nn.graph import messages
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Gradients(Mapping):
             if not graph.config.gradients:
                 hint = "config.keep_gradients(True)"
             elif self.names():
-                near = similar(name, self.names(), 3) or self.names()[:3]
+                near = similar_names(name, self.names(), 3) or self.names()[:3]
                 hint = f"one of {', '.join(near)}; a parameter that is frozen or not used has none"
             raise KeyError(str(GraphError(f"{graph.name} has no gradient {name!r}", hint=hint)))
         return gradient

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ....diagnosis.failure import Recorded, builds
+from ....diagnosis.failure import RecordedGraph, register_build_reader
 from ....nn.graph.build import Build
 from ....nn.graph.compiled import compile_graph
 from ....views.records.recorders import recorder
@@ -73,8 +73,8 @@ class GraphListing(GraphAccessors, GraphReports):
 recorder(GraphListing)(picture_record)  # show(graph)
 
 
-@builds(compile_graph.__code__)
-def recorded(own: Mapping[str, Any]) -> Recorded:
+@register_build_reader(compile_graph.__code__)
+def recorded(own: Mapping[str, Any]) -> RecordedGraph:
     """The part of a graph that a failed build recorded, for the card of its error."""
     build = own["build"]
-    return Recorded(build.graph.name, build.trace.graph, build.observer.source_name)
+    return RecordedGraph(build.graph.name, build.trace.graph, build.observer.source_name)

@@ -15,7 +15,7 @@ from ....core.base.errors import MinflowError
 from ....core.ir import file_name
 from ....core.source_location import OURS
 from ....core.tensor import Tensor
-from ....diagnosis.frames import entries, innermost
+from ....diagnosis.frames import innermost_user_entry, traceback_entries
 from ....diagnosis.ipython import shows_cards
 from ....diagnosis.source_lines import source_of
 from ....nn.graph.tree import leaves
@@ -67,7 +67,7 @@ def calls_of(build: Any, trace: TracebackType | None) -> list[Any]:
     """The module calls that the error passed through, outermost first, but none whose error the program caught."""
     calls = []
     code = type(build).call.__code__
-    for at in entries(trace):
+    for at in traceback_entries(trace):
         if at.tb_frame.f_code is code and (call := at.tb_frame.f_locals.get("call")) is not None:
             calls.append(call)
     return calls
@@ -77,7 +77,7 @@ def failed_line(graph: Any, trace: TracebackType | None) -> tuple[str, str]:
     """("file.py:12", source) of the user's innermost line, else of the `def` of build; ("", "") if build belongs to
     minflow too, as in a loaded graph.
     """
-    at = innermost(trace)
+    at = innermost_user_entry(trace)
     code = type(graph).build.__code__ if at is None else at.tb_frame.f_code
     if OURS[code.co_filename]:
         return "", ""

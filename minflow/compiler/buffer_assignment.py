@@ -1,5 +1,7 @@
-"""Where the values of a graph live: in the arena (`arena.py`), in the array of a state (an update that nobody reads
-the old numbers after), or in a new array at each call (large outputs). Nothing is allocated here. Read next: `plan.py`.
+"""Buffer assignment: where each value of a graph is stored. Nothing is allocated here.
+
+In the arena (`arena.py`), in the array of a state (for an update whose old value has no later users), or in a new array
+at each call (large outputs). Read next: `plan.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class Layout:
         self.find_places()
 
     def find_in_place(self) -> dict[Value, Source]:
-        """{new value: state} where a kernel may write straight into the state: nobody reads the old numbers later."""
+        """Find updates {new value: state} that a kernel may write into the state: the old value has no later users."""
         uses, in_place = self.uses, {}
         for state, value in self.graph.updates.items():
             old, node = Value(state, 0, state.out_specs[0]), value.node
@@ -51,8 +53,9 @@ class Layout:
         return in_place
 
     def may_overwrite(self, node: Node, value: Value, x: Value, old: Value) -> bool:
-        """May `node` write `value` where it reads `old`? Only if it says so, and reads `old` itself and not a view of
-        it.
+        """True if `node` may write `value` over `old`, which it reads as `x`.
+
+        The op must be declared alias-safe, and read `old` itself, not a view of it.
         """
         if not node.op.alias_safe or x != old:
             return False
@@ -62,15 +65,17 @@ class Layout:
         return x in overwritable(node)
 
     def is_fresh(self, v: Value) -> bool:
-        """Is this output computed into a new array at each call? Small ones are copied out of the arena, larger ones
-        too where the machine may compute them: only in a fixed place are its steps prepared.
+        """True if this output is computed into a new array at each call.
+
+        Small outputs are copied out of the arena; so are larger ones that a compiled kernel may compute, since its
+        tasks can only be prepared for fixed addresses.
         """
         if v.node not in self.position or self.uses.root[v] != v or v in self.in_place or not v.node.op.takes_out:
             return False
         return v.spec.nbytes > (4 * COPIED if v.node.op.steps else COPIED)
 
     def find_places(self) -> None:
-        """Give every computed value its place; a result may take the place of an input that dies with it."""
+        """Assign an offset to every computed value; an output may reuse the bytes of an input that dies with it."""
         last, elsewhere = self.uses.last, {*self.in_place, *self.fresh}
         heir: dict[Value, Value] = {}  # value -> the value whose place it takes over
         needs: dict[Value, Need] = {}
@@ -95,14 +100,15 @@ class Layout:
             self.places[v] = (offsets[heir.get(v, v)], v.spec.nbytes, self.position[v.node], last[v])
 
     def need_room(self, arena_bytes: int, needs: dict, kernels: int = 0) -> None:
-        """Refuse a plan for which there is no memory: the arena, the results, which are new at each call, and what
-        kernels compute with.
+        """Refuse a plan that does not fit into memory.
+
+        Counts the arena, the new outputs of each call, and the kernels' workspace.
         """
         needed = arena_bytes + sum([v.spec.nbytes for v in self.results]) + kernels
         need_room(needed, (*needs, *self.results), self.name_of, kernels)
 
     def dying(self, node: Node, i: int, v: Value, needs: dict, heir: dict) -> Value | None:
-        """An input that nobody reads after this node, of the same spec, which the node says it may overwrite."""
+        """Return an input of the same spec that this node may overwrite and that has no later users; otherwise None."""
         if not node.op.alias_safe or node.op.many:
             return None
         root = self.uses.root
@@ -117,7 +123,8 @@ class Layout:
 
 
 def overwritable(node: Node) -> Sequence:
-    """The inputs whose place the result may take: any of an elementwise op, of others (`view_write`, `sgd`) the
-    first.
+    """Return the inputs that the result may overwrite.
+
+    Any of an elementwise op; the first of others (`view_write`, `sgd`).
     """
     return node.inputs if node.op.elementwise else [x for x in node.inputs[:1] if x not in node.inputs[1:]]

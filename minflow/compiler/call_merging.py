@@ -1,7 +1,7 @@
-"""Neighbouring calls of a plan become one: a kernel of the machine has a `join`, which makes one call of many,
-and says how many bytes it takes.
+"""Merge neighbouring calls of a plan into one, if their kernels can be joined.
 
-Nothing is known here of how they are joined. Read next: `plan.py`.
+A compiled kernel has a `join`, which makes one call of many, and reports the bytes that it takes. How calls are joined
+is up to the platform. Read next: `plan.py`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from .uses import Uses
 
 
 def is_steady(value: Value, uses: Uses) -> bool:
-    """Does a kernel of the machine read this input, and is it worth a fixed place?"""
+    """True if a compiled kernel reads this input, and copying it to a fixed address pays."""
     read_by = [uses.graph.nodes[i].op.steps for i, _ in uses.reads.get(value, ())]
     return value.spec.nbytes <= max([steps.steady for steps in read_by if steps is not None], default=0)
 
 
 def memory_of(calls: Sequence[Callable]) -> int:
-    """Bytes that the kernels of the machine take besides the arena: what they share, and what each thread has."""
+    """Bytes of workspace of the compiled kernels, shared and per thread, besides the arena."""
     kernels = [call for call in calls if hasattr(call, "join")]
     return sum([max([getattr(call, name) for call in kernels], default=0) for name in ("bytes", "scratch")])
 
 
 def joined(calls: Sequence[Callable], nodes: Sequence[Node]) -> tuple[list[Callable], list[Node]]:
-    """Calls that do the same, in the same order, and the first node of each."""
+    """Return merged calls in the same order, and the first node of each."""
     joins = [getattr(call, "join", None) for call in calls]
     groups: list[list[int]] = []
     for i, join in enumerate(joins):

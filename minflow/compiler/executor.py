@@ -1,11 +1,11 @@
-"""Running a graph: a step of a prepared plan, by the kernels that eager calls, on C-contiguous arrays as in eager.
-
-Read next: `passes/`, `plan.py`.
+"""Run a graph: one call of a prepared plan, with the kernels of eager mode, on C-contiguous arrays as in eager mode.
 
 LOCK is held while a graph or job is built, while a plan runs (so in the kernel of a custom op, and in a scheduler's
-step at the end of a training step), while variables are copied or loaded, and during a fork. Who holds it may take it
-again, and may build and run other plans; but it never waits for the worker of the job functions, which needs it for
-every step: `job/queue/stream.py` refuses that. The plan that runs cannot be run inside itself: its arena is in use.
+step at the end of a training step), while variables are copied or loaded, and during a fork. It is reentrant, and its
+owner may build and run other plans, but must not wait for the worker of the job functions, which needs it for every
+step: `job/queue/stream.py` refuses that. A running plan cannot be run inside itself, since its arena is in use.
+
+Read next: `passes/`, `plan.py`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .memory_limit import HINT
 from .numpy_calls import run_straight
 
 LOCK = threading.RLock()  # two plans never run at once: they may write the same states
-if hasattr(os, "register_at_fork"):  # a fork waits for the end of the step that runs: the child has its whole results
+# a fork waits for the running step to end, so that the child has its complete results
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
-# What the code here runs for, where the end of a step cannot be waited for: "the build of G_0". Workers of a loader
-# inherit it.
+# Why the current code must not wait for the end of a step: "the build of G_0". Workers of a loader inherit it.
 INSIDE: ContextVar[str] = ContextVar("inside", default="")
 
 
@@ -41,8 +41,9 @@ def run_node(node: Node, arrays: list) -> list[np.ndarray]:
 
 
 class collector_waiting(ContextVarScope):
-    """Without the collector of cycles: all that a trace and its passes make is kept, and it would go through it time
-    and again.
+    """Disable the cycle collector.
+
+    A trace and its passes keep all that they create, so scanning it again and again is wasted time.
     """
 
     def __init__(self) -> None:
@@ -52,7 +53,7 @@ class collector_waiting(ContextVarScope):
         self.close = gc.enable if gc.isenabled() else gc.disable
         try:
             gc.disable()
-        except BaseException:  # an interrupt just after it
+        except BaseException:  # an interrupt just after acquiring
             self.close()
             raise
 
@@ -61,12 +62,15 @@ class collector_waiting(ContextVarScope):
 
 
 def held() -> bool:
-    """Does this thread hold LOCK: does it build a graph, run a plan, or copy variables?"""
-    return LOCK._is_owned()  # the one question about an RLock that Python's Condition asks, too
+    """True if this thread holds LOCK: it builds a graph, runs a plan, or copies variables."""
+    return LOCK._is_owned()  # Python's Condition relies on this method of RLock, too
 
 
 def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> list[np.ndarray]:
-    """One run of a `plan.Plan`: its results, fresh. An error of a kernel names the module and the line of its node."""
+    """Run a `plan.Plan` once; return its results in new arrays.
+
+    An error of a kernel names the module and line of its node.
+    """
     if plan.busy:
         raise GraphError(
             "a graph is called while it runs, by an operation of its own or a __del__",

@@ -1,6 +1,6 @@
-"""How a plan calls NumPy, with little around it: of small arrays a kernel takes no longer than a few lines of Python.
+"""Call NumPy from a plan with little overhead: on small arrays a kernel takes no longer than a few lines of Python.
 
-Plans run where NumPy's warnings are off: of a kernel that is a ufunc without them, the ufunc is called.
+Plans run with NumPy's warnings off, so if a kernel is a ufunc that suppresses them, the ufunc itself is called.
 Read next: `plan.py`.
 """
 
@@ -15,12 +15,14 @@ import numpy as np
 from ..core.ir import Node, Value
 from ..core.op import Op
 
-BY_NAME = {np.maximum, np.minimum}  # ufuncs that do not like to be told by position where to write
+BY_NAME = {np.maximum, np.minimum}  # ufuncs that are slower with a positional `out`
 
 
 def kernels_of(op: Op, machine: bool, lone: bool) -> tuple[Any, Callable]:
-    """What runs an op: of the machine, or None; and of NumPy. machine: is it to be used?  lone: is there one call, of a
-    few numbers? Then one of NumPy's takes less time than to copy them.
+    """Return the compiled kernel of an op, or None, and its NumPy kernel.
+
+    machine: True if compiled kernels are to be used.  lone: True if the plan is one call on few elements: then NumPy's
+    kernel takes less time than copying them to a fixed address.
     """
     steps = op.steps if machine else None
     if steps is not None and lone and steps.once is not None:
@@ -31,9 +33,10 @@ def kernels_of(op: Op, machine: bool, lone: bool) -> tuple[Any, Callable]:
 
 
 def call_of(op: Op, kernel: Callable, args: Sequence, places: Sequence[np.ndarray]) -> functools.partial:
-    """The kernel with what it reads and where it writes."""
+    """Bind a kernel to its inputs and outputs."""
     if op.fast_path and places[0].ndim and places[0].dtype.kind == "f":
-        with np.errstate(all="ignore"):  # numpy would make arrays of the numbers at each call: half of its time
+        # otherwise NumPy would convert Python numbers to arrays at each call: half of its time
+        with np.errstate(all="ignore"):
             args = [
                 np.asarray(x, places[0].dtype)
                 if x.__class__ is float or (x.__class__ is int and abs(x) < 1 << 53)
@@ -41,13 +44,15 @@ def call_of(op: Op, kernel: Callable, args: Sequence, places: Sequence[np.ndarra
                 for x in args
             ]
     if isinstance(kernel, np.ufunc) and kernel not in BY_NAME:
-        return functools.partial(kernel, *args, *places)  # which takes it less time than by name
+        return functools.partial(kernel, *args, *places)  # faster than by name
     return functools.partial(kernel, *args, out=places if op.many else places[0])
 
 
 def direct(node: Node, call: functools.partial, inputs: Sequence[np.ndarray], out: np.ndarray) -> Callable | None:
-    """A plan's only call as a function of its inputs' arrays, with the result in a new one: to copy them to and from
-    their places would take as long. None where it does not take each input once, side by side in their order.
+    """Return a plan's only call as a function of its input arrays that returns a new array.
+
+    Copying inputs and output to fixed addresses would take as long as the kernel. None unless the call takes each input
+    once, in order.
     """
     kernel, by_name, names = call.func, call.keywords, [*map(id, inputs)]
     args = call.args if by_name else call.args[:-1]
@@ -72,14 +77,14 @@ def direct(node: Node, call: functools.partial, inputs: Sequence[np.ndarray], ou
 
 
 def straight(plan: Any) -> tuple[list, list] | None:
-    """Where the inputs and the results of a plan are; None if some are elsewhere at each run, or it writes states."""
+    """Return the fixed inputs and outputs of a plan; None if some move between runs, or if it writes states."""
     if plan.slots or plan.reads or plan.written:
         return None
     return [place for _, place in plan.inputs], [array for array, _, _ in plan.outs]
 
 
 def run_straight(plan: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What `Plan.run` does, of a plan that is `straight`."""
+    """Run a plan that is `straight`, as `Plan.run` does."""
     calls, plan.node_of = plan.units
     plan.running = left = iter(calls)
     plan.runs += 1

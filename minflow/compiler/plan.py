@@ -44,11 +44,12 @@ class Late:
 
 
 class Plan(Layout):
-    """A graph ready to run. calls, nodes: the prepared calls and the node of each.  units: those that a run makes, and
-    the first node of each: kernels of the machine that are neighbours are one call.
+    """A graph ready to run.
 
-    keep: how many of the graph's outputs, counted from the last, are not copied out but stay readable until the next
-    call.  cells: the version cells of the states that are written.  kernels: are those of the machine to be used?
+    calls, nodes: the prepared calls and the node of each.  units: calls after merging adjacent compiled kernels, and
+    the first node of each.  keep: how many of the last outputs stay readable until the next call instead of being
+    copied out. cells: the version cells of the states that are written.  kernels: True if compiled kernels are to be
+    used.
     """
 
     def __init__(self, graph: Graph, keep: int = 0, cells: Sequence[Cell] = (), name_of: Callable = str, kernels=True):
@@ -92,7 +93,7 @@ class Plan(Layout):
     # ---- the calls ---------------------------------------------------------------------------------------------------
 
     def checks_first(self) -> list[Node]:
-        """The nodes in order; but those that may refuse the numbers of an input before anything that writes."""
+        """Return the nodes in order, but those that may refuse an input's elements before all that write."""
         first: dict[Node, None] = {}
         for node in self.graph.nodes:
             if node.op.checks and self.uses.root[node.inputs[0]].node.op is INPUT:
@@ -163,7 +164,7 @@ class Plan(Layout):
         self.nodes.append(node)
 
     def array_of(self, v: Value) -> np.ndarray:
-        """The numbers of a value, as they stand now."""
+        """Return the current array of a value."""
         return self.env[v] if v in self.env else self.slots[self.slot_of[v]]
 
     # ---- one run -----------------------------------------------------------------------------------------------------
@@ -245,7 +246,7 @@ class Plan(Layout):
 
 
 def owner_of(array: np.ndarray) -> object:
-    """What owns the memory: two arrays that share memory have the same owner."""
+    """Return the object that owns the memory: two arrays that share memory have the same owner."""
     owner: object = array
     while (base := getattr(owner, "base", None)) is not None:
         owner = base

@@ -1,7 +1,7 @@
-"""What graphs and jobs share: a traced Part, what it is compiled to, and the cache of plans of one graph or job.
+"""Shared by graphs and jobs: a traced Part, its compiled form, and the cache of plans of one graph or job.
 
-Knows no modules: what a plan depends on besides the inputs of a call is a fingerprint, and the owner of the cache says
-how it is taken. Read next: `plan.py`, `executor.py`.
+Knows no modules: the part of a plan's key besides the inputs is a fingerprint, which the owner of the cache computes.
+Read next: `plan.py`, `executor.py`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ NONE = None, None, None
 
 
 class Part:
-    """A graph with what it needs to run: the whole step, or one of the two halves of gradient accumulation.
+    """A graph with its interface: the whole step, or one of the two halves of gradient accumulation.
 
-    results: how many outputs the caller gets; the rest is kept readable.  kept: name -> position among the outputs.
+    results: how many outputs the caller gets; the rest stays readable.  kept: name -> index among the outputs.
     """
 
     def __init__(self, name: str, graph: Graph, trace: Trace, results: int, kept: dict[str, int]):
@@ -42,9 +42,10 @@ class Part:
 
 
 class CompiledPart:
-    """stages: the trace, and the graph after each pass.  plan: what runs.  kept: name -> position among its outputs.
+    """A part with its stages and its plan.
 
-    names: node -> its name, the same through all passes.
+    stages: the trace, and the graph after each pass.  plan: the plan that runs.  kept: name -> index among its outputs.
+    names: node -> its name, the same in all stages.
     """
 
     def __init__(self, part: Part, passes: Iterable[Pass], kernels: bool):
@@ -61,11 +62,11 @@ class CompiledPart:
         self.pass_seconds, self.plan_seconds = middle - start, time.perf_counter() - middle
 
     def make_plan(self, part: Part) -> None:
-        """Plan the graph as its states are linked now."""
+        """Make the plan of the graph, with its states as they are linked now."""
         self.plan = Plan(self.graph, len(self.graph.outputs) - part.results, part.cells, self.name_of, self.kernels)
 
     def plan_again(self, part: Part) -> None:
-        """Plan it again; the values that are kept of the last run stay readable."""
+        """Make the plan again; values kept from the last run stay readable."""
         before = self.plan
         self.make_plan(part)
         for value in before.kept if before.runs else ():
@@ -75,14 +76,15 @@ class CompiledPart:
                 self.plan.slots[self.plan.slot_of[value]] = before.array_of(value)
 
     def name_of(self, node: Node) -> str:
-        """The name of a node of any stage."""
+        """Return the name of a node of any stage."""
         return self.by_number.get(node.number) or f"{self.added.get(node, node.op)}-added"
 
 
 class Compiled:
-    """What one build became. parts: the step; or a micro-step and an update.  seconds: of trace, passes and plan.
+    """The result of one build.
 
-    fingerprint: what it depends on besides its inputs.  exact: no pass of FUSION was run.
+    parts: the step; or a micro-step and an update.  seconds: of trace, passes and plan.  fingerprint: what it depends
+    on besides its inputs.  exact: True if no pass of FUSION has run.
     """
 
     fingerprint: Any = None
@@ -101,24 +103,26 @@ class Compiled:
 
     @cached_property
     def singly(self) -> list[CompiledPart]:
-        """The parts operation by operation, to look at or to run beside `parts`, whose states and inputs they share."""
+        """The parts without fusion, to inspect or to run beside `parts`, whose states and inputs they share."""
         return self.parts if self.exact else [CompiledPart(part, self.passes, False) for part in self.traced]
 
     def stale(self) -> list[tuple[str, str, str]]:
-        """(what, old, new) of what it holds by reference and that has another storage now: then it is of no use."""
+        """Return (what, old, new) of the tensors that it refers to and whose storage was replaced.
+
+        If there are any, it cannot be used any more.
+        """
         return []
 
     def relink(self) -> None:
-        """Follow states that have other tensors since the last call. Called after the epoch has moved."""
+        """Follow states whose tensors were replaced since the last call, after the mutation counter has moved."""
 
 
 class PlanCache(OrderedDict):
-    """(fingerprint, inputs) -> Compiled, of one graph or job. Bounded: what was not used for the longest time goes.
+    """Plans of one graph or job: (fingerprint, inputs) -> Compiled. Bounded; evicts the least recently used.
 
-    fingerprint: what plans depend on besides the inputs of a call, as it was at `epoch`; `take` gives it as it is now.
-    Two are equal if their `key` is; `moved()` says that a container that one names holds something else.
-    last: what was used last.  recent: the key and the plan that were found last.  dropped: (what, old, new) of why
-    plans were taken out since one was added.
+    fingerprint: as it was at `epoch`; `take` computes the current one. Two are equal if their `key` is; `moved()` is
+    True if a container that one refers to has other contents.  last: the plan that was used last.  recent: key and plan
+    that were found last.  dropped: (what, old, new), reasons why plans were dropped since one was added.
     """
 
     def __init__(self, take: Callable[[], Any]):
@@ -130,8 +134,10 @@ class PlanCache(OrderedDict):
         self.dropped: list[tuple[str, str, str]] = []
 
     def find(self, inputs: tuple) -> Any:
-        """The plan for these inputs, None if there is none yet. Compares the epoch, and looks closer only where that
-        moved; and at what containers hold and which tensors variables name, where the fingerprint has some.
+        """Return the plan for these inputs, or None.
+
+        Compares the mutation counter, and the fingerprint only if that has moved; but the contents of containers and
+        the tensors of variables always, if the fingerprint has some.
         """
         if mutation_counter.count != self.epoch or (self.fingerprint.contents and self.fingerprint.moved()):
             self.look()
@@ -143,16 +149,16 @@ class PlanCache(OrderedDict):
             self.recent = *key, compiled
             try:
                 self.move_to_end(key)
-            except KeyError:  # another thread took it out
+            except KeyError:  # another thread removed it
                 self.recent = NONE
             compiled.relink()
         self.last = compiled
         return compiled
 
     def look(self) -> None:
-        """Take the fingerprint again, the known one where it is equal. Plans that are stale go.
+        """Compute the fingerprint again (keeping the known one if equal), and drop stale plans.
 
-        The epoch is noted last, so that an interrupt anywhere only means that the next call looks again.
+        The epoch is updated last, so that an interrupt only means that the next call looks again.
         """
         epoch, now = mutation_counter.count, self.take()
         known = [self.fingerprint, *[compiled.fingerprint for compiled in self.values()]]
@@ -164,8 +170,9 @@ class PlanCache(OrderedDict):
         self.recent, self.epoch = NONE, epoch
 
     def compile(self, inputs: tuple, build: Callable[[], Any]) -> Any:
-        """The plan for these inputs, by `build()` unless another thread has compiled it meanwhile; one build at a
-        time.
+        """Return the plan for these inputs, by `build()` unless another thread has compiled it meanwhile.
+
+        Builds run one at a time.
         """
         with LOCK, collector_waiting():
             return self.get((self.fingerprint, inputs)) or build()
@@ -177,7 +184,7 @@ class PlanCache(OrderedDict):
             self.popitem(last=False)
 
     def accept(self, epoch: int) -> None:
-        """Mark the changes since `epoch` as seen: a run of one of these plans has made them."""
+        """Accept the changes since `epoch`, which a run of one of these plans has made."""
         if self.epoch == epoch:
             self.epoch = mutation_counter.count
 

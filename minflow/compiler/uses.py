@@ -1,6 +1,6 @@
-"""Who reads what: the one analysis of uses, for the passes and for the plan.
+"""Users of values: the one analysis of uses, shared by the passes and the plan.
 
-A view looks into its root; a read of a view is a read of its root. Read next: `plan.py`, `passes/node_order.py`.
+A read of a view is a read of its base (`root`). Read next: `plan.py`, `passes/node_order.py`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from .arena import Need, least
 
 
 class Uses:
-    """root: value -> what it looks into.  reads: root -> [(step, the value read there, a view of it or itself)].
+    """Uses of the values of a graph.
 
-    last: root -> the last step that needs it, the number of steps where it is shown.  shown: the roots of outputs and
-    updates.
+    root: value -> the base that it is a view of.  reads: root -> [(step, the value read there, a view of it or
+    itself)]. last: root -> the last step that needs it; the number of steps if it is an output.  shown: the roots of
+    outputs and updates.
     """
 
     def __init__(self, graph: Graph):
@@ -35,11 +36,11 @@ class Uses:
             last[v] = len(graph.nodes)
 
     def readers(self, node: Node) -> list[int]:
-        """The steps that read an output of this node itself, not through a view."""
+        """Return the steps that read an output of this node itself, not through a view."""
         return [i for v in outputs_of(node) for i, x in self.reads.get(self.root[v], ()) if x.node is node]
 
     def least_bytes(self) -> int:
-        """About the bytes that the graph's values need at once; new numbers of states are written where those stand."""
+        """Estimate the bytes that values need at once; new values of states are written in place."""
         needs, written = {}, set(self.graph.updates.values())
         for i, node in enumerate(self.graph.nodes):
             for v in () if node.op.is_view else outputs_of(node):

@@ -1,1 +1,1 @@
-"""Platforms: how ops run on a device. Each registers kernels; none knows another. Read next: `compiled/__init__.py`."""
+"""Platforms run ops on a device: each registers kernels. None may import another. Read next: `compiled/__init__.py`."""

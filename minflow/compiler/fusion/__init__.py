@@ -1,7 +1,10 @@
-"""Passes that make a graph faster: layout and fusion. The machine runs what they make; NumPy can, too.
+"""Fusion and layout passes: they replace groups of nodes by one node that is faster to run.
 
-Read in this order: `nchw16c.py`, the operations on blocks of channels, then `layout.py`, which brings them in.
-`copy_elision.py`, `norms.py`, `attention.py`, `gemm_epilogue.py` and `elementwise_fusion.py` are passes each by itself.
+The compiled platform has kernels for the new ops; NumPy runs them too, as the reference. Passes must not depend on any
+platform.
+
+Read in this order: `nchw16c.py`, ops on images in blocks of channels, then `layout.py`, which inserts them.
+`copy_elision.py`, `norms.py`, `attention.py`, `gemm_epilogue.py` and `elementwise_fusion.py` are independent passes.
 """
 
 from __future__ import annotations
@@ -11,14 +14,18 @@ from collections.abc import Iterable
 
 from ..passes import Pass, reduce_memory
 
-# How a graph is built: for NumPy's kernels; for the machine's, node by node; for these, after the passes of FUSION.
+# How a graph is built: for NumPy kernels; for compiled kernels, node by node; for compiled kernels, after the FUSION
+# passes.
 PLAIN, KERNELS, FUSED = range(3)
-FUSION: list[Pass] = []  # what the machine brings in while it is used: not exact, but for float32's rounding
+# passes that the compiled platform registers while it is on: not exact, but within float32 rounding
+FUSION: list[Pass] = []
 
 
 class Setting:
-    """Who runs the machine's kernels. eager: do operations outside of graphs?  graphs: which ones, "large", "all" or
-    "none".  ready: are the kernels of this process there, for the large ones? None until one asks.
+    """Policy of compiled kernels for this process.
+
+    eager: True if ops outside of graphs use compiled kernels.  graphs: which graphs use them: "large", "all" or "none".
+    ready: True if the kernels are loaded in this process; None until a large graph asks for them.
     """
 
     eager, graphs = False, "none" if os.environ.get("MINFLOW_MACHINE") == "0" else "large"
@@ -26,7 +33,7 @@ class Setting:
 
 
 def with_fusion(passes: Iterable[Pass]) -> list[Pass]:
-    """The passes, with those of FUSION before `reduce_memory`, which orders what they make."""
+    """Insert the passes of FUSION before `reduce_memory`, which orders the nodes that they create."""
     passes = list(passes)
     at = passes.index(reduce_memory) if reduce_memory in passes else len(passes)
     return [*passes[:at], *FUSION, *passes[at:]]

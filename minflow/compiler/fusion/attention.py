@@ -1,12 +1,12 @@
-"""Attention as one node, with its gradient: softmax(q @ k * factor, hidden where a mask says so) @ v.
+"""Fuse attention, softmax(mask(q @ k * factor)) @ v, and its gradient into one node each.
 
     after = attention(graph)
 
-The matrices of scores and of weights, queries times keys, are never written whole: the machine computes them for a few
-queries at a time, and again for the gradient (`platforms/compiled/kernels/attention.py`). What is read of a softmax
-elsewhere, or passes a dropout, stays as it is. Results are those of before within float32's rounding; where a mask
-leaves a query some key whose score is 104 above what the others get, numbers of keys that it hides are not looked at: a
-NaN there does not spread. Read next: `gemm_epilogue.py`.
+The score and weight matrices (queries x keys) are never materialised: the kernel computes them for a few queries at a
+time, and recomputes them for the gradient (`platforms/compiled/kernels/attention.py`). Not fused if the weights have
+other users, or pass through a dropout. Exact within float32 rounding, but keys that the mask hides are not read if a
+visible key of that query has a score at least 104 above the fill value: a NaN in them does not propagate. Read next:
+`gemm_epilogue.py`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from ...core.spec import Spec, bool_, float32
 from ..passes.rewrite import rewrite
 from .nchw16c import internal, run
 
-LEAST = 256  # keys, where a mask may leave many of them out; twice as many where there is none. Below, all is in the
-# cache anyway, and the gradient computes scores again
-WIDEST = 256  # numbers of a query or a value
+# Fewest keys with a mask, which can skip many of them; twice as many without one. Below, the scores fit in the cache
+# anyway, and recomputing them in the gradient does not pay.
+LEAST = 256
+WIDEST = 256  # most elements of a query or value vector
 
 
 # ---- operations ------------------------------------------------------------------------------------------------------
@@ -41,8 +42,10 @@ def scores(xp, q, k, mask, tb, factor, fill, hides):
 
 @internal("attention(q, k, v, mask; tb, factor, fill, hides) -> out, stats", results)
 def attend(xp, q, k, v, mask, tb, factor, fill, hides):
-    """softmax(scores) @ v, and of each query the largest score and 1 / sum(exp(score - largest)). q: (..., L, E).  k:
-    (..., E, S), or (..., S, E) with tb.  v: (..., S, V).  mask: bool, `fill` where it is `hides`; or the number 0.
+    """Compute softmax(scores) @ v and the statistics of each query: max(score) and 1 / sum(exp(score - max)).
+
+    q: (..., L, E).  k: (..., E, S), or (..., S, E) with tb.  v: (..., S, V).  mask: bool; the score is `fill` wherever
+    the mask equals `hides`. The number 0 means no mask.
     """
     with silent():
         found = scores(xp, q, k, mask, tb, factor, fill, hides)
@@ -57,7 +60,7 @@ def attend(xp, q, k, v, mask, tb, factor, fill, hides):
     lambda grad, q, k, v, mask, stats, **attrs: (q, k, v),
 )
 def attend_grad(xp, grad, q, k, v, mask, stats, tb, factor, fill, hides):
-    """The cotangents of q, k and v, of that of out."""
+    """Compute the cotangents of q, k and v from that of out; the scores are recomputed."""
     with silent():
         weights = xp.exp(scores(xp, q, k, mask, tb, factor, fill, hides) - stats[..., :1]) * stats[..., 1:]
         slopes = run(linalg.matmul, grad, v, ta=False, tb=True)
@@ -77,10 +80,10 @@ def attend_grad(xp, grad, q, k, v, mask, stats, tb, factor, fill, hides):
 
 
 class Chain(NamedTuple):
-    """nodes: from the scores' product to the weights' one, in order.  q, k, v, mask: what they read.
+    """The nodes of one attention and the values that they read.
 
-    back: the nodes of the gradient, in order, or none.  grad: what it begins with.  slopes: the products that are the
-    gradients of q, k and v.
+    nodes: forward nodes from q @ k to weights @ v, in program order.  back: nodes of the gradient, in program order;
+    empty if there is none.  grad: cotangent of the output.  slopes: the products that give the gradients of q, k and v.
     """
 
     nodes: list[Node]
@@ -95,7 +98,7 @@ class Chain(NamedTuple):
 
 
 def attention(graph: Graph) -> Graph:
-    """The graph with such nodes."""
+    """Replace each matched attention, and its gradient, by one node."""
     uses = Readers(graph)
     placed: dict[Node, Node | None] = {}
     instead: dict[Value, Value] = {}
@@ -121,7 +124,7 @@ def attention(graph: Graph) -> Graph:
 
 
 def fused(chain: list[Node], at: Node, op, inputs: list, attrs: dict) -> Node:
-    """A node for all of these, in the place of one."""
+    """Create a node that replaces `chain`, with the scope and source location of `at`."""
     specs = op.infer(*[x.spec if x.__class__ is Value else x for x in inputs], **attrs)
     node = Node(op, inputs, attrs, specs, scope=at.scope, where=at.where)
     node.origin, node.number, node.parts = at.origin, at.number, tuple(chain)
@@ -129,7 +132,10 @@ def fused(chain: list[Node], at: Node, op, inputs: list, attrs: dict) -> Node:
 
 
 class Readers:
-    """of: value -> the nodes that read it.  position: of each node."""
+    """Users and program positions of a graph's values.
+
+    of: value -> nodes that read it.  position: node -> index in the program.
+    """
 
     def __init__(self, graph: Graph):
         self.of: dict[Value, list[Node]] = {}
@@ -140,12 +146,12 @@ class Readers:
         self.shown = {*graph.outputs, *graph.updates.values()}
 
     def read_by(self, node: Node, *readers: Node) -> bool:
-        """Do these, and nobody else, read its result?"""
+        """True if exactly these nodes read the output of `node`, and it is not an output or update of the graph."""
         x = outputs_of(node)[0]
         return x not in self.shown and {*self.of.get(x, ())} == {*readers}
 
     def chain(self, node: Node) -> Chain | None:
-        """The attention of this softmax, if it is one."""
+        """Match the attention around this softmax; None if there is none."""
         weights, x = outputs_of(node)[0], node.inputs[0]
         ends = [one for one in self.of.get(weights, ()) if one.phase == "forward"]
         if len(ends) != 1 or node.attrs["dim"] != weights.spec.ndim - 1 or weights.spec.dtype is not float32:
@@ -176,7 +182,7 @@ class Readers:
         return found if self.read_by(node, end) else self.backward(node, found)
 
     def forward(self, nodes: list[Node], scored: Spec, mask: Value | int) -> bool:
-        """Are these two products with what is done between them, of which nobody else reads?"""
+        """True if `nodes` are two products and the ops between them, with shapes that pay, and without other users."""
         first, *_, end = nodes
         if first not in self.position or first.op is not linalg.matmul or end.op is not linalg.matmul:
             return False
@@ -198,7 +204,7 @@ class Readers:
         )
 
     def backward(self, node: Node, found: Chain) -> Chain | None:
-        """With the gradient, if that is all that else reads these weights."""
+        """Extend the match by the gradient, if that is the only other user of the weights; otherwise None."""
         weights, back = outputs_of(node)[0], linalg.matmul
         others = [one for one in self.of[weights] if one is not found.nodes[-1]]
         of_v = [
@@ -236,7 +242,7 @@ class Readers:
         ):
             return None
         nodes, last = [of_v[0], product, dotted, sums, sloping.node, sloped], sloped
-        for one in reversed(found.nodes[1:-2]):  # where, mul and div
+        for one in reversed(found.nodes[1:-2]):  # the gradients of where, mul and div
             x = outputs_of(last)[0]
             after, sides = self.of.get(x, ()), [0, x] if found.attrs["hides"] else [x, 0]
             wanted = [found.mask, *sides] if one.op is elementwise.where else [x, one.inputs[1]]
@@ -260,7 +266,7 @@ class Readers:
 
 
 def beside(node: Node, x: Value) -> Value | None:
-    """The other factor, if that is a value."""
+    """Return the other factor of a product, if it is a value."""
     other = node.inputs[1] if node.inputs[0] == x else node.inputs[0]
     return other if other.__class__ is Value and other != x else None
 

@@ -1,9 +1,9 @@
-"""Copies: one that nobody can tell from what it copies is not made. Exact.
+"""Remove copies whose aliasing cannot be observed. Exact.
 
     after = copies(graph)
 
-The gradient of a parameter that is looked at in another shape is such a copy: eagerly it must not share its storage
-with what somebody else may hold; in a graph everybody who reads a value is known. Read next: `nchw16c.py`.
+Such a copy is the gradient of a parameter that is used in another shape: in eager mode it must not share storage with a
+tensor that the program may hold, but in a graph all users of a value are known. Read next: `nchw16c.py`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ..uses import Uses
 
 
 def copies(graph: Graph) -> Graph:
-    """The graph without each `clone` of numbers that lie side by side, seen as they are or in another shape.
+    """Remove each `clone` of a contiguous value, or of a reshape of one.
 
-    What the graph gives or keeps has an array of its own: there the numbers are those of a node, and nobody else is
-    given them.
+    Graph outputs and updates need arrays of their own: there a clone is removed only if its source was computed by a
+    node and is not itself an output or update.
     """
     ends = Uses(graph).shown
     given = {*ends, *[v for source in (*graph.inputs, *graph.states) for v in outputs_of(source)]}

@@ -1,16 +1,12 @@
-"""Clusters: neighbouring elementwise operations, and sums along their last axis, as one node.
+"""Fuse neighbouring elementwise ops and reductions into one node (a cluster), whose inner values never reach memory.
 
     after = clusters(graph)
 
-What is computed between the operations of a cluster is never written to memory; what others read are its outputs.
-Members see one shape as rows x columns, the last axis being the columns: their results have it, or one number a row (an
-axis of size 1), or are sums over all rows, which nobody in the cluster reads. Operands may be broadcast along the first
-axes or the last. Reshapes that keep rows and columns, and expansions, are looked through.
-
-A cluster never closes a cycle, keeps to one phase of a training step, and comes before the update of a state that it
-reads. NumPy runs it operation by operation, by the kernels of the ops: the same bits as without the pass. The machine
-(`platforms/compiled/kernels/elementwise_fusion.py`) gives them within some units in the last place: exp, log, tanh and
-erf within 2 of float64, and sums in another order. Read next: `../uses.py`.
+All members see one shape as rows x columns, where columns are the last axis. Results have this shape, or one element
+per row, or are sums over all rows, which no member may read; operands may be broadcast along leading axes or the last.
+A cluster closes no cycle, stays within one phase of a training step, and precedes the update of a state that it reads.
+NumPy runs it node by node, with the same bits as unfused; in `platforms/compiled/kernels/elementwise_fusion.py`, exp,
+log, tanh and erf are within 2 units in the last place, and sums in another order. Read next: `../uses.py`.
 """
 
 from __future__ import annotations
@@ -47,22 +43,24 @@ BINARY = {
 }
 OVER_ROWS = {"softmax", "log_softmax"}
 SUMS = {"sum", "sum_to", "mean"}
-WHOLE_VIEWS = {"reshape", "detach"}  # of an array whose numbers lie side by side they are such arrays
+WHOLE_VIEWS = {"reshape", "detach"}  # views of a contiguous array that are contiguous, too
 ELEMENTWISE = UNARY | BINARY
 
 SCALAR, ROW, FULL, MASK, COLUMN = "scalar", "row", "full", "mask", "column"
-LONGEST = 1 << 12  # columns of a row that a cluster may sum or broadcast along
-SPAN, BESIDE = 128, 16  # nodes: from a cluster's first to its last; between two that share only an input
-OUTPUTS = 8  # of one cluster
-SMALL = 1 << 12  # numbers: a single operation on fewer stays as it is
-# which are a cluster on few numbers, too: NumPy needs several calls for them
+LONGEST = 1 << 12  # most columns of a row that a cluster may reduce or broadcast along
+# distance in nodes: from the first to the last of a cluster; between two that share only an input
+SPAN, BESIDE = 128, 16
+OUTPUTS = 8  # most outputs of a cluster
+SMALL = 1 << 12  # elements: a single op on fewer is not made a cluster
+# ... but these are, on few elements too: NumPy needs several calls for each
 SEVERAL = {"sigmoid", "leaky_relu", "leaky_relu_grad", "logit_entropy", "where"} | OVER_ROWS | SUMS
 
 
 class Operand(NamedTuple):
-    """How a value is read. kind: SCALAR, ROW, FULL or MASK.  repeat: for how many rows it is the same.
+    """How a cluster reads a value: row i of the cluster reads row `i // repeat % period` of the value.
 
-    period: how many rows it has itself, after which it begins again: row i reads its row i // repeat % period.
+    kind: SCALAR, ROW, FULL or MASK.  period: number of rows of the value itself.  repeat: how many consecutive rows of
+    the cluster read the same one.
     """
 
     kind: str
@@ -71,9 +69,9 @@ class Operand(NamedTuple):
 
 
 class Code:
-    """The nodes that a cluster stands for, among them views; the values that they read and that others read of them.
+    """The region that a cluster replaces: its nodes (including views), the values that it reads, and its outputs.
 
-    bytecode: what the machine made of it.
+    bytecode: the program that the compiled platform made of it, or None.
     """
 
     def __init__(self, nodes: list[Node], inputs: list[Value], outputs: list[Value], rows: int, columns: int):
@@ -81,7 +79,7 @@ class Code:
         self.bytecode: Any = None
 
     def read(self, x: Value, shape: tuple) -> Operand | None:
-        """How x is read by a node of this shape."""
+        """Return how a node of this shape reads x."""
         if self.columns > 1:
             return read_as(x, shape, self.rows, self.columns)
         kind = MASK if x.spec.dtype is bool_ else FULL if base_of(x).spec.size == self.rows else SCALAR
@@ -97,7 +95,7 @@ def infer(*inputs: Spec, code: Code):
 
 
 def run(xp, *inputs, code: Code):
-    """The nodes one by one."""
+    """Run the nodes one by one, as the reference kernel."""
     known = dict(zip(code.inputs, inputs))
     for node in code.nodes:
         arrays = run_node(node, [known[x] if x.__class__ is Value else x for x in node.inputs])
@@ -107,7 +105,10 @@ def run(xp, *inputs, code: Code):
 
 
 def cluster_op(outputs: int) -> Op:
-    """One result may take the place of an operand of its shape: each number is read before it is written."""
+    """Create the op for clusters with this many outputs.
+
+    A single output may overwrite an operand of its shape, since each element is read before it is written.
+    """
     op = Op(
         "cluster",
         ["*inputs"],
@@ -131,11 +132,12 @@ def cluster_op(outputs: int) -> Op:
 CLUSTERS = [cluster_op(outputs) for outputs in range(1, OUTPUTS + 1)]
 
 
-# ---- what fits -------------------------------------------------------------------------------------------------------
+# ---- which nodes can be fused
+# -----------------------------------------------------------------------------------------
 
 
 def base_of(x: Value) -> Value:
-    """What x looks into, through views that a cluster looks through."""
+    """Return the base of x, seen through the views that a cluster looks through."""
     while x.node.op.is_view:
         source = x.node.inputs[0]
         if x.node.op.name != "expand" and (
@@ -147,7 +149,7 @@ def base_of(x: Value) -> Value:
 
 
 def whole(x: Value) -> bool:
-    """Do the numbers of x lie side by side? Of a view: if it is surely so."""
+    """True if x is contiguous; for views, if that is certain."""
     while x.node.op.is_view:
         index = x.node.attrs.get("index")
         if index is None and x.node.op.name not in WHOLE_VIEWS:
@@ -168,7 +170,7 @@ def columns_of(spec: Spec) -> int:
 
 
 def read_as(x: Value, shape: tuple, rows: int, columns: int) -> Operand | None:
-    """How x is read where the result has this shape; None where a cluster of so many rows and columns cannot."""
+    """Return how a result of this shape reads x, or None if a cluster of rows x columns cannot."""
     target, source = shape, x
     base = base_of(x)
     while source != base:
@@ -192,7 +194,7 @@ def read_as(x: Value, shape: tuple, rows: int, columns: int) -> Operand | None:
 
 
 def summed_to(node: Node) -> str | None:
-    """ROW or COLUMN: what a sum leaves."""
+    """Return the shape that a reduction leaves: ROW (one element per row), COLUMN (one per column), or None."""
     shape, to = node.inputs[0].spec.shape, node.out_specs[0].shape
     last = len(shape) - 1
     axes = node.attrs.get("axis", None)
@@ -208,12 +210,12 @@ def summed_to(node: Node) -> str | None:
 
 
 def seen(node: Node) -> tuple[int, ...]:
-    """The shape of which a member sees rows and columns."""
+    """Return the shape that is split into rows and columns: the input's for reductions, otherwise the output's."""
     return node.inputs[0].spec.shape if node.op.name in SUMS else node.out_specs[0].shape
 
 
 def extent(node: Node) -> tuple[int, int] | None:
-    """(rows, columns) of a node that a cluster may hold; None for others."""
+    """Return (rows, columns) of a node that can be a member of a cluster; None for others."""
     name, values = node.op.name, [x for x in node.inputs if x.__class__ is Value]
     summing = name in SUMS
     if not (summing or name in ELEMENTWISE or name in OVER_ROWS) or not values or node.op.custom:
@@ -240,15 +242,16 @@ def extent(node: Node) -> tuple[int, int] | None:
 
 
 def plain(read: Operand, spec: Spec) -> bool:
-    """Is an operand read number by number, or one for all?"""
+    """True if an operand is read element by element, or is a scalar."""
     return read.kind == SCALAR or (read.period * columns_of(spec) == spec.size and read.kind != ROW)
 
 
-# ---- groups ----------------------------------------------------------------------------------------------------------
+# ---- groups of nodes
+# --------------------------------------------------------------------------------------------------
 
 
 class Group:
-    """Nodes that become one. before, after: groups that must come before and after it."""
+    """Nodes that will be one cluster. before, after: groups that must run before and after it."""
 
     def __init__(self, node: Node, position: int, form: tuple[int, int] | None):
         self.nodes, self.first, self.last, self.form = [node], position, position, form
@@ -256,7 +259,7 @@ class Group:
         self.after: set[Group] = set()
 
     def alone(self) -> bool:
-        """Does its one node stay as it is?"""
+        """True if the group is a single node that stays as it is."""
         few = self.form is not None and math.prod(self.form) < SMALL and self.nodes[0].op.name not in SEVERAL
         return self.form is None or (few and len(self.nodes) == 1)
 
@@ -267,14 +270,16 @@ class Group:
 
 
 class Groups:
-    """of: node -> its group. Begins with a group for each node.  readers: value -> the nodes that read it, those that a
-    cluster may hold behind views.  idle: the views that no others read.
+    """The partition of a graph's nodes into groups; at first each node is a group.
+
+    of: node -> its group.  readers: value -> nodes that read it; members of clusters read the bases of views.  idle:
+    views whose only users look through them.
     """
 
     def __init__(self, graph: Graph):
         self.graph, self.uses = graph, Uses(graph)
         self.position = {node: i for i, node in enumerate(graph.nodes)}
-        self.new = {*graph.updates.values()}  # written in place by a node that gives nothing else
+        self.new = {*graph.updates.values()}  # an output written in place must be the only output of its node
         self.shown = {*graph.outputs, *self.new}
         self.of = {node: Group(node, i, extent(node)) for i, node in enumerate(graph.nodes)}
         self.readers: dict[Value, list[Node]] = {}
@@ -284,7 +289,7 @@ class Groups:
                 self.readers.setdefault(x, []).append(node)
                 if x.node in self.of:
                     self.join(x.node, node)
-        for node in reversed(graph.nodes):  # a view that clusters alone look through is nobody's reader
+        for node in reversed(graph.nodes):  # a view that is only looked through does not count as a user of its base
             if node.op.is_view and not any(v in self.shown or self.readers.get(v) for v in outputs_of(node)):
                 self.readers[node.inputs[0]].remove(node)
                 self.idle.add(node)
@@ -299,12 +304,12 @@ class Groups:
         self.of[b].before.add(self.of[a])
 
     def reads(self, node: Node) -> list[Value]:
-        """What a node reads: behind views, if a cluster may hold it."""
+        """Return the values that a node reads, seen through views if it can be fused."""
         values = [x for x in node.inputs if x.__class__ is Value]
         return values if self.of[node].form is None else [base_of(x) for x in values]
 
     def outputs(self, nodes: Iterable[Node]) -> list[Value]:
-        """What others read of these nodes."""
+        """Return the outputs of these nodes that are used outside of them."""
         inside, found = set(nodes), []
         for node in nodes:
             for v in outputs_of(node):
@@ -313,7 +318,7 @@ class Groups:
         return found
 
     def merge(self, a: Group, b: Group) -> bool:
-        """Make one group of two, if they fit and nothing between them reads of one and is read by the other."""
+        """Merge two groups, if they have one extent and no third group lies on a path between them."""
         if a is b or a.form is None or b.form is None or a.phase != b.phase:
             return False
         if max(a.last, b.last) - min(a.first, b.first) > SPAN or a.form[0] != b.form[0]:
@@ -333,7 +338,7 @@ class Groups:
         if a.form != b.form and any(
             [read_as(x, seen(node), *form) is None for node in nodes for x in node.inputs if x.__class__ is Value]
         ):
-            return False  # a mask with one number a row, which alone is whole
+            return False  # a mask with one element per row, which only a cluster without columns can read
         outputs = self.outputs(nodes)
         if len(outputs) > (1 if self.new.intersection(outputs) else OUTPUTS) or between(a, b) or between(b, a):
             return False
@@ -350,7 +355,7 @@ class Groups:
         return True
 
     def order(self) -> list[Group]:
-        """In which each can run: where the last of its nodes stood, or before the first that reads of it."""
+        """Sort the groups topologically, each as late as its last node unless an earlier group reads it."""
         done: set[Group] = set()
         found = []
         for i, node in enumerate(self.graph.nodes):
@@ -376,7 +381,7 @@ class Groups:
         return {*group.before, *[self.of[node] for node in direct if node in self.of]}
 
     def views(self, node: Node) -> set[Node]:
-        """What a node looks through."""
+        """Return the views that a node looks through."""
         found: set[Node] = set()
         for x in node.inputs if self.of[node].form else ():
             while x.__class__ is Value and x != base_of(x):
@@ -385,7 +390,10 @@ class Groups:
         return found
 
     def code(self, group: Group) -> Code:
-        """With the views between its nodes. Where no operand is a row or repeated, all is one column."""
+        """Build the region of a group, with the views between its nodes.
+
+        It is flattened to one column if no operand is broadcast along rows or columns.
+        """
         inside, views, inputs, flat = set(group.nodes), set(), {}, True
         rows, columns = group.form
         for node in group.nodes:
@@ -405,7 +413,7 @@ class Groups:
 
 
 def between(a: Group, b: Group) -> bool:
-    """Is there a way from a to b through another group?"""
+    """True if a path leads from a to b through another group."""
     stack = [group for group in a.after if group is not b and group.first < b.last]
     seen = set(stack)
     while stack:
@@ -422,10 +430,9 @@ def between(a: Group, b: Group) -> bool:
 
 
 def clusters(graph: Graph) -> Graph:
-    """With one node for each group of neighbours that can run together."""
-    graph = dead_code(
-        recompute_cheap_values(graph, fused=True)
-    )  # before, since what a cluster computes again costs nothing
+    """Replace each group of neighbours that can run together by one node."""
+    # first, since recomputing a value within a cluster is free
+    graph = dead_code(recompute_cheap_values(graph, fused=True))
     groups = Groups(graph)
     for node in graph.nodes:
         for x in groups.reads(node):
@@ -453,7 +460,7 @@ def clusters(graph: Graph) -> Graph:
         node.origin, node.number = last.origin, last.number
         node.parts = tuple([part for one in group.nodes for part in one.parts or (one,)])
         nodes.append(node)
-        # a gradient's link may lead to what nobody reads any more
+        # the `origin` of a gradient node may be a value that has no users any more
         instead.update({v: outputs_of(node)[0] for one in group.nodes for v in outputs_of(one)})
         instead.update(zip(code.outputs, outputs_of(node)))
     return rewrite(graph, nodes, instead)

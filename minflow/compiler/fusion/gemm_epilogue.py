@@ -1,11 +1,11 @@
-"""Dense layers: a product of matrices with what follows it, as one node.
+"""Fuse matrix products with their epilogues: bias and activation, or plain SGD's update of a weight.
 
     after = dense(graph)
 
-A bias and an activation behind a product are done while a block of the result is in the cache; so is plain SGD's update
-of a weight behind its gradient, which then is written only where somebody can read it. Other products become nodes of
-the same kind: the machine has a kernel for all of them, where BLAS would be a call between its own. Results are those
-of before within float32's rounding. Read next: `nchw16c.py`, how an operation is made.
+The epilogue runs on each tile of the result while that is in the cache. An update writes the gradient itself only if it
+has other users. Other products become nodes of the same kind: a compiled kernel can run in one call with its
+neighbours, while a call of BLAS would split them. Exact within float32 rounding. Read next: `nchw16c.py`, for how an op
+is defined.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .nchw16c import activated, internal, run
 
 LEAST = 1 << 15  # multiplications; below, NumPy is as fast
 NARROW = 16  # columns; fewer do not fill a vector
-FEW = 3  # rows, and numbers of a sum; with fewer, BLAS reads a matrix once and packs nothing
+FEW = 3  # rows, and terms of a sum; with fewer, BLAS reads a matrix once and packs nothing
 ACTS = {elementwise.relu: "relu", activation.relu6: "relu6"}
 
 
@@ -29,32 +29,32 @@ ACTS = {elementwise.relu: "relu", activation.relu6: "relu6"}
 
 @internal("linear(a, b, bias; ta, tb, act)", lambda a, b, bias, ta, tb, act: linalg.matmul_spec(a, b, ta, tb))
 def linear(xp, a, b, bias, ta, tb, act):
-    """act(a @ b + bias), as matmul has it; bias (p,) or the number 0."""
+    """Compute act(a @ b + bias), with matmul's `ta` and `tb`. bias: (p,), or the number 0."""
     return activated(run(linalg.matmul, a, b, ta=ta, tb=tb) + xp.asarray(bias, a.dtype), act)
 
 
 @internal("sgd_linear(p, a, b, lr; ta, tb) -> p", lambda p, a, b, lr, ta, tb: p)
 def sgd_linear(xp, p, a, b, lr, ta, tb):
-    """p - lr * (a @ b): a weight after a step of SGD, whose gradient is this product."""
+    """Compute p - lr * (a @ b): the SGD update of a weight whose gradient is this product."""
     return p - float(lr) * run(linalg.matmul, a, b, ta=ta, tb=tb)
 
 
 @internal("sgd_linear_shown(p, a, b, lr; ta, tb) -> p, grad", lambda p, a, b, lr, ta, tb: (p, p))
 def sgd_linear_shown(xp, p, a, b, lr, ta, tb):
-    """And the gradient itself."""
+    """Compute `sgd_linear` and return the gradient a @ b, too."""
     grad = run(linalg.matmul, a, b, ta=ta, tb=tb)
     return p - float(lr) * grad, grad
 
 
 for op in (sgd_linear, sgd_linear_shown):
-    op.alias_safe = True  # the new weight may be written over the old one
+    op.alias_safe = True  # the new weight may overwrite the old one
 
 
 # ---- the pass --------------------------------------------------------------------------------------------------------
 
 
 def dense(graph: Graph) -> Graph:
-    """The graph with its products, and what follows them, as such nodes."""
+    """Replace matrix products and their epilogues by fused nodes."""
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for x in dict.fromkeys(x for x in node.inputs if x.__class__ is Value):
@@ -66,7 +66,7 @@ def dense(graph: Graph) -> Graph:
         return found[0] if len(found) == 1 else None
 
     instead: dict[Value, Value] = {}
-    placed: dict[Node, Node | None] = {}  # old node -> what stands in its place
+    placed: dict[Node, Node | None] = {}  # old node -> its replacement; None if it is only removed
     for node in graph.nodes:
         if node.op is not linalg.matmul or not fits(node):
             continue
@@ -103,7 +103,7 @@ def fits(node: Node) -> bool:
 
 
 def bias_of(node: Node, result: Value) -> Value | None:
-    """What a node adds to each row of a product, if that is all it does."""
+    """Return the vector that a node adds to each row of a product; None if it does anything else."""
     if node.op is not elementwise.add or node.inputs[0] == node.inputs[1]:
         return None
     bias = node.inputs[1] if node.inputs[0] == result else node.inputs[0]
@@ -115,7 +115,7 @@ def bias_of(node: Node, result: Value) -> Value | None:
 
 
 def descends(node: Node, grad: Value) -> bool:
-    """Is this plain SGD with this gradient?"""
+    """True if this is plain SGD (no momentum, no weight decay) with this gradient."""
     lr = node.inputs[2] if node.op is update.sgd else None
     return (
         lr.__class__ is Value
@@ -133,8 +133,9 @@ def update_of(node: Node, after: Node, shown: bool) -> Node:
 
 
 def like(chain: list[Node], op, inputs: list, attrs: dict, specs) -> Node:
-    """A node for a chain of old ones: where the product is in the program, with the place in the trace and the phase of
-    the last.
+    """Create a node that replaces `chain`.
+
+    It takes the position of the product, and the scope, source location and phase of the last node.
     """
     fused = Node(op, inputs, attrs, tuple(specs), scope=chain[0].scope, where=chain[0].where)
     fused.origin, fused.number, fused.parts = chain[-1].origin, chain[-1].number, tuple(chain)

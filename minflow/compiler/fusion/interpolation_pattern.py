@@ -1,6 +1,7 @@
-"""An interpolation as programs write it: pixels along an axis, taken or added to zeros, times a weight for each.
+"""Match linear interpolation as programs write it: two index lookups along an axis, each times weights, added.
 
-Two such are one operation on blocks. Read next: `layout.py`, which puts it there.
+Its gradient is matched too: `index_add` of weighted pixels to zeros. Only matches; `layout.py`, to be read next,
+creates the node.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from ...core.spec import Spec, float32, int64
 
 
 class Tap(NamedTuple):
-    """One weighted pixel for each along an axis, of x; or the gradient of that.
+    """One weighted lookup of pixels along an axis, or its gradient.
 
-    shape: of the images before, whose gradient it is where it goes back.  nodes: who computes it.
+    x: images that are read, or the cotangent.  places, weights: index and weight for each position along `axis`.
+    shape: of the images that are looked up in.  back: True for the gradient.  nodes: the nodes that compute it.
     """
 
     x: Value
@@ -28,13 +30,13 @@ class Tap(NamedTuple):
     nodes: tuple
 
     def joins(self, other: Tap) -> bool:
-        """Are these two taps of one operation?"""
+        """True if both taps belong to one interpolation."""
         mine, others = [(tap.x, tap.axis, tap.shape, tap.back) for tap in (self, other)]
         return mine == others and self.nodes != other.nodes
 
 
 def pair_of(node: Node, only_reader: Callable[[Value], Node | None]) -> tuple[Tap, Tap] | None:
-    """The two taps that this node adds. only_reader: the one node that reads a value, or None."""
+    """Match the two taps that this node adds. only_reader: returns the only user of a value, or None."""
     if node.op is not elementwise.add:
         return None
     one, other = [tap_of(x, only_reader) for x in node.inputs]
@@ -42,7 +44,7 @@ def pair_of(node: Node, only_reader: Callable[[Value], Node | None]) -> tuple[Ta
 
 
 def tap_of(v: object, only_reader: Callable[[Value], Node | None]) -> Tap | None:
-    """What the value is, if only one node reads it."""
+    """Match a tap whose values have no other users."""
     if not isinstance(v, Value) or only_reader(v) is None:
         return None
     node, back = v.node, v.node.op is index.index_add
@@ -62,13 +64,13 @@ def tap_of(v: object, only_reader: Callable[[Value], Node | None]) -> Tap | None
 
 
 def zeros_added(node: Node) -> bool:
-    """Does it add to zeros?"""
+    """True if an `index_add` adds to zeros."""
     base = node.inputs[0].node
     return base.attrs["value"] == 0 if base.op is shapes.full else base.op is CONSTANT and not base.array.any()
 
 
 def on_images(node: Node, *others: Spec) -> bool:
-    """Does it take pixels of images along rows or columns, at places that are known and never written?"""
+    """True if a lookup is along rows or columns of NCHW images, with constant indices within bounds."""
     x, places = node.inputs[:2]
     array = getattr(places.node, "array", None)
     return (

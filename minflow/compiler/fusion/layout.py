@@ -1,9 +1,9 @@
-"""Layout: images go from NCHW into blocks of channels before the first convolution, and come out after the last.
+"""Layout: move images from NCHW to NCHW16c before the first convolution, and back after the last.
 
-What follows a convolution and works on blocks stays in them: bias, activation, batch norm, pooling, sums of branches,
-and all their gradients. A bias, the scale of a batch norm that only predicts, and an activation are done by the
-convolution itself; the activation behind a batch norm, and its slope, by that. Sums are taken in another order than
-before, so results are those of NCHW within float32's rounding. Read next: `nchw16c.py`.
+Ops after a convolution stay in blocks if there is a rule for them: bias, activation, batch norm, pooling, sums of
+branches, and all their gradients. A bias, the scale of a batch norm at inference, and an activation become the epilogue
+of the convolution; the activation after a batch norm, and its gradient, become part of the batch norm. Sums run in
+another order, so results are exact within float32 rounding. Read next: `nchw16c.py`.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from ..passes.relu_pool_reorder import reorder_relu_pool_grad
 from . import nchw16c
 from .interpolation_pattern import Tap, on_images, pair_of, zeros_added
 
-LEAST = 1 << 16  # multiplications of a convolution; below, turning its images costs more than it gains
-ALONE = 1 << 11  # pixels that an operation meets which makes up for turning its images by itself
-FEW = 16  # channels: fewer are read where they lie
+LEAST = 1 << 16  # multiplications of a convolution; below, converting its images costs more than it saves
+ALONE = 1 << 11  # pixels that an op must read for the conversion to pay for this op alone
+FEW = 16  # channels; images with fewer are read in NCHW
 ACTS = {elementwise.relu: "relu", activation.relu6: "relu6"}
 SLOPES = {elementwise.relu_grad: "relu", activation.relu6_grad: "relu6"}
-# Elementwise, and 0 where all inputs are: lanes that belong to no channel stay 0.
+# Elementwise ops that map 0 to 0, so that lanes beyond the last channel stay 0.
 EITHER = frozenset({*ACTS, *SLOPES, elementwise.add, elementwise.sub, elementwise.mul, elementwise.neg})
 
 
 def layout(graph: Graph) -> Graph:
-    """The graph with its convolutions, and what stands between them, in blocks."""
+    """Move convolutions, and the ops between them, to blocked layout."""
     return dead_code(Change(reorder_relu_pool_grad(graph)).result())
 
 
 class Change:
-    """One graph going into blocks. plain, blocks: old value -> where it stands now, in either form, where it does.
+    """Rewrites one graph to blocked layout.
 
-    twins: old node -> the new one that does its work.  readers: old value -> the nodes that read it.
+    plain, blocks: old value -> new value in NCHW and in blocks, as far as it exists.  twins: old node -> the new node
+    that computes it.  readers: old value -> nodes that read it.
     """
 
     def __init__(self, graph: Graph):
@@ -54,12 +55,13 @@ class Change:
             for x in dict.fromkeys(x for x in node.inputs if x.__class__ is Value):
                 self.readers.setdefault(x, []).append(node)
         self.shown = {*graph.outputs, *graph.updates.values()}
-        self.chains: dict[Node, list[Node]] = {}  # last node -> the nodes that one convolution does
-        self.waiting: set[Node] = set()  # done by a later node of a chain
-        self.normed: dict[Value, Node] = {}  # an activation's result -> the batch norm that does it
-        self.slopes: dict[Value, Node] = {}  # a cotangent before an activation -> its node, done by the batch norm's
-        self.spread: dict[Value, Node] = {}  # a cotangent before max pooling -> its node
-        self.sums: dict[Node, tuple[Tap, Tap]] = {}  # of two weighted pixels, which are one operation
+        self.chains: dict[Node, list[Node]] = {}  # last node -> the convolution and its epilogue
+        self.waiting: set[Node] = set()  # nodes that are part of a later node
+        self.normed: dict[Value, Node] = {}  # output of an activation -> the batch norm that computes it
+        # cotangent before an activation -> its node, which is fused into the gradient of a batch norm
+        self.slopes: dict[Value, Node] = {}
+        self.spread: dict[Value, Node] = {}  # gradient of a max pooling -> its node
+        self.sums: dict[Node, tuple[Tap, Tap]] = {}  # node -> the two taps that it adds, as one interpolation
         for node in graph.nodes:
             if both := pair_of(node, self.only_reader):
                 self.sums[node] = both
@@ -76,20 +78,22 @@ class Change:
     # ---- values ------------------------------------------------------------------------------------------------------
 
     def now(self, v: Value) -> Value:
-        """An old value as NCHW."""
+        """Return an old value in NCHW."""
         if v not in self.plain and v in self.blocks:
             self.plain[v] = self.added(nchw16c.from_blocks, [self.blocks[v]], v.node, shape=v.spec.shape)
         return self.plain.get(v, v)
 
     def in_blocks(self, v: Value) -> Value:
-        """An old value in blocks."""
+        """Return an old value in blocks."""
         if v not in self.blocks:
             self.blocks[v] = self.added(nchw16c.to_blocks, [self.now(v)], v.node)
         return self.blocks[v]
 
     def images(self, v: Value, weight: tuple, groups: int) -> Value:
-        """What a convolution reads: blocks; images of few channels, and those that it alone reads and copies anyway, as
-        they are. weight: the shape of its filters.
+        """Return the input of a convolution, in blocks if that pays.
+
+        It stays in NCHW if it has few channels, or if this convolution is its only user and copies it anyway. weight:
+        the shape of the filters.
         """
         copied = math.prod(weight[2:]) > 1 and self.only_reader(v) and (groups == 1 or weight[1] in nchw16c.GROUPS)
         return self.now(v) if v not in self.blocks and (v.spec.shape[1] < FEW or copied) else self.in_blocks(v)
@@ -101,7 +105,7 @@ class Change:
     # ---- nodes -------------------------------------------------------------------------------------------------------
 
     def keep(self, node: Node) -> None:
-        """The node as it is, reading what it read."""
+        """Keep a node, with its inputs in NCHW."""
         inputs = [self.now(x) if x.__class__ is Value else x for x in node.inputs]
         origin = self.twins.get(node.origin, node.origin)
         if origin is not node.origin or any(a is not b for a, b in zip(inputs, node.inputs)):
@@ -111,7 +115,7 @@ class Change:
         self.nodes.append(node)
 
     def added(self, op: Op, inputs: Iterable, like: Node, **attrs) -> Value:
-        """A new node of a place and a phase of an old one; its first output."""
+        """Append a node with the scope and phase of `like`; return its first output."""
         return outputs_of(self.append(op, inputs, like, attrs))[0]
 
     def append(self, op: Op, inputs: Iterable, like: Node, attrs: Mapping) -> Node:
@@ -123,16 +127,17 @@ class Change:
         return node
 
     def put(self, op: Op, inputs: Iterable, olds: Sequence[Node], **attrs) -> list[Value]:
-        """A node that does the work of old ones."""
+        """Append a node that replaces old ones; return its outputs."""
         node = self.append(op, inputs, olds[0], attrs)
         node.parts = tuple([part for old in olds for part in old.parts or (old,)])
         self.twins.update(dict.fromkeys(olds, node))
         return outputs_of(node)
 
-    # ---- what goes into blocks ---------------------------------------------------------------------------------------
+    # ---- rules
+    # -----------------------------------------------------------------------------------------------------------
 
     def changed(self, node: Node) -> bool:
-        """Was this node brought into blocks?"""
+        """Rewrite a node to blocks; False if it stays as it is."""
         if node in self.chains:
             self.convolution(self.chains[node])
             return True
@@ -146,8 +151,9 @@ class Change:
         return rule(self, node)
 
     def fits(self, reads: Iterable[Value], out: tuple, weight: tuple, channels: int, groups: int) -> bool:
-        """Is this a convolution for blocks: of such groups, or of one filter for each channel, and not too small, where
-        what it reads is not in blocks already? out, weight: shapes of its result and its filters.
+        """True if a convolution has a kernel in blocks and is large enough, or reads a value that is in blocks already.
+
+        out, weight: shapes of its output and of its filters.
         """
         size = math.prod(weight) * out[0] * math.prod(out[2:])
         wanted = size >= LEAST or any(x in self.blocks for x in reads)
@@ -169,7 +175,7 @@ class Change:
         return True
 
     def convolution(self, chain: list[Node]) -> None:
-        """A convolution with what comes after it: scales and biases for each channel, and an activation."""
+        """Emit a convolution with its epilogue: scales and biases per channel, and an activation."""
         first, last = chain[0], chain[-1]
         x, weight = first.inputs
         filters, bias, act = self.now(weight), 0, ""
@@ -224,7 +230,7 @@ class Change:
 
     def channel_sum(self, node: Node) -> bool:
         (x,) = node.inputs
-        if x in self.spread:  # each number of what was spread is at one pixel
+        if x in self.spread:  # each element of the pooled cotangent is at exactly one pixel, so the sum is the same
             x = self.spread[x].inputs[0]
         if x not in self.blocks or not of_channels(node.attrs["shape"], x.spec):
             return False
@@ -278,8 +284,9 @@ class Change:
         return True
 
     def pays(self, x: Value, taps: int) -> bool:
-        """Is it in blocks, or does one operation that meets so many pixels for each of its results make up for turning
-        it? Of few channels most of a block would be empty.
+        """True if x is in blocks, or if an op that reads `taps` pixels per output makes up for converting it.
+
+        With few channels most lanes of a block would be empty.
         """
         return x in self.blocks or (x.spec.shape[1] >= FEW // 2 and x.spec.size * taps >= ALONE)
 
@@ -323,7 +330,7 @@ class Change:
         return True
 
     def for_filters(self, grad: Value) -> bool:
-        """Is this cotangent read by the gradient of some filters of several pixels, and besides by sums of channels?"""
+        """True if this cotangent is used only by one weight gradient (larger than 1x1) and by sums of channels."""
         readers = self.readers.get(grad, ())
         others = [r for r in readers if r.op is not shape.sum_to or not of_channels(r.attrs["shape"], grad.spec)]
         if len(others) != 1 or others[0].op is not conv.conv2d_weight_grad or grad in self.shown:
@@ -372,7 +379,7 @@ class Change:
         return True
 
     def weighted(self, node: Node) -> None:
-        """A sum of two weighted pixels, or its gradient."""
+        """Rewrite a linear interpolation, or its gradient."""
         one, other = self.sums[node]
         if self.pays(one.x, 2):
             taps = [self.now(v) for v in (one.places, one.weights, other.places, other.weights)]
@@ -382,7 +389,7 @@ class Change:
             self.keep(kept)
 
     def taken(self, node: Node) -> bool:
-        """Pixels as they are, which nobody weights."""
+        """Rewrite a lookup of pixels without weights (nearest-neighbour interpolation)."""
         x, places = node.inputs
         after = self.only_reader(outputs_of(node)[0])
         weighted = (
@@ -407,7 +414,7 @@ class Change:
         return True
 
     def joined(self, node: Node) -> bool:
-        """Channels side by side: whole blocks, but for the last."""
+        """Rewrite a concatenation of channels; all but the last must be whole blocks."""
         values = node.inputs
         if node.attrs["dim"] != 1 or not any(x in self.blocks for x in values):
             return False
@@ -417,7 +424,7 @@ class Change:
         return True
 
     def some_channels(self, node: Node) -> bool:
-        """A slice of channels that are whole blocks, or go up to the last."""
+        """Rewrite a slice of channels that starts at a block and ends at one, or at the last channel."""
         (x,) = node.inputs
         whole, *rest = node.attrs["index"]
         if x not in self.blocks or whole != (None, None, None) or len(rest) != 1 or rest[0].__class__ is not tuple:
@@ -439,14 +446,14 @@ class Change:
             return True
         numbers = [x for x in node.inputs if x.__class__ is not Value]
         if numbers and not (node.op is elementwise.mul and np.isfinite(numbers).all()):
-            return False  # a number that is added comes to the empty lanes, too; and infinity times 0 is NaN
+            return False  # adding a number would write to the empty lanes, and infinity times 0 is NaN
         (self.blocks[out],) = self.put(
             node.op, [self.in_blocks(x) if x.__class__ is Value else x for x in node.inputs], [node]
         )
         return True
 
     def before_norm(self, node: Node) -> bool:
-        """Is this the slope of an activation that a batch norm does, and read by the gradient of that one alone?"""
+        """True if this activation gradient can be fused into the gradient of the batch norm before the activation."""
         (out,) = outputs_of(node)
         after, forward = self.only_reader(out), self.normed.get(node.inputs[1])
         if forward is None or after is None or after.op is not norm.batch_norm_grad or after.inputs[0] != out:
@@ -460,27 +467,27 @@ class Change:
 
 
 def is_simple(node: Node) -> bool:
-    """Are the windows of this max pooling within the image, and their pixels side by side?"""
+    """True if the windows of this max pooling have no padding, and neither dilation nor ceil mode."""
     return node.attrs == nchw16c.simple(node.attrs["kernel_size"], node.attrs["stride"])
 
 
 def apart_of(node: Node) -> dict:
-    """The windows of a max pooling, and how far they are apart, for a convolution, which has a stride of its own."""
+    """Return size and stride of the windows, under other names than the stride of a convolution."""
     return dict(kernel_size=node.attrs["kernel_size"], window_stride=node.attrs["stride"])
 
 
 def does_more(node: Node) -> bool:
-    """Does this convolution meet several pixels for each of its results, and all channels?"""
+    """True if this convolution is dense and its filters are larger than 1x1."""
     return node.attrs["groups"] == 1 and math.prod(node.inputs[1].spec.shape[2:]) > 1
 
 
 def of_channels(size: tuple, images: Spec) -> bool:
-    """Is this the shape of one number for each channel of these images?"""
+    """True if this is the shape of one element per channel of these images."""
     return tuple(size) in ((1, images.shape[1], 1, 1), (images.shape[1], 1, 1))
 
 
 def per_channel(node: Node, image: Value) -> bool:
-    """Does this node add to the image, or multiply it with, one number for each channel?"""
+    """True if this node adds to the image, or multiplies it by, one element per channel."""
     others = [x for x in node.inputs if x != image]
     if node.op not in (elementwise.add, elementwise.mul) or len(others) != 1 or others[0].__class__ is not Value:
         return False

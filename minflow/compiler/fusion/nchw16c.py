@@ -1,10 +1,10 @@
-"""Images in blocks of 16 channels, and the operations on them that passes bring in; NumPy says here what they mean.
+"""Ops on images in blocks of 16 channels (NCHW16c), with their reference kernels in NumPy.
 
-Images (N, C, H, W) are kept as [block of 16 channels][pixel of all images][16]: what a vector of the processor takes
-lies side by side, a 1x1 convolution is one long product, and a channel's pixels lie together for its mean. Channels
-beyond C are zeros, and stay so by every operation here. Rows beyond the pixels are there so that blocks do not begin
-at equal places of the cache; they hold anything, and nobody reads them. Elementwise operations work on both layouts.
-These operations are of no program: `layout.py` puts them into a graph. Read next: `layout.py`.
+Images (N, C, H, W) are stored as [block of 16 channels][pixel of all images][16]: a vector register holds contiguous
+elements, a 1x1 convolution is one long product, and the pixels of a channel are contiguous for its mean. Lanes beyond C
+are zeros, and every op here keeps them so. Each block is padded with rows so that blocks do not map to the same cache
+sets; the padding is uninitialised and must not be read. Elementwise ops work on both layouts. Programs cannot call
+these ops: passes create them. Read next: `layout.py`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ...core.ops.shape import sum_to
 from ...core.spec import Spec, float32, uint8
 
 LANES = 16
-ACTS = ("", "relu", "relu6")  # what is done to each number of a result before it is written
+ACTS = ("", "relu", "relu6")  # activation that is applied to each element of a result before it is written
 
 
 def rows_of(pixels: int) -> int:
-    """Rows of a block: 16 more than a multiple of 32, so that the lines of all blocks spread over the cache."""
+    """Return the rows of a block: 16 more than a multiple of 32, so that blocks spread over all cache sets."""
     return pixels + (16 - pixels) % 32
 
 
 def blocked(shape: tuple) -> tuple[int, int, int]:
-    """The shape in blocks of images (N, C, ...)."""
+    """Return the blocked shape of images (N, C, ...)."""
     return -(-shape[1] // LANES), rows_of(shape[0] * math.prod(shape[2:])), LANES
 
 
@@ -64,28 +64,30 @@ def as_images(x: np.ndarray, shape: tuple) -> np.ndarray:
 
 
 def channels(values):
-    """A number for each channel, to be met by (N, C, H, W)."""
+    """Reshape one element per channel to broadcast with (N, C, H, W)."""
     return values.reshape(1, -1, 1, 1) if isinstance(values, np.ndarray) else np.float32(values)
 
 
 def activated(y: np.ndarray, act: str) -> np.ndarray:
-    """y after the activation of this name."""
+    """Apply the activation of this name."""
     return OPS[act].kernel(y) if act else y
 
 
 def slope(xp, grad: np.ndarray, y: np.ndarray, act: str) -> np.ndarray:
-    """The cotangent before the activation of y."""
+    """Compute the cotangent before the activation whose output is y."""
     return OPS[f"{act}_grad"].kernel(grad, activated(y, act))
 
 
-# ---- how an operation is made ----------------------------------------------------------------------------------------
+# ---- how an op is defined
+# ---------------------------------------------------------------------------------------------
 
 BLOCKED: dict[str, Op] = {}
 
 
 def internal(signature: str, infer: Callable) -> Callable[[Callable], Op]:
-    """Decorates the NumPy code of an operation that passes alone make: it is not in OPS, and has no gradient. `infer`
-    and the code take the op's inputs in order, and its attrs by name.
+    """Define an op that only passes create, from its NumPy kernel: it is not in OPS, and has no gradient rule.
+
+    `infer` and the kernel get the op's inputs in order, and its attrs by name.
     """
     head, _, tail = signature.partition(" -> ")
     name, _, names = head.rstrip(")").partition("(")
@@ -103,44 +105,45 @@ def internal(signature: str, infer: Callable) -> Callable[[Callable], Op]:
 
 
 def images(shape: tuple) -> Spec:
-    """Of images of this shape, in blocks."""
+    """Return the spec of images of this shape in blocks."""
     return Spec(blocked(shape), float32)
 
 
 def run(op: Op, *arrays, **attrs):
-    """The NumPy kernel of an op: eager's where the machine has not put its own before it."""
+    """Run the NumPy kernel of an op, or its compiled kernel if eager mode uses that."""
     return op.kernel(*arrays, **attrs)
 
 
-# ---- in and out ------------------------------------------------------------------------------------------------------
+# ---- conversion ------------------------------------------------------------------------------------------------------
 
 
 @internal("to_blocks(x)", lambda x: images(x.shape))
 def to_blocks(xp, x, out=None):
-    """Images (N, C, ...) in blocks."""
+    """Convert images (N, C, ...) to blocks."""
     return into_blocks(x, xp.empty(blocked(x.shape), x.dtype) if out is None else out)
 
 
 @internal("from_blocks(x; shape)", lambda x, shape: Spec(shape, float32))
 def from_blocks(xp, x, shape):
-    """Images (N, C, ...) of this shape, from blocks."""
+    """Convert blocks to images (N, C, ...) of this shape."""
     return out_of_blocks(x, shape)
 
 
 # ---- convolutions ----------------------------------------------------------------------------------------------------
 
-GROUPS = 4, 8  # channels of a small group, with as many filters: blocks hold whole ones
+GROUPS = 4, 8  # sizes of small groups, as many channels as filters: a block holds whole groups
 
 
 def by_groups(groups: int, channels: int, filters: int) -> bool:
-    """Has a convolution of several groups, each of so many channels and filters, a product in blocks? Of small groups
-    in whole blocks, or of groups of whole blocks.
+    """True if grouped convolutions with these sizes have a kernel in blocks.
+
+    channels, filters: of one group. Groups must be small ones in whole blocks, or consist of whole blocks.
     """
     return groups == 1 or channels == filters in GROUPS or not (channels % LANES or filters % LANES)
 
 
 def result_shape(shape: tuple, weight: tuple, stride: tuple, padding: tuple, dilation: tuple) -> tuple:
-    """The images that a convolution of images of this shape gives."""
+    """Return the output shape of a convolution."""
     return shape[0], weight[0], *positions(shape[2:], weight[2:], stride, padding, dilation)
 
 
@@ -151,8 +154,9 @@ def result_shape(shape: tuple, weight: tuple, stride: tuple, padding: tuple, dil
     ),
 )
 def blocks_conv2d(xp, x, weight, bias, shape, stride, padding, dilation, groups, act):
-    """conv2d of images of this shape, in blocks or (few channels) as they are; bias (F,) or the number 0, then the
-    activation `act`.
+    """Compute conv2d + bias, then the activation `act`, with the output in blocks.
+
+    x: images of this shape, in blocks or (with few channels) NCHW.  bias: (F,), or the number 0.
     """
     y = run(conv2d, as_images(x, shape), weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
     return in_blocks(activated(y + channels(bias), act))
@@ -163,7 +167,7 @@ def blocks_conv2d(xp, x, weight, bias, shape, stride, padding, dilation, groups,
     lambda grad, weight, shape, stride, padding, dilation, groups: images(shape),
 )
 def blocks_conv2d_input_grad(xp, grad, weight, shape, stride, padding, dilation, groups):
-    """The gradient with respect to images of this shape; all but the filters in blocks."""
+    """Compute the gradient with respect to images of this shape; all but the filters are in blocks."""
     geometry = dict(stride=stride, padding=padding, dilation=dilation)
     grad = out_of_blocks(grad, result_shape(shape, weight.shape, **geometry))
     return in_blocks(run(conv2d_input_grad, grad, weight, shape=shape, groups=groups, **geometry))
@@ -174,8 +178,9 @@ def blocks_conv2d_input_grad(xp, grad, weight, shape, stride, padding, dilation,
     lambda grad, x, shape, images, stride, padding, dilation, groups: Spec(shape, float32),
 )
 def blocks_conv2d_weight_grad(xp, grad, x, shape, images, stride, padding, dilation, groups):
-    """The gradient with respect to filters of this shape (not in blocks); images: the shape of x, which is in blocks or
-    (few channels) as it is.
+    """Compute the gradient with respect to filters of this shape, which are not in blocks.
+
+    images: the shape of x, which is in blocks or (with few channels) NCHW.
     """
     geometry = dict(stride=stride, padding=padding, dilation=dilation)
     grad = out_of_blocks(grad, result_shape(images, shape, **geometry))
@@ -184,7 +189,7 @@ def blocks_conv2d_weight_grad(xp, grad, x, shape, images, stride, padding, dilat
 
 @internal("blocks_channel_sum(x; shape, to)", lambda x, shape, to: Spec(to, float32))
 def blocks_channel_sum(xp, x, shape, to):
-    """The sum of each channel of images of this shape, as (C,) in the shape `to`: the gradient of a bias."""
+    """Sum each channel of images of this shape, and reshape (C,) to `to`: the gradient of a bias."""
     return run(sum_to, out_of_blocks(x, shape), shape=(1, shape[1], *[1] * (len(shape) - 2))).reshape(to)
 
 
@@ -196,7 +201,7 @@ def blocks_channel_sum(xp, x, shape, to):
     lambda x, weight, bias, shape, eps, act: (x, weight, weight),
 )
 def blocks_batch_norm(xp, x, weight, bias, shape, eps, act):
-    """batch_norm of images of this shape in blocks, then the activation `act`."""
+    """Compute batch_norm of images of this shape in blocks, then the activation `act`."""
     y, mean, var = run(batch_norm, out_of_blocks(x, shape), weight, bias, eps=eps)
     return in_blocks(activated(y, act)), mean, var
 
@@ -206,7 +211,7 @@ def blocks_batch_norm(xp, x, weight, bias, shape, eps, act):
     lambda grad, x, weight, bias, mean, var, shape, eps, act: (x, weight, weight),
 )
 def blocks_batch_norm_grad(xp, grad, x, weight, bias, mean, var, shape, eps, act):
-    """batch_norm_grad in blocks, of the cotangent behind the activation, whose slope is found from x again."""
+    """Compute batch_norm_grad in blocks, from the cotangent after the activation; its slope is recomputed from x."""
     grad, x = out_of_blocks(grad, shape), out_of_blocks(x, shape)
     if act:
         y = (x - channels(mean)) * channels(weight / xp.sqrt(var + x.dtype.type(eps))) + channels(bias)
@@ -221,7 +226,7 @@ def blocks_batch_norm_grad(xp, grad, x, weight, bias, mean, var, shape, eps, act
 def pooled(
     shape: tuple, kernel_size: tuple, stride: tuple, padding: tuple, dilation: tuple = (1, 1), ceil_mode: bool = False
 ) -> tuple:
-    """The images that pooling gives of images of this shape."""
+    """Return the output shape of pooling."""
     return *shape[:2], *positions(shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -230,8 +235,9 @@ def pooled(
     lambda x, shape, **window: (lambda y: (y, y.replace(dtype=uint8)))(images(pooled(shape, **window))),
 )
 def blocks_max_pool2d(xp, x, shape, kernel_size, stride, padding, dilation, ceil_mode):
-    """max_pool2d of images of this shape in blocks; places: which pixel of its window it was, row by row;
-    in channels beyond C, any.
+    """Compute max_pool2d of images of this shape in blocks.
+
+    places: index of the largest pixel in its window, row by row; arbitrary in lanes beyond C.
     """
     y, indices = run(
         max_pool2d,
@@ -248,7 +254,7 @@ def blocks_max_pool2d(xp, x, shape, kernel_size, stride, padding, dilation, ceil
 
 
 def corners(xp, size: tuple, stride: tuple, padding: tuple) -> tuple:
-    """(row, column) where each window begins, to be met by (N, C, H, W)."""
+    """Return (row, column) of the first pixel of each window, broadcastable with (N, C, H, W)."""
     rows, columns = [xp.arange(n) * s - p for n, s, p in zip(size, stride, padding)]
     return rows[:, None], columns
 
@@ -258,7 +264,7 @@ def corners(xp, size: tuple, stride: tuple, padding: tuple) -> tuple:
     lambda grad, places, shape, **window: images(shape),
 )
 def blocks_max_pool2d_grad(xp, grad, places, shape, kernel_size, stride, padding, dilation, ceil_mode):
-    """The cotangent at the pixels that were the largest of their windows, for images of this shape in blocks."""
+    """Scatter the cotangent to the largest pixels of the windows, for images of this shape in blocks."""
     size = pooled(shape, kernel_size, stride, padding, dilation, ceil_mode)
     places = out_of_blocks(places, size).astype(xp.int64)
     rows, columns = corners(xp, size[2:], stride, padding)
@@ -276,13 +282,13 @@ MEAN = "kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_over
     lambda x, shape, count_include_pad, divisor_override, **window: images(pooled(shape, **window)),
 )
 def blocks_avg_pool2d(xp, x, shape, **options):
-    """avg_pool2d of images of this shape in blocks."""
+    """Compute avg_pool2d of images of this shape in blocks."""
     return in_blocks(run(avg_pool2d, out_of_blocks(x, shape), **options))
 
 
 @internal(f"blocks_avg_pool2d_grad(grad; shape, {MEAN})", lambda grad, shape, **options: images(shape))
 def blocks_avg_pool2d_grad(xp, grad, shape, count_include_pad, divisor_override, **window):
-    """Each number of the cotangent shared among its window, for images of this shape in blocks."""
+    """Distribute each element of the cotangent over its window, for images of this shape in blocks."""
     grad = out_of_blocks(grad, pooled(shape, **window))
     return in_blocks(
         run(
@@ -297,7 +303,7 @@ def blocks_avg_pool2d_grad(xp, grad, shape, count_include_pad, divisor_override,
 
 
 def simple(kernel_size: tuple, window_stride: tuple) -> dict:
-    """Windows within the image, whose pixels are side by side."""
+    """Return the attrs of windows without padding, dilation or ceil mode."""
     return dict(kernel_size=kernel_size, stride=window_stride, padding=(0, 0), dilation=(1, 1), ceil_mode=False)
 
 
@@ -315,8 +321,10 @@ def convolved(shape: tuple, weight: tuple, groups: int, **geometry) -> tuple:
     ),
 )
 def blocks_conv2d_max_pool2d(xp, x, weight, bias, shape, act, kernel_size, window_stride, **geometry):
-    """blocks_conv2d, and blocks_max_pool2d of its result. Bias and activation do not change which pixel is the largest,
-    so they come last; where an activation makes several equal, the places are those of before.
+    """Compute blocks_max_pool2d(blocks_conv2d(...)).
+
+    Bias and activation do not change which pixel is the largest, so they run after the pooling; if an activation makes
+    several pixels equal, `places` refers to the values before it.
     """
     size, windows = convolved(shape, weight.shape, **geometry), simple(kernel_size, window_stride)
     y = run(blocks_conv2d, x, weight, 0, shape=shape, act="", **geometry)
@@ -329,7 +337,7 @@ def blocks_conv2d_max_pool2d(xp, x, weight, bias, shape, act, kernel_size, windo
     lambda grad, places, x, shape, **options: Spec(shape, float32),
 )
 def blocks_max_pool2d_weight_grad(xp, grad, places, x, shape, images, kernel_size, window_stride, **geometry):
-    """blocks_conv2d_weight_grad, of the cotangent that blocks_max_pool2d_grad gives."""
+    """Compute blocks_conv2d_weight_grad of the cotangent that blocks_max_pool2d_grad returns."""
     grad = run(
         blocks_max_pool2d_grad,
         grad,
@@ -342,22 +350,22 @@ def blocks_max_pool2d_weight_grad(xp, grad, places, x, shape, images, kernel_siz
 
 @internal("blocks_average(x; shape)", lambda x, shape: images(shape[:2]))
 def blocks_average(xp, x, shape):
-    """The mean of all pixels of each image: (N, C), in blocks."""
+    """Compute the mean over all pixels of each image: (N, C), in blocks."""
     return in_blocks(out_of_blocks(x, shape).mean((2, 3), dtype=x.dtype))
 
 
 @internal("blocks_average_grad(grad; shape)", lambda grad, shape: images(shape))
 def blocks_average_grad(xp, grad, shape):
-    """Each pixel of images of this shape gets its part of the cotangent (N, C), in blocks."""
+    """Distribute the cotangent (N, C) evenly over the pixels of images of this shape, in blocks."""
     grad = out_of_blocks(grad, shape[:2]) / grad.dtype.type(math.prod(shape[2:]))
     return in_blocks(xp.broadcast_to(grad[:, :, None, None], shape))
 
 
-# ---- another size ----------------------------------------------------------------------------------------------------
+# ---- interpolation ---------------------------------------------------------------------------------------------------
 
 
 def resized(shape: tuple, axis: int, many: int) -> tuple:
-    """Images of this shape with so many pixels along an axis."""
+    """Return this shape with another size along an axis."""
     return *shape[:axis], many, *shape[axis + 1 :]
 
 
@@ -366,8 +374,9 @@ def resized(shape: tuple, axis: int, many: int) -> tuple:
     lambda x, first, left, second, right, shape, axis: images(resized(shape, axis, first.size)),
 )
 def blocks_resample(xp, x, first, left, second, right, shape, axis):
-    """y[.., j, ..] = left[j] * x[.., first[j], ..] + right[j] * x[.., second[j], ..] along an axis of images of this
-    shape in blocks; the number 0 in the place of arrays: without weights, and without the second term.
+    """Compute y[.., j, ..] = left[j] * x[.., first[j], ..] + right[j] * x[.., second[j], ..] along an axis, in blocks.
+
+    The number 0 in place of arrays means: without weights, without the second term.
     """
     x = out_of_blocks(x, shape)
     terms = [
@@ -383,7 +392,7 @@ def blocks_resample(xp, x, first, left, second, right, shape, axis):
     lambda grad, first, left, second, right, shape, axis: images(shape),
 )
 def blocks_resample_grad(xp, grad, first, left, second, right, shape, axis):
-    """The cotangent of images of this shape in blocks."""
+    """Compute the cotangent of images of this shape in blocks."""
     grad = out_of_blocks(grad, resized(shape, axis, len(first)))
     terms = [
         run(index_add, xp.zeros(shape, grad.dtype), places, grad * along(weights, axis), axis=axis)
@@ -394,5 +403,5 @@ def blocks_resample_grad(xp, grad, first, left, second, right, shape, axis):
 
 
 def along(weights, axis: int):
-    """Numbers for the pixels of an axis of (N, C, H, W), to be met by these; 1 for the number 0."""
+    """Reshape one weight per pixel of an axis to broadcast with (N, C, H, W); 1 for the number 0."""
     return weights.reshape(-1, *[1] * (3 - axis)) if isinstance(weights, np.ndarray) else np.float32(1)

@@ -1,11 +1,10 @@
-"""Layer norm and group norm as one operation each, and their gradients as another.
+"""Fuse layer norm and group norm, and their gradients, into one node each.
 
     after = norms(graph)
 
-Programs write layer norm as means, products and a root, of which a gradient is made by rules: what is recognised here
-is just that, and all of it, or nothing changes. Group norm is a batch norm of one image, with a scale behind it.
-Results are those of before within float32's rounding. Read next: `gemm_epilogue.py`,
-`../../platforms/compiled/kernels/row_norms.py`.
+Programs write layer norm as means, products and a root, and gradient rules expand it further. The pass matches exactly
+this pattern, and leaves a partial match unchanged. Group norm is matched as batch norm of one image, followed by a
+scale. Exact within float32 rounding. Read next: `gemm_epilogue.py`, `../../platforms/compiled/kernels/row_norms.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from ..passes.dead_code import dead_code
 from ..passes.rewrite import rewrite
 from .nchw16c import internal, run
 
-LEAST = 16  # numbers of a plane: smaller ones are no vector
+LEAST = 16  # elements of a plane; fewer do not fill a vector
 
 
 # ---- operations ------------------------------------------------------------------------------------------------------
@@ -29,8 +28,9 @@ LEAST = 16  # numbers of a plane: smaller ones are no vector
 
 @internal("layer_norm(x, weight, bias; columns, eps)", lambda x, weight, bias, columns, eps: x)
 def layer_norm(xp, x, weight, bias, columns, eps):
-    """Rows of so many numbers brought to mean 0 and variance 1, times weight, plus bias; these are numbers for a row,
-    or 1 and 0.
+    """Normalise rows of `columns` elements to mean 0 and variance 1, then compute row * weight + bias.
+
+    weight, bias: one element per column, or the numbers 1 and 0.
     """
     hat, _ = standardized(xp, x.reshape(-1, columns), eps)
     return (hat * flat(weight) + flat(bias)).reshape(x.shape)
@@ -44,7 +44,7 @@ def layer_norm(xp, x, weight, bias, columns, eps):
     ),
 )
 def layer_norm_grad(xp, grad, x, weight, columns, eps):
-    """The gradients of layer_norm with respect to x, weight and bias."""
+    """Compute the gradients of layer_norm with respect to x, weight and bias."""
     (hat, inverse), grad = standardized(xp, x.reshape(-1, columns), eps), grad.reshape(-1, columns)
     direct = grad * flat(weight)
     mean, along = direct.mean(1, keepdims=True), (direct * hat).mean(1, keepdims=True)
@@ -57,7 +57,7 @@ def layer_norm_grad(xp, grad, x, weight, columns, eps):
     lambda x, weight, bias, groups, eps: (x, *[weight.replace(shape=(x.shape[0] * groups,))] * 2),
 )
 def group_norm(xp, x, weight, bias, groups, eps):
-    """Groups of the channels of each image brought to mean 0 and variance 1, then times weight, plus bias."""
+    """Normalise each group of channels of each image to mean 0 and variance 1, then scale and shift per channel."""
     rows, ones = as_rows(xp, x, groups)
     hat, mean, var = run(norm.batch_norm, rows, ones, 0 * ones, eps=eps)
     return hat.reshape(x.shape) * channels(weight, x) + channels(bias, x), mean, var
@@ -68,7 +68,7 @@ def group_norm(xp, x, weight, bias, groups, eps):
     lambda grad, x, weight, mean, var, groups, eps: (x, weight, weight),
 )
 def group_norm_grad(xp, grad, x, weight, mean, var, groups, eps):
-    """The gradients of group_norm with respect to x, weight and bias; mean and var are those of the groups of x."""
+    """Compute the gradients of group_norm with respect to x, weight and bias. mean, var: of each group of x."""
     (rows, ones), (n, c) = as_rows(xp, x, groups), x.shape[:2]
     scaled = (grad * channels(weight, x)).reshape(rows.shape)
     gx, _, _ = run(norm.batch_norm_grad, scaled, rows, ones, mean, var, eps=eps)
@@ -78,7 +78,7 @@ def group_norm_grad(xp, grad, x, weight, mean, var, groups, eps):
 
 
 def standardized(xp, x, eps):
-    """Rows with mean 0 and variance 1, and what they were multiplied by."""
+    """Normalise rows to mean 0 and variance 1; also return the factors 1 / sqrt(var + eps)."""
     centered = x - x.mean(1, keepdims=True)
     inverse = 1 / xp.sqrt((centered * centered).mean(1, keepdims=True) + x.dtype.type(eps))
     return centered * inverse, inverse
@@ -89,12 +89,12 @@ def flat(numbers):
 
 
 def channels(numbers, x):
-    """A number for each channel, to be met by x."""
+    """Reshape one element per channel to broadcast with x."""
     return numbers.reshape((1, -1) + (1,) * (x.ndim - 2)) if hasattr(numbers, "reshape") else numbers
 
 
 def as_rows(xp, x, groups: int):
-    """Each group of each image as a channel of one image; and a 1 for each."""
+    """Reshape each group of each image to a channel of one image; also return ones, as weights."""
     rows = x.reshape(1, x.shape[0] * groups, x.size // (x.shape[0] * groups))
     return rows, xp.ones(rows.shape[1], x.dtype)
 
@@ -103,14 +103,14 @@ def as_rows(xp, x, groups: int):
 
 
 def norms(graph: Graph) -> Graph:
-    """The graph with each norm that is recognised as one node, or two."""
+    """Replace each norm that is recognised by one node, and its gradient by another."""
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for x in dict.fromkeys(x for x in node.inputs if x.__class__ is Value):
             readers.setdefault(x, []).append(node)
     shown, position = {*graph.outputs, *graph.updates.values()}, {node: i for i, node in enumerate(graph.nodes)}
     instead: dict[Value, Value] = {}
-    before: dict[Node, list[Node]] = {}  # old node -> what is put before it
+    before: dict[Node, list[Node]] = {}  # old node -> nodes to insert before it
     gone: set[Node] = set()
     for node in graph.nodes:
         found = Found(readers, position) if node.op in FINDERS else None
@@ -126,8 +126,10 @@ def norms(graph: Graph) -> Graph:
 
 
 class Found:
-    """What belongs to one norm. nodes: the old ones.  instead: old value -> new value.  added: new nodes, and the old
-    one before which they can run.
+    """A match of one norm.
+
+    nodes: old nodes that it replaces.  instead: old value -> new value.  added: (old node before which to insert, new
+    node).
     """
 
     def __init__(self, readers: dict[Value, list[Node]], position: dict[Node, int]):
@@ -141,14 +143,14 @@ class Found:
         return outputs_of(node)[0]
 
     def read(self, op: Op, *inputs, shape: tuple | None = None) -> Value | None:
-        """What the op gives of these, where somebody has it do so; None where one of these is None."""
+        """Return the output of an existing node `op(*inputs)`, and add it to the match; None if there is none."""
         for node in () if None in inputs else self.readers.get(inputs[0], ()):
             if node.op is op and node.inputs == [*inputs] and shape in (None, node.out_specs[0].shape):
                 return self.take(node)
         return None
 
     def met(self, op: Op, x: Value, shape: tuple) -> tuple[Value, Value | None]:
-        """x times or plus a tensor of a shape, and this; or x, and None. In the phase of x."""
+        """Match x times or plus a tensor of `shape`, in the phase of x: (result, tensor), or (x, None)."""
         for node in self.readers.get(x, ()):
             if node.op is op and node.phase == x.node.phase:
                 other = node.inputs[0] if node.inputs[1] == x else node.inputs[1]
@@ -157,20 +159,21 @@ class Found:
         return x, None
 
     def spread(self, x: Value | None, count: int, column: tuple, shape: tuple) -> Value | None:
-        """The gradient of a mean: x / count, for each number of the mean."""
+        """Match the gradient of a mean: x / count, expanded to the shape that was averaged."""
         x = self.read(elementwise.div, x, count)
         return self.read(shapes.expand, self.read(shapes.reshape, x, shape=column), shape=shape)
 
     def reshaped(self, x: Value | None, shape: tuple) -> Value | None:
-        """x, or what some changes of its shape make of it that nobody else reads."""
+        """Match x in `shape`: x itself, or the end of a chain of reshapes without other users."""
         while x is not None and x.spec.shape != shape:
             readers = self.readers.get(x, ())
             x = self.take(readers[0]) if len(readers) == 1 and readers[0].op is shapes.reshape else None
         return x
 
     def scaled(self, direct: Value, weight: Value | None, shape: tuple) -> tuple[Value, Value | None] | None:
-        """The cotangent of a norm, and its weight, from the cotangent of what is standardized; None where that was met
-        by another weight.
+        """Match the multiplication by the weight before the cotangent `direct` of the normalised value.
+
+        Returns the cotangent of the norm and the weight; None if another weight was used.
         """
         node = direct.node
         scale = node.inputs[1] if node.op is elementwise.mul and node.phase == "backward" else None
@@ -180,15 +183,16 @@ class Found:
         return (direct, None) if weight is None else None
 
     def sums(self, grad: Value, hat: Value, shape: tuple) -> list[Value | None]:
-        """The gradients of weight and bias, where somebody wants them."""
+        """Match the gradients of weight and bias; None for those that are not computed."""
         return [
             self.read(shapes.sum_to, self.read(elementwise.mul, grad, hat), shape=shape),
             self.read(shapes.sum_to, grad, shape=shape),
         ]
 
     def put(self, op: Op, inputs: list, attrs: dict, olds: list[Node]) -> list[Value]:
-        """A node that does the work of old ones, where the first of them stands that comes after what it reads; its
-        outputs.
+        """Add a node that replaces old ones; return its outputs.
+
+        It is inserted at the first of their positions where its inputs are ready.
         """
         olds = sorted(olds, key=self.position.__getitem__)
         ready = max([self.position.get(x.node, -1) for x in inputs if x.__class__ is Value])
@@ -202,7 +206,7 @@ class Found:
         return outputs_of(node)
 
     def whole(self, shown: set[Value]) -> bool:
-        """Does nobody else read what is not there any more?"""
+        """True if no removed value has users outside the match."""
         return all(
             v in self.instead or (v not in shown and all(r in self.nodes for r in self.readers.get(v, ())))
             for node in self.nodes
@@ -211,7 +215,7 @@ class Found:
 
 
 def rows_normed(found: Found, node: Node) -> bool:
-    """Is this the mean of a layer norm?"""
+    """Match the layer norm whose mean is `node`; True if it can be replaced."""
     x, mean, attrs = node.inputs[0], found.take(node), node.attrs
     size, axes = x.spec.shape, attrs["axis"]
     if not attrs["keepdims"] or axes != (*range(len(size) - len(axes), len(size)),) or not fits(x.spec):
@@ -257,8 +261,10 @@ def rows_normed(found: Found, node: Node) -> bool:
 
 
 def rows_sent_back(found: Found, x: Value, c: Value, r: Value, direct: Value, count: int) -> tuple | None:
-    """The last addition that gives the cotangent of x, and what it adds to the part of layer norm, or None; found from
-    the cotangent of what is standardized, in the order in which the rules write it.
+    """Match the cotangent of x in a layer norm, in the order in which the gradient rules write it.
+
+    It starts at the cotangent of the normalised value. Returns the last addition, and the other term that it adds to
+    the gradient of the norm or None; None without a match.
     """
     size, column, mul = x.spec.shape, r.spec.shape, elementwise.mul
     along = found.read(shapes.sum_to, found.read(mul, direct, c), shape=column)
@@ -282,7 +288,7 @@ def rows_sent_back(found: Found, x: Value, c: Value, r: Value, direct: Value, co
 
 
 def groups_normed(found: Found, node: Node) -> bool:
-    """Is this the batch norm of a group norm?"""
+    """Match the group norm whose batch norm is `node`; True if it can be replaced."""
     rows, ones, zeros = node.inputs
     if (
         not fits(rows.spec)
@@ -341,12 +347,12 @@ def groups_normed(found: Found, node: Node) -> bool:
 
 
 def vector_of(value: Value | None) -> Value | None:
-    """A number for each channel, of which that is another shape."""
+    """Return the vector of which this value is a reshape."""
     return value.node.inputs[0] if value is not None else None
 
 
 def is_scale(x: object, spec: Spec, shape: tuple) -> bool:
-    """Is this a number for each column, or, made from a vector, for each channel?"""
+    """True if this is one element per column, or a reshaped vector with one element per channel."""
     return (
         x.__class__ is Value
         and x.spec == spec.replace(shape=shape)
@@ -363,7 +369,7 @@ def fits(spec: Spec) -> bool:
 
 
 def full_of(x: Value, number: float) -> bool:
-    """Is each of these numbers that one?"""
+    """True if x is a constant whose elements all equal `number`."""
     if x.node.op is shapes.full:
         return x.node.attrs["value"] == number
     return x.node.op is CONSTANT and bool((x.node.array == number).all())

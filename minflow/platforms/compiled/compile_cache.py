@@ -1,9 +1,8 @@
-"""Compiled kernels are kept on disk: a process that finds them loads machine code, and compiles nothing.
+"""The compile cache: compiled kernels on disk, which a process loads as machine code without compiling.
 
-They are two object files of LLVM, since two processes compile half of them each. A compiled function holds
-code of the room's other files, too, so any change of any of these files makes all of it stale: their hash is part of
-the archives' names, as is the processor that the code is for. Who changes the code of this room compiles anew.
-Read next: `codegen/jit.py`, which compiles.
+It consists of two object files, since two processes compile half of the kernels each. Functions are inlined across
+files, so a change of any source file of this package invalidates both: the hash of the sources is part of their names,
+like the processor that the code is for. Read next: `codegen/jit.py`, which compiles.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from ...core.files import atomic
 
 ROOM = Path(__file__).parent
 PARTS = (0, 1)
-FOLDER = "MINFLOW_KERNELS"  # the environment's name for where archives are to be
-CODE = "kernels.o"  # of an archive: an object file
-SYMBOLS = "symbols.json"  # of an archive: name of a function -> what LLVM calls it
-NEEDED = "needed.json"  # of an archive: functions of others that its code calls
-ADDRESSES: dict[str, int] = {}  # of compiled functions, by their names
+FOLDER = "MINFLOW_KERNELS"  # environment variable: folder of the archives
+CODE = "kernels.o"  # in an archive: the object file
+SYMBOLS = "symbols.json"  # in an archive: {name of a function: its symbol}
+NEEDED = "needed.json"  # in an archive: external symbols that the code needs
+ADDRESSES: dict[str, int] = {}  # name of a compiled function -> address
 LOADED: set[int] = set()  # parts
-ENGINES: list[binding.ExecutionEngine] = []  # who holds the code
-# What the code names for errors that it never raises; numba itself, where it is imported, brings them.
+ENGINES: list[binding.ExecutionEngine] = []  # they own the code in memory
+# Symbols for errors that the kernels never raise; numba defines them if it is imported.
 UNREACHED = (
     "numba_gil_ensure",
     "numba_gil_release",
@@ -45,7 +44,7 @@ UNREACHED = (
 
 
 def processor() -> tuple[str, str]:
-    """The name and the features that numba compiles for."""
+    """Return the name and the features of the processor that numba compiles for."""
     return (
         os.environ.get("NUMBA_CPU_NAME") or binding.get_host_cpu_name(),
         os.environ.get("NUMBA_CPU_FEATURES") or binding.get_host_cpu_features().flatten(),
@@ -53,21 +52,21 @@ def processor() -> tuple[str, str]:
 
 
 def tested() -> bool:
-    """Is this a system that the kernels have run on? On others graphs take them where a program says so."""
+    """True if the kernels are tested on this kind of system. On others they run only if a program asks for them."""
     return sys.platform == "linux" and {"+avx2", "+fma"} <= {*processor()[1].split(",")}
 
 
 @functools.cache
 def stamp() -> str:
-    """Changes with the processor, with LLVM, and with any file of this room."""
+    """Hash of the processor, the version of LLVM, and all source files of this package."""
     here = hashlib.sha256("\n".join([*processor(), llvmlite.__version__, sys.platform]).encode())
-    files = sorted([*ROOM.glob("*.py*"), *ROOM.glob("[!_]*/*.py*")])  # or .pyc alone; not __pycache__
+    files = sorted([*ROOM.glob("*.py*"), *ROOM.glob("[!_]*/*.py*")])  # .pyc if there are no sources; not __pycache__
     code = hashlib.sha256(b"".join([file.read_bytes() for file in files]))
     return f"{here.hexdigest()[:8]}-{code.hexdigest()[:16]}"
 
 
 def folders() -> list[Path]:
-    """Where archives may be, the first choice first: with Python's own compiled files, or in the user's cache."""
+    """Return the folders of archives in order of preference: Python's __pycache__, then the user's cache."""
     if said := os.environ.get(FOLDER):
         return [Path(said)]
     base = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
@@ -82,7 +81,7 @@ def name_of(part: int) -> str:
 
 
 def folder() -> Path | None:
-    """The first one in which this user may write."""
+    """Return the first folder that this user may write to."""
     return next((path for path in folders() if writable(path)), None)
 
 
@@ -94,12 +93,12 @@ def writable(path: Path) -> bool:
 
 
 def load() -> bool:
-    """Have all of it in this process, if it was compiled."""
+    """Load all compiled kernels; False if some are not in the cache."""
     return all([load_part(part) for part in PARTS])
 
 
 def load_part(part: int) -> bool:
-    """Have a part in this process. What cannot be read is as if it were not there."""
+    """Load one part; False if it is not in the cache or cannot be read."""
     if part in LOADED:
         return True
     for folder in folders():
@@ -116,14 +115,14 @@ def load_part(part: int) -> bool:
 
 
 def resolved(name: str) -> bool:
-    """Is there such a function for an engine's code? Without one LLVM would end the process."""
+    """True if this process has the symbol; LLVM would abort the process if one were missing."""
     if binding.address_of_symbol(name) is None and name in UNREACHED:
         binding.add_symbol(name, ctypes.cast(ctypes.pythonapi.Py_FatalError, ctypes.c_void_p).value)
     return binding.address_of_symbol(name) is not None
 
 
 def target() -> binding.TargetMachine:
-    """What is compiled for: this processor, with the addresses that code in memory has."""
+    """Return LLVM's target: this processor, JIT code model."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     name, features = processor()
@@ -139,8 +138,9 @@ def target() -> binding.TargetMachine:
 
 
 def linked(symbols: Mapping[str, str], code: bytes, needed: Iterable[str]) -> dict[str, int]:
-    """The addresses of an object file's functions in memory. symbols: their names -> what LLVM calls them. OSError
-    where something is missing that they need.
+    """Load an object file; return {name of a function: address}.
+
+    symbols: {name of a function: its symbol}.  needed: external symbols. Raises OSError if one of these is missing.
     """
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target())
     if missing := [name for name in needed if not resolved(name)]:
@@ -152,11 +152,11 @@ def linked(symbols: Mapping[str, str], code: bytes, needed: Iterable[str]) -> di
 
 
 def save(part: int, symbols: Mapping[str, str], code: bytes, needed: Iterable[str]) -> None:
-    """Keep what was compiled, if it can be kept. needed: functions of others that it calls."""
+    """Save a part, if the folder is writable. needed: external symbols of the code."""
     target = folder()
     if target is None:
         return
-    with suppress(OSError):  # a full disk, for one
+    with suppress(OSError):  # such as a full disk
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w") as archive:
             archive.writestr(CODE, code)
@@ -164,6 +164,6 @@ def save(part: int, symbols: Mapping[str, str], code: bytes, needed: Iterable[st
             archive.writestr(NEEDED, json.dumps(sorted(needed)))
         atomic.replace(target / name_of(part), lambda out: out.write(file.getvalue()))
         os.chmod(target / name_of(part), 0o644)
-        for old in ROOM.glob(f"__pycache__/kernels-{stamp()[:9]}*"):  # of files that have changed
+        for old in ROOM.glob(f"__pycache__/kernels-{stamp()[:9]}*"):  # of older sources
             if stamp() not in old.name:
                 old.unlink(missing_ok=True)

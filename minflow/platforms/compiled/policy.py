@@ -1,7 +1,7 @@
-"""Which graphs the machine runs: by itself the large ones, where a program says nothing.
+"""Policy: which graphs use compiled kernels. By default the large ones, unless a program decides.
 
-The first of them brings the compiled kernels in; where there are none yet, another process begins to compile them, and
-this one stays with NumPy's for good, so that all its graphs compute alike. Read next: `switch.py`.
+The first large graph loads the compile cache. If that is empty, another process is started to fill it, and this one
+stays with NumPy's kernels for good, so that all its graphs compute alike. Read next: `switch.py`.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from collections.abc import Iterable
 from ...compiler.fusion import FUSED, KERNELS, PLAIN, Setting
 from ...core.ir import Graph
 
-LARGE = 1 << 20  # bytes of all values of a graph: a run of a smaller one takes some dozen microseconds
+LARGE = 1 << 20  # bytes of all values of a graph: a smaller one runs in some dozen microseconds
 
 
 def level(graphs: Iterable[Graph], exact: bool) -> int:
-    """How a graph or job is to be built: PLAIN, KERNELS or FUSED. exact: with the bits of eager."""
+    """Return how to build a graph or job: PLAIN, KERNELS or FUSED. exact: True to keep the bits of eager mode."""
     if exact or Setting.graphs == "none" or (Setting.graphs == "large" and not (weight(graphs) >= LARGE and ready())):
         return KERNELS if Setting.eager else PLAIN
     return FUSED
 
 
 def weight(graphs: Iterable[Graph]) -> int:
-    """Bytes of what the nodes give."""
+    """Total bytes of the nodes' outputs."""
     return sum([spec.nbytes for graph in graphs for node in graph.nodes for spec in node.out_specs])
 
 
 def ready() -> bool:
-    """For graphs of a program that did not ask for the machine: is it there?"""
+    """True if kernels are loaded, for graphs of a program that has not asked for them."""
     if Setting.ready is None:
         from .switch import by_default
 

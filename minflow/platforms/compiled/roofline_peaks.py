@@ -1,9 +1,8 @@
-"""What this processor does at most, measured here: float32 multiplied and added in a second, and bytes copied.
+"""Measure the peaks of a roofline on this processor: float32 operations per second, and bytes copied per second.
 
-The two kinds of ceiling of a roofline. Measured once for each number of threads, in about half a second. numba is not
-needed: without it they are those of NumPy's kernels. Source: Williams, Waterman & Patterson 2009, "Roofline: an
-insightful visual performance model for multicore architectures". Read next:
-`../../introspection/graph/listing/roofline.py`, which places the calls of a graph under them.
+Measured once per number of threads, in about half a second. Works without numba, with NumPy's kernels. Source:
+Williams, Waterman & Patterson 2009, "Roofline: an insightful visual performance model for multicore architectures".
+Read next: `../../introspection/graph/listing/roofline.py`, which places the calls of a graph below them.
 """
 
 from __future__ import annotations
@@ -20,16 +19,18 @@ from ...core.op import OPS
 from .runtime.threads import number
 from .switch import used
 
-ROWS, SIDE = 256, 512  # rows of a product for each thread; its depth and width
-SIZES = 1 << 18, 1 << 21, 1 << 24, 1 << 26  # bytes read and written by a copy: those of a core's cache up to memory's
-# Seconds that a thread copies at a time, that one ceiling is measured for, and times at least: many short ones, so
-# that some are met by no other program
+ROWS, SIDE = 256, 512  # rows of a product per thread; its depth and width
+SIZES = 1 << 18, 1 << 21, 1 << 24, 1 << 26  # bytes read and written by a copy: from a core's cache to main memory
+# Seconds of one copy of a thread, seconds to measure one peak, and fewest repetitions: many short ones, so that some
+# are not disturbed by other programs.
 SHORT, LONG, LEAST = 0.001, 0.1, 3
 
 
 class Ceilings(NamedTuple):
-    """flops: additions and multiplications a second.  copies: (bytes read and written, bytes a second), small ones
-    first.  threads: how many took part.  compiled: were the kernels of the machine used?
+    """Peaks of a roofline.
+
+    flops: additions and multiplications per second.  copies: (bytes read and written, bytes per second), small ones
+    first. threads: how many took part.  compiled: True if a compiled kernel was measured.
     """
 
     flops: float
@@ -39,7 +40,7 @@ class Ceilings(NamedTuple):
 
 
 def ceilings() -> Ceilings:
-    """Those of this process, with as many threads as kernels use now."""
+    """Measure the peaks of this process, with the current number of threads."""
     return measured(number(), used())
 
 
@@ -50,7 +51,7 @@ def measured(threads: int, compiled: bool) -> Ceilings:
 
 
 def product_rate(threads: int, compiled: bool) -> float:
-    """Operations a second of a large product: NumPy's, or that of the machine's kernel."""
+    """Operations per second of a large product, by NumPy or by the compiled kernel."""
     a, b, out = (np.ones(shape, "f4") for shape in ((ROWS * threads, SIDE), (SIDE, SIDE), (ROWS * threads, SIDE)))
     seconds = shortest(lambda: np.matmul(a, b, out=out))
     if compiled:
@@ -60,7 +61,7 @@ def product_rate(threads: int, compiled: bool) -> float:
 
 
 def copy_rate(size: int, threads: int) -> float:
-    """Bytes a second that all threads together read and write, each in arrays of its own."""
+    """Bytes per second that all threads together read and write, each in its own arrays."""
     pairs = [(np.ones(size // threads // 8, "f4"), np.ones(size // threads // 8, "f4")) for _ in range(threads)]
     source, target = pairs[0]
     times = max(1, round(SHORT / shortest(lambda: np.copyto(target, source), 0.0)))
@@ -74,8 +75,9 @@ def copy_rate(size: int, threads: int) -> float:
 
 
 def shortest(call: Callable[[], object], long: float = LONG) -> float:
-    """Seconds of the quickest of the calls in so many seconds; the first, which may meet memory that nobody has
-    touched, does not count.
+    """Seconds of the fastest of the calls within `long` seconds.
+
+    The first call does not count, since it may touch memory for the first time.
     """
     clock, seconds = time.perf_counter, []
     call()

@@ -1,4 +1,7 @@
-"""Switched on and off: which ops have a compiled kernel, and when it is compiled."""
+"""Registry of compiled kernels: which ops have one, when they replace NumPy's, and when they are compiled.
+
+Kernel modules and numba are imported on first use. Read next: `runtime/tasks.py`.
+"""
 
 from __future__ import annotations
 
@@ -101,19 +104,21 @@ STEPS: dict[Op, str] = {
         "updates": (update.sgd, update.sgd_momentum, update.adam),
     }.items()
     for op in ops
-}  # op -> the module in which a builder of its name makes its steps
+}  # op -> the module with the builder of its name
 ONLY_IN_PLANS = (
     "elementwise",
     "data_movement",
     "dropout",
     "updates",
-)  # NumPy has the same bits, and costs less for one call
-ONCE = {elementwise.add, elementwise.sub, elementwise.mul}  # one call of NumPy
-LEAST = 1 << 12  # numbers
-ALSO_EAGER: dict[Op, Callable[..., bool] | None] = {  # of these, where eager is slower for these arrays
+)  # NumPy's kernels have the same bits and less overhead
+ONCE = {elementwise.add, elementwise.sub, elementwise.mul}  # NumPy computes these in one call
+LEAST = 1 << 12  # elements
+# ops of ONLY_IN_PLANS with a compiled kernel in eager mode too: for the arrays for which this is True
+ALSO_EAGER: dict[Op, Callable[..., bool] | None] = {
     elementwise.erf: lambda x: x.size >= LEAST,
     activation.relu6_grad: lambda x, y: np.size(x) >= LEAST,
-    shape.clone: lambda x: x.__class__ is np.ndarray and x.size >= LEAST and x.itemsize in x.strides[:-1],  # turned
+    # a transpose
+    shape.clone: lambda x: x.__class__ is np.ndarray and x.size >= LEAST and x.itemsize in x.strides[:-1],
     **dict.fromkeys((index.gather, index.scatter_add, sort.topk)),
     reduce.cumsum: lambda x: x.size >= LEAST,
     **dict.fromkeys(
@@ -126,29 +131,29 @@ ALSO_EAGER: dict[Op, Callable[..., bool] | None] = {  # of these, where eager is
             and not 4 < x[0, 0].size < 256
             and x[0, 0].size > 1
         ),
-    ),  # NumPy goes along planes of other sizes as quickly
+    ),  # NumPy is as fast on planes of other sizes
 }
-PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
-SINCE, UNTIL = "0.61", "0.68"  # of numba, whose versions have compiled everything
-LATE = 1.0  # seconds after which a compilation is spoken of
+PLAIN: dict[Op, Callable] = {}  # the NumPy kernels that are replaced
+SINCE, UNTIL = "0.61", "0.68"  # versions of numba that compile all kernels
+LATE = 1.0  # seconds after which a message about compiling is printed
 LATER = """minflow: kernels for this processor are compiled in the background, once per installation (half a minute).
 Graphs of this process run by NumPy's; those of processes that start afterwards are faster. machine.use() waits."""
 
 
 def used() -> bool:
-    """Do compiled kernels run where they fit, also outside of graphs?"""
+    """True if compiled kernels also run outside of graphs."""
     return Setting.eager
 
 
 def use(on: bool = True, without: Sequence[str] = (), eager: bool = True) -> None:
-    """Run compiled kernels from now on, or NumPy's again. Graphs that are built keep what they were built with.
+    """Switch to compiled kernels, or back to NumPy's. Graphs that are built keep their kernels.
 
-    Until a program calls this, graphs and jobs that are large run them, and nothing else does.
+    By default, only large graphs and jobs use compiled kernels.
 
-    without: names of passes of `minflow.platforms.compiled.passes()` that graphs are to be built without.  eager: also
-    outside of graphs.
+    without: names of passes of `minflow.platforms.compiled.passes()` to leave out of new graphs.  eager: True to use
+    compiled kernels outside of graphs, too.
 
-    At the first time after an installation it compiles, which takes some seconds. Raises MissingDependencyError without
+    The first call after an installation compiles, which takes some seconds. Raises MissingDependencyError without
     numba.
     """
     if on:
@@ -165,7 +170,7 @@ def use(on: bool = True, without: Sequence[str] = (), eager: bool = True) -> Non
 
 
 def bring_in(eager: bool) -> None:
-    """Put the kernels before NumPy's."""
+    """Replace NumPy's kernels by compiled ones."""
     from .runtime.eager import by_steps
 
     for op, module in STEPS.items():
@@ -173,8 +178,8 @@ def bring_in(eager: bool) -> None:
         builder = builder_of(op)
         if module not in ONLY_IN_PLANS or op in ALSO_EAGER:
             at_once = either(partial(by_steps, op, builder), op.kernel, ALSO_EAGER.get(op))
-        steady = 1 << 16 if module == "data_movement" else 1 << 20  # to copy is nearly all that those do
-        # an exact graph has the bits of eager: of erf, whose kernels differ in them, for the same arrays
+        steady = 1 << 16 if module == "data_movement" else 1 << 20  # these do nearly nothing but copy
+        # an exact graph has the bits of eager: the compiled erf differs, so use it for the same arrays
         fits = ALSO_EAGER[op] if eager and op is elementwise.erf else None
         op.steps = InPlans(builder, at_once, PLAIN[op] if op in ONCE else None, steady, fits)
         if eager:
@@ -186,10 +191,11 @@ def builder_of(op: Op) -> Callable:
 
 
 class InPlans:
-    """What a plan takes of an op. It is called for the steps of arrays that stay where they are, and gives None where
-    they do not fit.  at_once: a kernel, for arrays that are new at each call.  once: that of NumPy, if it is one call.
-    steady: bytes that are copied, where they are new at each call: that costs less than to leave a call of many nodes.
-    fits: True for the arrays that it takes.
+    """Lowers an op to compiled tasks for a plan.
+
+    Called with arrays at fixed addresses; returns None if there are no tasks for them.  at_once: kernel for arrays that
+    are new at each call.  once: NumPy's kernel, if that is one call.  steady: bytes up to which new arrays are copied
+    to fixed addresses: cheaper than to interrupt a merged call.  fits: True for the arrays that it takes.
     """
 
     def __init__(
@@ -214,10 +220,10 @@ class InPlans:
 
 
 def by_default() -> bool:
-    """Have the kernels, for graphs alone, where they are compiled. Where they are not, another process begins to."""
+    """Load kernels from the compile cache, for graphs only; if it is empty, start a process that compiles them."""
     try:
         from . import compile_cache
-    except (ImportError, OSError):  # llvmlite is not there, or its library is for another system
+    except (ImportError, OSError):  # llvmlite is missing, or its library is for another system
         warn_of_numpy()
         return False
     if not compile_cache.tested():
@@ -237,16 +243,16 @@ def by_default() -> bool:
             stacklevel=2,
         )
     elif compile_cache.folder() is not None and (other := another("switch.compile_all(patient=True)")) is not None:
-        other.returncode = 0  # nobody waits for it, or is to be warned that it runs on
+        other.returncode = 0  # suppress the warning that the child still runs; nothing waits for it
         print(LATER, file=sys.stderr, flush=True)
     return False
 
 
 def known_numba() -> bool:
-    """jit.py uses more of numba than its documentation has: another version may have changed that."""
+    """True if this version of numba has been tested: jit.py depends on undocumented parts of it."""
     try:
         found = tuple(map(int, metadata.version("numba").split(".")[:2]))
-    except ValueError:  # one that is in development
+    except ValueError:  # a development version
         return False
     return tuple(map(int, SINCE.split("."))) <= found <= tuple(map(int, UNTIL.split(".")))
 
@@ -261,7 +267,7 @@ def warn_of_numpy() -> None:
 
 
 def passes() -> tuple[Callable, ...]:
-    """The passes that graphs are built with while the machine is used, in their order."""
+    """The passes of graphs that use compiled kernels, in order."""
     from ...compiler.fusion.attention import attention
     from ...compiler.fusion.copy_elision import copies
     from ...compiler.fusion.elementwise_fusion import clusters
@@ -273,7 +279,7 @@ def passes() -> tuple[Callable, ...]:
 
 
 def either(compiled: Callable, plain: Callable, pays: Callable[..., bool] | None = None) -> Callable:
-    """A kernel that is compiled where that fits, and pays for these arrays."""
+    """Return a kernel that tries the compiled one if `pays(*arrays)`, and falls back to the plain one."""
 
     def run(*arrays: Any, out: Any = None, **attrs: Any) -> Any:
         found = None if pays and not pays(*arrays) else compiled(*arrays, **attrs, out=out)
@@ -283,7 +289,7 @@ def either(compiled: Callable, plain: Callable, pays: Callable[..., bool] | None
 
 
 def warmup() -> float:
-    """Compile all kernels, or read what an earlier process has compiled; the seconds that it took."""
+    """Compile all kernels, or load those that an earlier process has compiled; return the seconds that it took."""
     if any([importlib.util.find_spec(name) is None for name in ("numba", "llvmlite")]):
         raise MissingDependencyError(
             "numba is not installed, which compiles the machine's kernels", where=here(), hint=install_command("numba")
@@ -294,9 +300,9 @@ def warmup() -> float:
 
 
 def compile_all(patient: bool = False) -> None:
-    """Compile each kernel, or read what was compiled. Where nothing was, another process compiles half of them.
+    """Compile all kernels, or load them from the cache. Another process compiles half of them.
 
-    patient: other programs go first, and where one of them does it already nothing is left to do.
+    patient: run at low priority, and leave if another process is already compiling.
     """
     from . import compile_cache
 
@@ -310,14 +316,14 @@ def compile_all(patient: bool = False) -> None:
         if compile_cache.folder()
         else nullcontext(True) as free
     ):
-        if free and compile_cache.load():  # meanwhile, by another process
+        if free and compile_cache.load():  # another process has compiled them meanwhile
             import_all()
         elif free:
             compile_halves(quiet=patient)
 
 
 def compile_halves(quiet: bool) -> None:
-    """Here, and in another process."""
+    """Compile one part here, and the other in another process."""
     notice = threading.Timer(
         LATE,
         print,
@@ -335,14 +341,14 @@ def compile_halves(quiet: bool) -> None:
         compile_part(ours)
         if other is not None:
             other.wait()
-        if not compile_cache.load_part(theirs):  # where nothing can be kept, each process compiles all of it
+        if not compile_cache.load_part(theirs):  # if nothing can be saved, each process compiles everything
             compile_part(theirs)
     finally:
         notice.cancel()
 
 
 def another(code: str) -> subprocess.Popen | None:
-    """A process that does that for this module, also after this one has ended; None where there can be none."""
+    """Start a process that runs `code` and may outlive this one; None if that is impossible."""
     path = str(Path(__file__).parents[3])
     try:
         return subprocess.Popen(
@@ -357,18 +363,18 @@ def another(code: str) -> subprocess.Popen | None:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-    except (OSError, TypeError):  # no memory for one, or a program that holds Python and does not say where it is
+    except (OSError, TypeError):  # out of memory, or an embedded Python whose executable is unknown
         return None
 
 
 def import_all() -> None:
-    """The modules with what is compiled."""
+    """Import all modules with compiled functions."""
     for module in [*(f"kernels.{module}" for module in dict.fromkeys(STEPS.values())), "runtime.recorder"]:
         importlib.import_module(f".{module}", __package__)
 
 
 def compile_part(part: int) -> None:
-    """In this process."""
+    """Compile one part in this process."""
     from .codegen import jit
 
     import_all()
@@ -376,7 +382,7 @@ def compile_part(part: int) -> None:
 
 
 def by_environment() -> None:
-    """At the import of minflow, where MINFLOW_MACHINE asks for it."""
+    """Call `use()` when minflow is imported with MINFLOW_MACHINE set."""
     try:
         use()
     except MissingDependencyError as error:

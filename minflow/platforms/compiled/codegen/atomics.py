@@ -1,6 +1,6 @@
-"""Words that several threads read and write, and what a thread does that waits: for code that numba compiles.
+"""Atomics and thread waiting for compiled code: shared words, spin hints, mutex and condition variable.
 
-Every access is in one order for all threads. Addresses are int64, in bytes. Read next:
+Every access is sequentially consistent. Addresses are int64, in bytes. Read next:
 `platforms/compiled/runtime/task_scheduler.py`.
 """
 
@@ -27,13 +27,13 @@ def word_of(builder: ir.IRBuilder, address):
 
 @intrinsic
 def fetch(context, address):
-    """The word there."""
+    """Load a word atomically."""
     return types.int64(types.int64), lambda context, builder, _, a: builder.load_atomic(word_of(builder, *a), ORDER, 8)
 
 
 @intrinsic
 def publish(context, address, word):
-    """Write it."""
+    """Store a word atomically."""
 
     def code(context, builder, signature, a):
         builder.store_atomic(a[1], word_of(builder, a[0]), ORDER, 8)
@@ -44,7 +44,7 @@ def publish(context, address, word):
 
 @intrinsic
 def add_to(context, address, number):
-    """Add to the word there; what it was before."""
+    """Add to a word atomically; return its old value."""
     return types.int64(types.int64, types.int64), lambda context, builder, _, a: builder.atomic_rmw(
         "add", word_of(builder, a[0]), a[1], ORDER
     )
@@ -52,7 +52,7 @@ def add_to(context, address, number):
 
 @intrinsic
 def exchange(context, address, old, new):
-    """Write `new` where the word still is `old`; was it?"""
+    """Compare-and-swap: store `new` if the word equals `old`; return whether it did."""
 
     def code(context, builder, signature, a):
         return builder.extract_value(builder.cmpxchg(word_of(builder, a[0]), a[1], a[2], ORDER, ORDER), 1)
@@ -62,7 +62,7 @@ def exchange(context, address, old, new):
 
 @intrinsic
 def pause(context):
-    """Some dozen cycles in which a thread that spins leaves the core to its neighbour."""
+    """Pause a spinning thread for some dozen cycles, which go to the other hardware thread of its core."""
 
     def code(context, builder, signature, a):
         if PAUSE:

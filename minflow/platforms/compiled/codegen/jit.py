@@ -1,10 +1,10 @@
-"""What this room compiles, and numba, which compiles it; where everything is kept, neither is needed.
+"""Compile this package's kernels by numba and LLVM; neither is needed once the compile cache has them.
 
-To import numba takes half a second. A process that finds all kernels compiled (`platforms/compiled/compile_cache.py`)
-does without: what numba is called by in this room's files then stands for nothing.
+Importing numba takes half a second. A process that finds all kernels in the cache
+(`platforms/compiled/compile_cache.py`) skips it: numba's names are then bound to a stub (`Unneeded`).
 
-numba finds types and writes instructions of LLVM (`Writer`); what it has written for many functions LLVM then compiles
-as one (`together`). By itself numba would compile each function, and again in each that calls it. Read next: `llvm.py`.
+numba infers types and emits LLVM IR (`Writer`); LLVM then compiles the IR of many functions as one module (`together`).
+numba's own pipeline would compile each function separately, and again in each caller. Read next: `llvm.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .. import compile_cache
 
 
 class Unneeded:
-    """In place of numba's names where nothing is compiled: decorates, is called and derived from, to no effect."""
+    """Stub for numba's names if nothing is compiled: it can be called, subclassed, and used as a decorator."""
 
     def __init__(self, *arguments: object, **named: object):
         pass
@@ -41,7 +41,7 @@ class Unneeded:
 
 COMPILES = (
     not compile_cache.load() or "numba" in sys.modules
-)  # a program that has imported numba may bring code of its own
+)  # a program that imports numba may compile tasks of its own
 numba: Any
 if COMPILES:
     import numba
@@ -56,7 +56,7 @@ else:
     numba = float32 = float64 = types = intrinsic = register_model = PrimitiveModel = Unneeded()
     CodeLibrary = CompilerBase = Context = DefaultPassBuilder = LoweringPass = PassManager = register_pass = Unneeded()
 
-# Passes of numba for what the code here does not have: closures, exceptions, objects that are counted.
+# Passes of numba for features that the kernels do not use: closures, exceptions, reference counting.
 UNNEEDED = {
     "AnnotateTypes",
     "DeadBranchPrune",
@@ -78,12 +78,12 @@ UNNEEDED = {
 
 
 class Written(CodeLibrary):
-    """What numba has written of one function, in place of what it would have compiled."""
+    """Code library that only collects the LLVM IR of a function, instead of compiling it."""
 
     def __init__(self, codegen: Any, name: str):
         super().__init__(codegen, name)
-        self.modules: list[str] = []  # of LLVM
-        self.called: list[Any] = []  # others of this kind, and what numba has compiled of its own
+        self.modules: list[str] = []  # LLVM IR
+        self.called: list[Any] = []  # libraries of callees: of this class, or compiled by numba itself
 
     def add_ir_module(self, module: ir.Module) -> None:
         self.modules.append(str(module))
@@ -92,17 +92,20 @@ class Written(CodeLibrary):
         self.called.append(library)
 
     def get_pointer_to_function(self, name: str) -> int:
-        return 0  # not yet
+        return 0  # not compiled yet
 
     def finalize(self) -> None:
-        """Numba has this, and the next three, be there; it does not call them here."""
+        """Do nothing. numba requires this method and the next three, but does not call them here."""
 
     get_function = get_llvm_str = get_asm_str = finalize
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class Known(LoweringPass):
-    """Other code may call the function, which numba knows by a function of C's, though Python never calls that."""
+    """Register the function with numba, so that others can call it.
+
+    numba identifies it by a C function, which Python never calls.
+    """
 
     _name = "known"
 
@@ -117,7 +120,7 @@ class Known(LoweringPass):
 
 
 class Types(Context):
-    """numba's, which finds the type of a result once for each function and types of its arguments."""
+    """numba's typing context, with a cache of the result type for each function and argument types."""
 
     FOUND: dict[tuple, Any] = {}
 
@@ -134,10 +137,10 @@ class Types(Context):
 
 
 class Writer(CompilerBase):
-    """numba's compiler, as far as LLVM's instructions."""
+    """numba's compiler, up to LLVM IR."""
 
     def __init__(self, context: Any, target: Any, library: Any, arguments: Any, result: Any, flags: Any, known: Any):
-        flags.nrt = False  # nothing is counted
+        flags.nrt = False  # no reference counting
         super().__init__(Types(context), target, library, arguments, result, flags, known)
 
     def define_pipelines(self) -> list:
@@ -153,16 +156,16 @@ class Writer(CompilerBase):
         return [passes]
 
 
-# Called by other compiled code alone.
+# Decorates a function that only compiled code calls.
 compiled = numba.njit(
     nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=Writer
 )
-inlined = numba.njit(inline="always")  # written into who calls it, instead of being compiled apart
-CODES: list[Code] = []  # of this room
+inlined = numba.njit(inline="always")  # decorates a function that is inlined into its callers instead of being compiled
+CODES: list[Code] = []  # functions of this package
 
 
 class Code:
-    """Decorates a function of int64 that is called by its address, and that was compiled or is to be."""
+    """Decorates a function of int64 arguments that is called by address; compiled, or loaded from the cache."""
 
     def __init__(self, function: Callable):
         self.function: Callable = function
@@ -176,15 +179,15 @@ class Code:
 
     @functools.cached_property
     def call(self) -> Callable[..., None]:
-        """For Python, which holds no lock of its own meanwhile. Of integers ctypes makes pointers the soonest."""
+        """A ctypes function for Python, which releases the GIL. ctypes converts integers to c_void_p the fastest."""
         return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * self.function.__code__.co_argcount)(self.address)
 
     def compile(self) -> int:
-        """Now, for this process."""
+        """Compile now, for this process only."""
         return compile_cache.linked(*together([self]))[self.name]
 
     def written(self) -> Any:
-        """By numba, to be called by C."""
+        """Let numba emit IR of a function with C calling convention."""
         if not COMPILES:
             raise RuntimeError(
                 f"{self.name} is not among the compiled kernels: import numba before minflow.platforms.compiled"
@@ -194,9 +197,9 @@ class Code:
 
 
 def compile_part(part: int) -> None:
-    """Compile what is to be in a part of what is kept, and keep it."""
+    """Compile one part of the compile cache, and save it."""
     collecting = gc.isenabled()
-    gc.disable()  # it would go through all that numba has made, again and again: a fifth of the time
+    gc.disable()  # the collector would scan numba's objects again and again: a fifth of the time
     try:
         found = together(part_of(part))
     finally:
@@ -207,8 +210,10 @@ def compile_part(part: int) -> None:
 
 
 def together(codes: Sequence[Code]) -> tuple[dict[str, str], bytes, list[str]]:
-    """name of a function -> what LLVM calls it; one object file of them; what it calls or reads of others: of Python,
-    numba, and the system.
+    """Compile functions into one object file.
+
+    Returns {name of a function: its symbol}, the object code, and the external symbols that it needs: of Python, numba
+    and the system.
     """
     written = {code.name: code.written() for code in codes}
     symbols = {name: one.native_name for name, one in written.items()}
@@ -219,8 +224,9 @@ def together(codes: Sequence[Code]) -> tuple[dict[str, str], bytes, list[str]]:
             module.link_in(binding.parse_assembly(text))
     for function in module.functions:
         if not function.is_declaration and function.name not in symbols.values():
-            function.linkage = "internal"  # what nobody calls, or is written into all who call it, is left out
-    options = binding.create_pipeline_tuning_options(3)  # numba's: loops become vectors, lines of code do not
+            function.linkage = "internal"  # so that functions without callers, or inlined into all of them, are dropped
+    # numba's options: vectorize loops, but not straight-line code (SLP)
+    options = binding.create_pipeline_tuning_options(3)
     options.loop_vectorization, options.slp_vectorization = True, False
     passes = binding.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)
@@ -233,7 +239,7 @@ def together(codes: Sequence[Code]) -> tuple[dict[str, str], bytes, list[str]]:
 
 
 def reached(libraries: Sequence[Any]) -> list[Any]:
-    """These, and what they call, each once."""
+    """Return these libraries and all that they call, each once."""
     found, coming = dict.fromkeys(libraries), [*libraries]
     while coming:
         more = [one for one in getattr(coming.pop(), "called", ()) if one not in found]
@@ -243,8 +249,9 @@ def reached(libraries: Sequence[Any]) -> list[Any]:
 
 
 def part_of(part: int) -> list[Code]:
-    """By files, since the functions of one call the same others, which a process compiles once; what has more
-    instructions of Python's takes longer.
+    """Return the functions of one part, split by modules.
+
+    Functions of one module share callees, which each process compiles once. Balanced by the size of Python's bytecode.
     """
     files: dict[str, list[Code]] = {}
     for code in CODES:
@@ -259,7 +266,7 @@ def part_of(part: int) -> list[Code]:
 
 
 def met(function: Callable) -> Iterator[Callable]:
-    """It, and what it calls that is compiled."""
+    """Yield a function and all compiled functions that it calls."""
     yield function
     for name in function.__code__.co_names:
         called = getattr(function.__globals__.get(name), "py_func", None)
@@ -268,5 +275,5 @@ def met(function: Callable) -> Iterator[Callable]:
 
 
 def length(functions: set[Callable]) -> int:
-    """Bytes of their instructions for Python."""
+    """Total bytes of Python bytecode."""
     return sum([len(function.__code__.co_code) for function in functions])

@@ -1,7 +1,7 @@
-"""Functions written as LLVM instructions on vectors of 16 numbers, called from code that numba compiles.
+"""Functions written as LLVM IR on vectors of 16 float32, callable from code that numba compiles.
 
-Addresses are int64, in bytes; distances are counted in float32. A vector is as wide as the widest registers there are:
-LLVM makes two or four instructions of one where they are narrower. Read next: `micro_kernels.py`.
+Addresses are int64, in bytes; offsets and strides are in float32. LLVM splits a vector into two or four registers if
+the processor's are narrower. Read next: `micro_kernels.py`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from .jit import intrinsic, ir, types
 LANES = 16
 FLOAT, WORD, INT = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 VECTOR = ir.VectorType(FLOAT, LANES)
-WIDE = "+avx512f" in processor()[1]  # 32 registers of 16 numbers, not 16 of 8
+WIDE = "+avx512f" in processor()[1]  # 32 registers of 16 lanes, not 16 of 8
 
 
 def define(module: ir.Module, name: str, count: int, body: Callable, inline: bool = True) -> ir.Function:
-    """A function of so many int64 in a module; `body(builder, *arguments)` writes its instructions."""
+    """Add a function of `count` int64 to a module; `body(builder, *arguments)` emits its code."""
     found = ir.Function(module, ir.FunctionType(ir.VoidType(), [WORD] * count), name)
     found.attributes.add("alwaysinline" if inline else "noinline")
     inner = ir.IRBuilder(found.append_basic_block("entry"))
@@ -28,7 +28,7 @@ def define(module: ir.Module, name: str, count: int, body: Callable, inline: boo
 
 
 def function(name: str, count: int, inline: bool = True) -> Callable:
-    """Decorates a body of `define`: what is compiled may call it, and it is compiled once of all that call it."""
+    """Decorates a body of `define`, to be called from compiled code; emitted once per module."""
 
     def written(body: Callable) -> Callable:
         signature = types.void(*[types.int64] * count)
@@ -41,7 +41,7 @@ def function(name: str, count: int, inline: bool = True) -> Callable:
             builder.call(found, arguments)
             return context.get_dummy_value()
 
-        # numba reads how many arguments there are from the function's own signature
+        # numba takes the number of arguments from the signature of the function
         names = ", ".join(f"a{i}" for i in range(count))
         scope = {"answer": (signature, code)}
         exec(f"def {name}(context, {names}): return answer", scope)
@@ -50,7 +50,7 @@ def function(name: str, count: int, inline: bool = True) -> Callable:
     return written
 
 
-# ---- what bodies are made of ----------------------------------------------------------------------------------------
+# ---- helpers for bodies ---------------------------------------------------------------------------------------------
 
 
 def word(number: int) -> ir.Constant:
@@ -62,7 +62,7 @@ def filled(number: float) -> ir.Constant:
 
 
 def place(builder: ir.IRBuilder, base, distance=None, fixed: int = 0):
-    """Where a number stands: base + distance (a value, or None) + fixed."""
+    """Pointer to an element: base + distance (a value, or None) + fixed."""
     pointer = base if isinstance(base.type, ir.PointerType) else builder.inttoptr(base, FLOAT.as_pointer())
     if distance is not None:
         pointer = builder.gep(pointer, [distance])
@@ -78,7 +78,7 @@ def store(builder: ir.IRBuilder, value, base, distance=None, fixed: int = 0) -> 
 
 
 def prefetch(builder: ir.IRBuilder, base, distance, write: int = 1) -> None:
-    """A line that will be read or written is asked for, so that it is there by then."""
+    """Prefetch a cache line that will be read, or (write) written."""
     pointer = builder.bitcast(place(builder, base, distance), ir.IntType(8).as_pointer())
     name = "llvm.prefetch.p0"
     found = builder.module.globals.get(name)
@@ -89,14 +89,14 @@ def prefetch(builder: ir.IRBuilder, base, distance, write: int = 1) -> None:
 
 
 def spread(builder: ir.IRBuilder, number):
-    """A vector of one number."""
+    """Broadcast a scalar to a vector."""
     nothing = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
     first = builder.insert_element(nothing, number, ir.Constant(INT, 0))
     return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(INT, LANES), [0] * LANES))
 
 
 def multiply_add(builder: ir.IRBuilder, a, b, c):
-    """a * b + c, rounded once."""
+    """Compute a * b + c, rounded once (FMA)."""
     name = f"llvm.fma.v{LANES}f{32 if a.type.element == FLOAT else 64}"
     found = builder.module.globals.get(name)
     if found is None:
@@ -105,9 +105,9 @@ def multiply_add(builder: ir.IRBuilder, a, b, c):
 
 
 def loop(builder: ir.IRBuilder, count, carried: Sequence, body: Callable, perhaps: bool = False) -> list:
-    """for k in range(count): carried = body(k, carried). What is carried stays in registers.
+    """Emit `for k in range(count): carried = body(k, carried)`; `carried` stays in registers.
 
-    count is at least 1; or 0, too, where `perhaps` is said.
+    count must be at least 1, unless `perhaps` is True.
     """
     before = builder.block
     head, after = builder.append_basic_block("loop"), builder.append_basic_block("after")
@@ -140,14 +140,14 @@ def loop(builder: ir.IRBuilder, count, carried: Sequence, body: Callable, perhap
 
 
 def write_once(module: ir.Module, branch: ir.Instruction) -> None:
-    """LLVM is not to write this loop out several times: most of compiling would be that, and little is gained."""
+    """Disable unrolling of a loop: it would take most of the compile time and gain little."""
     mark = ir.MDValue(module, (), str(len(module.metadata)))
     mark.operands = mark, module.add_metadata(["llvm.loop.unroll.disable"])
     branch.set_metadata("llvm.loop", mark)
 
 
 def turned(builder, rows: list) -> list:
-    """16 rows of 16 numbers, rows and columns swapped, in four rounds of shuffles."""
+    """Transpose 16x16 elements, in four rounds of shuffles."""
     for step in (8, 4, 2, 1):
         done = list(rows)
         for i in range(LANES):
@@ -163,21 +163,21 @@ def turned(builder, rows: list) -> list:
 
 @function("copy_turned", 4, inline=False)
 def copy_turned(builder, source, source_row, target, target_row):
-    """16 rows of 16 numbers, rows and columns swapped: target[j, i] = source[i, j]."""
+    """Transpose 16x16 elements: target[j, i] = source[i, j]."""
     rows = [load(builder, source, builder.mul(source_row, word(i))) for i in range(LANES)]
     for j, row in enumerate(turned(builder, rows)):
         store(builder, row, target, builder.mul(target_row, word(j)))
 
 
 def fours(back: bool):
-    """16 planes of 4 numbers to [pixel][16], or back."""
+    """Convert 16 planes of 4 pixels to [pixel][16], or (back) the reverse."""
 
     @function(f"fours_{'out' if back else 'in'}", 2, inline=False)
     def code(builder, source, target):
         rows = [load(builder, source, fixed=i * LANES) for i in range(4)]
         mask = lambda lanes: ir.Constant(ir.VectorType(INT, len(lanes)), lanes)
         for j in range(4):
-            if back:  # numbers 16 j to 16 j + 15: four channels, each of the four rows
+            if back:  # elements 16 j to 16 j + 15: four channels, each of the four rows
                 low, high = [
                     builder.shuffle_vector(
                         rows[i], rows[i + 1], mask([4 * j + k // 2 + k % 2 * LANES for k in range(8)])
@@ -200,7 +200,7 @@ fours_in, fours_out = fours(False), fours(True)
 
 @function("gather_turned", 5, inline=False)
 def gather_turned(builder, source, table, count, zeros, target):
-    """As `copy_turned`, of rows that begin at places of a table; from `count` on they are zeros."""
+    """Transpose 16 rows at the offsets of a table, as `copy_turned`; rows from `count` on are zeros."""
     offsets, rows = builder.inttoptr(table, WORD.as_pointer()), []
     for i in range(LANES):
         offset = builder.load(builder.gep(offsets, [word(i)]))
@@ -212,7 +212,7 @@ def gather_turned(builder, source, table, count, zeros, target):
 
 @function("copy_pairs", 3)
 def copy_pairs(builder, source, even, odd):
-    """16 pairs of numbers, the first ones and the second ones apart."""
+    """Split 16 pairs into their first and their second elements."""
     one, other = load(builder, source), load(builder, source, fixed=LANES)
     for target, first in ((even, 0), (odd, 1)):
         mask = ir.Constant(ir.VectorType(INT, LANES), list(range(first, 2 * LANES, 2)))
@@ -221,14 +221,14 @@ def copy_pairs(builder, source, even, odd):
 
 @function("ask_for", 3)
 def ask_for(builder, source, row, ahead):
-    """The lines that `copy_turned` will read from so many numbers further on."""
+    """Prefetch the lines that `copy_turned` will read `ahead` elements further on."""
     for i in range(LANES):
         prefetch(builder, source, builder.add(builder.mul(row, word(i)), ahead), 0)
 
 
 @function("copy_tile", 4, inline=False)
 def copy_tile(builder, source, source_row, target, target_row):
-    """16 rows of 16 numbers."""
+    """Copy 16x16 elements."""
     for i in range(LANES):
         store(
             builder, load(builder, source, builder.mul(source_row, word(i))), target, builder.mul(target_row, word(i))
@@ -237,19 +237,19 @@ def copy_tile(builder, source, source_row, target, target_row):
 
 @function("clear", 1)
 def clear(builder, target):
-    """16 zeros."""
+    """Write 16 zeros."""
     store(builder, filled(0), target)
 
 
 @function("copy", 2)
 def copy(builder, target, source):
-    """target = source, 16 numbers."""
+    """Copy 16 elements."""
     store(builder, load(builder, source), target)
 
 
 @intrinsic
 def number_at(context, base, distance):
-    """The float32 at an address, some numbers further."""
+    """Load the float32 at base + distance."""
 
     def code(context, builder, signature, arguments):
         return builder.load(place(builder, *arguments), align=4)
@@ -259,7 +259,7 @@ def number_at(context, base, distance):
 
 @intrinsic
 def put(context, base, distance, value):
-    """Write a float32 to an address, some numbers further."""
+    """Store a float32 at base + distance."""
 
     def code(context, builder, signature, arguments):
         builder.store(arguments[2], place(builder, *arguments[:2]), align=4)

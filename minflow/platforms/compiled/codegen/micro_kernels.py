@@ -1,11 +1,11 @@
-"""The micro-kernels: a few rows times a few vectors of a product, kept in registers while the sum runs.
+"""Micro-kernels: the innermost loops of all products, with a tile of rows x vectors accumulated in registers.
 
     C[p, v] = C0[p, v] + sum over o < count, k < K of
               A[table[o] + k * step + p * row] * B[o * far + k * near + v * beside]
 
-Everything that multiplies matrices is this sum: a convolution without im2col (o runs over the positions of the filter
-and blocks of channels, and `table` says where each begins in the images), its gradients, the products within
-Winograd's algorithm, a dense layer. Source: Goto & van de Geijn 2008, for tiles of registers and packed panels.
+All products are this sum: a convolution without im2col (o runs over filter taps and blocks of channels, and `table`
+holds their offsets in the image), its gradients, the products within Winograd's algorithm, a dense layer. Source: Goto
+& van de Geijn 2008, for register tiles and packed panels. Read next: `../kernels/gemm.py`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from .llvm import LANES, WORD, function, word
 
 
 class Family(NamedTuple):
-    """Which tiles there are: of so many rows (the last ones of a product are fewer), of so many vectors, of so many
-    channels for the gradient of filters; and steps of the sum that an inner loop makes at a time.
+    """Register blocking of one kind of processor.
+
+    rows: heights of tiles, largest first; smaller ones are for the remainder.  vectors: width of a tile.  deep:
+    channels of a tile in the gradient of filters.  unroll: steps of the sum per iteration of the innermost loop.
     """
 
     rows: tuple[int, ...]
@@ -28,19 +30,20 @@ class Family(NamedTuple):
     unroll: int
 
 
-# The sums of the largest tile, the vectors that it multiplies and one number for all lanes: 28 + 2 + 2 of 32 registers
-# of 16 numbers; 12 + 2 + 1 of 16 of 8 (AVX2); 24 + 4 + 1 of 32 of 4 (ARM, where four steps at a time no longer fit).
+# Registers of the largest tile: accumulators, vectors of B, and a broadcast element of A. 28 + 2 + 2 of 32 registers
+# with 16 lanes (AVX-512); 12 + 2 + 1 of 16 with 8 (AVX2); 24 + 4 + 1 of 32 with 4 (ARM, without room to unroll by
+# four).
 FAMILIES = {True: Family((14, 8, 4, 1), 2, 8, 4), False: Family((6, 4, 2, 1), 1, 4, 2)}
 ROWS, VECTORS, DEEP, _ = HERE = FAMILIES[llvm.WIDE]
 ARGUMENTS = 13
 
 
 def instructions(rows: int, vectors: int, row: int, step: int, near: int, unroll: int) -> Callable:
-    """The body of the kernel of one shape of tile, with three distances fixed, so that the inner loop counts few
-    pointers up.
+    """Return the body of a micro-kernel for one shape of tile.
 
-    Arguments: a, b, table (of int64), count, far, beside, K (a multiple of unroll), c, the distance of C's rows, that
-    of its vectors; where C0 is (C itself, or a bias), or 0 for zeros, and the two distances there.
+    Three strides are compile-time constants, so that the innermost loop increments few pointers. Arguments: a, b, table
+    (of int64), count, far, beside, K (a multiple of unroll), c and its strides between rows and between vectors;
+    origin, the address of C0 (C itself, or a bias) or 0 for zeros, and its two strides.
     """
 
     def kernel(builder, a, b, table, count, far, beside, length, c, c_row, c_beside, origin, origin_row, origin_beside):
@@ -62,7 +65,7 @@ def instructions(rows: int, vectors: int, row: int, step: int, near: int, unroll
             sums.append(builder.phi(llvm.VECTOR))
             sums[-1].add_incoming(llvm.filled(0), start)
             sums[-1].add_incoming(old, kept)
-        if step == 1:  # of pixels there are many, which the cache does not hold
+        if step == 1:  # a result of pixels is too large for the cache
             for tile in tiles:
                 llvm.prefetch(builder, c, target[tile])
         offsets = builder.inttoptr(table, WORD.as_pointer())
@@ -105,12 +108,12 @@ def micro(rows: int, vectors: int, row: int, step: int, near: int, unroll: int) 
 
 
 def along_pixels(family: Family) -> dict:
-    """Rows are pixels, the sum runs over the 16 channels of a block; weights are packed `vectors` side by side."""
+    """Strides for rows that are pixels, with the sum over the 16 channels of a block; filters are packed in panels."""
     return dict(row=LANES, step=1, near=family.vectors * LANES, unroll=family.unroll)
 
 
-# Rows are channels of a block, the sum runs over the pixels of a row: for the gradient of filters.
+# For the gradient of filters: rows are the channels of a block, the sum runs over the pixels of a row.
 ALONG_CHANNELS = dict(row=1, step=LANES, near=LANES, unroll=1)
-PANEL = VECTORS * LANES  # filters side by side in packed weights
+PANEL = VECTORS * LANES  # filters of a panel
 PIXELS = {(p, v): micro(p, v, **along_pixels(HERE)) for p in ROWS for v in {VECTORS, 1}}
 CHANNELS = {v: micro(DEEP, v, **ALONG_CHANNELS) for v in {VECTORS, 1}}

@@ -1,10 +1,9 @@
-"""exp, log, tanh and erf of 16 float32 at a time, as LLVM instructions: within 2 units in the last place of float64.
+"""exp, log, tanh and erf of 16 float32 as LLVM IR, within 2 units in the last place of float64.
 
-exp(x) is a power of two times exp(r), where r is small and a polynomial does; erf, and tanh of large numbers, are made
-of exp(x) - 1, which loses nothing near 0. Polynomials interpolate at Chebyshev's points, of functions from which the
-terms that float32 has exactly are taken out first. NaN, infinities and what lies beyond the range of float32 give what
-NumPy gives. Source: Muller, Elementary Functions, 3rd edition, chapters 3 and 11.
-Read next: `platforms/compiled/kernels/elementwise_fusion.py`.
+exp(x) is a power of two times exp(r), for a small r, by a polynomial; erf, and tanh of large x, use exp(x) - 1, which
+loses nothing near 0. Polynomials interpolate at Chebyshev points, after subtracting the terms that float32 represents
+exactly. NaN, infinities and overflow behave as in NumPy. Source: Muller, Elementary Functions, 3rd edition, chapters 3
+and 11. Read next: `platforms/compiled/kernels/elementwise_fusion.py`.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from .vectors import called
 
 WHOLE = ir.VectorType(INT, LANES)
 LN2 = math.log(2)
-ROUNDER = 1.5 * 2**23  # what is added to it loses its fraction
-FRACTION, BIAS = 23, 127  # bits of a float32; what is added to its exponent
+ROUNDER = 1.5 * 2**23  # adding it rounds to an integer
+FRACTION, BIAS = 23, 127  # bits of the fraction of a float32; bias of its exponent
 ROOT_HALF = int(np.float32(math.sqrt(0.5)).view("i4"))
 LEAST = float(np.finfo("f4").tiny)
-BENT, ONE = 0.625, 10.0  # from here tanh is made of exp; from here it is 1
+BENT, ONE = 0.625, 10.0  # from here tanh is computed by exp; from here it is 1
 OVER = 4.0  # from here erf is 1
 
 
 def interpolated(function, low: float, high: float, degree: int) -> list[float]:
-    """Coefficients of a polynomial near the function between low and high, the constant one first."""
+    """Coefficients of a polynomial that approximates the function between low and high, constant term first."""
     found = np.polynomial.Chebyshev.interpolate(np.vectorize(function, otypes=["f8"]), degree, [low, high])
     return found.convert(kind=np.polynomial.Polynomial).coef.tolist()
 
@@ -38,8 +37,10 @@ def series(terms, x: float) -> float:
 
 
 def weighted(degree: int) -> list[float]:
-    """-log(1 - erf(x)) / x, less its value at 0, which comes first: x times that is what exp is taken of for erf. As
-    good as erf needs it, which gets less with x. By least squares.
+    """Coefficients of p(x) = -log(1 - erf(x)) / x, so that erf(x) = 1 - exp(-x * p(x)).
+
+    The value at 0 comes first, split into two float32. Least squares, weighted by the precision that erf needs, which
+    decreases with x.
     """
     points = OVER / 2 * (1 - np.cos(np.pi * (np.arange(200) + 0.5) / 200))
     powers = np.array([-math.log(math.erfc(x)) if x > 0.5 else -math.log1p(-math.erf(x)) for x in points.tolist()])
@@ -50,7 +51,7 @@ def weighted(degree: int) -> list[float]:
     return [rounded, first - rounded, *rest]
 
 
-# (exp(x) - 1 - x) / x**2;  (log(1 + x) - x + x**2 / 2) / x**3;  (tanh(x) - x) / x**3, of x**2
+# (exp(x) - 1 - x) / x**2;  (log(1 + x) - x + x**2 / 2) / x**3;  (tanh(x) - x) / x**3, as polynomials in x**2
 EXP = interpolated(lambda x: series([1 / math.factorial(k + 2) for k in range(20)], x), -LN2 / 2, LN2 / 2, 4)
 LOG = interpolated(lambda x: series([(-1) ** k / (k + 3) for k in range(80)], x), 0.5**0.5 - 1, 2**0.5 - 1, 8)
 TANH = interpolated(lambda s: (math.tanh(s**0.5) - s**0.5) / s**1.5, 0, BENT**2, 4)
@@ -69,12 +70,12 @@ def whole(number: int) -> ir.Constant:
 
 
 def at_most(builder, x, high: float):
-    """NaN stays."""
+    """Minimum of x and `high`; NaN stays."""
     return builder.select(builder.fcmp_ordered(">", x, filled(high)), filled(high), x)
 
 
 def kept(builder, x, low: float, high: float):
-    """x between these; NaN stays."""
+    """Clamp x to [low, high]; NaN stays."""
     x = at_most(builder, x, high)
     return builder.select(builder.fcmp_ordered("<", x, filled(low)), filled(low), x)
 
@@ -84,7 +85,7 @@ def power_of_two(builder, n):
 
 
 def times_power_of_two(builder, x, added):
-    """x * 2**n, rounded once, of n + ROUNDER; by two powers of two, since 2**n alone may leave float32."""
+    """Compute x * 2**n, rounded once, from n + ROUNDER; in two factors, since 2**n alone may overflow float32."""
     if WIDE:
         n, mask = builder.fsub(added, filled(ROUNDER)), ir.IntType(LANES)
         return called(builder, "llvm.x86.avx512.mask.scalef.ps.512", VECTOR, x, n, x, mask(-1), INT(4))
@@ -102,25 +103,25 @@ def with_sign(builder, x, sign):
 
 
 def remainder(builder, x):
-    """(x - n log(2), n + ROUNDER), where the first is at most half of log(2). Right for small n."""
+    """Return (x - n log(2), n + ROUNDER), with a remainder of at most log(2) / 2. Exact for small n."""
     added = multiply_add(builder, x, filled(1 / LN2), filled(ROUNDER))
     return multiply_add(builder, builder.fsub(added, filled(ROUNDER)), filled(-float(np.float32(LN2))), x), added
 
 
 def small_exp(builder, r):
-    """exp(r) - 1."""
+    """Compute exp(r) - 1."""
     return multiply_add(builder, builder.fmul(polynomial(builder, EXP, r), r), r, r)
 
 
 def exp(builder, x):
-    x = kept(builder, x, -104.0, 89.0)  # 0 and infinity are beyond
+    x = kept(builder, x, -104.0, 89.0)  # beyond, the result is 0 or infinity
     r, added = remainder(builder, x)
     r = multiply_add(builder, builder.fsub(added, filled(ROUNDER)), filled(float(np.float32(LN2)) - LN2), r)
     return times_power_of_two(builder, builder.fadd(small_exp(builder, r), filled(1)), added)
 
 
 def exp_less_one(builder, x):
-    """exp(x) - 1 where |x| is below 30, or NaN: 2**n * (exp(r) - 1) + 2**n - 1."""
+    """Compute exp(x) - 1 for |x| < 30 or NaN, as 2**n * (exp(r) - 1) + 2**n - 1."""
     r, added = remainder(builder, x)
     power = builder.add(builder.shl(builder.bitcast(added, WHOLE), whole(FRACTION)), whole(BIAS << FRACTION))
     power = builder.bitcast(power, VECTOR)
@@ -133,7 +134,7 @@ def sigmoid(builder, x):
 
 
 def log(builder, x):
-    """log(m) + n * log(2), where m is between the roots of 1/2 and 2."""
+    """Compute log(m) + n * log(2), with m between the roots of 1/2 and 2."""
     small = builder.fcmp_ordered("<", x, filled(LEAST))
     grown = builder.select(small, builder.fmul(x, filled(2.0**FRACTION)), x)
     bits = builder.sub(builder.bitcast(grown, WHOLE), whole(ROOT_HALF))
@@ -160,7 +161,7 @@ def tanh(builder, x):
 
 
 def erf(builder, x):
-    """1 - exp(-p(|x|))."""
+    """Compute 1 - exp(-|x| * p(|x|)), with the sign of x."""
     size, (factor, *factors) = at_most(builder, size_of(builder, x), OVER), [-y for y in ERF]
     power = multiply_add(builder, size, filled(factor), builder.fmul(size, polynomial(builder, factors, size)))
     return with_sign(builder, exp_less_one(builder, power), x)

@@ -1,5 +1,4 @@
-"""Vectors of 16 float32 or float64 as values of code that numba compiles: sums stay in registers, and the code reads
-like Python.
+"""Vectors of 16 float32 or float64 as a type of numba, so that kernels read like Python and sums stay in registers.
 
 Addresses are int64, in bytes. Read next: `platforms/compiled/kernels/norm.py`.
 """
@@ -13,7 +12,7 @@ from .jit import PrimitiveModel, intrinsic, ir, register_model, types
 from .llvm import FLOAT, INT, LANES, VECTOR
 
 BYTES = 4
-WIDE_BYTES = 8 * LANES  # of a vector of float64
+WIDE_BYTES = 8 * LANES  # bytes of a vector of float64
 DOUBLE = ir.DoubleType()
 WIDE_VECTOR = ir.VectorType(DOUBLE, LANES)
 MASK = ir.VectorType(ir.IntType(1), LANES)
@@ -35,7 +34,7 @@ vector, wide = Vector(types.float32), Vector(types.float64)
 
 
 def called(builder, name: str, result, *arguments):
-    """Call an instruction that LLVM knows by a name."""
+    """Call an LLVM intrinsic by name."""
     found = builder.module.globals.get(name)
     if found is None:
         kind = ir.FunctionType(result, [a.type for a in arguments])
@@ -44,7 +43,7 @@ def called(builder, name: str, result, *arguments):
 
 
 def below(builder, count, lanes: int = LANES):
-    """Which lanes are below a number."""
+    """Mask of the lanes below `count`."""
     kind = ir.VectorType(INT, lanes)
     nothing = ir.Constant(kind, ir.Undefined)
     first = builder.insert_element(nothing, builder.trunc(count, INT), ir.Constant(INT, 0))
@@ -78,7 +77,7 @@ def load(context, base):
 
 @intrinsic
 def load_some(context, base, count, other):
-    """The first `count` numbers; lanes beyond hold those of `other`."""
+    """Load the first `count` elements; the other lanes are those of `other`."""
     return vector(types.int64, types.int64, vector), lambda context, builder, _, a: masked_load(
         builder, a[0], below(builder, a[1]), a[2]
     )
@@ -104,7 +103,7 @@ def store_some(context, base, count, value):
 
 @intrinsic
 def load_wide(context, base):
-    """16 float64."""
+    """Load 16 float64."""
 
     def code(context, builder, signature, a):
         return builder.load(builder.inttoptr(a[0], WIDE_VECTOR.as_pointer()), align=8)
@@ -123,7 +122,7 @@ def store_wide(context, base, value):
 
 @intrinsic
 def filled(context, number):
-    """A vector of one number, in its precision."""
+    """Broadcast a number, in its precision."""
     return Vector(number)(number), lambda context, builder, _, a: llvm.spread(builder, *a)
 
 
@@ -134,7 +133,7 @@ def widened(context, x):
 
 @intrinsic
 def rounded(context, x):
-    """In float32."""
+    """Round to float32."""
     return vector(wide), lambda context, builder, _, a: builder.fptrunc(a[0], VECTOR)
 
 
@@ -160,7 +159,7 @@ def divide(context, x, y):
 
 @intrinsic
 def multiply_add(context, x, y, z):
-    """x * y + z, rounded once."""
+    """Compute x * y + z, rounded once (FMA)."""
     return x(x, x, x), lambda context, builder, _, a: llvm.multiply_add(builder, *a)
 
 
@@ -171,7 +170,7 @@ def root(context, x):
 
 @intrinsic
 def first_of(context, x, count):
-    """The first `count` lanes of x, zeros in those beyond."""
+    """Return the first `count` lanes of x, and zeros."""
 
     def code(context, builder, signature, a):
         return builder.select(below(builder, a[1]), a[0], llvm.filled(0))
@@ -181,11 +180,11 @@ def first_of(context, x, count):
 
 @intrinsic
 def clipped(context, x, low, high):
-    """x between two bounds. NaN stays; a bound that is NaN is none."""
+    """Clamp x to [low, high]. NaN stays; a bound of NaN means no bound."""
     return vector(vector, vector, vector), lambda context, builder, _, a: clip(builder, *a)
 
 
-BOUNDS = {"": (math.nan, math.nan), "relu": (0.0, math.nan), "relu6": (0.0, 6.0)}  # of activations, for `clipped`
+BOUNDS = {"": (math.nan, math.nan), "relu": (0.0, math.nan), "relu6": (0.0, 6.0)}  # activation -> bounds for `clipped`
 
 
 def clip(builder, x, low, high):
@@ -195,7 +194,7 @@ def clip(builder, x, low, high):
 
 @intrinsic
 def inside(context, x, y, low, high):
-    """x where y lies between the bounds of `clipped`, or is NaN; 0 where it is beyond or on one."""
+    """Return x in lanes where y is strictly between the bounds of `clipped`, or NaN; 0 in the others."""
 
     def code(context, builder, signature, a):
         x, y, low, high = a
@@ -207,7 +206,7 @@ def inside(context, x, y, low, high):
 
 @intrinsic
 def total(context, x):
-    """The sum of the lanes, in order, in float64."""
+    """Sum the lanes in order, in float64."""
 
     def code(context, builder, signature, a):
         values = builder.fpext(a[0], WIDE_VECTOR)
@@ -218,7 +217,7 @@ def total(context, x):
 
 @intrinsic
 def sum_by_halves(context, x):
-    """The sum of the lanes in float64, halves added to halves: fewer additions wait for others than in `total`."""
+    """Sum the lanes in float64 as a tree, which has fewer dependent additions than `total`."""
 
     def code(context, builder, signature, a):
         values, lanes = builder.fpext(a[0], WIDE_VECTOR), LANES

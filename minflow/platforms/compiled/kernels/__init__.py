@@ -1,1 +1,1 @@
-"""Compiled kernels by family: each describes one op as tasks. Read next: `gemm.py`."""
+"""Compiled kernels by family: each module builds the tasks of some ops. Read next: `gemm.py`."""

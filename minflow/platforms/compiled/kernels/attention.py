@@ -1,10 +1,10 @@
-"""Attention in tiles, and its gradient: the scores of a few queries at a time, which stay in the cache.
+"""Attention and its gradient, tiled: the scores of a few queries at a time stay in the cache.
 
-A chunk takes rows of one item (an example's head), its gradient all of them. Keys and values are packed once; scores
-are written as [16 keys][query][16], which is how the micro-kernels read one side, so that weights meet values without
-being moved. The gradient computes them again. Keys behind the last one that a mask shows to any of these queries are
-left out. What it computes: `compiler/fusion/attention.py`. Source: Dao et al. 2022 (arXiv:2205.14135), whose sums
-while rows are read are not needed where all scores of a row are there. Read next: `gemm.py`.
+A chunk takes query rows of one item (a head of an example); in the gradient, all rows. Keys and values are packed once.
+Scores are written as [16 keys][query][16], the packed layout of a left side, so weights @ v needs no repacking. The
+gradient recomputes them. Keys after the last one visible to any query of the tile are skipped. Semantics:
+`compiler/fusion/attention.py`. Source: Dao et al. 2022 (arXiv:2205.14135), without its running sums, since all scores
+of a row are at hand. Read next: `gemm.py`.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from .gemm import TILE, Side, apart_of, pack, side
 from .gemm_tiles import outer as accumulate, product as multiply
 
 STEP = LANES * BYTES
-SCORES = 3 << 14  # numbers of them at a time
-SPLIT = 8  # chunks at least, where there are so many rows
+SCORES = 3 << 14  # elements of a tile of scores
+SPLIT = 8  # fewest chunks, if there are enough rows
 NOTHING = 104.0  # exp(-NOTHING) is 0
 
 
 @intrinsic
 def hidden(context, x, mask, hides, instead):
-    """`instead` where the mask is `hides`, x elsewhere."""
+    """Return `instead` in lanes where the mask equals `hides`, x in the others."""
     return x(x, x, x, x), lambda context, builder, _, a: builder.select(
         builder.fcmp_ordered("==", a[1], a[2]), a[3], a[0]
     )
@@ -53,12 +53,12 @@ def hidden(context, x, mask, hides, instead):
 
 @intrinsic
 def ended(context, x, count, beyond):
-    """The first `count` lanes of x; `beyond` behind them."""
+    """Return the first `count` lanes of x; `beyond` in the others."""
     return x(x, count, x), lambda context, builder, _, a: builder.select(below(builder, a[1]), a[0], a[2])
 
 
 def in_pairs(combined, x_of):
-    """What 16 lanes give, halves with halves."""
+    """Reduce 16 lanes to one number as a tree, by halves."""
 
     def code(context, builder, signature, arguments):
         x, none = arguments[0], ir.Constant(llvm.VECTOR, ir.Undefined)
@@ -77,15 +77,16 @@ def summed(context, x):
 
 @intrinsic
 def largest(context, x):
-    """Of lanes of which none is NaN."""
+    """Maximum of the lanes, none of which may be NaN."""
     return in_pairs(lambda builder, x, y: builder.select(builder.fcmp_ordered(">", x, y), x, y), x)
 
 
-# ---- of a few queries ------------------------------------------------------------------------------------------------
+# ---- one tile of queries
+# ----------------------------------------------------------------------------------------------
 
-# Words of both. Of each side: where it is, numbers from line to line, turned?, where each item begins or 0.
-# ROWS_OF queries, KEYS of WIDTH numbers, values of DEPTH; HEIGHT queries at a time, APART numbers from 16 keys of them
-# to the next; MASK is 0 where there is none, MASK_LINE bytes from row to row.
+# Words of both instructions. Four for each of Q, K and V: address, elements from line to line, 1 if transposed, and a
+# table of offsets of the items or 0. ROWS_OF queries, KEYS of WIDTH elements, values of DEPTH; HEIGHT: queries of a
+# tile; APART: elements from 16 keys of a tile to the next 16; MASK: address or 0; MASK_LINE: bytes from row to row.
 (
     ROWS_OF,
     KEYS,
@@ -113,7 +114,7 @@ GRAD, GQ, GK, GV, K_TURNED, ACCUMULATE, ZERO = 28, 32, 33, 34, 35, 36, 37
 
 @compiled
 def begins(words, which, item):
-    """Where an item of a side is."""
+    """Address of an item of Q, K or V."""
     places = word_at(words, which + 3)
     return word_at(words, which) + (word_at(places, item) * BYTES if places else 0)
 
@@ -126,7 +127,7 @@ def mask_of(words, item):
 
 @compiled
 def pack_left(words, which, item, top, rows, depth, target, spare):
-    """`rows` rows, as the side that micro-kernels read number by number."""
+    """Pack `rows` rows as the left side of micro-kernels, which is read element by element."""
     source, line, apart = begins(words, which, item), word_at(words, which + 1), word_at(words, APART)
     turned = word_at(words, which + 2) != 0
     if turned:
@@ -137,7 +138,7 @@ def pack_left(words, which, item, top, rows, depth, target, spare):
 
 @compiled
 def pack_right(words, which, item, turn, depth, columns, target, spare):
-    """All of it, as the other side. turn: its transposed."""
+    """Pack a whole item as the right side of micro-kernels. turn: pack its transpose."""
     line, far = word_at(words, which + 1), (depth + 2 * LANES - 1) // LANES * TILE * VECTORS
     if (word_at(words, which + 2) != 0) != turn:
         pack(begins(words, which, item), line, columns, depth, True, target, PANEL, LANES, far, spare)
@@ -147,8 +148,9 @@ def pack_right(words, which, item, turn, depth, columns, target, spare):
 
 @compiled
 def multiplied(words, rows, left, depth, right, packed, columns, out, row, beside):
-    """out = left @ right, where `packed` numbers of the sum are packed and `depth` are wanted; `row` numbers from row
-    to row of the result, `beside` from 16 columns to the next.
+    """Compute out = left @ right, with `packed` terms of the sum packed, of which `depth` are used.
+
+    row: elements from row to row of the result.  beside: from 16 columns to the next 16.
     """
     far = (packed + 2 * LANES - 1) // LANES * TILE * VECTORS
     for j in range(0, columns, PANEL):
@@ -171,7 +173,7 @@ def multiplied(words, rows, left, depth, right, packed, columns, out, row, besid
 
 @compiled
 def seen(words, mask, rows):
-    """How many keys any of these queries may look at, up to the last one, and a few more."""
+    """Number of keys up to the last one visible to any of these queries, rounded up to a panel."""
     keys, line, hides = word_at(words, KEYS), word_at(words, MASK_LINE), word_at(words, HIDES)
     if not mask:
         return keys
@@ -186,7 +188,7 @@ def seen(words, mask, rows):
 
 @compiled
 def scale_row(words, place, count, mask, spare):
-    """The scores of one query, scaled and masked in their place; the largest, NaN left out."""
+    """Scale and mask the scores of one query in place; return the largest, ignoring NaN."""
     apart, least = word_at(words, APART) * BYTES, filled(np.float32(-np.inf))
     factor, most = filled(np.float32(real_at(words, FACTOR))), least
     fill, hides = filled(np.float32(real_at(words, FILL))), filled(np.float32(word_at(words, HIDES)))
@@ -205,7 +207,7 @@ def scale_row(words, place, count, mask, spare):
 
 @compiled
 def raise_row(words, place, count, top, factor):
-    """exp(x - top) * factor in the place of each score x; their sum."""
+    """Replace each score x by exp(x - top) * factor; return their sum."""
     apart, zero, top, factor = word_at(words, APART) * BYTES, filled(np.float32(0)), filled(top), filled(factor)
     sums = zero
     for j in range(0, count, LANES):
@@ -218,7 +220,7 @@ def raise_row(words, place, count, top, factor):
 
 @compiled
 def slope_row(words, weights, place, count, mask, spare):
-    """The gradients of a query's scores, in the place of those of its weights; `spare` holds its mask already."""
+    """Replace the gradients of a query's weights by those of its scores. spare: its mask, already unpacked."""
     apart, zero, sums = word_at(words, APART) * BYTES, filled(np.float32(0)), filled(np.float32(0))
     blocks = (count + LANES - 1) // LANES
     for j in range(blocks):
@@ -234,7 +236,7 @@ def slope_row(words, weights, place, count, mask, spare):
 
 @compiled
 def write(source, line, rows, columns, turned, out, spare):
-    """Rows of numbers, in 16 columns at a time, side by side; or the transposed."""
+    """Write rows, or (turned) their transpose, to contiguous memory."""
     for i in range(0, rows, LANES):
         for j in range(0, columns, LANES):
             here, high, wide = source + (i * line + j) * BYTES, min(LANES, rows - i), min(LANES, columns - j)
@@ -249,7 +251,7 @@ def write(source, line, rows, columns, turned, out, spare):
 
 @instruction
 def attend(words, chunk, scratch):
-    """Some queries of one item; words: OUT and those of both."""
+    """Attention of some queries of one item; words: those of both, then OUT."""
     keys, width, depth = word_at(words, KEYS), word_at(words, WIDTH), word_at(words, DEPTH)
     apart = word_at(words, APART)
     groups, height, all_rows = word_at(words, GROUPS), word_at(words, HEIGHT), word_at(words, ROWS_OF)
@@ -280,7 +282,8 @@ def attend(words, chunk, scratch):
             place, row_mask = scores + r * STEP, mask + r * word_at(words, MASK_LINE) if mask else 0
             largest_one = scale_row(words, place, count, row_mask, masks)
             if count < keys and not largest_one - fill > NOTHING:
-                count, r = keys, 0  # what is hidden weighs something, too
+                # masked keys have weight too, as exp(fill - max) is not 0: redo the tile with all keys
+                count, r = keys, 0
                 continue
             whole = raise_row(words, place, count, largest_one, np.float32(1))
             put(stats, 2 * r, largest_one)
@@ -297,7 +300,7 @@ def attend(words, chunk, scratch):
 
 @instruction
 def attend_back(words, chunk, scratch):
-    """The gradients of one item; words: those of both, and GRAD to ZERO."""
+    """Gradients of one item; words: those of both, then GRAD to ZERO."""
     keys, width, depth = word_at(words, KEYS), word_at(words, WIDTH), word_at(words, DEPTH)
     apart = word_at(words, APART)
     height, all_rows, blocks = word_at(words, HEIGHT), word_at(words, ROWS_OF), (keys + LANES - 1) // LANES
@@ -386,7 +389,7 @@ def attend_back(words, chunk, scratch):
 
 
 def common(q, k, v, mask, stats, factor: float, fill: float, hides: bool, tb: bool, groups: int):
-    """(words of both, sizes for scratch memory), or None where numbers do not lie side by side."""
+    """Return (words of both instructions, HEIGHT, APART), or None if an array has unsupported strides."""
     (rows, width), (keys, depth), batch = q.shape[-2:], v.shape[-2:], q.shape[:-2]
     sides = [side_of(x) for x in (q, k.swapaxes(-1, -2) if tb else k, v)]
     if None in sides or not flat(stats) or not q.size * v.size:
@@ -436,7 +439,7 @@ def side_of(x: np.ndarray) -> Side | None:
 
 
 def panels(columns: int, depth: int) -> int:
-    """Numbers of a side packed in panels."""
+    """Elements of a right side packed in panels."""
     return -(-columns // PANEL) * (-(-depth // LANES) + 1) * TILE * VECTORS
 
 

@@ -1,8 +1,8 @@
-"""Batch norm of a matrix, channel by column, and its gradients: rows are read as they lie.
+"""Batch norm of a matrix (a channel is a column), and its gradients, reading rows in memory order.
 
-Each chunk of rows leaves its part of the statistics of all columns, a second step joins these in the order of the
-chunks and makes factors of them, a third applies the factors to the rows. Some rows at a time are in the first-level
-cache between their means and the squares about these. Read next: `nchw16c_norm.py`, which joins.
+Three tasks: each chunk of rows computes partial statistics of all columns; these are combined in chunk order, and
+turned into factors; then the factors are applied to the rows. A tile of rows stays in the first-level cache between its
+means and its squared deviations. Read next: `nchw16c_norm.py`, which combines statistics.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from ..codegen.vectors import (
 from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 from .nchw16c_norm import FOUND, clear, join
 
-TILE = 16  # rows that are read twice
+TILE = 16  # rows of a tile, which is read twice
 WRITTEN = 8  # rows that are written together
-CHUNK = 1 << 15  # numbers of a chunk
+CHUNK = 1 << 15  # elements of a chunk
 STATE = 2 * WIDE_BYTES
 
 
 @instruction
 def columns_found(words, chunk, scratch):
-    """Means, and squares about them, of all columns in some rows: words x, parts, rows, columns, rows of a chunk."""
+    """Compute means and squared deviations of some rows: words x, parts, rows, columns, rows of a chunk."""
     x, rows, columns, some = word_at(words, 0), word_at(words, 2), word_at(words, 3), word_at(words, 4)
     mine = word_at(words, 1) + chunk * ((columns + LANES - 1) // LANES) * STATE
     begin, end, far, zeros = chunk * some, min((chunk + 1) * some, rows), columns * BYTES, filled(float32(0))
@@ -73,7 +73,10 @@ def columns_found(words, chunk, scratch):
 
 @instruction
 def columns_joined(words, chunk, scratch):
-    """Sixteen columns: words parts, weight, bias, factors, mean, var, eps, chunks, rows, columns, rows of a chunk."""
+    """Combine the statistics of 16 columns.
+
+    words: parts, weight, bias, factors, mean, var, eps, chunks, rows, columns, rows of a chunk.
+    """
     parts, factors, rows, columns = word_at(words, 0), word_at(words, 3), word_at(words, 8), word_at(words, 9)
     eps, some, c, left = float32(real_at(words, 6)), word_at(words, 10), chunk * LANES, columns - chunk * LANES
     blocks, zeros = (columns + LANES - 1) // LANES, filled(float32(0))
@@ -93,8 +96,9 @@ def columns_joined(words, chunk, scratch):
 
 @instruction
 def columns_summed(words, chunk, scratch):
-    """Sums of cotangents, and of them times x - mean, in some rows: words grad, x, mean, parts, rows, columns, rows of
-    a chunk.
+    """Compute partial sums of grad and of grad * (x - mean) in some rows.
+
+    words: grad, x, mean, parts, rows, columns, rows of a chunk.
     """
     grad, x, mean = word_at(words, 0), word_at(words, 1), word_at(words, 2)
     rows, columns, some = word_at(words, 4), word_at(words, 5), word_at(words, 6)
@@ -116,7 +120,10 @@ def columns_summed(words, chunk, scratch):
 
 @instruction
 def columns_added(words, chunk, scratch):
-    """Sixteen columns: words parts, weight, mean, var, factors, gweight, gbias, eps, chunks, rows, columns."""
+    """Combine the sums of 16 columns.
+
+    words: parts, weight, mean, var, factors, gweight, gbias, eps, chunks, rows, columns.
+    """
     parts, factors, rows, columns = word_at(words, 0), word_at(words, 4), word_at(words, 9), word_at(words, 10)
     eps, c, left = float32(real_at(words, 7)), chunk * LANES, columns - chunk * LANES
     blocks, zeros = (columns + LANES - 1) // LANES, filled(float32(0))
@@ -138,13 +145,14 @@ def columns_added(words, chunk, scratch):
 
 @instruction
 def columns_moved(words, chunk, scratch):
-    """Some rows of out = grad * size + (x - mean) * slope + offset: words grad, x, factors, out, rows, columns, rows of
-    a chunk. factors: mean, size, slope and offset of all columns.
+    """Compute some rows of out = grad * size + (x - mean) * slope + offset.
+
+    words: grad, x, factors, out, rows, columns, rows of a chunk. factors: mean, size, slope and offset of all columns.
     """
     grad, x, factors, out = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     rows, columns, some = word_at(words, 4), word_at(words, 5), word_at(words, 6)
     far, row, zeros = (columns + LANES - 1) // LANES * LANES * BYTES, columns * BYTES, filled(float32(0))
-    chunk = (rows - 1) // some - chunk  # what was read last is still in the cache
+    chunk = (rows - 1) // some - chunk  # in reverse: the rows read last are still in the cache
     end = min((chunk + 1) * some, rows)
     for first in range(chunk * some, end, WRITTEN):
         count = min(WRITTEN, end - first)
@@ -174,7 +182,7 @@ def batch_norm(arrays, outs, room: Room, eps: float) -> list[Step]:
             blocks, parts, weight, bias, factors, mean, var, float(eps), chunks, rows, columns, some, scratch=FOUND
         ),
         columns_moved(chunks, x, x, factors, y, rows, columns, some),
-    ]  # its size is 0: what is not finite is NaN
+    ]  # with size 0, elements that are not finite become NaN
 
 
 def batch_norm_grad(arrays, outs, room: Room, eps: float) -> list[Step]:
@@ -188,7 +196,7 @@ def batch_norm_grad(arrays, outs, room: Room, eps: float) -> list[Step]:
 
 
 def sizes(x: np.ndarray, room: Room) -> tuple:
-    """(shape, rows of a chunk, chunks, blocks of 16 columns, place for parts, place for factors)."""
+    """Return (shape, rows of a chunk, chunks, blocks of 16 columns, address of parts, address of factors)."""
     rows, columns = x.shape
     some, blocks = max(TILE, CHUNK // columns // TILE * TILE), -(-columns // LANES)
     chunks = -(-rows // some)

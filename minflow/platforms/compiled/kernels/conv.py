@@ -1,12 +1,10 @@
-"""Convolutions by micro-kernels: images in blocks of 16 channels, filters in packed panels, no im2col.
+"""Direct convolution by micro-kernels: images in blocks of 16 channels, filters in packed panels, no im2col.
 
-An image, (C, H, W) or itself in blocks, is copied into scratch memory as [block][phase][H][W][16], with its border of
-zeros. With stride 2 `phase` keeps even rows and columns apart from odd ones, and so on: then the pixels that a filter
-position meets along a row always lie side by side. Where an image has few channels, all that a filter meets at a pixel
-becomes its channels.
-One image at a time, so that what is copied stays in the second-level cache.
-Source: Georganas et al. 2018 (arXiv:1808.05567), for blocks of channels. Read next: `conv_geometry.py` and
-`nchw16c_conv.py`, who call this.
+An image (NCHW or blocked) is copied to scratch memory as [block][phase][H][W][16], with its zero padding. With stride
+2, `phase` separates even from odd rows and columns (and so on), so that the pixels which a tap reads along a row are
+always contiguous. If there are few channels, all that a filter reads at a pixel become its channels. One image at a
+time, so that the copy stays in the second-level cache. Source: Georganas et al. 2018 (arXiv:1808.05567), for blocks of
+channels. Read next: `conv_geometry.py` and `nchw16c_conv.py`, the callers.
 """
 
 from __future__ import annotations
@@ -33,13 +31,13 @@ from ..runtime.task_scheduler import call
 from ..runtime.tasks import instruction, real_at, run_routine, word_at, words_from
 from .gemm_tiles import BYTES
 
-AHEAD = 64  # numbers that are asked for before they are read
-FULL, FOUR = 64, 4  # pixels of a row that is long enough to be turned alone; of planes that lie in four vectors
-# Sizes of one convolution, in this order, in an array of int64 (`kernels.Sizes`). X_ROOM, Y_ROOM: rows of a block of
-# the images and of the results, where these are in blocks, or 0.  FEW: are there few channels?  LENGTH: how many are
-# summed up for an entry of the table.  WIDTH, PACKED: filters and numbers of a panel.  APART: numbers between what two
-# of them read; 0 where all read all channels.  PRODUCT, OUTER: addresses of routines.  IMAGE_IN: of an instruction.
-# Behind these COUNT words is the table of `columns_in`.
+AHEAD = 64  # elements between a prefetch and its load
+FULL, FOUR = 64, 4  # pixels of rows that are transposed alone; of planes, 16 of which are four vectors
+# Sizes of one convolution, in this order, in an array of int64 (`conv_geometry.Sizes`). X_ROOM, Y_ROOM: rows of a block
+# of the input and of the output, or 0 for NCHW.  FEW: 1 if there are few channels.  LENGTH: channels summed per entry
+# of the table.  WIDTH, PACKED: filters and elements of a panel.  APART: elements between the inputs of two panels; 0 if
+# all read all channels.  PRODUCT, OUTER: addresses of routines.  IMAGE_IN: of an instruction. After these COUNT words
+# comes the table of `columns_in`.
 (
     C,
     H,
@@ -71,8 +69,8 @@ FULL, FOUR = 64, 4  # pixels of a row that is long enough to be turned alone; of
     IMAGE_IN,
     COUNT,
 ) = range(29)
-PART = 8  # words of a part of the results (`kernels.Part`)
-X, SIZES, SPARE = range(3)  # words that all instructions for images begin with: images, sizes, where spare memory is
+PART = 8  # words of a part of the output (`conv_geometry.Part`)
+X, SIZES, SPARE = range(3)  # the first words of all instructions here: images, sizes, offset of spare memory
 
 
 @compiled
@@ -80,25 +78,25 @@ def sizes_of(words):
     return words_from(word_at(words, SIZES))
 
 
-# ---- in and out of blocks -------------------------------------------------------------------------------------------
+# ---- layout conversion -----------------------------------------------------------------------------------------------
 
 
 @compiled
 def over(count, size):
-    """The next multiple."""
+    """Round up to a multiple of `size`."""
     return (count + size - 1) // size * size
 
 
 @compiled
 def zero(base, count):
-    """count: a multiple of 16."""
+    """Write zeros. count: a multiple of 16."""
     for i in range(0, count, LANES):
         clear(base + i * BYTES)
 
 
 @compiled
 def row_in(x, channels, plane, width, target):
-    """A row of pixels of up to 16 channels, which lie `plane` apart, to [pixel][16]."""
+    """Convert a row of pixels of up to 16 channels, `plane` elements apart, to [pixel][16]."""
     if channels == LANES and width >= LANES:
         for start in range(0, width, LANES):
             i = min(start, width - LANES)
@@ -113,7 +111,7 @@ def row_in(x, channels, plane, width, target):
 
 @compiled
 def row_out(source, channels, plane, width, y):
-    """[pixel][16] to rows of up to 16 channels."""
+    """Convert [pixel][16] to rows of up to 16 channels."""
     if channels == LANES and width >= LANES:
         for start in range(0, width, LANES):
             i = min(start, width - LANES)
@@ -128,13 +126,13 @@ def row_out(source, channels, plane, width, y):
 
 @compiled
 def plane_in(x, channels, plane, height, width, target, target_row, spare):
-    """Pixels of up to 16 channels to [row][pixel][16], the rows some distance apart. spare: scratch for a plane."""
+    """Convert up to 16 channels to [row][pixel][16], with `target_row` elements per row. spare: scratch for a plane."""
     if target_row == width * LANES:
         row_in(x, channels, plane, height * width, target)
     elif width >= FULL or width % LANES == 0:
         for i in range(height):
             row_in(x + i * width * BYTES, channels, plane, width, target + i * target_row * BYTES)
-    else:  # short rows are turned together
+    else:  # short rows are transposed together
         if channels < LANES:
             zero(spare, height * width * LANES)
         row_in(x, channels, plane, height * width, spare)
@@ -145,7 +143,7 @@ def plane_in(x, channels, plane, height, width, target, target_row, spare):
 
 @compiled
 def plane_out(source, source_row, channels, plane, height, width, y, spare):
-    """[row][pixel][16], the rows some distance apart, to pixels of up to 16 channels."""
+    """Convert [row][pixel][16], with `source_row` elements per row, to up to 16 channels."""
     if source_row == width * LANES:
         row_out(source, channels, plane, height * width, y)
     elif width >= FULL or width % LANES == 0:
@@ -160,14 +158,14 @@ def plane_out(source, source_row, channels, plane, height, width, y, spare):
 
 @compiled
 def line_in(source, apart, count, target):
-    """Pixels of 16 channels, which are so many pixels apart, side by side."""
+    """Gather pixels of 16 channels, `apart` pixels apart."""
     for j in range(count):
         copy(target + j * LANES * BYTES, source + j * apart * LANES * BYTES)
 
 
 @compiled
 def row_apart(source, i, width, s, target):
-    """A row of pixels of 16 channels to row i of the image, each phase apart. target: the first phase."""
+    """Copy a row of pixels of 16 channels to row i of the image, split by phases. target: the first phase."""
     sh, sw, left = s[STRIDE_H], s[STRIDE_W], s[LEFT]
     base = target + (i % sh * sw * s[HQ] + i // sh) * s[WQ] * LANES * BYTES
     for first in range(min(sw, width)):
@@ -177,9 +175,7 @@ def row_apart(source, i, width, s, target):
 
 @compiled
 def blocks_in(x, n, s, target, spare):
-    """Image n of (C, H, W), or in blocks, to [block][phase][HQ][WQ][16], of which the border and the channels beyond C
-    are zeros.
-    """
+    """Copy image n, (C, H, W) or blocked, to [block][phase][HQ][WQ][16]; padding and channels beyond C become zeros."""
     height, width, plane = s[H], s[W], s[H] * s[W]
     room = s[STRIDE_H] * s[STRIDE_W] * s[HQ] * s[WQ] * LANES * BYTES
     for block in range(s[BLOCKS]):
@@ -202,7 +198,7 @@ def blocks_in(x, n, s, target, spare):
         else:
             if channels < LANES:
                 zero(spare, plane * LANES)
-            if width < LANES:  # short rows are turned together
+            if width < LANES:  # short rows are transposed together
                 row_in(base, channels, plane, plane, spare)
         for row in range(height):
             source = (base if s[X_ROOM] > 0 else spare) + row * width * LANES * BYTES
@@ -213,13 +209,14 @@ def blocks_in(x, n, s, target, spare):
 
 @compiled
 def columns_in(x, s, table, target, spare):
-    """One image of few channels to [block][1][1][OH * OW][16]: the channels of a pixel are what a filter meets there.
-    table: where each of these begins among planes with borders, [channel][phase][row][column], which are made first.
-    Pixels are turned 16 at a time; those beyond a row are written again by the next one.
+    """Convert an image of few channels to [block][1][1][OH * OW][16]; channels are all elements read at a pixel.
+
+    table: offset of each of these among padded planes, [channel][phase][row][column], which are made first. Pixels are
+    transposed 16 at a time; those beyond a row are overwritten by the next one.
     """
     depth, pixels, sw = s[C] * s[KH] * s[KW], s[OH] * s[OW], s[STRIDE_W]
     height, across = s[H] + 2 * s[TOP], (s[W] + 2 * s[LEFT] + sw - 1) // sw
-    planes = spare + LANES * BYTES  # behind zeros
+    planes = spare + LANES * BYTES  # after zeros
     zero(spare, LANES + over(s[C] * sw * height * across, LANES))
     for c in range(s[C]):
         for row in range(s[H]):
@@ -253,8 +250,9 @@ def columns_in(x, s, table, target, spare):
 
 @instruction
 def image_in(words, n, scratch):
-    """Image n, in blocks or as columns, to the beginning of scratch memory: for other instructions, of whose words it
-    reads the first.
+    """Copy image n, as blocks or as columns, to the start of scratch memory.
+
+    Called by other instructions, whose first words it reads.
     """
     x, s, spare = word_at(words, X), sizes_of(words), scratch + word_at(words, SPARE) * BYTES
     if s[FEW]:
@@ -265,7 +263,7 @@ def image_in(words, n, scratch):
 
 @compiled
 def result_out(source, s, y):
-    """[block][OH * OW][16] to (F, OH, OW)."""
+    """Convert [block][OH * OW][16] to (F, OH, OW)."""
     pixels = s[OH] * s[OW]
     for block in range((s[F] + LANES - 1) // LANES):
         channels = min(LANES, s[F] - block * LANES)
@@ -274,8 +272,10 @@ def result_out(source, s, y):
 
 @compiled
 def pack_panel(w, first, filters, channels, taps, turned, order, target, spare):
-    """Filters (F, C, taps) from `first` on, at most PANEL, to [tap][block][16][PANEL]; turned: those of the gradient of
-    the images, (C, F, taps). Channels beyond C are zeros. order: where each tap goes.  spare: scratch for 16 vectors.
+    """Pack at most PANEL filters of (F, C, taps), from `first` on, to [tap][block][16][PANEL].
+
+    turned: for the gradient of the images, from (C, F, taps). Channels beyond C are zeros. order: target of each tap.
+    spare: scratch for 16 vectors.
     """
     depth = (channels + LANES - 1) // LANES * LANES
     if depth > channels or first + PANEL > filters:
@@ -291,7 +291,7 @@ def pack_panel(w, first, filters, channels, taps, turned, order, target, spare):
             continue
         for row in range(rows):
             source = w + (row * filters + f) * columns * BYTES
-            # 16 columns may be read where fewer are
+            # 16 columns may be read even if fewer are left
             beyond = turned and (row < rows - 1 or (filters - f - LANES) * columns >= LANES)
             for j in range(0, columns, LANES):
                 start = max(0, min(j, columns - LANES))
@@ -318,9 +318,10 @@ def pack_panel(w, first, filters, channels, taps, turned, order, target, spare):
 
 @compiled
 def finish(source, y, rows, bias, count, low, high):
-    """y = source + bias between two bounds, for 16 channels of pixels, of which `count` are there. bias: its address,
-    or 0; a bound that is NaN is none. Lanes beyond the channels are cleared: an infinite pixel times the zeros of their
-    filters is NaN.
+    """Epilogue: y = clip(source + bias), for the pixels of 16 channels, of which `count` exist.
+
+    bias: address, or 0; a bound of NaN means no bound. Lanes beyond the channels are cleared: an infinite pixel times
+    the zeros of their filters is NaN.
     """
     if bias == 0 and low != low and source == y and count >= LANES:
         return
@@ -330,12 +331,12 @@ def finish(source, y, rows, bias, count, low, high):
         store(y + i, first_of(clipped(add(load(source + i), more), low, high), count))
 
 
-# ---- the three directions -------------------------------------------------------------------------------------------
+# ---- forward and gradients ------------------------------------------------------------------------------------------
 
 
 @instruction
 def filters_packed(words, chunk, scratch):
-    """One panel of filters, packed. scratch: 16 vectors."""
+    """Pack one panel of filters. scratch: 16 vectors."""
     w, target, filters, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     taps, turned, size, order = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
     pack_panel(w, chunk * PANEL, filters, channels, taps, turned, order, target + chunk * size * BYTES, scratch)
@@ -343,8 +344,9 @@ def filters_packed(words, chunk, scratch):
 
 @instruction
 def groups_packed(words, block, scratch):
-    """16 filters, (F, size, taps) in groups of as many as each has channels, to [tap][channel][16]; turned: those of
-    the gradient of the images.
+    """Pack 16 filters (F, size, taps) of groups with as many filters as channels, to [tap][channel][16].
+
+    turned: for the gradient of the images.
     """
     w, target, filters, size = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     taps, turned, order = word_at(words, 4), word_at(words, 5), word_at(words, 6)
@@ -359,8 +361,10 @@ def groups_packed(words, block, scratch):
 
 @instruction
 def images_filtered(words, chunk, scratch):
-    """y = x with filters, for some images; in blocks, + bias, between two bounds. after: what is done to each result in
-    place of that.  split: parts of the result, which meet some taps each.  scratch: an image, its result, spare memory.
+    """Convolve some images; if blocked, apply bias and bounds.
+
+    after: task that is applied to each output instead.  split: parts of the output with a set of taps each.  scratch:
+    an image, its output, spare memory.
     """
     s = sizes_of(words)
     packed, y, bias, table = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
@@ -415,8 +419,10 @@ def images_filtered(words, chunk, scratch):
 
 @instruction
 def images_filters_grad(words, chunk, scratch):
-    """part[tap][channel][filter] = the gradient of the filters from some images. starts: where each row of pixels
-    begins in an image.  before: what makes the cotangent of each.  scratch: an image, its cotangent, spare memory.
+    """Sum the gradient of the filters over some images, to part[tap][channel][filter].
+
+    starts: offset of each row of pixels in an image.  before: task that computes the cotangent of an image.  scratch:
+    an image, its cotangent, spare memory.
     """
     s = sizes_of(words)
     grad, parts, table, starts = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
@@ -464,8 +470,10 @@ def images_filters_grad(words, chunk, scratch):
 
 @instruction
 def parts_added(words, chunk, scratch):
-    """out = the sum of the parts, for some rows. A part has `rows` rows of `columns` numbers, `row` numbers apart. out
-    is as these are, with taps 0; else (columns, rows, taps), from [tap][room of rows].
+    """Sum the parts, for some rows.
+
+    A part has `rows` rows of `columns` elements, `row` elements apart. With taps 0, out has the layout of a part;
+    otherwise (columns, rows, taps), from [tap][room of rows].
     """
     parts, out, count, part = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     rows, columns, row, at_once = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)

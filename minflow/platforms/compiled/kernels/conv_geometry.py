@@ -1,6 +1,6 @@
-"""Dense convolutions as steps: their geometry, the memory that they take, and how many images a chunk has.
+"""Dense convolutions as tasks: their geometry, workspace, and images per chunk.
 
-Read next: `conv.py` and `winograd.py`, whose instructions these are, then `nchw_conv.py`, for who calls this.
+Only builds tasks; the instructions are in `conv.py` and `winograd.py`, to be read next. `nchw_conv.py` is the caller.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from . import conv, winograd
 from .gemm_tiles import outer, product
 from .grouped_conv import group_outer, group_product
 
-FEW = 16  # channels; below, what a filter meets at a pixel become its channels
-DEEPEST = 512  # of those
-LEAST_TILES = 4  # of an image: with fewer, the values of the filters are read for too little
-FEWER = 1.5  # times fewer multiplications make up for what Winograd's algorithm does besides
-CACHE = 700_000  # bytes of values and products of tiles at a time
-CHUNK = 5  # images that a thread takes; gradients of filters are added up within them first: that rounds less, too
+FEW = 16  # channels; with fewer, all that a filter reads at a pixel become channels
+DEEPEST = 512  # most of those
+LEAST_TILES = 4  # fewest tiles of an image: with fewer, the transformed filters are loaded for too little work
+FEWER = 1.5  # by how much Winograd's algorithm must reduce multiplications to make up for its transforms
+CACHE = 700_000  # bytes of transformed tiles and their products that are processed together
+CHUNK = 5  # images of a chunk; the gradient of filters is summed within chunks first, which also rounds less
 SUMS = 32 << 20  # bytes of such sums
-MOST_SUMS = 1 << 20  # numbers of one
-MOVED = 1 << 15  # numbers that a chunk reads, where little is computed with them
-SPARE = LANES * LANES  # numbers that a panel is packed with
+MOST_SUMS = 1 << 20  # elements of one
+MOVED = 1 << 15  # elements that a memory-bound chunk reads
+SPARE = LANES * LANES  # scratch elements for packing a panel
 NOTHING = np.zeros(1, "i8")
 
 
 @functools.cache
 def codes(grouped: bool) -> tuple[int, int, int]:
-    """Of what the instructions call."""
+    """Addresses of the two routines, and of the instruction, that instructions call."""
     multiply, back = (group_product, group_outer) if grouped else (product, outer)
     return multiply.address, back.address, conv.image_in(0).code
 
 
 class Part(NamedTuple):
-    """Pixels of the results that meet the same taps, and are as far apart as they are along both axes.
+    """Pixels of the output that read the same taps, at equal distances along both axes.
 
-    first, count: of the entries of the table.  lines, width: how many pixels.  source, target: where the first one
-    reads and stands.  line, step: how far those of a column and of a row are apart.
+    first, count: of the entries of the table.  lines, width: number of pixels.  source, target: offsets of the first
+    pixel's input and output.  line, step: output elements from row to row and from column to column.
     """
 
     first: int
@@ -59,10 +59,10 @@ class Part(NamedTuple):
 
 
 class Sizes:
-    """One convolution of this geometry: sizes and tables that the compiled functions read.
+    """Geometry of one convolution: sizes and tables that the instructions read.
 
-    rooms: rows of a block of the images and of the results, where these are in blocks.  groups: 1, or of as many
-    channels as filters, so many that blocks hold whole ones.
+    rooms: rows of a block of input and output, or 0 for NCHW.  groups: 1, or groups with as many filters as channels,
+    such that blocks hold whole groups.
     """
 
     def __init__(
@@ -114,10 +114,10 @@ class Sizes:
         self.images = blocks * phases * hq * wq * LANES
         self.pixels, self.padded = oh * ow, -(-filters // LANES) * LANES
         self.results = -(-filters // PANEL) * PANEL * self.pixels
-        self.multiplied = filters * self.depth * self.taps * self.pixels  # of an image
+        self.multiplied = filters * self.depth * self.taps * self.pixels  # multiplications per image
         self.filters, self.rows = filters, LANES * max(self.pixels, h * w)
         if self.few:
-            height, across = h + 2 * padding[0], -(-(w + 2 * padding[1]) // sw)  # of planes with borders
+            height, across = h + 2 * padding[0], -(-(w + 2 * padding[1]) // sw)  # of padded planes
             self.array[conv.COUNT : conv.COUNT + self.depth] = [
                 ((k * sw + v * dilation[1] % sw) * height + u * dilation[0]) * across + v * dilation[1] // sw
                 for k in range(c)
@@ -125,7 +125,7 @@ class Sizes:
                 for v in range(kw)
             ]
             self.rows = max(self.rows, c * sw * height * across + 4 * LANES)
-            self.images += LANES * LANES  # pixels beyond the last one
+            self.images += LANES * LANES  # for pixels beyond the last one
         taps = [(0, 0)] if self.few else [(u * dilation[0], v * dilation[1]) for u in range(kh) for v in range(kw)]
         sh, sw = (1, 1) if self.few else (sh, sw)
         table = [
@@ -135,7 +135,7 @@ class Sizes:
         ]
         self.offsets = np.array(table, "i8")
         self.table = lengths(self.offsets, self.depth, length) if self.few else self.offsets
-        lines, width = (1, oh * ow) if self.few or wq == ow else (oh, ow)  # rows side by side are one long row
+        lines, width = (1, oh * ow) if self.few or wq == ow else (oh, ow)  # contiguous rows are one long row
         self.starts = np.arange(lines, dtype="i8") * (wq * LANES)
         self.split = np.array([Part(0, len(self.table), lines, width, 0, 0, width * LANES)], "i8")
         self.order = np.arange(self.taps)
@@ -151,14 +151,18 @@ class Sizes:
             if count >= LEAST_TILES and FEWER * count * (m + kh - 1) ** 2 <= oh * ow * kh * kw:
                 self.tiles = Tiles(self, m, kh)
         t = self.tiles
-        self.room = self.weights if t is None else t.panels * t.each * t.points**2  # numbers of packed filters
-        # Of a gradient of filters: in blocks, sums that do not stay near the processor cost more than tiles save.
+        self.room = self.weights if t is None else t.panels * t.each * t.points**2  # elements of packed filters
+        # For the gradient of filters in blocks, sums that do not fit into the cache cost more than Winograd saves.
         self.grad_tiles = None if t is None or (any(rooms) and t.sums > MOST_SUMS) else t
         rows = length if groups > 1 else LANES
         self.sums = len(table) * rows * self.padded if self.grad_tiles is None else self.grad_tiles.sums
 
     def panels_of(self, groups: int, channels: int, filters: int, length: int, blocks: int, apart: int) -> tuple:
-        """(channels of an entry of the table, filters of a panel, numbers of one, numbers between what two read)."""
+        """Set the sizes of panels.
+
+        Returns (channels per entry of the table, filters of a panel, elements of a panel, elements between the inputs
+        of two).
+        """
         self.groups, width = groups, LANES if groups > 1 else PANEL
         self.panels = -(-filters // width)
         if groups > 1:
@@ -169,8 +173,10 @@ class Sizes:
 
 
 class Spread(Sizes):
-    """The gradient of the images of a convolution that skips pixels: pixels of the images that stand as many apart meet
-    the same taps, so each such part is a convolution of its own, and nothing is multiplied with zeros in between.
+    """Gradient of the images of a strided convolution, without multiplying by zeros.
+
+    Pixels of the image whose positions are equal modulo the stride read the same taps; each such phase is a convolution
+    of its own.
     """
 
     def __init__(
@@ -247,9 +253,10 @@ class Spread(Sizes):
 
 
 def phases(size: int, several: int, kernel: int, stride: int, padding: int, dilation: int) -> tuple[list, int, int]:
-    """Along one axis of the images, whose convolution has so many positions: for each of the first pixels that begin a
-    part (it, how many there are, where it reads the cotangent, with the border before that, each tap that it meets and
-    how much earlier that reads), the border before, and the length with both borders.
+    """Split one axis of the images into the phases of a strided convolution with `several` outputs.
+
+    Returns (phases, padding before, padded length of the cotangent). A phase is (first pixel, number of pixels, offset
+    of its input in the padded cotangent, [(tap, how much earlier the tap reads)]).
     """
     found = []
     for first in range(min(size, stride)):
@@ -262,18 +269,18 @@ def phases(size: int, several: int, kernel: int, stride: int, padding: int, dila
 
 
 def length_of(channels: int) -> int:
-    """How many channels are added up at a time, so that few beyond the last one are, and the longest of those."""
+    """Channels to sum per table entry: the largest of 4, 8, 16 that pads the number of channels least."""
     return min((4, 8, LANES), key=lambda n: (-(-channels // n) * n, -n))
 
 
 def lengths(blocks: np.ndarray, channels: int, length: int) -> np.ndarray:
-    """A table of blocks, cut at so many channels."""
+    """Table entries for `length` channels each, from one for blocks of 16."""
     first = np.arange(0, channels, length)
     return blocks[first // LANES] + first % LANES
 
 
 class Tiles:
-    """What Winograd's algorithm needs besides."""
+    """Additional geometry of Winograd's algorithm, in tiles of m x m outputs."""
 
     def __init__(self, s: Sizes, m: int, r: int):
         oh, ow = s.size
@@ -287,14 +294,15 @@ class Tiles:
         self.images = blocks * hq * wq * LANES
         self.seen, self.products = places * blocks * room * LANES, places * -(-s.filters // PANEL) * PANEL * room
         self.results = -(-s.filters // PANEL) * PANEL * self.down * self.across * m * m
-        self.apart = self.across * m * LANES, self.down * self.across * m * m * LANES  # rows, and blocks, of results
+        # elements between rows, and between blocks, of outputs
+        self.apart = self.across * m * LANES, self.down * self.across * m * m * LANES
         self.strip = self.points * max(wq, self.points) * LANES
         self.table = np.arange(blocks, dtype="i8") * (room * LANES)
         self.panels, self.each = -(-s.filters // PANEL), blocks * LANES * PANEL
         self.sums = places * blocks * LANES * s.padded
 
     def places(self) -> tuple[list[int], int]:
-        """Where each part of scratch memory begins, and what all of it takes."""
+        """Offsets of the parts of scratch memory, and their total size."""
         parts = self.images, self.seen, self.products, self.results, self.strip
         *ends, last = itertools.accumulate(parts)
         return ends, last
@@ -316,7 +324,7 @@ def back(
     rooms: tuple = (0, 0),
     groups: int = 1,
 ) -> Sizes:
-    """The gradient of the images x: as a convolution of the cotangent with filters turned."""
+    """Geometry of the gradient of the images x, as a convolution of the cotangent with rotated filters."""
     border = tuple([d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding)])
     if tuple(stride) != (1, 1) or min(border) < 0:
         return Spread(x, filters, kernel, stride, padding, dilation, rooms, groups)
@@ -324,7 +332,8 @@ def back(
     return Sizes((x[0], filters, *several), x[1], kernel, stride, border, dilation, rooms, groups)
 
 
-# ---- steps, by chunks of images --------------------------------------------------------------------------------------
+# ---- tasks; a chunk is some images
+# ------------------------------------------------------------------------------------
 
 
 def filtered(
@@ -339,14 +348,14 @@ def filtered(
     act: str = "",
     after: Callable[[int, int], Step] | None = None,
 ) -> list[Step]:
-    """A convolution of images, or of their cotangents with filters turned. bias: an array, or 0.
+    """Tasks of a convolution of images, or (turned) of cotangents with rotated filters. bias: an array, or 0.
 
-    after: gives what is done to the result of each image in place of bias and activation, where its rows and its blocks
-    are so many numbers apart.
+    after: returns the task for the output of each image in place of bias and activation, from the elements between its
+    rows and between its blocks.
     """
     t, common = s.tiles, (s.n, at_once, *BOUNDS[act])
     chunks, order = -(-s.n // at_once), s.order
-    if turned and not isinstance(s, Spread):  # from the last tap to the first
+    if turned and not isinstance(s, Spread):  # rotated: last tap first
         order = order[::-1].copy()
     if t is None:
         packed, each = room.take(s.weights), s.weights // s.panels
@@ -424,8 +433,11 @@ def filters_grad(
     at_once: int,
     before: Callable[[int, int], Step] | None = None,
 ) -> list[Step]:
-    """A sum for each chunk, which are added in order: the same bits at any number of threads. before: gives what makes
-    the cotangent of each image, with rows and blocks so many numbers apart.
+    """Tasks of the gradient of filters.
+
+    Each chunk computes a partial sum; these are added in order, so the bits do not depend on the number of threads.
+    before: returns the task that computes the cotangent of each image, from the elements between its rows and between
+    its blocks.
     """
     t, size, depth = s.grad_tiles, s.sums, s.depth if s.groups > 1 else -(-s.depth // LANES) * LANES
     parts = max(1, -(-s.n // at_once))
@@ -494,7 +506,7 @@ def filters_grad(
 def sum_of_parts(
     parts: int, out: np.ndarray, count: int, part: int, rows: int, columns: int, row: int, taps: int = 0, room: int = 0
 ) -> Step:
-    """Adds so many parts: see `conv.parts_added`."""
+    """Task that adds `count` parts: see `conv.parts_added`."""
     at_once = max(1, MOVED // (count * row))
     return conv.parts_added(
         -(-rows * max(taps, 1) // at_once),
@@ -513,5 +525,5 @@ def sum_of_parts(
 
 
 def parts_of(s: Sizes, least: int = 1) -> int:
-    """Images that a thread takes for the gradient of filters."""
+    """Images of a chunk for the gradient of filters."""
     return max(CHUNK, -(-s.n * s.sums * 4 // SUMS), least)

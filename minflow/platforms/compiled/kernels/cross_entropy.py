@@ -1,7 +1,7 @@
-"""The softmax with its cross entropy, and the gradient, as steps: a row is read once, its losses are added in order.
+"""Softmax cross-entropy and its gradient: each row is read once, and its losses are added in order.
 
-A label that is no class, which only a graph of a file can have, makes its row's loss and gradient NaN: steps cannot
-raise.
+Tasks cannot raise errors: a label out of range makes its row's loss and gradient NaN. Only a graph loaded from a file
+can have such labels. Read next: `elementwise_loops.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..codegen.vectors import BYTES, add, called, divide, filled, load_some, mul
 from ..runtime.tasks import Room, Step, instruction, word_at
 from .elementwise import flat
 
-CHUNK = 1 << 13  # numbers that a thread takes
+CHUNK = 1 << 13  # elements of a chunk
 
 
 @intrinsic
@@ -28,13 +28,13 @@ def exp(context, x):
 
 @intrinsic
 def larger(context, x, y):
-    """The larger of each lane; y where x is NaN."""
+    """Maximum of each lane; y where x is NaN."""
     return x(x, x), lambda context, builder, _, a: builder.select(builder.fcmp_ordered(">", *a), *a)
 
 
 @intrinsic
 def largest(context, x):
-    """Of the lanes, NaN left out."""
+    """Maximum of the lanes, ignoring NaN."""
     return x.number(x), lambda context, builder, _, a: called(
         builder, f"llvm.vector.reduce.fmax.v{LANES}f32", llvm.FLOAT, *a
     )
@@ -42,7 +42,10 @@ def largest(context, x):
 
 @instruction
 def rows_of_softmax(words, chunk, scratch):
-    """words: x, labels, probabilities, losses of rows, rows, classes, label that is ignored, rows of a chunk."""
+    """Compute softmax and loss of some rows.
+
+    words: x, labels, probabilities, losses of rows, rows, classes, ignored label, rows of a chunk.
+    """
     rows, classes, ignored, some = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
     least, zero = filled(np.float32(-np.inf)), filled(np.float32(0))
     for row in range(chunk * some, min((chunk + 1) * some, rows)):
@@ -68,7 +71,7 @@ def rows_of_softmax(words, chunk, scratch):
 
 @instruction
 def loss_of_rows(words, chunk, scratch):
-    """The sum or the mean: words losses, labels, loss, rows, label that is ignored, mean?"""
+    """Sum or average the losses: words losses, labels, loss, rows, ignored label, 1 for the mean."""
     found, count = 0.0, 0
     for row in range(word_at(words, 3)):
         found += number_at(word_at(words, 0), row)
@@ -80,7 +83,7 @@ def loss_of_rows(words, chunk, scratch):
 
 @instruction
 def count_rows(words, chunk, scratch):
-    """What the gradient of each row is to be multiplied by: words labels, grad, factor, rows, ignored label, mean?"""
+    """Compute the factor for all gradients: words labels, grad, factor, rows, ignored label, 1 for the mean."""
     count = 0
     for row in range(word_at(words, 3)):
         count += word_at(word_at(words, 0), row) != word_at(words, 4)
@@ -90,7 +93,10 @@ def count_rows(words, chunk, scratch):
 
 @instruction
 def rows_of_gradient(words, chunk, scratch):
-    """words: probabilities, labels, factor, out, rows, classes, label that is ignored, rows of a chunk."""
+    """Compute the gradient of some rows.
+
+    words: probabilities, labels, factor, out, rows, classes, ignored label, rows of a chunk.
+    """
     rows, classes, ignored, some = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
     zero = filled(np.float32(0))
     for row in range(chunk * some, min((chunk + 1) * some, rows)):
@@ -108,7 +114,7 @@ def rows_of_gradient(words, chunk, scratch):
 
 
 def fits(labels, reduction: str, *arrays) -> bool:
-    """Rows of scores, labels of int64, and one number for them all?"""
+    """True for rows of scores with int64 labels and a scalar loss."""
     return (
         flat(*arrays)
         and arrays[0].ndim == 2

@@ -1,8 +1,7 @@
-"""Numbers moved: copies of what lies apart, what an index names, and sums up to each place; bit for bit as NumPy has
-them.
+"""Data movement: strided copies, gather and scatter, cumulative sums, top-k; bit for bit as NumPy.
 
-A copy goes along rows that lie side by side where both have them; where only the other array has, by tiles of 16x16
-that are turned in registers. Items are of four bytes or eight. Read next: `elementwise.py`.
+A copy runs along contiguous rows if both arrays have them; if their contiguous axes differ, by 16x16 tiles that are
+transposed in registers. Items have four or eight bytes. Read next: `elementwise.py`.
 """
 
 from __future__ import annotations
@@ -25,18 +24,19 @@ from .elementwise_fusion import FULL, MASK, Bytecode
 from .elementwise_loops import put_word
 
 WORD = 8  # bytes
-CHUNK = 1 << 15  # numbers that a thread takes
-WIDE = 1 << 12  # numbers of a row that are copied at once
-ALIGNED = 256  # numbers of a run, from which on whole lines of the cache are written
-COLUMNS = 256  # that are summed at once
-FEW = 16  # numbers that are kept in order while a row is read
-LEAST_RUN = 4  # items of eight bytes side by side, below which NumPy copies them as quickly
-TOGETHER, ADDED = 0, 1  # of `picked`, beside the bytes of an item: runs of numbers; numbers that are added to others
+CHUNK = 1 << 15  # elements of a chunk
+WIDE = 1 << 12  # elements of a row that are copied at once
+ALIGNED = 256  # elements from which on a run is aligned to cache lines of the target
+COLUMNS = 256  # columns that are summed at once
+FEW = 16  # elements kept in order while a row is scanned (top-k)
+LEAST_RUN = 4  # contiguous items of eight bytes; NumPy copies shorter runs as fast
+# kinds of `picked`, besides the bytes of an item: runs of elements; elements that are added to others
+TOGETHER, ADDED = 0, 1
 
 
 @inlined
 def copy_run(source, target, many, zero):
-    """So many numbers that lie side by side; of many, into whole lines of the cache."""
+    """Copy `many` contiguous elements; align long runs to cache lines."""
     head = -target // BYTES % LANES if many > ALIGNED else 0
     if head:
         store_some(target, head, load_some(source, head, zero))
@@ -49,9 +49,11 @@ def copy_run(source, target, many, zero):
 
 @instruction
 def copied(words, chunk, scratch):
-    """Rows of numbers, or strips of them: words x, out, numbers of a row, of a strip, of what strips follow each other
-    by, bytes to the next number in x and in out, columns where a strip is to be turned, strips in all, of a chunk; four
-    sizes, strides of x, and of out: the last are those of strips, where there are several.
+    """Copy rows of elements, or strips of rows.
+
+    words: x, out, elements of a row, of a strip, from strip to strip; bytes between elements of x, and of out; columns
+    of strips that are transposed; strips in all, of a chunk; four sizes, four strides of x, of out: the last axis is
+    that of strips, if a row has several.
     """
     many, strip, cut, step = word_at(words, 2), word_at(words, 3), word_at(words, 4), word_at(words, 5)
     far, columns, some = word_at(words, 6), word_at(words, 7), word_at(words, 9)
@@ -100,9 +102,11 @@ def copied(words, chunk, scratch):
 
 @instruction
 def picked(words, chunk, scratch):
-    """out[row, k] = x[row, index[row, k]]: words x, index, out, items of a row, of the index to its next row, size of
-    the axis, the least index, how far apart in x what two indices name is, what two k, bytes of x to the next of its
-    rows, rows of out for one of them, numbers of a run, kind, items in all, items of a chunk, refused.
+    """Gather: out[row, k] = x[row, index[row, k]].
+
+    words: x, index, out, items of a row, elements of the index to its next row, size of the axis, least index, elements
+    of x between two indices, and between two k, bytes of x to its next row, rows of out for each of those, elements of
+    a run, kind, items in all, items of a chunk, refused.
     """
     n, size, low, apart, step = (
         word_at(words, 3),
@@ -119,7 +123,8 @@ def picked(words, chunk, scratch):
         start, end = first - row * n, min(n, last - row * n)
         first += end - start
         places = words_from(word_at(words, 1) + WORD * row * index_row)
-        if index_row or looked < 2:  # what all rows read has been seen after a part of the first, and the second
+        # an index shared by all rows is checked for a part of the first row and for the second
+        if index_row or looked < 2:
             least, most = 0 if index_row else least, 0
             for k in range(start, end):
                 least, most = min(least, places[k]), max(most, places[k])
@@ -152,12 +157,12 @@ def picked(words, chunk, scratch):
 
 @instruction
 def summed_up(words, chunk, scratch):
-    """The sum up to each place: words x, out, rows, places of a row, numbers of a place, rows of a chunk."""
+    """Cumulative sums: words x, out, rows, positions of a row, elements of a position, rows of a chunk."""
     x, out, many, wide = word_at(words, 0), word_at(words, 1), word_at(words, 3), word_at(words, 4)
     first, last = chunk * word_at(words, 5), min((chunk + 1) * word_at(words, 5), word_at(words, 2))
     zero = filled(np.float32(0))
     if wide == 1:
-        for row in range(first, last, 4):  # one addition would wait for the other
+        for row in range(first, last, 4):  # four rows at once, since additions of one row depend on each other
             p, q = row * many * BYTES, min(row + 1, last - 1) * many * BYTES
             r, s = min(row + 2, last - 1) * many * BYTES, min(row + 3, last - 1) * many * BYTES
             a, b, c, d = number_at(x + p, 0), number_at(x + q, 0), number_at(x + r, 0), number_at(x + s, 0)
@@ -191,14 +196,15 @@ def summed_up(words, chunk, scratch):
 
 @inlined
 def ahead(a, b, descending):
-    """Does a stand before b? NaN is the largest."""
+    """True if a sorts before b. NaN counts as the largest number."""
     return (a > b) | ((a != a) & (b == b)) if descending else (a < b) | ((a == a) & (b != b))
 
 
 @instruction
 def first_of_rows(words, chunk, scratch):
-    """The first of each row in order, those of equal ones that stand first: words x, values, indices, rows, numbers of
-    a row, how many are wanted, descending, rows of a chunk.
+    """The first elements of each row in sorted order (stable).
+
+    words: x, values, indices, rows, elements of a row, how many to return, descending, rows of a chunk.
     """
     n, k, descending, some = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
     for row in range(chunk * some, min((chunk + 1) * some, word_at(words, 3))):
@@ -225,7 +231,7 @@ def whole(*arrays) -> bool:
 
 
 def collapsed(shape: Sequence, *strides: Sequence) -> list[list]:
-    """[size, stride of each array] of axes, of which no two are one."""
+    """Merge adjacent axes that all arrays can treat as one; returns [size, stride of each array]."""
     found: list[list] = []
     for axis in reversed([[n, *apart] for n, *apart in zip(shape, *strides) if n != 1]):
         if found and all([far == found[0][0] * near for far, near in zip(axis[1:], found[0][1:])]):
@@ -236,7 +242,7 @@ def collapsed(shape: Sequence, *strides: Sequence) -> list[list]:
 
 
 def copy(x, out: np.ndarray) -> list[Step] | None:
-    """Of one array to another of its shape, each of which lies anyhow."""
+    """Copy one array to another of its shape, with any strides."""
     if not isinstance(x, np.ndarray) or x.dtype != out.dtype or x.itemsize not in (BYTES, WORD):
         return None
     more = (x.itemsize // BYTES,)
@@ -298,7 +304,7 @@ def cat(arrays: Sequence, outs: Sequence, room: Room, dim: int) -> list[Step] | 
 
 
 def pad(arrays: Sequence, outs: Sequence, room: Room, widths: tuple, value) -> list[Step] | None:
-    """The number on each side, then what is inside."""
+    """Write the padding of each side, then the interior."""
     (x,), (out,) = arrays, outs
     _, inside, beside = pad_slices(x.shape, widths)
     number = np.full((), value, x.dtype)
@@ -323,7 +329,7 @@ def pick(
     kind: int,
     chunk: int,
 ) -> list[Step]:
-    """x: the array that indices name places of, also where it is what is written."""
+    """Build `picked`. x: the array that indices point into, also if it is the one that is written."""
     chunks = -(-rows * n // chunk)
     refused = np.zeros(chunks, "i8")
     groups = rows // per
@@ -361,7 +367,7 @@ def take(arrays: Sequence, outs: Sequence, room: Room, axis: int, by: str = "ind
 
 
 def element_by_element(x, index, out, src, dim: int, by: str, kind: int) -> list[Step] | None:
-    """Of an array, or of the one that is written, the places that an index names along an axis."""
+    """Gather from an array, or scatter to it, by an index along an axis."""
     if (
         not whole(x, index, src)
         or index.dtype != np.int64
@@ -372,7 +378,7 @@ def element_by_element(x, index, out, src, dim: int, by: str, kind: int) -> list
         return None
     outer, many, inner = math.prod(x.shape[:dim]), index.shape[dim], math.prod(x.shape[dim + 1 :])
     rows, n, per, step = (outer, many, 1, 0) if inner == 1 else (outer * many, inner, many, 1)
-    least = per * n if kind == ADDED else 1  # what may be added to the same number is one chunk's
+    least = per * n if kind == ADDED else 1  # elements that may be added to one target belong to one chunk
     return pick(
         x,
         index,
@@ -397,7 +403,7 @@ def gather(arrays: Sequence, outs: Sequence, room: Room, dim: int, by: str = "in
 
 
 def scatter_add(arrays: Sequence, outs: Sequence, room: Room, dim: int, by: str = "indexing") -> list[Step] | None:
-    """In the order in which the numbers stand."""
+    """Add in the order of the source."""
     (x, index, src), (out,) = arrays, outs
     if not whole(out) or out.dtype != np.float32 or not isinstance(src, np.ndarray):
         return None
@@ -424,7 +430,7 @@ def topk(arrays: Sequence, outs: Sequence, room: Room, k: int, axis: int, descen
 
 
 def triangle(lower: bool, arrays: Sequence, outs: Sequence, room: Room, diagonal: int) -> list[Step] | None:
-    """Of small matrices, which a mask is kept for."""
+    """tril or triu of small matrices, by a cached mask."""
     (x,), (out,) = arrays, outs
     rows, columns = out.shape[-2:]
     if not whole(x, out) or x.dtype != np.float32 or not 0 < rows * columns <= CHUNK:

@@ -1,9 +1,9 @@
-"""Loops and tables for convolutions of one filter per channel, and their gradients, 16 channels at a time.
+"""Loops and tables for depthwise convolutions and their gradients, 16 channels at a time.
 
-Images are [image][pixel][16], a few of them together in the first-level cache. Pixels of the result that meet the image
-under the same positions of the filter ("taps") are a class: those inside, those of an edge, a corner; with a stride, in
-the gradient, also those of each phase. Tables say where each pixel and each tap stand, so one loop serves every
-geometry, meets no border of zeros, and multiplies nothing in vain. Read next: `nchw16c_depthwise.py`, who calls this.
+Images are [image][pixel][16], a few of them together in the first-level cache. Output pixels that read the same taps of
+the filter form a class: interior, an edge, a corner; with a stride, in the gradient, also each phase. Tables hold the
+offsets of pixels and taps, so that one loop serves every geometry without padding, and multiplies no zeros. Read next:
+`nchw16c_depthwise.py`, the caller.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ..codegen.llvm import LANES, WORD, function, word
 from ..codegen.vectors import clip
 from .conv import BYTES
 
-ROWS = (8, 4, 1)  # pixels whose sums are kept in registers
-TAPS = (9, 3, 1)  # taps whose sums are
+ROWS = (8, 4, 1)  # pixels accumulated in registers
+TAPS = (9, 3, 1)  # taps accumulated in registers
 STEP, PAIR = LANES * BYTES, 16  # bytes of a vector, and of a row of the tables
 
 
@@ -31,10 +31,11 @@ def word_at(builder, table, i, fixed: int = 0):
 
 
 def weighted(rows: int):
-    """For so many pixels at a time, what `ends` begins with, plus the sum over taps of pixel times weight.
+    """Loop for `rows` pixels at a time: bias plus the sum over taps of pixel times weight, clipped.
 
-    pixels: (where it reads, where it writes), of `groups` times `rows` of them; taps: (how much further it reads, where
-    its weight is), one or more; ends: three vectors, a bias and two bounds as for `vectors.clipped`.
+    pixels: (offset of its input, of its output), for `groups` times `rows` pixels.  taps: (offset relative to the first
+    one's input, offset of its weight), at least one.  ends: three vectors, a bias and two bounds as for
+    `vectors.clipped`.
     """
 
     @function(f"weighted_{rows}", 8, inline=False)
@@ -65,7 +66,7 @@ def weighted(rows: int):
 
 
 def products(taps_at_once: int):
-    """For so many taps, sums += the sum over pixels of cotangent times what the tap meets."""
+    """Loop for some taps: sums += the sum over pixels of cotangent times the tap's input."""
 
     @function(f"products_{taps_at_once}", 6, inline=False)
     def code(builder, image, grads, pixels, count, taps, sums):
@@ -92,12 +93,12 @@ R0, R1, R2 = ROWS
 T0, T1, T2 = TAPS
 
 
-# ---- compiled -------------------------------------------------------------------------------------------------------
+# ---- compiled code --------------------------------------------------------------------------------------------------
 
 
 @compiled
 def weigh(images, weights, taps, count, places, left, results, ends):
-    """All places of one class, `left` of them."""
+    """Compute all pixels of one class, `left` of them."""
     if left >= R0:
         ROW0(images, weights, taps, count, places, left // R0, results, ends)
     places, left = places + left // R0 * R0 * PAIR, left % R0
@@ -112,8 +113,10 @@ def weigh(images, weights, taps, count, places, left, results, ends):
 
 
 def axis(n: int, m: int, k: int, stride: int, padding: int, dilation: int, back: bool) -> dict:
-    """Along one axis: which taps meet what -> the positions for which it is so, as (where the first tap reads,
-    where it writes); the key has each tap and how much further it reads. back: in the gradient of the images.
+    """Classes of positions along one axis.
+
+    {((tap, offset relative to the first tap's input), ...): [(input of the first tap, output), ...]}. back: in the
+    gradient of the images.
     """
     classes: dict = {}
     for i in range(n if back else m):
@@ -131,7 +134,7 @@ def axis(n: int, m: int, k: int, stride: int, padding: int, dilation: int, back:
 
 
 class Tables:
-    """What the compiled functions read for one geometry, with so many images together."""
+    """Tables for one geometry and `together` images."""
 
     def __init__(
         self, together: int, size: tuple, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple, back: bool
@@ -143,7 +146,7 @@ class Tables:
         self.reads, self.writes, self.size = math.prod(reads), math.prod(writes), math.prod(kernel)
         images = np.arange(together)[:, None, None]
         classes, taps, places = [], [np.empty((0, 2), "i8")], [np.empty((0, 2), "i8")]
-        without: list = []  # of taps: where such pixels are written
+        without: list = []  # outputs that read no tap
         for down, rows in axes[0].items():
             for across, columns in axes[1].items():
                 met = [(u * reads[1] + v, tap * kernel[1] + other) for tap, u in down for other, v in across]

@@ -1,6 +1,6 @@
-"""Dropout as steps, with the random bits of `core/random.py`: 16 blocks of Philox at a time, a vector for each word.
+"""Dropout with the random bits of `core/random.py`: 16 blocks of Philox at a time, a vector for each word.
 
-Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", section 3.3.
+Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", section 3.3. Read next: `elementwise.py`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ..codegen.vectors import BYTES, filled, load_some, multiply, store_some, ve
 from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 from .elementwise import flat
 
-DRAWN = 8 * LANES  # numbers of 16 bits in 16 blocks of four words
-CHUNK = 64 * DRAWN  # numbers that a thread takes
+DRAWN = 8 * LANES  # 16-bit numbers in 16 blocks of four words
+CHUNK = 64 * DRAWN  # elements of a chunk
 WORDS = ir.VectorType(WORD, LANES)
 HALVES = ir.VectorType(ir.IntType(16), LANES)
 LOW = (1 << 32) - 1
@@ -29,11 +29,11 @@ def constant(numbers: Sequence[int]) -> ir.Constant:
 
 @function("draw", 4, inline=False)
 def draw(builder, target, block, key, counter):
-    """The 16 blocks from this one on: 64 words of 32 bits."""
+    """Compute 16 blocks of random bits from `block` on: 64 words of 32 bits."""
     low, half = constant([LOW] * LANES), constant([32] * LANES)
 
     def parts(word):
-        """Its lower and its upper half, in all lanes."""
+        """Low and high half of a word, broadcast."""
         same = llvm.spread(builder, word)
         return builder.and_(same, low), builder.lshr(same, half)
 
@@ -60,7 +60,7 @@ def draw(builder, target, block, key, counter):
 
 
 def side_by_side(builder, a, b, group: int):
-    """Lanes of a and b in turn, so many at a time."""
+    """Interleave lanes of a and b, `group` at a time."""
     count = a.type.count
     order = [i + j + other for i in range(0, count, group) for other in (0, count) for j in range(group)]
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT, 2 * count), order))
@@ -68,7 +68,7 @@ def side_by_side(builder, a, b, group: int):
 
 @intrinsic
 def not_below(context, base, bound):
-    """1 where the number of 16 bits there is not below, else 0."""
+    """1 in lanes where the 16-bit number in memory is at least `bound`, else 0."""
 
     def code(context, builder, signature, a):
         numbers = builder.load(builder.inttoptr(a[0], HALVES.as_pointer()), align=2)
@@ -81,7 +81,10 @@ def not_below(context, base, bound):
 
 @instruction
 def drop(words, chunk, scratch):
-    """words: x, counter (the key, the first counter), what is added to it, y, mask, numbers, bound, factor."""
+    """Drop elements at random.
+
+    words: x, counter (the key, the first counter), increment of the counter, y, mask, elements, bound, factor.
+    """
     x, y, mask, size, bound = (
         word_at(words, 0),
         word_at(words, 3),

@@ -1,8 +1,8 @@
-"""Arithmetic, activations and sums over rows as steps, so that a plan need not leave its program for them.
+"""Arithmetic, activations and sums over rows as tasks, so that a plan need not interrupt a program for them.
 
-What they compute is what NumPy computes, bit for bit (but for erf): eager keeps NumPy's kernels where these are as
-quick. Nearly all are one instruction, that goes along rows: what repeats (a bias, a literal) is a row that is read
-again. Read next: `elementwise_fusion.py`, for several operations at once.
+Results have the bits of NumPy (except erf), so eager mode keeps NumPy's kernels if they are as fast. Nearly all are one
+instruction that runs along rows; a broadcast operand (a bias, a literal) is a row that is read again. Read next:
+`elementwise_fusion.py`, for several ops at once.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
 from .elementwise_fusion import FULL, ROW, Bytecode
 from .elementwise_loops import CODES, operating
 
-WIDTH, CHUNK = 1 << 10, 1 << 14  # numbers: of a row where none is given; that a thread takes
-COLUMNS = 64  # that are summed in a chunk
-EXACT = 1 << 24  # whole numbers below are float32
+WIDTH, CHUNK = 1 << 10, 1 << 14  # elements of a row without a broadcast operand; elements of a chunk
+COLUMNS = 64  # columns that are summed in a chunk
+EXACT = 1 << 24  # integers below are exact in float32
 LARGEST = float(np.finfo("f4").max)
 
 
 @instruction
 def elementwise(words, chunk, scratch):
-    """out = a and b, joined as `code` says: words code, a, numbers to its next row, b, to its next row, out, width of a
-    row, numbers in all, rows of a chunk, `operating`. scratch: two vectors.
+    """out = a op b, for the op `code`.
+
+    words: code, a, elements to its next row, b, elements to its next row, out, width of a row, elements in all, rows of
+    a chunk, `operating`. scratch: two vectors.
     """
     code, width, count, rows = word_at(words, 0), word_at(words, 6), word_at(words, 7), word_at(words, 8)
     zero, step = filled(np.float32(0)), BYTES * LANES
@@ -50,20 +52,20 @@ def elementwise(words, chunk, scratch):
 
 @instruction
 def count_up(words, chunk, scratch):
-    """Add a number to whole ones: words x, number, out, count."""
+    """Add a number to integers: words x, number, out, count."""
     for i in range(word_at(words, 3)):
         publish(word_at(words, 2) + 8 * i, word_at(word_at(words, 0), i) + word_at(words, 1))
 
 
 @instruction
 def sum_rows(words, chunk, scratch):
-    """The sum of all rows, one after the other: words x, out, rows, width, columns of a chunk."""
+    """Sum over rows, in order: words x, out, rows, width, columns of a chunk."""
     rows, width, columns = word_at(words, 2), word_at(words, 3), word_at(words, 4)
     zero = filled(np.float32(0))
     for first in range(chunk * columns, min((chunk + 1) * columns, width), LANES):
         some = min(LANES, width - first)
         x = word_at(words, 0) + BYTES * first
-        found = plus(zero, load_some(x, some, zero))  # as NumPy's, which is 0 where all are -0
+        found = plus(zero, load_some(x, some, zero))  # starting at 0 as NumPy does, so that a sum of -0 is 0
         if some == LANES:
             for row in range(1, rows):
                 found = plus(found, load(x + BYTES * width * row))
@@ -77,12 +79,12 @@ def sum_rows(words, chunk, scratch):
 
 
 def flat(*arrays) -> bool:
-    """Are they of float32, and their numbers side by side?"""
+    """True if all are contiguous float32."""
     return all([isinstance(a, np.ndarray) and a.dtype == np.float32 and a.flags.c_contiguous for a in arrays])
 
 
 def row_of(x, shape: tuple) -> np.ndarray | None:
-    """The row that x repeats where it is met by `shape`; None where it does not."""
+    """The row that x repeats when it is broadcast to `shape`; None if it does not."""
     if isinstance(x, float) or (isinstance(x, int) and abs(x) < EXACT):
         return None if LARGEST < abs(x) < math.inf else np.full(min(WIDTH, math.prod(shape)), x, "f4")
     if not flat(x):
@@ -92,7 +94,7 @@ def row_of(x, shape: tuple) -> np.ndarray | None:
 
 
 def joined(name: str, a, b, out: np.ndarray, room: Room) -> list[Step] | None:
-    """Of two arrays or numbers, one of which is as large as the result."""
+    """Binary op of arrays or numbers, one of which has the size of the output."""
     if not flat(out):
         return None
     rows = [x if flat(x) and x.size == out.size else row_of(x, out.shape) for x in (a, b)]
@@ -104,7 +106,7 @@ def joined(name: str, a, b, out: np.ndarray, room: Room) -> list[Step] | None:
 
 
 def by_channel(name: str, a, b, out: np.ndarray, room: Room) -> list[Step] | None:
-    """Of images (N, C, ...) and a number for each channel, as (1, C, 1, ...)."""
+    """Binary op of images (N, C, ...) and one element per channel, (1, C, 1, ...)."""
     if not flat(a, b) or out.ndim < 3 or not out.size or out.shape[1] == 1:
         return None
     channels, pixels = out.shape[1], math.prod(out.shape[2:])
@@ -131,7 +133,7 @@ def along(name: str, a, b, out, width: int, a_next: int, b_next: int) -> list[St
 
 
 def same(name: str, a, b, out: np.ndarray) -> list[Step] | None:
-    """Of arrays of one shape."""
+    """Binary op of arrays of one shape."""
     if not flat(a, b, out) or not a.shape == b.shape == out.shape:
         return None
     return along(name, a, b, out, WIDTH, WIDTH, WIDTH)
@@ -173,7 +175,7 @@ def relu6_grad(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | Non
 
 
 def sum_to(arrays: Sequence, outs: Sequence, room: Room, shape: tuple) -> list[Step] | None:
-    """Over leading axes alone."""
+    """Sum over leading axes only."""
     (x,), (out,) = arrays, outs
     width = math.prod(shape)
     if not flat(x, out) or x.ndim <= len(shape) or x.shape[x.ndim - len(shape) :] != shape or width < 2 or not x.size:

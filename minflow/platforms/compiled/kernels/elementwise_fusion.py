@@ -1,11 +1,10 @@
-"""Clusters: elementwise operations and sums along rows as one instruction, which interprets a program of vectors.
+"""Clusters of elementwise ops and row reductions: one instruction interprets bytecode of vector operations.
 
-A cluster works on rows x columns numbers, block by block: some whole rows, which stay in the first cache with all that
-is computed of them. An operation of the program is a loop over a block, so that reading the program costs little, and
-no code is made for a model. What has one number for each row is computed so, and spread over its row where it is met;
-one number for each column is repeated for each row of a block; sums of columns are kept for each chunk and added in the
-order of chunks. Results are those of NumPy within some units in the last place, for sums: of the sum of magnitudes.
-What a cluster means: `compiler/fusion/elementwise_fusion.py`. Its operations are in `elementwise_loops.py`.
+A cluster runs in blocks of whole rows that stay in the first-level cache with all intermediate values. Each operation
+is a loop over a block, so interpretation is cheap, and no code is generated per model. One element per row is broadcast
+only when it meets a full operand; a row is repeated in each block; column sums are kept per chunk and added in chunk
+order. Results are within some units in the last place of NumPy's (for sums: of the sum of magnitudes). Semantics:
+`compiler/fusion/elementwise_fusion.py`. Read next: `elementwise_loops.py`, the operations.
 """
 
 from __future__ import annotations
@@ -54,25 +53,26 @@ from .elementwise_loops import (
     sum_rows,
 )
 
-BLOCK, LONGEST = 1 << 11, 1 << 12  # numbers, where rows are not longer: of a block; of one of odd rows
-BY_ROWS = 1 << 8  # columns, from which on an operation is done row by row where an operand has one for all of a row
-WORK, CHUNK = 1 << 18, (1 << 12, 1 << 16)  # of a chunk: numbers times operations; numbers
-SCALAR, ROW, FULL, MASK, TILE, COLUMN, ONE_ROW = range(7)  # of an input or output. A tile: a row repeated for each
-# row of a block; one row: read anew for each row
+BLOCK, LONGEST = 1 << 11, 1 << 12  # elements of a block, unless rows are longer; of one with odd rows
+BY_ROWS = 1 << 8  # columns from which on an operation with a per-row operand runs row by row
+WORK, CHUNK = 1 << 18, (1 << 12, 1 << 16)  # work of a chunk: elements times operations; elements, at least and at most
+# Kinds of inputs and outputs. TILE: a row, copied for each row of a block. ONE_ROW: a row that is read again for each.
+SCALAR, ROW, FULL, MASK, TILE, COLUMN, ONE_ROW = range(7)
 
 
 # ---- the interpreter -------------------------------------------------------------------------------------------------
 
-GONE = -1  # in place of a line's result
+GONE = -1  # result of a removed line
 HEAD = 10  # words before those of inputs and outputs
-LINE, INPUT, OUTPUT = 9, 4, 2  # words of the program for each
+LINE, INPUT, OUTPUT = 9, 4, 2  # words of the bytecode for each
 
 
 @instruction
 def run_cluster(words, chunk, scratch):  # noqa: C901
-    """words: the program, lines, places, inputs, outputs, rows, columns, rows of a chunk, rows of a block, `operating`;
-    the address of each input and output. A place is where an operand stands now: in scratch memory, or in an array
-    itself.
+    """Interpret the bytecode of a cluster for some rows.
+
+    words: bytecode, lines, places, inputs, outputs, rows, columns, rows of a chunk, rows of a block, `operating`; the
+    address of each input and output. A place holds the current address of an operand, in scratch memory or in an array.
     """
     program, lines, count = word_at(words, 0), word_at(words, 1), word_at(words, 2)
     inputs, outputs, columns = word_at(words, 3), word_at(words, 4), word_at(words, 6)
@@ -142,7 +142,7 @@ def run_cluster(words, chunk, scratch):  # noqa: C901
                     x, y = operand(a, u, r, columns, spare), operand(b, v, r, columns, spare + STEP)
                     z, target = operand(c, w, r, columns, spare + 2 * STEP), out + r * columns * BYTES
                     i, j, k = step_in_row(u), step_in_row(v), step_in_row(w)
-                    if columns % LANES:  # the last 16 first: what they are made of may be written over
+                    if columns % LANES:  # the last 16 first, since the inputs may be overwritten
                         run_routine(
                             operating,
                             code,
@@ -185,7 +185,7 @@ def run_cluster(words, chunk, scratch):  # noqa: C901
 
 @instruction
 def add_columns(words, chunk, scratch):
-    """words: sums of each chunk, chunks, columns, where their sum goes."""
+    """Add the column sums of all chunks: words sums of each chunk, chunks, columns, out."""
     count, columns, target = word_at(words, 1), word_at(words, 2), word_at(words, 3)
     wide = (columns + LANES - 1) // LANES * STEP
     for i in range(0, columns, LANES):
@@ -199,16 +199,16 @@ def add_columns(words, chunk, scratch):
 
 
 class Register(NamedTuple):
-    """kind: ROW, FULL, SCALAR or COLUMN.  place: its number."""
+    """An operand of bytecode. kind: ROW, FULL, SCALAR or COLUMN.  place: index of its place."""
 
     kind: int
     place: int
 
 
 class Bytecode:
-    """What `run_cluster` interprets, as it grows. kinds: of each place.  lines: of LINE words.
+    """Builder of the bytecode that `run_cluster` interprets.
 
-    own: the places that are not free for another result once nobody reads them any more.
+    kinds: of each place.  lines: of LINE words.  own: places that later results must not reuse.
     """
 
     def __init__(self, rows: int, columns: int):
@@ -216,8 +216,8 @@ class Bytecode:
         self.kinds: list[int] = []
         self.lines: list[list[int]] = []
         self.own: set[int] = set()
-        self.inputs: list[tuple[int, int, int, int]] = []  # kind, place, its own rows, how often it repeats each
-        self.sources: list[int | np.ndarray] = []  # which array of the cluster, or a number
+        self.inputs: list[tuple[int, int, int, int]] = []  # kind, place, rows (period), repeat
+        self.sources: list[int | np.ndarray] = []  # index of an array of the cluster, or a number
         self.outputs: list[tuple[int, int]] = []
         self.numbers: dict[bytes, Register] = {}
         self.spreads: dict[Register, Register] = {}
@@ -232,7 +232,7 @@ class Bytecode:
         if (kind, period) == (FULL, 1) and self.columns >= BY_ROWS:
             kind = ONE_ROW
         register = Register(FULL if kind == MASK else kind, self.place(FULL if kind == MASK else kind, own=True))
-        repeat = self.rows if kind == MASK and period == 1 else repeat  # one row of a mask is read for each row anew
+        repeat = self.rows if kind == MASK and period == 1 else repeat  # a mask of one row is read for each row
         self.inputs.append((kind, register.place, period, repeat))
         self.sources.append(source)
         return register
@@ -252,7 +252,7 @@ class Bytecode:
         return out
 
     def __call__(self, name: str, *operands: Register | float) -> Register:
-        """Append an operation on vectors; its result has a number for each row if no operand has more."""
+        """Append a vector operation; its result has one element per row if no operand has more."""
         registers = [x if isinstance(x, Register) else self.number(x) for x in operands]
         if all(x.kind in (ROW, SCALAR) for x in registers):
             return self.line(name, ROW if any(x.kind == ROW for x in registers) else SCALAR, *registers)
@@ -260,7 +260,7 @@ class Bytecode:
         return self.line(name, FULL, *[x if x.kind != ROW or by_rows else self.full(x) for x in registers])
 
     def full(self, x: Register) -> Register:
-        """x with a number for each column, too."""
+        """Broadcast x to all columns."""
         if x.kind == FULL:
             return x
         if x not in self.spreads:
@@ -274,7 +274,7 @@ class Bytecode:
         return self.line("column_sum", COLUMN, self.full(x))
 
     def output(self, x: Register, kind: int) -> None:
-        """What is written from here to an array. What another output is, too, is copied."""
+        """Write x to an output; copied if it is an output already."""
         if kind == ROW and x.kind == SCALAR:
             x = self.line("copy", ROW, x)
         elif kind == FULL and (x.kind != FULL or x.place in self.own):
@@ -283,8 +283,9 @@ class Bytecode:
         self.outputs.append((kind, x.place))
 
     def height(self) -> int:
-        """Rows of a block: whole vectors where that goes, and within one period of each input. A single operation
-        on what is read where it stands keeps nothing in the first cache, and needs no blocks.
+        """Rows of a block: whole vectors if possible, and within one period of each input.
+
+        A single operation on operands in place keeps nothing in the cache, and needs no small blocks.
         """
         copied = any([kind == MASK or (kind == FULL and (n == 1 or each > 1)) for kind, _, n, each in self.inputs])
         wide = [line for line in self.lines if line[-1] == FULL or line[0] >= SPREAD]
@@ -301,7 +302,7 @@ class Bytecode:
         return max(most // whole * whole, 1) if most >= whole else most
 
     def offsets(self, height: int) -> tuple[list[int], int]:
-        """Where in scratch memory each place is, in bytes, and how many there are. Results share what is free again."""
+        """Offset of each place in scratch memory, and its size, in bytes. Results reuse places that are free again."""
         sizes = {ONE_ROW: 0, SCALAR: LANES, ROW: -(-height // LANES) * LANES + LANES, COLUMN: 0}
         sizes[FULL] = sizes[TILE] = -(-height * self.columns // LANES) * LANES + 2 * LANES
         last = {place: i for i, line in enumerate(self.lines) for place in line[2:5]}
@@ -310,7 +311,7 @@ class Bytecode:
             if place in self.own:
                 found[place], total = total, total + sizes[kind] * BYTES
         for i, line in enumerate(self.lines):
-            # an operation on vectors may write where it reads; one on rows may not
+            # a vector operation may write over its operands; a row operation may not
             after = line[0] >= SPREAD
             dying = {p for p in line[2:5] if p not in self.own and last[p] == i}
             free += [] if after else [found[p] for p in sorted(dying)]
@@ -323,9 +324,9 @@ class Bytecode:
         return found, total
 
     def joined(self, firsts: Collection[str], seconds: Collection[str]) -> None:
-        """An operation whose result one other alone reads is done together with that, where there is code for both."""
+        """Fuse an operation with the only user of its result, if there is code for both."""
         read = Counter([place for line in self.lines for place in {*line[2:5]}])
-        waiting: dict[int, list[int]] = {}  # lines by their results
+        waiting: dict[int, list[int]] = {}  # result -> line
         for line in self.lines:
             name, i = NAMES[line[0]], 2 if line[2] in waiting else 3
             first = waiting.get(line[i])
@@ -336,7 +337,8 @@ class Bytecode:
                 del waiting[first[1]]
                 first[1] = GONE
             elif name == "row_sum" and first and [first[0], *first[5:7]] == [MUL, STEP, STEP]:
-                line[0], line[2:5] = ROW_DOT, [*first[2:4], first[2]]  # all three are read, for who is free when
+                # all three count as reads, for the liveness of places
+                line[0], line[2:5] = ROW_DOT, [*first[2:4], first[2]]
                 del waiting[first[1]]
                 first[1] = GONE
             elif name in firsts and line[-1] == FULL and read[line[1]] == 1 and line[1] not in self.own:
@@ -344,7 +346,7 @@ class Bytecode:
         self.lines = [line for line in self.lines if line[1] != GONE]
 
     def finished(self) -> Bytecode:
-        """What depends on no array."""
+        """Finish the parts that depend on no array."""
         self.joined(["mul"], ["add", "sub"])
         self.joined(PAIRED, [*PAIRED, *AFTER])
         height = self.height()
@@ -375,7 +377,8 @@ class Bytecode:
         return [step, *after]
 
 
-# ---- what ops are made of --------------------------------------------------------------------------------------------
+# ---- lowering of ops
+# --------------------------------------------------------------------------------------------------
 
 
 def softmax(p, x, dim):
@@ -389,7 +392,7 @@ def log_softmax(p, x, dim):
 
 
 def div(p, x, y):
-    """By a number: times what is 1 over it, where float32 has that."""
+    """Division by a number: multiply by the reciprocal, if that is exact."""
     if isinstance(y, float) and abs(y) > 1e-30 and abs(y) < 1e30:
         return p("mul", x, 1 / y)
     return p("div", x, y)
@@ -401,7 +404,7 @@ def power(p, x, exponent):
 
 
 def logit_entropy(p, x, target):
-    """log(1 + e) near 0: what 1 + e lost of e is added, by the slope of log."""
+    """log(1 + e): near 0, add what rounding 1 + e has lost, times the derivative of log."""
     small = p("exp", p("mul", p("abs", x), -1.0))
     grown = p("add", small, 1.0)
     tail = p("add", p("log", grown), p("div", p("sub", small, p("sub", grown, 1.0)), grown))
@@ -409,7 +412,7 @@ def logit_entropy(p, x, target):
     return p("add", p("add", p("mul", target, below), p("mul", p("sub", 1.0, target), above)), tail)
 
 
-RULES: dict[str, Callable] = {  # the op's name -> its register, from registers and numbers
+RULES: dict[str, Callable] = {  # name of an op -> its register, from registers and numbers
     **{name: lambda p, *x, name=name: p(name, *x) for name in BODIES},
     "div": div,
     "neg": lambda p, x: p("mul", x, -1.0),
@@ -431,7 +434,7 @@ def bytecode_of(code) -> Bytecode:
     inputs = {value: i for i, value in enumerate(code.inputs)}
 
     def register(x: Value | float, shape: tuple) -> Register | float:
-        """An input has a register for each way in which it is read."""
+        """Return the register of an input, which has one for each way in which it is read."""
         if not isinstance(x, Value):
             return float(x)
         base = fusion.base_of(x)
@@ -463,7 +466,7 @@ def bytecode_of(code) -> Bytecode:
 
 
 def cluster(arrays, outs, room, code) -> list[Step] | None:
-    """The steps of a cluster; None where an array is not whole."""
+    """Build the tasks of a cluster; None if an array is not contiguous."""
     if not all([a.flags.c_contiguous for a in (*arrays, *outs)]):
         return None
     code.bytecode = code.bytecode or bytecode_of(code)

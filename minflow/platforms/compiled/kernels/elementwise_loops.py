@@ -1,7 +1,7 @@
-"""What clusters are made of: operations on blocks of numbers, and on the rows of a block.
+"""Operations of fused elementwise kernels: loops over blocks of elements, and over the rows of a block.
 
-An operation of a cluster's program is a number in CODES; `operate` does those of vectors. Read next:
-`elementwise_fusion.py`, which interprets such programs.
+An operation is a number in CODES; `operate` runs those on vectors. Read next: `elementwise_fusion.py`, which interprets
+them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STEP = LANES * BYTES
 
 
 def larger(builder, a, b):
-    """NaN where one is."""
+    """Maximum; NaN if either is."""
     found = builder.select(builder.fcmp_ordered("<", b, a), a, b)
     return builder.select(builder.fcmp_unordered("uno", a, a), a, found)
 
@@ -37,8 +37,9 @@ def relu6_grad(builder, x, y):
 
 
 def pair(first: str, second: str) -> Callable:
-    """Of three vectors: of the first two, then of that and the third; "taken" is the third less it. Products that are
-    added are rounded once. Of two, where the second is a function.
+    """Operation on three vectors: `second(first(a, b), c)`; "taken" is c - first(a, b).
+
+    Products that are added are rounded once (FMA). If `second` is a function, there are two operands.
     """
 
     def body(builder, a, b, *c):
@@ -53,8 +54,9 @@ def pair(first: str, second: str) -> Callable:
     return body
 
 
-PAIRED, AFTER = ("add", "sub", "mul"), {"exp": ("sub", "mul"), "erf": ("mul",)}  # what a function is done after
-BODIES: dict[str, tuple[int, Callable]] = {  # (how many operands, vectors to a vector)
+# function -> operations that it can be fused with
+PAIRED, AFTER = ("add", "sub", "mul"), {"exp": ("sub", "mul"), "erf": ("mul",)}
+BODIES: dict[str, tuple[int, Callable]] = {  # (number of operands, IR from vectors to a vector)
     "copy": (1, lambda builder, x: x),
     "add": (2, lambda builder, x, y: builder.fadd(x, y)),
     "sub": (2, lambda builder, x, y: builder.fsub(x, y)),
@@ -91,12 +93,13 @@ BODIES: dict[str, tuple[int, Callable]] = {  # (how many operands, vectors to a 
 CODES = {name: number for number, name in enumerate((*BODIES, "spread", "row_sum", "row_max", "row_dot", "column_sum"))}
 NAMES = [*CODES]
 MUL, SPREAD, ROW_SUM, ROW_MAX, ROW_DOT = [CODES[x] for x in ("mul", "spread", "row_sum", "row_max", "row_dot")]
-BY_ROW, AGAIN = 1, 2  # in place of an operand's step: it has a number for each row; one row, read again for each
+# in place of the step of an operand: it has one element per row; it is one row, read again for each
+BY_ROW, AGAIN = 1, 2
 
 
 @function("operate", 9, inline=False)
 def operate(builder, code, out, a, b, c, a_step, b_step, c_step, count):
-    """out = code(a, b, c), so many vectors; a step is 0 where an operand is one vector."""
+    """Compute out = code(a, b, c) for `count` vectors; a step of 0 broadcasts an operand of one vector."""
     done = builder.append_basic_block("done")
     choice = builder.switch(code, done)
     for number, (operands, body) in enumerate(BODIES.values()):
@@ -117,12 +120,12 @@ def operate(builder, code, out, a, b, c, a_step, b_step, c_step, count):
 
 @Code
 def operating(code, out, a, b, c, a_step, b_step, c_step, count, _, _1, _2):
-    """`operate`, for all instructions."""
+    """`operate` as a routine, for all instructions."""
     operate(code, out, a, b, c, a_step, b_step, c_step, count)
 
 
 def across(builder, name: str, x, flag: str, *start):
-    """One number of a vector's lanes, two and two."""
+    """Reduce the lanes of a vector, in pairs."""
     kind = f"llvm.vector.reduce.{name}.v{LANES}f32"
     found = builder.module.globals.get(kind)
     if found is None:
@@ -139,7 +142,7 @@ def sum_of_lanes(context, x):
 
 @intrinsic
 def most_of_lanes(context, x):
-    """NaN where one is."""
+    """Maximum of the lanes; NaN if any is."""
 
     def code(context, builder, signature, arguments):
         lanes = builder.fcmp_unordered("uno", arguments[0], arguments[0])
@@ -156,7 +159,7 @@ def maximum(context, x, y):
 
 @intrinsic
 def mask_at(context, base):
-    """16 bytes as numbers, 1 where a byte is not 0."""
+    """16 bytes as float32: 1 where a byte is not 0."""
 
     def code(context, builder, signature, arguments):
         kind = ir.VectorType(ir.IntType(8), LANES)
@@ -188,7 +191,7 @@ def put_word(context, words, i, word):
 
 @compiled
 def copy_in(source, target, count):
-    """So many numbers, and zeros up to a whole vector."""
+    """Copy `count` elements, and zeros up to a whole vector."""
     for i in range(0, count, LANES):
         store(target + i * BYTES, load_some(source + i * BYTES, count - i, filled(float32(0))))
 
@@ -210,7 +213,7 @@ def masks_in(source, target, count):
 
 @compiled
 def spread_rows(out, a, rows, columns):
-    """Each number over its row; what goes beyond a row is written over by the next."""
+    """Broadcast each element over its row; what is written beyond a row is overwritten by the next."""
     for r in range(rows):
         number, p = filled(number_at(a, r)), out + r * columns * BYTES
         for q in range(p, p + columns * BYTES, STEP):
@@ -235,7 +238,7 @@ def sum_rows(out, a, rows, columns):
 
 @compiled
 def sum_products(out, a, b, rows, columns):
-    """Of the numbers of two rows."""
+    """Dot product of two rows, for each row."""
     zeros, left, whole = filled(float32(0)), columns % LANES, columns // (2 * LANES) * 2 * STEP
     for r in range(rows):
         p, apart = a + r * columns * BYTES, b - a
@@ -268,7 +271,7 @@ def most_of_rows(out, a, rows, columns):
 
 @compiled
 def sum_columns(out, a, rows, columns):
-    """out += the sum of these rows, which is taken first: sums of sums round less."""
+    """out += the sum of these rows, which is computed first: sums of sums round less."""
     zeros, left, end, apart = filled(float32(0)), columns % LANES, columns // LANES * STEP, columns * BYTES
     for q in range(0, end, STEP):
         found = zeros
@@ -284,7 +287,7 @@ def sum_columns(out, a, rows, columns):
 
 @compiled
 def operand(place, step, r, columns, spare):
-    """Where row r of it stands. One that has a number for each row is spread."""
+    """Address of row r of an operand; one element per row is broadcast first."""
     if step == BY_ROW:
         store(spare, filled(number_at(place, r)))
         return spare
@@ -293,5 +296,5 @@ def operand(place, step, r, columns, spare):
 
 @compiled
 def step_in_row(step):
-    """Of an operand, from one vector of a row to the next."""
+    """Step of an operand from one vector of a row to the next."""
     return STEP if step == AGAIN else step // STEP * STEP

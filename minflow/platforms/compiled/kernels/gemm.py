@@ -1,11 +1,10 @@
-"""Products of matrices: both sides are packed where they are used, and micro-kernels write the result in place.
+"""Matrix products: chunks pack both sides as they go, and micro-kernels write the result in place.
 
 A chunk is a block of rows by some panels of columns of one product, or several small products. It packs its rows of a
-as [16 of the sum][row][16], then panel after panel of b as [sum][PANEL], each of which meets all rows while it is in
-the second-level cache; a transposed side is turned by 16x16 shuffles on the way. Long sums are cut, so that a block
-of rows stays in that cache. What follows a product (bias, activation, an update of weights) is done panel by panel.
-Sums run in an order that shapes alone decide. Source: Goto & van de Geijn 2008. Read next:
-`platforms/compiled/codegen/micro_kernels.py`.
+as [16 of the sum][row][16], then panel after panel of b as [sum][PANEL]; each panel meets all rows while it is in the
+second-level cache. Transposed sides are packed by 16x16 shuffles. Long sums are split, so that a block of rows stays in
+that cache. Epilogues (bias, activation, update of weights) run panel by panel. The order of sums depends on shapes
+alone. Source: Goto & van de Geijn 2008. Read next: `platforms/compiled/codegen/micro_kernels.py`.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_
 from .gemm_tiles import product as multiply
 
 TILE = LANES * LANES
-QUAD = 4  # numbers of the sum that a micro-kernel takes at a time, or a multiple of those
-DEEPEST = 800  # numbers of the sum at a time
-BLOCK = 100_000  # float32 of packed rows, which leave room for a panel in the second-level cache
+QUAD = 4  # micro-kernels sum a multiple of this many terms
+DEEPEST = 800  # terms of a sum that are packed at a time
+BLOCK = 100_000  # float32 of packed rows; leaves room for a panel in the second-level cache
 WORK = 6 << 20  # multiplications of a chunk, some 100 us
-MOST = 32  # chunks, unless they would be too large for the cache
-LEAST_TILES = 4  # of rows, in a chunk
-PACKED = 200_000  # numbers that a chunk packs, some 20 us
+MOST = 32  # most chunks, unless they would be too large for the cache
+LEAST_TILES = 4  # fewest tiles of rows of a chunk
+PACKED = 200_000  # elements that a chunk packs, some 20 us
 
 
 # ---- packing ---------------------------------------------------------------------------------------------------------
@@ -38,8 +37,10 @@ PACKED = 200_000  # numbers that a chunk packs, some 20 us
 
 @compiled
 def pack(source, row, rows, columns, turned, target, line, block, far, spare):
-    """rows x columns numbers, columns side by side, to target[c / PANEL * far + c % PANEL / 16 * block + r * line +
-    c % 16]; turned: the same of the transposed. What is missing to 16 rows or columns is filled with zeros.
+    """Pack rows x columns elements with contiguous columns for micro-kernels, padded to multiples of 16 by zeros.
+
+    Element (r, c) goes to target[c / PANEL * far + c % PANEL / 16 * block + r * line + c % 16]. turned: pack the
+    transpose.
     """
     nothing, pair = filled(np.float32(0)), PANEL // LANES
     for i in range(0, rows, LANES):
@@ -67,7 +68,7 @@ def pack(source, row, rows, columns, turned, target, line, block, far, spare):
 
 @compiled
 def finish(source, source_row, target, target_row, rows, columns, low, high, weight, rate):
-    """target = source between two bounds, or where there is a weight, weight - rate * source; up to PANEL columns."""
+    """Epilogue of up to PANEL columns: target = clip(source), or with a weight, weight - rate * source."""
     step, least, most = filled(-rate), filled(low), filled(high)
     for i in range(rows):
         for j in range(0, columns, LANES):
@@ -80,7 +81,7 @@ def finish(source, source_row, target, target_row, rows, columns, low, high, wei
 
 @instruction
 def gemm_pack(words, chunk, scratch):
-    """Some rows of one side, packed for all chunks. words: those of `pack`, how many rows there are and in a chunk."""
+    """Pack some rows of one side for all chunks; words: those of `pack`, rows in all, rows of a chunk."""
     each, line = word_at(words, 8), word_at(words, 1)
     first = chunk * each
     if word_at(words, 3):
@@ -136,11 +137,11 @@ def gemm_pack(words, chunk, scratch):
 
 @instruction
 def gemm_chunk(words, chunk, scratch):  # noqa: C901
-    """c = a @ b of some items, or of HIGH rows and WIDE columns of one; the words are named above.
+    """Compute c = a @ b of some items, or of HIGH rows and WIDE columns of one; the words are named above.
 
-    PLACES: where each item begins, in numbers, or 0.  PACKED: where the whole side is packed, or 0.  TABLE: where 16
-    of the sum after the other begin in packed rows, APART numbers from each other.  FAR: numbers of a panel.  WEIGHT:
-    UPDATED becomes WEIGHT - RATE * c, and C may be 0: c is not kept.
+    PLACES: table of offsets of the items, or 0.  PACKED: address of a side that is packed already, or 0.  TABLE:
+    offsets of each 16 terms of the sum in packed rows, APART elements from each other.  FAR: elements of a panel.
+    WEIGHT: if not 0, UPDATED becomes WEIGHT - RATE * c, and C may be 0 if c is not an output.
     """
     n, k, p, depth = word_at(words, N), word_at(words, K), word_at(words, P), word_at(words, DEEP)
     high, wide, apart, far = word_at(words, HIGH), word_at(words, WIDE), word_at(words, APART), word_at(words, FAR)
@@ -235,7 +236,7 @@ def gemm_chunk(words, chunk, scratch):  # noqa: C901
                 vectors = VECTORS if columns > LANES else 1
                 to = (top * p + j) * BYTES
                 target, target_row, kept = c + to, p, c == 0 or columns % LANES != 0
-                if kept:  # written where there is room for whole vectors; not yet the result
+                if kept:  # written to scratch memory, which has room for whole vectors
                     target, target_row = held + (0 if c else (j - left) * rows * BYTES), PANEL
                 origin = target if begin else 0
                 if bias and not begin:
@@ -298,8 +299,10 @@ def gemm_chunk(words, chunk, scratch):  # noqa: C901
 
 
 class Side(NamedTuple):
-    """One side of a product. line: numbers from a row to the next, or turned from a column to the next, in which
-    numbers lie side by side.  places: where each item begins, or None where all are one.
+    """One side of a product.
+
+    line: elements from row to row, or (turned) from column to column; each is contiguous.  places: offsets of the
+    items, or None if all are the same.
     """
 
     line: int
@@ -309,9 +312,7 @@ class Side(NamedTuple):
 
 @functools.lru_cache(1 << 10)
 def side(shape: tuple, strides: tuple, batch: tuple) -> Side | None:
-    """An input as (..., rows, columns) with strides in bytes, for items of this shape; None where nothing is side by
-    side.
-    """
+    """Describe an input (..., rows, columns), with strides in bytes, for a batch; None if no axis is contiguous."""
     if any(step % BYTES for step in strides):
         return None
     strides = tuple(step // BYTES for step in strides)
@@ -328,7 +329,10 @@ def side(shape: tuple, strides: tuple, batch: tuple) -> Side | None:
 
 
 class Cut(NamedTuple):
-    """together: items of a chunk.  high, wide: rows and columns of a chunk.  deep: numbers of the sum at a time."""
+    """How a product is split.
+
+    together: items of a chunk.  high, wide: rows and columns of a chunk.  deep: terms of the sum at a time.
+    """
 
     together: int
     high: int
@@ -339,8 +343,10 @@ class Cut(NamedTuple):
 
 @functools.lru_cache(1 << 10)
 def cut(items: int, n: int, k: int, p: int) -> Cut:
-    """Chunks of about the same work: parts of the longer side of the product, each of which is packed where it is used,
-    and of both sides where there are too few or they are too large for the cache.
+    """Split a product into chunks of similar work.
+
+    Splits the longer side of the result, each part of which is packed by its chunk; both sides if the chunks would be
+    too few, or too large for the cache.
     """
     deep = -(-k // -(-k // DEEPEST))
     deep += -deep % LANES if deep < k else 0
@@ -360,10 +366,10 @@ def cut(items: int, n: int, k: int, p: int) -> Cut:
 def product(
     a, b, out, room: Room, bias=0, act="", weight=None, rate=None, updated=None, packed_a: int = 0
 ) -> list[Step] | None:
-    """Steps for out = act(a @ b + bias), and for updated = weight - rate * out, where rate is an array of one float64.
+    """Tasks of out = act(a @ b + bias), and of updated = weight - rate * out, with rate an array of one float64.
 
-    a, b: float32 (..., rows, columns) of any strides; None where neither rows nor columns lie side by side.  out: may
-    be None where there is an update: it is not kept.  packed_a: where `packed_rows` packs all of a matrix, or 0.
+    a, b: float32 (..., rows, columns); None if one has neither contiguous rows nor columns.  out: None if only the
+    update is needed.  packed_a: address of a packed by `packed_rows`, or 0.
     """
     (n, k), p = a.shape[-2:], b.shape[-1]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -432,19 +438,19 @@ def product(
 
 
 def apart_of(rows: int) -> int:
-    """Numbers from 16 of the sum of so many packed rows to the next 16."""
+    """Elements from 16 terms of the sum of packed rows to the next 16."""
     return (-(-rows // LANES) * LANES + 1) * LANES
 
 
 def packed_rows(a: np.ndarray, room: Room) -> tuple[list[Step], int]:
-    """Steps that pack a whole matrix as the left side of products, and where."""
+    """Tasks that pack a whole matrix as the left side of products, and its address."""
     (n, k), apart = a.shape[-2:], apart_of(a.shape[-2])
     place = room.take(-(-k // LANES) * apart)
     return [packing(a, side(a.shape, a.strides, ()), n, k, place, LANES, apart, VECTORS * apart)], place
 
 
 def packing(x, found: Side, rows: int, columns: int, target: int, line: int, block: int, far: int) -> Step:
-    """The step that packs a whole side; rows and columns as they are in the product."""
+    """Task that packs a whole side; rows and columns as in the product."""
     if found.turned:
         rows, columns = columns, rows
     each = -(-PACKED // columns // PANEL) * PANEL

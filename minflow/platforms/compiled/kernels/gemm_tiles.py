@@ -1,4 +1,7 @@
-"""Products of any size, made of tiles: routines, which are compiled once and called by their addresses."""
+"""Products of any size from tiles of micro-kernels: routines that are compiled once, and called by address.
+
+Read next: `gemm.py` and `conv.py`, whose instructions call them.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,10 @@ BYTES = 4
 
 @Code
 def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, origin):
-    """So many rows side by side, of one panel of filters. origin: 0, or what sums begin from: c, or a bias of the
-    panel. The last tile of rows begins earlier where it would reach too far: some rows are then computed twice, which
-    is quicker than row by row, but not where it is c.
+    """Multiply `rows` contiguous rows by one panel of filters.
+
+    origin: 0, or the address of the initial sums: c, or a bias of the panel. The last tile of rows starts earlier if it
+    would overrun, so some rows are computed twice: faster than row by row, but wrong if the sums start from c.
     """
     done, from_c = 0, origin == c
     row, beside = (c_row, c_beside) if from_c else (0, LANES)
@@ -55,7 +59,7 @@ def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, 
 
 @Code
 def outer(rows, a, b, table, count, far, length, c, c_row, columns, b_beside, adds):
-    """At most 16 rows, which are channels of a block, of all columns; the sum runs over pixels."""
+    """Multiply at most 16 rows, which are channels of a block, by all columns; the sum runs over pixels."""
     for i in range(0, rows, DEEP):
         for j in range(0, columns, PANEL):
             x, y, z = a + i * BYTES, b + j // LANES * b_beside * BYTES, c + (i * c_row + j) * BYTES

@@ -1,9 +1,8 @@
-"""Products of groups of 4 or 8 channels with as many filters each: as in `platforms/compiled/codegen/micro_kernels.py`,
-but each lane has a channel of its
-own group in place of one number for all lanes.
+"""Micro-kernels of grouped convolution, with 4 or 8 channels and as many filters per group.
 
-Blocks of 16 channels hold whole groups, so that the lanes of one vector, moved within their groups, are the channels
-that 16 filters meet. Nothing is multiplied with zeros, and no group sees what is in another. Read next: `conv.py`.
+As `platforms/compiled/codegen/micro_kernels.py`, but instead of broadcasting one element, each lane takes a channel of
+its own group. A block of 16 channels holds whole groups, so permuting the lanes of a vector within groups gives the
+channels that 16 filters read. No zeros are multiplied, and groups stay independent. Read next: `conv.py`.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ SEVERAL, BYTES = ROWS[1], 4  # pixels at a time
 
 
 def channel(builder, pixel, size: int, k: int):
-    """For each lane, channel k of its group."""
+    """Permute a pixel so that each lane holds channel k of its group."""
     lanes = ir.Constant(ir.VectorType(INT, LANES), [lane // size * size + k for lane in range(LANES)])
     return builder.shuffle_vector(pixel, pixel, lanes)
 
 
 def grouped(size: int, rows: int):
-    """The sum over taps for some pixels side by side, whose results are c_row numbers apart."""
+    """Sum over taps for `rows` contiguous pixels; outputs are c_row elements apart."""
 
     @function(f"grouped_{size}x{rows}", 6, inline=False)
     def code(builder, a, b, table, count, c, c_row):
@@ -83,7 +82,7 @@ SMALL_BACK, LARGE_BACK = [grouped_back(n) for n in GROUPS]
 
 @Code
 def group_product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, origin):
-    """As `product.product`, of one vector of filters. length: channels of a group."""
+    """As `gemm_tiles.product`, for one vector of filters. length: channels of a group."""
     done = 0
     while done < rows:
         i = max(0, min(done, rows - SEVERAL))
@@ -104,7 +103,7 @@ def group_product(rows, a, b, table, count, far, length, c, c_row, vectors, c_be
 
 @Code
 def group_outer(rows, a, b, table, count, far, length, c, c_row, columns, b_beside, adds):
-    """As `product.outer`, added to c. rows: channels of a group."""
+    """As `gemm_tiles.outer`, added to c. rows: channels of a group."""
     if rows == SMALL:
         SMALL_BACK(a, b, table, count, far, length, c, c_row)
     else:

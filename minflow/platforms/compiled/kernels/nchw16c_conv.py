@@ -1,9 +1,9 @@
-"""Dense convolutions of images in blocks of 16 channels (`compiler/fusion/nchw16c.py`), as steps.
+"""Dense convolutions of images in blocks of 16 channels (`compiler/fusion/nchw16c.py`).
 
-Of 1x1 pixels: one product over the pixels of all images, which are read where they stand; a chunk is so many pixels
-times so many filters, which it packs itself, since a pass over them costs little beside the product. The gradient of
-the images is the same product with filters turned; that of the filters sums over pixels, within a chunk and then over
-chunks in their order. Read next: `conv.py`, for filters of more pixels.
+1x1 filters are one product over the pixels of all images, read in place. A chunk is some pixels by some filters, which
+it packs itself: that costs little beside the product. The gradient of the images is the same product with transposed
+filters; that of the filters sums over pixels within a chunk, then over chunks in order. Read next: `conv.py`, for
+larger filters.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from .conv_geometry import (
 from .gemm_tiles import BYTES, outer, product
 
 WORK = 1 << 21  # multiplications of a chunk
-PIXELS_MOST = 1024  # pixels that a chunk adds up for the gradient of filters: that rounds less, too
-NEAR = 128  # pixels at a time, which stay in the first-level cache
+PIXELS_MOST = 1024  # pixels that a chunk sums for the gradient of filters: splitting also rounds less
+NEAR = 128  # pixels of a tile in the first-level cache
 LEAST = 210  # pixels of a chunk
-CACHE = 1 << 17  # numbers of a chunk's images, which stay in the second-level cache
-SUMMED = 2048  # pixels that are added up one after the other, in four sums
+CACHE = 1 << 17  # elements of a chunk's images, which stay in the second-level cache
+SUMMED = 2048  # pixels that are summed in sequence, in four accumulators
 PIXELS_LEAST = 256  # pixels of a chunk of images, for the gradient of filters
 LEAST_CHUNKS = 8
-IMAGES = 4  # as much work for a chunk of images, which has borders to clear first
+IMAGES = 4  # a chunk of images gets more work, since it clears padding first
 ONE, NONE = (1, 1), (0, 0)
 
 
-# ---- 1x1 pixels -----------------------------------------------------------------------------------------------------
+# ---- 1x1 filters ----------------------------------------------------------------------------------------------------
 
 
 @instruction
 def pixels_filtered(words, chunk, scratch):
-    """y = act(x filtered + bias) for some pixels and panels of filters. scratch: a panel, and SPARE."""
+    """y = act(x @ filters + bias) for some pixels and panels of filters. scratch: a panel, and SPARE."""
     x, w, y, bias, table = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3), word_at(words, 4)
     pixels, channels, filters, room = word_at(words, 5), word_at(words, 6), word_at(words, 7), word_at(words, 8)
     at_once, panels, turned, count = word_at(words, 9), word_at(words, 10), word_at(words, 11), word_at(words, 12)
@@ -119,11 +119,11 @@ def pixels_filters_grad(words, chunk, scratch):
 
 
 def filtered_pixels(x, weight, bias, out, pixels, turned, act=""):
-    """Steps for filters of 1x1 pixels."""
+    """Tasks of a convolution with 1x1 filters."""
     channels, filters = weight.shape[:2] if turned else weight.shape[1::-1]
     all_panels = -(-filters // PANEL)
     at_once = max(LEAST, min(CACHE // channels, WORK // (channels * filters)))
-    at_once = over(-(-pixels // max(1, pixels // at_once)) or 1, ROWS[0])  # chunks of nearly the same size
+    at_once = over(-(-pixels // max(1, pixels // at_once)) or 1, ROWS[0])  # chunks of nearly equal size
     panels = max(1, min(all_panels, WORK // (at_once * channels * PANEL)))
     length = length_of(channels)
     table = lengths(np.arange(len(x), dtype="i8") * (x.shape[1] * LANES), channels, length)
@@ -154,8 +154,9 @@ def filtered_pixels(x, weight, bias, out, pixels, turned, act=""):
 
 
 def pixels_grad(grad, x, out, room, pixels):
-    """Steps for the gradient of filters of 1x1 pixels. Which of both is read number by number is free: that of which
-    less is done in vain.
+    """Tasks of the gradient of 1x1 filters.
+
+    Either operand can be the one that is read element by element: the one that wastes less work on padding is chosen.
     """
     turned = over(out.shape[1], DEEP) * over(out.shape[0], LANES) < over(out.shape[0], DEEP) * over(out.shape[1], LANES)
     grad, x, filters, channels = (x, grad, *out.shape[1::-1]) if turned else (grad, x, *out.shape[:2])
@@ -188,16 +189,16 @@ def pixels_grad(grad, x, out, room, pixels):
 
 
 def over(count, size):
-    """The next multiple."""
+    """Round up to a multiple of `size`."""
     return -(-count // size) * size
 
 
-# ---- in, out, and sums of channels ----------------------------------------------------------------------------------
+# ---- layout conversion, and sums of channels ------------------------------------------------------------------------
 
 
 @instruction
 def turned_in(words, chunk, scratch):
-    """Some images (C, pixels), 16 channels of them, into blocks."""
+    """Convert 16 channels of some images (C, pixels) to blocks."""
     x, y, images, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     pixels, room, at_once = word_at(words, 4), word_at(words, 5), word_at(words, 6)
     blocks = (channels + LANES - 1) // LANES
@@ -216,7 +217,7 @@ def turned_in(words, chunk, scratch):
 
 @instruction
 def turned_out(words, chunk, scratch):
-    """16 channels of some images, out of blocks."""
+    """Convert 16 channels of some images from blocks."""
     x, y, images, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     pixels, room, at_once = word_at(words, 4), word_at(words, 5), word_at(words, 6)
     blocks = (channels + LANES - 1) // LANES
@@ -233,7 +234,7 @@ def turned_out(words, chunk, scratch):
 
 @instruction
 def channels_summed(words, chunk, scratch):
-    """part[channel] = the sum of some pixels, in four sums."""
+    """part[channel] = the sum of some pixels, in four accumulators."""
     x, parts, pixels, blocks = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     room, at_once = word_at(words, 4), word_at(words, 5)
     first, base = chunk // blocks * at_once, x + chunk % blocks * room * LANES * BYTES
@@ -260,7 +261,7 @@ def turning(instruction, blocks, images, shape):
 
 
 def is_product(kernel: tuple, stride: tuple, padding: tuple) -> bool:
-    """Is each pixel of the result found from one pixel?"""
+    """True if each output pixel depends on one input pixel."""
     return tuple(kernel) == tuple(stride) == ONE and tuple(padding) == NONE
 
 
@@ -269,7 +270,7 @@ def ready(*arrays: np.ndarray) -> bool:
 
 
 def room_of(x: np.ndarray) -> int:
-    """Rows of a block; 0 of images that are in none."""
+    """Rows of a block; 0 for images in NCHW."""
     return 0 if x.ndim == 4 else x.shape[1]
 
 
@@ -279,7 +280,7 @@ def at_once(s: Sizes) -> int:
 
 
 def group_by_group(builder, arrays: list, outs: list, room: Room, groups: int, **attrs) -> list[Step]:
-    """Steps for groups of whole blocks, which are convolutions of their own."""
+    """Tasks for groups of whole blocks, each a convolution of its own."""
     steps = []
     for g in range(groups):
         some, out = [
@@ -291,7 +292,7 @@ def group_by_group(builder, arrays: list, outs: list, room: Room, groups: int, *
 
 
 def of_group(shape: tuple, groups: int) -> tuple:
-    """The images of one group."""
+    """Shape of the images of one group."""
     return shape[0], shape[1] // groups, *shape[2:]
 
 
@@ -389,7 +390,7 @@ def from_blocks(arrays, outs, room, shape):
 
 
 def in_blocks(x: np.ndarray, room: Room) -> tuple[np.ndarray, list[Step]]:
-    """Images in blocks, which stand in the room, and the steps that put them there."""
+    """Convert images to blocks in the workspace; returns them and the tasks."""
     found = room.array(blocked(x.shape))
     return found, turning(turned_in, found, x, x.shape)
 

@@ -1,8 +1,9 @@
-"""Dense convolutions with the max pooling behind them, and the gradient of their filters, image by image, as steps.
+"""Dense convolution with max pooling as its epilogue, and the gradient of its filters, image by image.
 
-The result of one image stays in the second-level cache until its windows are compared, and a bias and an activation are
-done to what that leaves: neither changes which number is the largest. Back, the cotangent of one image is made of that
-of its windows just before it is read. What it computes: `compiler/fusion/nchw16c.py`.
+The output of one image stays in the second-level cache until its windows are compared; bias and activation are applied
+to the pooled pixels, since neither changes which one is the largest. In the gradient, the cotangent of an image is
+expanded from that of its windows just before it is read. Semantics: `compiler/fusion/nchw16c.py`. Read next:
+`nchw16c_pool.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .nchw16c_pool import LARGEST, LARGEST_2, MANY, RETURNED, RETURNED_2, TWO
 
 @instruction
 def image_pooled(words, n, image):
-    """The windows of image n, [block][row][pixel][16], + bias, between two bounds. apart: numbers of a block there."""
+    """Pool image n, [block][row][pixel][16], then add bias and clip. apart: elements of a block there."""
     y, places, bias, filters, far = (
         word_at(words, 0),
         word_at(words, 1),
@@ -66,8 +67,9 @@ def image_pooled(words, n, image):
 
 @instruction
 def image_returned(words, n, image):
-    """The cotangent of image n, [block][row][pixel][16]. whole: windows of TWO x TWO, and each pixel is in one; other
-    ones may meet, or leave pixels out.
+    """Expand the cotangent of image n to [block][row][pixel][16].
+
+    whole: TWO x TWO windows that cover each pixel exactly once; others may overlap, or leave pixels out.
     """
     grad, places, whole, blocks, far = (
         word_at(words, 0),
@@ -97,8 +99,9 @@ def image_returned(words, n, image):
 
 
 def windows(array, row: int, apart: int, size: tuple, kernel_size: tuple, stride: tuple) -> tuple:
-    """Words of both. array: of the windows, in blocks.  row, apart: numbers of a row and of a block of the image, which
-    has so many rows and columns.
+    """Words of both instructions.
+
+    array: the pooled images, in blocks.  row, apart: elements between rows, and between blocks, of the image.
     """
     return (
         array.strides[0],

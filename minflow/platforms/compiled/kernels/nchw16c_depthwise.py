@@ -1,7 +1,7 @@
-"""Convolutions of one filter per channel, and their gradients, of images in blocks.
+"""Depthwise convolutions and their gradients, of images in blocks.
 
-The tables and loops of `depthwise.py`, without its turning: a block has its images as these want them, and a group of
-them stays in the first-level cache. What it computes: `compiler/fusion/nchw16c.py`.
+Uses the tables and loops of `depthwise.py` without conversion: blocks already have the layout that they read. A group
+of images stays in the first-level cache. Semantics: `compiler/fusion/nchw16c.py`. Read next: `nchw16c_depthwise3x3.py`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .nchw16c_depthwise3x3 import RUN, flush, slide, slide_back, slide_products
 from .nchw16c_norm import fits
 
 TOGETHER = 128  # pixels of a group of images
-MOST, LEAST = 8192, 4096  # pixels of a chunk
-FILTERS = 32  # blocks of them that are joined in a chunk
+MOST, LEAST = 8192, 4096  # most and fewest pixels of a chunk
+FILTERS = 32  # blocks of filters that are combined in a chunk
 
 
 @instruction
@@ -81,7 +81,10 @@ def blocks_conv2d_input_grad(
 
 
 def filtered(x, w, bias, y, shape, size, geometry, back, bounds):
-    """One step. shape: of the images of the convolution; size: how many positions it has; back: its gradient."""
+    """Build the one task of a convolution.
+
+    shape: of the images.  size: of the output.  back: True for the gradient of the images.
+    """
     images, channels = shape[:2]
     if w.shape[:2] != (channels, 1) or not fits([x, w, bias], [y]) or x.ndim == 4 or not x.size:
         return None
@@ -124,18 +127,18 @@ def filtered(x, w, bias, y, shape, size, geometry, back, bounds):
 
 
 def slides(shape: tuple, kernel: tuple, geometry: tuple) -> int:
-    """The stride with which a filter slides over images, as `blocks_slide` has it; or 0."""
+    """The stride, if `nchw16c_depthwise3x3` supports this geometry; otherwise 0."""
     (stride, across), *others = geometry
     fits = tuple(kernel) == (3, 3) and stride == across <= 2 and [tuple(v) for v in others] == [(1, 1), (1, 1)]
     return stride if fits and min(shape[2:]) > 1 else 0
 
 
 def group_of(shape: tuple, size: tuple) -> int:
-    """How many images together."""
+    """Images of a group."""
     return max(1, min(shape[0], TOGETHER // max(math.prod(shape[2:]), math.prod(size))))
 
 
-# ---- the gradient of the filters -------------------------------------------------------------------------------------
+# ---- gradient of the filters ----------------------------------------------------------------------------------------
 
 
 @instruction
@@ -182,7 +185,7 @@ def depthwise_multiplied(words, chunk, scratch):
 
 @instruction
 def depthwise_joined(words, chunk, scratch):
-    """The parts of all chunks, for filters of some blocks."""
+    """Add the parts of all chunks, for the filters of some blocks."""
     parts, w, size, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     blocks, pieces = word_at(words, 4), word_at(words, 5)
     for block in range(chunk * FILTERS, min((chunk + 1) * FILTERS, blocks)):

@@ -1,9 +1,8 @@
-"""Filters of 3 x 3, one per channel, that slide over images in blocks, two pixels or more high and wide, border 1.
+"""Depthwise 3x3 convolutions with padding 1, of images in blocks that are at least two pixels high and wide.
 
-The filter stays in registers, and each pixel is read once for each of its rows: a column of pixels ends the sum of the
-result to its left, goes on with the next and begins the one to its right. Lines at the top and at the bottom meet two
-rows of the filter, which are the same code for two rows; what is beyond the images is met nowhere. Read next:
-`nchw16c_depthwise.py`, who calls this.
+The filter stays in registers, and each pixel is loaded once per output row: a column of pixels finishes the sum of the
+output to its left, continues the next, and starts the one to its right. The top and bottom lines use two rows of the
+filter, by the same code for two rows; padding is never read. Read next: `nchw16c_depthwise.py`, the caller.
 """
 
 from __future__ import annotations
@@ -13,19 +12,19 @@ from ..codegen.jit import float32, inlined
 from ..codegen.llvm import LANES, function, word
 from ..codegen.vectors import BYTES, add, clip, filled, load, store
 
-NINE, RUN = 9, 256  # taps of a filter; pixels whose products are added up apart
-ROW = 3 * LANES  # of a filter
+NINE, RUN = 9, 256  # taps of a filter; pixels whose products are summed separately
+ROW = 3 * LANES  # elements of a row of the filter
 LINE = ROW * BYTES
 
 
 def columns_of(builder, rows: int, x, row):
-    """A function that loads the pixels of column j in so many rows, `row` numbers apart."""
+    """Return a function that loads the pixels of column j in `rows` rows, `row` elements apart."""
     starts = [llvm.place(builder, x, builder.mul(row, word(u))) for u in range(rows)]
     return lambda j: [llvm.load(builder, start, builder.mul(j, word(LANES))) for start in starts]
 
 
 def weights_of(builder, rows: int, weights, distance=None):
-    """The numbers of the left, the middle and the right column of so many rows of the filter."""
+    """Load the left, middle and right column of `rows` rows of the filter."""
     distance = word(ROW) if distance is None else distance
     return [
         [llvm.load(builder, weights, builder.mul(distance, word(u)), v * LANES) for u in range(rows)] for v in range(3)
@@ -33,15 +32,16 @@ def weights_of(builder, rows: int, weights, distance=None):
 
 
 def more(builder, value, column, weights):
-    """value + column * weights."""
+    """Compute value + column * weights."""
     for pixel, weight in zip(column, weights):
         value = llvm.multiply_add(builder, pixel, weight, value)
     return value
 
 
 def over_lines(builder, images, lines, distances, carried, body):
-    """carried = body(where a line begins in x, where in y, carried), for lines of images; distances: (of lines, of
-    images), in x and in y.
+    """Emit `carried = body(offset of a line in x, in y, carried)` for all lines of all images.
+
+    distances: (from line to line, from image to image), in x and in y.
     """
 
     def one(n, carried):
@@ -58,13 +58,13 @@ def over_lines(builder, images, lines, distances, carried, body):
     return llvm.loop(builder, images, carried, one)
 
 
-# ---- results ---------------------------------------------------------------------------------------------------------
+# ---- loops -----------------------------------------------------------------------------------------------------------
 
 
 def slid(rows: int, stride: int):
-    """Lines of a result that meet so many rows of the filter, given from the first of these.
+    """Loop over output lines that read `rows` rows of the filter; `weights` starts at the first of these.
 
-    row, image: how far those of x are apart, y_row, y_image: those of y.  ends: a bias and two bounds.
+    row, image: elements between rows and images of x; y_row, y_image: of y.  ends: a bias and two bounds.
     """
 
     @function(f"slid_{rows}_{stride}", 11, inline=False)
@@ -111,8 +111,10 @@ def slid(rows: int, stride: int):
 
 
 def slid_back(rows: int):
-    """With stride 2, lines of the gradient of images: each meets one or two rows of the cotangent, of which even
-    columns meet one pixel and odd ones two. weights: turned by half a turn; `distance` between rows that are met.
+    """Loop over lines of the gradient of images, with stride 2.
+
+    Each line reads one or two rows of the cotangent; even columns read one pixel of it, odd ones two. weights: rotated
+    by 180 degrees; `distance`: between the rows that are read.
     """
 
     @function(f"slid_back_{rows}", 11, inline=False)
@@ -149,14 +151,14 @@ def slid_back(rows: int):
 
 
 def slid_products(rows: int):
-    """With stride 1, the gradient of so many rows of the filter, added to `sums`, from lines that meet them."""
+    """Loop over lines for the gradient of `rows` rows of the filter with stride 1, added to `sums`."""
 
     @function(f"slid_products_{rows}", 8, inline=False)
     def code(builder, x, row, image, grad, lines, images, width, sums):
         places = [(u, v) for u in range(rows) for v in range(3)]
 
         def met(found, v, column, g):
-            """With column v of the filter."""
+            """Accumulate the products for column v of the filter."""
             return [
                 llvm.multiply_add(builder, column[a], g, old) if b == v else old for old, (a, b) in zip(found, places)
             ]
@@ -194,13 +196,13 @@ OF_TWO, OF_THREE = slid_products(2), slid_products(3)
 
 
 # ---- images ----------------------------------------------------------------------------------------------------------
-# The first line of a result meets the filter's lower rows; so does the last one its upper rows, but with stride 2 where
-# the height is even.
+# The first output line reads the two lower rows of the filter. The last one reads the two upper rows, unless the stride
+# is 2 and the height is even.
 
 
 @inlined
 def slide(x, weights, images, height, width, stride, y, ends):
-    """y = images, filtered. height, width: of x."""
+    """Convolve images. height, width: of x."""
     row, to = width * LANES, ((width - 1) // stride + 1) * LANES
     down = (height - 1) // stride + 1
     image, y_image, bottom, last = height * row, down * to, (height - 2) * row * BYTES, (down - 1) * to * BYTES
@@ -221,7 +223,7 @@ def slide(x, weights, images, height, width, stride, y, ends):
 
 @inlined
 def slide_back(grad, weights, images, height, width, y):
-    """With stride 2, y = the gradient of images of this height and width. weights: turned by half a turn."""
+    """With stride 2, compute the gradient of images of this height and width. weights: rotated by 180 degrees."""
     down, row, to = (height + 1) // 2, (width + 1) // 2 * LANES, width * LANES
     image, y_image, last = down * row, height * to, (down - 1) * row * BYTES
     BACK_ONE(grad, row, image, weights + LINE, 0, down, images, width, y, 2 * to, y_image)
@@ -233,7 +235,7 @@ def slide_back(grad, weights, images, height, width, y):
 
 @inlined
 def slide_products(x, grad, images, height, width, part, sums):
-    """With stride 1, sums += the gradient of filters. part: scratch, zeros before and behind."""
+    """With stride 1, add the gradient of filters to `sums`. part: scratch, all zeros before and after."""
     row, image = width * LANES, height * width * LANES
     line, run = row * BYTES, max(1, RUN // (width * images))
     for first in range(0, height - 2, run):
@@ -247,7 +249,7 @@ def slide_products(x, grad, images, height, width, part, sums):
 
 @inlined
 def flush(part, sums, taps):
-    """sums += part, which is zeros again: long sums of short ones round less."""
+    """Add `part` to `sums` and clear it: long sums of short ones round less."""
     for i in range(0, taps * LANES * BYTES, LANES * BYTES):
         store(sums + i, add(load(sums + i), load(part + i)))
         store(part + i, filled(float32(0)))

@@ -1,9 +1,10 @@
-"""Batch norm of images in blocks, with the activation behind it, and its gradients.
+"""Batch norm of images in blocks, with the following activation, and its gradients.
 
-A block whose rows stay in the second-level cache is done in one chunk: statistics, then what is written. Of a larger
-one each chunk leaves what it found, and a second step joins that in the order of the chunks. The statistics are exact
-about any mean: of some rows in the first-level cache first the mean, then the squares about it, then joined in float64.
-Source: Chan, Golub & LeVeque 1983, for statistics of parts. What it computes: `compiler/fusion/nchw16c.py`.
+If the rows of a block fit into the second-level cache, one chunk computes statistics and writes the result. For larger
+blocks each chunk leaves partial statistics, which a second task combines in chunk order. The statistics are accurate
+for any mean: for a tile of rows in the first-level cache first the mean, then the squared deviations, combined in
+float64. Source: Chan, Golub & LeVeque 1983, for combining. Semantics: `compiler/fusion/nchw16c.py`. Read next:
+`row_norms.py`.
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ from ..runtime.pointers import cut
 from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 
 STEP = LANES * BYTES
-TILE = 128  # rows that are read twice
-MOST, LEAST, MANY = 16384, 4096, 4  # rows of a chunk: at most, where there are many blocks, and at least
-FOUND = 4 * LANES  # float32 that a chunk leaves: two vectors of float64
-BOTH, FIRST, SECOND = range(3)  # what a chunk does
+TILE = 128  # rows of a tile, which is read twice
+# rows of a chunk: most, if there are many blocks; most otherwise, and fewest; how many blocks are many
+MOST, LEAST, MANY = 16384, 4096, 4
+FOUND = 4 * LANES  # float32 of the statistics of a chunk: two vectors of float64
+BOTH, FIRST, SECOND = range(3)  # which half of the work a chunk does
 
 
 # ---- statistics ------------------------------------------------------------------------------------------------------
@@ -52,7 +54,7 @@ BOTH, FIRST, SECOND = range(3)  # what a chunk does
 
 @inlined
 def join(state, before, other, count):
-    """state, the mean and the squares of `before` rows, becomes that of `count` more, too."""
+    """Combine the mean and squared deviations of `before` rows, in `state`, with those of `count` more."""
     mean, part = load_wide(state), filled(count / (before + count))
     apart = subtract(load_wide(other), mean)
     squares = add(load_wide(state + WIDE_BYTES), load_wide(other + WIDE_BYTES))
@@ -68,7 +70,7 @@ def clear(state):
 
 @inlined
 def moments(x, rows, state, tile):
-    """The mean of rows, and the sum of the squares about it. tile: scratch for those of some rows."""
+    """Mean and squared deviations of rows, combined into `state`. tile: scratch for those of one tile."""
     clear(state)
     for first in range(0, rows, TILE):
         count = min(TILE, rows - first)
@@ -97,7 +99,7 @@ def moments(x, rows, state, tile):
 
 @inlined
 def normalized(x, y, rows, centre, scale, shift, low, high):
-    for i in range((rows - 1) * STEP, -1, -STEP):  # what was read last is still in the cache
+    for i in range((rows - 1) * STEP, -1, -STEP):  # in reverse: the rows read last are still in the cache
         store(y + i, clipped(multiply_add(subtract(load(x + i), centre), scale, shift), low, high))
 
 
@@ -110,7 +112,8 @@ def batch_normed(words, chunk, scratch):
     blocks, together, pieces = word_at(words, 11), word_at(words, 12), word_at(words, 13)
     channels, rows, far = word_at(words, 14), word_at(words, 15), word_at(words, 16)
     if phase == SECOND:
-        chunk = blocks * pieces - 1 - chunk  # what the first step read last is still in the cache
+        # in reverse: the blocks that the first task read last are still in the cache
+        chunk = blocks * pieces - 1 - chunk
     piece = chunk % pieces
     begin, end = piece * rows // pieces, (piece + 1) * rows // pieces
     zeros, state, tile = filled(float32(0)), scratch, scratch + 2 * WIDE_BYTES
@@ -148,7 +151,7 @@ def blocks_batch_norm(arrays: list, outs: list, room: Room, shape, eps, act) -> 
 
 @inlined
 def products(grad, x, rows, centre, scale, shift, low, high, state):
-    """The sum of the cotangents before the activation, and of them times x - centre."""
+    """Sum the cotangents before the activation, and their products with x - centre."""
     clear(state)
     for first in range(0, rows, TILE):
         a = b = c = d = filled(float32(0))
@@ -170,7 +173,7 @@ def products(grad, x, rows, centre, scale, shift, low, high, state):
 
 @inlined
 def sent_back(grad, x, gx, rows, centre, scale, shift, low, high, size, slope, offset):
-    for i in range((rows - 1) * STEP, -1, -STEP):  # what was read last is still in the cache
+    for i in range((rows - 1) * STEP, -1, -STEP):  # in reverse: the rows read last are still in the cache
         u = subtract(load(x + i), centre)
         g = inside(load(grad + i), multiply_add(u, scale, shift), low, high)
         store(gx + i, multiply_add(g, size, multiply_add(u, slope, offset)))
@@ -225,7 +228,7 @@ def blocks_batch_norm_grad(arrays: list, outs: list, room: Room, shape, eps, act
     return steps(batch_norm_sent_back, arrays, outs, room, shape, eps, act)
 
 
-# ---- both ------------------------------------------------------------------------------------------------------------
+# ---- both tasks ------------------------------------------------------------------------------------------------------
 
 
 def steps(make, arrays: list, outs: list, room: Room, shape: tuple, eps: float, act: str) -> list[Step] | None:
@@ -258,7 +261,7 @@ def steps(make, arrays: list, outs: list, room: Room, shape: tuple, eps: float, 
 
 
 def fits(arrays: list, outs: list) -> bool:
-    """They stay where they are, and there is something to compute."""
+    """True if all arrays have fixed addresses and there is something to compute."""
     return (
         all(a.flags.c_contiguous for a in (*arrays, *outs) if isinstance(a, np.ndarray))
         and min(a.size for a in outs) > 0

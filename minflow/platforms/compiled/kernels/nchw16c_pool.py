@@ -1,8 +1,7 @@
-"""The largest pixel of each window, its mean, and the mean of all, of images in blocks, with their gradients.
+"""Max, average and global average pooling of images in blocks, with their gradients.
 
-Sixteen channels are compared or added at a time, pixel by pixel of a window, of which those beyond the image are left
-out. Windows of 2 x 2 and 3 x 3 that are whole have code of their own, all others share a loop. What it computes:
-`compiler/fusion/nchw16c.py`.
+16 channels at a time, pixel by pixel of a window; pixels in the padding are skipped. Full windows of 2x2 and 3x3 have
+unrolled code, all others share a loop. Semantics: `compiler/fusion/nchw16c.py`. Read next: `nchw16c_conv_pool.py`.
 """
 
 from __future__ import annotations
@@ -21,19 +20,22 @@ from ..runtime.pointers import cut
 from ..runtime.tasks import Room, Step, instruction, word_at
 from .nchw16c_norm import STEP, TILE, fits
 
-MOST, LEAST = 8192, 4096  # pixels of a chunk
+MOST, LEAST = 8192, 4096  # most and fewest pixels of a chunk
 NUMBERS, SMALL = ir.VectorType(INT, LANES), ir.VectorType(ir.IntType(8), LANES)
-MANY = 256  # pixels of a window that a byte tells apart
-TWO, THREE = 2, 3  # rows and columns of windows that have code of their own
+MANY = 256  # pixels of a window that a byte can index
+TWO, THREE = 2, 3  # sizes of windows with unrolled code
 
 
-# ---- windows side by side --------------------------------------------------------------------------------------------
+# ---- lines of windows
+# -------------------------------------------------------------------------------------------------
 
 
 class Line(NamedTuple):
-    """Windows side by side. image: the first pixel that the first window meets.  row, column, step: distances of
-    pixels and of windows, in numbers.  rows, columns: of a window, where these are not fixed.  first: the number of its
-    first pixel; wide: what a row adds to it.  y: a vector for each window.  places: 16 bytes for each; or a vector.
+    """Arguments of a loop over a line of adjacent windows.
+
+    image: first pixel of the first window.  row, column, step: elements between rows, columns and windows.  rows,
+    columns: of a window, unless unrolled.  first: index of its first pixel; wide: increment of the index per row.  y: a
+    vector per window.  places: 16 bytes per window; or one vector.
     """
 
     image: ir.Value
@@ -49,7 +51,7 @@ class Line(NamedTuple):
     places: ir.Value
 
     def over_windows(self, builder, body) -> None:
-        """body(where the window begins, its distance in y, in bytes where its places are) for each."""
+        """Emit `body(address of a window, offset in y, address of its places)` for each window."""
 
         def one(i, nothing):
             k = builder.mul(i, word(LANES))
@@ -63,8 +65,9 @@ class Line(NamedTuple):
         llvm.loop(builder, self.windows, [], one)
 
     def over_pixels(self, builder, fixed: int, carried: list, body) -> list:
-        """carried = body(distance from the first, the number in all lanes, carried) for each pixel of a window; fixed:
-        its rows and columns, or 0.
+        """Emit `carried = body(offset in the window, index in all lanes, carried)` for each pixel of a window.
+
+        fixed: its rows and columns if unrolled, or 0.
         """
         if fixed:
             for u, v in np.ndindex(fixed, fixed):
@@ -89,7 +92,7 @@ class Line(NamedTuple):
 
 
 def largest(fixed: int):
-    """The largest of the pixels, and its number; the first of equal ones, but NaN wins, the last one."""
+    """Loop for the largest pixel and its index: the first of equal ones, but the last NaN."""
 
     @function(f"largest_{fixed}", len(Line._fields), inline=False)
     def code(builder, *words):
@@ -114,8 +117,9 @@ def largest(fixed: int):
 
 
 def returned(fixed: int):
-    """The cotangent of each window is added to the pixel of its number. Windows of TWO x TWO that are fixed are apart,
-    and their other pixels get 0.
+    """Loop that adds the cotangent of each window to the pixel at its index.
+
+    Unrolled TWO x TWO windows do not overlap: their other pixels are set to 0.
     """
 
     @function(f"returned_{fixed}", len(Line._fields), inline=False)
@@ -140,7 +144,7 @@ def returned(fixed: int):
 
 
 def averaged_windows(fixed: int):
-    """The mean of each window: its sum, divided by what `places` holds."""
+    """Loop for the mean of each window: its sum divided by the vector at `places`."""
 
     @function(f"averaged_{fixed}", len(Line._fields), inline=False)
     def code(builder, *words):
@@ -163,7 +167,7 @@ def averaged_windows(fixed: int):
 
 @function("shared", len(Line._fields), inline=False)
 def shared(builder, *words):
-    """Each pixel of a window gets its part of the cotangent."""
+    """Distribute the cotangent of each window over its pixels."""
     line = Line(*words)
     count = llvm.load(builder, line.places)
 
@@ -182,20 +186,23 @@ def shared(builder, *words):
 LARGEST, LARGEST_2, LARGEST_3 = largest(0), largest(TWO), largest(THREE)
 RETURNED, RETURNED_2, RETURNED_3 = returned(0), returned(TWO), returned(THREE)
 AVERAGED, AVERAGED_2 = averaged_windows(0), averaged_windows(TWO)
-COMPARE, RETURN, AVERAGE, SHARE = range(4)  # what is done with windows
-PADDED = -1  # the divisor of a mean that counts borders
+COMPARE, RETURN, AVERAGE, SHARE = range(4)  # operations on windows
+PADDED = -1  # divisor of a mean that counts padding
 
 
 @inlined
 def met(start, size, dilation, pixels):
-    """(the first, and the one behind the last, of `size` rows or columns of a window that are in the image)."""
+    """(first, end) of the `size` rows or columns of a window that are within the image."""
     return max(0, (dilation - 1 - start) // dilation), min(size, (pixels - 1 - start) // dilation + 1)
 
 
 @instruction
 def windows_visited(words, chunk, scratch):
-    """x: images; y: a number for each window; places: a byte for each. divisor: of means: a number, PADDED, or 0 for
-    the pixels that are met. apart: windows of TWO x TWO that do not meet; whole: each pixel is in one.
+    """Run an operation on all windows of some images.
+
+    x: images; y: one element per window; places: one byte per window.  divisor: of means: a number, PADDED, or 0 for
+    the number of pixels in the image.  apart: 1 for TWO x TWO windows that do not overlap; whole: 1 if they cover each
+    pixel.
     """
     x, y, places, x_far, y_far = (
         word_at(words, 0),
@@ -210,7 +217,7 @@ def windows_visited(words, chunk, scratch):
     ph, pw, dh, dw = word_at(words, 17), word_at(words, 18), word_at(words, 19), word_at(words, 20)
     what, divisor, apart, whole = word_at(words, 21), word_at(words, 22), word_at(words, 23), word_at(words, 24)
     row, column, step = dh * w * LANES, dw * LANES, sw * LANES
-    within = (w - 1 - dw * (kw - 1) + pw) // sw + 1  # the window behind the last that does not reach beyond a line
+    within = (w - 1 - dw * (kw - 1) + pw) // sw + 1  # end of the windows that do not reach beyond a line
     zeros, piece, first = filled(float32(0)), chunk % pieces, chunk // pieces * together
     for block in range(first, min(first + together, blocks)):
         for n in range(piece * images // pieces, (piece + 1) * images // pieces):
@@ -218,7 +225,7 @@ def windows_visited(words, chunk, scratch):
             for i in range(height):
                 top = i * sh - ph
                 u, u_end = met(top, kh, dh, h)
-                if (what in (RETURN, SHARE)) and not whole:  # lines up to the last that these windows meet
+                if (what in (RETURN, SHARE)) and not whole:  # clear the lines that these windows write first
                     until = h if i == height - 1 else top + (u_end - 1) * dh + 1
                     for p in range(clear * w, until * w):
                         store(image + p * STEP, zeros)
@@ -261,7 +268,7 @@ def windows_visited(words, chunk, scratch):
 
 
 def visited(what: int, x, y, places, shape, kernel_size, stride, padding, dilation, ceil_mode, divisor=0):
-    """The one step of all windows, or None where one of them meets no pixel. x, y: arrays of images and of windows."""
+    """The one task of all windows, or None if some window is empty. x, y: arrays of images and of windows."""
     size = pooled(shape, kernel_size, stride, padding, dilation, ceil_mode)[2:]
     if not math.prod(shape) or not math.prod(size):
         return None
@@ -322,17 +329,17 @@ def blocks_avg_pool2d_grad(arrays: list, outs: list, room: Room, shape, **option
 
 
 def means(count_include_pad: bool, divisor_override: int | None, **window) -> dict:
-    """What `visited` takes for means."""
+    """Arguments of `visited` for means."""
     return dict(window, dilation=(1, 1), divisor=divisor_override or (PADDED if count_include_pad else 0))
 
 
 def shares(blocks: int, shape: tuple) -> tuple[int, int]:
-    """(blocks of a chunk, chunks of a block), at most one for each image."""
+    """(blocks of a chunk, chunks of a block), with at least one image per chunk."""
     together, pieces = cut(blocks, shape[0] * math.prod(shape[2:]), MOST, LEAST)
     return together, min(pieces, shape[0])
 
 
-# ---- the mean --------------------------------------------------------------------------------------------------------
+# ---- global average pooling ------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -352,7 +359,7 @@ def mean_of(p, pixels):
 
 @instruction
 def averaged(words, chunk, scratch):
-    """x: images, y: a number for each; back: what y says is written to each pixel of x, as its part."""
+    """Mean of each image; back: distribute y over the pixels of x. x: images, y: one element for each."""
     x, y, x_far, y_far = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     blocks, together, pieces = word_at(words, 4), word_at(words, 5), word_at(words, 6)
     images, pixels, back = word_at(words, 7), word_at(words, 8), word_at(words, 9)

@@ -1,7 +1,7 @@
-"""Images in blocks in another size, one axis at a time: each pixel is one of the old ones, or two with weights, as
-`nn.functional.interpolate` has it; and the gradients.
+"""Linear and nearest-neighbour interpolation of images in blocks, one axis at a time, and the gradients.
 
-What it computes: `compiler/fusion/nchw16c.py`.
+Each output pixel is one input pixel, or the weighted sum of two, as in `nn.functional.interpolate`. Semantics:
+`compiler/fusion/nchw16c.py`. Read next: `nchw16c_pool.py`.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from ..runtime.pointers import cut
 from ..runtime.tasks import Room, Step, instruction, word_at
 from .nchw16c_norm import STEP, fits
 
-MOST, LEAST = 8192, 4096  # pixels of a chunk
-AT_ONCE = 16  # lines for which a weight is read once
+MOST, LEAST = 8192, 4096  # most and fewest pixels of a chunk
+AT_ONCE = 16  # lines that share one load of a weight
 
 
 @inlined
 def tap(places, weights, j, size):
-    """(where the pixel stands along the axis, its weight); weights: 0 where there are none."""
+    """(offset of the pixel along the axis, its weight). weights: 0 if there are none."""
     return min(max(word_at(places, j), 0), size - 1), number_at(weights, j) if weights else float32(1)
 
 
 @inlined
 def taken_back(p, q, grad, line, weights, others, second):
-    """Pixels at p and at q get their parts of the cotangent."""
+    """Add the cotangent's parts to the pixels at p and q."""
     for k in range(0, line, STEP):
         g = load(grad + k)
         store(p + k, add(load(p + k), multiply(g, weights)))
@@ -37,8 +37,10 @@ def taken_back(p, q, grad, line, weights, others, second):
 
 @instruction
 def resampled(words, chunk, scratch):
-    """y[.., j, ..] = left[j] * x[.., first[j], ..] + right[j] * x[.., second[j], ..]; back: the cotangent y of it goes
-    to x. lines: how many times the axis is there, each of `inner` pixels; second: 0 where there is one tap.
+    """Compute y[.., j, ..] = left[j] * x[.., first[j], ..] + right[j] * x[.., second[j], ..].
+
+    back: add the cotangent y to x instead.  lines: how many times the axis occurs, with `inner` pixels per position.
+    second: 0 if there is only one tap.
     """
     x, y, first, left = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     second, right, size, many = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
@@ -80,7 +82,7 @@ def blocks_resample_grad(arrays: list, outs: list, room: Room, shape, axis) -> l
 
 
 def moved(x, y, arrays: list, outs: list, shape: tuple, axis: int, back: bool) -> list[Step] | None:
-    """x: images of this shape; y: those of another size along an axis."""
+    """Tasks of an interpolation. x: images of this shape; y: those with another size along the axis."""
     _, *taps = arrays
     many = len(taps[0])
     if not fits(arrays, outs) or not math.prod(shape) or not many:

@@ -1,8 +1,8 @@
-"""conv2d and its gradients of images as they are, (N, C, H, W), as steps: what eager calls.
+"""conv2d and its gradients on NCHW images: what eager mode calls.
 
-One filter for each channel, and most products over single pixels, go through blocks, which are in the room only
-meanwhile: their vectors are whole at any size of image, and turning costs less than what it saves. What none of this
-makes quicker is NumPy's. Read next: `conv_geometry.py`, for filters of more pixels.
+Depthwise convolutions, and most 1x1 ones, are converted to blocks in the workspace: vectors are full at any image size,
+and the conversion costs less than it saves. Convolutions that are not faster here are left to NumPy. Read next:
+`conv_geometry.py`, for larger filters.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from .conv_geometry import CHUNK, FEW, back, filtered, filters_grad, parts_of, s
 from .nchw16c_conv import in_blocks, is_product, out_of_blocks
 
 LEAST, LEAST_FILTERS = 1 << 16, 8  # multiplications and filters; below, NumPy is as fast
-SMALL = 16  # pixels of images whose products are quicker in blocks; BLAS reads larger ones without a copy
+SMALL = 16  # pixels of images whose 1x1 products are faster in blocks; BLAS reads larger ones without a copy
 
 
 def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple, *rest: np.ndarray) -> bool:
-    """Is this a convolution that is quicker here?
+    """True if this convolution is faster here than in NumPy.
 
-    weight, others: shapes of the filters and of the result, or its gradient.  rest: the other arrays of the call.
+    weight, others: shapes of the filters, and of the output or its gradient.  rest: the other arrays of the call.
     """
     f, c, kh, kw = weight
     return (
@@ -34,7 +34,7 @@ def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple, *rest: np.nda
 
 
 def in_groups(x: np.ndarray, weight: tuple, groups: int, *rest: np.ndarray) -> bool:
-    """Are there several groups that are quicker in blocks, of 16 channels or more?"""
+    """True if there are several groups that are faster in blocks, with at least 16 channels."""
     return (
         x.size > 0
         and groups > 1
@@ -49,7 +49,7 @@ def is_quick_product(kernel: tuple, *geometry: tuple) -> bool:
 
 
 def through_blocks(builder, x: np.ndarray, others: list, out: np.ndarray, room: Room, **attrs) -> list[Step] | None:
-    """The steps of an operation on images in blocks that gives such images."""
+    """Tasks of an op on blocks whose images are converted before and after."""
     (blocks, steps), y = in_blocks(x, room), room.array(blocked(out.shape))
     inner = builder([blocks, *others], [y], room, **attrs)
     return None if inner is None else [*steps, *inner, *out_of_blocks(y, out)]

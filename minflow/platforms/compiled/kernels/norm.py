@@ -1,7 +1,7 @@
-"""Batch norm and its gradients: one read for the mean, one for the variance, one to write; no E[x^2] - mean^2.
+"""Batch norm and its gradients in three passes: mean, variance, output; not by E[x^2] - mean^2, which cancels.
 
-Large planes go channel by channel, all images of one, which stay in the second-level cache from the first read to the
-last; small ones through blocks, and matrices by rows. What it computes: `core/ops/norm.py`. Read next:
+Large planes run channel by channel: all images of a channel stay in the second-level cache from the first pass to the
+last. Small planes are converted to blocks, matrices run by rows. Semantics: `core/ops/norm.py`. Read next:
 `nchw16c_norm.py`, `column_norms.py`.
 """
 
@@ -19,14 +19,14 @@ from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 from . import column_norms, nchw16c_norm
 from .nchw16c_conv import in_blocks, out_of_blocks
 
-SMALL = 16  # numbers per channel of an image; planes above go channel by channel
+SMALL = 16  # elements per channel of an image; larger planes run channel by channel
 STEP = LANES * BYTES
-CHUNK = 1 << 16  # numbers of a chunk of channels
+CHUNK = 1 << 16  # elements of a chunk of channels
 
 
 @compiled
 def sum_of(x, images, far, pixels):
-    """The sum of a channel: `images` planes, `far` bytes apart; each one's sum is taken apart."""
+    """Sum of a channel: `images` planes, `far` bytes apart, each summed separately."""
     zeros, whole, left = filled(float32(0)), pixels // (4 * LANES) * 4 * LANES, pixels % LANES
     every = zeros
     for n in range(images):
@@ -45,7 +45,7 @@ def sum_of(x, images, far, pixels):
 
 @compiled
 def squares_of(x, images, far, pixels, mean):
-    """The sum of (x - mean)**2 of a channel."""
+    """Sum of (x - mean)**2 of a channel."""
     zeros, centre, whole, left = filled(float32(0)), filled(mean), pixels // (4 * LANES) * 4 * LANES, pixels % LANES
     every = zeros
     for n in range(images):
@@ -67,7 +67,7 @@ def squares_of(x, images, far, pixels, mean):
 
 @compiled
 def sums_of(grad, x, pixels, centre):
-    """Of a plane of gradients, and of their products with x - centre: 16 sums each."""
+    """Sums of a plane of gradients, and of their products with x - centre, in 16 accumulators each."""
     left, end = pixels % LANES, pixels // LANES * STEP
     zeros = filled(float32(0))
     a = b = s = t = zeros
@@ -87,7 +87,10 @@ def sums_of(grad, x, pixels, centre):
 
 @instruction
 def planes_normed(words, chunk, scratch):
-    """Some channels: words x, weight, bias, y, mean, var, eps, images, channels, pixels, channels of a chunk."""
+    """Normalise some channels.
+
+    words: x, weight, bias, y, mean, var, eps, images, channels, pixels, channels of a chunk.
+    """
     x, weight, bias, y = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     mean, var, eps, images = word_at(words, 4), word_at(words, 5), float32(real_at(words, 6)), word_at(words, 7)
     channels, pixels, at_once = word_at(words, 8), word_at(words, 9), word_at(words, 10)
@@ -112,7 +115,10 @@ def planes_normed(words, chunk, scratch):
 
 @instruction
 def planes_sent_back(words, chunk, scratch):
-    """Some channels: words grad, x, weight, mean, var, gx, gweight, gbias, then as for `planes_normed`."""
+    """Compute the gradients of some channels.
+
+    words: grad, x, weight, mean, var, gx, gweight, gbias, then as for `planes_normed`.
+    """
     grad, x, weight, mean = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     var, gx, gweight, gbias = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
     eps, images, channels = float32(real_at(words, 8)), word_at(words, 9), word_at(words, 10)
@@ -171,7 +177,7 @@ def batch_norm_grad(arrays, outs, room: Room, eps) -> list[Step] | None:
     if math.prod(x.shape[2:]) > SMALL:
         return by_planes(planes_sent_back, x, [*arrays, *outs], eps)
     (grads, first), (blocks, steps), gx = in_blocks(grad, room), in_blocks(x, room), room.array(blocked(x.shape))
-    inner = [grads, blocks, weight, weight, *statistics]  # without an activation nobody reads the bias
+    inner = [grads, blocks, weight, weight, *statistics]  # without an activation the bias is not read
     return [
         *first,
         *steps,
@@ -185,7 +191,7 @@ def fits(*arrays: np.ndarray) -> bool:
 
 
 def by_planes(make, x: np.ndarray, arrays: list, eps: float) -> list[Step]:
-    """By chunks of channels, of which all images stay in the second-level cache."""
+    """Tasks by chunks of channels, whose images stay in the second-level cache."""
     images, channels = x.shape[:2]
     pixels = math.prod(x.shape[2:])
     at_once = max(1, CHUNK // (images * pixels))

@@ -1,6 +1,6 @@
-"""The largest number of each window of 2 x 2, and gradients back to where it stood; the mean of whole images.
+"""Max pooling with 2x2 windows and scatter of its gradient; global average pooling; on NCHW images.
 
-What it computes: `core/ops/pool.py`.
+Semantics: `core/ops/pool.py`. Read next: `nchw16c_pool.py`, for other windows.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ CHUNK = 1 << 17  # pixels of a chunk
 
 @function("largest", 6, inline=False)
 def largest(builder, above, beneath, width, count, y, indices):
-    """Up to 16 windows, 2 pixels apart, on two rows `width` numbers wide; beneath: where `above` begins in its image.
-    The first of equal ones is chosen; NaN wins, the last one.
+    """Pool up to 16 windows, 2 pixels apart, on two rows `width` elements wide.
+
+    beneath: index of `above` in its image. Takes the first of equal pixels, but the last NaN.
     """
     numbers = lambda values: ir.Constant(ir.VectorType(INT, len(values)), values)
     twice, zeros = builder.mul(count, word(2)), llvm.filled(0)
@@ -64,7 +65,7 @@ def largest(builder, above, beneath, width, count, y, indices):
 
 @instruction
 def planes_compared(words, chunk, scratch):
-    """Some planes: words x, y, indices, planes, height, width, planes of a chunk."""
+    """Pool some planes: words x, y, indices, planes, height, width, planes of a chunk."""
     x, y, indices = word_at(words, 0), word_at(words, 1), word_at(words, 2)
     planes, height, width, at_once = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
     down, across = height // 2, width // 2
@@ -84,9 +85,10 @@ def planes_compared(words, chunk, scratch):
 
 @instruction
 def planes_returned(words, chunk, scratch):
-    """Some planes: words grad, indices, gx, planes, windows and pixels of one, apart, refused, planes of a chunk; says
-    whether each index was within a plane. Where windows share pixels, the sums are in float64, as in numpy's
-    `bincount`; they stand in scratch memory.
+    """Scatter the gradient of some planes; reports indices outside of the plane in `refused`.
+
+    words: grad, indices, gx, planes, windows and pixels of one, apart, refused, planes of a chunk. If windows overlap,
+    sums are in float64 as in numpy's `bincount`, in scratch memory.
     """
     grad, indices, gx, planes = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     windows, pixels, apart, at_once = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 8)
@@ -127,7 +129,7 @@ def max_pool2d(arrays, outs, room, kernel_size, stride, padding, dilation, ceil_
 
 
 def max_pool2d_grad(arrays, outs, room, shape, apart) -> list[Step] | None:
-    """An index that is outside of its image is numpy's to refuse, which says which."""
+    """Tasks of the gradient. If an index is outside of its image, NumPy's kernel raises the error, which names it."""
     (grad, indices), (out,) = arrays, outs
     if grad.dtype != np.float32 or indices.dtype != np.int64 or not out.size or not contiguous(grad, indices, out):
         return None
@@ -142,7 +144,7 @@ def max_pool2d_grad(arrays, outs, room, shape, apart) -> list[Step] | None:
 
 
 def adaptive_avg_pool2d(arrays, outs, room, output_size) -> list[Step] | None:
-    """Of whole images, each of which is a row of a cluster."""
+    """Mean of whole images, each of which is a row of a cluster."""
     (x,), (out,), pixels = arrays, outs, math.prod(arrays[0].shape[2:])
     if (
         output_size != (1, 1)

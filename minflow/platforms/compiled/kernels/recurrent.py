@@ -1,9 +1,9 @@
-"""Recurrent layers as steps: the input's products are one product for all steps of the sequences, and so are those of
-the weights' gradients; between them a thread takes some sequences through all steps, and waits for nobody.
+"""Recurrent layers: one product for the inputs of all time steps, then a loop over time per chunk of sequences.
 
-Its states stay in the cache as blocks of 16 numbers, [block][sequence][16], which is how the micro-kernels read one
-side; the recurrent weight is the other one, packed once. Packed sequences and projections are NumPy's. What they
-compute, within float32's rounding: `core/ops/rnn.py`, `core/ops/lstm.py`, `core/ops/gru.py`.
+The gradients of the weights are single products, too. In between, a thread takes some sequences through all time steps
+without synchronising with others. States stay in the cache as [block][sequence][16], the layout of a packed left side;
+the recurrent weight, the right side, is packed once. Packed sequences and projections are left to NumPy. Semantics,
+within float32 rounding: `core/ops/rnn.py`, `core/ops/lstm.py`, `core/ops/gru.py`. Read next: `gemm.py`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ GATES = (1, 1, 4, 3)
 STEP, TILE = LANES * BYTES, LANES * LANES
 
 
-# ---- one step of 16 numbers of a state -------------------------------------------------------------------------------
+# ---- cells: one time step of 16 elements of a state
+# -------------------------------------------------------------------
 
 
 class Number:
-    """16 float32 while instructions are written: arithmetic writes one more."""
+    """A vector of 16 float32 in the IR that is being built: arithmetic emits an instruction."""
 
     def __init__(self, cell: Cell, value):
         self.cell, self.value = cell, value
@@ -62,14 +63,17 @@ class Number:
         return self.by("fdiv", 1, grown)
 
     def where_above(self, x: Number) -> Number:
-        """0 where x is 0 or below."""
+        """Return self, but 0 in lanes where x <= 0."""
         builder = self.cell.builder
         below = builder.fcmp_ordered("<=", x.value, llvm.filled(0))
         return Number(self.cell, builder.select(below, llvm.filled(0), self.value))
 
 
 class Cell:
-    """apart: numbers from a gate to the next.  left: how many of the 16 there are; of what is read the rest is 0."""
+    """IR builder of a cell.
+
+    apart: elements from gate to gate.  left: number of lanes that exist; others are read as 0.
+    """
 
     def __init__(self, builder, apart, left):
         self.builder, self.apart, self.mask = builder, apart, below(builder, left)
@@ -81,7 +85,7 @@ class Cell:
         return Number(self, masked_load(self.builder, self.of_gate(base, gate), self.mask, llvm.filled(0)))
 
     def write(self, base, *values: Number) -> None:
-        """Of gate after gate."""
+        """Write one value per gate."""
         for gate, x in enumerate(values):
             masked_store(self.builder, x.value, self.of_gate(base, gate), self.mask)
 
@@ -89,11 +93,11 @@ class Cell:
         return Number(self, llvm.load(self.builder, place))
 
     def keep(self, place, x: Number) -> None:
-        """For products: all 16."""
+        """Write all 16 lanes of a packed state."""
         llvm.store(self.builder, self.builder.select(self.mask, x.value, llvm.filled(0)), place)
 
     def keep_blocks(self, place, far, values: Sequence[Number]) -> None:
-        """One `far` bytes after the other."""
+        """Write packed values, `far` bytes apart."""
         for x in values:
             self.keep(place, x)
             place = self.builder.add(place, far)
@@ -173,7 +177,7 @@ def gru_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, far, in
 
 
 def by_kind(name: str, places: int, *bodies: Callable) -> Callable:
-    """One function (kind, apart, left, *places) of those of all kinds."""
+    """Dispatch (kind, apart, left, *places) to the function of a kind of layer."""
 
     @function(name, 3 + places, inline=False)
     def chosen(builder, kind, apart, left, *addresses):
@@ -194,14 +198,14 @@ forward = by_kind("cell_forward", 8, tanh_forward, relu_forward, lstm_forward, g
 backward = by_kind("cell_backward", 13, tanh_backward, relu_backward, lstm_backward, gru_backward)
 
 
-# ---- through the steps -----------------------------------------------------------------------------------------------
+# ---- loops over time ------------------------------------------------------------------------------------------------
 
-# Words of both directions, then of each. KIND of layer; STEPS, BATCH, HIDDEN: sizes; REVERSED: the last step is first.
-# MULTIPLY: the micro-kernels' routine, TABLE where 16 numbers of all sequences after the other begin for it, PACKED the
-# weight, FAR numbers of a panel of it, PANELS how many.  H0, C0, Y, VALUES, CELLS, HN, CN: what the op takes and gives;
-# VALUES are the gates'.  X: what comes from the input, X_APART numbers from row to row.  BIAS: the state's.
-# GATED: how many gates.  GY, GHN, GCN, GH, GC: gradients of Y, HN, CN, H0, C0.  INNER: of what the gates' functions
-# got.  OWN: of the products with a state, where that is something else.  BEFORE: the states that each step began with.
+# Words of both directions, then of each. KIND of layer; STEPS, BATCH, HIDDEN: sizes; REVERSED: 1 to start at the last
+# step.  MULTIPLY: address of the product's routine; TABLE: offsets of each 16 elements of a packed state; PACKED: the
+# weight, in PANELS panels of FAR elements.  H0, C0, Y, VALUES, CELLS, HN, CN: inputs and outputs of the op; VALUES are
+# those of the gates.  X: products of the input, X_APART elements from row to row.  BIAS: of the state.  GATED: number
+# of gates.  GY, GHN, GCN, GH, GC: gradients of Y, HN, CN, H0, C0.  INNER: gradients of the gates' arguments.  OWN:
+# those of the products with a state, if they differ.  BEFORE: the states at the start of each step.
 (KIND, STEPS, BATCH, HIDDEN, REVERSED, MULTIPLY, TABLE, PACKED, FAR, PANELS, H0, C0, Y, VALUES, CELLS) = range(15)
 X, X_APART, BIAS, HN, CN = range(15, 20)
 GATED, GY, GHN, GCN, INNER, OWN, BEFORE, GH, GC = range(15, 24)
@@ -209,7 +213,7 @@ GATED, GY, GHN, GCN, INNER, OWN, BEFORE, GH, GC = range(15, 24)
 
 @compiled
 def all_panels(words, rows, blocks, left, out):
-    """out, row by row: what so many blocks of 16 numbers give with the packed weight."""
+    """Multiply `blocks` blocks of a packed state by the packed weight, row by row."""
     panels, far = word_at(words, PANELS), word_at(words, FAR) * BYTES
     for j in range(panels):
         run_routine(
@@ -231,7 +235,7 @@ def all_panels(words, rows, blocks, left, out):
 
 @compiled
 def copy_in(source, target, count):
-    """At most 16 numbers, and zeros beyond; zeros alone where there is no source."""
+    """Copy at most 16 elements, padded with zeros; zeros if there is no source."""
     zeros = filled(np.float32(0))
     store(target, load_some(source, count, zeros) if source else zeros)
 
@@ -244,13 +248,13 @@ def copy_out(source, target, count):
 
 @compiled
 def row_of(base, row, hidden, q):
-    """Where block q of the gates of a row begins, or 0 where there is none."""
+    """Address of block q of the gates of a row; 0 if there is none."""
     return base + (row * hidden + q * LANES) * BYTES if base else 0
 
 
 @instruction
 def through_steps(words, chunk, scratch):
-    """TOGETHER sequences; the words are named above."""
+    """Run TOGETHER sequences through all time steps; the words are named above."""
     kind, steps, batch, hidden = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     first, blocks = chunk * TOGETHER, (hidden + LANES - 1) // LANES
     rows, size = min(TOGETHER, batch - first), blocks * TOGETHER * STEP
@@ -290,7 +294,7 @@ def through_steps(words, chunk, scratch):
 
 @instruction
 def back_through_steps(words, chunk, scratch):
-    """Their gradients, from the last step that they took to the first."""
+    """Backpropagate TOGETHER sequences through time."""
     kind, steps, batch, hidden = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     gates, first, blocks = word_at(words, GATED), chunk * TOGETHER, (hidden + LANES - 1) // LANES
     rows, size, width = min(TOGETHER, batch - first), blocks * TOGETHER * STEP, word_at(words, PANELS) * PANEL * BYTES
@@ -343,7 +347,7 @@ def back_through_steps(words, chunk, scratch):
 
 
 def fits(arrays: Sequence, outs: Sequence, x: np.ndarray, sizes: tuple) -> bool:
-    """float32 side by side, but for the input, whose steps may lie anywhere; and there is something to compute."""
+    """True for contiguous float32, except the input, whose time steps may have any strides; and not empty."""
     return (
         not sizes
         and flat(*[a for a in arrays if a is not x], *outs)
@@ -353,13 +357,16 @@ def fits(arrays: Sequence, outs: Sequence, x: np.ndarray, sizes: tuple) -> bool:
 
 
 def packed_weight(w: np.ndarray, gates: int, turned: bool, room: Room) -> tuple[list[Step], list]:
-    """Steps that pack w_hh as the side that states meet, or (turned) their gradients; the words TABLE to PANELS."""
+    """Build the tasks that pack w_hh as the right side for states, or (turned) for their gradients.
+
+    Also returns the words TABLE to PANELS.
+    """
     hidden = w.shape[1]
     blocks = -(-hidden // LANES)
     depth, width = (blocks, gates * hidden) if not turned else (gates * blocks, hidden)
     far, panels = (depth + 1) * TILE * VECTORS, -(-width // PANEL)
     place = room.take(panels * far)
-    parts = np.split(w, gates) if turned else [w.T]  # each gate's sum is filled up to whole vectors
+    parts = np.split(w, gates) if turned else [w.T]  # the sum of each gate is padded to whole vectors
     steps = [
         packing(
             part,
@@ -476,7 +483,7 @@ def layer_grad(
 
 
 def of_kind(run: Callable, kind: int) -> Callable:
-    """A builder of one kind of layer; the activation of an `rnn` is among its attrs."""
+    """Return a builder for one kind of layer; an `rnn` has the activation among its attrs."""
 
     def build(
         arrays: Sequence, outs: Sequence, room: Room, sizes: tuple, reverse: bool, relu: bool = False

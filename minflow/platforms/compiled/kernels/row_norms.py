@@ -1,9 +1,9 @@
-"""Layer norm, group norm and their gradients: what is read from memory is read once.
+"""Layer norm, group norm and their gradients, with one read of each element from memory.
 
-A row of layer norm stays in the first-level cache between its mean, its variance and what is written; its gradient
-finds both again rather than keep them. Each chunk of rows leaves its part of the gradients of weight and bias, and a
-second step adds these in the order of the chunks. A group of channels goes the way of a channel of batch norm, with a
-scale for each of its planes. What they compute: `compiler/fusion/norms.py`.
+A row of layer norm stays in the first-level cache between its mean, its variance and the output; the gradient
+recomputes both. Each chunk of rows leaves its part of the gradients of weight and bias, and a second task adds these in
+chunk order. A group of channels runs like a channel of batch norm, with a scale per plane. Semantics:
+`compiler/fusion/norms.py`. Read next: `column_norms.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .conv_geometry import sum_of_parts
 from .norm import fits, squares_of, sum_of, sums_of
 
 STEP = LANES * BYTES
-CHUNK = 1 << 15  # numbers of a chunk of rows
+CHUNK = 1 << 15  # elements of a chunk of rows
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def mean_of(x, columns):
 
 @compiled
 def deviation_of(x, columns, mean, eps):
-    """The root of the variance and eps."""
+    """Compute sqrt(variance + eps)."""
     a = b = filled(float32(0))
     centre, whole, left = filled(mean), columns // (2 * LANES) * 2 * STEP, columns % (2 * LANES)
     for i in range(0, whole, 2 * STEP):
@@ -68,7 +68,7 @@ def deviation_of(x, columns, mean, eps):
 
 @instruction
 def rows_normed(words, chunk, scratch):
-    """Some rows: words x, weight, bias, y, eps, rows, columns, rows of a chunk."""
+    """Normalise some rows: words x, weight, bias, y, eps, rows, columns, rows of a chunk."""
     weight, bias, eps = word_at(words, 1), word_at(words, 2), float32(real_at(words, 4))
     rows, columns, some = word_at(words, 5), word_at(words, 6), word_at(words, 7)
     whole, left, zeros = columns // LANES * STEP, columns % LANES, filled(float32(0))
@@ -90,7 +90,10 @@ def rows_normed(words, chunk, scratch):
 
 @instruction
 def rows_sent_back(words, chunk, scratch):
-    """Some rows: words grad, x, weight, gx, parts, eps, rows, columns, rows of a chunk, bytes of a part."""
+    """Compute the gradients of some rows.
+
+    words: grad, x, weight, gx, parts, eps, rows, columns, rows of a chunk, bytes of a part.
+    """
     weight, eps, rows, columns = word_at(words, 2), float32(real_at(words, 5)), word_at(words, 6), word_at(words, 7)
     some, far = word_at(words, 8), word_at(words, 9)
     parts = word_at(words, 4) + 2 * chunk * far
@@ -137,8 +140,10 @@ def rows_sent_back(words, chunk, scratch):
 
 @instruction
 def groups_normed(words, chunk, scratch):
-    """Some groups: words x, weight, bias, y, mean, var, eps, groups of an image, channels of a group, pixels, groups of
-    all images, groups of a chunk.
+    """Normalise some groups.
+
+    words: x, weight, bias, y, mean, var, eps, groups of an image, channels of a group, pixels, groups of all images,
+    groups of a chunk.
     """
     weight, bias, eps, groups = word_at(words, 1), word_at(words, 2), float32(real_at(words, 6)), word_at(words, 7)
     channels, pixels = word_at(words, 8), word_at(words, 9)
@@ -164,8 +169,10 @@ def groups_normed(words, chunk, scratch):
 
 @instruction
 def groups_sent_back(words, chunk, scratch):
-    """Some groups: words grad, x, weight, mean, var, gx, parts, eps, then as for `groups_normed`. parts: of each image
-    the gradients of weight and bias.
+    """Compute the gradients of some groups.
+
+    words: grad, x, weight, mean, var, gx, parts, eps, then as for `groups_normed`. parts: gradients of weight and bias
+    of each image.
     """
     weight, eps, groups = word_at(words, 2), float32(real_at(words, 7)), word_at(words, 8)
     channels, pixels = word_at(words, 9), word_at(words, 10)
@@ -234,7 +241,7 @@ def padded(numbers: int) -> int:
 
 
 def added(parts: int, outs, count: int, numbers: int, far: int) -> list[Step]:
-    """The sums of parts, each of which holds so many numbers for each of `outs`, `far` numbers apart."""
+    """Tasks that add the parts, each of which holds `numbers` elements for each of `outs`, `far` elements apart."""
     return [sum_of_parts(parts + i * far * BYTES, out, count, 2 * far, 1, numbers, far) for i, out in enumerate(outs)]
 
 
@@ -256,7 +263,7 @@ def group_norm_grad(arrays, outs, room: Room, groups, eps) -> list[Step] | None:
 
 
 def by_groups(make, x: np.ndarray, arrays: list, groups: int, eps: float) -> list[Step]:
-    """By chunks of groups."""
+    """Tasks by chunks of groups."""
     channels, pixels, every = x.shape[1] // groups, math.prod(x.shape[2:]), x.shape[0] * groups
     some = max(1, CHUNK // (channels * pixels))
     return [make(-(-every // some), *arrays, float(eps), groups, channels, pixels, every, some)]

@@ -1,8 +1,7 @@
-"""The rules of optimizers over parameters in one pass: the same operations in the same order as NumPy's, so the same
-bits.
+"""Update rules of optimizers in one pass over the parameters, with the operations, and so the bits, of NumPy's kernels.
 
-Eager keeps NumPy's kernels, which cost less for one call; a plan runs these. What a rule computes:
-`core/ops/update.py`. Read next: `core/backend/fast/update.py`, which these follow.
+Eager mode keeps NumPy's kernels, which have less overhead for one call; plans run these. Semantics:
+`core/ops/update.py`. Read next: `core/backend/fast/update.py`, which these mirror.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from ..codegen.vectors import add, divide, filled, load_some, multiply, root, st
 from ..runtime.tasks import Step, instruction, real_at, word_at
 
 BYTES = 4
-CHUNK = 1 << 14  # numbers
+CHUNK = 1 << 14  # elements
 
 
 @instruction
 def descend(words, chunk, scratch):
-    """p += -lr * direction, or with a buffer buf = momentum * buf + direction first.
+    """SGD: p += -lr * direction, or with momentum first buf = momentum * buf + direction.
 
-    words: p, grad, buf, the new p and buf, lr (float64), numbers of a chunk, numbers; with a buffer?, nesterov?,
-    maximize?; momentum, weight decay.
+    words: p, grad, buf, the new p and buf, lr (float64), elements of a chunk, elements; three flags: momentum,
+    nesterov, maximize; momentum, weight decay.
     """
     first = chunk * word_at(words, 6) * BYTES
     end = min(first + word_at(words, 6) * BYTES, word_at(words, 7) * BYTES)
@@ -54,8 +53,8 @@ def descend(words, chunk, scratch):
 def move(words, chunk, scratch):
     """One step of Adam.
 
-    words: p, grad, both moments, the new p and moments, step (float32), lr (float64), numbers of a chunk, numbers;
-    decoupled?, corrected?, maximize?; beta1, beta2, eps, weight decay.
+    words: p, grad, both moments, the new p and moments, step (float32), lr (float64), elements of a chunk, elements;
+    three flags: decoupled weight decay, bias correction, maximize; beta1, beta2, eps, weight decay.
     """
     first = chunk * word_at(words, 9) * BYTES
     end = min(first + word_at(words, 9) * BYTES, word_at(words, 10) * BYTES)
@@ -91,12 +90,12 @@ def move(words, chunk, scratch):
 
 @instruction
 def count_on(words, chunk, scratch):
-    """words: the old and the new number of steps, float32."""
+    """Increment the step counter: words old and new counter, float32."""
     put(word_at(words, 1), 0, number_at(word_at(words, 0), 0) + float32(1))
 
 
 def fits(outs, lr, *arrays) -> bool:
-    """Are these arrays of float32 that lie whole, and is the rate one float64?"""
+    """True if all arrays are contiguous float32, and the rate is one float64."""
     return (
         isinstance(lr, np.ndarray)
         and lr.dtype == np.float64

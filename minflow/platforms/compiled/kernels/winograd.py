@@ -1,11 +1,10 @@
-"""Winograd's algorithm for convolutions: 36 multiplications where 100 or 144 were, in all three directions.
+"""Winograd convolution: 36 multiplications instead of 100 or 144 per tile, for the output and both gradients.
 
-A tile of m x m results of a filter of r x r pixels is a product of polynomials in two variables, so it is known from
-its values at n = m + r - 1 points in each: values of the tile of images V = B^T x B, of the filter U = G w G^T, then
-one product of matrices over the channels for each of the n * n places, and back by Y = A^T M A. The gradient of the
-filters is the transpose of that: dw = G^T (sum V^T (A dY A^T)) G. Points are exact in binary, and those that lose least
-of some dozens: errors are two to six times NumPy's, 1e-6 to 2e-6 of the results' size; with 0, +-1, +-2 more.
-Source: Lavin & Gray 2016 (arXiv:1509.09308); the points: Barabasz et al. 2020 (arXiv:1803.10986).
+A tile of m x m outputs of an r x r filter is known from n = m + r - 1 points per axis. Transform input and filter, V =
+B^T x B and U = G w G^T; multiply over channels, point by point; Y = A^T M A. The gradient of the filters is its
+transpose, dw = G^T (sum V^T (A dY A^T)) G. The points are exact in binary and the best of some dozens: errors are two
+to six times NumPy's, 1e-6 to 2e-6 of the output (more with 0, +-1, +-2). Sources: Lavin & Gray 2016 (arXiv:1509.09308);
+points: Barabasz et al. 2020 (arXiv:1803.10986). Read next: `conv.py`.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ from .conv import (
 )
 from .gemm_tiles import BYTES
 
-RESULTS = {5: 3, 3: 4}  # size of the filter -> size of a tile of results
+RESULTS = {5: 3, 3: 4}  # size of the filter -> size of a tile of outputs
 M5 = RESULTS[5]
 POINTS = {5: ("1/4", "-1/4", "7/8", "-7/8", "7/4", "-7/4"), 3: ("0", "3/4", "-3/4", "3/2", "-3/2")}  # and infinity
 
 
 def matrices(m: int, r: int) -> tuple:
-    """(A^T of m x n, G of n x r, B^T of n x n) in fractions: Y = A^T ((G g) * (B^T d)), the last point infinity."""
+    """(A^T of m x n, G of n x r, B^T of n x n) as fractions: Y = A^T ((G g) * (B^T d)); the last point is infinity."""
     points = [Fraction(p) for p in POINTS[r]]
     last = [Fraction(0)] * len(points) + [Fraction(1)]
 
@@ -73,7 +72,8 @@ def matrices(m: int, r: int) -> tuple:
     return tuple(np.array(rows, dtype=object) for rows in (results, filters, data))
 
 
-# ---- a small matrix times vectors, as instructions -------------------------------------------------------------------
+# ---- transforms: a small constant matrix times vectors
+# ----------------------------------------------------------------
 
 
 def combination(builder, factors, vectors):
@@ -93,7 +93,7 @@ def combination(builder, factors, vectors):
 
 
 def pairs(rows) -> list[tuple[int, int]]:
-    """Neighbours that differ in signs alone: those of the points p and -p."""
+    """Adjacent rows that differ only in signs: those of the points p and -p."""
     neighbours = [(i, i + 1, list(zip(rows[i], rows[i + 1]))) for i in range(len(rows) - 1)]
     return [
         (i, j) for i, j, both in neighbours if all(abs(x) == abs(y) for x, y in both) and any(x != y for x, y in both)
@@ -101,7 +101,10 @@ def pairs(rows) -> list[tuple[int, int]]:
 
 
 def times(builder, matrix, vectors: list) -> list:
-    """matrix @ vectors. Rows of p and -p share their even and odd halves; columns of p and -p, sum and difference."""
+    """Compute matrix @ vectors.
+
+    Rows of p and -p share their even and odd halves; columns of p and -p, sum and difference.
+    """
     found: list = [None] * len(matrix)
     for i, j in pairs(matrix):
         even = combination(builder, (matrix[i] + matrix[j]) / 2, vectors)
@@ -117,7 +120,7 @@ def times(builder, matrix, vectors: list) -> list:
 
 
 def transform(name: str, matrix):
-    """target[i] = sum of matrix[i, j] * source[j], each 16 numbers. Arguments: source, target, with their distances."""
+    """target[i] = sum of matrix[i, j] * source[j], 16 elements each. Arguments: source, target, with their strides."""
 
     @function(f"winograd_{name}", 4)
     def code(builder, source, source_step, target, target_step):
@@ -152,13 +155,14 @@ values3, data3, results3, filter3, spread3 = [
 ]
 
 
-# ---- steps ----------------------------------------------------------------------------------------------------------
+# ---- compiled code ---------------------------------------------------------------------------------------------------
 
 
 @compiled
 def filters_values(packed, r, n, panel, panels, count, values, strip):
-    """U = G w G^T of a packed panel of filters, [tap][count numbers], to [place][panel][count numbers]; strip: n * r
-    vectors.
+    """U = G w G^T of a packed panel of filters, from [tap][count elements] to [point][panel][count elements].
+
+    strip: n * r vectors.
     """
     every = panels * count
     for i in range(0, count, LANES):
@@ -178,7 +182,7 @@ def filters_values(packed, r, n, panel, panels, count, values, strip):
 
 @compiled
 def images_values(image, s, m, n, first, rows, across, room, values, strip):
-    """V = B^T x B of `rows` rows of tiles, to [place][block][room tiles][16]; strip: n * WQ vectors."""
+    """V = B^T x B of `rows` rows of tiles, to [point][block][room tiles][16]. strip: n * WQ vectors."""
     for block in range(s[BLOCKS]):
         for i in range(rows):
             top = image + (block * s[HQ] + (first + i) * m) * s[WQ] * LANES * BYTES
@@ -200,8 +204,9 @@ def images_values(image, s, m, n, first, rows, across, room, values, strip):
 
 @compiled
 def results_of(values, blocks, m, n, first, rows, across, room, results, apart, strip):
-    """Y = A^T M A of `rows` rows of tiles: [place][block][room tiles][16] to [row][across * m][16], a block `apart`
-    numbers from the other.
+    """Y = A^T M A of `rows` rows of tiles, from [point][block][room tiles][16] to [row][across * m][16].
+
+    apart: elements between two blocks of the output.
     """
     width = across * m * LANES
     for block in range(blocks):
@@ -223,8 +228,9 @@ def results_of(values, blocks, m, n, first, rows, across, room, results, apart, 
 
 @compiled
 def grads_values(grads, apart, blocks, m, n, first, rows, across, room, values, strip):
-    """D = A dY A^T: from [row][across * m][16], a block `apart` numbers from the other, to
-    [place][block][room tiles][16].
+    """D = A dY A^T, from [row][across * m][16] to [point][block][room tiles][16].
+
+    apart: elements between two blocks of the cotangent.
     """
     width = across * m * LANES
     for block in range(blocks):
@@ -246,7 +252,7 @@ def grads_values(grads, apart, blocks, m, n, first, rows, across, room, values, 
 
 @compiled
 def filters_back(values, r, n, count, found, strip):
-    """G^T dU G: from [place][count numbers] to [tap][count numbers]."""
+    """Compute G^T dU G, from [point][count elements] to [tap][count elements]."""
     for i in range(0, count, LANES):
         for x in range(n):
             source = values + (x * count + i) * BYTES
@@ -262,12 +268,15 @@ def filters_back(values, r, n, count, found, strip):
                 filter3(source, LANES, target, count)
 
 
-# ---- the three directions -------------------------------------------------------------------------------------------
+# ---- forward and gradients -------------------------------------------------------------------------------------------
 
 
 @instruction
 def filters_valued(words, chunk, scratch):
-    """U of one panel of filters, to [place][panel][block][16][PANEL]. scratch: 16 vectors, a packed panel, a strip."""
+    """Transform one panel of filters to U, [point][panel][block][16][PANEL].
+
+    scratch: 16 vectors, a packed panel, a strip.
+    """
     w, target, filters, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     turned, r, panels, each = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
     points, order = word_at(words, 8), word_at(words, 9)
@@ -278,9 +287,10 @@ def filters_valued(words, chunk, scratch):
 
 @instruction
 def images_filtered(words, chunk, scratch):
-    """y = x with filters, for some images; in blocks, + bias, between two bounds. values: U.  at_once: rows of tiles
-    that fit into the cache together.  after: what is done to each result in place of the bias and the bounds.
-    scratch: an image, V, M, results, a strip, spare memory.
+    """Convolve some images; if blocked, apply bias and bounds.
+
+    values: U.  at_once: rows of tiles that are processed together, for the cache.  after: task that is applied to each
+    output instead of bias and bounds.  scratch: an image, V, M, outputs, a strip, spare memory.
     """
     s = sizes_of(words)
     values, y, bias, table = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
@@ -292,7 +302,7 @@ def images_filtered(words, chunk, scratch):
     after, panels, blocks = word_at(words, 20), (s[F] + PANEL - 1) // PANEL, (s[F] + LANES - 1) // LANES
     tiles, far = at_once * across, LANES * PANEL
     width, pixels, room = across * m, s[OH] * s[OW], s[Y_ROOM]
-    in_place = room > 0 and down * m == s[OH] and width == s[OW]  # tiles end where the results do
+    in_place = room > 0 and down * m == s[OH] and width == s[OW]  # the tiles cover the output exactly
     apart = (room if in_place else down * m * width) * LANES
     zero(scratch, clear)
     for n in range(chunk * some, min((chunk + 1) * some, images)):
@@ -358,8 +368,10 @@ def images_filtered(words, chunk, scratch):
 
 @instruction
 def images_filters_grad(words, chunk, scratch):
-    """part[place][channel][filter] = the sum over some images of V^T D. nothing: the address of a zero.  before: what
-    makes the cotangents of each.  scratch: an image, V, D, cotangents, a strip, spare memory.
+    """part[point][channel][filter] = the sum over some images of V^T D.
+
+    nothing: address of a zero.  before: task that computes the cotangents of each image.  scratch: an image, V, D,
+    cotangents, a strip, spare memory.
     """
     s = sizes_of(words)
     grad, parts, nothing, part = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
@@ -423,8 +435,9 @@ def images_filters_grad(words, chunk, scratch):
 
 @instruction
 def filters_from_values(words, chunk, scratch):
-    """out (filters, channels, taps) = G^T dU G of the sum of the parts, [place][channel][row of filters], for one
-    channel. scratch: vectors of all places, a strip, vectors of all taps.
+    """out (filters, channels, taps) = G^T dU G of the sum of the parts, for one channel.
+
+    A part is [point][channel][row of filters]. scratch: vectors of all points, a strip, vectors of all taps.
     """
     parts, out, count, part = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     filters, channels, row, room = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)

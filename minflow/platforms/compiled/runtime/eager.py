@@ -1,7 +1,7 @@
-"""What eager calls: the steps of one op, which are kept for other arrays of the same shapes.
+"""Run compiled kernels from eager mode: the tasks of an op are cached for arrays of the same shapes and strides.
 
-To make steps takes some 50 us, which is as long as a small operation; to write other addresses into their words takes
-3. Which words those are is seen from the words: an address is no other number. Read next:
+Building tasks takes some 50 us, the time of a small op; patching the addresses among their arguments takes 3 us. An
+argument is an address if it lies within an array: no other argument is that large. Read next:
 `platforms/compiled/kernels/nchw_conv.py`, `platforms/compiled/kernels/norm.py`.
 """
 
@@ -22,13 +22,14 @@ from .task_scheduler import ALIGN, Program, rounded
 from .tasks import Builder, Room, Step
 from .threads import RECORDERS
 
-LITTLE, LARGE = 1 << 16, 32 << 20  # bytes of a room that is had at once, and of one that is kept
-MOST = 1 << 10  # calls that are kept
+LITTLE, LARGE = 1 << 16, 32 << 20  # bytes: initial workspace, and the largest one that is cached
+MOST = 1 << 10  # cached calls
 
 
 class Kept(threading.local):
-    """Of one thread. memory: a room for all its calls, one after the other.  calls: what is asked for -> a Call, or
-    False where an op is left to NumPy.
+    """Per-thread cache.
+
+    memory: one workspace for all calls.  calls: signature of a call -> Call, or False for calls left to NumPy.
     """
 
     def __init__(self) -> None:
@@ -40,8 +41,10 @@ KEPT = Kept()
 
 
 class Call:
-    """Steps, and where in their words the addresses of arrays stand. results: shape and dtype of each array that is
-    written.  moves: of each array, words, which one of them, and bytes from where it begins.  memory: the room.
+    """Tasks whose arrays can be exchanged.
+
+    results: shape and dtype of each output.  moves: for each array, (words, index of an address among them, its offset
+    in the array).  memory: the workspace.
     """
 
     def __init__(self, steps: list[Step], arrays: Sequence, results: list[tuple], memory: np.ndarray):
@@ -64,12 +67,12 @@ class Call:
         ends = sorted([span for span in spans if span[0] < span[1]])
         self.may_be_kept = (
             all([moves or a.flags.c_contiguous for a, moves in zip(arrays, self.moves) if isinstance(a, np.ndarray)])
-            and all([end <= first for (_, end), (first, _) in itertools.pairwise(ends)])  # each address is in one array
+            and all([end <= first for (_, end), (first, _) in itertools.pairwise(ends)])  # no address is in two arrays
             and not any([((t >= first) & (t < end)).any() for t in tables for first, end in ends])
         )
 
     def __call__(self, arrays: Sequence) -> bool:
-        """False where a step refuses what an array holds."""
+        """Run on these arrays; False if a task refuses their elements."""
         for array, moves in zip(arrays, self.moves):
             if moves:
                 place = at(array)
@@ -83,7 +86,7 @@ class Call:
 
 
 def by_steps(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
-    """A kernel made of an op's steps; None where they do not fit, or refuse what an array holds."""
+    """Run an op by its tasks; None if there are none for these arrays, or if one refuses their elements."""
     given = () if out is None else out if op.many else (out,)
     signature: tuple | None = (
         op,
@@ -93,11 +96,11 @@ def by_steps(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attrs: A
     kept = KEPT
     try:
         call = kept.calls.get(signature)
-    except TypeError:  # an argument that cannot be looked up
+    except TypeError:  # an unhashable argument
         signature = call = None
     if call is False:
         return None
-    call = call and kept.calls.pop(signature, None)  # nobody else has it: a signal's handler may call ops, too
+    call = call and kept.calls.pop(signature, None)  # take it out: a signal handler may call ops, too
     results = call.results if call else results_of(op, arrays, given, attrs)
     outs = given or [np.empty(shape, dtype) for shape, dtype in results]
     call = call or new_call(builder, arrays, outs, attrs, results)
@@ -119,7 +122,7 @@ def results_of(op: Op, arrays: Sequence, given: Sequence, attrs: dict) -> list[t
 
 
 def new_call(builder: Callable, arrays: Sequence, outs: Sequence, attrs: dict, results: list[tuple]) -> Call | None:
-    """A call for these arrays, with its room in what this thread keeps, where that is large enough."""
+    """Build a call for these arrays in the workspace of this thread, which grows up to LARGE bytes."""
     memory = KEPT.memory
     room = Room(rounded(at(memory), ALIGN))
     steps = builder(arrays, outs, room, **attrs)

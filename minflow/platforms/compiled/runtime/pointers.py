@@ -1,4 +1,4 @@
-"""Addresses of arrays, and how work is cut."""
+"""Addresses of arrays, and how work is split into chunks. Read next: `tasks.py`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import numpy as np
 
 
 def at(array: np.ndarray) -> int:
-    """Its address. Somebody must hold the array."""
+    """Return the address of an array, which the caller must keep alive."""
     return array.ctypes.data
 
 
 def cut(blocks: int, rows: int, most: int, least: int) -> tuple[int, int]:
-    """(blocks of a chunk, chunks of a block), of blocks of so many rows: a block above `most` rows is cut into chunks,
-    64 at most, and a chunk has `least` rows or more where there are several blocks.
+    """Split blocks of `rows` rows; return (blocks per chunk, chunks per block).
+
+    A block of more than `most` rows is split into up to 64 chunks; a chunk of several blocks has at least `least` rows.
     """
     return max(1, least // rows), min(-(-rows // most), 64)

@@ -1,6 +1,6 @@
-"""Who did which chunk of a step, and when: each step is done by another one that looks at the clock before and after.
+"""Record which thread ran which chunk of a task, and when: each task is wrapped in one that reads the clock around it.
 
-Chunks are cut, taken and done as without it; to note one takes some 50 ns. Read next: `task_scheduler.py`.
+Chunks are scheduled as without the recorder; a record costs some 50 ns. Read next: `task_scheduler.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .task_scheduler import ALONE, Program, call
 from .tasks import Step, instruction, word_at
 from .threads import Recorder
 
-NOTE = 5  # words of a note: the thread, and seconds and nanoseconds of both times
+NOTE = 5  # words of a record: the thread, and seconds and nanoseconds of both times
 CLOCK = getattr(time, "CLOCK_MONOTONIC", 1)
 
 if not ALONE:
@@ -25,7 +25,7 @@ if not ALONE:
 
     @instruction
     def noted(words, chunk, scratch):
-        """A chunk of another step: words code, words, notes."""
+        """Run a chunk of another task and record it: words code, words, notes."""
         note = word_at(words, 2) + chunk * NOTE * 8
         publish(note, this_thread())
         clock(CLOCK, note + 8)
@@ -34,10 +34,10 @@ if not ALONE:
 
 
 class StepRecorder(Recorder):
-    """A recorder of steps too."""
+    """A recorder of tasks, too."""
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Do them, noted; where the system has no such clock, unnoted."""
+        """Run and record tasks; without a record if the system has no such clock."""
         if ALONE:
             Program(steps)()
             return
@@ -48,7 +48,7 @@ class StepRecorder(Recorder):
                 for step, notes in zip(steps, all_notes)
             ]
         )()
-        # Of systems whose two clocks do not begin together; a thread that is stopped between the two makes it less.
+        # Offset between the two clocks; the maximum, since being preempted between the two readings makes it smaller.
         since = max([time.perf_counter() - time.clock_gettime(CLOCK) for _ in range(5)])
         for notes in all_notes:
             times = notes[:, 1::2] + 1e-9 * notes[:, 2::2] + since

@@ -1,13 +1,10 @@
-"""A program: the steps of neighbouring operations in one table, run by one compiled call on several threads.
+"""The task scheduler: runs the tasks of adjacent ops in one compiled call, on several threads.
 
-All threads do the same: take a chunk of the step that is next, do it, and whoever did the last one goes on to the next
-step. A ticket says which step that is and how many of its chunks are left; taking one is a single exchange of words,
-which fails where the ticket is not what it was. So a thread that comes late, or that the system never runs, harms
-nobody: a core that others use costs one chunk, and the steps wait for chunks, never for threads. What helpers read
-before they hold a chunk is the team's memory alone; who holds one keeps its program from ending.
-
-Helpers are threads of Python that never come back from compiled code: they need no lock of Python's to be woken.
-Between two programs they spin for some 100 us, then sleep. Read next: `tasks.py`.
+Each thread takes a chunk of the current task by a compare-and-swap on the ticket (number of the task, chunks left);
+whoever finishes its last chunk publishes the next task. Tasks wait for chunks, never for threads, so a helper that the
+OS delays or never runs costs at most one chunk. Helpers without a chunk read only the team's memory; a chunk keeps its
+program alive. They are Python threads that never return from compiled code, so waking them does not need the GIL;
+between programs they spin for some 100 us, then sleep. Read next: `tasks.py`.
 """
 
 from __future__ import annotations
@@ -38,24 +35,24 @@ from ..codegen.llvm import WORD
 from . import threads
 from .pointers import at
 
-LINE = 128  # bytes: two lines of the cache, which the processor fetches together
-# What the threads share. TICKET: number of the step << 32 | chunks of it that nobody took.  DONE: chunks of it that
-# are done.  BUSY: a program runs.  WANTED: threads that are to work at it, 0 where none runs, -1: stop for ever.
-# TABLE, FIRST, COUNT: of the program: its steps, the number of its first one, how many there are.
-# SCRATCH: the address of a table of each helper's own memory.  SLEEPING: helpers that sleep, or are about to.
+LINE = 128  # bytes: two cache lines, which the processor fetches together
+# Words shared by the threads. TICKET: number of the task << 32 | its chunks that are not taken.  DONE: its finished
+# chunks.  BUSY: 1 while a program runs.  WANTED: threads that should work on it; 0 if none runs, -1 to stop for good.
+# TABLE, FIRST, COUNT: tasks of the program, number of the first one, how many there are. SCRATCH: address of a table of
+# the helpers' scratch memory.  SLEEPING: helpers that sleep, or are about to.
 TICKET, DONE, BUSY, WANTED, SLEEPING, MUTEX, BELL = (LINE * i for i in range(7))
 TABLE, FIRST, COUNT, SCRATCH = (WANTED + 8 * i for i in range(1, 5))
-ALIGN = 64  # bytes: a line of the cache
-ENTRY = 24  # bytes of a step in the table: its code, its words, how many chunks
+ALIGN = 64  # bytes of a cache line
+ENTRY = 24  # bytes of a task in the table: code, words, number of chunks
 LEFT = (1 << 32) - 1
-SPINS = 4000  # pauses: before a thread that waits gives its core away, or sleeps
-ALONE = os.name != "posix"  # there are no helpers where the system has no pthread_cond_wait
+SPINS = 4000  # pauses of a waiting thread before it yields its core, or sleeps
+ALONE = os.name != "posix"  # no helpers if the system has no pthread_cond_wait
 shared = compiled if ALONE else Code
 
 
 @intrinsic
 def call(context, code, words, chunk, scratch):
-    """Do one chunk of a step."""
+    """Run one chunk of a task."""
 
     def written(context, builder, signature, arguments):
         kind = ir.FunctionType(ir.VoidType(), [WORD] * 3)
@@ -65,12 +62,12 @@ def call(context, code, words, chunk, scratch):
     return types.void(types.int64, types.int64, types.int64, types.int64), written
 
 
-# ---- what is compiled ------------------------------------------------------------------------------------------------
+# ---- compiled code --------------------------------------------------------------------------------------------------
 
 
 @compiled
 def do_steps(table, step, count, most, scratch):
-    """The steps from this one on, up to the first of more than `most` chunks, which is returned."""
+    """Run tasks from `step` on, up to the first with more than `most` chunks; return its index."""
     while step < count:
         entry = table + step * ENTRY
         chunks = fetch(entry + 16)
@@ -84,7 +81,7 @@ def do_steps(table, step, count, most, scratch):
 
 @compiled
 def take(team, ticket, scratch):
-    """Do a chunk of the step that the ticket was of; after its last chunk, show all the next step."""
+    """Run the chunk of a taken ticket; after the last chunk of a task, publish the next task."""
     table, first, count = fetch(team + TABLE), fetch(team + FIRST), fetch(team + COUNT)
     step = ((ticket >> 32) - first) & LEFT
     entry = table + step * ENTRY
@@ -92,20 +89,20 @@ def take(team, ticket, scratch):
     call(fetch(entry), fetch(entry + 8), chunks - (ticket & LEFT), scratch)
     if add_to(team + DONE, 1) == chunks - 1:
         publish(team + DONE, 0)
-        step = do_steps(table, step + 1, count, 1, scratch)  # those of one chunk are nobody else's business
+        step = do_steps(table, step + 1, count, 1, scratch)  # tasks of one chunk are not shared
         left = fetch(table + step * ENTRY + 16) if step < count else 0
         publish(team + TICKET, (first + step) << 32 | left)
 
 
 @Code
 def run_alone(table, count, scratch):
-    """A program, by this thread."""
+    """Run a program on this thread."""
     do_steps(table, 0, count, LEFT, scratch)
 
 
 @shared
 def run(team, wanted, table, count, scratch):
-    """A program, by so many threads; alone where others run one."""
+    """Run a program on `wanted` threads; on this one if the team runs another program."""
     step = do_steps(table, 0, count, 1, scratch)
     if wanted < 2 or step == count or not exchange(team + BUSY, 0, 1):
         do_steps(table, step, count, LEFT, scratch)
@@ -140,7 +137,7 @@ def run(team, wanted, table, count, scratch):
 
 @shared
 def help_always(team, me):
-    """What helper number `me`, counted from 1, does: chunks, wherever there are some."""
+    """The loop of helper `me` (counted from 1): run chunks whenever there are some."""
     spins = 0
     while fetch(team + WANTED) >= 0:
         ticket = fetch(team + TICKET)
@@ -163,29 +160,34 @@ def help_always(team, me):
             spins = 0
 
 
-# ---- who runs it -----------------------------------------------------------------------------------------------------
+# ---- from Python -----------------------------------------------------------------------------------------------------
 
 
 class Team:
-    """The helpers, the words that they share with who runs a program, and scratch memory for each."""
+    """The helper threads, the words shared with them, and their scratch memory."""
 
     def __init__(self) -> None:
         self.growing, self.helpers, self.bytes = threading.Lock(), 0, 0
         memory = np.zeros(LINE, "i8")
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))  # never freed: helpers still read it while Python ends
+        # never freed: helpers still read it during interpreter shutdown
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
         self.address = rounded(at(memory), LINE)
         self.words = memory[(self.address - at(memory)) // 8 :]
         if not ALONE:
             system = ctypes.CDLL(None)
             system.pthread_mutex_init(ctypes.c_void_p(self.address + MUTEX), None)
             system.pthread_cond_init(ctypes.c_void_p(self.address + BELL), None)
-        self.held: list[np.ndarray] = []  # scratch memory, also what was too small: it may be in use
+        self.held: list[np.ndarray] = []  # scratch memory, including outgrown buffers, which may be in use
 
     def grow(self, helpers: int, bytes: int) -> None:
-        """Have so many helpers at least, with so much scratch memory each. What is counted last is safe from Ctrl-C."""
+        """Grow to `helpers` threads with `bytes` of scratch memory each.
+
+        The count is updated last, so an interrupt cannot leave it wrong.
+        """
         with self.growing:
             many = max(helpers, self.helpers)
-            if bytes > self.bytes:  # twice as much at least: what is held of all sizes is less than the largest again
+            # double at least, so that all outgrown buffers together are smaller than the current one
+            if bytes > self.bytes:
                 bytes = max(rounded(bytes, ALIGN), 2 * self.bytes)
             else:
                 bytes = self.bytes
@@ -200,10 +202,10 @@ class Team:
 
 
 class Program:
-    """Steps that follow one another: a call runs them. They cannot fail, and end whole where Ctrl-C comes."""
+    """A sequence of tasks, run by one call. It cannot fail, and runs to its end if it is interrupted (Ctrl-C)."""
 
     def __init__(self, steps: Sequence) -> None:
-        self.steps = steps  # they hold what their words and instructions stand in
+        self.steps = steps  # keeps the memory of their words and instructions alive
         self.table = np.array([(step.code, at(step.words), step.chunks) for step in steps], "i8").reshape(-1, 3)
         self.place = at(self.table)
         self.most = max([step.chunks for step in steps], default=0)
@@ -226,7 +228,7 @@ class Program:
 
 
 class Own(threading.local):
-    """Scratch memory of the thread that runs a program. It is kept, as helpers keep theirs."""
+    """Scratch memory of a thread that runs programs; kept, like that of helpers."""
 
     bytes, place, memory = -1, 0, None
 
@@ -239,7 +241,7 @@ OWN = Own()
 
 
 def rounded(number: int, size: int) -> int:
-    """Up to the next multiple."""
+    """Round up to a multiple of `size`."""
     return number + -number % size
 
 
@@ -247,7 +249,7 @@ TEAM = Team()
 
 
 def forget() -> None:
-    """In a process that was forked: the helpers are not in it."""
+    """Reset the team after a fork: the child does not have the helper threads."""
     global TEAM
     TEAM = Team()
 

@@ -1,10 +1,10 @@
-"""Steps: what a compiled kernel is, cut into chunks, before anybody runs it.
+"""Tasks: compiled kernels with their packed arguments, split into chunks.
 
-A kernel of the machine is an *instruction*: a compiled C function of three numbers, the address of the words that it
-reads (addresses of arrays, sizes, tables), which chunk it is to do, and the address of memory that is its thread's
-alone. A *step* is an instruction with its words. Chunks depend on shapes alone and write apart from each other, so any
-thread may do any of them; a step begins when all chunks of the one before are done. An op's *builder* gives the steps
-for arrays that stay where they are: a plan asks it once, and then runs steps without Python. Read next: `threads.py`.
+An *instruction* is a compiled C function of three integers: the address of its packed arguments (`words`: addresses of
+arrays, sizes, tables), the chunk to compute, and the address of the thread's scratch memory. A *task* (`Step`) is an
+instruction with its words. Chunks depend on shapes alone and write disjoint memory, so any thread may run any of them;
+a task starts when the one before is finished. The *builder* of an op returns the tasks for arrays at fixed addresses: a
+plan calls it once, then runs them without Python. Read next: `threads.py`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from .task_scheduler import ALIGN, Program, rounded
 from .threads import RECORDERS, number
 
 DOUBLE = ir.DoubleType()
-BYTES = 4  # of a number
-ARGUMENTS = 12  # of a routine: code that instructions call by its address, which is among their words
+BYTES = 4  # bytes of an element
+ARGUMENTS = 12  # of a routine: code that instructions call by an address among their words
 
 
 class Step(NamedTuple):
-    """code: address of an instruction.  words: int64, what it reads.  chunks: how many there are.
+    """A task.
 
-    scratch: bytes of memory that each thread needs for itself.  name: for listings.  holds: what must stay alive.
-    refused: None, or int64 for each chunk, which is not 0 where an array holds what NumPy's kernel is to refuse; who
-    runs the step looks at it.
+    code: address of its instruction.  words: int64, its packed arguments.  chunks: number of chunks.  scratch: bytes
+    per thread.  name: for listings.  holds: arrays to keep alive.  refused: None, or one int64 per chunk that is
+    nonzero if an array has elements that the op refuses; whoever runs the task checks it, and calls NumPy's kernel for
+    the error.
     """
 
     code: int
@@ -44,46 +45,48 @@ class Step(NamedTuple):
     refused: np.ndarray | None = None
 
 
-NOTHING_TO_DO = 0, 0  # in place of a step's code and words
+NOTHING_TO_DO = 0, 0  # code and words of an absent task
 
 
 class Room:
-    """Memory that the steps of one op share: packed filters, a partial sum for each chunk. A builder takes from it.
+    """Workspace that the tasks of one op share: packed filters, a partial sum per chunk. Builders allocate from it.
 
-    The first time a builder runs with base 0, to learn how much it takes; what it gives then is thrown away.
+    A builder first runs with base 0, only to compute the size of the workspace; that result is discarded.
     """
 
     def __init__(self, base: int = 0):
         self.base, self.used = base, 0
 
     def take(self, count: int) -> int:
-        """The address of so many float32, which hold anything."""
+        """Allocate `count` float32, uninitialised; return their address."""
         self.used, start = self.used + rounded(count * BYTES, ALIGN), self.used
         return self.base + start
 
     def array(self, shape: tuple[int, ...]) -> np.ndarray:
-        """float32, which hold anything, as an array of NumPy."""
+        """Allocate uninitialised float32 as a NumPy array."""
         place = self.take(math.prod(shape))
         return np.asarray(Placed(place, shape)) if self.base else np.empty(shape, "f4")
 
 
 class Placed:
-    """float32 at an address, of which NumPy makes an array."""
+    """float32 at an address, as NumPy's array interface."""
 
     def __init__(self, address: int, shape: tuple[int, ...]):
         self.__array_interface__ = {"data": (address, False), "shape": shape, "typestr": "<f4", "version": 3}
 
 
-Builder = Callable[..., "list[Step] | None"]  # (arrays, outs, room, **attrs); None where it does not fit
+Builder = Callable[..., "list[Step] | None"]  # (arrays, outs, room, **attrs) -> tasks; None for arrays without a kernel
 
 
 def instruction(function: Callable) -> Callable[..., Step]:
-    """Decorates a compiled kernel `(words, chunk, scratch)`; gives a function that makes steps of it."""
+    """Decorates a compiled kernel `(words, chunk, scratch)`; returns a function that creates tasks of it."""
     code = Code(function)
 
     def step(chunks: int, *words: object, scratch: int = 0) -> Step:
-        """words: arrays (their addresses), ints, and floats, which are read by `real_at`; of a step that this one does
-        itself, its code and its words (0 and 0 where there is none). scratch: in float32.
+        """Create a task.
+
+        words: arrays (passed as addresses), ints, floats (read by `real_at`), and tasks that this one runs itself
+        (passed as code and words, 0 and 0 for None). scratch: in float32.
         """
         inner = [word for word in words if isinstance(word, Step)]
         words = tuple(
@@ -114,10 +117,10 @@ def as_word(word: object) -> int:
 
 
 class Prepared:
-    """What is to be done for one op whose arrays stay where they are; a call does it.
+    """The tasks of one op for arrays at fixed addresses, to be run by a call.
 
-    The prepared ops of a plan share their rooms, since they run one after the other: `join`.
-    bytes, scratch: of the room, and of what all threads that may run it take for themselves.
+    The ops of a plan share one workspace, since they run one after the other: `join`. bytes, scratch: of the workspace,
+    and of the scratch memory of all threads that may run the tasks.
     """
 
     def __init__(self, build: Callable[[Room], list[Step] | None]):
@@ -127,7 +130,7 @@ class Prepared:
         self.program: Program | None = None
 
     def settle(self, memory: np.ndarray) -> None:
-        """Have the room there."""
+        """Rebuild the tasks with their workspace in `memory`."""
         if self.bytes:
             steps = self.build(Room(rounded(at(memory), ALIGN))) or []
             self.steps = [step._replace(holds=(*step.holds, memory)) for step in steps]
@@ -141,7 +144,10 @@ class Prepared:
 
     @staticmethod
     def join(groups: Sequence[Sequence[Prepared]]) -> list[Program]:
-        """A call for each group of neighbours; together they are all that a plan has."""
+        """Merge each group of adjacent ops into one program.
+
+        The groups must be all of a plan, since they share one workspace.
+        """
         memory = np.empty(max([one.bytes for group in groups for one in group]) + ALIGN, np.uint8)
         for group in groups:
             for one in group:
@@ -150,13 +156,13 @@ class Prepared:
 
 
 def prepared(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> Prepared | None:
-    """None where the builder finds that it does not fit. It has no room before `settle` or `join`."""
+    """Prepare an op; None if its builder has no tasks for these arrays. The workspace is set by `settle` or `join`."""
     found = Prepared(lambda room: builder(arrays, outs, room, **attrs))
     return None if found.steps is None else found
 
 
 class Checked:
-    """A call of its own, of steps that may refuse what an array holds: then NumPy's kernel is called, which says so."""
+    """A call of tasks that may refuse the elements of an array; then NumPy's kernel runs, and raises the error."""
 
     def __init__(self, found: Prepared, plain: Callable):
         self.found, self.plain = found, plain
@@ -170,12 +176,12 @@ class Checked:
                 self.plain()
 
 
-# ---- what instructions read ------------------------------------------------------------------------------------------
+# ---- access to words -------------------------------------------------------------------------------------------------
 
 
 @intrinsic
 def word_at(context, words, i):
-    """Word number i, an int64."""
+    """Load word i as int64."""
 
     def code(context, builder, signature, arguments):
         return builder.load(builder.gep(builder.inttoptr(arguments[0], WORD.as_pointer()), [arguments[1]]))
@@ -185,7 +191,7 @@ def word_at(context, words, i):
 
 @intrinsic
 def real_at(context, words, i):
-    """Word number i, a float64."""
+    """Load word i as float64."""
 
     def code(context, builder, signature, arguments):
         return builder.load(builder.gep(builder.inttoptr(arguments[0], DOUBLE.as_pointer()), [arguments[1]]))
@@ -195,7 +201,7 @@ def real_at(context, words, i):
 
 @intrinsic
 def put_real(context, words, i, real):
-    """Write a float64 where `real_at` reads it."""
+    """Store a float64 as word i, for `real_at`."""
 
     def code(context, builder, signature, arguments):
         pointer = builder.inttoptr(arguments[0], DOUBLE.as_pointer())
@@ -207,7 +213,7 @@ def put_real(context, words, i, real):
 
 @intrinsic
 def run_routine(context, address, a, b, c, d, e, f, g, h, i, j, k, m):
-    """Run a routine."""
+    """Call a routine by its address."""
 
     def written(context, builder, signature, arguments):
         kind = ir.FunctionType(ir.VoidType(), [WORD] * ARGUMENTS)
@@ -219,7 +225,7 @@ def run_routine(context, address, a, b, c, d, e, f, g, h, i, j, k, m):
 
 @intrinsic
 def words_from(context, address):
-    """A pointer to words, which is read as an array is."""
+    """Return a pointer to words, to be indexed like an array."""
 
     def code(context, builder, signature, arguments):
         return builder.inttoptr(arguments[0], WORD.as_pointer())

@@ -26,8 +26,8 @@ from ...nn.functional import (
     combined_margin_loss as modern_margin,
     ctc_loss as modern_ctc,
 )
-from ...nn.functional.arguments import check_reduction, check_tensor, reduced as to_one_number
-from ...nn.functional.loss_distance import smooth
+from ...nn.functional.arguments import apply_reduction as to_one_number, check_reduction, check_tensor
+from ...nn.functional.loss_distance import smooth_l1
 from ..build_context import current
 from .op_name import folded, takes_name
 from .windows import pixel_shuffle
@@ -294,7 +294,7 @@ def smooth_l1_loss(prediction: Tensor, label: Tensor, beta: float = 1.0, name: s
     check_same("smooth_l1_loss", "none", prediction=prediction, label=label)
     if not beta > 0:
         fail(OutOfRangeError, f"smooth_l1_loss: beta is {beta!r}, a distance above 0", "beta=1.0")
-    return smooth(prediction, label, float(beta))
+    return smooth_l1(prediction, label, float(beta))
 
 
 @folded

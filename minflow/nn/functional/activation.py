@@ -29,7 +29,7 @@ from ...core.ops import activation as a, elementwise as e, softmax as s
 from ...core.source_location import warn
 from ...core.spec import DType
 from ...core.tensor import Tensor
-from .arguments import axis_of
+from .arguments import normalize_axis
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -93,7 +93,7 @@ def chosen_axis(name: str, input: Tensor, dim: int | None) -> int:
                 f"{name}(x, dim={dim}), or dim=-1 for the last axis",
                 input=input,
             )
-    return axis_of(name, dim, ndim)
+    return normalize_axis(name, dim, ndim)
 
 
 # ---- in place ----------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ...core.spec import float16, float32
 from ...core.tensor import Tensor
 from .arguments import composite, sizes
 from .pooling import Pooled
-from .pooling_1d_3d import batched, in_two_passes, max_with_indices, with_indices
+from .pooling_1d_3d import in_two_passes, max_with_indices, to_batch, with_indices
 
 Sizes = int | None | tuple[int | None, ...]
 
@@ -60,7 +60,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool 
 
     return_indices: also return the index in L of each maximum, int64.
     """
-    x = batched("adaptive_max_pool1d", input, 1)
+    x = to_batch("adaptive_max_pool1d", input, 1)
     size = output_sizes("adaptive_max_pool1d", 1, x, output_size)
     y, indices = adaptive_max(x.unsqueeze(2), (1, *size))
     return with_indices(y.squeeze(2), indices.squeeze(2), input, return_indices)
@@ -72,7 +72,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool 
 
     input: float (N, C, H, W) or (C, H, W). return_indices: also return the index in H * W of each maximum, int64.
     """
-    x = batched("adaptive_max_pool2d", input, 2)
+    x = to_batch("adaptive_max_pool2d", input, 2)
     size = output_sizes("adaptive_max_pool2d", 2, x, output_size)
     return with_indices(*adaptive_max(x, size), input, return_indices)
 
@@ -83,7 +83,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool 
 
     return_indices: also return the index in D * H * W of each maximum, int64.
     """
-    x = batched("adaptive_max_pool3d", input, 3)
+    x = to_batch("adaptive_max_pool3d", input, 3)
     depth, rows, columns = output_sizes("adaptive_max_pool3d", 3, x, output_size)
     result = in_two_passes(
         x, lambda y: adaptive_max(y, (rows, columns)), lambda y: adaptive_max(y, (depth, y.spec.shape[3]))
@@ -94,7 +94,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool 
 @composite("adaptive_avg_pool1d")
 def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
     """The mean of each of output_size windows. input: float (N, C, L) or (C, L)."""
-    x = batched("adaptive_avg_pool1d", input, 1)
+    x = to_batch("adaptive_avg_pool1d", input, 1)
     size = output_sizes("adaptive_avg_pool1d", 1, x, output_size)
     y = pool.adaptive_avg_pool2d(x.unsqueeze(2), output_size=(1, *size)).squeeze(2)
     return y if x is input else y.squeeze(0)
@@ -103,7 +103,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
 @composite("adaptive_avg_pool3d")
 def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
     """The mean of each of output_size windows. input: float (N, C, D, H, W) or (C, D, H, W)."""
-    x = batched("adaptive_avg_pool3d", input, 3)
+    x = to_batch("adaptive_avg_pool3d", input, 3)
     m, rows, columns = output_sizes("adaptive_avg_pool3d", 3, x, output_size)
     half = x.spec.dtype is float16
     x = x.to(float32) if half else x  # round once, at the end, not between the two passes

@@ -23,7 +23,7 @@ def check_tensor(name: str, input: Any, argument: str = "input") -> None:
         raise not_a_tensor(name, argument, input)
 
 
-def one_number(name: str, **values: Any) -> None:
+def check_scalar(name: str, **values: Any) -> None:
     """Refuse tensors and arrays with axes as arguments that must be a single number: they would broadcast."""
     for argument, value in values.items():
         if getattr(value, "shape", ()):
@@ -55,7 +55,7 @@ def same_dtype(name: str, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor
     return input.to(dtype), weight.to(dtype)
 
 
-ALIKE = {1: "or a tuple of one", 2: "or a pair of them", 3: "or three of them"}
+TUPLE_FORMS = {1: "or a tuple of one", 2: "or a pair of them", 3: "or three of them"}
 
 
 def sizes(name: str, argument: str, value: Any, least: int, n: int) -> tuple[int, ...]:
@@ -71,7 +71,7 @@ def sizes(name: str, argument: str, value: Any, least: int, n: int) -> tuple[int
     ):
         fail(
             ShapeError,
-            f"{name}: {argument} must be an integer of at least {least}, {ALIKE[n]}, got {value!r}",
+            f"{name}: {argument} must be an integer of at least {least}, {TUPLE_FORMS[n]}, got {value!r}",
             f"{argument}=3 or {argument}=({'3, ' * (n - 1)}3{',' * (n == 1)})",
         )
     return tuple(k.__index__() for k in result)
@@ -88,12 +88,12 @@ def check_reduction(name: str, reduction: str) -> None:
         fail(ShapeError, f"{name}: reduction is {reduction!r}", 'reduction="mean", "sum" or "none"')
 
 
-def reduced(losses: Tensor, reduction: str) -> Tensor:
+def apply_reduction(losses: Tensor, reduction: str) -> Tensor:
     """Reduce the losses as requested: their mean, their sum, or unreduced."""
     return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses
 
 
-def old_reduction(order: str) -> Callable[[Function], Function]:
+def legacy_reduction(order: str) -> Callable[[Function], Function]:
     """Accept `size_average` and `reduce`, PyTorch's former arguments for `reduction`, by keyword or position.
 
     order: the names of the former arguments. A bool or None at the position of size_average shows that they are meant.
@@ -101,9 +101,9 @@ def old_reduction(order: str) -> Callable[[Function], Function]:
     names = tuple(order.split())
     place = names.index("size_average")
 
-    def decorated(function: Function) -> Function:
+    def decorator(function: Function) -> Function:
         @functools.wraps(function)
-        def either(*args: Any, **options: Any) -> Any:
+        def wrapper(*args: Any, **options: Any) -> Any:
             if len(args) > place and (args[place] is None or args[place].__class__ is bool):
                 options, args = options | dict(zip(names, args)), args[len(names) :]
             if "size_average" in options or "reduce" in options:
@@ -115,12 +115,12 @@ def old_reduction(order: str) -> Callable[[Function], Function]:
                     warn("size_average and reduce are the old names of reduction", meant)
             return function(*args, **options)
 
-        return either  # type: ignore[return-value]  # `wraps` keeps the signature
+        return wrapper  # type: ignore[return-value]  # `wraps` keeps the signature
 
-    return decorated
+    return decorator
 
 
-def axis_of(name: str, dim: int, ndim: int) -> int:
+def normalize_axis(name: str, dim: int, ndim: int) -> int:
     """Return dim counted from the front. Raises ShapeError if there is no such axis."""
     dim = integer(dim, "dim")
     if not -max(ndim, 1) <= dim < max(ndim, 1):

@@ -72,7 +72,7 @@ def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
     channels, layer = w.shape[1] * groups, bool(getattr(weight, "label", ""))
     if x.ndim not in (3, 4):
         what = f"conv2d: the input must be (N, C, H, W) or (C, H, W), got {x.ndim} ax{'i' if x.ndim == 1 else 'e'}s"
-        hint, shape = images(x, channels)
+        hint, shape = image_reshape_hint(x, channels)
         fail(ShapeError, what, hint, input=input, weight=weight, **expected_input(x, shape, hint))
     shape = None
     what = f"conv2d: the input has {x.shape[-3]} channels (axis {x.ndim - 3}), {name} takes {channels}"
@@ -104,7 +104,7 @@ def square_side(pixels: int) -> int:
     return n if n > 1 and n * n == pixels else 0
 
 
-def images(x: Spec, channels: int) -> tuple[str, tuple[int, ...] | None]:
+def image_reshape_hint(x: Spec, channels: int) -> tuple[str, tuple[int, ...] | None]:
     """Return (hint, the resulting shape) for an input with too few or too many axes that may contain images."""
     if x.ndim > 4:
         shape = (math.prod(x.shape[:-3]), *x.shape[-3:])

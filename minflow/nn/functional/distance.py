@@ -15,7 +15,7 @@ from ...core.ops.distance import at_least, pair_distances
 from ...core.source_location import fail
 from ...core.spec import wider
 from ...core.tensor import Tensor
-from .arguments import axis_of, check_tensor, composite
+from .arguments import check_tensor, composite, normalize_axis
 
 
 def check_rows(name: str, **tensors: Any) -> None:
@@ -31,13 +31,13 @@ def check_rows(name: str, **tensors: Any) -> None:
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """sum(x1 * x2) / (|x1| * |x2|) along axis dim, where each norm is at least eps. The shapes broadcast."""
     check_rows("cosine_similarity", x1=x1, x2=x2)
-    axis_of("cosine_similarity", dim, max(x1.spec.ndim, x2.spec.ndim))
-    return cosine(x1, x2, dim, eps)
+    normalize_axis("cosine_similarity", dim, max(x1.spec.ndim, x2.spec.ndim))
+    return cosine_impl(x1, x2, dim, eps)
 
 
 @composite("cosine_similarity")
 @in_float32
-def cosine(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
+def cosine_impl(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     shape = common_shape("cosine_similarity", dict(x1=x1, x2=x2))
     turned = []
     for x in (x1.expand(*shape), x2.expand(*shape)):
@@ -130,12 +130,12 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     ):
         shown = ", ".join(f"{argument} {list(x.spec.shape)}" for argument, x in tensors.items())
         fail(ShapeError, f"bilinear: {shown} do not fit", "(..., I), (..., J), (K, I, J) and (K,)", **tensors)
-    return products(input1, input2, weight, bias)
+    return bilinear_impl(input1, input2, weight, bias)
 
 
 @composite("bilinear")
 @in_float32
-def products(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def bilinear_impl(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     k, i, j = weight.spec.shape
     outer = input1.spec.shape[:-1]
     rows = math.prod(outer)

@@ -20,7 +20,7 @@ def check_rate(name: str, input: Tensor, p: float) -> None:
         fail(OutOfRangeError, f"{name}: p must be a probability between 0 and 1, got {p!r}", "p=0.5", input=input)
 
 
-def channels(name: str, input: Tensor, ranks: tuple[int, int], batched: bool) -> tuple[int, ...]:
+def channel_mask_shape(name: str, input: Tensor, ranks: tuple[int, int], batched: bool) -> tuple[int, ...]:
     """Return the shape of a mask with one element per channel. ranks: number of axes of an example and of a batch."""
     shape, ndim = input.spec.shape, input.spec.ndim
     if ndim not in ranks:
@@ -39,15 +39,15 @@ def drop_channels(
     check_rate(name, input, p)
     if name != "dropout1d" and (not training or p == 0 or not input.spec.size):
         return input
-    shape = channels(name, input, ranks, batched)
+    shape = channel_mask_shape(name, input, ranks, batched)
     if not training or p == 0:
         return input
-    kept = dropped_channels(shape, input, p)
+    kept = channel_mask(shape, input, p)
     return input.mul_(kept) if inplace else input * kept
 
 
 @composite("dropout")
-def dropped_channels(shape: tuple[int, ...], input: Tensor, p: float) -> Tensor:
+def channel_mask(shape: tuple[int, ...], input: Tensor, p: float) -> Tensor:
     return drop(ones(shape, dtype=input.spec.dtype), p)
 
 
@@ -75,7 +75,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     Klambauer et al. 2017, section 3.
     """
     check_rate("alpha_dropout", input, p)
-    return alpha(input, p, training, inplace, input.spec.shape)
+    return alpha_dropout_impl(input, p, training, inplace, input.spec.shape)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
@@ -85,21 +85,21 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     if training and 0 < p < 1 and input.spec.size and len(shape) < 2:
         what = f"feature_alpha_dropout: the input must be (N, C, ...), got {len(shape)} axes"
         fail(ShapeError, what, "F.alpha_dropout for single elements", input=input)
-    return alpha(input, p, training, inplace, (*shape[:2], *[1] * (len(shape) - 2)))
+    return alpha_dropout_impl(input, p, training, inplace, (*shape[:2], *[1] * (len(shape) - 2)))
 
 
-def alpha(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
+def alpha_dropout_impl(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
     if not training or p == 0:
         return input
     if p == 1:
         new = input * 0.0
     else:
-        new = shifted(input, p, shape)
+        new = mask_to_saturation(input, p, shape)
     return input.copy_(new) if inplace else new
 
 
 @composite("alpha_dropout")
-def shifted(input: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
+def mask_to_saturation(input: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
     scale = 1 / math.sqrt((SELU_LIMIT**2 * p + 1) * (1 - p))
     kept = bernoulli_like(ones(shape, dtype=input.spec.dtype), 1 - p)
     return input * (kept * scale) + ((1 - kept) * SELU_LIMIT - SELU_LIMIT * p) * scale

@@ -17,8 +17,8 @@ from ...core.ops.shape import full
 from ...core.source_location import fail
 from ...core.spec import finfo, float16, float32
 from ...core.tensor import Tensor
-from .arguments import check_tensor, composite, one_number, same_dtype
-from .norm import by_statistics, normalized, per_channel
+from .arguments import check_scalar, check_tensor, composite, same_dtype
+from .norm import layer_norm_impl, normalize_with_stats, per_channel
 from .shape import pad
 
 
@@ -37,7 +37,7 @@ def check_channels(name: str, input: Tensor, **numbers: Tensor | None) -> None:
 
 def check_numbers(name: str, **values: Any) -> None:
     """Refuse values that are not a single number."""
-    one_number(name, **values)
+    check_scalar(name, **values)
     for argument, value in values.items():
         if not hasattr(value, "__float__"):
             what = f"{name}: {argument} must be a number, got {value!r}"
@@ -54,11 +54,11 @@ def promote_half(name: str, input: Tensor, *others: Tensor | None) -> list:
     return [input, *others]
 
 
-def standardized(x: Tensor, eps: float) -> tuple[Tensor, Tensor | None, Tensor | None]:
+def standardize(x: Tensor, eps: float) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Shift and scale rows (R, n) to mean 0 and variance 1; also return the means and variances if n is above 1."""
     rows, n = x.spec.shape
     if n < 2 or not rows:
-        return normalized(x, (-1,), None, None, eps), None, None
+        return layer_norm_impl(x, (-1,), None, None, eps), None, None
     ones, zeros = (full(shape=(rows,), value=v, dtype=x.spec.dtype) for v in (1.0, 0.0))
     out, mean, var = norm.batch_norm(x.reshape(1, rows, n), ones, zeros, eps=eps)
     return out.reshape(rows, n), mean, var
@@ -89,7 +89,7 @@ def group_norm(
         fail(ShapeError, what, "fewer groups", input=input)
     x, weight, bias = promote_half("group_norm", input, weight, bias)
     rows = shape[0] * groups
-    out = standardized(x.reshape(rows, x.spec.size // rows if rows else 0), eps)[0].reshape(shape)
+    out = standardize(x.reshape(rows, x.spec.size // rows if rows else 0), eps)[0].reshape(shape)
     out = affine(out, weight, bias)
     return out.to(float16) if input.spec.dtype is float16 else out
 
@@ -129,9 +129,9 @@ def instance_norm(
     x, weight, bias = promote_half("instance_norm", input, weight, bias)
     if not use_input_stats:
         assert running_mean is not None and running_var is not None
-        out = by_statistics(x, running_mean.to(x.spec.dtype), running_var.to(x.spec.dtype), weight, bias, eps)
+        out = normalize_with_stats(x, running_mean.to(x.spec.dtype), running_var.to(x.spec.dtype), weight, bias, eps)
     else:
-        out, mean, var = standardized(x.reshape(rows, n), eps)
+        out, mean, var = standardize(x.reshape(rows, n), eps)
         out = affine(out.reshape(shape), weight, bias)
         if running_mean is not None and running_var is not None and mean is not None and var is not None:
             with no_grad():

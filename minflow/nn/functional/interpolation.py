@@ -22,12 +22,12 @@ from .adaptive_pools import adaptive_avg_pool1d, adaptive_avg_pool3d
 from .arguments import check_tensor, composite
 from .pooling import adaptive_avg_pool2d
 
-AREA: dict[int, Callable[[Tensor, tuple[int, ...]], Tensor]] = {
+AREA_POOLS: dict[int, Callable[[Tensor, tuple[int, ...]], Tensor]] = {
     1: adaptive_avg_pool1d,
     2: adaptive_avg_pool2d,
     3: adaptive_avg_pool3d,
 }
-AXES_OF = {
+MODE_AXES = {
     "linear": (1,),
     "bilinear": (2,),
     "bicubic": (2,),
@@ -36,12 +36,12 @@ AXES_OF = {
 }
 Real = type[np.floating]  # the type in which positions and weights are computed
 Tap = tuple[np.ndarray, np.ndarray | None]  # (positions, weights or None)
-CUBIC = -0.75  # parameter a of the kernel, as in PyTorch and OpenCV. Keys 1981, eq. 15
+CUBIC_PARAMETER = -0.75  # parameter a of the kernel, as in PyTorch and OpenCV. Keys 1981, eq. 15
 
 
 def cubic_weights(t: Any) -> list[Any]:
     """Weights of the four taps around a position at distance t after the second. t: number, array or tensor."""
-    a = CUBIC
+    a = CUBIC_PARAMETER
     near = lambda d: ((a + 2) * d - (a + 3)) * d * d + 1
     far = lambda d: ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
@@ -87,7 +87,7 @@ def smooth_taps(n: int, m: int, factor: float | None, mode: str, align: bool, re
     return [(np.minimum(p, n - 1).astype("int64"), w) for p, w in zip(each, weights)]
 
 
-def target(
+def output_size_and_factors(
     input: Tensor, n: int, size: int | Sequence[int] | None, scale_factor: float | Sequence[float] | None
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
     """Return (output size, the scale factor of each axis or None)."""
@@ -141,11 +141,11 @@ def interpolate(
     """
     check_tensor("interpolate", input)
     n = input.spec.ndim - 2
-    if mode not in AXES_OF:
-        fail(ShapeError, f"interpolate: mode is {mode!r}", ", ".join(map(repr, AXES_OF)), input=input)
-    if n not in AXES_OF[mode]:
-        fits = [other for other, axes in AXES_OF.items() if n in axes]
-        wanted_axes = " or ".join(str(a + 2) for a in AXES_OF[mode])
+    if mode not in MODE_AXES:
+        fail(ShapeError, f"interpolate: mode is {mode!r}", ", ".join(map(repr, MODE_AXES)), input=input)
+    if n not in MODE_AXES[mode]:
+        fits = [other for other, axes in MODE_AXES.items() if n in axes]
+        wanted_axes = " or ".join(str(a + 2) for a in MODE_AXES[mode])
         what = f"interpolate: mode {mode!r} needs an input of {wanted_axes} axes, got {n + 2}"
         fail(ShapeError, what, " or ".join(map(repr, fits)) or "x.unsqueeze(0): (N, C, ...)", input=input)
     if antialias and mode not in ("bilinear", "bicubic"):
@@ -161,7 +161,7 @@ def interpolate(
     dtype = input.spec.dtype
     if not dtype.floating and not (dtype is uint8 and mode.startswith("nearest")):
         fail(DTypeError, f"interpolate: the input must be floating, got {dtype.name}", "x.float()", input=input)
-    output_size, factors = target(input, n, size, scale_factor)
+    output_size, factors = output_size_and_factors(input, n, size, scale_factor)
     if recompute_scale_factor and size is not None:
         fail(
             ShapeError,
@@ -170,7 +170,7 @@ def interpolate(
             input=input,
         )
     if mode == "area":
-        return AREA[n](input, output_size)
+        return AREA_POOLS[n](input, output_size)
     if recompute_scale_factor:
         factors = (None,) * n
     half = dtype is float16 and not plain
@@ -180,12 +180,12 @@ def interpolate(
         have, want, factor = out.spec.shape[axis], output_size[axis - 2], factors[axis - 2]
         if have != want or factor not in (None, 1.0):
             kernel = smooth_taps if antialias else taps
-            out = resampled(out, axis, kernel(have, want, factor, mode, bool(align_corners), real))
+            out = apply_taps(out, axis, kernel(have, want, factor, mode, bool(align_corners), real))
     out = out.clone() if out is input else out
     return out.to(float16) if half else out
 
 
-def resampled(x: Tensor, axis: int, each: Sequence[Tap]) -> Tensor:
+def apply_taps(x: Tensor, axis: int, each: Sequence[Tap]) -> Tensor:
     """Sum the weighted elements of x at the taps, along an axis."""
     total: Tensor | None = None
     for places, weights in each:

@@ -24,48 +24,48 @@ from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
 from ...core.source_location import describe, fail, name_of, warn
 from ...core.spec import Spec
 from ...core.tensor import Tensor
-from .arguments import check_reduction, check_tensor, composite, old_reduction, reduced
+from .arguments import apply_reduction, check_reduction, check_tensor, composite, legacy_reduction
 
 # ---- numbers against numbers -------------------------------------------------------------------------------------
 
 
-@old_reduction("input target size_average reduce reduction weight")
+@legacy_reduction("input target size_average reduce reduction weight")
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """(input - target)**2. Both float, of one shape (others broadcast, with a warning if that enlarges the result).
 
     weight: a factor for each element, in the input's shape; the mean is then weighted.
     """
     check_pair("mse_loss", input, target, reduction)
-    return squared(input, target, reduction, weight)
+    return squared_error(input, target, reduction, weight)
 
 
 @composite("mse_loss")
-def squared(input: Tensor, target: Tensor, reduction: str, weight: Tensor | None) -> Tensor:
+def squared_error(input: Tensor, target: Tensor, reduction: str, weight: Tensor | None) -> Tensor:
     return reduce_weighted("mse_loss", e.square(difference(input, target)), input, weight, reduction)
 
 
-@old_reduction("input target size_average reduce reduction weight")
+@legacy_reduction("input target size_average reduce reduction weight")
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """|input - target|. Both float, of one shape (other shapes broadcast, with a warning if that enlarges the result).
 
     weight: a factor for each element, in the input's shape; the mean is then weighted.
     """
     check_pair("l1_loss", input, target, reduction)
-    return absolute(input, target, reduction, weight)
+    return absolute_error(input, target, reduction, weight)
 
 
 @composite("l1_loss")
-def absolute(input: Tensor, target: Tensor, reduction: str, weight: Tensor | None) -> Tensor:
+def absolute_error(input: Tensor, target: Tensor, reduction: str, weight: Tensor | None) -> Tensor:
     return reduce_weighted("l1_loss", e.abs(difference(input, target)), input, weight, reduction)
 
 
 def reduce_weighted(name: str, losses: Tensor, input: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     """Reduce the losses; with a weight for each loss, the mean is the weighted mean."""
     if weight is None:
-        return reduced(losses, reduction)
+        return apply_reduction(losses, reduction)
     check_weight(name, input, weight)
     total = losses * weight
-    return total.sum() / weight.sum() if reduction == "mean" else reduced(total, reduction)
+    return total.sum() / weight.sum() if reduction == "mean" else apply_reduction(total, reduction)
 
 
 def check_weight(name: str, input: Tensor, weight: Tensor) -> None:
@@ -135,7 +135,7 @@ def broadcast_enlarges(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 # ---- probabilities of yes and no ---------------------------------------------------------------------------------
 
 
-@old_reduction("input target weight size_average reduce reduction")
+@legacy_reduction("input target weight size_average reduce reduction")
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -145,16 +145,16 @@ def binary_cross_entropy(
     """
     check_same("binary_cross_entropy", input, target, reduction)
     check_weights("binary_cross_entropy", weight=weight)
-    return entropy(input, target, weight, reduction)
+    return bce(input, target, weight, reduction)
 
 
 @composite("binary_cross_entropy")
-def entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+def bce(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     losses = binary_entropy(input, target)
-    return reduced(losses if weight is None else losses * weight, reduction)
+    return apply_reduction(losses if weight is None else losses * weight, reduction)
 
 
-@old_reduction("input target weight size_average reduce reduction pos_weight")
+@legacy_reduction("input target weight size_average reduce reduction pos_weight")
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -175,11 +175,11 @@ def binary_cross_entropy_with_logits(
             "leave sigmoid out of the model, or use nn.BCELoss",
             input=input,
         )
-    return logits_entropy(input, target, weight, pos_weight, reduction)
+    return bce_with_logits(input, target, weight, pos_weight, reduction)
 
 
 @composite("binary_cross_entropy_with_logits")
-def logits_entropy(
+def bce_with_logits(
     x: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
 ) -> Tensor:
     """target * softplus(-x) + (1 - target) * softplus(x), where pos_weight scales the first term."""
@@ -187,7 +187,7 @@ def logits_entropy(
         losses = logit_entropy(x, target)
     else:
         losses = pos_weight * target * e.softplus(-x) + (1 - target) * e.softplus(x)
-    return reduced(losses if weight is None else losses * weight, reduction)
+    return apply_reduction(losses if weight is None else losses * weight, reduction)
 
 
 def check_weights(name: str, **weights: Any) -> None:
@@ -234,7 +234,7 @@ def computed_by(input: Tensor, *names: str) -> str:
     return ""
 
 
-@old_reduction("input target weight size_average ignore_index reduce reduction label_smoothing")
+@legacy_reduction("input target weight size_average ignore_index reduce reduction label_smoothing")
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -269,42 +269,42 @@ def cross_entropy(
             input=input,
         )
     if target.spec.floating and target.spec.shape == input.spec.shape and target.spec.ndim:
-        return soft_targets(input, target, weight, reduction, label_smoothing)
+        return soft_target_loss(input, target, weight, reduction, label_smoothing)
     target = check_labels("cross_entropy", input, target, ignore_index)
     if weight is None and label_smoothing == 0:
         return softmax_cross_entropy(input, target, ignore_index=ignore_index, reduction=reduction)[0]
-    return hard_targets(input, target, weight, ignore_index, reduction, label_smoothing)
+    return hard_target_loss(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
 @composite("cross_entropy")
-def soft_targets(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float) -> Tensor:
+def soft_target_loss(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float) -> Tensor:
     axis = 1 if input.spec.ndim > 1 else 0
     classes = input.spec.shape[axis]
     if smoothing:
         target = target * (1 - smoothing) + smoothing / classes
     scores = log_softmax(input, dim=axis) * target
     losses = -(scores if weight is None else scores * along_axis(weight, axis, input.spec.ndim)).sum(axis)
-    return reduced(losses, reduction)
+    return apply_reduction(losses, reduction)
 
 
 @composite("cross_entropy")
-def hard_targets(
+def hard_target_loss(
     input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float
 ) -> Tensor:
     axis = 1 if input.spec.ndim > 1 else 0
     logs = log_softmax(input, dim=axis)
-    sharp = nll_of(logs, target, weight, ignore_index, reduction)
+    hard_loss = nll_from_log_probs(logs, target, weight, ignore_index, reduction)
     if not smoothing:
-        return sharp
+        return hard_loss
     spread = -(logs if weight is None else logs * along_axis(weight, axis, input.spec.ndim)).sum(axis)
     counts = target != ignore_index
     spread = e.where(counts, spread, zeros_like(spread))
     if reduction == "mean":
         spread = spread.sum() / total_weight(logs, target, weight, ignore_index, counts)
     else:
-        spread = reduced(spread, reduction)
+        spread = apply_reduction(spread, reduction)
     classes = input.spec.shape[axis]
-    return sharp * (1 - smoothing) + spread * (smoothing / classes)
+    return hard_loss * (1 - smoothing) + spread * (smoothing / classes)
 
 
 def along_axis(weight: Tensor, axis: int, ndim: int) -> Tensor:
@@ -312,7 +312,7 @@ def along_axis(weight: Tensor, axis: int, ndim: int) -> Tensor:
     return weight.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))
 
 
-@old_reduction("input target weight size_average ignore_index reduce reduction")
+@legacy_reduction("input target weight size_average ignore_index reduce reduction")
 def nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
 ) -> Tensor:
@@ -330,10 +330,12 @@ def nll_loss(
             "log_softmax in place of softmax; or nn.CrossEntropyLoss on the logits",
             input=input,
         )
-    return nll_of(input, target, weight, ignore_index, reduction)
+    return nll_from_log_probs(input, target, weight, ignore_index, reduction)
 
 
-def nll_of(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
+def nll_from_log_probs(
+    logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
+) -> Tensor:
     if weight is None:
         return nll(logs, target, ignore_index=ignore_index, reduction=reduction)
     losses = nll(logs, target, ignore_index=ignore_index, reduction="none") * class_weights(
@@ -341,7 +343,7 @@ def nll_of(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: in
     )
     if reduction == "mean":
         return losses.sum() / class_weights(target, weight, ignore_index).sum()
-    return reduced(losses, reduction)
+    return apply_reduction(losses, reduction)
 
 
 def class_weights(target: Tensor, weight: Tensor, ignore_index: int) -> Tensor:

@@ -19,13 +19,13 @@ from ...core.ops.loss import logit_entropy
 from ...core.ops.softmax import softmax_cross_entropy
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import check_tensor, composite, old_reduction, reduced
+from .arguments import apply_reduction, check_tensor, composite, legacy_reduction
 from .loss import check_classes, check_labels, check_same
 
 NO_IGNORE = -(2**31)  # an ignore_index that no label has
 
 
-@old_reduction("input target p margin weight size_average reduce reduction")
+@legacy_reduction("input target p margin weight size_average reduce reduction")
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -45,19 +45,19 @@ def multi_margin_loss(
     if input.spec.ndim == 1 and target.spec.shape == (1,):
         target = reshape(target, ())
     target = check_labels("multi_margin_loss", input, target, NO_IGNORE)
-    return margins(input, target, p, margin, weight, reduction)
+    return multi_margin(input, target, p, margin, weight, reduction)
 
 
 @composite("multi_margin_loss")
 @in_float32
-def margins(input: Tensor, target: Tensor, p: int, margin: float, weight: Tensor | None, reduction: str) -> Tensor:
+def multi_margin(input: Tensor, target: Tensor, p: int, margin: float, weight: Tensor | None, reduction: str) -> Tensor:
     chosen = one_hot(target, input.spec.shape[-1]).bool()
     over = e.relu(margin - gather(input, -1, target.unsqueeze(-1).long()) + input)
     losses = e.where(chosen, 0.0, over if p == 1 else e.square(over)).mean(-1)
-    return reduced(losses if weight is None else losses * weight[target.long()], reduction)
+    return apply_reduction(losses if weight is None else losses * weight[target.long()], reduction)
 
 
-@old_reduction("input target size_average reduce reduction")
+@legacy_reduction("input target size_average reduce reduction")
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """The sum of max(0, 1 - input[a] + input[b]) / C over all targets a and all other classes b.
 
@@ -74,21 +74,21 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
         target = checked_labels(target, loss=name, classes=classes, ignore_index=-1)
     else:
         check_numbers(np, name, target.array, classes, -1)
-    return label_margins(input, target.long(), classes, reduction)
+    return multilabel_margin(input, target.long(), classes, reduction)
 
 
 @composite("multilabel_margin_loss")
 @in_float32
-def label_margins(input: Tensor, target: Tensor, classes: int, reduction: str) -> Tensor:
+def multilabel_margin(input: Tensor, target: Tensor, classes: int, reduction: str) -> Tensor:
     there = cumsum(lt(target, 0).long(), -1) == 0  # classes before the first -1
     place = e.where(there, target, zeros_like(target))
     targets = (one_hot(place, classes).bool() & there.unsqueeze(-1)).any(-2)
     over = e.relu(1.0 - gather(input, -1, place).unsqueeze(-1) + input.unsqueeze(-2))
     counted = there.unsqueeze(-1) & ~targets.unsqueeze(-2)
-    return reduced(e.where(counted, over, 0.0).sum((-2, -1)) / classes, reduction)
+    return apply_reduction(e.where(counted, over, 0.0).sum((-2, -1)) / classes, reduction)
 
 
-@old_reduction("input target weight size_average reduce reduction")
+@legacy_reduction("input target weight size_average reduce reduction")
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -101,14 +101,14 @@ def multilabel_soft_margin_loss(
     if not target.spec.floating and input.spec.floating:
         target = target.to(input.spec.dtype)
     check_same("multilabel_soft_margin_loss", input, target, reduction)
-    return label_entropies(input, target, weight, reduction)
+    return multilabel_soft_margin(input, target, weight, reduction)
 
 
 @composite("multilabel_soft_margin_loss")
-def label_entropies(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+def multilabel_soft_margin(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     losses = logit_entropy(input, target)
     losses = losses if weight is None else losses * weight
-    return reduced(losses.mean(-1) if losses.spec.ndim else losses, reduction)
+    return apply_reduction(losses.mean(-1) if losses.spec.ndim else losses, reduction)
 
 
 def sparse_softmax_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
@@ -140,12 +140,12 @@ def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 
     if x.spec.ndim != 2 or label.spec.shape != x.spec.shape[:1]:
         what = f"combined_margin_loss: label {list(label.spec.shape)} for x {list(x.spec.shape)}"
         fail(ShapeError, what, "(N,) and (N, classes)", x=x, label=label)
-    return angles(x, check_labels("combined_margin_loss", x, label, NO_IGNORE), m1, m2, m3)
+    return angular_margin(x, check_labels("combined_margin_loss", x, label, NO_IGNORE), m1, m2, m3)
 
 
 @composite("combined_margin_loss")
 @in_float32
-def angles(x: Tensor, label: Tensor, m1: float, m2: float, m3: float) -> Tensor:
+def angular_margin(x: Tensor, label: Tensor, m1: float, m2: float, m3: float) -> Tensor:
     chosen = one_hot(label, x.spec.shape[1]).bool()
     margin = x if m1 == 1 and m2 == 0 else cos(acos(e.where(chosen, x, 0.0)) * m1 + m2)
     return e.where(chosen, margin - m3, x)

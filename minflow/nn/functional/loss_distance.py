@@ -10,11 +10,11 @@ from ...core.functions.arguments import in_float32
 from ...core.ops import elementwise as e
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import composite, old_reduction, reduced
+from .arguments import apply_reduction, composite, legacy_reduction
 from .loss import check_pair, check_weight, difference, l1_loss
 
 
-@old_reduction("input target size_average reduce reduction beta")
+@legacy_reduction("input target size_average reduce reduction beta")
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """d**2 / (2 * beta) if d = |input - target| is below beta, else d - beta / 2. Girshick 2015, eq. 3.
 
@@ -23,12 +23,14 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     check_pair("smooth_l1_loss", input, target, reduction)
     if not beta >= 0:
         fail(OutOfRangeError, f"smooth_l1_loss: beta must be at least 0, got {beta!r}", "beta=1.0")
-    return reduced(smooth(input, target, float(beta)), reduction) if beta else l1_loss(input, target, reduction)
+    return (
+        apply_reduction(smooth_l1(input, target, float(beta)), reduction) if beta else l1_loss(input, target, reduction)
+    )
 
 
 @composite("smooth_l1_loss")
 @in_float32
-def smooth(input: Tensor, target: Tensor, beta: float) -> Tensor:
+def smooth_l1(input: Tensor, target: Tensor, beta: float) -> Tensor:
     distance = e.abs(difference(input, target))
     near = distance.clamp(max=beta)
     return near / beta * (distance - 0.5 * near)
@@ -45,16 +47,16 @@ def huber_loss(
     check_pair("huber_loss", input, target, reduction)
     if not delta > 0:
         fail(OutOfRangeError, f"huber_loss: delta must be above 0, got {delta!r}", "delta=1.0")
-    losses = huber(input, target, float(delta))
+    losses = huber_losses(input, target, float(delta))
     if weight is None:
-        return reduced(losses, reduction)
+        return apply_reduction(losses, reduction)
     check_weight("huber_loss", input, weight)
-    return reduced(losses * weight, reduction)
+    return apply_reduction(losses * weight, reduction)
 
 
 @composite("huber_loss")
 @in_float32
-def huber(input: Tensor, target: Tensor, delta: float) -> Tensor:
+def huber_losses(input: Tensor, target: Tensor, delta: float) -> Tensor:
     distance = e.abs(difference(input, target))
     near = distance.clamp(max=delta)
     return near * (distance - 0.5 * near)

@@ -19,11 +19,11 @@ from ...core.ops.ctc import ctc
 from ...core.ops.distance import at_least
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import check_reduction, check_tensor, composite, old_reduction, reduced
+from .arguments import apply_reduction, check_reduction, check_tensor, composite, legacy_reduction
 from .loss_margin import check_all
 
 
-@old_reduction("input target size_average reduce reduction log_target")
+@legacy_reduction("input target size_average reduce reduction log_target")
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """target * (log(target) - input), the divergence of target from input; the first term is 0 where target is 0.
 
@@ -31,22 +31,22 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
     reduction: also "batchmean", the sum divided by the size of axis 0, which is the mathematical divergence.
     """
     check_all("kl_div", "none" if reduction == "batchmean" else reduction, input=input, target=target)
-    losses = divergence(input, target, log_target)
+    losses = kl_losses(input, target, log_target)
     if reduction != "batchmean":
-        return reduced(losses, reduction)
+        return apply_reduction(losses, reduction)
     return losses.sum() / input.spec.shape[0] if input.spec.ndim and input.spec.shape[0] else losses.sum()
 
 
 @composite("kl_div")
 @in_float32
-def divergence(input: Tensor, target: Tensor, log_target: bool) -> Tensor:
+def kl_losses(input: Tensor, target: Tensor, log_target: bool) -> Tensor:
     if log_target:
         return e.exp(target) * (target - input)
     none = eq(target, 0)
     return e.where(none, 0.0, target * e.log(e.where(none, 1.0, target))) - target * input
 
 
-@old_reduction("input target log_input full size_average eps reduce reduction")
+@legacy_reduction("input target log_input full size_average eps reduce reduction")
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -60,12 +60,12 @@ def poisson_nll_loss(
     full: add Stirling's formula for log(target!) where target is above 1.
     """
     check_all("poisson_nll_loss", reduction, input=input, target=target)
-    return reduced(counts(input, target, log_input, full, eps), reduction)
+    return apply_reduction(poisson_nll(input, target, log_input, full, eps), reduction)
 
 
 @composite("poisson_nll_loss")
 @in_float32
-def counts(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float) -> Tensor:
+def poisson_nll(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float) -> Tensor:
     losses = e.exp(input) - target * input if log_input else input - target * e.log(input + eps)
     if not full:
         return losses
@@ -99,12 +99,12 @@ def gaussian_nll_loss(
     if not variance.spec.floating:
         what = f"{name}: var must be floating, got {variance.dtype.name}"
         fail(DTypeError, what, "var.float()", **tensors, var=variance)
-    return reduced(normal(input, target, variance, full, eps), reduction)
+    return apply_reduction(gaussian_nll(input, target, variance, full, eps), reduction)
 
 
 @composite("gaussian_nll_loss")
 @in_float32
-def normal(input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float) -> Tensor:
+def gaussian_nll(input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float) -> Tensor:
     var = at_least(var, least=float(eps), name="var")
     losses = (e.log(var) + e.square(input - target) / var) * 0.5
     return losses + 0.5 * math.log(2 * math.pi) if full else losses
@@ -158,4 +158,4 @@ def ctc_loss(
         losses = e.where(isinf(losses), 0.0, losses)
     if reduction == "mean":
         return (losses / labels.clamp(min=1)).mean()
-    return losses.reshape(()) if ndim == 2 and reduction == "none" else reduced(losses, reduction)
+    return losses.reshape(()) if ndim == 2 and reduction == "none" else apply_reduction(losses, reduction)

@@ -15,7 +15,7 @@ from ...core.functions.arguments import in_float32
 from ...core.ops import elementwise as e
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import check_reduction, check_tensor, composite, old_reduction, reduced
+from .arguments import apply_reduction, check_reduction, check_tensor, composite, legacy_reduction
 from .distance import pairwise_distance
 
 
@@ -41,47 +41,47 @@ def same_axes(name: str, **tensors: Tensor) -> None:
         fail(ShapeError, f"{name}: the numbers of axes must be equal, got {shown}", "target.unsqueeze(1)", **tensors)
 
 
-@old_reduction("input1 input2 target margin size_average reduce reduction")
+@legacy_reduction("input1 input2 target margin size_average reduce reduction")
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
     """max(0, margin - target * (input1 - input2)). target: 1 if input1 should be the larger, -1 if input2."""
     check_all("margin_ranking_loss", reduction, input1=input1, input2=input2, target=target)
     same_axes("margin_ranking_loss", input1=input1, input2=input2, target=target)
-    return ranked(input1, input2, target, margin, reduction)
+    return ranking_loss(input1, input2, target, margin, reduction)
 
 
 @composite("margin_ranking_loss")
-def ranked(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
-    return reduced((-target * (input1 - input2) + margin).clamp(min=0.0), reduction)
+def ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
+    return apply_reduction((-target * (input1 - input2) + margin).clamp(min=0.0), reduction)
 
 
-@old_reduction("input target margin size_average reduce reduction")
+@legacy_reduction("input target margin size_average reduce reduction")
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """input where target is 1 (similar), max(0, margin - input) where it is -1; the input is a distance."""
     check_all("hinge_embedding_loss", reduction, input=input, target=target)
-    return hinged(input, target, margin, reduction)
+    return hinge_loss(input, target, margin, reduction)
 
 
 @composite("hinge_embedding_loss")
-def hinged(input: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
+def hinge_loss(input: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
     apart = e.where(ne(target, 1), (margin - input).clamp(min=0.0), 0.0)
-    return reduced(apart + e.where(ne(target, -1), input, 0.0), reduction)
+    return apply_reduction(apart + e.where(ne(target, -1), input, 0.0), reduction)
 
 
-@old_reduction("input target size_average reduce reduction")
+@legacy_reduction("input target size_average reduce reduction")
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-target * input)), computed without overflow. target: 1 or -1."""
     check_all("soft_margin_loss", reduction, input=input, target=target)
-    return softly(input, target, reduction)
+    return soft_margin(input, target, reduction)
 
 
 @composite("soft_margin_loss")
-def softly(input: Tensor, target: Tensor, reduction: str) -> Tensor:
-    return reduced(e.softplus(-target * input), reduction)
+def soft_margin(input: Tensor, target: Tensor, reduction: str) -> Tensor:
+    return apply_reduction(e.softplus(-target * input), reduction)
 
 
-@old_reduction("input1 input2 target margin size_average reduce reduction")
+@legacy_reduction("input1 input2 target margin size_average reduce reduction")
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -96,19 +96,19 @@ def cosine_embedding_loss(
         shown = ", ".join(f"{k} {list(x.spec.shape)}" for k, x in tensors.items())
         what = f"{name}: shapes must be (N, D), (N, D) and (N,), got {shown}, target {list(target.spec.shape)}"
         fail(ShapeError, what, "one target for each row", **tensors, target=target)
-    return cosines(input1, input2, target, margin, reduction)
+    return cosine_loss(input1, input2, target, margin, reduction)
 
 
 @composite("cosine_embedding_loss")
 @in_float32
-def cosines(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
+def cosine_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
     sizes = [(x * x).sum(-1) + 1e-12 for x in (input1, input2)]
     cosine = (input1 * input2).sum(-1) / (sizes[0] * sizes[1]).sqrt()
     alike, apart = e.where(eq(target, 1), 1 - cosine, 0.0), (cosine - margin).clamp(min=0.0)
-    return reduced(alike + e.where(eq(target, -1), apart, 0.0), reduction)
+    return apply_reduction(alike + e.where(eq(target, -1), apart, 0.0), reduction)
 
 
-@old_reduction("anchor positive negative margin p eps swap size_average reduce reduction")
+@legacy_reduction("anchor positive negative margin p eps swap size_average reduce reduction")
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -126,7 +126,9 @@ def triplet_margin_loss(
     """
     check_all("triplet_margin_loss", reduction, anchor=anchor, positive=positive, negative=negative)
     same_axes("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
-    return triplets(anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction)
+    return triplet_loss(
+        anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction
+    )
 
 
 def triplet_margin_with_distance_loss(
@@ -142,11 +144,11 @@ def triplet_margin_with_distance_loss(
     """triplet_margin_loss with any distance: a function of two tensors, pairwise_distance if None."""
     check_all("triplet_margin_with_distance_loss", reduction, anchor=anchor, positive=positive, negative=negative)
     same_axes("triplet_margin_with_distance_loss", anchor=anchor, positive=positive, negative=negative)
-    return triplets(anchor, positive, negative, distance_function or pairwise_distance, margin, swap, reduction)
+    return triplet_loss(anchor, positive, negative, distance_function or pairwise_distance, margin, swap, reduction)
 
 
 @composite("triplet_margin_loss")
-def triplets(
+def triplet_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, distance: Callable, margin: float, swap: bool, reduction: str
 ) -> Tensor:
     if not isinstance(margin, Real) or not margin > 0:
@@ -154,4 +156,4 @@ def triplets(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = minimum(far, distance(positive, negative))
-    return reduced((near - far + margin).clamp(min=0.0), reduction)
+    return apply_reduction((near - far + margin).clamp(min=0.0), reduction)

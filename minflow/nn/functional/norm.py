@@ -13,7 +13,7 @@ from ...core.ops.shape import full
 from ...core.source_location import fail
 from ...core.spec import float32
 from ...core.tensor import Tensor
-from .arguments import check_tensor, composite, one_number, same_dtype
+from .arguments import check_scalar, check_tensor, composite, same_dtype
 
 
 def batch_norm(
@@ -36,7 +36,7 @@ def batch_norm(
     x = input.spec
     if x.ndim < 2:
         fail(ShapeError, f"batch_norm: the input must be (N, C, ...), got {x.ndim} axes", "x.unsqueeze(0)", input=input)
-    one_number("batch_norm", eps=eps, momentum=momentum)
+    check_scalar("batch_norm", eps=eps, momentum=momentum)
     if not eps >= 0 or (training and not eps):
         what = f"batch_norm: eps must be a number above 0, got {eps!r}"
         fail(OutOfRangeError, what, "eps=1e-5: it keeps the root from dividing by 0", input=input)
@@ -73,7 +73,7 @@ def batch_norm(
         assert running_mean is not None and running_var is not None
         if running_mean.spec.dtype in HALVES:  # like PyTorch, compute scale and shift in float32
             running_mean, running_var = running_mean.to(float32), running_var.to(float32)
-        return by_statistics(input, running_mean, running_var, weight, bias, eps)
+        return normalize_with_stats(input, running_mean, running_var, weight, bias, eps)
     dtype, channels = input.spec.dtype, x.shape[1:2]
     weight = full(shape=channels, value=1.0, dtype=dtype) if weight is None else weight
     bias = full(shape=channels, value=0.0, dtype=dtype) if bias is None else bias
@@ -87,7 +87,7 @@ def batch_norm(
 
 
 @composite("batch_norm")
-def by_statistics(
+def normalize_with_stats(
     x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
     """Normalise with one multiplication and one addition per element: scale and shift are computed per channel."""
@@ -113,7 +113,7 @@ def layer_norm(
     Kiros & Hinton 2016, eq. 4.
     """
     check_tensor("layer_norm", input)
-    one_number("layer_norm", eps=eps)
+    check_scalar("layer_norm", eps=eps)
     shape, have = tuple(normalized_shape), input.spec.shape
     if not shape or have[-len(shape) :] != shape:
         fail(
@@ -130,14 +130,14 @@ def layer_norm(
             fail(ShapeError, what, f"a {name} of normalized_shape", **{name: tensor})
     axes = tuple(range(-len(shape), 0))
     if input.spec.dtype in HALVES:  # the squares would overflow; parameters may be float32, as in mixed precision
-        return normalized(input.to(float32), axes, weight, bias, eps).to(input.spec.dtype)
+        return layer_norm_impl(input.to(float32), axes, weight, bias, eps).to(input.spec.dtype)
     if weight is not None and weight.spec.dtype is not input.spec.dtype:
         input, weight = same_dtype("layer_norm", input, weight)
-    return normalized(input, axes, weight, bias, eps)
+    return layer_norm_impl(input, axes, weight, bias, eps)
 
 
 @composite("layer_norm")
-def normalized(x: Tensor, axes: tuple[int, ...], weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+def layer_norm_impl(x: Tensor, axes: tuple[int, ...], weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
     centered = x - x.mean(axes, keepdim=True)
     out = centered * e.rsqrt((centered * centered).mean(axes, keepdim=True) + eps)
     out = out if weight is None else out * weight

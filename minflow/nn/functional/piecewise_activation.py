@@ -17,10 +17,12 @@ from ...core.source_location import fail, warn
 from ...core.spec import DType
 from ...core.tensor import Tensor
 from .activation import chosen_axis
-from .arguments import axis_of, composite
+from .arguments import composite, normalize_axis
 
 
-def within(x: Tensor, low: float, high: float, middle: Tensor, below: Tensor | float, above: Tensor | float) -> Tensor:
+def piecewise(
+    x: Tensor, low: float, high: float, middle: Tensor, below: Tensor | float, above: Tensor | float
+) -> Tensor:
     """Select `below` up to low, `above` from high on, else `middle`: at both ends the slope is the outer one."""
     return e.where(le(x, low), below, e.where(ge(x, high), above, middle))
 
@@ -37,36 +39,36 @@ def hardtanh(
         what = f"hardtanh: min_val {min_val} is above max_val {max_val}"
         fail(OutOfRangeError, what, "hardtanh(x, -1.0, 1.0)", input=input)
     ends = [cast_number("hardtanh", x, input.spec.dtype, input=input) for x in (min_val, max_val)]
-    return write_if_inplace(hardtanh_of, input, inplace, *ends)
+    return write_if_inplace(hardtanh_impl, input, inplace, *ends)
 
 
-def hardtanh_of(x: Tensor, low: float, high: float) -> Tensor:
-    return within(x, low, high, x, low, high)
+def hardtanh_impl(x: Tensor, low: float, high: float) -> Tensor:
+    return piecewise(x, low, high, x, low, high)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x / 6 + 1 / 2, 0), 1); slope 0 at the ends."""
     check_input("hardsigmoid", input, floating=True)
-    return write_if_inplace(hardsigmoid_of, input, inplace)
+    return write_if_inplace(hardsigmoid_impl, input, inplace)
 
 
 @composite("hardsigmoid")
 @in_float32
-def hardsigmoid_of(x: Tensor) -> Tensor:
-    return within(x, -3.0, 3.0, (x + 3) / 6, 0.0, 1.0)
+def hardsigmoid_impl(x: Tensor) -> Tensor:
+    return piecewise(x, -3.0, 3.0, (x + 3) / 6, 0.0, 1.0)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * hardsigmoid(x). Howard et al. 2019, section 5.2."""
     check_input("hardswish", input, floating=True)
-    return write_if_inplace(hardswish_of, input, inplace)
+    return write_if_inplace(hardswish_impl, input, inplace)
 
 
 @composite("hardswish")
 @in_float32
-def hardswish_of(x: Tensor) -> Tensor:
+def hardswish_impl(x: Tensor) -> Tensor:
     inside = e.where(logical_or(le(x, -3), ge(x, 3)), 0.0, x)  # avoid the square of a large x; NaN is kept
-    return within(x, -3.0, 3.0, inside * (inside + 3) / 6, x * 0.0, x)
+    return piecewise(x, -3.0, 3.0, inside * (inside + 3) / 6, x * 0.0, x)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -89,16 +91,16 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     check_input("glu", input, floating=True)
     if not input.spec.ndim:
         fail(ShapeError, "glu: the input has no axes, so it has no halves", "x of (..., 2 * D)", input=input)
-    axis = axis_of("glu", dim, input.spec.ndim)
+    axis = normalize_axis("glu", dim, input.spec.ndim)
     if input.spec.shape[axis] % 2:
         what = f"glu: axis {axis} has size {input.spec.shape[axis]}, which has no halves"
         fail(ShapeError, what, "a layer before it with twice as many outputs", input=input)
-    return halves(input, axis)
+    return glu_impl(input, axis)
 
 
 @composite("glu")
 @in_float32
-def halves(x: Tensor, axis: int) -> Tensor:
+def glu_impl(x: Tensor, axis: int) -> Tensor:
     half = x.spec.shape[axis] // 2
     return x.narrow(axis, 0, half) * e.sigmoid(x.narrow(axis, half, half))
 
@@ -122,11 +124,11 @@ def rrelu(
             "rrelu(x, 1 / 8, 1 / 3)",
             input=input,
         )
-    return write_if_inplace(rrelu_of, input, inplace, float(lower), float(upper), training)
+    return write_if_inplace(rrelu_impl, input, inplace, float(lower), float(upper), training)
 
 
 @composite("rrelu")
-def rrelu_of(x: Tensor, lower: float, upper: float, training: bool) -> Tensor:
+def rrelu_impl(x: Tensor, lower: float, upper: float, training: bool) -> Tensor:
     slope = uniform_like(x, lower, upper) if training else (lower + upper) / 2
     above = gt(x, 0)
     return e.where(above, x, e.where(above, 0.0, x) * slope)
@@ -153,12 +155,12 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
         fail(OutOfRangeError, f"gumbel_softmax: tau must be above 0, got {tau!r}", "tau=1.0", logits=logits)
     if eps != 1e-10:
         warn("gumbel_softmax: eps is given, which is no longer used", "gumbel_softmax(logits, tau)", logits=logits)
-    return choice(logits, tau, hard, axis_of("gumbel_softmax", dim, logits.spec.ndim))
+    return gumbel_softmax_impl(logits, tau, hard, normalize_axis("gumbel_softmax", dim, logits.spec.ndim))
 
 
 @composite("gumbel_softmax")
 @in_float32
-def choice(logits: Tensor, tau: float, hard: bool, axis: int) -> Tensor:
+def gumbel_softmax_impl(logits: Tensor, tau: float, hard: bool, axis: int) -> Tensor:
     soft = s.softmax((logits - e.log(exponential_like(logits))) / tau, dim=axis)
     if not hard:
         return soft

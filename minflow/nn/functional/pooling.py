@@ -16,7 +16,7 @@ Size2 = int | Sequence[int]  # one for both axes, or (rows, columns)
 Pooled = Tensor | Any  # the maxima, a Tensor; or (maxima, indices) if return_indices is True
 
 
-def images(name: str, input: Tensor) -> Tensor:
+def to_image_batch(name: str, input: Tensor) -> Tensor:
     """Return (N, C, H, W) from a batch or a single image."""
     check_tensor(name, input)
     if input.spec.ndim not in (3, 4):
@@ -30,7 +30,7 @@ def images(name: str, input: Tensor) -> Tensor:
     return input if input.spec.ndim == 4 else input.unsqueeze(0)
 
 
-def windows(name: str, kernel_size: Size2, stride: Size2 | None, padding: Size2) -> dict[str, Any]:
+def window_attrs(name: str, kernel_size: Size2, stride: Size2 | None, padding: Size2) -> dict[str, Any]:
     """Return the attrs common to both pooling ops: pairs for rows and columns."""
     kernel = pair(name, "kernel_size", kernel_size, 1)
     return {
@@ -54,8 +54,8 @@ def max_pool2d(
     stride: kernel_size if None. ceil_mode: include a last window that extends beyond the edge. return_indices: also
     return the index in H * W of each maximum, int64.
     """
-    x = images("max_pool2d", input)
-    attrs = windows("max_pool2d", kernel_size, stride, padding)
+    x = to_image_batch("max_pool2d", input)
+    attrs = window_attrs("max_pool2d", kernel_size, stride, padding)
     spread = pair("max_pool2d", "dilation", dilation, 1)
     out, indices = pool.max_pool2d(x, **attrs, dilation=spread, ceil_mode=bool(ceil_mode))
     if x is not input:
@@ -77,7 +77,7 @@ def avg_pool2d(
     stride: kernel_size if None. count_include_pad: include the zeros of the padding in the mean. divisor_override:
     divide by this instead of the number of pixels.
     """
-    x = images("avg_pool2d", input)
+    x = to_image_batch("avg_pool2d", input)
     if divisor_override is not None and not integer(divisor_override, "divisor_override"):
         fail(
             ShapeError,
@@ -85,7 +85,7 @@ def avg_pool2d(
             "the number to divide each window's sum by, or None",
             input=input,
         )
-    attrs = windows("avg_pool2d", kernel_size, stride, padding)
+    attrs = window_attrs("avg_pool2d", kernel_size, stride, padding)
     attrs |= {"ceil_mode": bool(ceil_mode), "count_include_pad": bool(count_include_pad)}
     out = pool.avg_pool2d(x, **attrs, divisor_override=divisor_override)
     return out if x is input else out.squeeze(0)
@@ -96,7 +96,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: int | tuple[int | None, ...]
 
     output_size: int, pair, or None for an axis that keeps its size. input: float (N, C, H, W) or (C, H, W).
     """
-    x = images("adaptive_avg_pool2d", input)
+    x = to_image_batch("adaptive_avg_pool2d", input)
     requested = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size, output_size)
     if len(requested) == 3:
         pair("adaptive_avg_pool2d", "output_size", requested, 1)

@@ -21,7 +21,7 @@ from .conv_shapes import AXES
 from .pooling import Pooled
 
 
-def batched(name: str, input: Tensor, n: int) -> Tensor:
+def to_batch(name: str, input: Tensor, n: int) -> Tensor:
     """Return (N, C, ...) from a batch or one example. n: number of spatial axes."""
     check_tensor(name, input)
     x, axes = input.spec, AXES[n]
@@ -35,13 +35,13 @@ def batched(name: str, input: Tensor, n: int) -> Tensor:
     return input if x.ndim == n + 2 else input.unsqueeze(0)
 
 
-def steps(name: str, n: int, kernel: tuple[int, ...], stride: Sizes | None) -> tuple[int, ...]:
+def stride_or_kernel(name: str, n: int, kernel: tuple[int, ...], stride: Sizes | None) -> tuple[int, ...]:
     """Return the stride; None or an empty sequence means the kernel's size."""
     none = stride is None or (isinstance(stride, tuple | list) and not stride)
     return kernel if none else sizes(name, "stride", stride, 1, n)
 
 
-def windows(
+def window_attrs(
     name: str,
     n: int,
     x: Tensor,
@@ -53,7 +53,7 @@ def windows(
 ) -> dict[str, Any]:
     """Return the attrs of a pooling over n axes. Raises ShapeError if a window does not fit."""
     kernel = sizes(name, "kernel_size", kernel_size, 1, n)
-    step = steps(name, n, kernel, stride)
+    step = stride_or_kernel(name, n, kernel, stride)
     pad, spread = sizes(name, "padding", padding, 0, n), sizes(name, "dilation", dilation, 1, n)
     for size, k, s, p, d in zip(x.spec.shape[2:], kernel, step, pad, spread):
         if p > k // 2:
@@ -69,7 +69,7 @@ def windows(
 NEUTRAL = dict(kernel_size=1, stride=1, padding=0, dilation=1)  # attrs of an axis that is not pooled
 
 
-def for_axes(attrs: dict, *axes: int | None) -> dict:
+def select_axes(attrs: dict, *axes: int | None) -> dict:
     """The attrs of two axes; None is an axis that is not pooled."""
     chosen = {k: tuple([NEUTRAL[k] if i is None else v[i] for i in axes]) for k, v in attrs.items() if k in NEUTRAL}
     return attrs | chosen
@@ -116,9 +116,9 @@ def max_pool1d(
 
     return_indices: also return the index in L of each maximum, int64.
     """
-    x = batched("max_pool1d", input, 1)
-    attrs = windows("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
-    y, indices = max_with_indices(x.unsqueeze(2), for_axes(attrs, None, 0))
+    x = to_batch("max_pool1d", input, 1)
+    attrs = window_attrs("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
+    y, indices = max_with_indices(x.unsqueeze(2), select_axes(attrs, None, 0))
     return with_indices(y.squeeze(2), indices.squeeze(2), input, return_indices)
 
 
@@ -136,9 +136,9 @@ def max_pool3d(
 
     return_indices: also return the index in D * H * W of each maximum, int64.
     """
-    x = batched("max_pool3d", input, 3)
-    attrs = windows("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode)
-    images, depth = for_axes(attrs, 1, 2), for_axes(attrs, 0, None)
+    x = to_batch("max_pool3d", input, 3)
+    attrs = window_attrs("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode)
+    images, depth = select_axes(attrs, 1, 2), select_axes(attrs, 0, None)
     return with_indices(
         *in_two_passes(x, lambda y: max_with_indices(y, images), lambda y: max_with_indices(y, depth)),
         input,
@@ -161,8 +161,8 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Tensor:
     """The mean of each window. input: float (N, C, L) or (C, L). Options as in avg_pool2d."""
-    x = batched("avg_pool1d", input, 1)
-    attrs = for_axes(windows("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode=ceil_mode), None, 0)
+    x = to_batch("avg_pool1d", input, 1)
+    attrs = select_axes(window_attrs("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode=ceil_mode), None, 0)
     y = mean(x.unsqueeze(2), attrs, count_include_pad, None).squeeze(2)
     return y if x is input else y.squeeze(0)
 
@@ -178,18 +178,18 @@ def avg_pool3d(
     divisor_override: int | None = None,
 ) -> Tensor:
     """The mean of each window. input: float (N, C, D, H, W) or (C, D, H, W). Options as in avg_pool2d."""
-    x = batched("avg_pool3d", input, 3)
+    x = to_batch("avg_pool3d", input, 3)
     if divisor_override is not None and not integer(divisor_override, "divisor_override"):
         hint = "the number to divide each window's sum by, or None"
         fail(ShapeError, "avg_pool3d: divisor_override is 0", hint, input=input)
-    attrs = windows("avg_pool3d", 3, x, kernel_size, stride, padding, ceil_mode=ceil_mode)
+    attrs = window_attrs("avg_pool3d", 3, x, kernel_size, stride, padding, ceil_mode=ceil_mode)
     half = x.spec.dtype is float16
     x = x.to(float32) if half else x  # round once, at the end, not between the two passes
     n, c, depth, h, w = x.spec.shape
     first = None if divisor_override is None else 1
-    y = mean(x.reshape(n, c * depth, h, w), for_axes(attrs, 1, 2), count_include_pad, first)
+    y = mean(x.reshape(n, c * depth, h, w), select_axes(attrs, 1, 2), count_include_pad, first)
     rows, columns = y.spec.shape[2:]
-    y = mean(y.reshape(n, c, depth, rows * columns), for_axes(attrs, 0, None), count_include_pad, divisor_override)
+    y = mean(y.reshape(n, c, depth, rows * columns), select_axes(attrs, 0, None), count_include_pad, divisor_override)
     y = y.reshape(n, c, y.spec.shape[2], rows, columns)
     y = y.to(float16) if half else y
     return y if input.spec.ndim == 5 else y.squeeze(0)

@@ -22,7 +22,7 @@ from .arguments import check_tensor, composite, same_dtype
 from .dropout import dropout as drop
 from .linear import linear
 
-KINDS = {
+LAYER_OPS = {
     "lstm": (lstm_layer, {}),
     "gru": (gru_layer, {}),
     "rnn_tanh": (rnn_layer, {"relu": False}),
@@ -30,7 +30,7 @@ KINDS = {
 }
 
 
-def layers(
+def run_layers(
     kind: str,
     x: Tensor,
     states: Sequence[Tensor | None],
@@ -55,7 +55,7 @@ def layers(
         ys = []
         for direction in range(directions):
             k = layer * directions + direction
-            y, last = one_layer(
+            y, last = run_layer(
                 kind,
                 x,
                 [s if s is None else s[k] for s in states],
@@ -74,7 +74,7 @@ def layers(
     return x, *[stack(same) if len(same) > 1 else same[0].unsqueeze(0) for same in zip(*finals)]
 
 
-def one_layer(
+def run_layer(
     kind: str,
     x: Tensor,
     states: Sequence[Tensor | None],
@@ -84,7 +84,7 @@ def one_layer(
     reverse: bool,
 ) -> tuple[Tensor, list[Tensor]]:
     """Run the op of one layer in one direction: (states at all steps, [final h, final c])."""
-    op, attrs = KINDS[kind]
+    op, attrs = LAYER_OPS[kind]
     w_ih, w_hh, *rest = params
     x, w_ih = same_dtype(kind, x, w_ih)
     biases, w_hr = (rest[:2], rest[2:]) if has_biases else ([], rest)
@@ -107,7 +107,7 @@ def check_params(kind: str, params: Sequence[Tensor], count: int, has_biases: bo
         fail(ShapeError, what, "for each layer and direction: w_ih, w_hh, with biases b_ih, b_hh, with projection w_hr")
 
 
-def sizes_of(name: str, batch_sizes: Tensor) -> tuple[int, ...]:
+def batch_sizes_as_ints(name: str, batch_sizes: Tensor) -> tuple[int, ...]:
     """Return the number of sequences at each step as Python ints, which do not exist in a graph."""
     if MODE.get().trace is not None:
         refuse_packed(name)
@@ -124,13 +124,13 @@ def refuse_packed(name: str) -> None:
     )
 
 
-def function(kind: str, input: Tensor, *args: Any) -> tuple:
+def run_layers_from_args(kind: str, input: Tensor, *args: Any) -> tuple:
     """Accept both forms of PyTorch: (input, hx, params, ..., batch_first), or (data, batch_sizes, hx, params, ...)."""
     check_tensor(kind, input)
     packed = isinstance(args[2], list | tuple)
     if packed:
         batch_sizes, hx, params, *options = args
-        sizes, swap = sizes_of(kind, batch_sizes), False
+        sizes, swap = batch_sizes_as_ints(kind, batch_sizes), False
     else:
         hx, params, *options, swap = args
         sizes = ()
@@ -142,7 +142,7 @@ def function(kind: str, input: Tensor, *args: Any) -> tuple:
                 input=input,
             )
     states = tuple(hx) if kind == "lstm" else (hx,)
-    y, *finals = layers(kind, input.transpose(0, 1) if swap else input, states, params, *options, sizes=sizes)
+    y, *finals = run_layers(kind, input.transpose(0, 1) if swap else input, states, params, *options, sizes=sizes)
     return y.transpose(0, 1) if swap else y, *finals
 
 
@@ -165,7 +165,9 @@ def lstm(
     Packed, in this order: lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional).
     Raises ShapeError if sizes differ. Source: Hochreiter & Schmidhuber 1997.
     """
-    return function("lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    return run_layers_from_args(
+        "lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+    )
 
 
 def gru(
@@ -184,7 +186,9 @@ def gru(
     r, z = sigmoid(...);  n = tanh(W_in x + b_in + r * (W_hn h + b_hn));  h = (1 - z) * n + z * h.
     hx: h_0 (L * D, N, H). Other shapes and the packed form: as in `lstm`, with 3H rows. Source: Cho et al. 2014.
     """
-    return function("gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    return run_layers_from_args(
+        "gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+    )
 
 
 def rnn_tanh(
@@ -199,7 +203,9 @@ def rnn_tanh(
     batch_first: bool,
 ) -> tuple[Tensor, Tensor]:
     """(output, h_n) with h = tanh(W_ih x + b_ih + W_hh h + b_hh); arguments as in `gru`, with H rows."""
-    return function("rnn_tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    return run_layers_from_args(
+        "rnn_tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+    )
 
 
 def rnn_relu(
@@ -214,7 +220,9 @@ def rnn_relu(
     batch_first: bool,
 ) -> tuple[Tensor, Tensor]:
     """(output, h_n) with h = max(0, W_ih x + b_ih + W_hh h + b_hh); arguments as in `gru`, with H rows."""
-    return function("rnn_relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    return run_layers_from_args(
+        "rnn_relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+    )
 
 
 # ---- cells: one step -----------------------------------------------------------------------------------------------

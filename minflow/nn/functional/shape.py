@@ -11,7 +11,7 @@ from ...core.ops.shape import pad as padded
 from ...core.source_location import fail
 from ...core.tensor import Tensor
 from .arguments import check_tensor, composite
-from .padding import repeated
+from .padding import pad_from_input
 
 
 @composite("pad")
@@ -32,7 +32,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         )
     widths, ndim = [integer(n, "pad") for n in pad], input.spec.ndim
     if mode != "constant":
-        return repeated(input, widths, mode, value)
+        return pad_from_input(input, widths, mode, value)
     if len(widths) % 2 or len(widths) > 2 * ndim:
         fail(
             ShapeError,

@@ -14,7 +14,7 @@ from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, sizes
 from .conv import Size1, Size2, Size3, Sizes
 from .pooling import avg_pool2d, max_pool2d
-from .pooling_1d_3d import avg_pool1d, avg_pool3d, batched, max_pool1d, max_pool3d, steps
+from .pooling_1d_3d import avg_pool1d, avg_pool3d, max_pool1d, max_pool3d, stride_or_kernel, to_batch
 
 
 def max_unpool(
@@ -28,14 +28,14 @@ def max_unpool(
     output_size: Sequence[int] | None,
 ) -> Tensor:
     """Return zeros of the size before pooling, with the input's elements at their indices."""
-    x = batched(name, input, n)
+    x = to_batch(name, input, n)
     check_tensor(name, indices, "indices")
     if indices.spec.dtype.floating or indices.spec.shape != input.spec.shape:
         what = f"{name}: the input has shape {input.spec.shape}, the indices {indices.spec}"
         hint = f"the two results of max_pool{n}d(..., return_indices=True)"
         fail(DTypeError, what, hint, input=input, indices=indices)
     kernel = sizes(name, "kernel_size", kernel_size, 1, n)
-    step = steps(name, n, kernel, stride)
+    step = stride_or_kernel(name, n, kernel, stride)
     pad = sizes(name, "padding", padding, 0, n)
     usual = [(m - 1) * s + k - 2 * p for m, s, k, p in zip(x.spec.shape[2:], step, kernel, pad)]
     size = usual if output_size is None else list(output_size)
@@ -106,7 +106,7 @@ def power_pool(
     name: str, n: int, input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None, ceil_mode: bool
 ) -> Tensor:
     """The p-norm of each window: (mean of the powers * window size) ** (1 / p)."""
-    batched(name, input, n)
+    to_batch(name, input, n)
     mean, most = POOLS[n]
     if math.isinf(norm_type):
         sign = math.copysign(1.0, norm_type)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...core.tensor import Tensor
 from .. import functional as F
-from ..functional.arguments import old_reduction
+from ..functional.arguments import legacy_reduction
 from ..module import Module
 from .legacy_overload import LegacyOverload
 
@@ -15,7 +15,7 @@ from .legacy_overload import LegacyOverload
 class Loss(LegacyOverload, Module):
     """Base of all losses: the reduction. In a job function, MSELoss(input, target) of Blobs returns the loss."""
 
-    @old_reduction("self size_average reduce reduction")
+    @legacy_reduction("self size_average reduce reduction")
     def __init__(self, reduction: str = "mean"):
         super().__init__()
         F.arguments.check_reduction(type(self).__name__, reduction)
@@ -47,7 +47,7 @@ class L1Loss(Loss):
 class NLLLoss(Weighted):
     """-weight[target] * input[target], for log-probabilities (N, C, ...) and class indices (N, ...)."""
 
-    @old_reduction("self weight size_average ignore_index reduce reduction")
+    @legacy_reduction("self weight size_average ignore_index reduce reduction")
     def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"):
         super().__init__(weight, reduction)
         self.ignore_index = ignore_index
@@ -62,7 +62,7 @@ NLLLoss2d = NLLLoss  # PyTorch's old name for images
 class CrossEntropyLoss(Weighted):
     """-log softmax(input)[target], for logits (N, C, ...) and class indices (N, ...) or probabilities (N, C, ...)."""
 
-    @old_reduction("self weight size_average ignore_index reduce reduction label_smoothing")
+    @legacy_reduction("self weight size_average ignore_index reduce reduction label_smoothing")
     def __init__(
         self,
         weight: Tensor | None = None,
@@ -87,7 +87,7 @@ class CrossEntropyLoss(Weighted):
 class BCELoss(Weighted):
     """-(target * log(input) + (1 - target) * log(1 - input)), for probabilities and targets in [0, 1] of one shape."""
 
-    @old_reduction("self weight size_average reduce reduction")
+    @legacy_reduction("self weight size_average reduce reduction")
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean"):
         super().__init__(weight, reduction)
 
@@ -98,7 +98,7 @@ class BCELoss(Weighted):
 class BCEWithLogitsLoss(Weighted):
     """BCELoss of sigmoid(input), computed without overflow. pos_weight: factor of the target 1."""
 
-    @old_reduction("self weight size_average reduce reduction pos_weight")
+    @legacy_reduction("self weight size_average reduce reduction pos_weight")
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None):
         super().__init__(weight, reduction)
         self.register_buffer("pos_weight", pos_weight)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...core.tensor import Tensor
 from .. import functional as F
-from ..functional.arguments import old_reduction
+from ..functional.arguments import legacy_reduction
 from ..module import Module
 from .loss import Loss, Weighted
 
@@ -22,7 +22,7 @@ class Margin(Loss):
 class MarginRankingLoss(Margin):
     """max(0, margin - target * (input1 - input2)). target: 1 if input1 should be the larger, -1 if input2."""
 
-    @old_reduction("self margin size_average reduce reduction")
+    @legacy_reduction("self margin size_average reduce reduction")
     def __init__(self, margin: float = 0.0, reduction: str = "mean"):
         super().__init__(margin, reduction)
 
@@ -33,7 +33,7 @@ class MarginRankingLoss(Margin):
 class HingeEmbeddingLoss(Margin):
     """input where target is 1 (similar), max(0, margin - input) where it is -1; the input is a distance."""
 
-    @old_reduction("self margin size_average reduce reduction")
+    @legacy_reduction("self margin size_average reduce reduction")
     def __init__(self, margin: float = 1.0, reduction: str = "mean"):
         super().__init__(margin, reduction)
 
@@ -44,7 +44,7 @@ class HingeEmbeddingLoss(Margin):
 class CosineEmbeddingLoss(Margin):
     """1 - cos(input1, input2) where target is 1 (similar), max(0, cos - margin) where it is -1."""
 
-    @old_reduction("self margin size_average reduce reduction")
+    @legacy_reduction("self margin size_average reduce reduction")
     def __init__(self, margin: float = 0.0, reduction: str = "mean"):
         super().__init__(margin, reduction)
 
@@ -62,7 +62,7 @@ class SoftMarginLoss(Loss):
 class TripletMarginLoss(Margin):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the distance of order p. Balntas et al. 2016."""
 
-    @old_reduction("self margin p eps swap size_average reduce reduction")
+    @legacy_reduction("self margin p eps swap size_average reduce reduction")
     def __init__(
         self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: str = "mean"
     ):
@@ -103,7 +103,7 @@ class TripletMarginWithDistanceLoss(Margin):
 class MultiMarginLoss(Weighted):
     """The mean over classes other than the target of max(0, margin - input[target] + input[class])**p."""
 
-    @old_reduction("self p margin weight size_average reduce reduction")
+    @legacy_reduction("self p margin weight size_average reduce reduction")
     def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean"):
         super().__init__(weight, reduction)
         self.p, self.margin = p, margin
@@ -122,7 +122,7 @@ class MultiLabelMarginLoss(Loss):
 class MultiLabelSoftMarginLoss(Weighted):
     """The mean over classes of the binary cross-entropy of sigmoid(input), for targets 0 and 1."""
 
-    @old_reduction("self weight size_average reduce reduction")
+    @legacy_reduction("self weight size_average reduce reduction")
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean"):
         super().__init__(weight, reduction)
 

@@ -10,14 +10,14 @@ from ...core.base.errors import ShapeError
 from ...core.source_location import fail
 from ...core.tensor import Tensor
 from .. import functional as F
-from ..functional.arguments import old_reduction
+from ..functional.arguments import legacy_reduction
 from .loss import Loss
 
 
 class SmoothL1Loss(Loss):
     """Quadratic below a difference of beta, linear above it; the slope is at most 1."""
 
-    @old_reduction("self size_average reduce reduction beta")
+    @legacy_reduction("self size_average reduce reduction beta")
     def __init__(self, reduction: str = "mean", beta: float = 1.0):
         super().__init__(reduction=reduction)
         self.beta = beta
@@ -44,7 +44,7 @@ class KLDivLoss(Loss):
     logarithms.
     """
 
-    @old_reduction("self size_average reduce reduction log_target")
+    @legacy_reduction("self size_average reduce reduction log_target")
     def __init__(self, reduction: str = "mean", log_target: bool = False):
         super().__init__(reduction="mean" if reduction == "batchmean" else reduction)
         self.reduction, self.log_target = reduction, log_target
@@ -56,7 +56,7 @@ class KLDivLoss(Loss):
 class PoissonNLLLoss(Loss):
     """exp(input) - target * input, for counts; full adds Stirling's formula for log(target!)."""
 
-    @old_reduction("self log_input full size_average eps reduce reduction")
+    @legacy_reduction("self log_input full size_average eps reduce reduction")
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"):
         super().__init__(reduction=reduction)
         self.log_input, self.full, self.eps = log_input, full, eps

@@ -110,7 +110,7 @@ class RNNBase(Module):
         """Return (output, final states) of a batch, sequence or PackedSequence. states: tuple of tensors or None."""
         name = type(self).__name__
         if isinstance(input, PackedSequence):
-            sizes = rnn.sizes_of(name, input.batch_sizes)
+            sizes = rnn.batch_sizes_as_ints(name, input.batch_sizes)
             y, *finals = self.layers(input.data, self.begin(states, sizes[0], True, input.sorted_indices), sizes)
             if input.unsorted_indices is not None:
                 finals = [h.index_select(1, input.unsorted_indices) for h in finals]
@@ -144,7 +144,7 @@ class RNNBase(Module):
         if not x.spec.shape[0]:
             fail(ShapeError, f"{name}: the sequence has no steps", "at least one step", input=x)
         params = [weight for weights in self.all_weights for weight in weights]
-        return rnn.layers(
+        return rnn.run_layers(
             self.mode.lower(),
             x,
             states,

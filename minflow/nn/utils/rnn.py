@@ -21,7 +21,7 @@ from ...core.source_location import fail
 from ...core.spec import float16, float32, float64, int32, int64
 from ...core.tensor import Tensor
 from ..functional.arguments import check_tensor
-from ..functional.rnn import refuse_packed, sizes_of
+from ..functional.rnn import batch_sizes_as_ints, refuse_packed
 
 
 class Packed(NamedTuple):
@@ -172,7 +172,7 @@ def pad_packed_sequence(
             "pack_padded_sequence(x, lengths)",
             sequence=sequence,
         )
-    sizes = sizes_of("pad_packed_sequence", sequence.batch_sizes)
+    sizes = batch_sizes_as_ints("pad_packed_sequence", sequence.batch_sizes)
     steps, batch, data = total_length or len(sizes), sizes[0], sequence.data
     if steps < len(sizes):
         fail(

@@ -120,9 +120,9 @@ class Compiled:
 class PlanCache(OrderedDict):
     """Plans of one graph or job: (fingerprint, inputs) -> Compiled. Bounded; evicts the least recently used.
 
-    fingerprint: as it was at `epoch`; `take` computes the current one. Two are equal if their `key` is; `moved()` is
-    True if a container that one refers to has other contents.  last: the plan that was used last.  recent: key and plan
-    that were found last.  dropped: (what, old, new), reasons why plans were dropped since one was added.
+    fingerprint: as it was at `epoch`; `take` computes the current one. Two are equal if their `key` is; `contents_changed()`
+    is True if a container that one refers to has other contents.  last: the plan that was used last.  recent: key and
+    plan that were found last.  dropped: (what, old, new), reasons why plans were dropped since one was added.
     """
 
     def __init__(self, take: Callable[[], Any]):
@@ -139,7 +139,7 @@ class PlanCache(OrderedDict):
         Compares the mutation counter, and the fingerprint only if that has moved; but the contents of containers and
         the tensors of variables always, if the fingerprint has some.
         """
-        if mutation_counter.count != self.epoch or (self.fingerprint.contents and self.fingerprint.moved()):
+        if mutation_counter.count != self.epoch or (self.fingerprint.contents and self.fingerprint.contents_changed()):
             self.look()
         fingerprint, known, compiled = self.recent
         if fingerprint is not self.fingerprint or inputs != known:

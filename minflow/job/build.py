@@ -27,8 +27,8 @@ from ..core.spec import DType, Spec, float32
 from ..core.tensor import Tensor
 from ..core.trace import Trace
 from ..diagnosis.failure import RecordedGraph, register_build_reader
-from ..nn.graph.messages import clean, held_symbolic, places
-from ..nn.graph.side_effects import REGISTRIES, Before, remember
+from ..nn.graph.messages import held_symbolic, remove_symbolic_tensors, written_attributes
+from ..nn.graph.side_effects import REGISTRIES, Before, record_attributes
 from . import scope
 from .blob import Blob
 from .build_context import BUILDING, current
@@ -107,7 +107,7 @@ class CalledModules(dict):
             known = {id(row.owner) for row in self.before}
             for path, inner in module.named_modules(prefix=type(module).__name__):
                 if id(inner) not in known:
-                    self.before.append(remember(path, inner))
+                    self.before.append(record_attributes(path, inner))
         super().__setitem__(key, module)
 
 
@@ -351,7 +351,7 @@ class JobBuild:
             part.graph.verify()
             return part
         except BaseException:
-            clean(self)
+            remove_symbolic_tensors(self)
             self.roll_back()
             raise
         finally:
@@ -493,7 +493,7 @@ class JobBuild:
 
     def refuse_leaked_blobs(self) -> None:
         """Refuse a Blob that is stored in a module: it is useless after the build."""
-        for path, _, now, _ in places(self):
+        for path, _, now, _ in written_attributes(self):
             for name, value in now.items():
                 if name not in REGISTRIES and (blob := next(held_symbolic(value), None)) is not None:
                     what = (

@@ -18,7 +18,7 @@ from ..core.functionalize import outside_of
 from ..core.messages.training_warnings import check_results
 from ..core.source_location import NOTICES
 from ..core.spec import spec_of
-from ..nn.graph.python_state import reads_of
+from ..nn.graph.python_state import find_reads
 from ..nn.graph.side_effects import warn_of_reads
 from ..platforms.compiled.policy import level
 from .build import JobBuild
@@ -116,7 +116,7 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
     plans, known = job.plans, len(job.modules)
     before = plans.fingerprint
     handlers = [watch.handler for watch in (*build.watched, *build.watched_gradients)]
-    reads = reads_of((job.function, None), build.trace.modules.values(), handlers, around=True)
+    reads = find_reads((job.function, None), build.trace.modules.values(), handlers, follow_closures=True)
     read = [module for called in build.trace.modules.values() for module in called.modules()]
     job.modules.update({id(module): module for module in (*read, *[module for _, module in reads.modules])})
     job.variables = {**job.variables, **reads.variables}
@@ -129,10 +129,11 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
         plans.look()
     plans.add(inputs, plan)
     modules = list(job.modules.values())  # the fingerprint has their indices, messages name their classes
-    opaque = {
-        (type(modules[int(number)]).__name__, name): what for (number, name), what in plans.fingerprint.opaque.items()
+    untracked = {
+        (type(modules[int(number)]).__name__, name): what
+        for (number, name), what in plans.fingerprint.untracked.items()
     }
-    warn_of_reads(job.name, reads.and_attributes(opaque), job.noticed, job.function.__code__)
+    warn_of_reads(job.name, reads.untracked_reads(untracked), job.noticed, job.function.__code__)
     if job.session.loading is not None:  # a checkpoint was loaded: report names that were not used
         job.session.loading.job_compiled(job)
     return plan

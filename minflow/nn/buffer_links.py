@@ -40,7 +40,7 @@ class BufferLink:
         """The tensor that the buffer is bound to now."""
         return self.buffers[self.name]
 
-    def moved(self) -> bool:
+    def rebound(self) -> bool:
         """True if the buffer was bound to another tensor of the same spec since the last call."""
         tensor = self.buffers.get(self.name)
         if tensor is None or tensor.spec is not self.source.out_specs[0] or tensor.alias is not None:

@@ -246,7 +246,7 @@ def as_parameter(value: Any) -> Any:
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def parameter_text(value: Any) -> str:
+def parameter_repr(value: Any) -> str:
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
@@ -310,7 +310,7 @@ class ParameterList(Module):
     __iadd__ = extend
 
     def repr_rows(self) -> list[tuple[str, str]]:
-        return [(str(i), parameter_text(value)) for i, value in enumerate(self)]
+        return [(str(i), parameter_repr(value)) for i, value in enumerate(self)]
 
 
 class ParameterDict(NamedContainer):
@@ -337,4 +337,4 @@ class ParameterDict(NamedContainer):
         self._add(parameters)
 
     def repr_rows(self) -> list[tuple[str, str]]:
-        return [(key, parameter_text(value)) for key, value in self.items()]
+        return [(key, parameter_repr(value)) for key, value in self.items()]

@@ -123,7 +123,7 @@ def key(value: Any) -> Any:
     raise Refused(f"the key {describe(value)} is neither a string nor a number")
 
 
-def same_kind(present: Any, value: Any) -> Any:
+def copy_matching(present: Any, value: Any) -> Any:
     """Copy `value`, which must have the type and the number of elements of `present`. Raises Refused.
 
     If `present` is None or empty, `value` may be any data.
@@ -146,12 +146,12 @@ def same_kind(present: Any, value: Any) -> Any:
     if isinstance(present, Mapping):
         if not isinstance(value, Mapping):
             raise Refused(f"{describe(value)} is not a dict")
-        return plain_data(value) | {k: same_kind(v, value[k]) for k, v in present.items() if k in value}
+        return plain_data(value) | {k: copy_matching(v, value[k]) for k, v in present.items() if k in value}
     if isinstance(present, list | tuple):
         if type(value) not in (list, tuple):
             raise Refused(f"{describe(value)} is not a list")
         models = present if len(present) == len(value) else [*present[:1]] * len(value)
-        return type(value)([same_kind(a, b) for a, b in zip(models, value)]) if models else plain_data(value)
+        return type(value)([copy_matching(a, b) for a, b in zip(models, value)]) if models else plain_data(value)
     if present is None:
         return plain_data(value)
     if type(value) is not type(present):

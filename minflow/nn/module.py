@@ -42,7 +42,7 @@ from .hooks import (
 from .loading import Writes, write
 from .parameter import Buffer, Parameter
 from .recursion_limit import SHOWN_LEVELS, call_deeper, is_walked, levels_below, walking
-from .state import EXTRA, Incompatible, checked, load_by_parts, load_own, loads_by_parts, state_of
+from .state import EXTRA, Incompatible, checked_writes, load_by_parts, load_own, loads_by_parts, state_of
 
 __all__ = [
     "Module",
@@ -148,17 +148,17 @@ class Module(Display):
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__
         if isinstance(value, Parameter):
-            self.registries(name)
+            self.check_initialized(name)
             self.discard(name, keep="_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
-            self.registries(name)
+            self.check_initialized(name)
             self.discard(name, keep="_modules")
             self._modules[name] = value
             bump()
             value.rename(self.child_name(name))
         elif isinstance(value, Buffer):
-            self.registries(name)
+            self.check_initialized(name)
             self.discard(name, keep="_buffers")
             self.register_buffer(name, value, value.persistent)
         elif name in own.get("_parameters", ()):
@@ -174,7 +174,7 @@ class Module(Display):
             self.bind_buffer(name, value)
         else:
             if isinstance(value, Tensor):
-                self.registries(name)
+                self.check_initialized(name)
             old = own.get(name, Module)
             if old is not value and not (type(old) is type(value) and isinstance(value, PLAIN) and old == value):
                 bump()
@@ -207,7 +207,7 @@ class Module(Display):
         names = [name for held in ("_parameters", "_buffers", "_modules", "_computed") for name in own.get(held, ())]
         return sorted({*super().__dir__(), *(n for n in names if n.isidentifier())})
 
-    def registries(self, name: str) -> None:
+    def check_initialized(self, name: str) -> None:
         """Raise an error if `Module.__init__` has not run yet: there are no registries to assign to."""
         if "_modules" not in self.__dict__:
             messages.missing_init(self, f"given the attribute {name!r}")
@@ -250,7 +250,7 @@ class Module(Display):
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a Parameter under `name`; None registers the name without one."""
-        self.registries(name)
+        self.check_initialized(name)
         self.check_name(name, "_parameters", "parameter")
         if param is not None and not isinstance(param, Parameter):
             messages.not_a_parameter(self, name, param)
@@ -262,7 +262,7 @@ class Module(Display):
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is state but not trained, such as a running mean. persistent: True if in state_dict."""
-        self.registries(name)
+        self.check_initialized(name)
         self.check_name(name, "_buffers", "buffer")
         self.bind_buffer(name, tensor)
         (self._transient.discard if persistent else self._transient.add)(name)
@@ -270,7 +270,7 @@ class Module(Display):
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a submodule under `name`, which may be any string without a dot, such as `"0"`."""
-        self.registries(name)
+        self.check_initialized(name)
         self.check_name(name, "_modules", "module")
         if module is not None and not isinstance(module, Module):
             messages.not_a_module(self, name, module)
@@ -629,7 +629,7 @@ class Module(Display):
         """
         if loads_by_parts(self, Module):
             return load_by_parts(self, state_dict, strict, assign)
-        writes, incompatible = checked(self, state_dict, strict, assign)
+        writes, incompatible = checked_writes(self, state_dict, strict, assign)
         write(writes)
         return incompatible
 
@@ -654,14 +654,14 @@ class Module(Display):
 
         None if they are known only during loading, because hooks or overridden methods take part.
         """
-        return None if loads_by_parts(self, Module) else checked(self, state_dict, strict, False)[0]
+        return None if loads_by_parts(self, Module) else checked_writes(self, state_dict, strict, False)[0]
 
     # ---- hooks ------------------------------------------------------------------------------------------------------
 
     def hooks(self) -> Hooks:
         """The hooks of this module, created on first use."""
         if self.__dict__.get("_hooks") is None:
-            self.registries("hook")
+            self.check_initialized("hook")
             self.__dict__["_hooks"] = Hooks()
             bump()
         return self.__dict__["_hooks"]

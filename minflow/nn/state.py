@@ -24,7 +24,7 @@ from .loading import Writes, write
 from .parameter import Parameter
 from .recursion_limit import is_walked, walking
 
-SHOWN = 12  # number of entries of one kind that an error lists
+MAX_LISTED = 12  # number of entries of one kind that an error lists
 
 
 class Incompatible(NamedTuple):
@@ -50,7 +50,7 @@ def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: An
             if method is None:  # its children are done
                 above.discard(id(part))
                 if part._hooks is not None:
-                    returned = after_state(part, entries, prefix)
+                    returned = run_state_hooks(part, entries, prefix)
                     result = returned if part is module and returned is not None else result
                 continue
             if id(part) in above:
@@ -71,7 +71,7 @@ def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: An
     return result
 
 
-def after_state(part: Any, entries: dict, prefix: str) -> dict | None:
+def run_state_hooks(part: Any, entries: dict, prefix: str) -> dict | None:
     """Run the hooks after a module's part of state_dict(). Returns the dict, which old hooks may replace."""
     returned = None
     for hook, replaces, _ in list(part._hooks.state_after.values()):
@@ -97,12 +97,12 @@ def as_mapping(entries: Any) -> Mapping[str, Any]:
     return entries
 
 
-def storages_of(tensors: Mapping[str, Any]) -> dict[int | None, str]:
+def names_by_data_ptr(tensors: Mapping[str, Any]) -> dict[int | None, str]:
     """Return address -> name of the tensors that loading will write."""
-    return {address(t): name for name, t in tensors.items() if getattr(t, "array", None) is not None}
+    return {data_ptr(t): name for name, t in tensors.items() if getattr(t, "array", None) is not None}
 
 
-def misfit(old: Tensor, new: Any, assign: bool) -> str:
+def mismatch_reason(old: Tensor, new: Any, assign: bool) -> str:
     """Return the reason why an entry cannot be loaded into a tensor; an empty string if it can."""
     array = new.array if isinstance(new, Tensor) else new
     if not isinstance(new, Tensor | np.ndarray | np.generic):
@@ -126,23 +126,23 @@ def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[i
     if not isinstance(new, Tensor):
         dtype = None if assign and new.dtype.name in DType.table else old.spec.np
         return as_tensor(np.ascontiguousarray(new, dtype).reshape(new.shape))
-    if new.array is not None and not assign and storages.get(address(new), name) != name:
+    if new.array is not None and not assign and storages.get(data_ptr(new), name) != name:
         return new.detach().clone()
     return new
 
 
-def checked(module: Any, entries: Mapping[str, Any], strict: bool, assign: bool) -> tuple[Writes, Incompatible]:
+def checked_writes(module: Any, entries: Mapping[str, Any], strict: bool, assign: bool) -> tuple[Writes, Incompatible]:
     """Check every entry, and return the writes that loading performs; see `loading.py`."""
     entries, own = as_mapping(entries), module.state_dict(keep_vars=True)
     missing = [name for name in own if name not in entries]
     unexpected = [name for name in entries if name not in own]
     wrong: list[str] = []
     writes: Writes = []
-    storages = storages_of(own)
+    storages = names_by_data_ptr(own)
     for name, old in own.items():
         if name not in entries:
             continue
-        if reason := misfit(old, entries[name], assign):
+        if reason := mismatch_reason(old, entries[name], assign):
             wrong.append(f"{name}: {reason}")
             continue
         new = as_entry(name, old, entries[name], assign, storages)
@@ -166,14 +166,14 @@ def refuse_state(module: Any, total: int, missing: list, unexpected: list, wrong
 
 EXTRA = "_extra_state"
 ASSIGN = "assign_to_params_buffers"  # PyTorch's name of `assign` in local_metadata
-EXTENDED = "_load_from_state_dict", "set_extra_state", "get_extra_state"
+OVERRIDABLE_METHODS = "_load_from_state_dict", "set_extra_state", "get_extra_state"
 
 
 def loads_by_parts(module: Any, base: type) -> bool:
     """True if hooks, or overridden methods of a class, take part in loading. base: Module."""
     return any(
         (part._hooks is not None and (part._hooks.load_before or part._hooks.load_after))
-        or any(getattr(type(part), name) is not getattr(base, name) for name in EXTENDED)
+        or any(getattr(type(part), name) is not getattr(base, name) for name in OVERRIDABLE_METHODS)
         for part in module.modules()
     )
 
@@ -184,9 +184,9 @@ def load_by_parts(module: Any, state: Mapping[str, Any], strict: bool, assign: b
     """
     metadata = getattr(state, "_metadata", None) or {}
     before = Snapshot(module)
-    own = storages_of(before.tensors)
+    own = names_by_data_ptr(before.tensors)
     entries = {
-        key: x if assign or not isinstance(x, Tensor) or own.get(address(x), key) == key else x.detach().clone()
+        key: x if assign or not isinstance(x, Tensor) or own.get(data_ptr(x), key) == key else x.detach().clone()
         for key, x in as_mapping(state).items()
     }
     missing: list[str] = []
@@ -239,7 +239,7 @@ def load_own(
         key = prefix + name
         if key not in entries:
             missing += [key] * strict
-        elif reason := misfit(old, entries[key], assign):
+        elif reason := mismatch_reason(old, entries[key], assign):
             errors.append(f"{key}: {reason}")
         else:
             new = as_entry(key, old, entries[key], assign, {})
@@ -263,7 +263,7 @@ def has_prefix(key: Any, prefix: str) -> bool:
     return isinstance(key, str) and key.startswith(prefix)
 
 
-def address(tensor: Tensor) -> int | None:
+def data_ptr(tensor: Tensor) -> int | None:
     return None if tensor.array is None else tensor.array.__array_interface__["data"][0]
 
 
@@ -271,15 +271,15 @@ class Snapshot:
     """The tensors of a module tree at one moment, to restore them later."""
 
     def __init__(self, module: Any):
-        self.held = [(part, dict(part._parameters), dict(part._buffers)) for part in module.modules()]
+        self.registries = [(part, dict(part._parameters), dict(part._buffers)) for part in module.modules()]
         self.tensors = dict(module.named_tensors("_parameters", "", True, False))
         self.tensors |= module.named_tensors("_buffers", "", True, False)
-        held = [] if MODE.get().trace is not None else [t for t in self.tensors.values() if t.array is not None]
-        self.copies = [(t, t.detach().clone()) for t in held]
+        tensors = [] if MODE.get().trace is not None else [t for t in self.tensors.values() if t.array is not None]
+        self.copies = [(t, t.detach().clone()) for t in tensors]
 
     def restore(self) -> None:
         bump()
-        for part, parameters, buffers in self.held:
+        for part, parameters, buffers in self.registries:
             part.__dict__["_parameters"], part.__dict__["_buffers"] = parameters, buffers
         with no_grad():
             for tensor, copy in self.copies:
@@ -301,8 +301,8 @@ def assign_into(module: Any, name: str, old: Tensor, new: Tensor) -> Callable[[]
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
     wrap = isinstance(old, Parameter) and not isinstance(new, Parameter)
-    held = Parameter(new, requires_grad=old.requires_grad) if wrap else new
-    return lambda: setattr(owner, last, held)
+    entry = Parameter(new, requires_grad=old.requires_grad) if wrap else new
+    return lambda: setattr(owner, last, entry)
 
 
 def comparable_names(names: list) -> list[str]:
@@ -314,8 +314,8 @@ def raise_all(what: str, lists: Mapping[str, list[str]], hint: str) -> NoReturn:
     values = {}
     for kind, names in lists.items():
         if names:
-            more = [f"... and {len(names) - SHOWN} more"] if len(names) > SHOWN else []
-            values[kind] = ("; " if kind == "wrong" else ", ").join([*map(str, names[:SHOWN]), *more])
+            more = [f"... and {len(names) - MAX_LISTED} more"] if len(names) > MAX_LISTED else []
+            values[kind] = ("; " if kind == "wrong" else ", ").join([*map(str, names[:MAX_LISTED]), *more])
     raise StateError(what, values=values, where=here(), hint=hint)
 
 

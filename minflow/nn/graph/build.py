@@ -85,22 +85,22 @@ class Observer:
     def started(self) -> None:
         """The build is about to start."""
 
-    def inputs(self) -> None:
+    def inputs_ready(self) -> None:
         """The inputs have become symbolic."""
 
-    def modules(self) -> None:
+    def build_entered(self) -> None:
         """The user's build starts."""
 
-    def outputs(self) -> None:
+    def build_returned(self) -> None:
         """The user's build has returned."""
 
-    def entered(self, call: ModuleCall) -> None:
+    def module_entered(self, call: ModuleCall) -> None:
         """A module is called."""
 
-    def left(self, call: ModuleCall) -> None:
+    def module_exited(self, call: ModuleCall) -> None:
         """The call of a module has returned."""
 
-    def added(self, node: Node) -> None:
+    def node_added(self, node: Node) -> None:
         """A node was appended to the trace."""
 
     def traced(self) -> None:
@@ -173,7 +173,7 @@ class Build:
             for inner, child in module.named_modules():
                 self.taken.add(self.paths.setdefault(id(child), f"{path}.{inner}" if inner else path))
                 self.nonmembers[id(child)] = child
-                self.before.append(side_effects.remember(self.paths[id(child)], child))
+                self.before.append(side_effects.record_attributes(self.paths[id(child)], child))
         return path
 
     def call(self, module: Module, path: str, args: tuple, kwargs: dict) -> Any:
@@ -184,7 +184,7 @@ class Build:
         call = ModuleCall(path, module, args, kwargs, len(self.trace.graph.nodes), input_values=input_values)
         self.stack[-1].children.append(call)
         self.stack.append(call)
-        self.observer.entered(call)
+        self.observer.module_entered(call)
         try:
             if module.__dict__.get("_checkpointing") and MODE.get().grad:
                 call.output = checkpointed(self, module, args, kwargs)
@@ -200,7 +200,7 @@ class Build:
             call.last = len(self.trace.graph.nodes)
             self.stack.pop()
         call.done, call.output_values = True, self.values_of(call.output)
-        self.observer.left(call)
+        self.observer.module_exited(call)
         return call.output
 
     def values_of(self, x: Any) -> list[Value]:
@@ -210,7 +210,7 @@ class Build:
 
     def added(self, node: Node) -> None:
         """A node was appended to the trace."""
-        self.observer.added(node)
+        self.observer.node_added(node)
 
     def name_of(self, array: np.ndarray) -> str:
         """Return the name of a module's tensor, found by its array: "model.fc.weight"; empty for other arrays."""
@@ -244,20 +244,20 @@ class Build:
         mode = self.trace.replace(grad=MODE.get().grad, watch=self, seed=1 / steps if steps > 1 else 1)
         try:
             with using(mode):
-                self.observer.inputs()
+                self.observer.inputs_ready()
                 symbols = self.make_inputs(steps)
                 args, kwargs = unflatten(self.tree, symbols)
                 self.top.args, self.top.kwargs = args, kwargs
                 self.phase = "graph modules"
-                self.observer.modules()
-                with side_effects.watched(self):
+                self.observer.build_entered()
+                with side_effects.record_side_effects(self):
                     output = graph.build(*args, **kwargs)
                 self.phase = "graph outputs"
                 self.top.output, self.top.done, self.top.last = output, True, len(self.trace.graph.nodes)
                 shape, tensors = messages.check_outputs(self, output, flatten)
                 self.out_tree = shape
                 owned = [mode.resolve(t) for t in tensors]
-                self.observer.outputs()
+                self.observer.build_returned()
                 link_assigned(graph, self.trace, self.nonmember_paths())
                 messages.check_leaks(self)
                 messages.check_hooks(self, steps)
@@ -274,7 +274,7 @@ class Build:
             try:
                 part.graph.verify()
             except GraphError as error:
-                raise messages.foreign(self, part.graph, error) from None
+                raise messages.foreign_value_error(self, part.graph, error) from None
         self.name_states(parts)
         self.links = buffer_links(graph.all_modules(self.nonmember_paths()), [s for p in parts for s in p.graph.states])
         return parts

@@ -30,7 +30,7 @@ from ...platforms.compiled.policy import level
 from . import messages, side_effects
 from .build import Build
 from .key import differences
-from .python_state import Read, reads_of
+from .python_state import UntrackedRead, find_reads
 from .tree import unflatten
 
 
@@ -78,7 +78,7 @@ class CompiledGraph(Compiled):
         self.binds = all([link.alone for link in self.links]) and any([link.assigned for link in self.links])
         self.out_tree = build.out_tree
         self.reason: list[tuple[str, str, str]] = []
-        self.reads: list[Read] = []
+        self.reads: list[UntrackedRead] = []
         self.inputs: tuple = tuple(zip(graph.input_names(build.tree), [t.spec for t in build.inputs]))
         self.mode = MODE.get().grad, default_dtype()
         self.steps = graph.config.accumulation
@@ -115,10 +115,10 @@ class CompiledGraph(Compiled):
 
     def relink(self) -> None:
         """Link the states of buffers that were rebound to other tensors."""
-        if moved := [link for link in self.links if link.moved()]:
+        if rebound := [link for link in self.links if link.rebound()]:
             with LOCK:
-                new = [link for link in moved if link.source.link is None]
-                for link in moved:
+                new = [link for link in rebound if link.source.link is None]
+                for link in rebound:
                     link.read()
                 for link in new:
                     link.source.link = link
@@ -254,18 +254,18 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
         compiled = CompiledGraph(graph, build, parts, len(own["_history"]))
     except BaseException as error:
         build.observer.failed(error)
-        messages.clean(build)
+        messages.remove_symbolic_tensors(build)
         raise
     own["_volatile"] |= build.volatile
     build.before.clear()  # it refers to the graph's last plan, which refers to the plan before it
     build.observer.compiled(compiled)
     modules = [call.module for call in build.top.walk() if call is not build.top]
-    reads = reads_of((type(graph).build, type(graph)), modules, holder=graph, tensors=build.trace.keepalive)
+    reads = find_reads((type(graph).build, type(graph)), modules, holder=graph, tensors=build.trace.keepalive)
     own["_variables"] = {**own["_variables"], **reads.variables}
-    own["_around"] = list({id(row[1]): row for row in (*own["_around"], *reads.modules)}.values())
+    own["_outside_modules"] = list({id(row[1]): row for row in (*own["_outside_modules"], *reads.modules)}.values())
     own["_numbers"] = {**own["_numbers"], **{id(t): (build.name_of(t.array), t) for t in build.trace.tensors_read()}}
     plans.look()  # the trace may have bumped the mutation counter, or used modules that are not members
-    compiled.reads = reads.and_attributes(plans.fingerprint.opaque)
+    compiled.reads = reads.untracked_reads(plans.fingerprint.untracked)
     compiled.reason = reasons(plans, compiled, own["_volatile"])
     own["_history"].append(compiled.summary())
     plans.add(inputs, compiled)
@@ -285,7 +285,7 @@ def start_build(graph: Any, args: tuple, kwargs: dict) -> Build:
     if graph.config.static and last is not None:
         changed = input_differences(last, tuple(zip(graph.input_names(tree), specs)), tree)
         if changed:
-            messages.static_inputs(graph, changed)
+            messages.static_inputs_changed(graph, changed)
     if graph.optimizers and not MODE.get().grad:
         messages.under_no_grad(graph)
     for x in tensors:

@@ -103,7 +103,7 @@ class RunningGraph(Members, Display):
             _steps=0,
             _timed=0,
             _nonmembers=[],
-            _around=[],
+            _outside_modules=[],
             _volatile=set(),
             _variables={},
             _numbers={},
@@ -121,7 +121,7 @@ class RunningGraph(Members, Display):
         if "_members" not in self.__dict__:
             messages.missing_init(self, f"is given the attribute {name!r}")
         if name in RESERVED:
-            messages.reserved(self, name, value)
+            messages.refuse_reserved_name(self, name, value)
         if name == "repr_style":
             if value not in STYLES:
                 messages.unknown_style(self, value, STYLES)
@@ -134,7 +134,7 @@ class RunningGraph(Members, Display):
         elif isinstance(value, Tensor):
             messages.tensor_attribute(self, name, value)
         elif isinstance(value, RunningGraph):
-            messages.nested(self, name, value)
+            messages.refuse_nested_graph(self, name, value)
         else:
             self._members.pop(name, None)
         old = self.__dict__.get(name, RunningGraph)
@@ -148,7 +148,7 @@ class RunningGraph(Members, Display):
         raise messages.no_attribute(self, name)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        messages.no_copy(self)
+        messages.refuse_copy(self)
 
     def __delattr__(self, name: str) -> None:
         self._members.pop(name, None)

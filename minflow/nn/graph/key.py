@@ -15,7 +15,16 @@ from ...compiler.plan import owner_of
 from ...core.tensor import Tensor
 from ...diagnosis.creation_site import SITE_ATTRIBUTE
 from ..hooks import EVERY, hooks_of
-from .python_state import CONTAINERS, ENTRIES, ElementsRead, Variables, changes_inside, content, display_text, moved
+from .python_state import (
+    CONTAINERS,
+    MAX_ENTRIES,
+    ElementsRead,
+    Variables,
+    changes_inside,
+    contents_changed,
+    display_text,
+    snapshot,
+)
 
 HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", SITE_ATTRIBUTE)
 
@@ -25,7 +34,7 @@ class Fingerprint:
     nothing changed. alive: objects kept alive, so that their ids stay valid.
 
     shown: (name, field) -> that value as shown to the user. contents: (container, its contents), checked at every call.
-    opaque: (name, field) -> a description, for values whose state can change without changing the key.
+    untracked: (name, field) -> a description, for values whose state can change without changing the key.
     relinks: True if plans follow a buffer that is rebound to another tensor, so that the key contains only the buffer's
     layout. It contains the tensor too if that is a view or shares its storage.
     """
@@ -42,7 +51,7 @@ class Fingerprint:
         self.alive: list[Any] = []
         self.shown: dict[tuple[str, str], str] = {}
         self.contents: list[tuple[Any, Any]] = []
-        self.opaque: dict[tuple[str, str], str] = {}
+        self.untracked: dict[tuple[str, str], str] = {}
         self.skipped = skipped  # attributes that build sets, such as a counter: they change at each call
         self.buffers: list[tuple[str, Tensor]] = []  # buffers that plans follow
         self.users: Counter[int] = Counter()  # id of a storage -> number of its names
@@ -50,16 +59,16 @@ class Fingerprint:
             self.module(path, module, relinks)
         self.hooks("all modules", EVERY.listed())
         for (space, name), variable in (variables or {}).items():
-            place, tensor = (name, f"variable {space}"), variable.now()
+            place, tensor = (name, f"variable {space}"), variable.value_now()
             if place in skipped:
                 continue
-            self.entries[place] = content(variable, None, self.alive)
+            self.entries[place] = snapshot(variable, None, self.alive)
             self.contents.append((variable, self.entries[place]))
             self.shown[place] = str(tensor.spec) if isinstance(tensor, Tensor) else display_text(tensor)
             self.count(tensor)
         for name, tensor in numbers:
             place, read = (name or tensor.label or "a tensor", f"variable {id(tensor)}"), ElementsRead(tensor)
-            self.entries[place] = read.content()
+            self.entries[place] = read.snapshot()
             self.contents.append((read, self.entries[place]))
             self.shown[place] = str(read)
             self.count(tensor)  # a buffer whose elements were read cannot be followed
@@ -69,7 +78,7 @@ class Fingerprint:
     def of_graph(cls, graph: Any) -> Fingerprint:
         own = cls(graph.all_modules(), graph._volatile, graph._variables, graph._numbers.values(), relinks=True)
         paths = {id(module): path for path, module in graph.all_modules()}
-        for name, module in graph._around:  # its attributes may be read without a call
+        for name, module in graph._outside_modules:  # its attributes may be read without a call
             if id(module) not in paths:
                 path = paths[id(module)] = unique(name, paths.values())
                 own.module(path, module)
@@ -101,13 +110,13 @@ class Fingerprint:
         if isinstance(value, Tensor):
             if value.array is not None:
                 self.users[id(owner_of(value.array))] += 1
-        elif isinstance(value, CONTAINERS) and len(value) <= ENTRIES and not any(value is box for box in inside):
+        elif isinstance(value, CONTAINERS) and len(value) <= MAX_ENTRIES and not any(value is box for box in inside):
             for x in value.values() if isinstance(value, dict) else value:
                 self.count(x, (*inside, value))
 
-    def moved(self) -> bool:
+    def contents_changed(self) -> bool:
         """True if the contents of a container have changed, or a variable names a different tensor."""
-        return moved(self.contents)
+        return contents_changed(self.contents)
 
     def module(self, path: str, module: Any, relinks: bool = False) -> None:
         own = module.__dict__
@@ -158,9 +167,9 @@ class Fingerprint:
         if isinstance(value, CONTAINERS):
             self.count(value)
         reasons: list[str] = []
-        self.entries[owner, name] = content(value, reasons, self.alive)
+        self.entries[owner, name] = snapshot(value, reasons, self.alive)
         if reasons:
-            self.opaque[owner, name] = reasons[0]
+            self.untracked[owner, name] = reasons[0]
         if changes_inside(value):
             self.contents.append((value, self.entries[owner, name]))
         self.shown[owner, name] = display_text(value)

@@ -20,7 +20,7 @@ from ..module import Module
 from .side_effects import REGISTRIES, line_of_write
 
 SGD = "flow.optim.SGD(model.parameters(), lr=0.1)"
-ELSEWHERE = {  # a name that a graph does not have -> where to find it
+ATTRIBUTE_HINTS = {  # a name that a graph does not have -> where to find it
     "forward": "graph(x): a call runs build",
     **dict.fromkeys(("train", "eval"), "model.train() or model.eval(): the graph follows at its next call"),
     **dict.fromkeys("to cuda cpu float double half".split(), "model.to(...): the graph follows at its next call"),
@@ -43,7 +43,7 @@ def fail(kind: type[MinflowError], what: str, hint: str, /, **values: Any) -> No
     fail_with(kind, what, hint, **{name: Unquoted(x) if isinstance(x, str) else x for name, x in values.items()})
 
 
-def short(thing: Any) -> str:
+def short_repr(thing: Any) -> str:
     """Return the repr of a value if it is short, else its type; dtype and shape of an array."""
     text = shown(thing)
     if len(text) <= 80 and "\n" not in text and " at 0x" not in text:
@@ -81,14 +81,14 @@ def no_attribute(graph: Any, name: str) -> AttributeError:
         return GraphAttributeError(what, values={"graph": kind}, where=here(), hint=hint)
     near = similar_names(name, [n for n in dir(graph) if n[:1] != "_"], 3, 0.6)
     members = ", ".join(graph._members) or "no modules"
-    hint = ELSEWHERE.get(name) or (f"did you mean {' or '.join(near)}?" if near else f"it holds {members}")
+    hint = ATTRIBUTE_HINTS.get(name) or (f"did you mean {' or '.join(near)}?" if near else f"it holds {members}")
     what = f"{kind} has no attribute {name!r}"
     return GraphAttributeError(what, values={"graph": graph.name}, where=here(), hint=hint)
 
 
-def reserved(graph: Any, name: str, value: Any) -> NoReturn:
+def refuse_reserved_name(graph: Any, name: str, value: Any) -> NoReturn:
     what = f"{type(graph).__name__}: {name!r} is a name of nn.Graph itself"
-    fail(GraphError, what, f"another name, such as {name.strip('_')}_of_mine", value=short(value))
+    fail(GraphError, what, f"another name, such as {name.strip('_')}_of_mine", value=short_repr(value))
 
 
 def optimizer_attribute(graph: Any, name: str, optimizer: Any) -> NoReturn:
@@ -104,12 +104,12 @@ def tensor_attribute(graph: Any, name: str, tensor: Tensor) -> NoReturn:
     fail(GraphError, what, hint, tensor=tensor)
 
 
-def no_copy(graph: Any) -> NoReturn:
+def refuse_copy(graph: Any) -> NoReturn:
     what = f"{graph.name}: a graph is neither copied nor pickled, since its plans belong to its own tensors"
     fail(GraphError, what, "copy.deepcopy of its model, and a new graph of that; graph.state_dict() to keep it")
 
 
-def nested(graph: Any, name: str, inner: Any) -> NoReturn:
+def refuse_nested_graph(graph: Any, name: str, inner: Any) -> NoReturn:
     what = f"the graph {inner.name} is set as the attribute {name!r}, and a graph cannot contain another"
     fail(GraphError, f"{type(graph).__name__}: {what}", "hold the Module that both use", inner=inner.name)
 
@@ -135,13 +135,13 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
         elif hasattr(optimizer, "optimizer"):
             hint = "self.add_optimizer(optimizer, lr_sch=scheduler)"
         what = f"{kind}.add_optimizer takes an optimizer, not {a(optimizer)}"
-        fail(GraphError, what, hint, optimizer=short(optimizer))
+        fail(GraphError, what, hint, optimizer=short_repr(optimizer))
     if not getattr(optimizer, "traceable", True):
         optimizer.refuse_trace()
     for scheduler in schedulers:
         if isinstance(scheduler, type) or not hasattr(scheduler, "step") or hasattr(scheduler, "param_groups"):
             what = f"{kind}.add_optimizer: lr_sch takes a learning rate scheduler, not {a(scheduler)}"
-            fail(GraphError, what, "lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 30)", lr_sch=short(scheduler))
+            fail(GraphError, what, "lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 30)", lr_sch=short_repr(scheduler))
         if why := getattr(scheduler, "graph_refusal", ""):
             name = type(scheduler).__name__
             fail(
@@ -186,7 +186,7 @@ def refuse_input(graph: Any) -> Callable[[str, Any], NoReturn]:
             hint = "a constant that is not a tensor belongs in an attribute of the graph"
         takes = "a graph takes tensors and None, in lists, tuples and dicts"
         what = f"{graph.name}: the input {name} is {a(leaf)}; {takes}"
-        raise GraphError(what, values={name: short(leaf)}, where=here(), hint=hint)
+        raise GraphError(what, values={name: short_repr(leaf)}, where=here(), hint=hint)
 
     return refuse
 
@@ -202,21 +202,21 @@ def check_arguments(graph: Any, args: tuple, kwargs: dict) -> None:
     except TypeError:
         pass
     parameters = list(signature.parameters.values())
-    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    open_ended = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    by_place = {p.name for p in places[: len(args)]}
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    takes_varargs = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    by_place = {p.name for p in positional[: len(args)]}
     required = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     missing = [name for name in required if name not in by_place and name not in kwargs]
-    extra = len(args) - len(places) if not open_ended else 0
+    extra = len(args) - len(positional) if not takes_varargs else 0
     twice = [name for name in kwargs if name in by_place]
     unknown = [name for name in kwargs if name not in signature.parameters]
-    wrong = [f"{both(missing)} {'is' if len(missing) == 1 else 'are'} missing"] if missing else []
+    wrong = [f"{join_names(missing)} {'is' if len(missing) == 1 else 'are'} missing"] if missing else []
     wrong += [f"{extra} more {'is' if extra == 1 else 'are'} given by position"] if extra > 0 else []
-    wrong += [f"{both(twice)} {'is' if len(twice) == 1 else 'are'} given twice"] if twice else []
-    wrong += [f"it has no {both(unknown)}"] if unknown else []
+    wrong += [f"{join_names(twice)} {'is' if len(twice) == 1 else 'are'} given twice"] if twice else []
+    wrong += [f"it has no {join_names(unknown)}"] if unknown else []
     takes = inspect.Signature([p.replace(annotation=p.empty) for p in parameters])
-    passed = [f"{p.name} {short_input(x)}" for p, x in zip(places, args)] + [
-        short_input(x) for x in args[len(places) :]
+    passed = [f"{p.name} {short_input(x)}" for p, x in zip(positional, args)] + [
+        short_input(x) for x in args[len(positional) :]
     ]
     passed += [f"{name}={short_input(x)}" for name, x in kwargs.items()]
     what = f"{graph.name}: build takes {takes}, and {'; '.join(wrong) or 'was called with others'}"
@@ -225,14 +225,14 @@ def check_arguments(graph: Any, args: tuple, kwargs: dict) -> None:
     raise GraphArgumentError(what, values=values, where=here(), hint=f"graph({', '.join(required)})")
 
 
-def both(names: list[str]) -> str:
+def join_names(names: list[str]) -> str:
     """Join names: "x", "x and y", or "x, y and z"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def short_input(x: Any) -> str:
-    """Describe a tensor by its spec, and any other value by `short`."""
-    return str(x.spec) if isinstance(x, Tensor) else short(x)
+    """Describe a tensor by its spec, and any other value by `short_repr`."""
+    return str(x.spec) if isinstance(x, Tensor) else short_repr(x)
 
 
 def symbolic_input(graph: Any, tensor: Tensor) -> NoReturn:
@@ -263,7 +263,7 @@ def under_no_grad(graph: Any) -> NoReturn:
     what = f"{graph.name} trains, and is called where no gradients are recorded"
     other = "a second graph without add_optimizer on the same model"
     hint = f"call it outside of flow.no_grad(); to look at the loss alone, {other}"
-    fail(GraphError, what, hint, optimizer=names(graph))
+    fail(GraphError, what, hint, optimizer=optimizer_names(graph))
 
 
 def not_divisible(graph: Any, name: str, tensor: Tensor, steps: int) -> NoReturn:
@@ -273,7 +273,7 @@ def not_divisible(graph: Any, name: str, tensor: Tensor, steps: int) -> NoReturn
     fail(ShapeError, what, f"{hint}; or config.set_gradient_accumulation_steps(1)", **{name: tensor})
 
 
-def static_inputs(graph: Any, differences: list[tuple[str, Any, Any]]) -> NoReturn:
+def static_inputs_changed(graph: Any, differences: list[tuple[str, Any, Any]]) -> NoReturn:
     values = {name: f"{old} at the first call, {new} now" for name, old, new in differences}
     if "structure of the inputs" in values:
         values["structure of the inputs"] = "not as at the first call"
@@ -302,7 +302,7 @@ def check_outputs(build: Any, output: Any, flatten: Callable) -> tuple[Any, list
         unordered = isinstance(leaf, Iterator | set)
         hint = "a list or a tuple of tensors" if unordered else "return tensors only: the rest is known without a graph"
         gives = "a graph returns tensors and None, in lists, tuples and dicts"
-        values = {f"output{where}": short(leaf), "build": f"at {build_line(graph)}"}
+        values = {f"output{where}": short_repr(leaf), "build": f"at {build_line(graph)}"}
         raise GraphError(f"{graph.name}: build returns {a(leaf)}; {gives}", values=values, where=here(), hint=hint)
 
     return flatten(output, refuse)
@@ -313,7 +313,7 @@ def check_backward(build: Any) -> None:
     graph = build.graph
     if graph.optimizers and not build.backwards:
         what, hint = "an optimizer, and its build calls no backward()", "loss.backward() in build, before return loss"
-        values = {"optimizer": names(graph), "build": f"at {build_line(graph)}"}
+        values = {"optimizer": optimizer_names(graph), "build": f"at {build_line(graph)}"}
         raise GraphError(f"{graph.name} has {what}", values=values, where=here(), hint=hint)
     if build.backwards and not graph.optimizers:
         what = f"{graph.name}: build calls backward(), and the graph has no optimizer"
@@ -340,26 +340,26 @@ def check_parameters(build: Any, optimizer: Any) -> None:
         stepped = {id(p) for other, _ in graph.optimizers for p in other.parameters()}
         left = [name for key, (name, p) in held.items() if key not in stepped and p.needs and p.grad is not None]
         what = f"{graph.name}: {len(lost)} of the {len(parameters)} parameters of {kind} are not in the graph"
-        values = {"not in the graph": some([f"{p.label} {p.spec}".strip() for p in lost])}
+        values = {"not in the graph": first_items([f"{p.label} {p.spec}".strip() for p in lost])}
         hint = f"flow.optim.{kind}(model.parameters(), ...)"
         hint = f"make it when the model is complete, of the model that the graph holds: {hint}"
         if left or not reached:
-            values |= {"in no optimizer": some(left)} if left else {}
+            values |= {"in no optimizer": first_items(left)} if left else {}
             raise GraphError(what, values=values, where=here(), hint=hint)
         if graph._last is None:
             what += ", and are never trained by it"
-            warn_with(what, hint, **{"not in the graph": Unquoted(some([p.label for p in lost]))})
+            warn_with(what, hint, **{"not in the graph": Unquoted(first_items([p.label for p in lost]))})
     elif trainable and not reached:
         what = f"{graph.name}: backward reaches none of the {len(trainable)} parameters of {kind}"
         hint = "compute the loss from the model's output, without .detach() or no_grad() on the way"
         raise GraphError(what, values={"backward": f"at {where_text(build.backwards[0])}"}, where=here(), hint=hint)
 
 
-def some(texts: list[str], most: int = 4) -> str:
+def first_items(texts: list[str], most: int = 4) -> str:
     return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
 
 
-def names(graph: Any) -> str:
+def optimizer_names(graph: Any) -> str:
     return ", ".join(type(optimizer).__name__ for optimizer, _ in graph.optimizers)
 
 
@@ -397,7 +397,7 @@ def held_symbolic(value: Any, seen: set[int] | None = None, trace: Any = None) -
                 yield from held_symbolic(x, seen, trace)
 
 
-def places(build: Any) -> Iterator[tuple[str, Any, dict, dict]]:
+def written_attributes(build: Any) -> Iterator[tuple[str, Any, dict, dict]]:
     """Yield (path, owner, a dict of attributes that may have been written, the same dict before build)."""
     for path, owner, attributes, registries, _ in build.before:
         yield path, owner, owner.__dict__, attributes
@@ -408,9 +408,9 @@ def places(build: Any) -> Iterator[tuple[str, Any, dict, dict]]:
 def check_leaks(build: Any) -> None:
     """Refuse a symbolic tensor that build left in a module or in the graph: it would be useless afterwards."""
     if not build.graph._keeps:
-        clean(build)
+        remove_symbolic_tensors(build)
         return
-    for path, owner, now, _ in places(build):
+    for path, owner, now, _ in written_attributes(build):
         for name, value in now.items():
             if name in REGISTRIES or (path == "self" and name[:1] == "_"):
                 continue
@@ -454,9 +454,9 @@ def check_hooks(build: Any, steps: int) -> None:
         )
 
 
-def clean(build: Any) -> None:
+def remove_symbolic_tensors(build: Any) -> None:
     """After a failed build, remove symbolic tensors from modules and the graph, so that the next one can succeed."""
-    for path, _, now, old in places(build):
+    for path, _, now, old in written_attributes(build):
         for name, value in list(now.items()):
             own = name in REGISTRIES or (path == "self" and name[:1] == "_")
             if own or not isinstance(value, Tensor | list | tuple | set | dict):
@@ -490,7 +490,7 @@ def purge(box: Any, seen: set[int] | None = None) -> None:
                 box.discard(x)
 
 
-def foreign(build: Any, graph: Any, error: MinflowError) -> MinflowError:
+def foreign_value_error(build: Any, graph: Any, error: MinflowError) -> MinflowError:
     """Return the error for a value that the graph did not make: a symbolic tensor of an earlier build."""
     own = {id(node) for node in (*graph.inputs, *graph.states, *graph.nodes)}
     uses = [(f"{node.op} reads", where_text(node.where), x) for node in graph.nodes for x in node.inputs]

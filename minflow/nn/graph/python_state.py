@@ -29,9 +29,9 @@ from ...core.tensor import Tensor
 from ..hooks import EVERY, hooks_of
 from ..module import Module
 
-ENTRIES, LEVELS = 1_000, 4  # limits of a container that is compared at every call
-ARRAY = 1 << 16  # limit in bytes of a NumPy array that is compared at every call
-PLAIN = (bool, int, float, complex, str, bytes, type(None))
+MAX_ENTRIES, MAX_LEVELS = 1_000, 4  # limits of a container that is compared at every call
+MAX_ARRAY_BYTES = 1 << 16  # limit in bytes of a NumPy array that is compared at every call
+PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None))
 CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 RANDOM_SOURCES = {
     ("numpy.random._generator", "Generator"),
@@ -39,55 +39,58 @@ RANDOM_SOURCES = {
     ("random", "Random"),
 }
 # attributes through which Python reads the learning rate, which is a state of a plan, not part of its key
-RATES = {"param_groups": "the learning rate of an optimizer", "get_last_lr": "the learning rate of a scheduler"}
+LEARNING_RATE_ATTRIBUTES = {
+    "param_groups": "the learning rate of an optimizer",
+    "get_last_lr": "the learning rate of a scheduler",
+}
 NAMESPACES = {("types", "SimpleNamespace"), ("argparse", "Namespace")}
 
 
 def is_user_file(filename: str) -> bool:
     """True for a user's file: one that is not part of minflow, Python or an installed package."""
-    return not OURS[filename] and not filename.startswith(installed())
+    return not OURS[filename] and not filename.startswith(installed_prefixes())
 
 
 @functools.cache
-def installed() -> tuple[str, ...]:
+def installed_prefixes() -> tuple[str, ...]:
     import sysconfig
 
     return tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")})
 
 
-def is_a(value: Any, names: Iterable[tuple[str, str]]) -> bool:
+def is_instance_by_name(value: Any, names: Iterable[tuple[str, str]]) -> bool:
     """True for an instance of one of these classes, given as (module, name) so that they need not be imported."""
     return any((base.__module__, base.__name__) in names for base in type(value).__mro__)
 
 
-def content(
+def snapshot(
     value: Any,
     reasons: list[str] | None = None,
     alive: list | None = None,
-    level: int = LEVELS,
-    room: list | None = None,
+    level: int = MAX_LEVELS,
+    budget: list | None = None,
 ) -> Any:
     """Return a snapshot that compares equal while the contents do: numbers and strings by bits, all else by identity.
 
     reasons: receives the reasons why parts cannot be followed. alive: receives the objects whose ids are in the result.
     """
     kind = value.__class__
-    if isinstance(value, PLAIN):
+    if isinstance(value, PLAIN_TYPES):
         return kind, repr(value) if isinstance(value, float | complex) else value
     if isinstance(value, CONTAINERS):
-        room = [ENTRIES] if room is None else room
-        room[0] -= len(value)
-        if level and room[0] >= 0:
-            parts = [content(x, reasons, alive, level - 1, room) for x in value]
+        budget = [MAX_ENTRIES] if budget is None else budget
+        budget[0] -= len(value)
+        if level and budget[0] >= 0:
+            parts = [snapshot(x, reasons, alive, level - 1, budget) for x in value]
             if isinstance(value, dict):
-                parts = list(zip(parts, [content(x, reasons, alive, level - 1, room) for x in value.values()]))
-            if room[0] >= 0:
+                parts = list(zip(parts, [snapshot(x, reasons, alive, level - 1, budget) for x in value.values()]))
+            if budget[0] >= 0:
                 return kind, frozenset(parts) if isinstance(value, set | frozenset) else tuple(parts)
         if reasons is not None:
             reasons.append(
-                f"a {kind.__name__} of more than {ENTRIES:,} entries"
-                if room[0] < 0
-                else f"more than {LEVELS} levels deep"
+                f"a {kind.__name__} of more than {MAX_ENTRIES:,} entries"
+                if budget[0] < 0
+                else f"more than {MAX_LEVELS} levels deep"
             )
     elif isinstance(value, Tensor):
         if alive is not None:
@@ -98,58 +101,58 @@ def content(
     elif small_array(value):
         return kind, value.dtype.str, value.shape, value.tobytes()
     elif kind is Variable:
-        return content(value.now(), None, alive)
+        return snapshot(value.value_now(), None, alive)
     elif kind is ElementsRead:
-        return value.content()
-    elif reasons is not None and (reason := opaque(value)):
+        return value.snapshot()
+    elif reasons is not None and (reason := untracked_description(value)):
         reasons.append(reason)
     if alive is not None:
         alive.append(value)
     return id(value)
 
 
-def modules_in(value: Any, seen: Container[int] = (), level: int = LEVELS) -> Iterable[Module]:
+def modules_in(value: Any, seen: Container[int] = (), level: int = MAX_LEVELS) -> Iterable[Module]:
     """Yield the modules that a value is or contains, with their submodules. seen: ids of modules to skip."""
     if isinstance(value, Module):
         if "_modules" in value.__dict__ and id(value) not in seen:
             yield from value.modules()
-    elif level and isinstance(value, CONTAINERS) and len(value) <= ENTRIES:
+    elif level and isinstance(value, CONTAINERS) and len(value) <= MAX_ENTRIES:
         for x in value.values() if isinstance(value, dict) else value:
             yield from modules_in(x, seen, level - 1)
 
 
 def small_array(value: Any) -> bool:
     """True for a NumPy array whose elements are part of the key of a plan."""
-    return isinstance(value, np.ndarray) and value.nbytes <= ARRAY and not value.dtype.hasobject
+    return isinstance(value, np.ndarray) and value.nbytes <= MAX_ARRAY_BYTES and not value.dtype.hasobject
 
 
 def changes_inside(value: Any) -> bool:
-    """True if an object's contents can change in place, and `content` detects that."""
+    """True if an object's contents can change in place, and `snapshot` detects that."""
     if small_array(value):
         return True
     if isinstance(value, list | dict | set | deque):
-        return len(value) <= ENTRIES
-    return isinstance(value, tuple) and len(value) <= ENTRIES and any(map(changes_inside, value))
+        return len(value) <= MAX_ENTRIES
+    return isinstance(value, tuple) and len(value) <= MAX_ENTRIES and any(map(changes_inside, value))
 
 
-def moved(contents: Iterable[tuple[Any, Any]]) -> bool:
+def contents_changed(contents: Iterable[tuple[Any, Any]]) -> bool:
     """True if the contents of one of these (container, its earlier contents) have changed."""
-    return any([content(value) != before for value, before in contents])
+    return any([snapshot(value) != before for value, before in contents])
 
 
-def fully_followed(value: Any) -> bool:
-    """True for numbers and strings, alone or in containers, that `content` follows completely."""
+def fully_tracked(value: Any) -> bool:
+    """True for numbers and strings, alone or in containers, that `snapshot` follows completely."""
     reasons: list[str] = []
-    kinds = (*PLAIN, *CONTAINERS, np.generic, np.ndarray)
-    return isinstance(value, kinds) and (content(value, reasons), not reasons)[1]
+    kinds = (*PLAIN_TYPES, *CONTAINERS, np.generic, np.ndarray)
+    return isinstance(value, kinds) and (snapshot(value, reasons), not reasons)[1]
 
 
-def opaque(value: Any) -> str:
+def untracked_description(value: Any) -> str:
     """Describe an object whose state can change undetected; empty for functions, classes and minflow's objects."""
     kind = type(value)
     if isinstance(value, np.ndarray):
         return f"a NumPy array {value.dtype}{list(value.shape)}"
-    if is_a(value, RANDOM_SOURCES):
+    if is_instance_by_name(value, RANDOM_SOURCES):
         return "a generator of random numbers"
     if isinstance(value, type | FunctionType | MethodType | Enum) or any(
         base.__module__.startswith("minflow.") for base in kind.__mro__
@@ -159,19 +162,21 @@ def opaque(value: Any) -> str:
         return ""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     own = kind.__module__ == "__main__" or (file is not None and is_user_file(file))
-    return f"an object of class {kind.__name__}" if own or is_a(value, NAMESPACES) else ""
+    return f"an object of class {kind.__name__}" if own or is_instance_by_name(value, NAMESPACES) else ""
 
 
-def data(value: Any) -> str:
+def describe_data(value: Any) -> str:
     """Describe a value that is data; empty for a module, function, class or tensor, and for containers of these."""
-    if isinstance(value, (PLAIN, np.generic)):
+    if isinstance(value, (PLAIN_TYPES, np.generic)):
         return display_text(value)
     if isinstance(value, CONTAINERS):
         leaves = [*value, *value.values()] if isinstance(value, dict) else list(value)
         return (
-            display_text(value) if not leaves or any(isinstance(x, Tensor) or data(x) for x in leaves[:ENTRIES]) else ""
+            display_text(value)
+            if not leaves or any(isinstance(x, Tensor) or describe_data(x) for x in leaves[:MAX_ENTRIES])
+            else ""
         )
-    return opaque(value)
+    return untracked_description(value)
 
 
 def display_text(value: Any) -> str:
@@ -179,22 +184,24 @@ def display_text(value: Any) -> str:
     if isinstance(value, CONTAINERS) and (len(value) > 20 or not printable(value)):
         return f"{type(value).__name__} of {len(value):,}"
     text = (
-        " ".join(repr(value).split()) if isinstance(value, (*PLAIN, *CONTAINERS, np.generic)) else type(value).__name__
+        " ".join(repr(value).split())
+        if isinstance(value, (*PLAIN_TYPES, *CONTAINERS, np.generic))
+        else type(value).__name__
     )
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def printable(value: Any, level: int = LEVELS) -> bool:
+def printable(value: Any, level: int = MAX_LEVELS) -> bool:
     if isinstance(value, CONTAINERS):
         inside = [*value, *value.values()] if isinstance(value, dict) else value
         return level > 0 and len(value) <= 20 and all(printable(x, level - 1) for x in inside)
-    return isinstance(value, PLAIN)
+    return isinstance(value, PLAIN_TYPES)
 
 
 # ---- what the code of a build reads ----------------------------------------------------------------------------------
 
 
-class Read(NamedTuple):
+class UntrackedRead(NamedTuple):
     """State that build read and that a plan does not follow. what: a description of the value."""
 
     name: str
@@ -203,21 +210,21 @@ class Read(NamedTuple):
 
 
 class Variable:
-    """A global, or a variable of an enclosing function, that named a tensor when a build read it. space: its namespace
+    """A global, or a variable of an enclosing function, that named a tensor when a build read it. namespace: its
     dict, or its closure cell.
     """
 
-    __slots__ = "name", "space"
+    __slots__ = "name", "namespace"
 
-    def __init__(self, name: str, space: Any):
-        self.name, self.space = name, space
+    def __init__(self, name: str, namespace: Any):
+        self.name, self.namespace = name, namespace
 
-    def now(self) -> Any:
+    def value_now(self) -> Any:
         """Return the object that the variable names now, or None."""
-        if isinstance(self.space, dict):
-            return self.space.get(self.name)
+        if isinstance(self.namespace, dict):
+            return self.namespace.get(self.name)
         try:
-            return self.space.cell_contents
+            return self.namespace.cell_contents
         except ValueError:
             return None
 
@@ -233,11 +240,11 @@ class ElementsRead:
     def __init__(self, tensor: Tensor):
         self.tensor = tensor
 
-    def content(self) -> Any:
+    def snapshot(self) -> Any:
         """Return a snapshot that compares equal while the elements do; for a large tensor, their hash."""
         array = self.tensor.array
         if small_array(array):
-            return content(array)
+            return snapshot(array)
         return array.dtype.str, array.shape, hashlib.blake2b(np.ascontiguousarray(array).view(np.uint8).data).digest()
 
     def __str__(self) -> str:
@@ -245,40 +252,40 @@ class ElementsRead:
         return str(array.item()) if array.size == 1 else str(self.tensor.spec)
 
 
-class Loads(NamedTuple):
+class CodeNames(NamedTuple):
     """Names that a code object and nested ones read: globals and enclosing variables, with locations, and attributes.
 
     stored: the enclosing variables that this code writes.
     """
 
     globals: dict[str, Where]
-    around: dict[str, Where]
+    closure_vars: dict[str, Where]
     attributes: frozenset[str]
     stored: frozenset[str]
 
 
 @functools.lru_cache(maxsize=4_096)
-def loads(code: CodeType, skipped: frozenset[CodeType] = frozenset()) -> Loads:
+def names_in_code(code: CodeType, skipped: frozenset[CodeType] = frozenset()) -> CodeNames:
     names: dict[str, Where] = {}
-    around: dict[str, Where] = {}
+    closure_vars: dict[str, Where] = {}
     attributes: set[str] = set()
     stored: set[str] = set()
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             names.setdefault(step.argval, (code, step.offset))
         elif step.opname in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"):
-            around.setdefault(step.argval, (code, step.offset))
+            closure_vars.setdefault(step.argval, (code, step.offset))
         elif step.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
             attributes.add(step.argval)
         elif step.opname == "STORE_DEREF":
             stored.add(step.argval)
     for inner in code.co_consts:
         if isinstance(inner, CodeType) and inner not in skipped:
-            reads = loads(inner, skipped)
-            names, around = {**reads.globals, **names}, {**reads.around, **around}
+            reads = names_in_code(inner, skipped)
+            names, closure_vars = {**reads.globals, **names}, {**reads.closure_vars, **closure_vars}
             attributes |= reads.attributes
             stored |= reads.stored
-    return Loads(names, around, frozenset(attributes), frozenset(stored))
+    return CodeNames(names, closure_vars, frozenset(attributes), frozenset(stored))
 
 
 def is_constant(name: str) -> bool:
@@ -286,15 +293,17 @@ def is_constant(name: str) -> bool:
     return name.isupper() or name[:2] == "__"
 
 
-def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeType], around: bool) -> Reads:
+def reads_of_functions(
+    roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeType], follow_closures: bool
+) -> BuildReads:
     """Find the Python state that the user's functions read.
 
     roots: (function, the class whose method it is). Visits the functions and methods that these name too, except those
-    with the code objects in `skipped`. around: True if variables of enclosing functions are followed by their contents,
-    like those that name tensors.
+    with the code objects in `skipped`. follow_closures: True if variables of enclosing functions are followed by their
+    contents, like those that name tensors.
     """
     stack, seen = list(roots), set()
-    unfollowed: dict[str, Read] = {}
+    untracked: dict[str, UntrackedRead] = {}
     variables: Variables = {}
     attributes: set[str] = set()
     modules: dict[int, tuple[str, Module]] = {}
@@ -312,70 +321,77 @@ def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeTyp
         ):
             continue
         seen.add((function, kind))
-        reads = loads(code, skipped)
+        reads = names_in_code(code, skipped)
         attributes |= reads.attributes
-        space = function.__globals__
-        values = [(Variable(name, space), where) for name, where in reads.globals.items() if name in space]
+        namespace = function.__globals__
+        values = [(Variable(name, namespace), where) for name, where in reads.globals.items() if name in namespace]
         values += [
-            (Variable(name, cell), reads.around[name])
+            (Variable(name, cell), reads.closure_vars[name])
             for name, cell in zip(code.co_freevars, function.__closure__ or ())
-            if name in reads.around
+            if name in reads.closure_vars
         ]
         for variable, where in values:
-            name, value = variable.name, variable.now()
+            name, value = variable.name, variable.value_now()
             for module in modules_in(value, modules):
                 modules.setdefault(id(module), (name, module))
             # variables that the function itself sets, such as a counter, change at each call only in eager mode
             inside = (
-                around and not isinstance(variable.space, dict) and name not in reads.stored and fully_followed(value)
+                follow_closures
+                and not isinstance(variable.namespace, dict)
+                and name not in reads.stored
+                and fully_tracked(value)
             )
             if inside or isinstance(value, Tensor) or small_array(value):
-                variables[id(variable.space), name] = variable
+                variables[id(variable.namespace), name] = variable
             elif isinstance(value, FunctionType | MethodType | functools.partial):
                 stack.append((value, type(value.__self__) if isinstance(value, MethodType) else None))
-            elif not is_constant(name) and (what := data(value)):
-                unfollowed.setdefault(name, Read(name, what, where))
+            elif not is_constant(name) and (what := describe_data(value)):
+                untracked.setdefault(name, UntrackedRead(name, what, where))
         for name in reads.attributes if kind is not None else ():
             method = inspect.getattr_static(kind, name, None)
             method = method.fget if isinstance(method, property) else method
             stack.append((method, kind))
-    return Reads(list(unfollowed.values()), variables, attributes, list(modules.values()))
+    return BuildReads(list(untracked.values()), variables, attributes, list(modules.values()))
 
 
-class Reads(NamedTuple):
-    """The Python state that a build read. unfollowed: state that its plan does not follow. variables: names of tensors,
+class BuildReads(NamedTuple):
+    """The Python state that a build read. untracked: state that its plan does not follow. variables: names of tensors,
     which the plan follows.
 
     attributes: the names of all attributes. modules: (name, module) of globals and enclosing variables that are or
     contain modules: their attributes and tensors can be read without a call.
     """
 
-    unfollowed: list[Read]
+    untracked: list[UntrackedRead]
     variables: Variables
     attributes: set[str]
     modules: list[tuple[str, Module]]
 
-    def and_attributes(self, opaque_attributes: dict[tuple[str, str], str]) -> list[Read]:
-        """Return the state that the plan does not follow. opaque_attributes: (owner, name) -> a description, for
+    def untracked_reads(self, untracked_attributes: dict[tuple[str, str], str]) -> list[UntrackedRead]:
+        """Return the state that the plan does not follow. untracked_attributes: (owner, name) -> a description, for
         attributes that are not part of the key by contents.
         """
         mine = [
-            Read(f"{owner}.{name}", what, None)
-            for (owner, name), what in opaque_attributes.items()
+            UntrackedRead(f"{owner}.{name}", what, None)
+            for (owner, name), what in untracked_attributes.items()
             if name in self.attributes
         ]
-        mine += [Read(name, what, None) for name, what in RATES.items() if name in self.attributes]
-        return [*self.unfollowed, *mine]
+        mine += [
+            UntrackedRead(name, what, None)
+            for name, what in LEARNING_RATE_ATTRIBUTES.items()
+            if name in self.attributes
+        ]
+        return [*self.untracked, *mine]
 
 
-def reads_of(
+def find_reads(
     root: Any,
     modules: Iterable[Any],
     later: Iterable[Any] = (),
-    around: bool = False,
+    follow_closures: bool = False,
     holder: Any = None,
     tensors: Iterable[Tensor] = (),
-) -> Reads:
+) -> BuildReads:
     """Find the Python state that a build read. root: (function, class). modules: the called ones. later: functions that
     run after each call.
 
@@ -399,22 +415,22 @@ def reads_of(
             seen.add(type(module))
             roots.append((type(module).forward, type(module)))
     skipped = frozenset(function.__code__ for function in later if hasattr(function, "__code__"))
-    reads = read_by(roots, skipped, around)
+    reads = reads_of_functions(roots, skipped, follow_closures)
     modules = {id(module): (name, module) for name, module in reads.modules}
     for owner in (holder, *called):
         for name, value in getattr(owner, "__dict__", {}).items():
             if isinstance(value, CONTAINERS):
                 for module in modules_in(value, modules):
                     modules.setdefault(id(module), (name, module))
-    return reads._replace(unfollowed=[*reads.unfollowed, *states_of(hooks)], modules=list(modules.values()))
+    return reads._replace(untracked=[*reads.untracked, *hook_reads(hooks)], modules=list(modules.values()))
 
 
-def states_of(hooks: Iterable[Any]) -> list[Read]:
+def hook_reads(hooks: Iterable[Any]) -> list[UntrackedRead]:
     """Return the objects that are hooks or whose methods are hooks: their attributes can change without a new plan."""
-    reads: dict[str, Read] = {}
+    reads: dict[str, UntrackedRead] = {}
     for hook in hooks:
         holder = getattr(hook, "__self__", None) if isinstance(hook, FunctionType | MethodType) else hook
-        if getattr(holder, "__dict__", None) and (what := opaque(holder)):
+        if getattr(holder, "__dict__", None) and (what := untracked_description(holder)):
             name = f"a hook, {getattr(hook, '__qualname__', type(hook).__name__)}"
-            reads.setdefault(name, Read(name, what, None))
+            reads.setdefault(name, UntrackedRead(name, what, None))
     return list(reads.values())

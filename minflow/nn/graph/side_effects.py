@@ -1,7 +1,7 @@
 """Side effects of build, which a plan does not repeat: print, writes to attributes, `random`, `time`.
 
-Each is reported once. Also records the attributes written during build, for `messages.clean` and for the plan's key.
-Read next: `build.py`.
+Each is reported once. Also records the attributes written during build, for `messages.remove_symbolic_tensors` and for
+the plan's key. Read next: `build.py`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import numpy as np
 from ...core.ir import Where, where_text
 from ...core.source_location import OURS, warn_at
 from ...core.tensor import Tensor
-from .python_state import Read, changes_inside, content, display_text, is_user_file
+from .python_state import UntrackedRead, changes_inside, display_text, is_user_file, snapshot
 
-PLAIN = (bool, int, float, str, type(None))
+PLAIN_TYPES = (bool, int, float, str, type(None))
 REGISTRIES = ("_parameters", "_buffers", "_modules")
 # not the user's attributes
-KEPT = {*REGISTRIES, "_transient", "_hooks", "_name", "_checkpointing", "_stage", "training"}
+INTERNAL_ATTRIBUTES = {*REGISTRIES, "_transient", "_hooks", "_name", "_checkpointing", "_stage", "training"}
 
 HINTS = {
     "print": "return the tensor and print what the graph gives; graph.debug(1) shows the shapes while it is built",
@@ -37,7 +37,7 @@ HINTS = {
     "of the graph or a module, also in lists and dicts: each call looks at those. A constant has a name in "
     "CAPITALS",
 }
-DRAWN, READ = (
+IS_DRAWN, IS_READ = (
     "is drawn while the graph is built, and stays the same at each call",
     "is read while the graph is built, not at each call",
 )
@@ -49,12 +49,12 @@ def watched_functions() -> Iterator[tuple[Any, str, str, str]]:
 
     yield builtins, "print", "print", "print() runs while the graph is built, not at each call"
     for name in ("random", "randint", "uniform", "choice", "gauss", "shuffle", "sample", "randrange"):
-        yield random, name, "random", f"random.{name}() {DRAWN}"
+        yield random, name, "random", f"random.{name}() {IS_DRAWN}"
     for name in ("random", "rand", "randn", "randint", "uniform", "normal", "choice", "permutation", "shuffle"):
-        yield np.random, name, "random", f"np.random.{name}() {DRAWN}"
+        yield np.random, name, "random", f"np.random.{name}() {IS_DRAWN}"
     for name in ("time", "perf_counter", "monotonic", "process_time"):
         for unit in ("", "_ns"):
-            yield time, name + unit, "time", f"time.{name}{unit}() {READ}"
+            yield time, name + unit, "time", f"time.{name}{unit}() {IS_READ}"
 
 
 class Notice(NamedTuple):
@@ -77,18 +77,18 @@ class Before(NamedTuple):
     contents: dict[str, tuple[Any, str]]
 
 
-def remember(path: str, owner: Any) -> Before:
+def record_attributes(path: str, owner: Any) -> Before:
     own = owner.__dict__
     boxes = {
-        name: (content(value), display_text(value))
+        name: (snapshot(value), display_text(value))
         for name, value in own.items()
-        if changes_inside(value) and name not in KEPT and (path != "self" or name[:1] != "_")
+        if changes_inside(value) and name not in INTERNAL_ATTRIBUTES and (path != "self" or name[:1] != "_")
     }
     return Before(path, owner, dict(own), {name: dict(own[name]) for name in REGISTRIES if name in own}, boxes)
 
 
 @contextmanager
-def watched(build: Any) -> Iterator[None]:
+def record_side_effects(build: Any) -> Iterator[None]:
     """Record side effects while build runs, and restore everything afterwards. One build at a time (`executor.LOCK`).
 
     Only the user's own code on this thread is watched: libraries and other threads may read the clock.
@@ -104,7 +104,7 @@ def watched(build: Any) -> Iterator[None]:
     def watch(owner: Any, name: str, kind: str, text: str) -> None:
         original = getattr(owner, name)
 
-        def watching(*args: Any, **kwargs: Any) -> Any:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
             frame = sys._getframe(1)
             if threading.get_ident() == thread and is_user_file(frame.f_code.co_filename):
                 note(kind, text, (frame.f_code, frame.f_lasti))
@@ -115,7 +115,7 @@ def watched(build: Any) -> Iterator[None]:
             patched.append((space, imported[id(original)]))
         for names, key in patched:
             originals.append((names, key, original))
-            names[key] = watching
+            names[key] = wrapper
 
     def restore() -> None:
         while originals:
@@ -124,8 +124,8 @@ def watched(build: Any) -> Iterator[None]:
             originals.pop()
 
     build.before = [
-        remember("self", build.graph),
-        *[remember(path, module) for path, module in build.graph.all_modules()],
+        record_attributes("self", build.graph),
+        *[record_attributes(path, module) for path, module in build.graph.all_modules()],
     ]
     drawn = random_state()
     try:
@@ -138,10 +138,10 @@ def watched(build: Any) -> Iterator[None]:
     finally:
         restore()  # again, in case an interrupt stopped the first
     if random_state() != drawn:  # through a name that is not watched, such as `from random import random`
-        note("random", f"a number of random or np.random {DRAWN}", (type(build.graph).build.__code__, 0))
+        note("random", f"a number of random or np.random {IS_DRAWN}", (type(build.graph).build.__code__, 0))
     for path, owner, name, old, new in changes(build):
         build.volatile.add((path, name))
-        if isinstance(new, PLAIN) and isinstance(old, PLAIN):
+        if isinstance(new, PLAIN_TYPES) and isinstance(old, PLAIN_TYPES):
             text = f"{path}.{name} goes from {old!r} to {new!r} while the graph is built, and not again at each call"
             note("attribute", text, line_of_write(build, owner, name))
     for path, owner, name, old, new in changes_of_contents(build):
@@ -163,9 +163,9 @@ def changes(build: Any) -> Iterator[tuple[str, Any, str, Any, Any]]:
     for path, owner, attributes, *_ in build.before:
         for name, new in owner.__dict__.items():
             old = attributes.get(name)
-            if name in KEPT or (path == "self" and name[:1] == "_") or isinstance(new, Tensor):
+            if name in INTERNAL_ATTRIBUTES or (path == "self" and name[:1] == "_") or isinstance(new, Tensor):
                 continue
-            if new is not old and not (type(new) is type(old) and isinstance(new, PLAIN) and new == old):
+            if new is not old and not (type(new) is type(old) and isinstance(new, PLAIN_TYPES) and new == old):
                 yield path, owner, name, old, new
 
 
@@ -176,7 +176,7 @@ def changes_of_contents(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:
     for before in build.before:
         for name, (old, text) in before.contents.items():
             value = before.attributes[name]
-            if before.owner.__dict__.get(name) is not value or (new := content(value)) == old:
+            if before.owner.__dict__.get(name) is not value or (new := snapshot(value)) == old:
                 continue
             added = isinstance(value, dict) and new[1][: len(old[1])] == old[1]
             if not added and not (isinstance(value, set) and old[1] <= new[1]):
@@ -199,7 +199,7 @@ def line_of_write(build: Any, owner: Any, name: str) -> Where:
     return start, 0
 
 
-def notices_of_reads(reads: list[Read], noticed: set, what: str, code: CodeType) -> list[Notice]:
+def notices_of_reads(reads: list[UntrackedRead], noticed: set, what: str, code: CodeType) -> list[Notice]:
     """Make one notice of all state that a plan does not follow and that was not reported before. what, code: name and
     code of the function that was built.
     """
@@ -224,7 +224,7 @@ def warn_once(graph: Any, notice: Notice) -> None:
     warn_at(f"{graph.name}: {notice.text}", HINTS[notice.kind], {}, notice.where, place, f"{graph.name} {key}")
 
 
-def warn_of_reads(job: str, reads: list[Read], noticed: set, code: CodeType) -> None:
+def warn_of_reads(job: str, reads: list[UntrackedRead], noticed: set, code: CodeType) -> None:
     """Warn about state that a job function reads and that its plan does not follow."""
     for notice in notices_of_reads(reads, noticed, "the function", code):
         hint = (

@@ -65,7 +65,7 @@ def load_into(graph: Any, saved: Any, strict: bool) -> None:
     A plain `module.state_dict()` of the graph's only module is accepted too. strict=False ignores missing and
     unexpected names; an entry of a different type or shape is refused in any case.
     """
-    saved = of_members(graph, saved)
+    saved = state_by_member(graph, saved)
     members = dict(graph.named_members())
     extras = {key: value for key, value in saved.items() if key not in members}
     names = graph.parameter_names()
@@ -86,8 +86,8 @@ def load_into(graph: Any, saved: Any, strict: bool) -> None:
             f"{graph.name}.load_state_dict: {len(missing)} members missing, {len(unexpected)} entries unexpected; "
             "nothing was loaded",
             "strict=False loads what fits by name; model.load_state_dict for the state of a module",
-            missing=messages.Unquoted(messages.some(missing) or "none"),
-            unexpected=messages.Unquoted(messages.some(list(map(str, unexpected))) or "none"),
+            missing=messages.Unquoted(messages.first_items(missing) or "none"),
+            unexpected=messages.Unquoted(messages.first_items(list(map(str, unexpected))) or "none"),
         )
     plans = PendingLoads()
     for name, member in members.items():
@@ -98,13 +98,13 @@ def load_into(graph: Any, saved: Any, strict: bool) -> None:
         if (state := optimizer_state(graph, number, moments, owners, entry)) is not None:
             plans.add(optimizer, state)
         if entry is not None and "steps" in entry:
-            steps = checked(graph, f"{OPTIMIZER}-{number}: steps", entry["steps"])
+            steps = checked_steps(graph, f"{OPTIMIZER}-{number}: steps", entry["steps"])
             plans.writes.append(functools.partial(setattr, optimizer, "steps", steps))
         for j, scheduler in enumerate(schedulers):
             if (key := f"{SCHEDULER}-{number}.{j}") in extras:
                 plans.add(scheduler, extras[key])
     if STEP in extras:
-        steps = checked(graph, STEP, extras[STEP])
+        steps = checked_steps(graph, STEP, extras[STEP])
         plans.writes.append(lambda: graph.__dict__.update(_steps=steps))
     if GENERATOR in extras:
         words = as_refusal(graph.name, lambda: words_of(extras[GENERATOR]))
@@ -123,7 +123,7 @@ class PendingLoads:
 
     def add(self, owner: Any, state: Any, **options: Any) -> None:
         checks = getattr(type(owner), "checked_state", None)
-        if checks is not None and written_by(type(owner), "load_state_dict") is written_by(
+        if checks is not None and defining_class(type(owner), "load_state_dict") is defining_class(
             type(owner), "checked_state"
         ):
             by_itself = getattr(owner, "has_custom_load", False)
@@ -149,19 +149,19 @@ class PendingLoads:
         write(self.writes)
 
 
-def written_by(kind: type, name: str) -> type | None:
+def defining_class(kind: type, name: str) -> type | None:
     """Return the class that defines a method."""
     return next((base for base in kind.__mro__ if name in vars(base)), None)
 
 
-def of_members(graph: Any, saved: Any) -> Mapping:
+def state_by_member(graph: Any, saved: Any) -> Mapping:
     """Return the state with one dict for each member; the state of a graph's only module is wrapped."""
     if not isinstance(saved, Mapping):
         fail(
             StateError,
             f"{graph.name}.load_state_dict takes a dict, not {messages.a(saved)}",
             "graph.load_state_dict(flow.load(path))",
-            state_dict=messages.Unquoted(messages.short(saved)),
+            state_dict=messages.Unquoted(messages.short_repr(saved)),
         )
     members = dict(graph.named_members())
     if saved and all(isinstance(x, Tensor | np.ndarray) or str(key).endswith(EXTRA) for key, x in saved.items()):
@@ -205,12 +205,12 @@ def optimizer_state(graph: Any, number: int, moments: dict, owners: dict, entry:
             f"{messages.a(optimizer)}; "
             "nothing was loaded",
             "graph.state_dict() of a graph with the same optimizer",
-            found=messages.Unquoted(messages.short(entry)),
+            found=messages.Unquoted(messages.short_repr(entry)),
         )
     return {"state": state, "param_groups": [{**group, "params": mine["params"]} for group, mine in zip(groups, now)]}
 
 
-def checked(graph: Any, name: str, value: Any) -> int:
+def checked_steps(graph: Any, name: str, value: Any) -> int:
     """Return a number of steps, from a number or an array with one element."""
     try:
         array = array_of(value)
@@ -220,5 +220,5 @@ def checked(graph: Any, name: str, value: Any) -> int:
             StateError,
             f"{graph.name}.load_state_dict: {name}: {reason}; nothing was loaded",
             "int64[1], 0 or more",
-            found=messages.Unquoted(messages.short(value)),
+            found=messages.Unquoted(messages.short_repr(value)),
         )

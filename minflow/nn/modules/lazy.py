@@ -27,10 +27,10 @@ from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
 def from_state(module: Any, entries: dict, prefix: str, *rest: Any) -> None:
     """Take the shapes from the tensors of a state before it is loaded."""
-    sizes = {name: getattr(entries.get(prefix + name), "shape", None) for name in module.unset()}
+    sizes = {name: getattr(entries.get(prefix + name), "shape", None) for name in module.uninitialized_names()}
     known = [shape for name, shape in sizes.items() if shape and not isinstance(entries[prefix + name], Uninitialized)]
     if known and len(known) == len(sizes):
-        module.become(module.size_of(dict(sizes)))
+        module.materialize(module.size_of(dict(sizes)))
 
 
 class Lazy(Module):
@@ -39,7 +39,7 @@ class Lazy(Module):
     layer: Any = None
     size = "in_channels"
 
-    def forget(self, *names: str) -> None:
+    def make_uninitialized(self, *names: str) -> None:
         """Replace parameters and buffers made by the constructor with uninitialised ones."""
         for name in names:
             for registry, kind in ((self._parameters, UninitializedParameter), (self._buffers, UninitializedBuffer)):
@@ -49,13 +49,13 @@ class Lazy(Module):
         setattr(self, self.size, 0)
         self.__dict__["_by_state"] = self.hooks().add("load_before", from_state, False)
 
-    def unset(self) -> list[str]:
+    def uninitialized_names(self) -> list[str]:
         """Return the names of parameters and buffers that have no shape yet."""
         return [n for n, t in {**self._parameters, **self._buffers}.items() if isinstance(t, Uninitialized)]
 
     def has_uninitialized_params(self) -> bool:
         """True if any parameter or buffer is still uninitialised."""
-        return bool(self.unset())
+        return bool(self.uninitialized_names())
 
     def reset_parameters(self) -> None:
         """Do nothing until the shapes are known."""
@@ -79,12 +79,12 @@ class Lazy(Module):
 
     def initialize_parameters(self, input: Tensor) -> None:
         """Create parameters and buffers in the shapes that this input requires, and initialise them."""
-        self.become(input.spec.shape[self.axis(input.spec.ndim)])
+        self.materialize(input.spec.shape[self.axis(input.spec.ndim)])
 
-    def become(self, count: int) -> None:
+    def materialize(self, count: int) -> None:
         """Create the parameters for this number of input features."""
         shapes = self.shapes(count)
-        for name in self.unset():
+        for name in self.uninitialized_names():
             {**self._parameters, **self._buffers}[name].materialize(shapes[name])
         setattr(self, self.size, count)
         self.__dict__.pop("_by_state").remove()
@@ -104,7 +104,7 @@ class LazyLinear(Lazy, Linear):
         self, out_features: int, bias: bool = True, device: Device | str | None = None, dtype: DType | None = None
     ):
         super().__init__(1, out_features, bias, device, dtype)
-        self.forget("weight", "bias")
+        self.make_uninitialized("weight", "bias")
 
     def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parameters for this number of input features."""
@@ -131,7 +131,7 @@ class LazyConv(Lazy):
         except TypeError as error:
             raise signature_error(type(self), args, kwargs, f"nn.{type(self).__name__}", error) or error from None
         super().__init__(groups, *args, **kwargs)  # type: ignore[call-arg]  # of the layer, which is next in the MRO
-        self.forget("weight", "bias")
+        self.make_uninitialized("weight", "bias")
 
     def axis(self, ndim: int) -> int:
         return ndim - self.axes - 1
@@ -167,7 +167,7 @@ class LazyNorm(Lazy):
         bias: bool = True,
     ):
         super().__init__(1, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)  # type: ignore[call-arg]  # as above
-        self.forget("weight", "bias", "running_mean", "running_var")
+        self.make_uninitialized("weight", "bias", "running_mean", "running_var")
 
     def axis(self, ndim: int) -> int:
         return ndim - self.axes[0] if issubclass(self.layer, InstanceNorm) else 1

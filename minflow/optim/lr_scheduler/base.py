@@ -17,7 +17,7 @@ import numpy as np
 from ...core.base.errors import OptimError, with_article
 from ...core.mode import MODE
 from ...core.source_location import fail, warn
-from ...nn.loading import MAX_COUNT, MAX_DEPTH, Refused, Writes, as_refusal, refuse, same_kind, write
+from ...nn.loading import MAX_COUNT, MAX_DEPTH, Refused, Writes, as_refusal, copy_matching, refuse, write
 from ..groups import as_number, check_range
 from ..optimizer import Optimizer
 
@@ -199,7 +199,7 @@ class LRScheduler:
         result = {}
         for name, value in present.items():
             try:
-                result[name] = same_kind(value, saved[name])
+                result[name] = copy_matching(value, saved[name])
             except Refused as reason:
                 refuse(
                     type(self).__name__,

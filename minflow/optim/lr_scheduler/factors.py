@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.base.errors import OptimError
 from ...core.source_location import fail
-from ...nn.loading import MAX_COUNT, Refused, Writes, refuse, same_kind
+from ...nn.loading import MAX_COUNT, Refused, Writes, copy_matching, refuse
 from ..optimizer import Optimizer
 from .base import LRScheduler, check_count, check_fraction, check_number, float_power, takes_scheduler_args
 
@@ -72,7 +72,7 @@ class LambdaLR(LRScheduler):
                     given=attributes,
                 )
             try:
-                values = {name: same_kind(value, attributes[name]) for name, value in now.items()}
+                values = {name: copy_matching(value, attributes[name]) for name, value in now.items()}
             except Refused as reason:
                 refuse(
                     owner,

@@ -315,8 +315,8 @@ def test_graph_and_optimizer_containers_are_tracked(reported):
 
 def test_containers_are_checked_only_for_models_that_have_them(monkeypatch):
     counts = []
-    original = key.moved
-    monkeypatch.setattr(key, "moved", lambda contents: counts.append(len(contents)) or original(contents))
+    original = key.contents_changed
+    monkeypatch.setattr(key, "contents_changed", lambda contents: counts.append(len(contents)) or original(contents))
     for model, wanted in (
         (MLP(), []),
         (Holder((1.0, (2.0,)), lambda h: h[0]), []),
@@ -365,8 +365,8 @@ scale = flow.tensor(2.0)
 def test_rebound_variable_is_tracked(reported, monkeypatch):
     around = first = flow.tensor(1.0)
     looked = []
-    original = key.moved
-    monkeypatch.setattr(key, "moved", lambda contents: looked.append(len(contents)) or original(contents))
+    original = key.contents_changed
+    monkeypatch.setattr(key, "contents_changed", lambda contents: looked.append(len(contents)) or original(contents))
 
     def scaled(x):
         return next(x * scale for _ in range(1))

@@ -146,7 +146,7 @@ class BuildLog(Observer):
         self.say(0, f"{self.head} start building graph.")
 
     @never_raises
-    def inputs(self) -> None:
+    def inputs_ready(self) -> None:
         self.say(1, f"{self.head} start building graph inputs.")
         if self.level >= 1:
             for line in listing.graph_inputs(self.build, self.style):
@@ -154,11 +154,11 @@ class BuildLog(Observer):
         self.say(1, f"{self.head} end building graph inputs.")
 
     @never_raises
-    def modules(self) -> None:
+    def build_entered(self) -> None:
         self.say(1, f"{self.head} start building graph modules.")
 
     @never_raises
-    def outputs(self) -> None:
+    def build_returned(self) -> None:
         self.say(1, f"{self.head} end building graph modules.")
         self.say(1, f"{self.head} start building graph outputs.")
         if self.level >= 1:
@@ -194,7 +194,7 @@ class BuildLog(Observer):
     # ---- modules and operations --------------------------------------------------------------------------------------
 
     @never_raises
-    def entered(self, call: Any) -> None:
+    def module_entered(self, call: Any) -> None:
         if self.level < 1:
             return
         indent = len(self.build.stack) - 1
@@ -203,14 +203,14 @@ class BuildLog(Observer):
             self.say(1, line, indent + 1)
 
     @never_raises
-    def left(self, call: Any) -> None:
+    def module_exited(self, call: Any) -> None:
         if self.level < 1:
             return
         for line in listing.module_outputs(call, self.style):
             self.say(1, line, len(self.build.stack) + 1)
 
     @never_raises
-    def added(self, node: Node) -> None:
+    def node_added(self, node: Node) -> None:
         if self.level < 2:
             return
         if node.number == 0:  # the update of accumulated gradients is a separate graph with its own numbers

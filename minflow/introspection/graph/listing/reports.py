@@ -17,7 +17,7 @@ from ....core.base.errors import GraphError
 from ....core.ir import CONSTANT, Graph as IR, Node, Source, Value, outputs_of, where_text
 from ....core.source_location import fail
 from ....core.tensor import Tensor
-from ....nn.graph.python_state import PLAIN
+from ....nn.graph.python_state import PLAIN_TYPES
 from ....nn.graph.tree import leaves
 from ....nn.module import Module, extra_text
 from ....nn.recursion_limit import SHOWN_LEVELS, levels_below
@@ -334,7 +334,9 @@ def frozen_record(graph: Any, last: Any) -> Frozen:
             built_in.append((f"modules in {mode}", ", ".join(outermost[:8]) + (", ..." if len(outermost) > 8 else "")))
     built_in += [("input " + name, str(spec)) for name, spec in last.inputs]
     shown = {name: text for (owner, name), text in last.fingerprint.shown.items() if owner == "self" and name != "name"}
-    built_in += [(f"self.{name}", text) for name, text in shown.items() if isinstance(vars(graph).get(name), PLAIN)]
+    built_in += [
+        (f"self.{name}", text) for name, text in shown.items() if isinstance(vars(graph).get(name), PLAIN_TYPES)
+    ]
     for i, (optimizer, _) in enumerate(graph.optimizers):
         for j, group in enumerate(optimizer.param_groups):
             label = type(optimizer).__name__ + (f" {i}" if len(graph.optimizers) > 1 else "")

@@ -120,9 +120,10 @@ class Compiled:
 class PlanCache(OrderedDict):
     """Plans of one graph or job: (fingerprint, inputs) -> Compiled. Bounded; evicts the least recently used.
 
-    fingerprint: as it was at `epoch`; `take` computes the current one. Two are equal if their `key` is; `contents_changed()`
-    is True if a container that one refers to has other contents.  last: the plan that was used last.  recent: key and
-    plan that were found last.  dropped: (what, old, new), reasons why plans were dropped since one was added.
+    fingerprint: as it was at `epoch`; `take` computes the current one. Two are equal if their `key` is;
+    `contents_changed()` is True if a container that one refers to has other contents.  last: the plan that was used
+    last.  recent: key and plan that were found last.  dropped: (what, old, new), reasons why plans were dropped since
+    one was added.
     """
 
     def __init__(self, take: Callable[[], Any]):

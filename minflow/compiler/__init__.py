@@ -1,1 +1,4 @@
-"""From a trace to results: passes, a plan that places all values in one arena, and the executor that runs it."""
+"""From a trace to results: passes, a plan with all values in one arena, and the executor that runs it.
+
+Must not import any platform; kernels are attributes of ops. Read next: `uses.py`, `passes/`, then `plan.py`.
+"""

@@ -1,7 +1,7 @@
-"""Places for values in one buffer: two values may share bytes if they are never needed at the same time.
+"""Offsets of values in one buffer: two values may share bytes if their live ranges do not overlap.
 
 Source: Pisarchyk & Lee 2020, "Efficient memory management for deep neural net inference" (arXiv:2001.03288), section
-5.2, greedy by size: the largest first, each at the lowest gap that is wide enough.
+5.2, greedy by size: the largest first, each in the lowest gap that is large enough. Read next: `buffer_assignment.py`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 ALIGN = 64  # bytes: a cache line, and enough for every vector instruction
-# values, and bytes of one: of more values, those that are as small take no gap of the others
+# With more than MANY values, those of at most LITTLE bytes are not placed in gaps between the others.
 MANY, LITTLE = 2_000, 4_096
 
 
 class Need(NamedTuple):
-    """How many bytes a value takes, and the first and last step that it is needed at (both included)."""
+    """Bytes of a value, and its live range: the first and last step that need it (both included)."""
 
     nbytes: int
     first: int
@@ -27,9 +27,9 @@ class Need(NamedTuple):
 
 
 def place(needs: Mapping[Hashable, Need]) -> tuple[dict, int]:
-    """({value: offset in bytes}, bytes in all): no two values overlap in bytes and in steps.
+    """Return ({value: offset in bytes}, total bytes), without overlaps in both bytes and live range.
 
-    The time to find gaps grows with the square of the number of values; where there are many, small ones lie behind the
+    The time to find gaps is quadratic in the number of values; if there are many, small ones are placed after the
     others.
     """
     order = sorted(needs, key=lambda v: (-needs[v].nbytes, needs[v].first))
@@ -41,7 +41,7 @@ def place(needs: Mapping[Hashable, Need]) -> tuple[dict, int]:
         size = -(-needs[value].nbytes // ALIGN) * ALIGN
         beside = np.flatnonzero((first[:n] <= needs[value].last) & (last[:n] >= needs[value].first))
         beside = beside[np.argsort(low[beside], kind="stable")]
-        ends = np.maximum.accumulate(np.concatenate(([0], high[beside])))  # where what lies below each gap ends
+        ends = np.maximum.accumulate(np.concatenate(([0], high[beside])))  # end of the values below each gap
         gaps = np.flatnonzero(low[beside] - ends[:-1] >= size)
         offset = int(ends[gaps[0]] if gaps.size else ends[-1])
         offsets[value] = offset
@@ -51,7 +51,7 @@ def place(needs: Mapping[Hashable, Need]) -> tuple[dict, int]:
 
 
 def in_slots(needs: Mapping[Hashable, Need], values: Iterable, offsets: dict, total: int) -> int:
-    """Place these from byte `total` on, each in a slot of its own size that is free; gives the bytes in all then."""
+    """Place these values from byte `total` on, each in a free slot of its own size; return the new total."""
     free: defaultdict[int, list[int]] = defaultdict(list)  # size -> offsets
     taken: list[tuple[int, int, int]] = []  # (last step, size, offset)
     for value in sorted(values, key=lambda v: needs[v].first):
@@ -65,7 +65,7 @@ def in_slots(needs: Mapping[Hashable, Need], values: Iterable, offsets: dict, to
 
 
 def least(needs: Mapping[Hashable, Need]) -> int:
-    """The largest sum of bytes that are needed at one step: no placement can do with less."""
+    """Return the largest sum of bytes that one step needs: a lower bound for any placement."""
     change: dict[int, int] = {}
     for need in needs.values():
         size = -(-need.nbytes // ALIGN) * ALIGN

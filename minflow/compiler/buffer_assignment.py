@@ -13,16 +13,16 @@ from .arena import Need, least, place
 from .memory_limit import need_room
 from .uses import Uses
 
-# bytes: smaller inputs and outputs are copied to and from a fixed place, so that calls can be prepared
+# bytes: smaller inputs and outputs are copied to and from fixed addresses, so that calls can be prepared
 COPIED = 1 << 14
 
 
 class Layout:
-    """graph: what it is of.  results, kept: its outputs; the last `keep` of them stay readable and are not copied out.
+    """Memory of the values of a graph.
 
-    arena_bytes: size of the buffer.  places: value -> (offset, bytes, first step, last step) in the arena.
-    needs: value -> what the arena holds for it.  in_place: value -> the state it is written to.
-    fresh: the outputs that are computed into new arrays.
+    results, kept: its outputs; the last `keep` of them stay readable and are not copied out.  arena_bytes: size of the
+    arena.  places: value -> (offset, bytes, first step, last step) in the arena.  needs: value -> its `Need`. in_place:
+    value -> the state that it is written to.  fresh: outputs that are computed into new arrays.
     """
 
     def __init__(self, graph: Graph, keep: int = 0, name_of: Callable[[Node], str] = str):
@@ -77,7 +77,7 @@ class Layout:
     def find_places(self) -> None:
         """Assign an offset to every computed value; an output may reuse the bytes of an input that dies with it."""
         last, elsewhere = self.uses.last, {*self.in_place, *self.fresh}
-        heir: dict[Value, Value] = {}  # value -> the value whose place it takes over
+        heir: dict[Value, Value] = {}  # value -> the value whose bytes it reuses
         needs: dict[Value, Need] = {}
         for i, node in enumerate(self.graph.nodes):
             if node.op.is_view or not node.op.takes_out:
@@ -91,7 +91,7 @@ class Layout:
                     needs[source] = needs[source]._replace(last=last[v])
                 else:
                     needs[v] = Need(v.spec.nbytes, i, last[v])
-        self.need_room(least(needs), needs)  # before sums of sizes that no int64 holds
+        self.need_room(least(needs), needs)  # first of all, since sums of huge sizes overflow int64
         offsets, self.arena_bytes = place(needs)
         self.need_room(self.arena_bytes, needs)
         self.needs = needs

@@ -1,6 +1,4 @@
-"""Compare the memory that a plan needs with the memory that is free, before it is allocated. Read next:
-`core/memory.py`.
-"""
+"""Compare the memory that a plan needs with the free memory, before allocating it. Read next: `core/memory.py`."""
 
 from __future__ import annotations
 
@@ -17,9 +15,9 @@ HINT = (
 
 
 def need_room(needed: int, values: Iterable[Value], name_of: Callable[[Node], str], kernels: int = 0) -> None:
-    """Raise OutOfMemoryError where a plan needs more than there is; the largest of its values are named.
+    """Raise OutOfMemoryError if a plan needs more memory than is free; names its largest values.
 
-    kernels: bytes of those needed that kernels compute with, and no value has.
+    kernels: how many of the bytes are workspace of kernels.
     """
     if (free := shortage(needed)) is None:
         return

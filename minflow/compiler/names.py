@@ -8,9 +8,9 @@ from ..core.ir import OPTIMIZER, Node, Source, Value
 
 
 class Names:
-    """Names each node when it is first asked for: the module, the op, and a running number for each op's name.
+    """Name nodes on first use: the module, the op, and a running number per op.
 
-    A gradient's op ends in "_grad"; an update is called after its parameter, "model.fc1.weight_optimizer".
+    A gradient's op ends in "_grad"; an update is named after its parameter, "model.fc1.weight_optimizer".
     """
 
     def __init__(self, source_name: Callable[[Source], str] = lambda source: source.name) -> None:
@@ -39,8 +39,9 @@ class Names:
 
 
 def op_names(nodes: Iterable[Node]) -> dict[Node, str]:
-    """node -> name. Ask it of the trace: `CompiledPart.names` gives the same names to the nodes that passes made of
-    them.
+    """Return {node: name} for the nodes of a trace.
+
+    `CompiledPart.names` gives the same names to the nodes that passes made of them.
     """
     names = Names()
     return {node: names.of(node) for node in nodes}

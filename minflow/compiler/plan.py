@@ -1,7 +1,7 @@
-"""The plan of a graph: every value has its place, every step is a prepared call of a kernel.
+"""The plan of a graph: every value has its memory, every step is a prepared call of a kernel.
 
-Places are those of `buffer_assignment.py`; what is new at each call (large inputs and outputs) has a slot that is
-filled when the plan runs. Views cost nothing: they are made once, here. Read next: `executor.py`, which runs a plan.
+`buffer_assignment.py` assigns the memory; arrays that are new at each call (large inputs and outputs) have slots, which
+are filled when the plan runs. Views are created once, here. Read next: `executor.py`, which runs a plan.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Plan(Layout):
         return self.slot_of[v]
 
     def take_inputs(self) -> None:
-        """Small and steady inputs are copied to a fixed place, large ones are read where they are."""
+        """Copy small and steady inputs to fixed addresses; read large ones in place."""
         self.inputs: list[tuple[int | None, np.ndarray | None]] = []
         for source in self.graph.inputs:
             value = Value(source, 0, source.out_specs[0])
@@ -128,7 +128,7 @@ class Plan(Layout):
             self.env[v] = self.arena[offset : offset + nbytes].view(v.spec.np).reshape(v.spec.shape)
 
     def prepare(self, node: Node) -> None:
-        """Append the call of a node; a view of what has a fixed place is made at once and needs none."""
+        """Append the call of a node; a view of memory at a fixed address is created at once and needs no call."""
         env, slot_of, outs = self.env, self.slot_of, outputs_of(node)
         lone = self.graph.nodes == [node] and len(outs) == 1 and outs[0].spec.nbytes <= COPIED
         machine, kernel = kernels_of(node.op, self.kernels, lone)
@@ -170,14 +170,14 @@ class Plan(Layout):
     # ---- one run -----------------------------------------------------------------------------------------------------
 
     def run(self, arrays: Sequence[np.ndarray], timed: bool = False, watch: Callable | None = None) -> list[np.ndarray]:
-        """The results for these input arrays (C-contiguous, of the right specs), fresh; states are updated.
+        """Run on these input arrays (C-contiguous, of the right specs); return new arrays, and update the states.
 
         timed: leave the seconds of each call in `seconds`.  watch: `watch(node, arrays)` after each call, with its
         outputs.
         """
         slots = self.slots
         if slots:
-            slots[:] = [None] * len(slots)  # also what was kept: a view of an input is made anew
+            slots[:] = [None] * len(slots)  # also kept values: a view of an input is created anew
         for (slot, fixed), array in zip(self.inputs, arrays):
             if self.written and id(owner_of(array)) in self.written:
                 array = array.copy()  # it shares storage with a state that this plan writes
@@ -185,7 +185,7 @@ class Plan(Layout):
                 fixed[...] = array
             else:
                 slots[slot] = array
-        calls, self.node_of = self.units  # before what is read: an error there is of no node
+        calls, self.node_of = self.units  # before the inputs are read: an error there belongs to no node
         self.running = calls = iter(calls)
         for array, read in self.reads:
             array[...] = read()
@@ -210,24 +210,24 @@ class Plan(Layout):
         return results
 
     def copy_states(self) -> None:
-        """Write the new values of states that were computed elsewhere."""
+        """Copy the new values of states that were computed elsewhere."""
         sources = [(self.arrays[s], self.array_of(v)) for s, v in self.copies]
         for target, array in [(t, a.copy() if len(sources) > 1 else a) for t, a in sources]:
             target[...] = array
 
     def forget(self) -> None:
-        """Let go of the inputs and outputs of the last run, but for what is kept."""
+        """Release the inputs and outputs of the last run, except kept values."""
         for i in self.forgotten:
             self.slots[i] = None
 
     @property
     def failed(self) -> Node | None:
-        """The node whose call was made last: after an error, the one that raised it."""
+        """The node of the last call: after an error, the one that raised it."""
         done = len(self.node_of) - self.running.__length_hint__()
         return self.node_of[done - 1] if done else None
 
     def start(self, calls: list[Callable], nodes: list[Node]) -> Iterator[Callable]:
-        """The calls, one by one; `failed` counts how many are left."""
+        """Yield the calls; `failed` counts how many are left."""
         self.running, self.node_of = iter(calls), nodes
         return self.running
 
@@ -254,7 +254,7 @@ def owner_of(array: np.ndarray) -> object:
 
 
 def run_many(kernel: Callable, args: list, reads: list, slots: Slots, places: list) -> None:
-    """The late call of a kernel with several outputs."""
+    """Run a `Late` call of a kernel with several outputs."""
     args = args.copy()
     for position, slot in reads:
         args[position] = slots[slot]

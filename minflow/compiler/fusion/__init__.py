@@ -17,7 +17,7 @@ from ..passes import Pass, reduce_memory
 # How a graph is built: for NumPy kernels; for compiled kernels, node by node; for compiled kernels, after the FUSION
 # passes.
 PLAIN, KERNELS, FUSED = range(3)
-# passes that the compiled platform registers while it is on: not exact, but within float32 rounding
+# Passes that the compiled platform registers while it is on: not exact, but within float32 rounding.
 FUSION: list[Pass] = []
 
 

@@ -48,7 +48,7 @@ ELEMENTWISE = UNARY | BINARY
 
 SCALAR, ROW, FULL, MASK, COLUMN = "scalar", "row", "full", "mask", "column"
 LONGEST = 1 << 12  # most columns of a row that a cluster may reduce or broadcast along
-# distance in nodes: from the first to the last of a cluster; between two that share only an input
+# Distance in nodes: from the first to the last of a cluster; between two that share only an input.
 SPAN, BESIDE = 128, 16
 OUTPUTS = 8  # most outputs of a cluster
 SMALL = 1 << 12  # elements: a single op on fewer is not made a cluster
@@ -431,7 +431,7 @@ def between(a: Group, b: Group) -> bool:
 
 def clusters(graph: Graph) -> Graph:
     """Replace each group of neighbours that can run together by one node."""
-    # first, since recomputing a value within a cluster is free
+    # First, since recomputing a value within a cluster is free.
     graph = dead_code(recompute_cheap_values(graph, fused=True))
     groups = Groups(graph)
     for node in graph.nodes:
@@ -460,7 +460,7 @@ def clusters(graph: Graph) -> Graph:
         node.origin, node.number = last.origin, last.number
         node.parts = tuple([part for one in group.nodes for part in one.parts or (one,)])
         nodes.append(node)
-        # the `origin` of a gradient node may be a value that has no users any more
+        # The `origin` of a gradient node may be a value that has no users any more.
         instead.update({v: outputs_of(node)[0] for one in group.nodes for v in outputs_of(one)})
         instead.update(zip(code.outputs, outputs_of(node)))
     return rewrite(graph, nodes, instead)

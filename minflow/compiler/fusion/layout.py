@@ -58,7 +58,7 @@ class Change:
         self.chains: dict[Node, list[Node]] = {}  # last node -> the convolution and its epilogue
         self.waiting: set[Node] = set()  # nodes that are part of a later node
         self.normed: dict[Value, Node] = {}  # output of an activation -> the batch norm that computes it
-        # cotangent before an activation -> its node, which is fused into the gradient of a batch norm
+        # Cotangent before an activation -> its node, which is fused into the gradient of a batch norm.
         self.slopes: dict[Value, Node] = {}
         self.spread: dict[Value, Node] = {}  # gradient of a max pooling -> its node
         self.sums: dict[Node, tuple[Tap, Tap]] = {}  # node -> the two taps that it adds, as one interpolation

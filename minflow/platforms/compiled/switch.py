@@ -113,11 +113,11 @@ ONLY_IN_PLANS = (
 )  # NumPy's kernels have the same bits and less overhead
 ONCE = {elementwise.add, elementwise.sub, elementwise.mul}  # NumPy computes these in one call
 LEAST = 1 << 12  # elements
-# ops of ONLY_IN_PLANS with a compiled kernel in eager mode too: for the arrays for which this is True
+# Ops of ONLY_IN_PLANS with a compiled kernel in eager mode too: for the arrays for which this is True.
 ALSO_EAGER: dict[Op, Callable[..., bool] | None] = {
     elementwise.erf: lambda x: x.size >= LEAST,
     activation.relu6_grad: lambda x, y: np.size(x) >= LEAST,
-    # a transpose
+    # A transpose.
     shape.clone: lambda x: x.__class__ is np.ndarray and x.size >= LEAST and x.itemsize in x.strides[:-1],
     **dict.fromkeys((index.gather, index.scatter_add, sort.topk)),
     reduce.cumsum: lambda x: x.size >= LEAST,
@@ -179,7 +179,7 @@ def bring_in(eager: bool) -> None:
         if module not in ONLY_IN_PLANS or op in ALSO_EAGER:
             at_once = either(partial(by_steps, op, builder), op.kernel, ALSO_EAGER.get(op))
         steady = 1 << 16 if module == "data_movement" else 1 << 20  # these do nearly nothing but copy
-        # an exact graph has the bits of eager: the compiled erf differs, so use it for the same arrays
+        # An exact graph has the bits of eager: the compiled erf differs, so use it for the same arrays.
         fits = ALSO_EAGER[op] if eager and op is elementwise.erf else None
         op.steps = InPlans(builder, at_once, PLAIN[op] if op in ONCE else None, steady, fits)
         if eager:

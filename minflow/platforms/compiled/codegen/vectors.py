@@ -72,6 +72,7 @@ def masked_store(builder, value, base, mask) -> None:
 
 @intrinsic
 def load(context, base):
+    """Load 16 float32."""
     return vector(types.int64), lambda context, builder, _, a: llvm.load(builder, *a)
 
 
@@ -85,6 +86,8 @@ def load_some(context, base, count, other):
 
 @intrinsic
 def store(context, base, value):
+    """Store 16 float32."""
+
     def code(context, builder, signature, a):
         llvm.store(builder, a[1], a[0])
         return context.get_dummy_value()
@@ -94,6 +97,8 @@ def store(context, base, value):
 
 @intrinsic
 def store_some(context, base, count, value):
+    """Store the first `count` lanes."""
+
     def code(context, builder, signature, a):
         masked_store(builder, a[2], a[0], below(builder, a[1]))
         return context.get_dummy_value()
@@ -113,6 +118,8 @@ def load_wide(context, base):
 
 @intrinsic
 def store_wide(context, base, value):
+    """Store 16 float64."""
+
     def code(context, builder, signature, a):
         builder.store(a[1], builder.inttoptr(a[0], WIDE_VECTOR.as_pointer()), align=8)
         return context.get_dummy_value()
@@ -128,6 +135,7 @@ def filled(context, number):
 
 @intrinsic
 def widened(context, x):
+    """Convert to float64."""
     return wide(vector), lambda context, builder, _, a: builder.fpext(a[0], WIDE_VECTOR)
 
 
@@ -165,6 +173,7 @@ def multiply_add(context, x, y, z):
 
 @intrinsic
 def root(context, x):
+    """Square root of each lane."""
     return vector(vector), lambda context, builder, _, a: called(builder, f"llvm.sqrt.v{LANES}f32", VECTOR, *a)
 
 

@@ -282,7 +282,7 @@ def attend(words, chunk, scratch):
             place, row_mask = scores + r * STEP, mask + r * word_at(words, MASK_LINE) if mask else 0
             largest_one = scale_row(words, place, count, row_mask, masks)
             if count < keys and not largest_one - fill > NOTHING:
-                # masked keys have weight too, as exp(fill - max) is not 0: redo the tile with all keys
+                # Masked keys have weight too, as exp(fill - max) is not 0: redo the tile with all keys.
                 count, r = keys, 0
                 continue
             whole = raise_row(words, place, count, largest_one, np.float32(1))

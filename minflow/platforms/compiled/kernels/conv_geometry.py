@@ -294,7 +294,7 @@ class Tiles:
         self.images = blocks * hq * wq * LANES
         self.seen, self.products = places * blocks * room * LANES, places * -(-s.filters // PANEL) * PANEL * room
         self.results = -(-s.filters // PANEL) * PANEL * self.down * self.across * m * m
-        # elements between rows, and between blocks, of outputs
+        # Elements between rows, and between blocks, of outputs.
         self.apart = self.across * m * LANES, self.down * self.across * m * m * LANES
         self.strip = self.points * max(wq, self.points) * LANES
         self.table = np.arange(blocks, dtype="i8") * (room * LANES)

@@ -30,7 +30,7 @@ ALIGNED = 256  # elements from which on a run is aligned to cache lines of the t
 COLUMNS = 256  # columns that are summed at once
 FEW = 16  # elements kept in order while a row is scanned (top-k)
 LEAST_RUN = 4  # contiguous items of eight bytes; NumPy copies shorter runs as fast
-# kinds of `picked`, besides the bytes of an item: runs of elements; elements that are added to others
+# Kinds of `picked`, besides the bytes of an item: runs of elements; elements that are added to others.
 TOGETHER, ADDED = 0, 1
 
 
@@ -123,7 +123,7 @@ def picked(words, chunk, scratch):
         start, end = first - row * n, min(n, last - row * n)
         first += end - start
         places = words_from(word_at(words, 1) + WORD * row * index_row)
-        # an index shared by all rows is checked for a part of the first row and for the second
+        # An index shared by all rows is checked for a part of the first row and for the second.
         if index_row or looked < 2:
             least, most = 0 if index_row else least, 0
             for k in range(start, end):

@@ -311,7 +311,7 @@ class Bytecode:
             if place in self.own:
                 found[place], total = total, total + sizes[kind] * BYTES
         for i, line in enumerate(self.lines):
-            # a vector operation may write over its operands; a row operation may not
+            # A vector operation may write over its operands; a row operation may not.
             after = line[0] >= SPREAD
             dying = {p for p in line[2:5] if p not in self.own and last[p] == i}
             free += [] if after else [found[p] for p in sorted(dying)]
@@ -337,7 +337,7 @@ class Bytecode:
                 del waiting[first[1]]
                 first[1] = GONE
             elif name == "row_sum" and first and [first[0], *first[5:7]] == [MUL, STEP, STEP]:
-                # all three count as reads, for the liveness of places
+                # All three count as reads, for the liveness of places.
                 line[0], line[2:5] = ROW_DOT, [*first[2:4], first[2]]
                 del waiting[first[1]]
                 first[1] = GONE

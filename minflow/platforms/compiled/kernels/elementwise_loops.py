@@ -54,7 +54,7 @@ def pair(first: str, second: str) -> Callable:
     return body
 
 
-# function -> operations that it can be fused with
+# Function -> operations that it can be fused with.
 PAIRED, AFTER = ("add", "sub", "mul"), {"exp": ("sub", "mul"), "erf": ("mul",)}
 BODIES: dict[str, tuple[int, Callable]] = {  # (number of operands, IR from vectors to a vector)
     "copy": (1, lambda builder, x: x),
@@ -93,7 +93,7 @@ BODIES: dict[str, tuple[int, Callable]] = {  # (number of operands, IR from vect
 CODES = {name: number for number, name in enumerate((*BODIES, "spread", "row_sum", "row_max", "row_dot", "column_sum"))}
 NAMES = [*CODES]
 MUL, SPREAD, ROW_SUM, ROW_MAX, ROW_DOT = [CODES[x] for x in ("mul", "spread", "row_sum", "row_max", "row_dot")]
-# in place of the step of an operand: it has one element per row; it is one row, read again for each
+# In place of the step of an operand: it has one element per row; it is one row, read again for each.
 BY_ROW, AGAIN = 1, 2
 
 

@@ -43,7 +43,7 @@ from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 
 STEP = LANES * BYTES
 TILE = 128  # rows of a tile, which is read twice
-# rows of a chunk: most, if there are many blocks; most otherwise, and fewest; how many blocks are many
+# MOST: most rows of a chunk, with at least MANY blocks.  LEAST: most rows with fewer blocks, and fewest rows.
 MOST, LEAST, MANY = 16384, 4096, 4
 FOUND = 4 * LANES  # float32 of the statistics of a chunk: two vectors of float64
 BOTH, FIRST, SECOND = range(3)  # which half of the work a chunk does
@@ -112,7 +112,7 @@ def batch_normed(words, chunk, scratch):
     blocks, together, pieces = word_at(words, 11), word_at(words, 12), word_at(words, 13)
     channels, rows, far = word_at(words, 14), word_at(words, 15), word_at(words, 16)
     if phase == SECOND:
-        # in reverse: the blocks that the first task read last are still in the cache
+        # In reverse: the blocks that the first task read last are still in the cache.
         chunk = blocks * pieces - 1 - chunk
     piece = chunk % pieces
     begin, end = piece * rows // pieces, (piece + 1) * rows // pieces

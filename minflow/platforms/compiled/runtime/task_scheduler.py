@@ -169,7 +169,7 @@ class Team:
     def __init__(self) -> None:
         self.growing, self.helpers, self.bytes = threading.Lock(), 0, 0
         memory = np.zeros(LINE, "i8")
-        # never freed: helpers still read it during interpreter shutdown
+        # Never freed: helpers still read it during interpreter shutdown.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
         self.address = rounded(at(memory), LINE)
         self.words = memory[(self.address - at(memory)) // 8 :]
@@ -186,7 +186,7 @@ class Team:
         """
         with self.growing:
             many = max(helpers, self.helpers)
-            # double at least, so that all outgrown buffers together are smaller than the current one
+            # Double at least, so that all outgrown buffers together are smaller than the current one.
             if bytes > self.bytes:
                 bytes = max(rounded(bytes, ALIGN), 2 * self.bytes)
             else:

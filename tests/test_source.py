@@ -20,7 +20,7 @@ DIALECT = {
     "following": "recording eager",
     "looking": "details",
     "exploring": "subject",
-    "failing": "partial",
+    "failing": "failed",
     "kin": "related, relatives",
     "fed": "inputs",
     "made": "created",

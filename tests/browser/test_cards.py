@@ -202,7 +202,7 @@ def test_comparisons_and_debug_trees(lab, dark, tmp_path):
     )
     assert report["atEnd"]["good"] == report["again"]["good"] == 2 and not report["atEnd"]["broken"]
     assert any(
-        "parts from Net at operation" in name and "only in Net: relu" in name for name in report["atEnd"]["names"]
+        "diverges from Net at operation" in name and "only in Net: relu" in name for name in report["atEnd"]["names"]
     )
     notebook = nbformat.read(lab[1] / "small.ipynb", 4)
     for output in notebook.cells[4].outputs:

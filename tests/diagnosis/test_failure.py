@@ -382,7 +382,7 @@ def test_no_size_is_expected_if_any_large_enough_fits():
 
 
 def test_notes_are_on_the_card_and_locations_appear_once(monkeypatch):
-    monkeypatch.setattr("minflow.introspection.graph.listing.partial.shows_cards", lambda: True)
+    monkeypatch.setattr("minflow.introspection.graph.listing.build_failure.shows_cards", lambda: True)
     found = card(lambda: Predict(CNN())(IMAGES))
     listing, note = found.notes
     assert note.startswith("while building Predict_") and "test_failure.py" not in note

@@ -389,16 +389,16 @@ def test_streamed_lines_come_before_the_error(capsys):
 
 
 def test_printing_failure_does_not_hide_the_error(capsys, monkeypatch):
-    from minflow.introspection.graph.listing import partial as failing
+    from minflow.introspection.graph.listing import build_failure
 
     def broken(*args):
         raise RuntimeError("telling failed")
 
-    monkeypatch.setattr(failing, "tree_so_far", broken)
+    monkeypatch.setattr(build_failure, "partial_tree", broken)
     with pytest.raises(flow.MinflowError, match="takes 4") as caught:
         Predict(Wrong())(X)
     assert "Predict_0: in model.head" in caught.value.__notes__[0] and capsys.readouterr().out == ""
-    monkeypatch.setattr(failing, "calls_of", broken)
+    monkeypatch.setattr(build_failure, "calls_of", broken)
     with pytest.raises(flow.MinflowError, match="takes 4") as caught:
         Predict(Wrong())(X)
     assert caught.value.__notes__ == ["while building Predict_1 (its modules could not be listed: RuntimeError)"]

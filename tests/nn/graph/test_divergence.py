@@ -12,7 +12,7 @@ from minflow.compiler.passes.rewrite import rewrite
 from minflow.core.base.errors import GraphError
 from minflow.core.ir import outputs_of
 from minflow.introspection.graph.compare import closeness
-from minflow.introspection.graph.compare.eager_run import Step as Ran
+from minflow.introspection.graph.compare.eager_run import RecordedOp
 from minflow.introspection.graph.explore.subject import graph_subject
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
@@ -73,7 +73,7 @@ def test_missing_operation_is_named(reference):
     assert ">>> model.fc3-matmul-2" in text and text.count("only in Net: relu") == 1
     html = found._repr_mimebundle_()["text/html"]
     # table, alt, text below
-    assert "parts from Net" in html and "<img alt=" in html and html.count("relu at test_divergence") == 3
+    assert "diverges from Net" in html and "<img alt=" in html and html.count("relu at test_divergence") == 3
 
 
 def test_added_operation_is_reported_first(reference):
@@ -477,14 +477,14 @@ def test_sampling_finds_the_same_operation_as_full_comparison():
             )
             with np.errstate(all="ignore"):
                 arrays.append(array.astype(dtype))
-        steps = [Ran("op", f"op-{i}", "", [], [array]) for i, array in enumerate(arrays)]
+        steps = [RecordedOp("op", f"op-{i}", "", [], [array]) for i, array in enumerate(arrays)]
         known = closeness.ResultIndex([s.arrays for s in steps[:60]], closeness.Tolerance(**options))
         found = 0
         for step in steps[60:]:
             equal = [
                 j
                 for j, other in enumerate(steps[:60])
-                if closeness.close(step.arrays, other.arrays, known.tolerance)[0]
+                if closeness.compare_arrays(step.arrays, other.arrays, known.tolerance)[0]
             ]
             given = known.find(step.arrays)
             assert (given in equal) if equal else given is None

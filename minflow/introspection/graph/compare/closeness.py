@@ -11,10 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 # dtype -> rtol, atol; 0 for others
-DEFAULTS = {"bfloat16": (1.6e-2, 1e-5), "float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
-ROUNDED = 8  # units in the last place of the largest element, by which sums in different orders may differ
-PROBES = 16  # elements of an array that are compared first
-NEAREST = 20  # maximum number of results of one shape that are compared in full
+DEFAULT_TOLERANCES = {
+    "bfloat16": (1.6e-2, 1e-5),
+    "float16": (1e-3, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+}
+MAX_ULPS = 8  # units in the last place of the largest element, by which sums in different orders may differ
+MAX_PROBES = 16  # maximum number of elements of an array that are compared first
+MAX_CANDIDATES = 20  # maximum number of results of one shape that are compared in full
 
 
 class Tolerance(NamedTuple):
@@ -30,16 +35,16 @@ class Tolerance(NamedTuple):
     def limits(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The allowed difference of each element of x from that of y."""
         size = magnitudes(y)
-        return self.of((x.dtype, y.dtype), size, size.max(initial=0.0))
+        return self.allowed_difference((x.dtype, y.dtype), size, size.max(initial=0.0))
 
-    def of(self, dtypes: tuple, size: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    def allowed_difference(self, dtypes: tuple, size: np.ndarray, largest: np.ndarray) -> np.ndarray:
         """The tolerance of elements of this size. largest: the size of the largest element of their tensor."""
-        defaults = [DEFAULTS.get(str(dtype), (0.0, 0.0)) for dtype in dtypes]
+        defaults = [DEFAULT_TOLERANCES.get(str(dtype), (0.0, 0.0)) for dtype in dtypes]
         rtol = max(d[0] for d in defaults) if self.rtol is None else self.rtol
         atol = self.atol
         if atol is None:
             eps = max([float(np.finfo(dtype).eps) for dtype in dtypes if dtype.kind == "f"], default=0.0)
-            atol = np.maximum(max(d[1] for d in defaults), ROUNDED * eps * largest)
+            atol = np.maximum(max(d[1] for d in defaults), MAX_ULPS * eps * largest)
         with np.errstate(all="ignore"):  # rtol may be infinite
             return atol + rtol * size
 
@@ -47,7 +52,7 @@ class Tolerance(NamedTuple):
 EXACT = Tolerance(0.0, 0.0, exact=True)
 
 
-def close(a: Sequence[np.ndarray], b: Sequence[np.ndarray], tolerance: Tolerance) -> tuple[bool, float]:
+def compare_arrays(a: Sequence[np.ndarray], b: Sequence[np.ndarray], tolerance: Tolerance) -> tuple[bool, float]:
     """(equal up to the tolerance, the largest difference).
 
     For an op that returns elements and indices (max_pool2d) only the elements count: equal ones may have several
@@ -96,17 +101,17 @@ class ResultIndex:
 
     def __init__(self, results: Sequence[Any], tolerance: Tolerance):
         self.results, self.tolerance = results, tolerance
-        self.kinds: dict[tuple, list[int]] = {}  # (shape, dtype) -> indices in `results`
+        self.by_kind: dict[tuple, list[int]] = {}  # (shape, dtype) -> indices in `results`
         for j, arrays in enumerate(results):
             if arrays:
-                self.kinds.setdefault((arrays[0].shape, arrays[0].dtype), []).append(j)
+                self.by_kind.setdefault((arrays[0].shape, arrays[0].dtype), []).append(j)
         # the probes of each kind, and the largest size
         self.probes: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}
 
     def find(self, arrays: Sequence[np.ndarray]) -> int | None:
         """The index of the first result with the same elements."""
         near: list[tuple[float, int]] = []
-        for (shape, dtype), positions in self.kinds.items() if arrays else ():
+        for (shape, dtype), positions in self.by_kind.items() if arrays else ():
             if shape != arrays[0].shape:
                 continue
             if (shape, dtype) not in self.probes:
@@ -115,16 +120,16 @@ class ResultIndex:
                 self.probes[shape, dtype] = np.array([probes(a) for a in known]), largest
             known, largest = self.probes[shape, dtype]
             gap = differences(known, probes(arrays[0]))
-            limits = self.tolerance.of((arrays[0].dtype, dtype), magnitudes(known), largest)
+            limits = self.tolerance.allowed_difference((arrays[0].dtype, dtype), magnitudes(known), largest)
             fits = ((gap == 0) | (gap <= limits)).all(axis=1)
             near += [(float(gap[k].max(initial=0.0)), positions[k]) for k in np.flatnonzero(fits).tolist()]
-        for j in sorted(j for _, j in sorted(near)[:NEAREST]):
-            if close(arrays[:1], self.results[j][:1], self.tolerance)[0]:
+        for j in sorted(j for _, j in sorted(near)[:MAX_CANDIDATES]):
+            if compare_arrays(arrays[:1], self.results[j][:1], self.tolerance)[0]:
                 return j
         return None
 
 
 def probes(x: np.ndarray) -> np.ndarray:
-    """A few elements, spread over the whole array."""
+    """A few elements, spread over the whole array. The step is odd, so that they are not all in one column."""
     flat = x.reshape(-1)
-    return flat[:: max(1, flat.size // PROBES) | 1][:PROBES].astype("float64")  # odd step: not all from one column
+    return flat[:: max(1, flat.size // MAX_PROBES) | 1][:MAX_PROBES].astype("float64")

@@ -25,11 +25,11 @@ from ....nn.module import Module
 from ....views.records.graph import walk
 from ....views.renderers.divergence import Comparison
 from .closeness import EXACT, Tolerance
-from .eager_run import Recording, Step, record_eager
-from .restore import input_arrays, last_call_restored, restored, states_of
+from .eager_run import RecordedOp, Recording, record_eager
+from .restore import input_arrays, preserve_last_call, restore_on_exit, states_of
 from .result import Pairing
 
-NAME = 60  # maximum length of the reference's name
+MAX_NAME = 60  # maximum length of the reference's name
 
 
 def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, rtol: Any, atol: Any) -> Comparison:
@@ -42,16 +42,16 @@ def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, rtol: An
         if x is not None and not (isinstance(x, int | float) and x >= 0):
             what = f"{graph.name}.compare: {option} is {x!r}"
             fail(GraphError, what, "a number of at least 0, or None for that of the dtype")
-    return compared(graph, reference, args, kwargs, Tolerance(rtol, atol))
+    return run_comparison(graph, reference, args, kwargs, Tolerance(rtol, atol))
 
 
-def compared(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: Tolerance = EXACT) -> Comparison:
+def run_comparison(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: Tolerance = EXACT) -> Comparison:
     """Compare with `reference`, or if it is None with an eager run of the graph's own build and optimizer step.
 
     A graph built without compiled passes gives the bits of that run.
     """
     graphs = [graph, reference] if hasattr(reference, "compiled_for") else [graph]
-    with last_call_restored(*graphs):
+    with preserve_last_call(*graphs):
         plans = [g.compiled_for(args, kwargs) for g in graphs]
         compiled, other, ir = plans[0], plans[-1], plans[0].parts[0].stages[0].graph
         if other.steps != compiled.steps:
@@ -61,20 +61,23 @@ def compared(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: T
         tolerance = tolerance if reference is not None or compiled.exact else Tolerance()
         generators = {default_generator, *[g for plan in plans for g in plan.build.trace.draws]}
         links = [link for plan in plans for link in plan.links]
-        with restored(arrays_of(graphs, plans, reference, args, kwargs), generators, links) as restore:
-            ours = record_plan(compiled, args, kwargs) if reference is None else record_trace(compiled, args, kwargs)
+        with restore_on_exit(arrays_of(graphs, plans, reference, args, kwargs), generators, links) as restore:
+            record = record_plan if reference is None else record_trace
+            graph_run = record(compiled, args, kwargs)
             restore()
+            compared_nodes = set(ir.nodes)
             if len(graphs) > 1:
-                theirs, called, kept = record_trace(other, args, kwargs), reference.name, set(ir.nodes)
+                other_run, other_name = record_trace(other, args, kwargs), reference.name
             elif reference is None:
-                theirs, called, kept = record_step(graph, compiled, args, kwargs), "eager", set(ir.nodes)
+                other_run, other_name = record_eager_step(graph, compiled, args, kwargs), "eager"
             else:
-                theirs, called = record_reference(graph, reference, compiled, args, kwargs), name_of(reference)
+                other_name = reference_name(reference)
+                other_run = record_reference(graph, reference, compiled, args, kwargs)
                 # leave out counters and running statistics: those of eager are not compared
-                kept = set(walk(dict.fromkeys(v.node for v in ir.outputs[: len(compiled.build.outputs)])))
-    whole = len(kept) == len(ir.nodes)
-    ours.steps = [step for step in ours.steps if whole or step.node in kept]
-    return Pairing(graph.name, called, ours, theirs, tolerance).comparison(ir, whole)
+                compared_nodes = set(walk(dict.fromkeys(v.node for v in ir.outputs[: len(compiled.build.outputs)])))
+    whole = len(compared_nodes) == len(ir.nodes)
+    graph_run.ops = [op for op in graph_run.ops if whole or op.node in compared_nodes]
+    return Pairing(graph.name, other_name, graph_run, other_run, tolerance).comparison(ir, whole)
 
 
 def arrays_of(graphs: list, plans: list, reference: Any, args: tuple, kwargs: dict) -> Iterator[np.ndarray]:
@@ -86,10 +89,10 @@ def arrays_of(graphs: list, plans: list, reference: Any, args: tuple, kwargs: di
     yield from [x.array for _, x in leaves((args, list(kwargs.values()))) if isinstance(x, Tensor)]
 
 
-def name_of(reference: Any) -> str:
+def reference_name(reference: Any) -> str:
     if isinstance(reference, Module):
         return type(reference).__name__
-    return str(getattr(reference, "__name__", "the reference"))[:NAME]
+    return str(getattr(reference, "__name__", "the reference"))[:MAX_NAME]
 
 
 # ---- a graph ---------------------------------------------------------------------------------------------------------
@@ -108,17 +111,17 @@ def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
                 for x in node.inputs
             ]
         if node.number is None:
-            added.append(step_of(part, node, [], copies))
+            added.append(recorded_op(part, node, [], copies))
         else:
             ran.setdefault(node.number, copies)
 
     with LOCK, uninterrupted():
         results = run(part.plan, input_arrays(compiled, args, kwargs), watch=watch)
-    steps = [
-        step_of(part, node, read.get((node.number, node.op), []), ran.get(node.number, []))
+    ops = [
+        recorded_op(part, node, read.get((node.number, node.op), []), ran.get(node.number, []))
         for node in part.stages[0].graph.nodes
     ]
-    return Recording(steps + added, outputs_as_built(compiled, results))
+    return Recording(ops + added, outputs_as_built(compiled, results))
 
 
 def record_trace(compiled: Any, args: tuple, kwargs: dict) -> Recording:
@@ -127,7 +130,7 @@ def record_trace(compiled: Any, args: tuple, kwargs: dict) -> Recording:
     ir = part.stages[0].graph
     arrays = input_arrays(compiled, args, kwargs)
     env: dict[Value, Any] = {Value(s, 0, s.out_specs[0]): a for s, a in zip(ir.inputs, arrays)}
-    steps = []
+    ops = []
     with LOCK, np.errstate(all="ignore"):
         for s in ir.states:
             env[Value(s, 0, s.out_specs[0])] = s.array if s.read is None else np.array(s.read(), s.array.dtype)
@@ -135,16 +138,16 @@ def record_trace(compiled: Any, args: tuple, kwargs: dict) -> Recording:
             inputs = [env[x] if isinstance(x, Value) else x for x in node.inputs]
             results = run_node(node, inputs)
             env.update(zip(outputs_of(node), results))
-            steps.append(step_of(part, node, inputs, results))
+            ops.append(recorded_op(part, node, inputs, results))
     outputs = [env[v] for v in ir.outputs[: len(compiled.build.outputs)]]
     written = {state.name: env[v] for state, v in ir.updates.items() if state.name}
-    return Recording(steps, outputs_as_built(compiled, outputs), written)
+    return Recording(ops, outputs_as_built(compiled, outputs), written)
 
 
-def step_of(part: Any, node: Node, inputs: list, arrays: list[np.ndarray]) -> Step:
+def recorded_op(part: Any, node: Node, inputs: list, arrays: list[np.ndarray]) -> RecordedOp:
     reads = [x.node.name if isinstance(x, Value) and isinstance(x.node, Source) else "" for x in node.inputs]
     name, where = part.name_of(node), where_text(node.where)
-    return Step(node.op.name, name, where, inputs, arrays, tuple(reads), node.scope, node)
+    return RecordedOp(node.op.name, name, where, inputs, arrays, tuple(reads), node.scope, node)
 
 
 def outputs_as_built(compiled: Any, arrays: list[np.ndarray]) -> list[tuple[tuple, np.ndarray]]:
@@ -156,7 +159,7 @@ def outputs_as_built(compiled: Any, arrays: list[np.ndarray]) -> list[tuple[tupl
 # ---- eager -----------------------------------------------------------------------------------------------------------
 
 
-def record_step(graph: Any, compiled: Any, args: tuple, kwargs: dict) -> Recording:
+def record_eager_step(graph: Any, compiled: Any, args: tuple, kwargs: dict) -> Recording:
     """Run build and the optimizer step in eager; with gradient accumulation the first part, up to its gradients."""
     args, kwargs = first_part(args, kwargs, compiled.steps)
 
@@ -181,7 +184,7 @@ def record_reference(graph: Any, reference: Callable, compiled: Any, args: tuple
         for x in wrong or [output] * (not values):
             what = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"something of type {type(x).__name__}"
             hint = "return tensors, arrays or numbers, in lists and dicts as build does"
-            fail(GraphError, f"{graph.name}.compare: the reference gives {what}, which cannot be compared", hint)
+            fail(GraphError, f"{graph.name}.compare: the reference returns {what}, which cannot be compared", hint)
         return output
 
     return record_eager(call, parameters_of(graph), 1, whole=False)

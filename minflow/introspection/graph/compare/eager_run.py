@@ -22,14 +22,15 @@ from ....nn.graph.tree import leaves
 
 
 @dataclass(eq=False)
-class Step:
-    """One op that ran. name: its name in reports. inputs, arrays: its inputs and outputs; inputs may be Python numbers.
+class RecordedOp:
+    """One op that ran. op_name: such as "matmul". name: as in reports. inputs: arrays and Python numbers. arrays: its
+    outputs.
 
     reads: the names of its inputs, as far as they are known. scope: the module that it ran in.
-    node: its node in the graph's trace; None in eager. If a pass removed a node from the plan, its Step has no arrays.
+    node: its node in the graph's trace; None in eager. If a pass removed it from the plan, there are no arrays.
     """
 
-    op: str
+    op_name: str
     name: str
     where: str
     inputs: list[Any]
@@ -41,107 +42,109 @@ class Step:
     def key(self, scoped: bool) -> tuple:
         """The key for pairing. scoped: include the module path, except its outermost part, which only graphs have."""
         shapes = [a.shape for a in self.arrays] if self.node is None else [s.shape for s in self.node.out_specs]
-        return self.op, tuple(shapes), self.scope.partition(".")[2] if scoped else ""
+        return self.op_name, tuple(shapes), self.scope.partition(".")[2] if scoped else ""
 
 
 @dataclass
 class Recording:
     """A recorded run. outputs: (path in lists and dicts, array). written: name of a state -> its new array."""
 
-    steps: list[Step]
+    ops: list[RecordedOp]
     outputs: list[tuple[tuple, np.ndarray]]
     written: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-Place = tuple[int, int]  # (index of a step, index of its result)
+ResultId = tuple[int, int]  # (index of an op, index of its result)
 
 
-class Written(NamedTuple):
-    """A tensor that steps computed or wrote into. array: a copy, valid at this version. new: the run created it."""
+class TrackedTensor(NamedTuple):
+    """A tensor that ops computed or wrote into. array: a copy, valid at this version. new: the run created it."""
 
     tensor: Tensor
-    places: list[Place]
+    results: list[ResultId]
     array: np.ndarray | None
     version: int
     new: bool
 
 
 class EagerRecorder(Eager):
-    """The recording mode. steps: the ops that ran so far, in order.
+    """The recording mode. ops: the ops that ran so far, in order.
 
-    saved: (array, its elements before) of each write. buffers, grads, counts, schedules: their previous values.
+    saved_arrays: (array, its elements before) of each write. buffers, grads, counts, schedules: their previous values.
     """
 
     def __init__(self, seed: float):
         self.grad, self.seed = MODE.get().grad, seed
-        self.steps: list[Step] = []
-        self.saved: list[tuple[np.ndarray, np.ndarray]] = []
-        self.bound: list[tuple[Tensor, Any, bool]] = []
+        self.ops: list[RecordedOp] = []
+        self.saved_arrays: list[tuple[np.ndarray, np.ndarray]] = []
+        self.saved_bindings: list[tuple[Tensor, Any, bool]] = []
         self.buffers: list[tuple[dict, str, Any]] = []  # (dict, name, tensor before) of each buffer that was rebound
         self.grads: dict[int, tuple[Tensor, Tensor | None]] = {}
         self.counts: dict[int, tuple[Any, str, int]] = {}  # (object, name of its step counter, count before)
         self.schedules: dict[int, tuple[Any, dict, list]] = {}
-        self.tensors: dict[int, Written] = {}
-        self.readers: dict[Place, list[int]] = {}  # the steps that read a result; -1 if it is an output
-        self.absorbed: set[Place] = set()  # results written to a state or a gradient
-        self.last: list[Any] = [None]
+        self.tensors: dict[int, TrackedTensor] = {}
+        self.readers: dict[ResultId, list[int]] = {}  # indices of the ops that read a result; -1 if it is an output
+        self.written_to_state: set[ResultId] = set()  # results written to a state or a gradient
+        self.last_results: list[Any] = [None]
 
     # ---- running ops -------------------------------------------------------------------------------------------------
 
     def run(self, op, inputs, attrs):
         results = super().run(op, inputs, attrs)
         many = results if isinstance(results, list) else [results]
-        if self.last[0] is not results:  # equal for a promoted op, whose `run` called `run` again on cast inputs
-            step = self.add_step(op, inputs, many, where_text(caller(3)))
-            self.last[:] = [results]
+        if self.last_results[0] is not results:  # equal for a promoted op, whose `run` called `run` on cast inputs
+            index = self.add_op(op, inputs, many, where_text(caller(3)))
+            self.last_results[:] = [results]
             for k, t in enumerate(many):
-                array = self.steps[step].arrays[k]
-                self.tensors[id(t)] = Written(t, [(step, k)], array, writes_of(t), not op.is_view)
+                array = self.ops[index].arrays[k]
+                self.tensors[id(t)] = TrackedTensor(t, [(index, k)], array, writes_of(t), not op.is_view)
             if self.origin is not None:  # in backward, a result without users is a gradient
-                self.absorbed |= {(step, k) for k in range(len(many))}
+                self.written_to_state |= {(index, k) for k in range(len(many))}
         return results
 
     def update(self, op, targets, inputs, attrs):
         self.save_arrays(targets)
         super().update(op, targets, inputs, attrs)
-        step = self.add_step(op, inputs, targets, where_text(caller(3)))
+        index = self.add_op(op, inputs, targets, where_text(caller(3)))
         for k, t in enumerate(targets):
-            self.wrote(t, [(step, k)])
+            self.track_write(t, [(index, k)])
 
     def write(self, target, root, path, new):
         if id(root) not in self.tensors or not self.tensors[id(root)].new:
             self.save_arrays([target])
-        self.bound.append((root, root.value, root.needs))
+        self.saved_bindings.append((root, root.value, root.needs))
         super().write(target, root, path, new)
-        self.wrote(root, self.places_of(new))
+        self.track_write(root, self.results_in(new))
 
-    def add_step(self, op, inputs, results, where: str) -> int:
-        """Append the Step and return its index."""
-        step = len(self.steps)
+    def add_op(self, op, inputs, results, where: str) -> int:
+        """Append the op and return its index."""
+        index = len(self.ops)
         for x in inputs:
             if isinstance(x, Tensor):
                 if x.value is not None and isinstance(x.value.node, Source):
-                    self.start_gradient(x)
-                for place in self.places_of(x):
-                    self.readers.setdefault(place, []).append(step)
+                    self.clear_gradient(x)
+                for result in self.results_in(x):
+                    self.readers.setdefault(result, []).append(index)
         name = f"{self.scope}: {op.name}" if self.scope else op.name
         arrays = [t.array.copy() for t in results]
-        self.steps.append(Step(op.name, name, where, [self.copy_of(x) for x in inputs], arrays, scope=self.scope))
-        return step
+        self.ops.append(
+            RecordedOp(op.name, name, where, [self.copied_input(x) for x in inputs], arrays, scope=self.scope)
+        )
+        return index
 
-    def wrote(self, root: Tensor, places: list[Place]) -> None:
+    def track_write(self, root: Tensor, results: list[ResultId]) -> None:
         known = self.tensors.get(id(root))
         new = known is not None and known.new
         if not new:
-            self.absorbed.update(places)
-        self.tensors[id(root)] = Written(root, [*(known.places if known else ()), *places], None, 0, new)
+            self.written_to_state.update(results)
+        self.tensors[id(root)] = TrackedTensor(root, [*(known.results if known else ()), *results], None, 0, new)
 
-    def places_of(self, x: Any) -> list[Place]:
+    def results_in(self, x: Any) -> list[ResultId]:
         """The results that a tensor contains; for a view also those that were written into its base."""
-        known = [self.tensors[id(t)].places for t in (x, x.alias.base if x.alias else None) if id(t) in self.tensors]
-        return [place for places in known for place in places]
+        known = [self.tensors[id(t)].results for t in (x, x.alias.base if x.alias else None) if id(t) in self.tensors]
+        return [result for results in known for result in results]
 
-    def copy_of(self, x: Any) -> Any:
+    def copied_input(self, x: Any) -> Any:
         if not isinstance(x, Tensor):
             return x.copy() if isinstance(x, np.ndarray) else x
         known = self.tensors.get(id(x))
@@ -160,13 +163,12 @@ class EagerRecorder(Eager):
     def has_listeners(self, event: type) -> bool:
         return False
 
-    # ---- restoring
-    # ----------------------------------------------------------------------------------------------------
+    # ---- restoring ---------------------------------------------------------------------------------------------------
 
     def save_arrays(self, tensors: Iterable[Tensor]) -> None:
-        self.saved += [(t.array, t.array.copy()) for t in tensors if t.array.flags.writeable]
+        self.saved_arrays += [(t.array, t.array.copy()) for t in tensors if t.array.flags.writeable]
 
-    def start_gradient(self, x: Tensor) -> None:
+    def clear_gradient(self, x: Tensor) -> None:
         """Start without a gradient, as a graph does."""
         if id(x) not in self.grads:
             self.grads[id(x)] = x, x.gradient
@@ -186,7 +188,7 @@ class EagerRecorder(Eager):
 
     def before_run(self, graph: Any, parts: Iterable[Any]) -> None:
         states = [s for part in parts for s in part.graph.states]
-        self.saved += [(s.array, s.array.copy()) for s in states if s.array.flags.writeable]
+        self.saved_arrays += [(s.array, s.array.copy()) for s in states if s.array.flags.writeable]
         for link in [s.link for s in states if s.link is not None]:
             self.before_bind(link.buffers, link.name)
         self.counts.setdefault(id(graph), (graph, "_steps", graph._steps))
@@ -194,11 +196,11 @@ class EagerRecorder(Eager):
             self.before_step(optimizer)
 
     def restore_all(self) -> None:
-        for array, before in reversed(self.saved):
+        for array, before in reversed(self.saved_arrays):
             array[...] = before
         for buffers, name, tensor in reversed(self.buffers):
             buffers[name] = tensor
-        for tensor, value, needs in reversed(self.bound):
+        for tensor, value, needs in reversed(self.saved_bindings):
             tensor.value, tensor.needs = value, needs
         for tensor, gradient in self.grads.values():
             tensor.gradient = gradient
@@ -211,37 +213,37 @@ class EagerRecorder(Eager):
 
     # ---- afterwards --------------------------------------------------------------------------------------------------
 
-    def computing(self, outputs: Iterable[Any]) -> list[Step]:
-        """The Steps, except those that only update states, such as running statistics, or compute gradients.
+    def ops_computing_outputs(self, outputs: Iterable[Any]) -> list[RecordedOp]:
+        """The ops, except those that only update states, such as running statistics, or compute gradients.
 
         Results without users are kept: numpy may have read them.
         """
         for x in outputs:
-            for place in self.places_of(x) if isinstance(x, Tensor) else ():
-                self.readers.setdefault(place, []).append(-1)
-        aside = [False] * (len(self.steps) + 1)  # the last one, index -1: the outputs
-        for i in reversed(range(len(self.steps))):
-            places = [(i, k) for k in range(len(self.steps[i].arrays))]
-            aside[i] = all(
-                (p in self.absorbed or p in self.readers) and all(aside[j] for j in self.readers.get(p, ()))
-                for p in places
+            for result in self.results_in(x) if isinstance(x, Tensor) else ():
+                self.readers.setdefault(result, []).append(-1)
+        unused = [False] * (len(self.ops) + 1)  # the last one, index -1: the outputs
+        for i in reversed(range(len(self.ops))):
+            results = [(i, k) for k in range(len(self.ops[i].arrays))]
+            unused[i] = all(
+                (p in self.written_to_state or p in self.readers) and all(unused[j] for j in self.readers.get(p, ()))
+                for p in results
             )
-        return [step for step, out in zip(self.steps, aside) if not out]
+        return [op for op, left_out in zip(self.ops, unused) if not left_out]
 
 
 def record_eager(function: Callable[[], Any], parameters: Iterable[Tensor], seed: float, whole: bool) -> Recording:
     """Run a function in eager and record it; afterwards restore everything that ops wrote.
 
-    parameters: start without gradients. seed: see `Mode`. whole: also keep the steps that only update states or compute
+    parameters: start without gradients. seed: see `Mode`. whole: also keep the ops that only update states or compute
     gradients.
     """
     recorder = EagerRecorder(seed)
     for p in parameters:
-        recorder.start_gradient(p)
+        recorder.clear_gradient(p)
     try:
         with using(recorder):
             outputs = [(path, x) for path, x in leaves(function()) if x is not None]
             arrays = [(path, np.array(x.array if isinstance(x, Tensor) else x)) for path, x in outputs]
     finally:
         recorder.restore_all()
-    return Recording(recorder.steps if whole else recorder.computing([x for _, x in outputs]), arrays)
+    return Recording(recorder.ops if whole else recorder.ops_computing_outputs([x for _, x in outputs]), arrays)

@@ -14,14 +14,14 @@ from ....nn.graph.compiled import batch_part
 
 
 @contextmanager
-def restored(
+def restore_on_exit(
     arrays: Iterable[np.ndarray], generators: Iterable[Generator], links: Iterable[BufferLink] = ()
 ) -> Iterator[Callable[[], None]]:
     """Restore these arrays, the state of the generators and the tensors of linked buffers at the end of the block.
 
     Yields a function that restores at once, before the next run in the block.
     """
-    held = [(array, array.copy()) for array in {id(a): a for a in arrays}.values() if array.flags.writeable]
+    saved = [(array, array.copy()) for array in {id(a): a for a in arrays}.values() if array.flags.writeable]
     states = [(generator, generator.get_state()) for generator in set(generators)]
     bound = [(link, link.tensor) for link in links]
 
@@ -29,7 +29,7 @@ def restored(
         for link, tensor in bound:
             if link.tensor is not tensor:
                 link.bind(tensor)
-        for array, before in held:
+        for array, before in saved:
             array[...] = before
         for generator, state in states:
             generator.set_state(state)
@@ -41,13 +41,13 @@ def restored(
 
 
 @contextmanager
-def last_call_restored(*graphs: Any) -> Iterator[None]:
+def preserve_last_call(*graphs: Any) -> Iterator[None]:
     """Restore `grads` and `values` of the last call at the end of the block, whatever was compiled or run in it."""
     last = [(graph, graph._last) for graph in graphs if graph._last is not None]
     plans = [part.plan for _, compiled in last if compiled.runs for part in compiled.parts]
     slots = [list(plan.slots) for plan in plans]
-    kept = [plan.env[v] for plan in plans for v in plan.kept if v in plan.env]
-    with restored(kept, ()):
+    outputs = [plan.env[v] for plan in plans for v in plan.kept if v in plan.env]
+    with restore_on_exit(outputs, ()):
         try:
             yield
         finally:

@@ -26,7 +26,7 @@ from ....core.source_location import fail
 from ....views.explorer.rows import loss_of
 from ....views.records.graph import op_fields, short
 from ....views.records.step import StepNode, StepRecord
-from ..compare.restore import input_arrays, last_call_restored, restored
+from ..compare.restore import input_arrays, preserve_last_call, restore_on_exit
 from ..listing.pass_changes import arena_after, changes_of, keys_of
 from ..listing.reports import phases_of
 from .array_summary import Summary, summary_of
@@ -226,7 +226,7 @@ class Subject:
         cold = not self.parts[0].plan.runs
         states = [s for part in self.parts for s in part.graph.states]
         links = [s.link for s in states if s.link is not None]
-        with restored([s.array for s in states], [*generators, default_generator], links) as restore:
+        with restore_on_exit([s.array for s in states], [*generators, default_generator], links) as restore:
             self.prepare_recording(arrays)
 
             def step(watched: bool) -> None:
@@ -334,7 +334,7 @@ def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step
             what = f"{graph.name} has not been called yet, so there is nothing to explore"
             fail(GraphError, what, "call the graph once, or give the inputs: explore(graph, x, y)", graph=graph.name)
         return subject_of(graph, graph._last)
-    with last_call_restored(graph):
+    with preserve_last_call(graph):
         compiled = graph.compiled_for(args, kwargs or {})
         return recorded(graph, compiled, input_arrays(compiled, args, kwargs or {}))
 

@@ -129,6 +129,6 @@ class GraphAccessors:
         `values` stay those of the last call, and listeners such as a watch are not notified. With gradient accumulation
         the first part of the batch is compared, up to its gradients.
         """
-        from ..compare.compare import compared
+        from ..compare.compare import run_comparison
 
-        return compared(self, None, args, kwargs)
+        return run_comparison(self, None, args, kwargs)

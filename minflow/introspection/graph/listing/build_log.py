@@ -3,7 +3,7 @@
 Levels: 0 phases with their times; 1 also modules with their inputs, tensors and outputs; 2 also operations; 3 also
 their source lines. Lines are flushed at once, so none is lost when something fails; in a notebook, from level 1, they
 become a tree. An error in printing ends the log, never the build. Independent of passes.
-Read next: `text.py` (its lines), `partial.py` (a failed build), `views/renderers/debug_tree.py`.
+Read next: `text.py` (its lines), `build_failure.py` (a failed build), `views/renderers/debug_tree.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ....diagnosis.notebook import LiveDisplay, prints_into_cell
 from ....diagnosis.source_lines import line_of, source_of
 from ....nn.graph.build import Observer
 from . import text as listing
-from .partial import failed as print_failure
+from .build_failure import report_failed_build
 
 LEVELS = range(-1, 4)
 # pattern of a layer's line that becomes a node
@@ -124,7 +124,7 @@ class BuildLog(Observer):
     def failed(self, error: BaseException) -> None:
         """The build raised this."""
         self.ended("could not be built")
-        print_failure(self.graph, self.build, error)
+        report_failed_build(self.graph, self.build, error)
 
     def ended(self, state: str) -> None:
         """Stop printing. state: how the build ended."""
@@ -175,7 +175,7 @@ class BuildLog(Observer):
     def print_traced(self) -> None:
         if self.phase:
             self.say(2, f"{self.head} end building graph {self.phase}.")
-        self.say(0, f"{self.head} building graph Done! Cost time: {seconds(self.middle - self.start)}.\n")
+        self.say(0, f"{self.head} building graph Done! Cost time: {seconds_text(self.middle - self.start)}.\n")
         self.say(0, f"{self.head} start building plan.")
 
     @never_raises
@@ -187,9 +187,9 @@ class BuildLog(Observer):
                 self.say(1, f"pass {after.name} ({part.name}): {counts}", 1)
             memory = f"{part.plan.arena_bytes:,} bytes in one arena"
             self.say(1, f"{part.name}: {len(part.graph.nodes)} operations, {memory}", 1)
-        self.say(0, f"{self.head} building plan Done! Cost time: {seconds(now - self.middle)}.\n")
-        self.say(0, f"{self.head}'s total time to build graph and plan : {seconds(now - self.start)}.\n")
-        self.ended(f"was built in {seconds(now - self.start)}")
+        self.say(0, f"{self.head} building plan Done! Cost time: {seconds_text(now - self.middle)}.\n")
+        self.say(0, f"{self.head}'s total time to build graph and plan : {seconds_text(now - self.start)}.\n")
+        self.ended(f"was built in {seconds_text(now - self.start)}")
 
     # ---- modules and operations --------------------------------------------------------------------------------------
 
@@ -280,6 +280,6 @@ def short(attrs: Any) -> list[str]:
     return [f"{name}={x!r}" for name, x in small.items() if len(repr(x)) <= 40]
 
 
-def seconds(x: float) -> str:
+def seconds_text(x: float) -> str:
     """Seconds in OneFlow's form, "0.51s"; with two more digits if that would be 0.00."""
     return f"{x:.2f}s" if x >= 0.1 else f"{x:.4f}s"

@@ -412,7 +412,7 @@ def test_dict_outputs_are_matched_by_name():
     ({"a": 1.0, "b": object}, "something of type type"),
 ])  # fmt: skip
 def test_outputs_without_elements_are_reported(given, what):
-    with pytest.raises(GraphError, match=f"reference gives {what}, which cannot be compared") as caught:
+    with pytest.raises(GraphError, match=f"reference returns {what}, which cannot be compared") as caught:
         FunctionGraph(lambda x: x.sum()).compare(lambda x: given, X)
     assert "at test_divergence.py" in str(caught.value) and "Try: return tensors" in str(caught.value)
 

@@ -4,9 +4,9 @@
 
 The score and weight matrices (queries x keys) are never materialised: the kernel computes them for a few queries at a
 time, and recomputes them for the gradient (`platforms/compiled/kernels/attention.py`). Not fused if the weights have
-other users, or pass through a dropout. Exact within float32 rounding, but keys that the mask hides are not read if a
-visible key of that query has a score at least 104 above the fill value: a NaN in them does not propagate. Read next:
-`gemm_epilogue.py`.
+other users, or pass through a dropout. Results change within float32 rounding. Keys that the mask hides are not read if
+a visible key of that query has a score at least 104 above the fill value: a NaN in them does not propagate.
+Read next: `gemm_epilogue.py`.
 """
 
 from __future__ import annotations

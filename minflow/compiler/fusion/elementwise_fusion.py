@@ -132,8 +132,7 @@ def cluster_op(outputs: int) -> Op:
 CLUSTERS = [cluster_op(outputs) for outputs in range(1, OUTPUTS + 1)]
 
 
-# ---- which nodes can be fused
-# -----------------------------------------------------------------------------------------
+# ---- which nodes can be fused ----------------------------------------------------------------------------------------
 
 
 def base_of(x: Value) -> Value:
@@ -246,8 +245,7 @@ def plain(read: Operand, spec: Spec) -> bool:
     return read.kind == SCALAR or (read.period * columns_of(spec) == spec.size and read.kind != ROW)
 
 
-# ---- groups of nodes
-# --------------------------------------------------------------------------------------------------
+# ---- groups of nodes -------------------------------------------------------------------------------------------------
 
 
 class Group:

@@ -2,8 +2,8 @@
 
 Ops after a convolution stay in blocks if there is a rule for them: bias, activation, batch norm, pooling, sums of
 branches, and all their gradients. A bias, the scale of a batch norm at inference, and an activation become the epilogue
-of the convolution; the activation after a batch norm, and its gradient, become part of the batch norm. Sums run in
-another order, so results are exact within float32 rounding. Read next: `nchw16c.py`.
+of the convolution; the activation after a batch norm, and its gradient, become part of the batch norm. Results change
+within float32 rounding, since sums run in another order. Read next: `nchw16c.py`.
 """
 
 from __future__ import annotations
@@ -133,8 +133,7 @@ class Change:
         self.twins.update(dict.fromkeys(olds, node))
         return outputs_of(node)
 
-    # ---- rules
-    # -----------------------------------------------------------------------------------------------------------
+    # ---- rules -------------------------------------------------------------------------------------------------------
 
     def changed(self, node: Node) -> bool:
         """Rewrite a node to blocks; False if it stays as it is."""

@@ -78,8 +78,7 @@ def slope(xp, grad: np.ndarray, y: np.ndarray, act: str) -> np.ndarray:
     return OPS[f"{act}_grad"].kernel(grad, activated(y, act))
 
 
-# ---- how an op is defined
-# ---------------------------------------------------------------------------------------------
+# ---- how an op is defined --------------------------------------------------------------------------------------------
 
 BLOCKED: dict[str, Op] = {}
 

@@ -4,7 +4,8 @@
 
 Programs write layer norm as means, products and a root, and gradient rules expand it further. The pass matches exactly
 this pattern, and leaves a partial match unchanged. Group norm is matched as batch norm of one image, followed by a
-scale. Exact within float32 rounding. Read next: `gemm_epilogue.py`, `../../platforms/compiled/kernels/row_norms.py`.
+scale. Results change within float32 rounding. Read next: `gemm_epilogue.py`,
+`../../platforms/compiled/kernels/row_norms.py`.
 """
 
 from __future__ import annotations

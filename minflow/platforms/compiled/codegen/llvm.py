@@ -50,7 +50,7 @@ def function(name: str, count: int, inline: bool = True) -> Callable:
     return written
 
 
-# ---- helpers for bodies ---------------------------------------------------------------------------------------------
+# ---- helpers for bodies ----------------------------------------------------------------------------------------------
 
 
 def word(number: int) -> ir.Constant:

@@ -4,8 +4,9 @@
               A[table[o] + k * step + p * row] * B[o * far + k * near + v * beside]
 
 All products are this sum: a convolution without im2col (o runs over filter taps and blocks of channels, and `table`
-holds their offsets in the image), its gradients, the products within Winograd's algorithm, a dense layer. Source: Goto
-& van de Geijn 2008, for register tiles and packed panels. Read next: `../kernels/gemm.py`.
+holds their offsets in the image), its gradients, the products within Winograd's algorithm, a dense layer. Must not know
+which: callers pass addresses and strides. Source: Goto & van de Geijn 2008, for register tiles and packed panels.
+Read next: `../kernels/gemm.py`.
 """
 
 from __future__ import annotations

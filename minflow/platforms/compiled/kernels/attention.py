@@ -81,8 +81,7 @@ def largest(context, x):
     return in_pairs(lambda builder, x, y: builder.select(builder.fcmp_ordered(">", x, y), x, y), x)
 
 
-# ---- one tile of queries
-# ----------------------------------------------------------------------------------------------
+# ---- one tile of queries ---------------------------------------------------------------------------------------------
 
 # Words of both instructions. Four for each of Q, K and V: address, elements from line to line, 1 if transposed, and a
 # table of offsets of the items or 0. ROWS_OF queries, KEYS of WIDTH elements, values of DEPTH; HEIGHT: queries of a

@@ -331,7 +331,7 @@ def finish(source, y, rows, bias, count, low, high):
         store(y + i, first_of(clipped(add(load(source + i), more), low, high), count))
 
 
-# ---- forward and gradients ------------------------------------------------------------------------------------------
+# ---- forward and gradients -------------------------------------------------------------------------------------------
 
 
 @instruction

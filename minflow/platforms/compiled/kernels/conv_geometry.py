@@ -1,6 +1,7 @@
 """Dense convolutions as tasks: their geometry, workspace, and images per chunk.
 
-Only builds tasks; the instructions are in `conv.py` and `winograd.py`, to be read next. `nchw_conv.py` is the caller.
+Only builds tasks: the instructions are in `conv.py` and `winograd.py`, the callers in `nchw_conv.py` and
+`nchw16c_conv.py`. Read next: `conv.py`.
 """
 
 from __future__ import annotations
@@ -332,8 +333,7 @@ def back(
     return Sizes((x[0], filters, *several), x[1], kernel, stride, border, dilation, rooms, groups)
 
 
-# ---- tasks; a chunk is some images
-# ------------------------------------------------------------------------------------
+# ---- tasks; a chunk is some images -----------------------------------------------------------------------------------
 
 
 def filtered(

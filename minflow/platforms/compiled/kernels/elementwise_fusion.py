@@ -2,8 +2,8 @@
 
 A cluster runs in blocks of whole rows that stay in the first-level cache with all intermediate values. Each operation
 is a loop over a block, so interpretation is cheap, and no code is generated per model. One element per row is broadcast
-only when it meets a full operand; a row is repeated in each block; column sums are kept per chunk and added in chunk
-order. Results are within some units in the last place of NumPy's (for sums: of the sum of magnitudes). Semantics:
+only when combined with a full operand; a row is repeated in each block; column sums are kept per chunk and added in
+chunk order. Results are within some units in the last place of NumPy's (for sums: of the sum of magnitudes). Semantics:
 `compiler/fusion/elementwise_fusion.py`. Read next: `elementwise_loops.py`, the operations.
 """
 
@@ -377,8 +377,7 @@ class Bytecode:
         return [step, *after]
 
 
-# ---- lowering of ops
-# --------------------------------------------------------------------------------------------------
+# ---- lowering of ops -------------------------------------------------------------------------------------------------
 
 
 def softmax(p, x, dim):

@@ -38,16 +38,16 @@ from .gemm_tiles import BYTES, outer, product
 WORK = 1 << 21  # multiplications of a chunk
 PIXELS_MOST = 1024  # pixels that a chunk sums for the gradient of filters: splitting also rounds less
 NEAR = 128  # pixels of a tile in the first-level cache
-LEAST = 210  # pixels of a chunk
+LEAST = 210  # fewest pixels of a chunk
 CACHE = 1 << 17  # elements of a chunk's images, which stay in the second-level cache
 SUMMED = 2048  # pixels that are summed in sequence, in four accumulators
-PIXELS_LEAST = 256  # pixels of a chunk of images, for the gradient of filters
+PIXELS_LEAST = 256  # fewest pixels of a chunk of images, for the gradient of filters
 LEAST_CHUNKS = 8
 IMAGES = 4  # a chunk of images gets more work, since it clears padding first
 ONE, NONE = (1, 1), (0, 0)
 
 
-# ---- 1x1 filters ----------------------------------------------------------------------------------------------------
+# ---- 1x1 filters -----------------------------------------------------------------------------------------------------
 
 
 @instruction
@@ -193,7 +193,7 @@ def over(count, size):
     return -(-count // size) * size
 
 
-# ---- layout conversion, and sums of channels ------------------------------------------------------------------------
+# ---- layout conversion, and sums of channels -------------------------------------------------------------------------
 
 
 @instruction
@@ -257,7 +257,7 @@ def turning(instruction, blocks, images, shape):
     return [instruction(-(-n // at_once) * len(blocks), *arrays, n, channels, pixels, blocks.shape[1], at_once)]
 
 
-# ---- builders -------------------------------------------------------------------------------------------------------
+# ---- builders --------------------------------------------------------------------------------------------------------
 
 
 def is_product(kernel: tuple, stride: tuple, padding: tuple) -> bool:

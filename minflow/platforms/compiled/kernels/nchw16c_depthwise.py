@@ -138,7 +138,7 @@ def group_of(shape: tuple, size: tuple) -> int:
     return max(1, min(shape[0], TOGETHER // max(math.prod(shape[2:]), math.prod(size))))
 
 
-# ---- gradient of the filters ----------------------------------------------------------------------------------------
+# ---- gradient of the filters -----------------------------------------------------------------------------------------
 
 
 @instruction

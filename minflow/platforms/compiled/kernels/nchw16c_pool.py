@@ -26,8 +26,7 @@ MANY = 256  # pixels of a window that a byte can index
 TWO, THREE = 2, 3  # sizes of windows with unrolled code
 
 
-# ---- lines of windows
-# -------------------------------------------------------------------------------------------------
+# ---- lines of windows ------------------------------------------------------------------------------------------------
 
 
 class Line(NamedTuple):

@@ -29,8 +29,7 @@ GATES = (1, 1, 4, 3)
 STEP, TILE = LANES * BYTES, LANES * LANES
 
 
-# ---- cells: one time step of 16 elements of a state
-# -------------------------------------------------------------------
+# ---- cells: one time step of 16 elements of a state ------------------------------------------------------------------
 
 
 class Number:
@@ -198,7 +197,7 @@ forward = by_kind("cell_forward", 8, tanh_forward, relu_forward, lstm_forward, g
 backward = by_kind("cell_backward", 13, tanh_backward, relu_backward, lstm_backward, gru_backward)
 
 
-# ---- loops over time ------------------------------------------------------------------------------------------------
+# ---- loops over time -------------------------------------------------------------------------------------------------
 
 # Words of both directions, then of each. KIND of layer; STEPS, BATCH, HIDDEN: sizes; REVERSED: 1 to start at the last
 # step.  MULTIPLY: address of the product's routine; TABLE: offsets of each 16 elements of a packed state; PACKED: the

@@ -1,10 +1,10 @@
 """Winograd convolution: 36 multiplications instead of 100 or 144 per tile, for the output and both gradients.
 
-A tile of m x m outputs of an r x r filter is known from n = m + r - 1 points per axis. Transform input and filter, V =
-B^T x B and U = G w G^T; multiply over channels, point by point; Y = A^T M A. The gradient of the filters is its
-transpose, dw = G^T (sum V^T (A dY A^T)) G. The points are exact in binary and the best of some dozens: errors are two
-to six times NumPy's, 1e-6 to 2e-6 of the output (more with 0, +-1, +-2). Sources: Lavin & Gray 2016 (arXiv:1509.09308);
-points: Barabasz et al. 2020 (arXiv:1803.10986). Read next: `conv.py`.
+A tile of m x m outputs of an r x r filter is known from n = m + r - 1 points per axis: transform the input tile, V =
+B^T x B, and the filter, U = G w G^T; multiply over channels, point by point; then Y = A^T M A. The gradient of the
+filters is its transpose: dw = G^T (sum V^T (A dY A^T)) G. The points are exact in binary and the best of some dozens:
+errors are two to six times NumPy's, 1e-6 to 2e-6 of the output (more with 0, +-1, +-2). Sources: Lavin & Gray 2016
+(arXiv:1509.09308); points: Barabasz et al. 2020 (arXiv:1803.10986). Read next: `conv.py`.
 """
 
 from __future__ import annotations
@@ -72,8 +72,7 @@ def matrices(m: int, r: int) -> tuple:
     return tuple(np.array(rows, dtype=object) for rows in (results, filters, data))
 
 
-# ---- transforms: a small constant matrix times vectors
-# ----------------------------------------------------------------
+# ---- transforms: a small constant matrix times vectors ---------------------------------------------------------------
 
 
 def combination(builder, factors, vectors):

@@ -1,10 +1,10 @@
 """The task scheduler: runs the tasks of adjacent ops in one compiled call, on several threads.
 
 Each thread takes a chunk of the current task by a compare-and-swap on the ticket (number of the task, chunks left);
-whoever finishes its last chunk publishes the next task. Tasks wait for chunks, never for threads, so a helper that the
-OS delays or never runs costs at most one chunk. Helpers without a chunk read only the team's memory; a chunk keeps its
-program alive. They are Python threads that never return from compiled code, so waking them does not need the GIL;
-between programs they spin for some 100 us, then sleep. Read next: `tasks.py`.
+whichever finishes its last chunk publishes the next task. Tasks wait for chunks, never for threads, so a helper that
+the OS delays or never runs costs at most one chunk. Helpers without a chunk read only the team's memory; a chunk keeps
+its program alive. Helpers are Python threads that never return from compiled code, so waking them does not need the
+GIL; between programs they spin for some 100 us, then sleep. Read next: `tasks.py`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def call(context, code, words, chunk, scratch):
     return types.void(types.int64, types.int64, types.int64, types.int64), written
 
 
-# ---- compiled code --------------------------------------------------------------------------------------------------
+# ---- compiled code ---------------------------------------------------------------------------------------------------
 
 
 @compiled

@@ -97,7 +97,7 @@ def explorer(name: str, layers: int, rounds: int, acts: int) -> dict[str, Any]:
         "bare": figures(bare),
         "send": figures(sent),
         "acts": acted(shown, acts),
-        "nodes": len(shown.session.subject.record(shown.session.subject.stages).nodes),
+        "nodes": len(shown.session.model.record(shown.session.model.stages).nodes),
     }
     shown.end()
     return found
@@ -116,7 +116,7 @@ def acted(shown, count: int) -> dict[str, dict[str, float]]:
     def rows() -> list:
         return json.loads(widget.picture)["rows"]
 
-    stages, steps = shown.session.subject.stages, len(shown.session.subject.instructions)
+    stages, steps = shown.session.model.stages, len(shown.session.model.instructions)
     found: dict[str, list] = {"open": [], "select": [], "pass": [], "pass again": [], "step": []}
     for id in [row[0] for row in rows() if row[5] == 0][:count]:
         found["open"].append(ask(do="toggle", id=id))

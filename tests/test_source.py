@@ -19,7 +19,7 @@ DIALECT = {
     "parting": "divergence",
     "following": "recording eager",
     "looking": "details",
-    "exploring": "subject",
+    "exploring": "explorer",
     "failing": "failed",
     "kin": "related, relatives",
     "fed": "inputs",

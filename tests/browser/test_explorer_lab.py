@@ -98,7 +98,7 @@ def test_open_look_search_and_step(lab, tmp_path):
     assert report["errors"] == [] and 10 < rows <= 25 and searched == ["", 0], (
         "the hit is shown, and the search is over"
     )
-    assert "gives" in told and bars > 20 and "moved" in said and "of memory" in said
+    assert "output" in told and bars > 20 and "moved" in said and "of memory" in said
     assert key and pictures == 1 and not lost
 
 

@@ -13,7 +13,7 @@ import minflow.typing as tp
 from minflow import nn
 from minflow.core.base import events
 from minflow.core.base.errors import GraphError, JobError
-from minflow.introspection.job.explore import job_subject
+from minflow.introspection.job.explore import job_explorer_model
 from minflow.job.queue.events import JobStepped
 from minflow.job.queue.stream import STREAM
 from minflow.job.session import SESSION
@@ -247,7 +247,7 @@ def waits(tmp_path, held):
         "read all": flow.get_all_variables,
         "write": lambda: variable.set(np.zeros(4, "f")),
         "load": lambda: flow.load_variables({"a": np.zeros(4, "f")}),
-        "explore": lambda: job_subject(look),
+        "explore": lambda: job_explorer_model(look),
         "sync": flow.sync_default_session,
         "clear": flow.clear_default_session,
     }

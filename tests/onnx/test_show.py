@@ -321,7 +321,7 @@ def test_explorer_takes_a_path_and_shows_values(tmp_path):
     assert [h[0] for h in detail["hists"]] == ["weight", "bias"] and "0 to 159" in detail["hists"][0][1]
     explorer.session.act({"do": "select", "id": item.id, "column": 0})
     rows = dict(map(tuple, explorer.session.detail()["rows"]))
-    assert rows["operation"] == "Gemm(transB=1)" and rows["gives"] == "float32[batch, 10]"
+    assert rows["operation"] == "Gemm(transB=1)" and rows["output"] == "float32[batch, 10]"
     assert not {"time", "line", "phase", "bytes"} & rows.keys()
     with pytest.raises(flow.GraphError, match="no operation of net.onnx is run"):
         explorer.record(flow.ones(1))

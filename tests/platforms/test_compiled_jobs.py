@@ -12,7 +12,7 @@ from graph_models import TrainGraph
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.introspection.job.explore import job_subject
+from minflow.introspection.job.explore import job_explorer_model
 from tests.single_tasks import same_bits
 
 RNG = np.random.default_rng(5)
@@ -133,10 +133,10 @@ def test_exploring_a_job_has_no_side_effects():
         for k in range(3):
             result.append(train(IMAGES[k], LABELS[k]))
             for given in ((), (IMAGES[k], LABELS[k])) if explored else ():
-                subject = job_subject(train, given)
-                names = [node.op.name for node in subject.parts[0].graph.nodes]
+                model = job_explorer_model(train, given)
+                names = [node.op.name for node in model.parts[0].graph.nodes]
                 assert names.count("conv2d") == 2 and "max_pool2d" in names and "blocks_conv2d" not in names
-                assert bool(subject.instructions) is bool(given)
+                assert bool(model.instructions) is bool(given)
         return result
 
     np.testing.assert_array_equal(losses(True), losses(False))

@@ -273,8 +273,8 @@ def test_unwritable_cache_compiles_in_each_process(tmp_path):
     assert fresh(tmp_path / "a file" / "folder") == ["1", "True", "True", "True"]
 
 
-def single(subject):
-    names = [node.op.name for part in subject.parts for node in part.graph.nodes]
+def single(model):
+    names = [node.op.name for part in model.parts for node in part.graph.nodes]
     return names.count("conv2d") == 3 and "relu" in names and "blocks_conv2d" not in names
 
 
@@ -282,19 +282,19 @@ def test_explorer_shows_each_operation(on):
     """With unfused plans beside the fused one, which calls continue to use; the gradient of the last call is the fused
     plan's.
     """
-    from minflow.introspection.graph.explore.subject import graph_subject
+    from minflow.introspection.graph.explore.explorer_model import graph_explorer_model
 
     model, (x, y) = net(), batch()
     graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.01))
     graph(x, y)
     fused, weights = graph._last, next(graph.model.parameters()).numpy().copy()
-    shown = graph_subject(graph)
+    shown = graph_explorer_model(graph)
     name = next(name for name in shown.kinds if name.endswith("weight"))
     assert single(shown) and not shown.instructions
     assert shown.note == f"Calls do the same by {len(graph.nodes)} fused operations, which graph.plan lists."
     gradient = shown.gradient(name)
     assert np.array_equal(gradient, graph.grads[name].numpy())
-    recorded = graph_subject(graph, (x, y))
+    recorded = graph_explorer_model(graph, (x, y))
     assert single(recorded) and recorded.instructions and recorded.seconds()
     assert np.array_equal(next(graph.model.parameters()).numpy(), weights), "writes of a recorded step are restored"
     assert recorded.gradients[name].size == gradient.size

@@ -7,8 +7,8 @@ import minflow as flow
 import minflow.nn as nn
 from minflow.introspection.graph.explore.array_summary import summary_of
 from minflow.introspection.graph.explore.details import histogram
+from minflow.introspection.graph.explore.explorer_model import graph_explorer_model
 from minflow.introspection.graph.explore.session import ExplorerSession
-from minflow.introspection.graph.explore.subject import graph_subject
 from minflow.views.draw.fonts import text_width
 from minflow.views.explorer.grid import PAD, WIDTH, Grid, truncated_shapes, view_of
 from minflow.views.explorer.rows import StepTree
@@ -35,8 +35,8 @@ def small():
 
 
 def layout(graph, opened=None, stage=None):
-    subject = graph_subject(graph)
-    tree = StepTree(subject.record(subject.stages if stage is None else stage))
+    model = graph_explorer_model(graph)
+    tree = StepTree(model.record(model.stages if stage is None else stage))
     return Grid(tree, tree.opened_first() if opened is None else opened)
 
 
@@ -124,17 +124,17 @@ def check_placed(shown):
 
 
 def test_all_ops_are_placed_for_any_open_module_and_pass():
-    subject = graph_subject(small()[0])
-    for stage in range(subject.stages + 1):
-        tree = StepTree(subject.record(stage))
+    model = graph_explorer_model(small()[0])
+    for stage in range(model.stages + 1):
+        tree = StepTree(model.record(stage))
         assert len(Grid(tree, tree.opened_first()).rows) <= 25
         for shown in everything_opened(tree):
             check_placed(shown)
 
 
 def test_unchanged_stages_are_recorded_once():
-    subject = graph_subject(small()[0])
-    records = [subject.record(stage) for stage in range(subject.stages + 1)]
+    model = graph_explorer_model(small()[0])
+    records = [model.record(stage) for stage in range(model.stages + 1)]
     assert records[-1].nodes != records[0].nodes and len({id(record) for record in records}) < len(records)
     nodes = {id(n): n for record in records for n in record.nodes if n.kind == "op"}.values()
     assert len(nodes) == len({(n.id, n.mark) for n in nodes})
@@ -203,11 +203,11 @@ def test_accumulation_checkpoints_and_clipping_are_placed():
             return loss
 
     graph, x, y = Accumulating(), flow.randn(6, 4), flow.tensor([0, 1, 2, 0, 1, 2])
-    session = ExplorerSession(graph_subject(graph, (x, y)))
+    session = ExplorerSession(graph_explorer_model(graph, (x, y)))
     names = [r.item.name for r in session.layout.rows]
     assert "for all parameters" in names  # the global norm of the gradients
     check_placed(session.layout)
-    assert "parts of the batch" in session.subject.note
+    assert "parts of the batch" in session.model.note
 
 
 # ---- a recorded step -------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_recorded_step_has_the_values_of_the_call_and_no_side_effects():
     grads = {name: g.numpy().copy() for name, g in graph.grads.items()}
     random = flow.default_generator.get_state()
     for given in ((x * 3, y), (x[:2], y[:2]), (x, y)):  # the last plan's and its own
-        session = ExplorerSession(graph_subject(graph, given))
+        session = ExplorerSession(graph_explorer_model(graph, given))
         assert len(grads) == 6 and all((g.numpy() == grads[name]).all() for name, g in graph.grads.items()), (
             "from the last call"
         )
@@ -231,14 +231,14 @@ def test_recorded_step_has_the_values_of_the_call_and_no_side_effects():
     told = act(session, "select", id=row(session, "output").item.id)[2]
     loss = float(graph(x, y))  # the same step without recording
     assert float(told["hists"][0][1]) == pytest.approx(loss, rel=1e-3)
-    gradient = session.subject.gradient_summary("model.0.weight")
+    gradient = session.model.gradient_summary("model.0.weight")
     assert gradient.norm == pytest.approx(float(graph.grads["model.0.weight"].square().sum().sqrt()), rel=1e-5)
 
 
 def test_stepping_visits_forward_backward_and_update_both_ways():
     graph, x, y = small()
-    session = ExplorerSession(graph_subject(graph, (x, y)))
-    steps = session.subject.instructions
+    session = ExplorerSession(graph_explorer_model(graph, (x, y)))
+    steps = session.model.instructions
     phases = [step.phase for step in steps]
     assert {"forward", "backward", "optimizer"} == set(phases) and len(steps) == len(graph._last.parts[0].plan.nodes)
     told = [act(session, "step", to=k)[2] for k in range(len(steps))]
@@ -256,15 +256,15 @@ def test_stepping_visits_forward_backward_and_update_both_ways():
     behind = plan[steps[early].run_index - 1]
     text = f"earlier, as call {steps[early].run_index + 1} of a step, right after {behind}"
     assert ["runs", text] in told[early]["rows"]
-    assert "between operations of backward" in dict(ExplorerSession(session.subject).detail()["rows"])["steps"]
+    assert "between operations of backward" in dict(ExplorerSession(session.model).detail()["rows"])["steps"]
     back = act(session, "step", to=3)[2]
     assert back == told[3] and act(session, "step", to=10**9)[2]["at"] == len(steps) - 1
     update = next(t for t in told if t["title"] == "update of model.fc1.weight")
-    reads = [text for what, text in update["rows"] if what == "reads"]
+    reads = [text for what, text in update["rows"] if what == "input"]
     assert update["column"] == 2 and ["phase", "update"] in update["rows"] and reads[-1] == "learning rate, 0.1"
     assert reads[0].startswith("parameter model.fc1.weight [8, 4], -0.") and reads[1].startswith("gradient model.fc1-")
-    gives = [text for what, text in update["rows"] if what == "gives"]
-    assert gives[0].startswith("new parameter model.fc1.weight [8, 4], ") and "optimizer state" in gives[1]
+    outputs = [text for what, text in update["rows"] if what == "output"]
+    assert outputs[0].startswith("new parameter model.fc1.weight [8, 4], ") and "optimizer state" in outputs[1]
 
 
 def test_numbers_of_a_table_have_the_same_precision():
@@ -286,11 +286,11 @@ def test_numbers_of_a_table_have_the_same_precision():
 
 def test_details_of_an_op_a_module_and_a_parameter():
     graph, x, y = small()
-    session = ExplorerSession(graph_subject(graph, (x, y)))
+    session = ExplorerSession(graph_explorer_model(graph, (x, y)))
     act(session, "toggle", id=row(session, "fc1").item.id)
     told = act(session, "select", id=row(session, "matmul").item.id, column=0)[2]
     known = dict(told["rows"])
-    assert told["title"] == "model.fc1-matmul-0" and known["gives"] == "float32[5, 8]" and known["bytes"] == "160 B"
+    assert told["title"] == "model.fc1-matmul-0" and known["output"] == "float32[5, 8]" and known["bytes"] == "160 B"
     assert "test_explorer.py:" in known["line"] and "% of this step, run again" in known["time"]
     assert sum(told["hists"][0][4]) == 40 and any("gradient" in h[0] for h in told["hists"])
     weight = act(session, "select", id=row(session, "weight").item.id, column=2)[2]
@@ -298,7 +298,7 @@ def test_details_of_an_op_a_module_and_a_parameter():
     assert [h[0] for h in weight["hists"]] == ["weight now", "gradient of weight", "momentum_buffer now"]
     module = act(session, "select", id=row(session, "fc2").item.id, column=0)[2]
     assert ["operations", "2 forward, 3 backward, 2 update"] in module["rows"]
-    whole = ExplorerSession(graph_subject(graph)).detail()
+    whole = ExplorerSession(graph_explorer_model(graph)).detail()
     assert whole["title"] == "The whole step" and whole["rows"][0][0] == "forward"
 
 
@@ -315,14 +315,14 @@ def test_passes_mark_their_changes():
 
     graph.passes.insert(0, without_relu)
     graph(x, y)
-    session = ExplorerSession(graph_subject(graph))
+    session = ExplorerSession(graph_explorer_model(graph))
     _, picture, _ = act(session, "stage", to=1)
     assert "1 gone −" in picture["pass"] and "changed ~" in picture["pass"]
     act(session, "toggle", id=row(session, "act").item.id)
     ghost = row(session, "relu")
     assert ghost.marks[0] == {"gone": 1} and "gone" in session.svg() and "forward gone" in session.text()
     assert any(box[6] == "changed" or "~" in box[6] for r in session.picture()["rows"] for box in r[7])
-    assert "gone" not in str(act(session, "stage", to=session.subject.stages)[1])
+    assert "gone" not in str(act(session, "stage", to=session.model.stages)[1])
     assert act(session, "stage", to=0)[1]["pass"].startswith("as written")
 
 
@@ -334,7 +334,7 @@ def test_repeats_are_summarized_and_search_shows_folded_modules():
     assert "200 times (Linear, ReLU)" in text_of(shown, "") and len(shown.rows) <= 25
     view = view_of(shown)
     assert len(view["rows"]) == len(shown.rows) and svg_of(view, "t").startswith("<svg")
-    session = ExplorerSession(graph_subject(graph))
+    session = ExplorerSession(graph_explorer_model(graph))
     _, picture, _ = act(session, "search", text="model.377")
     assert picture["found"][0][1] == "model.377"
     _, picture, told = act(session, "go", id=picture["found"][0][0])
@@ -343,7 +343,7 @@ def test_repeats_are_summarized_and_search_shows_folded_modules():
 
 
 def test_invalid_requests_change_nothing():
-    session = ExplorerSession(graph_subject(small()[0]))
+    session = ExplorerSession(graph_explorer_model(small()[0]))
     before = session.picture()
     asks = [{}, {"do": "toggle"}, {"do": "toggle", "id": -1}, {"do": "toggle", "id": 10**6}, {"do": "select",
     "id": "x"}, {"do": 3},

@@ -9,10 +9,10 @@ import minflow as flow
 import minflow.nn as nn
 import minflow.typing as tp
 from minflow.compiler.plan import Plan
-from minflow.introspection.graph.explore import subject as exploring
+from minflow.introspection.graph.explore import explorer_model
+from minflow.introspection.graph.explore.explorer_model import graph_explorer_model
 from minflow.introspection.graph.explore.session import ExplorerSession
-from minflow.introspection.graph.explore.subject import graph_subject
-from minflow.introspection.job.explore import job_subject
+from minflow.introspection.job.explore import job_explorer_model
 from minflow.views.draw.fonts import text_width, truncated, truncated_words
 from minflow.views.explorer.grid import view_of
 from minflow.vision.models import lenet
@@ -26,7 +26,7 @@ def net():
     flow.manual_seed(0)
     graph, x, y = Train(lenet()), flow.randn(2, 1, 28, 28), flow.tensor([1, 2])
     graph(x, y)
-    return graph, ExplorerSession(graph_subject(graph, (x, y)))
+    return graph, ExplorerSession(graph_explorer_model(graph, (x, y)))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def job():
         return loss
 
     given = np.ones((6, 4), "f4"), np.arange(6, dtype="i4") % 3
-    yield ExplorerSession(job_subject(train_job, given))
+    yield ExplorerSession(job_explorer_model(train_job, given))
     flow.clear_default_session()
 
 
@@ -85,20 +85,20 @@ def test_times_are_of_a_warm_step(monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Plan, "run_timed", run_timed)
-        first = graph_subject(graph, (x, y))
-    assert first.timed == "this step, run again" and set(first.seconds().values()) == {9.0}
+        first = graph_explorer_model(graph, (x, y))
+    assert first.timed_step == "this step, run again" and set(first.call_seconds().values()) == {9.0}
     assert 0 < sum(i.seconds for i in first.instructions) < 9
     assert [part.plan.seconds for part in first.parts] == [None], "graph.lanes() counts calls"
     for _ in range(3):
         graph(x, y)
     lanes = sum(lane.seconds for lane in graph.lanes().record.lanes)
-    again = graph_subject(graph, (x, y))
-    assert again.timed == "the last timed call" and sum_of(again.seconds()) == pytest.approx(lanes)
-    monkeypatch.setattr(exploring, "LONG", 0.0)
+    again = graph_explorer_model(graph, (x, y))
+    assert again.timed_step == "the last timed call" and sum_of(again.call_seconds()) == pytest.approx(lanes)
+    monkeypatch.setattr(explorer_model, "MAX_REPEATED_STEP", 0.0)
     other = Train(lenet())
-    cold = ExplorerSession(graph_subject(other, (x, y)))
+    cold = ExplorerSession(graph_explorer_model(other, (x, y)))
     assert ["times", "of the first, cold step; later ones take less"] in cold.detail()["rows"]
-    assert graph_subject(other, (x, y)).timed == "this recorded step"
+    assert graph_explorer_model(other, (x, y)).timed_step == "this recorded step"
 
 
 def test_columns_fit_into_a_jupyterlab_cell():
@@ -107,13 +107,13 @@ def test_columns_fit_into_a_jupyterlab_cell():
     """
     graph = Train(lenet())
     graph(flow.randn(50, 1, 28, 28), flow.randint(0, 10, (50,)))
-    session = ExplorerSession(graph_subject(graph))
+    session = ExplorerSession(graph_explorer_model(graph))
     views = [view_of(session.layout)]
     assert not any("…" in text for row in views[0]["rows"] for box in row[7] for text in box[3:]), "texts are whole"
     for row in session.layout.rows:
         if row.item.kind == "module":
             session.opened = session.tree.reveal(row.item) | {row.item.key}
-            session.arranged()
+            session.update_layout()
             views.append(view_of(session.layout))
     assert len(views) > 10 and max(view["w"] for view in views) <= 808
     assert {len(view["heads"]) for view in views} == {3}
@@ -136,7 +136,7 @@ def test_reordered_gradients_are_marked(net):
     assert others == ["relu", "relu"]  # the third has no pooling after it, and is placed as in forward
     session.act({"do": "stage", "to": 0})
     assert not any(row.ahead for row in session.layout.rows)
-    session.act({"do": "stage", "to": session.subject.stages})
+    session.act({"do": "stage", "to": session.model.stages})
 
 
 def test_lines_do_not_overlap(net):
@@ -172,8 +172,8 @@ def test_loss_is_the_value_that_backward_was_called_on():
 
     graph = Train(nn.Linear(3, 3), Two())
     graph(flow.ones(2, 3), flow.ones(2, 3))
-    session = ExplorerSession(graph_subject(graph))
-    record = session.subject.record(0)
+    session = ExplorerSession(graph_explorer_model(graph))
+    record = session.model.record(0)
     assert record.nodes[record.loss].label == "add" and record.nodes[record.loss].outs == ("float32[]",)
 
     class Kept(Train):
@@ -184,9 +184,9 @@ def test_loss_is_the_value_that_backward_was_called_on():
 
     graph = Kept(nn.Linear(3, 3), Two())
     graph(flow.ones(2, 3), flow.ones(2, 3))
-    session = ExplorerSession(graph_subject(graph))
-    for stage in (0, session.subject.stages):
-        record = session.subject.record(stage)
+    session = ExplorerSession(graph_explorer_model(graph))
+    for stage in (0, session.model.stages):
+        record = session.model.record(stage)
         assert record.nodes[record.loss].label == "mean"
 
 
@@ -205,7 +205,7 @@ def test_job_hides_trivial_reshapes_and_names_ops_outside_modules(job):
     assert dict(told)["operation"].startswith("softmax_cross_entropy(ignore_index=")
     counted = [
         int(re.match(r"\d+", text).group())
-        for what, text in job.subject and ExplorerSession(job.subject).detail()["rows"]
+        for what, text in job.model and ExplorerSession(job.model).detail()["rows"]
         if what in WORDS.values()
     ]
     assert sum(counted) == sum(node.kind == "op" for node in nodes)
@@ -227,5 +227,7 @@ def test_attributes_are_shown_as_in_other_views():
 
     graph = One()
     graph(flow.ones(2, 3), flow.ones(4, 3))
-    attrs = {node.label: node.attrs for node in graph_subject(graph).record(graph_subject(graph).stages).nodes}
+    attrs = {
+        node.label: node.attrs for node in graph_explorer_model(graph).record(graph_explorer_model(graph).stages).nodes
+    }
     assert attrs["matmul"] == "b transposed" and attrs["mean"] == "axis=(1,)"

@@ -52,7 +52,7 @@ def test_before_the_first_call_it_asks_for_one(graph):
     with pytest.raises(GraphError, match="got the class Train; create an object of it first"):
         explore(Train)
     x, y = graph.given
-    assert explore(graph, x=x, y=y).session.subject.instructions, "build calls its input x, as explore does"
+    assert explore(graph, x=x, y=y).session.model.instructions, "build calls its input x, as explore does"
     with pytest.raises(GraphError, match="name must be a string, got Linear"):
         explore(graph, x, y).open(graph.model[0])
     assert "model" in explore(graph, *graph.given).text  # with inputs it needs no call
@@ -307,8 +307,8 @@ def test_job():
     weight = next(r.item.id for r in session.layout.rows if r.item.name == "weight")
     session.act({"do": "select", "id": weight, "column": 2})
     assert any(what == "gradient norm" for what, _ in session.detail()["rows"])
-    steps = session.subject.instructions
-    columns = {node.name: node.column for node in session.subject.record(session.subject.stages).nodes}
+    steps = session.model.instructions
+    columns = {node.name: node.column for node in session.model.record(session.model.stages).nodes}
     shown = [columns[step.name] for step in steps]
     assert (
         shown == sorted(shown) and {0, 1, 2} == set(shown) and any(step.run_index < k for k, step in enumerate(steps))

@@ -10,12 +10,13 @@ from ...core.base.errors import JobError
 from ...core.source_location import here
 from ...job.function import Job
 from ...job.queue.stream import STREAM
-from ..graph.explore.subject import Subject, fused_note
+from ..graph.explore.explorer_model import ExplorerModel, fused_note
 
 
-def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None, step: bool = False) -> Subject:
-    """The Subject of a job. step: record a step even without inputs. Raises JobError if the job was never compiled and
-    no inputs are given.
+def job_explorer_model(job: Job, args: tuple = (), kwargs: dict | None = None, step: bool = False) -> ExplorerModel:
+    """The ExplorerModel of a job. step: record a step even without inputs.
+
+    Raises JobError if the job was never compiled and no inputs are given.
     """
     STREAM.sync()
     if not args and not kwargs and not step:
@@ -23,22 +24,22 @@ def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None, step: bo
             hint = f"call it once, or {job.name}.compile(), or give the inputs: explore({job.name}, ...)"
             what = f"job {job.name} has not been called yet, so there is nothing to explore"
             raise JobError(what, where=here(), hint=hint)
-        return subject_of(job, job.compiled)
+        return explorer_model_of(job, job.compiled)
     bound = job.signature.bound(args, kwargs or {})
     inputs = [job.signature.copied(argument, value, job.devices) for argument, value in bound]
     columns = [list(column) for column in zip(*inputs)] if inputs else [[] for _ in range(job.devices)]
     plan = job.plan_for(columns)
     arrays = [array for column in columns for part in column for array in (part if isinstance(part, list) else [part])]
-    subject = subject_of(job, plan)
+    model = explorer_model_of(job, plan)
     generators = [generator for generator, _ in plan.draws]
-    subject.record_step(arrays, generators, before=lambda: plan.drawn.update(plan.submitted()))
-    return subject
+    model.record_step(arrays, generators, before=lambda: plan.drawn.update(plan.submitted()))
+    return model
 
 
-def subject_of(job: Job, plan: Any) -> Subject:
+def explorer_model_of(job: Job, plan: Any) -> ExplorerModel:
     kinds = {name: "parameter" if v.trainable else "buffer" for name, v in job.session.variables.items()}
     kinds |= {name: "optimizer state" for name in job.session.slots}
-    return Subject(
+    return ExplorerModel(
         f"{job.kind} job {job.name}",
         plan.singly,
         {},

@@ -11,8 +11,8 @@ from html import escape
 
 import numpy as np
 
+from ...introspection.graph.explore.explorer_model import ExplorerModel
 from ...introspection.graph.explore.session import ExplorerSession
-from ...introspection.graph.explore.subject import Subject
 from ...views.html.page import CARD, NO_MATH, picture_card
 from ...views.html.table import inner_picture, table
 from ...views.records.step import StepRecord
@@ -23,7 +23,7 @@ from .describe import numbers_of
 from .records import OnnxFile, Records
 
 
-class OnnxSubject(Subject):
+class OnnxExplorerModel(ExplorerModel):
     """An ONNX file in the explorer: its graph and the elements of its parameters, without passes and times."""
 
     runs = False
@@ -55,8 +55,8 @@ class OnnxView(View):
     def __init__(self, file: OnnxFile):
         super().__init__(file.step)
         self.head: dict[str, str] = dict(file.head)
-        self.subject = OnnxSubject(file)
-        self.session = ExplorerSession(self.subject)
+        self.explorer_model = OnnxExplorerModel(file)
+        self.session = ExplorerSession(self.explorer_model)
 
     def open(self, name: str) -> OnnxView:
         """Open the module, operation or parameter of this name. Raises GraphError if there is none."""
@@ -79,7 +79,7 @@ class OnnxView(View):
         """mime type -> data."""
         svg, text = self.svg, self.text
         head = table([(what, escape(clean(said)), "") for what, said in self.head.items()])
-        picture = inner_picture(picture_card(svg, f"the graph of {self.subject.title}", text))
+        picture = inner_picture(picture_card(svg, f"the graph of {self.explorer_model.title}", text))
         html = f'<div {NO_MATH} style="{CARD}">{head}<div style="height:8px"></div>{picture}</div>'
         return {"text/html": html, "image/svg+xml": svg, "text/plain": text}
 

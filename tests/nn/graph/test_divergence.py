@@ -13,7 +13,7 @@ from minflow.core.base.errors import GraphError
 from minflow.core.ir import outputs_of
 from minflow.introspection.graph.compare import closeness
 from minflow.introspection.graph.compare.eager_run import RecordedOp
-from minflow.introspection.graph.explore.subject import graph_subject
+from minflow.introspection.graph.explore.explorer_model import graph_explorer_model
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
 from minflow.views.draw.fold import NEAR, fold_near_end
@@ -350,7 +350,7 @@ def in_parts(model):
 
 def test_accumulation_compares_the_first_micro_batch(reference):
     graph, batch = in_parts(reference), Batch(flow.randn(6, 8), {"weight": flow.rand(6, 1), "none": None})
-    fresh = graph_subject(graph, (batch,)).gradients
+    fresh = graph_explorer_model(graph, (batch,)).gradients
     for _ in range(2):
         told = graph.compare_eager(batch)
         assert len(told.rows) > 10 and told.first is None
@@ -361,7 +361,7 @@ def test_accumulation_compares_the_first_micro_batch(reference):
         graph(batch)
         for key, array in model.items():
             reference.state_dict()[key].numpy()[...] = array
-    assert graph_subject(graph, (batch,)).gradients == fresh and len(fresh) == 6
+    assert graph_explorer_model(graph, (batch,)).gradients == fresh and len(fresh) == 6
 
 
 def test_scalar_is_compared_as_scalar():
@@ -369,7 +369,7 @@ def test_scalar_is_compared_as_scalar():
     told = graph.compare(lambda x: x * 3.0, x)
     assert "mul-0  float32[]" in repr(told) and "1 of 1 elements differ" in repr(told)
     assert graph.compare_eager(x).rows[0].same
-    assert graph_subject(graph, (x,)).instructions[0].outs[0].spec == "float32[]"
+    assert graph_explorer_model(graph, (x,)).instructions[0].outs[0].spec == "float32[]"
 
 
 def test_only_elements_beyond_the_tolerance_are_counted():

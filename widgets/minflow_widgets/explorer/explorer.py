@@ -21,9 +21,9 @@ from typing import Any
 from minflow.core.base.errors import GraphError
 from minflow.core.source_location import OURS, fail, here
 from minflow.diagnosis import notebook
+from minflow.introspection.graph.explore.explorer_model import ExplorerModel, graph_explorer_model
 from minflow.introspection.graph.explore.session import ExplorerSession
-from minflow.introspection.graph.explore.subject import Subject, graph_subject
-from minflow.introspection.job.explore import job_subject
+from minflow.introspection.job.explore import job_explorer_model
 from minflow.job.function import Job
 from minflow.nn.graph import Graph
 from minflow.nn.module import Module
@@ -106,10 +106,10 @@ class Explorer:
 
     def __init__(self, target: Any, args: tuple = (), kwargs: dict | None = None):
         self.name = type(target).__name__
-        # subject_of raises an error for other objects
-        self.refer = weakref.ref(target) if isinstance(target, Graph | Job) or has_subject(target) else None
+        # explorer_model_of raises an error for other objects
+        self.refer = weakref.ref(target) if isinstance(target, Graph | Job) or has_explorer_model(target) else None
         self.target: Any = target
-        self.session: ExplorerSession = ExplorerSession(subject_of(target, args, kwargs or {}))
+        self.session: ExplorerSession = ExplorerSession(explorer_model_of(target, args, kwargs or {}))
         self.shown: list[tuple[Any, OutputSlot]] = []  # (widget, its place) for each display
         self.still: dict[str, str] | None = None  # the static picture after release
 
@@ -125,7 +125,7 @@ class Explorer:
                 f"this explorer of a {self.name} is a still picture: {why}",
                 "explore(graph, x, y) once more, with a graph that is still held",
             )
-        self.session = ExplorerSession(subject_of(target, (), {}))
+        self.session = ExplorerSession(explorer_model_of(target, (), {}))
         self.target, self.still = target, None
         return self.__dict__[name]
 
@@ -151,9 +151,9 @@ class Explorer:
         """Run one step with these inputs from the current state of the training, and show its values; open items stay
         open.
         """
-        fresh = ExplorerSession(subject_of(self.target, args, kwargs, True))
+        fresh = ExplorerSession(explorer_model_of(self.target, args, kwargs, True))
         fresh.opened, fresh.selected = self.session.opened, self.session.selected
-        fresh.arranged()
+        fresh.update_layout()
         self.session = fresh
         self.send(True, True)
         return self
@@ -311,29 +311,29 @@ def explore(x: Any, /, *args: Any, **kwargs: Any) -> Explorer:
     return Explorer(x, args, kwargs)
 
 
-def has_subject(x: Any) -> bool:
+def has_explorer_model(x: Any) -> bool:
     """True for an ONNX file that was opened for display."""
-    return isinstance(getattr(x, "subject", None), Subject)
+    return isinstance(getattr(x, "explorer_model", None), ExplorerModel)
 
 
-def subject_of(x: Any, args: tuple, kwargs: dict, step: bool = False) -> Subject:
+def explorer_model_of(x: Any, args: tuple, kwargs: dict, step: bool = False) -> ExplorerModel:
     if isinstance(x, Graph):
-        subject = graph_subject(x, args, kwargs, step)
+        model = graph_explorer_model(x, args, kwargs, step)
         if isinstance(x, Forward):
-            subject.note = (
+            model.note = (
                 "Forward only: explore an nn.Graph that calls backward and has an optimizer to see the rest of a step."
             )
-        return subject
+        return model
     if isinstance(x, Job):
-        return job_subject(x, args, kwargs, step)
-    if has_subject(x):
+        return job_explorer_model(x, args, kwargs, step)
+    if has_explorer_model(x):
         if args or kwargs or step:
             fail(
                 GraphError,
-                f"explore: no operation of {x.subject.title} is run, so it takes no inputs",
+                f"explore: no operation of {x.explorer_model.title} is run, so it takes no inputs",
                 'explore("model.onnx"); onnxruntime runs such a file',
             )
-        return x.subject
+        return x.explorer_model
     hint = "explore(graph) of an nn.Graph, explore(job) of a job function, explore(model, x) of a model, "
     hint += "explore(path) of an ONNX file; "
     hint += "show(x) draws a tensor's tape"

@@ -1,4 +1,4 @@
-"""Restore everything that a run for inspection wrote. Read next: `compare.py`, `../explore/subject.py`."""
+"""Restore everything that a run for inspection wrote. Read next: `compare.py`, `../explore/explorer_model.py`."""
 
 from __future__ import annotations
 

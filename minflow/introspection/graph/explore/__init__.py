@@ -1,5 +1,5 @@
-"""The model of `explore(graph)`: the subject, the session of one explorer, the details of one row. Plain data for
+"""State and data of `explore(graph)`: the model, the session of one explorer, the details of one row. Plain data for
 views.
 
-Read next: `subject.py`, the access to live objects; `session.py`, the open items; `details.py`, one row.
+Read next: `explorer_model.py`, the access to live objects; `session.py`, the open items; `details.py`, one row.
 """

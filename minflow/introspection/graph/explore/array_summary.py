@@ -1,6 +1,6 @@
 """Summary of an array: range, mean, norm, a histogram, a corner of its values, its feature maps.
 
-Read next: `subject.py`.
+Read next: `explorer_model.py`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from ....views.explorer.tiles import Tiles, tiles_of
 
 BINS = 24
-SAMPLE = 1 << 16  # elements that a histogram samples
-CORNER = (6, 10)  # rows and columns of the values that are kept; a page shows as many columns as fit
+MAX_SAMPLE = 1 << 16  # elements that a histogram samples
+CORNER_SHAPE = (6, 10)  # rows and columns of the values that are kept; a page shows as many columns as fit
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def summary_of(array: np.ndarray) -> Summary:
         if not wide.size:
             return Summary(spec, flat.size, 0.0, 0.0, 0.0, 0.0, bad, (), 0, *corner(array))
         low, high, mean = float(wide.min()), float(wide.max()), float(wide.mean(dtype=np.float64))
-        step = -(-wide.size // SAMPLE)
+        step = -(-wide.size // MAX_SAMPLE)
         some = wide[::step].astype(np.float64)
         if high > low and np.isfinite(high - low):
             # high - low may be 1e-310
@@ -81,17 +81,17 @@ def corner(array: np.ndarray) -> tuple[tuple[tuple[str, ...], ...], int]:
     """The first rows and columns of the last two axes, at index 0 of all others; and the power of ten of their unit."""
     while array.ndim > 2:
         array = array[0]
-    rows = np.atleast_2d(array)[: CORNER[0], : CORNER[1]].tolist()
+    rows = np.atleast_2d(array)[: CORNER_SHAPE[0], : CORNER_SHAPE[1]].tolist()
     if array.dtype.kind != "f" or array.size == 1:
         return tuple([tuple([number_text(x) for x in row]) for row in rows]), 0
     most = max([abs(x) for row in rows for x in row if math.isfinite(x)], default=0.0)
     digit = math.floor(math.log10(most)) if most else 0
     power = 0 if -4 < digit < 6 else digit
     places = max(3 - digit + power, 0)
-    return tuple([tuple([fixed(x, power, places) for x in row]) for row in rows]), power
+    return tuple([tuple([fixed_point_text(x, power, places) for x in row]) for row in rows]), power
 
 
-def fixed(x: float, power: int, places: int) -> str:
+def fixed_point_text(x: float, power: int, places: int) -> str:
     """x in units of ten to `power`, with `places` decimals; exact zeros are "0"."""
     if not x or not math.isfinite(x):
         return str(x) if x else "0"

@@ -1,6 +1,6 @@
 """The details of one row of the explorer, or of one instruction: spec, source line, time, bytes, values, gradients.
 
-Plain data (strings and lists) made from a Subject. Read next: `session.py`.
+Plain data (strings and lists) made from an ExplorerModel. Read next: `session.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ....views.explorer.tiles import tiles_picture
 from ....views.records.step import StepNode, StepRecord
 from ....views.text.listing import count
 from .array_summary import Summary, number_text, summary_of
-from .subject import Subject
+from .explorer_model import ExplorerModel
 
 PHASE_NAMES = ("forward", "backward", "update")
 
@@ -45,30 +45,30 @@ def histogram(label: str, s: Summary) -> list:
     return [label, text, number_text(s.low), number_text(s.high), counts, corner, s.power, shape, maps]
 
 
-def detail_of(subject: Subject, tree: StepTree, row: Row, column: int) -> dict[str, Any]:
+def detail_of(model: ExplorerModel, tree: StepTree, row: Row, column: int) -> dict[str, Any]:
     """The details of a row in a column: {"title", "rows": [[what, text]], "hists": [histogram]}."""
     record, item = tree.record, row.item
     if item.kind == "input":
         state = record.nodes[item.states[0]]
         rows, hists = [["input", state.outs[0]], ["bytes", bytes_text(state.nbytes)]], []
-        if (state.name, -1) in subject.summaries:
-            hists.append(histogram("values", subject.summaries[state.name, -1]))
+        if (state.name, -1) in model.summaries:
+            hists.append(histogram("values", model.summaries[state.name, -1]))
         return {"title": state.name, "rows": rows, "hists": hists}
     if item.kind == "output":
-        return output_detail(subject, tree, item)
+        return output_detail(model, tree, item)
     if item.kind == "state" or column == 2:
-        return state_detail(subject, tree, row)
-    nodes = covered(tree, item, column)
+        return state_detail(model, tree, row)
+    nodes = ops_of(tree, item, column)
     if item.kind == "op" and (len(nodes) == 1 or column == 0):
-        detail = operation_detail(subject, tree, item.nodes[0] if column == 0 else nodes[0])
+        detail = operation_detail(model, tree, item.nodes[0] if column == 0 else nodes[0])
         others = [record.nodes[i].name for i in nodes if column == 0 and i != item.nodes[0]]
         detail["rows"] += [["with it", f"{name}, which keeps the shape"] for name in others]
-        detail["rows"] += order_rows(record, row, column, nodes)
+        detail["rows"] += swap_rows(record, row, column, nodes)
         return detail
-    return group_detail(subject, tree, row, column, nodes)
+    return group_detail(model, tree, row, column, nodes)
 
 
-def order_rows(record: StepRecord, row: Row, column: int, nodes: list[int]) -> list[list[str]]:
+def swap_rows(record: StepRecord, row: Row, column: int, nodes: list[int]) -> list[list[str]]:
     """A note if a pass has swapped two backward operations, so that their shapes differ from those of forward."""
     makers = list(dict.fromkeys(record.nodes[i].by for i in nodes if record.nodes[i].by))
     if column != 1 or not row.ahead or not makers:
@@ -77,14 +77,14 @@ def order_rows(record: StepRecord, row: Row, column: int, nodes: list[int]) -> l
     return [["order", f"{order}: the pass {', '.join(makers)} has swapped them"]]
 
 
-def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
+def whole_detail(model: ExplorerModel, tree: StepTree) -> dict[str, Any]:
     """The details of the whole step, shown if no row is selected."""
     record, rows = tree.record, []
-    timed = bool(subject.seconds())
+    seconds = model.call_seconds()
     for column, word in enumerate(PHASE_NAMES):
-        nodes = covered(tree, tree.root, column)
+        nodes = ops_of(tree, tree.root, column)
         if nodes:
-            time = seconds_text(sum(subject.seconds().get(record.nodes[i].name, 0.0) for i in nodes)) if timed else ""
+            time = seconds_text(sum(seconds.get(record.nodes[i].name, 0.0) for i in nodes)) if seconds else ""
             size = bytes_text(sum(record.nodes[i].nbytes for i in nodes)) + " written"
             rows.append([word, ", ".join(x for x in (count(len(nodes), "operation"), time, size) if x)])
     phases = len(rows)
@@ -92,10 +92,11 @@ def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
         states = [record.nodes[s] for s in record.states if record.nodes[s].role == kind]
         if states:
             rows.append([kind + "s", f"{sizes_text(states)}, {bytes_text(sum(s.nbytes for s in states))}"])
-    if timed:
-        other = "later ones take less" if subject.timed.endswith("cold step") else "another takes a little more or less"
-        rows.append(["times", f"of {which_step(subject)}; {other}"])
-    if any(step.run_index < k for k, step in enumerate(subject.instructions)):
+    if seconds:
+        cold = model.timed_step.endswith("cold step")
+        other = "later ones take less" if cold else "another takes a little more or less"
+        rows.append(["times", f"of {which_step(model)}; {other}"])
+    if any(step.run_index < k for k, step in enumerate(model.instructions)):
         rows.append(
             [
                 "steps",
@@ -111,12 +112,12 @@ def sizes_text(states: list[StepNode]) -> str:
     return f"{count(len(states), 'tensor')}, {count(sum(s.size for s in states), 'number')}"
 
 
-def which_step(subject: Subject) -> str:
+def which_step(model: ExplorerModel) -> str:
     """The name of the step whose times are shown."""
-    return subject.timed if subject.instructions else "the last timed call"
+    return model.timed_step if model.instructions else "the last timed call"
 
 
-def covered(tree: StepTree, item: Item, column: int) -> list[int]:
+def ops_of(tree: StepTree, item: Item, column: int) -> list[int]:
     """The ops of an item in a column, in order."""
     return tree.reads.of(column, *leaves_of(tree, item))
 
@@ -125,7 +126,7 @@ def leaves_of(tree: StepTree, item: Item) -> tuple[int, int]:
     return (0, len(tree.leaves)) if item is tree.root else (item.first, item.last)
 
 
-def inside(tree: StepTree, item: Item) -> tuple[np.ndarray, np.ndarray]:
+def read_masks(tree: StepTree, item: Item) -> tuple[np.ndarray, np.ndarray]:
     """Two masks over all reads: True if the source is in the item; True if the target is."""
     first, last = leaves_of(tree, item)
     source, target = tree.reads.source, tree.reads.target
@@ -140,27 +141,27 @@ def name_and_spec(tree: StepTree, x: tuple[int, int] | None) -> tuple[str, str]:
     return node.name + (f", output {index}" if len(node.outs) > 1 else ""), node.outs[index]
 
 
-ROLES = {"lr": "learning rate"}  # name of a scalar that an update reads -> its role
+SCALAR_ROLES = {"lr": "learning rate"}  # name of a scalar that an update reads -> its role
 
 
-def brackets(spec: str) -> str:
+def shape_text(spec: str) -> str:
     """ "[8, 3]", after the dtype unless that is float32; for a scalar the dtype, or empty for float32."""
     dtype, _, rest = spec.partition("[")
     shape = "" if rest == "]" else f"[{rest}"
     return " ".join(x for x in ("" if dtype == "float32" or not shape else dtype, shape) if x)
 
 
-def read_words(subject: Subject, tree: StepTree, x: tuple[int, int] | None, values: bool) -> str:
+def describe_read(model: ExplorerModel, tree: StepTree, x: tuple[int, int] | None, values: bool) -> str:
     """A value that an op reads and its role: "parameter model.fc.bias [10], -0.16 to 0.16"."""
     name, spec = name_and_spec(tree, x)
     if x is None:
         return name
     node = tree.record.nodes[x[0]]
     role = node.role or ("gradient" if node.column == 1 else "result of")
-    role = ROLES.get(name, role) if role == "number" else role
-    words = "" if role == name else role if role in ROLES.values() else f"{role} {name}"
-    words = " ".join(t for t in (words, brackets(spec)) if t) or name
-    numbers = subject.read(node.name, x[1], node.column < 0) if values else None
+    role = SCALAR_ROLES.get(name, role) if role == "number" else role
+    words = "" if role == name else role if role in SCALAR_ROLES.values() else f"{role} {name}"
+    words = " ".join(t for t in (words, shape_text(spec)) if t) or name
+    numbers = model.value_summary(node.name, x[1], node.column < 0) if values else None
     return words + (f", {numbers.text}" if numbers else "")
 
 
@@ -168,7 +169,7 @@ def title_of(node: StepNode | None, name: str) -> str:
     return f"update of {name.removesuffix('_optimizer')}" if node is not None and node.phase == "optimizer" else name
 
 
-def result_words(record: StepRecord, i: int | None, n: int) -> list[str]:
+def describe_results(record: StepRecord, i: int | None, n: int) -> list[str]:
     """The role of each result: for an update, the states that it writes, in the order in which it reads them."""
     states = [record.nodes[x[0]] for x in (record.reads[i] if i is not None else ()) if x is not None]
     written = [s for s in states if s.role in ("parameter", "optimizer state")]
@@ -177,43 +178,43 @@ def result_words(record: StepRecord, i: int | None, n: int) -> list[str]:
     return [""] if n == 1 else [f"output {k}" for k in range(n)]
 
 
-def phase_word(node: StepNode) -> str:
+def phase_name(node: StepNode) -> str:
     return node.phase if node.phase == "recompute" else PHASE_NAMES[node.column]
 
 
-def time_rows(subject: Subject, names: list[str]) -> list[list[str]]:
-    known = subject.seconds()
-    if not subject.runs:
+def time_rows(model: ExplorerModel, names: list[str]) -> list[list[str]]:
+    known = model.call_seconds()
+    if not model.runs:
         return []
     if not known:
         return [["time", "not measured: explore(graph, inputs), or graph.profile() before a call"]]
     total, mine = sum(known.values()), sum(known.get(name, 0.0) for name in names)
-    share = f", {100 * mine / total:.3g} % of {which_step(subject)}" if total else ""
+    share = f", {100 * mine / total:.3g} % of {which_step(model)}" if total else ""
     if not any(name in known for name in names):
         return [["time", "0: a view, made when the plan is" if names else "0"]]
     return [["time", seconds_text(mine) + share]]
 
 
-def operation_detail(subject: Subject, tree: StepTree, i: int) -> dict[str, Any]:
+def operation_detail(model: ExplorerModel, tree: StepTree, i: int) -> dict[str, Any]:
     record = tree.record
     node = record.nodes[i]
     rows = [operation_row(node), *[["holds", note] for note in node.notes]]
-    rows += [["phase", phase_word(node)]] if subject.runs else []
-    rows += [["reads", read_words(subject, tree, x, False)] for x in record.reads[i]]
-    rows += [["gives", spec] for spec in node.outs]
-    rows += [["line", node.where or "none: a pass added it"]] if subject.runs or node.where else []
-    rows += [["made by", f"the pass {node.by}"]] if node.by else []
+    rows += [["phase", phase_name(node)]] if model.runs else []
+    rows += [["input", describe_read(model, tree, x, False)] for x in record.reads[i]]
+    rows += [["output", spec] for spec in node.outs]
+    rows += [["line", node.where or "none: a pass added it"]] if model.runs or node.where else []
+    rows += [["added by", f"the pass {node.by}"]] if node.by else []
     rows.append(["module", node.scope or "none"])
     if node.mark:
         rows.append(["this pass", node.mark])
-    rows += time_rows(subject, [node.name])
-    rows += [["bytes", "0: a view" if node.view else bytes_text(node.nbytes)]] if subject.runs or node.nbytes else []
-    rows += place_rows(subject, node.name)
-    numbers = subject.summaries
+    rows += time_rows(model, [node.name])
+    rows += [["bytes", "0: a view" if node.view else bytes_text(node.nbytes)]] if model.runs or node.nbytes else []
+    rows += storage_rows(model, node.name)
+    numbers = model.summaries
     known = [k for k in range(len(node.outs)) if (node.name, k) in numbers]
     hists = [histogram("values" if len(node.outs) == 1 else f"output {k}", numbers[node.name, k]) for k in known]
     leaf = tree.leaf_of[i]
-    hists += gradients_of(subject, tree, leaf, [i]) if not node.column and leaf is not None else []
+    hists += gradients_of(model, tree, leaf, [i]) if not node.column and leaf is not None else []
     return {"title": title_of(node, node.name), "rows": rows, "hists": hists}
 
 
@@ -221,9 +222,9 @@ def operation_row(node: StepNode) -> list[str]:
     return ["operation", f"{node.label}({node.every})" if node.every else node.label]
 
 
-def place_rows(subject: Subject, name: str) -> list[list[str]]:
+def storage_rows(model: ExplorerModel, name: str) -> list[list[str]]:
     """Where the plan stores the first result."""
-    part, _node, value = subject.place(name)
+    part, _node, value = model.find_operation(name)
     if value is None:
         return []
     if value in part.plan.in_place:
@@ -236,49 +237,51 @@ def place_rows(subject: Subject, name: str) -> list[list[str]]:
     return [["kept in", f"the arena from byte {offset:,}, {until}"]]
 
 
-def gradients_of(subject: Subject, tree: StepTree, item: Item, nodes: list[int]) -> list[list]:
+def gradients_of(model: ExplorerModel, tree: StepTree, item: Item, nodes: list[int]) -> list[list]:
     """The recorded gradient of an item's results: the values that its backward read from other items."""
     record, reads = tree.record, tree.reads
     specs = {spec for i in nodes for spec in record.nodes[i].outs}
-    source, target = inside(tree, item)
+    source, target = read_masks(tree, item)
     coming = reads.where(target & ~source & (reads.source_column == 1) & (reads.column == 1))
     keys = [(record.nodes[n].name, k) for n, k in coming if record.spec((n, k)) in specs]
-    return [histogram("gradient of the result", subject.summaries[key]) for key in keys[:2] if key in subject.summaries]
+    return [histogram("gradient of the result", model.summaries[key]) for key in keys[:2] if key in model.summaries]
 
 
-def crossing(tree: StepTree, item: Item, column: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+def boundary_values(tree: StepTree, item: Item, column: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """The values that enter an item in a column, and those that leave it for other items or for the caller."""
     record, reads = tree.record, tree.reads
-    source, target = inside(tree, item)
+    source, target = read_masks(tree, item)
     own = (reads.column == column) & ((reads.source_column == column) | ((reads.source_column == -1) & (column == 0)))
     ins = [x for x in reads.where(own & target & ~source) if record.nodes[x[0]].kind != "state"]
     outs = reads.where(own & source & ~target & (reads.source_column == column))
-    mine = set(covered(tree, item, column))
+    mine = set(ops_of(tree, item, column))
     passed = [(record.places[id], k) for id, k in record.outputs]
     return ins, [*outs, *[x for x in passed if x[0] in mine and x not in outs]]
 
 
-def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes: list[int]) -> dict[str, Any]:
+def group_detail(model: ExplorerModel, tree: StepTree, row: Row, column: int, nodes: list[int]) -> dict[str, Any]:
     record, item = tree.record, row.item
     rows: list[list[str]] = []
     if item.kind == "module":
         rows.append(["module", f"{item.path}  {item.label}".rstrip()])
     elif item.kind == "fold":
         rows.append(["folded", item.label])
-    counts = [len(covered(tree, item, k)) for k in (0, 1, 2)]
+    counts = [len(ops_of(tree, item, k)) for k in (0, 1, 2)]
     rows.append(["operations", ", ".join(f"{n:,} {word}" for n, word in zip(counts, PHASE_NAMES) if n)])
-    ins, outs = crossing(tree, item, column)
-    for word, values in (("takes", ins), ("gives", outs)):
+    ins, outs = boundary_values(tree, item, column)
+    for word, values in (("input", ins), ("output", outs)):
         rows += [[word, record.spec(v)] for v in values[:4]]
         rows += [["", f"and {len(values) - 4} more"]] if len(values) > 4 else []
     where = list(dict.fromkeys(record.nodes[i].where for i in nodes if record.nodes[i].where))
     if where:
         rows.append(["lines", ", ".join(where[:4]) + (f" and {len(where) - 4} more" if len(where) > 4 else "")])
-    rows += time_rows(subject, [record.nodes[i].name for i in nodes])
-    rows += order_rows(record, row, column, nodes)
+    rows += time_rows(model, [record.nodes[i].name for i in nodes])
+    rows += swap_rows(record, row, column, nodes)
     rows.append(["bytes written", bytes_text(sum(record.nodes[i].nbytes for i in nodes))])
     reads = tree.reads
-    kept = reads.where(inside(tree, item)[0] & (reads.source_column == 0) & (reads.column == 1)) if column == 0 else []
+    kept = (
+        reads.where(read_masks(tree, item)[0] & (reads.source_column == 0) & (reads.column == 1)) if column == 0 else []
+    )
     if kept:
         size = bytes_text(sum(record.nodes[n].nbytes for n, _ in kept))
         rows.append(["kept for backward", f"{count(len(kept), 'value')}, {size}"])
@@ -289,22 +292,22 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
         rows.append(["parameters", f"{sizes_text(own)}, {size}"])
     hists = []
     for n, k in outs[:1] or [(i, 0) for i in nodes[-1:]]:
-        if (record.nodes[n].name, k) in subject.summaries:
-            label = "values of the result" if column == 0 else "gradient that goes on"
-            hists.append(histogram(label, subject.summaries[record.nodes[n].name, k]))
+        if (record.nodes[n].name, k) in model.summaries:
+            label = "values of the result" if column == 0 else "outgoing gradient"
+            hists.append(histogram(label, model.summaries[record.nodes[n].name, k]))
     if column == 0:
-        hists += gradients_of(subject, tree, item, nodes)
+        hists += gradients_of(model, tree, item, nodes)
     return {"title": item.name + ("" if column == 0 else ": backward"), "rows": rows, "hists": hists}
 
 
-def output_detail(subject: Subject, tree: StepTree, item: Item) -> dict[str, Any]:
+def output_detail(model: ExplorerModel, tree: StepTree, item: Item) -> dict[str, Any]:
     name, spec = name_and_spec(tree, tree.output_rows[item])
     key = (name.partition(", output ")[0], tree.output_rows[item][1])
-    hists = [histogram("values", subject.summaries[key])] if key in subject.summaries else []
-    return {"title": item.name, "rows": [["output", spec], ["made by", name]], "hists": hists}
+    hists = [histogram("values", model.summaries[key])] if key in model.summaries else []
+    return {"title": item.name, "rows": [["output", spec], ["computed by", name]], "hists": hists}
 
 
-def state_detail(subject: Subject, tree: StepTree, row: Row) -> dict[str, Any]:
+def state_detail(model: ExplorerModel, tree: StepTree, row: Row) -> dict[str, Any]:
     """Parameters of a row: current values, gradient norms of the last step, states and update."""
     record, item = tree.record, row.item
     states = [record.nodes[s] for s in row.states]
@@ -315,52 +318,52 @@ def state_detail(subject: Subject, tree: StepTree, row: Row) -> dict[str, Any]:
         rows.append([s.role, f"{s.name}  {s.outs[0]}, {bytes_text(s.nbytes)}" + (f", {s.where}" if s.where else "")])
     if len(states) > 12:
         rows.append(["", f"and {len(states) - 12} more; open the module to see them"])
-    updates = covered(tree, item, 2)
+    updates = ops_of(tree, item, 2)
     for i in updates[:6]:
         rows.append(["updated by", f"{record.nodes[i].name}"])
     if updates:
-        rows += time_rows(subject, [record.nodes[i].name for i in updates])
+        rows += time_rows(model, [record.nodes[i].name for i in updates])
     for s in own[:4]:
-        array = subject.state_array(s.name)
+        array = model.state_array(s.name)
         if array is not None:
-            hists.append(histogram(s.short + " now" * subject.runs, summary_of(array)))
+            hists.append(histogram(s.short + " now" * model.runs, summary_of(array)))
         leaf = tree.leaf_of[record.places[s.id]]
-        gradient = subject.gradient_summary(s.name) or recorded_gradient(subject, tree, leaf)
+        gradient = model.gradient_summary(s.name) or recorded_gradient(model, tree, leaf)
         if gradient is not None:
             rows.append(["gradient norm", f"{gradient.norm:.4g}  {s.name}"])
             hists.append(histogram(f"gradient of {s.short}", gradient))
     if len(own) == 1:
         for s in states:
-            array = subject.state_array(s.name)
+            array = model.state_array(s.name)
             if s.role == "optimizer state" and array is not None:
                 hists.append(histogram(s.short + " now", summary_of(array)))
     title = item.name if item.kind in ("state", "rest") else f"{item.name}: parameters"
     return {"title": title, "rows": rows, "hists": hists}
 
 
-def recorded_gradient(subject: Subject, tree: StepTree, leaf: Item) -> Summary | None:
+def recorded_gradient(model: ExplorerModel, tree: StepTree, leaf: Item) -> Summary | None:
     """The gradient that the update of a parameter read in the recorded step."""
     nodes = tree.record.nodes
     for i in leaf.nodes:
         for x in tree.record.reads[i] if nodes[i].column == 2 else ():
             if x is not None and nodes[x[0]].column == 1:
-                return subject.summaries.get((nodes[x[0]].name, x[1]))
+                return model.summaries.get((nodes[x[0]].name, x[1]))
     return None
 
 
-def instruction_detail(subject: Subject, tree: StepTree, at: int) -> dict[str, Any]:
+def instruction_detail(model: ExplorerModel, tree: StepTree, at: int) -> dict[str, Any]:
     """One instruction of the recorded step: its inputs and outputs, with values."""
-    step = subject.instructions[at]
+    step = model.instructions[at]
     record = tree.record
     i = next((i for i, n in enumerate(record.nodes) if n.name == step.name and n.kind == "op"), None)
     node = None if i is None else record.nodes[i]
-    rows = [operation_row(node), ["phase", phase_word(node)]] if node is not None else []
-    rows += [["time", seconds_text(subject.seconds().get(step.name, step.seconds))]]
+    rows = [operation_row(node), ["phase", phase_name(node)]] if node is not None else []
+    rows += [["time", seconds_text(model.call_seconds().get(step.name, step.seconds))]]
     hists: list[list] = []
-    rows += [["reads", read_words(subject, tree, x, True)] for x in (record.reads[i] if i is not None else ())]
-    gives = result_words(record, i, len(step.outs))
-    for word, out in zip(gives, step.outs):
-        rows.append(["gives", " ".join(t for t in (word, brackets(out.spec)) if t) + f", {out.text}"])
+    rows += [["input", describe_read(model, tree, x, True)] for x in (record.reads[i] if i is not None else ())]
+    outputs = describe_results(record, i, len(step.outs))
+    for word, out in zip(outputs, step.outs):
+        rows.append(["output", " ".join(t for t in (word, shape_text(out.spec)) if t) + f", {out.text}"])
         hists.append(histogram(word or "values", out))
     if node is not None and node.where:
         rows.append(["line", node.where])

@@ -17,33 +17,33 @@ from ....views.explorer.rows import Item, StepTree
 from ....views.explorer.svg import legend_text, svg_of, text_of
 from ....views.text.listing import clean, count
 from .details import bytes_text, detail_of, instruction_detail, whole_detail
-from .subject import Subject
+from .explorer_model import ExplorerModel
 
-LISTED = 12  # maximum number of search results that are listed
+MAX_RESULTS = 12  # maximum number of search results that are listed
 
 
 class ExplorerSession:
-    """The state of one explorer of a Subject. stage: number of passes done, `subject.stages` for the graph that runs.
+    """The state of one explorer. stage: number of passes done, `model.stages` for the graph that runs.
 
-    opened: keys of open items. selected: key of the selected row, and its column. at: the instruction, or -1.
-    last: the instruction that was shown last, where stepping continues.
+    opened: keys of open items. selected: key of the selected row, and its column. instruction: its index, or -1.
+    last_instruction: the one that was shown last, where stepping continues.
     """
 
-    def __init__(self, subject: Subject):
-        self.subject = subject
+    def __init__(self, model: ExplorerModel):
+        self.model = model
         self.lock = new_lock(threading.RLock)  # requests arrive on the kernel's thread, which may not be the main one
         self.trees: dict[int, StepTree] = {}
-        self.stage = subject.stages
+        self.stage = model.stages
         self.opened = self.tree.opened_first()
         self.selected: tuple[str, int] = ("", 0)
-        self.at = self.last = -1
+        self.instruction = self.last_instruction = -1
         self.results: list[Item] = []
         self.query = ""
-        self.arranged()
+        self.update_layout()
 
     @property
     def tree(self) -> StepTree:
-        record = self.subject.record(self.stage)
+        record = self.model.record(self.stage)
         if id(record) not in self.trees:
             self.trees[id(record)] = StepTree(record)
         return self.trees[id(record)]
@@ -52,12 +52,12 @@ class ExplorerSession:
         """Make the trees of all passes, so that the first move of the slider is as fast as later ones."""
         with self.lock:
             now = self.stage
-            for stage in range(self.subject.stages):
+            for stage in range(self.model.stages):
                 self.stage = stage
                 _ = self.tree
             self.stage = now
 
-    def arranged(self) -> None:
+    def update_layout(self) -> None:
         self.layout = Grid(self.tree, self.opened)
 
     # ---- requests ----------------------------------------------------------------------------------------------------
@@ -93,30 +93,30 @@ class ExplorerSession:
             self.opened.discard(item.key)
         else:
             self.opened.add(item.key)
-        self.selected, self.at = (item.key, 0), -1
-        self.arranged()
+        self.selected, self.instruction = (item.key, 0), -1
+        self.update_layout()
         return True
 
     def do_select(self, request: dict) -> bool:
         self.selected = self.item(request).key, min(max(int(request.get("column", 0)), 0), 2)
-        self.at = -1
+        self.instruction = -1
         return False
 
     def do_stage(self, request: dict) -> bool:
         stage = int(request["to"])
-        if not 0 <= stage <= self.subject.stages or stage == self.stage:
+        if not 0 <= stage <= self.model.stages or stage == self.stage:
             return False
         self.stage, self.results, self.query = stage, [], ""
-        self.arranged()
+        self.update_layout()
         return True
 
     def do_step(self, request: dict) -> bool:
-        steps = self.subject.instructions
+        steps = self.model.instructions
         if not steps:
             return False
-        self.at = self.last = min(max(int(request["to"]), 0), len(steps) - 1)
-        if self.stage != self.subject.stages:
-            return self.do_stage({"to": self.subject.stages})
+        self.instruction = self.last_instruction = min(max(int(request["to"]), 0), len(steps) - 1)
+        if self.stage != self.model.stages:
+            return self.do_stage({"to": self.model.stages})
         return False
 
     def do_search(self, request: dict) -> bool:
@@ -130,8 +130,8 @@ class ExplorerSession:
 
     def reveal(self, item: Item) -> None:
         self.opened |= self.tree.reveal(item)
-        self.selected, self.at = (item.key, 0), -1
-        self.arranged()
+        self.selected, self.instruction = (item.key, 0), -1
+        self.update_layout()
 
     def open(self, name: Any) -> None:
         """Open the module, operation or parameter of that name, and everything that contains it.
@@ -144,18 +144,18 @@ class ExplorerSession:
         matches = self.tree.search(name)
         exact = [item for item in matches if name in (item.path, item.name)] or matches
         if not exact:
-            what = f"nothing in {self.subject.title} is called {name!r}"
+            what = f"nothing in {self.model.title} is called {name!r}"
             fail(GraphError, what, "explorer.text lists the rows", name=name)
         item = exact[0]
         self.reveal(item)
         if item.kind in ("module", "fold"):
             self.opened.add(item.key)
-            self.arranged()
+            self.update_layout()
 
     def do_first(self, request: dict) -> bool:
         """Restore the items that were open at first."""
         self.opened = self.tree.opened_first()
-        self.arranged()
+        self.update_layout()
         return True
 
     # ---- output ------------------------------------------------------------------------------------------------------
@@ -165,25 +165,25 @@ class ExplorerSession:
         take a second.
         """
         with self.lock:
-            counts, view = self.subject.counts(self.stage, arena), view_of(self.layout)
+            counts, view = self.model.stage_counts(self.stage, arena), view_of(self.layout)
             return {
-                "title": clean(self.subject.title),
+                "title": clean(self.model.title),
                 "stage": self.stage,
-                "stages": self.subject.stages,
+                "stages": self.model.stages,
                 "pass": self.pass_text(counts),
-                "steps": len(self.subject.instructions),
-                "views": views_text(self.subject),
+                "steps": len(self.model.instructions),
+                "views": skipped_views_text(self.model),
                 "query": self.query,
-                "found": [[item.id, clean(item.name), clean(place_of(item))] for item in self.results[:LISTED]],
-                "more": max(len(self.results) - LISTED, 0),
+                "found": [[item.id, clean(item.name), clean(module_path(item))] for item in self.results[:MAX_RESULTS]],
+                "more": max(len(self.results) - MAX_RESULTS, 0),
                 "key": legend_text(view),
                 **view,
             }
 
     def pass_text(self, c: Any) -> str:
-        if not self.subject.runs:
+        if not self.model.runs:
             done = ""
-        elif self.stage in (0, self.subject.stages):
+        elif self.stage in (0, self.model.stages):
             done = "as written" if not self.stage else "as it runs"
         else:
             counts = (c.new, "new +"), (c.gone, "gone −"), (c.changed, "changed ~"), (c.moved, "moved ↕")
@@ -195,41 +195,42 @@ class ExplorerSession:
     def detail(self) -> dict[str, Any]:
         """The details of the selected instruction or row, and which row and column that is."""
         with self.lock:
-            if self.at >= 0:
-                detail = instruction_detail(self.subject, self.tree, self.at)
+            if self.instruction >= 0:
+                detail = instruction_detail(self.model, self.tree, self.instruction)
                 leaf = self.tree.leaf_of[detail["node"]] if detail["node"] >= 0 else None
                 row = self.layout.rows[self.layout.row_at[leaf.first]].item.id if leaf is not None else -1
                 column = self.tree.record.nodes[detail["node"]].column if leaf is not None else 0
-                return {"at": self.at, "last": self.at, "row": row, "column": column, **detail}
+                return {"at": self.instruction, "last": self.instruction, "row": row, "column": column, **detail}
             key, column = self.selected
             row = next((row for row in self.layout.rows if row.item.key == key), None)
             if row is None:
-                return {"at": -1, "last": self.last, "row": -1, "column": 0, **whole_detail(self.subject, self.tree)}
-            detail = detail_of(self.subject, self.tree, row, column)
-            return {"at": -1, "last": self.last, "row": row.item.id, "column": column, **detail}
+                detail = whole_detail(self.model, self.tree)
+                return {"at": -1, "last": self.last_instruction, "row": -1, "column": 0, **detail}
+            detail = detail_of(self.model, self.tree, row, column)
+            return {"at": -1, "last": self.last_instruction, "row": row.item.id, "column": column, **detail}
 
     def svg(self) -> str:
         """The current picture as SVG."""
         with self.lock:
-            text = self.pass_text(self.subject.counts(self.stage))
-            note = f"{text}. {self.subject.note}".removesuffix(". ")
-            return svg_of(view_of(self.layout), f"{self.subject.title}, {text}", note)
+            text = self.pass_text(self.model.stage_counts(self.stage))
+            note = f"{text}. {self.model.note}".removesuffix(". ")
+            return svg_of(view_of(self.layout), f"{self.model.title}, {text}", note)
 
     def text(self) -> str:
         """The current picture as lines of text."""
         with self.lock:
-            return text_of(self.layout, f"{self.subject.title}, {self.pass_text(self.subject.counts(self.stage))}")
+            return text_of(self.layout, f"{self.model.title}, {self.pass_text(self.model.stage_counts(self.stage))}")
 
 
-def views_text(subject: Subject) -> str:
+def skipped_views_text(model: ExplorerModel) -> str:
     """The reason why a recorded step has fewer instructions than operations; empty if it has as many."""
-    if not subject.instructions:
+    if not model.instructions:
         return ""
-    calls = {step.name for step in subject.instructions}
-    n = sum(node.name not in calls for node in subject.record(subject.stages).nodes if node.kind == "op")
+    calls = {step.name for step in model.instructions}
+    n = sum(node.name not in calls for node in model.record(model.stages).nodes if node.kind == "op")
     return f"{count(n, 'view')} run{'s' * (n == 1)} without one" if n else ""
 
 
-def place_of(item: Item) -> str:
+def module_path(item: Item) -> str:
     """The path of the module that contains an item."""
     return item.path if item.kind != "module" else item.path.rpartition(".")[0]

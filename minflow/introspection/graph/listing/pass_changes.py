@@ -1,7 +1,7 @@
 """The effect of a pass on a graph: which operations are new, changed, moved or gone.
 
 An operation is identified by its number in the trace, or, if a pass added it, by its op and its position. Read next:
-`reports.py`, whose `stages()` and `changes()` these are; `../explore/subject.py`, which marks the explorer's records.
+`reports.py`, whose `stages()` and `changes()` these are; `../explore/explorer_model.py`, which marks records.
 """
 
 from __future__ import annotations

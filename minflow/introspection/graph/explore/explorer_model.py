@@ -1,6 +1,6 @@
 """The explorer's data of a compiled graph or job: records of its stages, and one step with all its values.
 
-Only `Subject` accesses live objects; views get plain data. A recorded step starts from the current state, and
+Only `ExplorerModel` accesses live objects; views get plain data. A recorded step starts from the current state, and
 everything that it wrote is restored. Read next: `details.py`, one node of it; `views/explorer/rows.py`.
 """
 
@@ -31,7 +31,8 @@ from ..listing.pass_changes import arena_after, changes_of, keys_of
 from ..listing.reports import phases_of
 from .array_summary import Summary, summary_of
 
-LONG, ENOUGH = 1.0, 0.1  # seconds: longer steps are not repeated to time them; total time of the repeats
+MAX_REPEATED_STEP = 1.0  # seconds: longer steps are not repeated to time them
+REPEAT_SECONDS = 0.1  # total time of the repeats
 COLUMNS = {"forward": 0, "backward": 1, "recompute": 1, "optimizer": 2}
 
 
@@ -62,7 +63,7 @@ class Instruction:
     previous: str = ""
 
 
-class Subject:
+class ExplorerModel:
     """A compiled graph or job. parts: the compiled parts of a call, in order. kinds: name of a state -> its kind.
 
     modules: path -> class. gradient: name of a parameter -> the array of its last gradient, or None.
@@ -88,12 +89,12 @@ class Subject:
         self.node_records = [NodeRecords(part, f"{k}n") for k, part in enumerate(self.parts)]
         self.arenas: dict[int, int | None] = {}
         self.instructions: list[Instruction] = []  # forward, then backward, then update; within each in running order
-        self.times: dict[str, float] = {}  # name -> seconds of its call
-        self.timed = ""  # the step whose times these are
+        self.step_seconds: dict[str, float] = {}  # name -> seconds of its call
+        self.timed_step = ""  # the step whose times these are
         # (name of the operation, output) -> its result in the recorded step
         self.summaries: dict[tuple[str, int], Summary] = {}
         self.gradients: dict[str, Summary] = {}  # name of a parameter -> its gradient in the recorded step
-        self.before: dict[str, Summary] = {}  # states as they were before the recorded step
+        self.states_before: dict[str, Summary] = {}  # states as they were before the recorded step
         self.stages = max([len(part.stages) for part in self.parts], default=0)
 
     # ---- records -----------------------------------------------------------------------------------------------------
@@ -174,13 +175,13 @@ class Subject:
             nbytes=spec.nbytes,
         )
 
-    def counts(self, stage: int, arena: bool = True) -> StageCounts:
+    def stage_counts(self, stage: int, arena: bool = True) -> StageCounts:
         """The effect of a pass. arena: True to plan its memory if that is unknown; else it is None then."""
         record = self.record(stage)
         marks = [n.mark for n in record.nodes if n.kind == "op"]
         number = {mark: marks.count(mark) for mark in ("new", "gone", "changed", "moved")}
         if arena and stage not in self.arenas:
-            total = self.counts(stage - 1).arena if self.first_equal[stage] < stage else None
+            total = self.stage_counts(stage - 1).arena if self.first_equal[stage] < stage else None
             if total is None:
                 total = sum([arena_after(part, stage) for part in self.parts])
             self.arenas[stage] = total
@@ -193,7 +194,7 @@ class Subject:
         """The current array of a parameter, buffer or state."""
         return next((s.array for part in self.parts for s in part.graph.states if s.name == name), None)
 
-    def place(self, name: str) -> tuple[Any, Any, Value | None]:
+    def find_operation(self, name: str) -> tuple[Any, Any, Value | None]:
         """(part, node, its first value) of an operation of the plan, by name."""
         for part in self.parts:
             for node, known in part.names.items():
@@ -201,11 +202,11 @@ class Subject:
                     return part, node, Value(node, 0, node.out_specs[0])
         return None, None, None
 
-    def seconds(self) -> dict[str, float]:
+    def call_seconds(self) -> dict[str, float]:
         """Operation name -> seconds of its call: in the recorded step, else in the last timed call."""
-        return self.times if self.instructions else self.last_times()
+        return self.step_seconds if self.instructions else self.last_call_seconds()
 
-    def last_times(self) -> dict[str, float]:
+    def last_call_seconds(self) -> dict[str, float]:
         """The seconds of the last timed call, as in `graph.lanes()`."""
         timed = [part for part in self.parts if part.plan.seconds is not None]
         return {part.names[node]: s for part in timed for node, s in zip(part.plan.nodes, part.plan.seconds)}
@@ -232,35 +233,35 @@ class Subject:
             def step(watched: bool) -> None:
                 before()
                 for k, part in enumerate(self.parts):
-                    watch = self.watcher(part) if watched else None
+                    watch = self.make_watch(part) if watched else None
                     run(part.plan, arrays if not k else [], not watched, watch)
 
             with LOCK, uninterrupted():
                 step(True)
                 after()
             self.instructions.sort(key=lambda i: COLUMNS.get(i.phase, 0))
-            self.times = {i.name: i.seconds for i in self.instructions}
-            self.timed = "the first, cold step" if cold else "this recorded step"
+            self.step_seconds = {i.name: i.seconds for i in self.instructions}
+            self.timed_step = "the first, cold step" if cold else "this recorded step"
             if warm:
-                self.times, self.timed = self.last_times(), "the last timed call"
-            elif sum(self.times.values()) < LONG:
+                self.step_seconds, self.timed_step = self.last_call_seconds(), "the last timed call"
+            elif sum(self.step_seconds.values()) < MAX_REPEATED_STEP:
                 self.measure_again(step, restore)
 
     def measure_again(self, step: Callable[[bool], None], restore: Callable[[], None]) -> None:
         """Time the step as in training: the first run of a plan is slow, as are calls with summaries between."""
         earlier = [part.plan.seconds for part in self.parts]
         runs: list[dict[str, float]] = []
-        end = time.perf_counter() + ENOUGH
+        end = time.perf_counter() + REPEAT_SECONDS
         while not runs or (time.perf_counter() < end and len(runs) < 2):
             restore()
             with LOCK, uninterrupted():
                 step(False)
-            runs.append(self.last_times())
-        self.times, self.timed = min(runs, key=lambda times: sum(times.values())), "this step, run again"
+            runs.append(self.last_call_seconds())
+        self.step_seconds, self.timed_step = min(runs, key=lambda times: sum(times.values())), "this step, run again"
         for part, seconds in zip(self.parts, earlier):
             part.plan.seconds = seconds
 
-    def watcher(self, part: CompiledPart) -> Callable:
+    def make_watch(self, part: CompiledPart) -> Callable:
         """A callback for each call of a plan, which keeps a summary of its results."""
         clock = time.perf_counter
         last = [clock()]
@@ -288,18 +289,18 @@ class Subject:
         for s in states:
             if s.read is not None and not s.array.ndim:  # a learning rate; reading a generator's state would advance it
                 s.array[...] = s.read()
-        self.before = {s.name: summary_of(s.array) for s in states}
+        self.states_before = {s.name: summary_of(s.array) for s in states}
         for part in self.parts:
             for root, views in views_of(part).items():
                 for view in views if isinstance(root, Source) and root.array is not None else ():
                     array = part.plan.array_of(Value(view, 0, view.out_specs[0]))
                     self.summaries[part.names[view], 0] = summary_of(array)
 
-    def read(self, name: str, output: int, is_state: bool) -> Summary | None:
+    def value_summary(self, name: str, output: int, is_state: bool) -> Summary | None:
         """The values that an operation of the recorded step read: the output of an operation, or a state."""
-        return (
-            self.summaries.get((name, -1)) or self.before.get(name) if is_state else self.summaries.get((name, output))
-        )
+        if is_state:
+            return self.summaries.get((name, -1)) or self.states_before.get(name)
+        return self.summaries.get((name, output))
 
     def gradient_summary(self, name: str) -> Summary | None:
         """The gradient of a parameter: from the recorded step, else from the last call."""
@@ -319,11 +320,11 @@ def views_of(part: CompiledPart) -> dict[Node, list[Node]]:
     return result
 
 
-# ---- subjects --------------------------------------------------------------------------------------------------------
+# ---- models of a graph -----------------------------------------------------------------------------------------------
 
 
-def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step: bool = False) -> Subject:
-    """The Subject of an nn.Graph: of its last plan; given inputs, of the plan for these, with a recorded step.
+def graph_explorer_model(graph: Any, args: tuple = (), kwargs: dict | None = None, step: bool = False) -> ExplorerModel:
+    """The ExplorerModel of an nn.Graph: of its last plan; given inputs, of the plan for these, with a recorded step.
 
     Operations that were fused are shown and run one by one. step: record a step also for a graph without inputs.
 
@@ -333,27 +334,27 @@ def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step
         if graph._last is None:
             what = f"{graph.name} has not been called yet, so there is nothing to explore"
             fail(GraphError, what, "call the graph once, or give the inputs: explore(graph, x, y)", graph=graph.name)
-        return subject_of(graph, graph._last)
+        return explorer_model_of(graph, graph._last)
     with preserve_last_call(graph):
         compiled = graph.compiled_for(args, kwargs or {})
-        return recorded(graph, compiled, input_arrays(compiled, args, kwargs or {}))
+        return with_recorded_step(graph, compiled, input_arrays(compiled, args, kwargs or {}))
 
 
-def recorded(graph: Any, compiled: Any, arrays: list[np.ndarray]) -> Subject:
-    """The Subject with a step recorded on these inputs."""
-    subject = subject_of(graph, compiled)
+def with_recorded_step(graph: Any, compiled: Any, arrays: list[np.ndarray]) -> ExplorerModel:
+    """The ExplorerModel with a step recorded on these inputs."""
+    model = explorer_model_of(graph, compiled)
 
     def keep_gradients() -> None:
-        result = {name: subject.gradient(name, True) for name in kinds_of(graph)}
-        subject.gradients |= {name: summary_of(array) for name, array in result.items() if array is not None}
+        result = {name: model.gradient(name, True) for name in kinds_of(graph)}
+        model.gradients |= {name: summary_of(array) for name, array in result.items() if array is not None}
 
-    timed = all([part.plan.seconds is not None for part in subject.parts])
+    timed = all([part.plan.seconds is not None for part in model.parts])
     warm = compiled.runs > 1 and compiled.steps == 1 and timed
-    subject.record_step(arrays, compiled.build.trace.draws, after=keep_gradients, warm=warm)
-    return subject
+    model.record_step(arrays, compiled.build.trace.draws, after=keep_gradients, warm=warm)
+    return model
 
 
-def subject_of(graph: Any, compiled: Any) -> Subject:
+def explorer_model_of(graph: Any, compiled: Any) -> ExplorerModel:
     modules = {path: type(module).__name__ for path, module in graph.all_modules()}
     kinds, parts = kinds_of(graph), compiled.singly
     for part in parts:
@@ -370,7 +371,7 @@ def subject_of(graph: Any, compiled: Any) -> Subject:
     notes = [fused_note(compiled, ", which graph.plan lists")]
     if compiled.steps > 1:
         notes.append(f"One call runs the operations of {compiled.steps} parts of the batch, then the update.")
-    return Subject(graph.name, parts, modules, kinds, gradient, " ".join(notes).strip())
+    return ExplorerModel(graph.name, parts, modules, kinds, gradient, " ".join(notes).strip())
 
 
 def fused_note(compiled: Any, more: str = "") -> str:

@@ -26,6 +26,6 @@ def folder(path: str | os.PathLike, what: str) -> Path:
     return checked_path(path, what, 'the folder of the files, as "./data"; or set MINFLOW_DATA to one', DataError)
 
 
-def first_of(name: str, folders: list[Path]) -> Path | None:
+def find_file(name: str, folders: list[Path]) -> Path | None:
     """The path of file `name` in the first of `folders` that has it, else None."""
     return next((folder / name for folder in folders if os.path.isfile(folder / name)), None)

@@ -18,7 +18,7 @@ from .files import read_npz
 
 FILE = Path(__file__).with_name("digits.npz")
 EXPECTED = {"images": ((1797, 8, 8), "uint8"), "labels": ((1797,), "uint8")}
-EVERY = 6  # every sixth image is a test image: 300 of them, and 1,497 for training
+TEST_STRIDE = 6  # every sixth image is a test image: 300 of them, and 1,497 for training
 
 
 def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW") -> Any:
@@ -65,7 +65,7 @@ def digit_arrays(train: bool, image_size: int) -> tuple[np.ndarray, np.ndarray]:
             "8, their own size, or 28, that of MNIST",
         )
     arrays = read_npz(FILE, EXPECTED)
-    chosen = (np.arange(1797) % EVERY == 0) != train
+    chosen = (np.arange(1797) % TEST_STRIDE == 0) != train
     images, labels = arrays["images"][chosen].astype("float32") / 16, arrays["labels"][chosen]
     if image_size == 28:
         images = np.pad(resize_axis(resize_axis(images, 20, 1), 20, 2), ((0, 0), (4, 4), (4, 4)))

@@ -22,7 +22,7 @@ from ..core.source_location import here
 from ..diagnosis.notebook import in_notebook
 from ..io.files import status
 
-BLOCK = 1 << 16
+BLOCK_SIZE = 1 << 16
 TIMEOUT = 20.0  # seconds without a byte before the next mirror is tried
 
 
@@ -32,11 +32,12 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, instead: str = "") -> Path:
+def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, alternative: str = "") -> Path:
     """Download a file to `path` from the first of `urls` that has it.
 
     sha256: 64 hex digits, or None to skip the check.  limit: maximum size in bytes.
-    instead: an alternative to this file, for the error message. Raises DataError, with each mirror and its reason.
+    alternative: what to use in place of this file, for the error message. Raises DataError, with each mirror and its
+    reason.
     """
     import http.client
 
@@ -76,7 +77,7 @@ def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, inste
         f"{path.name} is missing, and could not be downloaded from any of {len(reasons)} addresses",
         values=reasons | {"wanted": path} | ({"sha256": sha256} if sha256 else {}),
         where=here(),
-        hint=f"copy {path.name} by hand to {path}" + (f", or {instead}" if instead else ""),
+        hint=f"copy {path.name} by hand to {path}" + (f", or {alternative}" if alternative else ""),
     )
 
 
@@ -128,41 +129,43 @@ def resume_download(url: str, part: Path, limit: int, name: str) -> None:
     import urllib.error  # imported here because it is slow and most programs do not need it
     import urllib.request
 
-    have = part.stat().st_size if part.exists() else 0
+    received = part.stat().st_size if part.exists() else 0
     headers = {"User-Agent": "minflow", "Accept-Encoding": "identity"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
+    if received:
+        headers["Range"] = f"bytes={received}-"
     try:
         answer = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == 416 and have:  # nothing left to download: complete, or another file; verify_checksum() decides
-            return
+        if error.code == 416 and received:
+            return  # nothing left to download: complete, or another file; verify_checksum() decides
         raise
     with answer:
         continues = (
-            have and answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+            received
+            and answer.status == 206
+            and answer.headers.get("Content-Range", "").startswith(f"bytes {received}-")
         )
         if not continues:
-            have = 0
+            received = 0
         length = answer.headers.get("Content-Length", "")
-        total = have + int(length) if length.isdigit() else None
+        total = received + int(length) if length.isdigit() else None
         if total is not None and total > limit:
             raise ValueError(f"it offers {total} bytes, more than the limit of {limit} for {name}")
         with open(part, "r+b" if part.exists() else "wb") as file, progress(name, total) as show:
-            file.truncate(have)
-            file.seek(have)
-            while block := answer.read(BLOCK):
-                have += len(block)
-                if have > limit:
+            file.truncate(received)
+            file.seek(received)
+            while block := answer.read(BLOCK_SIZE):
+                received += len(block)
+                if received > limit:
                     file.truncate(0)
                     raise ValueError(f"it sends more than the limit of {limit} bytes for {name}")
                 file.write(block)
-                show(have)
+                show(received)
             file.flush()
             os.fsync(file.fileno())
-        if total is not None and have < total:
-            raise ValueError(f"the connection ended after {have} of {total} bytes")
+        if total is not None and received < total:
+            raise ValueError(f"the connection ended after {received} of {total} bytes")
 
 
 def verify_checksum(part: Path, sha256: str | None) -> None:
@@ -177,21 +180,21 @@ def verify_checksum(part: Path, sha256: str | None) -> None:
 def progress(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """Progress on stderr, updated ten times a second; without a terminal or notebook, one line at the end."""
     start = last = time.monotonic()
-    moving = sys.stderr is not None and (sys.stderr.isatty() or in_notebook())
-    have = 0
+    live = sys.stderr is not None and (sys.stderr.isatty() or in_notebook())
+    received = 0
 
     def text() -> str:
         size = (
-            f"{have / 1e6:.1f} of {total / 1e6:.1f} MB, {have * 100 // max(total, 1)} %"
+            f"{received / 1e6:.1f} of {total / 1e6:.1f} MB, {received * 100 // max(total, 1)} %"
             if total
-            else f"{have / 1e6:.1f} MB"
+            else f"{received / 1e6:.1f} MB"
         )
-        return f"{name}: {size}, {have / 1e6 / max(time.monotonic() - start, 1e-3):.1f} MB/s"
+        return f"{name}: {size}, {received / 1e6 / max(time.monotonic() - start, 1e-3):.1f} MB/s"
 
     def show(done: int) -> None:
-        nonlocal last, have
-        have = done
-        if moving and time.monotonic() - last >= 0.1:
+        nonlocal last, received
+        received = done
+        if live and time.monotonic() - last >= 0.1:
             last = time.monotonic()
             print(f"\r{text():<72}", end="", file=sys.stderr, flush=True)
 
@@ -199,4 +202,4 @@ def progress(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
         yield show
     finally:
         if sys.stderr is not None:
-            print(f"\r{text():<72}" if moving else text(), file=sys.stderr, flush=True)
+            print(f"\r{text():<72}" if live else text(), file=sys.stderr, flush=True)

@@ -138,27 +138,27 @@ def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
 CIFAR_RECORD = 1 + 3 * 32 * 32  # a label, then the red, green and blue planes
 CIFAR_ROWS = 10_000
 CIFAR100_ROWS = {True: 50_000, False: 10_000}
-UNPACKED = 1 << 28  # bytes; the whole archives have 184,320,000 and 184,440,000
+MAX_UNPACKED_BYTES = 1 << 28  # bytes; the whole archives have 184,320,000 and 184,440,000
 
 
 class LimitedReader:
     """A readable stream of at most `limit` bytes, because a few packed bytes may unpack to any size."""
 
     def __init__(self, file: Any, limit: int):
-        self.file, self.left = file, limit
+        self.file, self.remaining = file, limit
 
     def read(self, size: int) -> bytes:
-        data = self.file.read(min(size, self.left + 1))
-        self.left -= len(data)
-        if self.left < 0:
+        data = self.file.read(min(size, self.remaining + 1))
+        self.remaining -= len(data)
+        if self.remaining < 0:
             raise ValueError("it unpacks to more than a CIFAR archive")
         return data
 
 
 def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
     """Images `uint8[n, 3, 32, 32]` and labels `uint8[n]` from `cifar-10-binary.tar.gz`."""
-    wanted = [f"data_batch_{i}.bin" for i in range(1, 6)] if train else ["test_batch.bin"]
-    rows = cifar_rows(path, "CIFAR-10", wanted, CIFAR_ROWS, CIFAR_RECORD)
+    members = [f"data_batch_{i}.bin" for i in range(1, 6)] if train else ["test_batch.bin"]
+    rows = cifar_rows(path, "CIFAR-10", members, CIFAR_ROWS, CIFAR_RECORD)
     check_labels(path, rows[:, 0], 10)
     return rows[:, 1:].reshape(-1, 3, 32, 32), rows[:, 0].copy()
 
@@ -167,14 +167,14 @@ def read_cifar100(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
     """Images `uint8[n, 3, 32, 32]` and labels `uint8[n]` of the 100 classes from `cifar-100-binary.tar.gz`; in the
     file, each label follows that of one of 20 groups.
     """
-    wanted = ["train.bin" if train else "test.bin"]
-    rows = cifar_rows(path, "CIFAR-100", wanted, CIFAR100_ROWS[bool(train)], CIFAR_RECORD + 1)
+    members = ["train.bin" if train else "test.bin"]
+    rows = cifar_rows(path, "CIFAR-100", members, CIFAR100_ROWS[bool(train)], CIFAR_RECORD + 1)
     check_labels(path, rows[:, 1], 100)
     return rows[:, 2:].reshape(-1, 3, 32, 32), rows[:, 1].copy()
 
 
-def cifar_rows(path: Path, dataset: str, wanted: list[str], count: int, record: int) -> np.ndarray:
-    """`uint8[n, record]`, the records of the members `wanted`, read without unpacking the archive to disk.
+def cifar_rows(path: Path, dataset: str, members: list[str], count: int, record: int) -> np.ndarray:
+    """`uint8[n, record]`, the records of these members, read without unpacking the archive to disk.
 
     Only regular files with these names and exactly `count` records are read; other members are ignored.
     """
@@ -187,11 +187,11 @@ def cifar_rows(path: Path, dataset: str, wanted: list[str], count: int, record: 
         with (
             open_regular(path) as raw,
             gzip.open(raw) as packed,
-            tarfile.open(fileobj=LimitedReader(packed, UNPACKED), mode="r|") as archive,  # type: ignore[call-overload]
+            tarfile.open(fileobj=LimitedReader(packed, MAX_UNPACKED_BYTES), mode="r|") as archive,  # type: ignore[call-overload]
         ):
             for number, member in enumerate(archive):
                 name = member.name.rpartition("/")[2]
-                if name in wanted and name not in parts:
+                if name in members and name not in parts:
                     if not member.isreg() or member.size != count * record:
                         raise file_error(
                             path,
@@ -202,7 +202,7 @@ def cifar_rows(path: Path, dataset: str, wanted: list[str], count: int, record: 
                     parts[name] = file.read(member.size) if file else b""
                     if len(parts[name]) != member.size:
                         raise file_error(path, f"ends inside {name}")
-                if len(parts) == len(wanted):
+                if len(parts) == len(members):
                     break
                 if number >= 100:
                     raise file_error(path, f"holds more than the {dataset} archive")
@@ -214,13 +214,13 @@ def cifar_rows(path: Path, dataset: str, wanted: list[str], count: int, record: 
         raise file_error(
             path, "is damaged or not a tar.gz archive", reason=str(error) or type(error).__name__
         ) from None
-    if missing := [name for name in wanted if name not in parts]:
+    if missing := [name for name in members if name not in parts]:
         hint = (
             f"minflow reads the binary version, {dataset.lower()}-binary.tar.gz: "
             "the Python version consists of pickles, which can run any program"
         )
         raise file_error(path, f"has no member {', '.join(missing)}", hint)
-    return np.frombuffer(bytearray().join(parts[name] for name in wanted), "uint8").reshape(-1, record)
+    return np.frombuffer(bytearray().join(parts[name] for name in members), "uint8").reshape(-1, record)
 
 
 def check_labels(path: Path, labels: np.ndarray, classes: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.base.errors import DataError, ShapeError
 from ..core.source_location import fail, here
-from .cache import cache_dir, first_of, folder
+from .cache import cache_dir, find_file, folder
 from .download import fetch, sha256_of
 from .files import check_labels, read_npz
 
@@ -54,8 +54,8 @@ def load_mnist(
             '"NCHW" (channels first) or "NHWC" (channels last)',
         )
     arrays = mnist_arrays(url, hash_check, out_dir)
-    train = in_batches(arrays["x_train"], arrays["y_train"], train_batch_size, data_format)
-    return train, in_batches(arrays["x_test"], arrays["y_test"], test_batch_size, data_format)
+    train = split_batches(arrays["x_train"], arrays["y_train"], train_batch_size, data_format)
+    return train, split_batches(arrays["x_test"], arrays["y_test"], test_batch_size, data_format)
 
 
 def mnist_arrays(
@@ -73,7 +73,7 @@ def mnist_arrays(
         fail(DataError, "load_mnist: url is not a string", 'url="https://..."', url=url)
     own = None if out_dir is None else folder(out_dir, "load_mnist")
     folders = [own or Path("."), cache_dir()]
-    path = first_of("mnist.npz", folders)
+    path = find_file("mnist.npz", folders)
     if path is None:
         target = (own or cache_dir()) / "mnist.npz"
         path = fetch([url] if url else URLS, target, sha256, LIMIT, "use flow.data.digits(), which needs no file")
@@ -103,7 +103,7 @@ def check_batch(name: str, size: int, images: int) -> None:
         )
 
 
-def in_batches(images: np.ndarray, labels: np.ndarray, size: int, data_format: str) -> Batches:
+def split_batches(images: np.ndarray, labels: np.ndarray, size: int, data_format: str) -> Batches:
     """Split uint8 images `[n, H, W]` and labels `[n]` into batches; an incomplete batch is dropped."""
     count, (height, width) = len(images) // size, images.shape[1:]
     if count == 0:

@@ -18,10 +18,12 @@ SLOPE, OFFSET = 3.0, -1.0  # of the line
 TURNS = 1.5  # turns of each arm of the spiral
 
 
-class Kind(NamedTuple):
+class PointKind(NamedTuple):
     classes: int
     noise: float  # default
-    place: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # classes, random in [0, 1) -> x0, x1
+    coordinates: Callable[
+        [np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
+    ]  # classes, random in [0, 1) -> x0, x1
 
 
 def blobs(y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -42,7 +44,11 @@ def spiral(y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (0.1 + 0.9 * t) * np.cos(angle), (0.1 + 0.9 * t) * np.sin(angle)
 
 
-KINDS = {"blobs": Kind(3, 0.25, blobs), "moons": Kind(2, 0.1, moons), "spiral": Kind(2, 0.03, spiral)}
+POINT_KINDS = {
+    "blobs": PointKind(3, 0.25, blobs),
+    "moons": PointKind(2, 0.1, moons),
+    "spiral": PointKind(2, 0.03, spiral),
+}
 LINE_NOISE = 0.2
 
 
@@ -63,27 +69,27 @@ def points(kind: str, n: int = 200, noise: float | None = None, seed: int = 0) -
     >>> x.shape, y.tolist()
     ((4, 2), [0, 0, 1, 1])
     """
-    names = ["line", *KINDS]
+    names = ["line", *POINT_KINDS]
     if kind not in names:
         hint = " or ".join(f'"{name}"' for name in nearest(str(kind), names) or names)
         fail(OutOfRangeError, "points: there is no such kind of points", hint, kind=kind)
     check_integer(1, "200", n=n)
     check_integer(0, "0", seed=seed)
-    usual = LINE_NOISE if kind == "line" else KINDS[kind].noise
-    noise = usual if noise is None else noise
+    default_noise = LINE_NOISE if kind == "line" else POINT_KINDS[kind].noise
+    noise = default_noise if noise is None else noise
     if isinstance(noise, bool) or not isinstance(noise, int | float | np.number) or not 0 <= noise < np.inf:
-        fail(OutOfRangeError, "points: noise must be a number of at least 0", f"noise={usual}", noise=noise)
+        fail(OutOfRangeError, "points: noise must be a number of at least 0", f"noise={default_noise}", noise=noise)
     rng = np.random.default_rng(seed)
     if kind == "line":
         x = rng.uniform(-1, 1, n).astype("float32")
         return x, (SLOPE * x + OFFSET + noise * rng.standard_normal(n)).astype("float32")
-    y = rng.permutation(np.arange(n) % KINDS[kind].classes)
-    x = np.stack(KINDS[kind].place(y, rng.random(n)), axis=1) + noise * rng.standard_normal((n, 2))
+    y = rng.permutation(np.arange(n) % POINT_KINDS[kind].classes)
+    x = np.stack(POINT_KINDS[kind].coordinates(y, rng.random(n)), axis=1) + noise * rng.standard_normal((n, 2))
     return x.astype("float32"), y
 
 
-def check_integer(least: int, such_as: str, **given: object) -> None:
+def check_integer(least: int, such_as: str, **values: object) -> None:
     """Raise an error unless a value is an integer of at least `least`."""
-    for name, value in given.items():
+    for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            fail(OutOfRangeError, f"{name} must be an integer of at least {least}", f"{name}={such_as}", **given)
+            fail(OutOfRangeError, f"{name} must be an integer of at least {least}", f"{name}={such_as}", **values)

@@ -89,7 +89,7 @@ CALLS = {
     "collector_waiting": around(executor.collector_waiting),
     "placement": around(lambda: job_scope.Placement("cpu", "0:0")),
     "namespace": around(lambda: job_scope.Namespace("inside")),
-    "the numbers of a sample": around(lambda: fetch.random_from(1, 2)),
+    "the numbers of a sample": around(lambda: fetch.random_scope(1, 2)),
     "view": around(lambda: job_scope.View("mirrored")),
     "a decorated function": decorated,
     "func.grad": lambda: func.grad(lambda x: (x * x).sum())(flow.ones(2)),

@@ -145,7 +145,7 @@ def test_workers_that_cannot_be_started(crew, failing, monkeypatch):
     kind, error = (
         (threading.Thread, RuntimeError)
         if crew is THREADS
-        else (multiprocessing.get_context(workers.START).Process, OSError)
+        else (multiprocessing.get_context(workers.START_METHOD).Process, OSError)
     )
     start, count = kind.start, 0
 
@@ -176,7 +176,7 @@ def test_leaving_a_loop_does_not_wait_for_a_slow_sample(monkeypatch):
                 assert go.wait(LONG)
             return i
 
-    monkeypatch.setattr(workers, "PATIENCE", 0.01)
+    monkeypatch.setattr(workers, "JOIN_TIMEOUT", 0.01)
     for _ in DataLoader(Slow(), 2, num_workers=1):
         assert entered.wait(LONG)
         break
@@ -214,7 +214,7 @@ def test_interrupt_at_any_line_with_threads(walk, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(workers.START != "fork", reason="processes are started by fork")
+@pytest.mark.skipif(workers.START_METHOD != "fork", reason="processes are started by fork")
 @pytest.mark.parametrize("walk", [whole, left_early])
 def test_interrupt_at_any_line_with_processes(walk, monkeypatch):
     places, came = interrupts(PROCESSES, walk, monkeypatch)
@@ -231,20 +231,20 @@ def test_interrupt_while_waiting_for_a_sample():
             assert go.wait(LONG)
             return i
 
-    class Answers(workers.Threads):
+    class Answers(workers.ThreadWorkers):
         def result(self, k, number):
             assert waiting.wait(LONG)
             threading.Timer(0, os.kill, (os.getpid(), __import__("signal").SIGINT)).start()
             return super().result(k, number)
 
-    kinds = dict(workers.KINDS)
-    workers.KINDS["thread"] = Answers
+    kinds = dict(workers.WORKER_POOLS)
+    workers.WORKER_POOLS["thread"] = Answers
     try:
         with pytest.raises(KeyboardInterrupt):
             for _ in DataLoader(Slow(), 2, num_workers=1):
                 pass
     finally:
-        workers.KINDS.update(kinds)
+        workers.WORKER_POOLS.update(kinds)
         go_was_set = go.is_set()
         go.set()
     assert not go_was_set and left_behind()[0] == []

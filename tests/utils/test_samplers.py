@@ -19,7 +19,7 @@ from minflow.utils.data import (
     WeightedRandomSampler,
     random_split,
 )
-from minflow.utils.data.draw import SampleGenerator, four_words, to_range, words
+from minflow.utils.data.scalar_random import SampleGenerator, philox_words, random_words, scale_to_range
 
 
 def gen(seed=5):
@@ -28,15 +28,15 @@ def gen(seed=5):
 
 @pytest.mark.parametrize("key, counter", [(0, 0), (7, 1), (2**64 - 1, 2**33 + 5), (123456789123, 2**63)])
 def test_four_words_equal_the_array_version(key, counter):
-    assert list(four_words(key, counter)) == bits(np, key, counter, 4).tolist()
+    assert list(philox_words(key, counter)) == bits(np, key, counter, 4).tolist()
 
 
 def test_words_accept_counters():
     g = gen()
-    assert words(g) != words(g) and g.take(0) == 2
+    assert random_words(g) != random_words(g) and g.take(0) == 2
     s = SampleGenerator(5, "loader", 0, 3)
-    assert words(s) == four_words(s.key, 0) and s.counter == 1 and s.initial_seed() == s.key
-    assert [to_range(10, w) for w in (0, 2**31, 2**32 - 1)] == [0, 5, 9]
+    assert random_words(s) == philox_words(s.key, 0) and s.counter == 1 and s.initial_seed() == s.key
+    assert [scale_to_range(10, w) for w in (0, 2**31, 2**32 - 1)] == [0, 5, 9]
 
 
 def test_sequential_and_random():

@@ -162,7 +162,7 @@ def test_many_large_tasks_and_results_do_not_deadlock():
 
 def test_without_fork(monkeypatch):
     """With the spawn method: importable objects work, others are refused early."""
-    monkeypatch.setattr(workers, "START", "spawn")
+    monkeypatch.setattr(workers, "START_METHOD", "spawn")
     data = TensorDataset(flow.arange(10))
     assert [b[0].tolist() for b in DataLoader(data, 4, num_workers=1, workers="process")] == [
         [0, 1, 2, 3],
@@ -174,7 +174,7 @@ def test_without_fork(monkeypatch):
 
 
 def test_without_fork_in_a_notebook(monkeypatch):
-    monkeypatch.setattr(workers, "START", "spawn")
+    monkeypatch.setattr(workers, "START_METHOD", "spawn")
     monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
     cell = type(
         "Cell", (Dataset,), {"__module__": "__main__", "__len__": lambda self: 4, "__getitem__": lambda self, i: i}

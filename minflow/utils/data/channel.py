@@ -18,18 +18,18 @@ from ...core.base.interrupts import uninterrupted
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-SHARES = sys.platform != "win32"
+SHARES_MEMORY = sys.platform != "win32"
 ALIGN = 64  # bytes; arrays are aligned to cache lines
 
 
-def send(pipe: Connection, thing: Any, inline: int) -> None:
+def send(pipe: Connection, payload: Any, inline: int) -> None:
     """Send an object. Pickling errors are raised before anything is sent."""
     from multiprocessing import reduction
 
     buffers: list[pickle.PickleBuffer] = []
-    text = pickle.dumps(thing, protocol=5, buffer_callback=buffers.append)
+    text = pickle.dumps(payload, protocol=5, buffer_callback=buffers.append)
     parts = [memoryview(text), *(b.raw() for b in buffers)]
-    if not SHARES or sum(p.nbytes for p in parts) < inline:
+    if not SHARES_MEMORY or sum(p.nbytes for p in parts) < inline:
         pipe.send((False, [bytes(p) for p in parts]))
         return
     spans, end = [], 0

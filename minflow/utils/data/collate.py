@@ -80,7 +80,7 @@ def collate(samples: Sequence, path: str) -> Any:
         values={path: repr(first)[:80]},
         hint="transform=transforms.ToTensor() in the dataset"
         if image
-        else "tensors, arrays, numbers or texts, or an own collate_fn",
+        else "tensors, arrays, numbers or strings; or a custom collate_fn",
     )
 
 

@@ -1,7 +1,7 @@
 """Make one batch, in the caller's thread, in a worker thread or in a worker process.
 
-A Recipe has everything that a worker needs: dataset, collate_fn, and the seed words of each sample's random numbers.
-Read next: `workers.py`, which runs recipes elsewhere.
+A BatchMaker has everything that a worker needs: dataset, collate_fn, and the seed words of each sample's random
+numbers. Read next: `workers.py`, which runs it elsewhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...core.random import SAMPLE, derive_key
 from ...core.source_location import here
 from .collate import default_collate
 from .dataset import IterableDataset, Subset
-from .draw import SampleGenerator
+from .scalar_random import SampleGenerator
 
 
 class WorkerInfo(NamedTuple):
@@ -35,7 +35,7 @@ WORKER: ContextVar[WorkerInfo | None] = ContextVar("worker", default=None)
 
 
 class EndOfData:
-    """The result of an IterableDataset's recipe when there are no more samples; the same object in every process."""
+    """The result of `BatchMaker.make` when an IterableDataset has no more samples; the same object in every process."""
 
     def __reduce__(self) -> Any:
         return "END"
@@ -49,7 +49,7 @@ def get_worker_info() -> WorkerInfo | None:
     return WORKER.get()
 
 
-class random_from(ContextVarScope):
+class random_scope(ContextVarScope):
     """Context manager in which random numbers depend only on these words."""
 
     variable = SAMPLE
@@ -62,7 +62,7 @@ class random_from(ContextVarScope):
         return SampleGenerator(*self.words)
 
 
-class Recipe:
+class BatchMaker:
     """Makes batch `number` from the sample indices `indices`.
 
     batched: indices is a list and collate_fn gets a list of samples; otherwise both are single.
@@ -81,35 +81,35 @@ class Recipe:
     ):
         self.dataset, self.collate_fn, self.batched = dataset, collate_fn, batched
         self.key, self.epoch, self.batch_size, self.drop_last = key, epoch, batch_size, drop_last
-        self.walk: Any = None
+        self.iterator: Any = None
         self.position = 0
         self.iterable = isinstance(dataset, IterableDataset)
 
-    def apart(self) -> Recipe:
+    def with_own_dataset(self) -> BatchMaker:
         """A copy with its own dataset object, for a worker thread whose worker_init_fn may modify it, as in a process.
         The contents of the dataset are shared.
         """
-        twin = copy.copy(self)
+        clone = copy.copy(self)
         holder: Any = copy.copy(self.dataset)
-        twin.dataset = holder
+        clone.dataset = holder
         while isinstance(holder, Subset):
             holder.dataset = holder = copy.copy(holder.dataset)
-        return twin
+        return clone
 
     def make(self, number: int, indices: Any) -> Any:
         """The batch; END if an IterableDataset has no more samples."""
         if self.iterable:
-            samples: Any = list(itertools.islice(self.further(), self.batch_size if self.batched else 1))
+            samples: Any = list(itertools.islice(self.next_samples(), self.batch_size if self.batched else 1))
             if not samples or (self.batched and self.drop_last and len(samples) < (self.batch_size or 0)):
                 return END
         elif not self.batched:
             samples = self.samples([indices])
         else:
-            with random_from(self.key, "loader", self.epoch, "batch", number):
+            with random_scope(self.key, "loader", self.epoch, "batch", number):
                 if self.collate_fn is default_collate and hasattr(self.dataset, "whole_batch"):
                     return self.dataset.whole_batch(indices)
-                many = getattr(self.dataset, "__getitems__", None)
-                samples = many(indices) if many else None
+                load_many = getattr(self.dataset, "__getitems__", None)
+                samples = load_many(indices) if load_many else None
             if samples is None:
                 samples = self.samples(indices)
             elif len(samples) != len(indices):
@@ -117,7 +117,7 @@ class Recipe:
                     f"{type(self.dataset).__name__}.__getitems__ gave {len(samples)} samples, not {len(indices)}",
                     hint="one sample for each index, in the same order",
                 )
-        with random_from(self.key, "loader", self.epoch, "batch", number):
+        with random_scope(self.key, "loader", self.epoch, "batch", number):
             return self.collate_fn(samples if self.batched else samples[0])
 
     def samples(self, indices: Sequence) -> list:
@@ -134,14 +134,14 @@ class Recipe:
             SAMPLE.reset(token)
         return samples
 
-    def further(self) -> Iterator:
+    def next_samples(self) -> Iterator:
         """Yield the next samples of an IterableDataset, indexed by their position."""
         while True:
-            with random_from(self.key, "loader", self.epoch, self.position):
+            with random_scope(self.key, "loader", self.epoch, self.position):
                 try:
-                    if self.walk is None:
-                        self.walk = iter(self.dataset)
-                    sample = next(self.walk)
+                    if self.iterator is None:
+                        self.iterator = iter(self.dataset)
+                    sample = next(self.iterator)
                 except StopIteration:
                     return
             self.position += 1
@@ -152,7 +152,7 @@ class Recipe:
         return derive_key(self.key, "loader", self.epoch, *words)
 
 
-def with_note(error: BaseException, number: int, indices: Any, maker: str) -> BaseException:
+def add_batch_note(error: BaseException, number: int, indices: Any, maker: str) -> BaseException:
     """Add a note to an error of a worker or of the dataset: the batch, and the worker that made it."""
     if isinstance(indices, Sequence) and not isinstance(indices, str):
         few = ", ".join(map(str, indices[:8])) + (", ..." if len(indices) > 8 else "")

@@ -16,9 +16,9 @@ from ...core.random import Generator, source
 from ...core.source_location import fail
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
-from .fetch import END, Recipe, with_note
+from .fetch import END, BatchMaker, add_batch_note
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
-from .workers import KINDS
+from .workers import WORKER_POOLS
 
 
 class DataLoader:
@@ -66,7 +66,7 @@ class DataLoader:
         self.iterable = isinstance(dataset, IterableDataset)
         if isinstance(dataset, type):
             fail(LoaderError, f"DataLoader: {dataset.__name__} is a class, not a dataset", f"{dataset.__name__}(...)")
-        if workers not in KINDS:
+        if workers not in WORKER_POOLS:
             fail(
                 LoaderError,
                 f"DataLoader: workers must be 'thread' or 'process', got {workers!r}",
@@ -142,7 +142,7 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         generator = source(self.generator)
-        recipe = Recipe(
+        maker = BatchMaker(
             self.dataset,
             self.collate_fn,
             self.batched,
@@ -157,70 +157,70 @@ class DataLoader:
             if self.iterable
             else iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
         )
-        return self.ahead(recipe, batches) if self.num_workers else self.in_loop(recipe, batches)
+        return self.iterate_prefetched(maker, batches) if self.num_workers else self.iterate_inline(maker, batches)
 
-    def in_loop(self, recipe: Recipe, batches: Iterator) -> Iterator[Any]:
+    def iterate_inline(self, maker: BatchMaker, batches: Iterator) -> Iterator[Any]:
         """The batches, made when they are requested."""
         started = perf_counter()
         for number, indices in enumerate(batches):
             try:
-                batch = recipe.make(number, indices)
+                batch = maker.make(number, indices)
             except Exception as error:
-                raise with_note(error, number, indices, "the DataLoader")  # noqa: B904 (the same error)
+                raise add_batch_note(error, number, indices, "the DataLoader")  # noqa: B904 (the same error)
             if batch is END:
                 break
             yield batch
-        self.passed(started)
+        self.emit_passed(started)
 
-    def ahead(self, recipe: Recipe, batches: Iterator) -> Iterator[Any]:
+    def iterate_prefetched(self, maker: BatchMaker, batches: Iterator) -> Iterator[Any]:
         """The batches, made by workers before they are requested."""
         count = 1 if self.iterable else self.num_workers
         finished, started = False, perf_counter()
-        crew: Any = None
+        pool: Any = None
         try:
-            with uninterrupted():  # Ctrl-C must come before the workers start, or after `crew` knows them
-                crew = KINDS[self.workers](recipe, count, self.worker_init_fn, self.timeout, self.prefetch_factor)
+            with uninterrupted():  # Ctrl-C must come before the workers start, or after `pool` knows them
+                pool = WORKER_POOLS[self.workers](maker, count, self.worker_init_fn, self.timeout, self.prefetch_factor)
             numbered = enumerate(batches)
-            under_way: deque[tuple[int, Any]] = deque()
-            broken: Exception | None = None
+            pending: deque[tuple[int, Any]] = deque()
+            sampler_error: Exception | None = None
 
             def submit(upto: int) -> None:
-                nonlocal broken
-                while len(under_way) < upto and broken is None:
+                nonlocal sampler_error
+                while len(pending) < upto and sampler_error is None:
                     try:
                         number, indices = next(numbered)
                     except StopIteration:
                         return
                     except Exception as error:  # raised by the sampler: reported in turn, after the batches before it
-                        broken = error
+                        sampler_error = error
                         return
-                    under_way.append((number, indices))
-                    crew.submit(number % count, (number, indices))
+                    pending.append((number, indices))
+                    pool.submit(number % count, (number, indices))
 
-            submit(count * crew.in_flight)
-            while under_way:
-                number, indices = under_way.popleft()
-                good, batch = crew.result(number % count, number)
-                if not good:
-                    raise with_note(batch, number, indices, f"{crew.kind} {number % count}")
+            submit(count * pool.in_flight)
+            while pending:
+                number, indices = pending.popleft()
+                ok, batch = pool.result(number % count, number)
+                if not ok:
+                    raise add_batch_note(batch, number, indices, f"{pool.kind} {number % count}")
                 if batch is END:
                     break
-                submit(count * crew.in_flight)
+                submit(count * pool.in_flight)
                 yield batch
                 del batch  # do not keep it alive while waiting for the next one
-            if broken is not None:
-                raise broken
-            finished = not under_way
-            self.passed(started)
+            if sampler_error is not None:
+                raise sampler_error
+            finished = not pending
+            self.emit_passed(started)
         except KeyboardInterrupt:
-            if crew is not None:
-                crew.patience = 0.0
+            if pool is not None:
+                pool.join_timeout = 0.0
             raise
         finally:
-            if crew is not None:
-                crew.close(finished)
+            if pool is not None:
+                pool.close(finished)
 
-    def passed(self, started: float) -> None:
+    def emit_passed(self, started: float) -> None:
         """Notify listeners that all batches were yielded."""
         if events.LoaderPassed in events.LISTENERS:
             events.emit(events.LoaderPassed(self, started))

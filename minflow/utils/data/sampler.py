@@ -14,12 +14,12 @@ import numpy as np
 from ...core.base.errors import LoaderError
 from ...core.random import Generator
 from ...core.source_location import fail
-from .draw import long_words
+from .scalar_random import random_words64
 
 
 def permutation(n: int, generator: Generator | None = None) -> np.ndarray:
     """0 to n - 1 in random order, `int64[n]`: sorted by random words of 64 bits."""
-    return np.argsort(long_words(n, generator), kind="stable")
+    return np.argsort(random_words64(n, generator), kind="stable")
 
 
 class Sampler:
@@ -71,7 +71,7 @@ class RandomSampler(Sampler):
         if count and not n:
             fail(LoaderError, "RandomSampler: the dataset is empty", "a dataset with samples")
         if self.replacement:
-            return iter((long_words(count, self.generator) % np.uint64(n)).tolist())
+            return iter((random_words64(count, self.generator) % np.uint64(n)).tolist())
         rounds = [permutation(n, self.generator) for _ in range(-(-count // n))] if n else []
         return iter(np.concatenate(rounds)[:count].tolist() if rounds else [])
 
@@ -123,12 +123,12 @@ class WeightedRandomSampler(Sampler):
 
     def __iter__(self) -> Iterator[int]:
         if self.replacement:
-            unit = (long_words(self.num_samples, self.generator) >> np.uint64(11)) * 2.0**-53
+            unit = (random_words64(self.num_samples, self.generator) >> np.uint64(11)) * 2.0**-53
             ends = np.cumsum(self.weights)
             last = int(np.flatnonzero(self.weights)[-1])  # rounding may move a draw past the end
             return iter(np.minimum(np.searchsorted(ends, unit * ends[-1], side="right"), last).tolist())
         # The indices with the smallest of independent exponential times with these rates (Efraimidis & Spirakis 2006).
-        unit = ((long_words(len(self.weights), self.generator) >> np.uint64(11)) + 0.5) * 2.0**-53
+        unit = ((random_words64(len(self.weights), self.generator) >> np.uint64(11)) + 0.5) * 2.0**-53
         with np.errstate(divide="ignore"):
             times = -np.log(unit) / self.weights
         return iter(np.argsort(times, kind="stable")[: self.num_samples].tolist())

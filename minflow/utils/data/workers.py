@@ -28,12 +28,12 @@ import numpy as np
 
 from ...core.base.errors import LoaderError, WorkerError
 from ...core.source_location import here
-from .channel import SHARES, receive, send
-from .fetch import WORKER, Recipe, WorkerInfo
+from .channel import SHARES_MEMORY, receive, send
+from .fetch import WORKER, BatchMaker, WorkerInfo
 
-PATIENCE = 5.0  # seconds that an abandoned loop waits for worker threads to finish their batches
+JOIN_TIMEOUT = 5.0  # seconds that an abandoned loop waits for worker threads to finish their batches
 # Forking a process with threads is safe for minflow and OpenBLAS; macOS's own libraries forbid it.
-START = "fork" if sys.platform.startswith("linux") else "spawn"
+START_METHOD = "fork" if sys.platform.startswith("linux") else "spawn"
 
 
 class RemoteTraceback(Exception):
@@ -50,14 +50,14 @@ class RemoteTraceback(Exception):
 class Worker:
     """Work common to threads and processes: initialize once, then make batches. Errors are returned as results."""
 
-    def __init__(self, recipe: Recipe, number: int, count: int, init: Callable | None, reseeds: bool):
-        self.recipe, self.number, self.count, self.init, self.reseeds = recipe, number, count, init, reseeds
+    def __init__(self, maker: BatchMaker, number: int, count: int, init: Callable | None, seeds_globals: bool):
+        self.maker, self.number, self.count, self.init, self.seeds_globals = maker, number, count, init, seeds_globals
         self.failed: BaseException | None = None
 
-    def enter(self) -> None:
-        seed = self.recipe.seed("worker", self.number)
-        WORKER.set(WorkerInfo(self.number, self.count, seed, self.recipe.dataset))
-        if self.reseeds:  # worker_init_fn may reseed them
+    def initialize(self) -> None:
+        seed = self.maker.seed("worker", self.number)
+        WORKER.set(WorkerInfo(self.number, self.count, seed, self.maker.dataset))
+        if self.seeds_globals:  # worker_init_fn may reseed them
             reseed(seed)
         try:
             if self.init is not None:
@@ -66,13 +66,13 @@ class Worker:
             error.add_note("in worker_init_fn")
             self.failed = error
 
-    def answer(self, task: tuple[int, Any]) -> tuple[bool, Any]:
+    def run_task(self, task: tuple[int, Any]) -> tuple[bool, Any]:
         if self.failed is not None:
             return False, self.failed
         try:
-            if self.reseeds and self.init is None:
-                reseed(self.recipe.seed("batch", task[0]))
-            return True, self.recipe.make(*task)
+            if self.seeds_globals and self.init is None:
+                reseed(self.maker.seed("batch", task[0]))
+            return True, self.maker.make(*task)
         except BaseException as error:
             return False, error
 
@@ -83,28 +83,33 @@ def reseed(seed: int) -> None:
     np.random.seed(seed % 2**32)
 
 
-class Threads:
+class ThreadWorkers:
     """Workers that are threads of this process: nothing is copied, and NumPy runs in parallel."""
 
     kind = "worker thread"
 
-    def __init__(self, recipe: Recipe, count: int, init: Callable | None, timeout: float, prefetch: int):
-        self.timeout, self.stopped, self.in_flight, self.patience = timeout, threading.Event(), prefetch, PATIENCE
+    def __init__(self, maker: BatchMaker, count: int, init: Callable | None, timeout: float, prefetch: int):
+        self.timeout, self.stopped, self.in_flight, self.join_timeout = (
+            timeout,
+            threading.Event(),
+            prefetch,
+            JOIN_TIMEOUT,
+        )
         self.owner = os.getpid()
         self.tasks: list[queue.SimpleQueue] = [queue.SimpleQueue() for _ in range(count)]
-        self.answers: list[queue.SimpleQueue] = [queue.SimpleQueue() for _ in range(count)]
+        self.results: list[queue.SimpleQueue] = [queue.SimpleQueue() for _ in range(count)]
         self.threads = []
         for k in range(count):
-            worker = Worker(recipe if init is None else recipe.apart(), k, count, init, False)
+            worker = Worker(maker if init is None else maker.with_own_dataset(), k, count, init, False)
             # The grad mode and default dtypes of the caller apply in the worker too.
-            context, arguments = contextvars.copy_context(), (worker, self.tasks[k], self.answers[k], self.stopped)
+            context, arguments = contextvars.copy_context(), (worker, self.tasks[k], self.results[k], self.stopped)
             self.threads.append(
                 threading.Thread(
                     target=context.run, args=(thread_main, *arguments), name=f"minflow-loader-{k}", daemon=True
                 )
             )
         # in case Ctrl-C comes before `close` begins
-        self.net = weakref.finalize(self, stop_threads, self.stopped, self.tasks)
+        self.finalizer = weakref.finalize(self, stop_threads, self.stopped, self.tasks)
         try:
             for started, thread in enumerate(self.threads):
                 thread.start()
@@ -118,16 +123,16 @@ class Threads:
     def result(self, k: int, number: int) -> tuple[bool, Any]:
         check_owner(self)
         try:
-            return self.answers[k].get(timeout=self.timeout or None)
+            return self.results[k].get(timeout=self.timeout or None)
         except queue.Empty:
-            self.patience = 0.0
+            self.join_timeout = 0.0
             raise timeout_error(self.kind, k, number, self.timeout) from None
 
     def close(self, finished: bool) -> None:
         """End each thread after its current batch, since threads cannot be killed. Waits for that, but not for long."""
         stop_threads(self.stopped, self.tasks)
-        self.net.detach()
-        end = time.monotonic() + self.patience
+        self.finalizer.detach()
+        end = time.monotonic() + self.join_timeout
         for thread in self.threads:
             if thread is not threading.current_thread():
                 thread.join(max(end - time.monotonic(), 0))
@@ -151,41 +156,41 @@ def stop_threads(stopped: threading.Event, tasks: list) -> None:
         queued.put(None)
 
 
-def thread_main(worker: Worker, tasks: Any, answers: Any, stopped: threading.Event) -> None:
-    worker.enter()
+def thread_main(worker: Worker, tasks: Any, results: Any, stopped: threading.Event) -> None:
+    worker.initialize()
     while (task := tasks.get()) is not None and not stopped.is_set():
-        answers.put(worker.answer(task))
+        results.put(worker.run_task(task))
 
 
-LIVE: weakref.WeakSet = weakref.WeakSet()  # the owner's ends of all pipes; a forked worker closes its copies
+OPEN_PIPES: weakref.WeakSet = weakref.WeakSet()  # the owner's ends of all pipes; a forked worker closes its copies
 
 
-class Processes:
+class ProcessWorkers:
     """Workers that are processes: for datasets with slow Python code."""
 
     kind = "worker process"
 
-    def __init__(self, recipe: Recipe, count: int, init: Callable | None, timeout: float, prefetch: int):
+    def __init__(self, maker: BatchMaker, count: int, init: Callable | None, timeout: float, prefetch: int):
         import multiprocessing
 
-        context: Any = multiprocessing.get_context(START)
-        if START != "fork":
-            check_sendable(recipe, init)
+        context: Any = multiprocessing.get_context(START_METHOD)
+        if START_METHOD != "fork":
+            check_sendable(maker, init)
         self.timeout, self.owner = timeout, os.getpid()
         # No more tasks in flight than the pipe holds: two sides that both block on writing would deadlock.
-        self.in_flight = prefetch if SHARES else 1
+        self.in_flight = prefetch if SHARES_MEMORY else 1
         self.inline = min(16384, 65536 // prefetch)
         self.processes, self.pipes = [], []
         try:
             for k in range(count):
                 ours, theirs = context.Pipe()
-                LIVE.add(ours)
+                OPEN_PIPES.add(ours)
                 self.pipes.append(ours)
-                worker = Worker(recipe, k, count, init, True)
+                worker = Worker(maker, k, count, init, True)
                 process = context.Process(
                     target=process_main, args=(worker, theirs, self.inline), name=f"minflow-loader-{k}", daemon=True
                 )
-                with theirs, starting_process():
+                with theirs, block_interrupts():
                     process.start()
                 self.processes.append(process)
         except BaseException as error:
@@ -207,12 +212,12 @@ class Processes:
         try:
             if self.timeout and not pipe.poll(self.timeout):
                 raise timeout_error(self.kind, k, number, self.timeout)
-            good, thing = receive(pipe)
+            ok, payload = receive(pipe)
         except (EOFError, ConnectionError):
-            raise self.died(k, number) from None
-        return (True, thing) if good else (False, thing.error())
+            raise self.death_error(k, number) from None
+        return (True, payload) if ok else (False, payload.error())
 
-    def died(self, k: int, number: int) -> WorkerError:
+    def death_error(self, k: int, number: int) -> WorkerError:
         process = self.processes[k]
         process.join(5)
         code = process.exitcode
@@ -263,7 +268,7 @@ def stop_processes(running: list, how: str | None, seconds: float) -> None:
 
 
 @contextmanager
-def starting_process() -> Iterator[None]:
+def block_interrupts() -> Iterator[None]:
     """Start a process without the warning about threads, and block Ctrl-C until the child ignores it."""
     masks = hasattr(signal, "pthread_sigmask") and threading.current_thread() is threading.main_thread()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else None
@@ -283,19 +288,19 @@ def process_main(worker: Worker, pipe: Any, inline: int) -> None:
     if hasattr(signal, "pthread_sigmask"):
         signal.set_wakeup_fd(-1)  # the owner's event loop must not receive our signals
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    for other in list(LIVE):
+    for other in list(OPEN_PIPES):
         other.close()
     gc.freeze()  # objects of the owner must not be collected here
-    worker.enter()
+    worker.initialize()
     while True:
         try:
             task = receive(pipe)
         except (EOFError, OSError):
             return
-        good, thing = worker.answer(task)
+        ok, payload = worker.run_task(task)
         try:
             try:
-                send(pipe, (good, thing if good else WorkerFailure(thing)), inline)
+                send(pipe, (ok, payload if ok else WorkerFailure(payload)), inline)
             except OSError:
                 raise
             except Exception as error:
@@ -350,30 +355,30 @@ def start_error(started: int, count: int, what: str, reason: BaseException) -> W
     )
 
 
-def check_sendable(recipe: Recipe, init: Callable | None) -> None:
+def check_sendable(maker: BatchMaker, init: Callable | None) -> None:
     """If processes cannot be forked, report objects that cannot be pickled before any worker starts."""
     own = "__main__" in (
-        type(recipe.dataset).__module__,
-        getattr(recipe.collate_fn, "__module__", ""),
+        type(maker.dataset).__module__,
+        getattr(maker.collate_fn, "__module__", ""),
         getattr(init, "__module__", ""),
     )
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     if own and not file:
         raise LoaderError(
             "DataLoader: on this system worker processes cannot see definitions in notebook cells",
-            values={"dataset": type(recipe.dataset).__name__, "start method": START},
+            values={"dataset": type(maker.dataset).__name__, "start method": START_METHOD},
             where=here(),
             hint='workers="thread", or put the dataset class and its functions into a .py file and import it',
         )
     try:
-        pickle.dumps((recipe, init), protocol=5, buffer_callback=lambda buffer: False)
+        pickle.dumps((maker, init), protocol=5, buffer_callback=lambda buffer: False)
     except Exception as error:
         raise LoaderError(
             "DataLoader: the dataset or its functions cannot be sent to a worker process",
-            values={"reason": error, "start method": START},
+            values={"reason": error, "start method": START_METHOD},
             where=here(),
             hint='workers="thread"; or no lambdas and open files in the dataset, and functions that can be imported',
         ) from error
 
 
-KINDS = {"thread": Threads, "process": Processes}
+WORKER_POOLS = {"thread": ThreadWorkers, "process": ProcessWorkers}

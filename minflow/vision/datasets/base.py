@@ -16,7 +16,7 @@ import numpy as np
 from ...core.base.errors import LoaderError
 from ...core.functions.creation import from_numpy
 from ...core.source_location import fail
-from ...data.cache import cache_dir, first_of, folder
+from ...data.cache import cache_dir, find_file, folder
 from ...data.download import fetch
 from ...utils.data.dataset import Dataset, check_indices
 from ..transforms.images import to_pil_image
@@ -104,7 +104,7 @@ def find_or_fetch(
     name: str, folders: Sequence[Path], urls: Sequence[str], sha256: str, limit: int, download: bool
 ) -> Path:
     """Path of the file `name` in one of the folders; if missing and `download`, fetch it into the first one."""
-    path = first_of(name, list(folders))
+    path = find_file(name, list(folders))
     if path is not None:
         return path
     return fetch(

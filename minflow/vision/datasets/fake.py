@@ -11,7 +11,7 @@ from ...core.base.errors import OutOfRangeError
 from ...core.random import bits, derive_key
 from ...core.source_location import fail
 from ...utils.data.dataset import Dataset
-from ...utils.data.draw import to_range
+from ...utils.data.scalar_random import scale_to_range
 from ..transforms.images import to_pil_image
 from ..transforms.transforms import takes_arrays
 
@@ -55,9 +55,9 @@ class FakeData(Dataset):
             )
         channels, height, width = self.image_size
         count = math.prod(self.image_size)
-        words = bits(np, self.key, int(number), 1 + -(-count // 4))
-        image = words[1:].view("uint8")[:count].reshape(height, width, channels)
-        label = to_range(self.num_classes, int(words[0]))
+        random_words = bits(np, self.key, int(number), 1 + -(-count // 4))
+        image = random_words[1:].view("uint8")[:count].reshape(height, width, channels)
+        label = scale_to_range(self.num_classes, int(random_words[0]))
         if not takes_arrays(self.transform):
             image = to_pil_image(image)
         if self.transform is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...data.cache import first_of
+from ...data.cache import find_file
 from ...data.files import check_labels, file_error, read_idx
 from ...data.mnist import mnist_arrays
 from .base import DownloadedImages, candidate_folders, find_or_fetch
@@ -49,16 +49,16 @@ class MNIST(DownloadedImages):
     def arrays(self, download: bool) -> tuple[np.ndarray, np.ndarray]:
         images, labels, count = PARTS[bool(self.train)]
         folders = candidate_folders(self.root, type(self).__name__, "raw")
-        if type(self) is MNIST and self.root is None and first_of(images, folders) is None:
-            if first_of("mnist.npz", [Path("."), folders[-1]]):
+        if type(self) is MNIST and self.root is None and find_file(images, folders) is None:
+            if find_file("mnist.npz", [Path("."), folders[-1]]):
                 result = mnist_arrays(say=False)
                 return (result["x_train"], result["y_train"]) if self.train else (result["x_test"], result["y_test"])
         paths = []
         for name in (images, labels):
-            plain = first_of(name.removesuffix(".gz"), folders)  # decompressed by hand or by torchvision
+            plain = find_file(name.removesuffix(".gz"), folders)  # decompressed by hand or by torchvision
             paths.append(
                 plain
-                if plain is not None and first_of(name, folders) is None
+                if plain is not None and find_file(name, folders) is None
                 else find_or_fetch(
                     name, folders, [mirror + name for mirror in self.mirrors], self.checksums[name], LIMIT, download
                 )

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from ...core.base.errors import DataError, OutOfRangeError
 from ...core.source_location import fail, here
 from ...core.tensor import Tensor
-from ...data.cache import cache_dir, first_of
+from ...data.cache import cache_dir, find_file
 from ...io import load
 from ...nn import Module
 
@@ -167,7 +167,7 @@ def select_weights(name: str, weights: Any) -> Weights:
 
 def weights_file(call: str, stem: str, address: str, file: str = "") -> Path:
     """Find the file of weights `stem` in the data folder. Raises DataError, with URL and folder, if it is missing."""
-    path = next((path for end in SUFFIXES if (path := first_of(stem + end, [cache_dir()])) is not None), None)
+    path = next((path for end in SUFFIXES if (path := find_file(stem + end, [cache_dir()])) is not None), None)
     if path is None:
         raise DataError(
             f"{call}: minflow ships no trained weights and fetches none, and {file or f'{stem}.pth'} is missing",

@@ -10,7 +10,7 @@ from ...core.base.errors import DTypeError, OutOfRangeError
 from ...core.functions.creation import randn
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from ...utils.data.draw import to_range, with_probability, words
+from ...utils.data.scalar_random import random_words, scale_to_range, with_probability
 from . import colours, warps
 from .images import check_image, image_size, pillow_mode, to_height_width
 from .transforms import Transform
@@ -71,10 +71,10 @@ class ColorJitter(Transform):
             (colours.adjust_saturation, self.saturation),
             (colours.adjust_hue, self.hue),
         ]
-        factors, order = words(), words()
+        factors, order = random_words(), random_words()
         left = [(function, scale_word(*ends, word), ends) for (function, ends), word in zip(steps, factors)]
         for word in order:
-            function, factor, ends = left.pop(to_range(len(left), word))
+            function, factor, ends = left.pop(scale_to_range(len(left), word))
             if ends not in ((1.0, 1.0), (0, 0)):
                 image = function(image, factor)
         return image
@@ -104,7 +104,7 @@ class RandomGrayscale(Transform):
 
     def __call__(self, image: Any) -> Any:
         channels = warps.get_dimensions(image)[0]
-        return colours.rgb_to_grayscale(image, channels) if with_probability(self.p, words()[0]) else image
+        return colours.rgb_to_grayscale(image, channels) if with_probability(self.p, random_words()[0]) else image
 
     def text(self) -> str:
         return f"p={self.p}"
@@ -118,7 +118,7 @@ class GaussianBlur(Transform):
         self.sigma = min_max("GaussianBlur", "sigma", (sigma, sigma) if isinstance(sigma, int | float) else sigma, 1e-9)
 
     def __call__(self, image: Any) -> Any:
-        return warps.gaussian_blur(image, self.kernel_size, scale_word(*self.sigma, words()[0]))
+        return warps.gaussian_blur(image, self.kernel_size, scale_word(*self.sigma, random_words()[0]))
 
     def text(self) -> str:
         return f"kernel_size={self.kernel_size}, sigma={self.sigma}"
@@ -142,7 +142,7 @@ class RandomRotation(Transform):
     @staticmethod
     def get_params(degrees: Sequence[float]) -> float:
         """Draw a random angle in degrees."""
-        return scale_word(*degrees, words()[0])
+        return scale_word(*degrees, random_words()[0])
 
     def __call__(self, image: Any) -> Any:
         angle = self.get_params(self.degrees)
@@ -187,7 +187,7 @@ class RandomAffine(Transform):
 
     def __call__(self, image: Any) -> Any:
         check_image("RandomAffine", image)
-        (h, w), (a, x, y, s), (sx, sy, *_) = image_size(image), words(), words()
+        (h, w), (a, x, y, s), (sx, sy, *_) = image_size(image), random_words(), random_words()
         across, down = self.translate[0] * w, self.translate[1] * h
         moved = round(scale_word(-across, across, x)), round(scale_word(-down, down, y))
         shear = scale_word(*self.shear[0], sx), scale_word(*self.shear[1], sy)
@@ -232,12 +232,12 @@ class RandomResizedCrop(Transform):
         """Draw a random part: (top, left, height, width)."""
         h, w = image_size(img)
         for _ in range(10):
-            first, second, third, fourth = words()
+            first, second, third, fourth = random_words()
             area = h * w * scale_word(*scale, first)
             shape = math.exp(scale_word(math.log(ratio[0]), math.log(ratio[1]), second))
             width, height = round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
             if 0 < width <= w and 0 < height <= h:
-                return to_range(h - height + 1, third), to_range(w - width + 1, fourth), height, width
+                return scale_to_range(h - height + 1, third), scale_to_range(w - width + 1, fourth), height, width
         width, height = min(w, round(h * ratio[1])), min(h, round(w / ratio[0]))
         return (h - height) // 2, (w - width) // 2, height, width
 
@@ -277,16 +277,16 @@ class RandomErasing(Transform):
         if not isinstance(image, Tensor) or image.ndim < 3:
             kind = f"tensor {list(image.shape)}" if isinstance(image, Tensor) else type(image).__name__
             fail(DTypeError, f"RandomErasing takes a tensor [C, H, W], got {kind}", "ToTensor() comes first")
-        if not with_probability(self.p, words()[0]):
+        if not with_probability(self.p, random_words()[0]):
             return image
         _channels, h, w = image.shape[-3:]
         for _ in range(10):
-            first, second, third, fourth = words()
+            first, second, third, fourth = random_words()
             area = h * w * scale_word(*self.scale, first)
             shape = math.exp(scale_word(math.log(self.ratio[0]), math.log(self.ratio[1]), second))
             height, width = round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
             if height < h and width < w:
-                top, left = to_range(h - height + 1, third), to_range(w - width + 1, fourth)
+                top, left = scale_to_range(h - height + 1, third), scale_to_range(w - width + 1, fourth)
                 return warps.erase(image, top, left, height, width, self.filling(image, height, width), self.inplace)
         return image
 

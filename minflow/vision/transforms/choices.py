@@ -9,7 +9,7 @@ from ...core.base.errors import OutOfRangeError
 from ...core.source_location import fail
 from ...core.spec import DType
 from ...core.tensor import Tensor
-from ...utils.data.draw import to_range, with_probability, words
+from ...utils.data.scalar_random import random_words, scale_to_range, with_probability
 from . import images, warps
 from .augment import probability, scale_word
 from .transforms import Compose, Transform
@@ -25,7 +25,7 @@ class RandomApply(Compose):
         self.p = probability("RandomApply", p)
 
     def __call__(self, image: Any) -> Any:
-        return super().__call__(image) if with_probability(self.p, words()[0]) else image
+        return super().__call__(image) if with_probability(self.p, random_words()[0]) else image
 
 
 class RandomOrder(Compose):
@@ -36,7 +36,7 @@ class RandomOrder(Compose):
     def __call__(self, image: Any) -> Any:
         left = list(self.transforms)
         while left:
-            image = left.pop(to_range(len(left), words()[0]))(image)
+            image = left.pop(scale_to_range(len(left), random_words()[0]))(image)
         return image
 
 
@@ -56,7 +56,7 @@ class RandomChoice(Compose):
             )
 
     def __call__(self, image: Any) -> Any:
-        left = scale_word(0, sum(self.p), words()[0])
+        left = scale_word(0, sum(self.p), random_words()[0])
         for transform, weight in zip(self.transforms, self.p):
             if left < weight:
                 break

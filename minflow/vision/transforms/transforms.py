@@ -15,7 +15,7 @@ from ...core.base.errors import DTypeError, LoaderError, OutOfRangeError, ShapeE
 from ...core.functions.creation import from_numpy
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from ...utils.data.draw import to_range, with_probability, words
+from ...utils.data.scalar_random import random_words, scale_to_range, with_probability
 from . import images as F
 
 
@@ -209,8 +209,8 @@ class RandomCrop(Transform):
     def get_params(img: Any, output_size: Sequence[int]) -> tuple[int, int, int, int]:
         """Draw a random part, (top, left, height, width), to crop several images in the same way."""
         (height, width), (h, w) = output_size, F.image_size(img)
-        first, second, _, _ = words()
-        return to_range(h - height + 1, first), to_range(w - width + 1, second), height, width
+        first, second, _, _ = random_words()
+        return scale_to_range(h - height + 1, first), scale_to_range(w - width + 1, second), height, width
 
     def text(self) -> str:
         return f"size={self.size}, padding={self.padding}"
@@ -228,7 +228,7 @@ class RandomHorizontalFlip(Transform):
 
     def __call__(self, image: Any) -> Any:
         F.check_image(type(self).__name__, image)
-        return self.flip(image) if with_probability(self.p, words()[0]) else image
+        return self.flip(image) if with_probability(self.p, random_words()[0]) else image
 
     def text(self) -> str:
         return f"p={self.p}"

@@ -13,7 +13,7 @@ from ...core.random import Generator, bits, derive_key, source
 MASK = 0xFFFFFFFF
 
 
-def four_words(key: int, counter: int) -> tuple[int, int, int, int]:
+def philox_words(key: int, counter: int) -> tuple[int, int, int, int]:
     """The first four 32-bit words of (key, counter): equal to `bits(numpy, key, counter, 4)`."""
     c0 = c1 = 0
     c2, c3 = counter & MASK, counter >> 32
@@ -25,13 +25,13 @@ def four_words(key: int, counter: int) -> tuple[int, int, int, int]:
     return c0, c1, c2, c3
 
 
-def words(generator: Generator | None = None) -> tuple[int, int, int, int]:
+def random_words(generator: Generator | None = None) -> tuple[int, int, int, int]:
     """Four random 32-bit words, for one counter of the Generator (by default that of the sample being loaded)."""
     generator = source(generator)
-    return four_words(generator.key, generator.take(1))
+    return philox_words(generator.key, generator.take(1))
 
 
-def to_range(n: int, word: int) -> int:
+def scale_to_range(n: int, word: int) -> int:
     """Map a 32-bit word to an integer in [0, n): the high half of word times n (Lemire 2019)."""
     return word * n >> 32
 
@@ -41,7 +41,7 @@ def with_probability(p: float, word: int) -> bool:
     return word < p * 2.0**32
 
 
-def long_words(n: int, generator: Generator | None = None) -> np.ndarray:
+def random_words64(n: int, generator: Generator | None = None) -> np.ndarray:
     """`uint64[n]` random words, for one counter of the Generator."""
     generator = source(generator)
     pair = bits(np, generator.key, generator.take(1), 2 * n).reshape(-1, 2).astype("uint64")
@@ -53,17 +53,17 @@ class SampleGenerator(Generator):
 
     def __init__(self, *words: object):
         self.words, self.counter, self.device = words, 0, "cpu"
-        self.found: int | None = None
+        self.cached_key: int | None = None
 
     @property
     def key(self) -> int:
-        if self.found is None:
-            self.found = derive_key(*self.words)  # type: ignore[arg-type]  # the first word is the seed
-        return self.found
+        if self.cached_key is None:
+            self.cached_key = derive_key(*self.words)  # type: ignore[arg-type]  # the first word is the seed
+        return self.cached_key
 
     @key.setter
     def key(self, value: int) -> None:
-        self.found = value
+        self.cached_key = value
 
     @property
     def seed_(self) -> int:

@@ -9,7 +9,7 @@ from ..core.functions.creation import arange
 from ..core.source_location import fail
 from ..core.spec import finfo, int64
 from ..core.tensor import Tensor
-from .counts import check_one_of
+from .counts import check_probs_or_logits
 from .distribution import Distribution, broadcast_parameters
 
 
@@ -20,7 +20,7 @@ class Categorical(Distribution):
     """
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
-        check_one_of(type(self).__name__, probs, logits)
+        check_probs_or_logits(type(self).__name__, probs, logits)
         self.by_probs = probs is not None
         (x,) = broadcast_parameters(probs if self.by_probs else logits)
         if x.ndim < 1:
@@ -32,12 +32,12 @@ class Categorical(Distribution):
             )
         super().__init__(x.shape[:-1], (), validate_args)
         if self.by_probs:
-            self.need("probs", x, (x >= 0) & (x.sum(-1, keepdim=True) > 0), ">= 0, and not all 0")
+            self.require("probs", x, (x >= 0) & (x.sum(-1, keepdim=True) > 0), ">= 0, and not all 0")
         self.parameter = x / x.sum(-1, keepdim=True) if self.by_probs else x - F.logsumexp(x, -1, keepdim=True)
         self._num_events = x.shape[-1]
 
     @property
-    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+    def parameter_names(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("probs",) if self.by_probs else ("logits",)
 
     @property
@@ -75,11 +75,11 @@ class Categorical(Distribution):
         return self.probs.argmax(-1)
 
     def expand(self, batch_shape, _instance=None):
-        larger = type(self).__new__(type(self))
-        larger.__dict__.update(self.__dict__)
-        larger._batch_shape = type(self.batch_shape)(tuple(batch_shape))
-        larger.parameter = self.parameter.expand(*batch_shape, self._num_events)
-        return larger
+        expanded = type(self).__new__(type(self))
+        expanded.__dict__.update(self.__dict__)
+        expanded._batch_shape = type(self.batch_shape)(tuple(batch_shape))
+        expanded.parameter = self.parameter.expand(*batch_shape, self._num_events)
+        return expanded
 
     def classes(self, sample_shape) -> Tensor:
         """Draw class indices of shape sample_shape + batch_shape."""
@@ -95,7 +95,7 @@ class Categorical(Distribution):
         return self.classes(sample_shape)
 
     def log_prob(self, value) -> Tensor:
-        value = to(self.checked(value), int64)
+        value = to(self.validate_value(value), int64)
         shape = F.broadcast_tensors(value, self.parameter[..., 0])[0].shape
         logits = self.logits.expand(*shape, self._num_events)
         return F.gather(logits, -1, value.expand(*shape).unsqueeze(-1)).squeeze(-1)
@@ -135,9 +135,9 @@ class OneHotCategorical(Categorical):
 
     def log_prob(self, value) -> Tensor:
         return (
-            super().log_prob(self.checked(value).argmax(-1))
+            super().log_prob(self.validate_value(value).argmax(-1))
             if not self.validate
-            else Categorical(logits=self.logits, validate_args=False).log_prob(self.checked(value).argmax(-1))
+            else Categorical(logits=self.logits, validate_args=False).log_prob(self.validate_value(value).argmax(-1))
         )
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
@@ -173,10 +173,10 @@ class Multinomial(Categorical):
         return to(F.one_hot(drawn, self._num_events).sum(0), self.parameter.dtype)
 
     def log_prob(self, value) -> Tensor:
-        value = self.checked(value)
+        value = self.validate_value(value)
         ways = F.lgamma(value.sum(-1) + 1) - F.lgamma(value + 1).sum(-1)
         logits = F.where((value == 0) & (self.logits == -float("inf")), 0.0, self.logits)
         return ways + (logits * value).sum(-1)
 
     def entropy(self) -> Tensor:
-        return self.unknown("entropy")
+        return self.raise_unavailable("entropy")

@@ -14,7 +14,7 @@ from .distribution import Distribution, broadcast_parameters
 from .inverse_cdf import open_uniform
 
 
-def check_one_of(kind: str, probs, logits) -> None:
+def check_probs_or_logits(kind: str, probs, logits) -> None:
     if (probs is None) == (logits is None):
         fail(
             OutOfRangeError,
@@ -27,16 +27,16 @@ class BinaryDistribution(Distribution):
     """A distribution with one probability, given as probs or as logits, log(p / (1 - p))."""
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
-        check_one_of(type(self).__name__, probs, logits)
+        check_probs_or_logits(type(self).__name__, probs, logits)
         self.by_probs = probs is not None
         (self.parameter,) = broadcast_parameters(probs if self.by_probs else logits)
         super().__init__(self.parameter.shape, (), validate_args)
         if self.by_probs:
             p = self.parameter
-            self.need("probs", p, (p >= 0) & (p <= 1), "from 0 to 1")
+            self.require("probs", p, (p >= 0) & (p <= 1), "from 0 to 1")
 
     @property
-    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+    def parameter_names(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("probs",) if self.by_probs else ("logits",)
 
     @property
@@ -54,11 +54,11 @@ class BinaryDistribution(Distribution):
         return F.log(inside) - F.log1p(-inside)
 
     def expand(self, batch_shape, _instance=None):
-        larger = type(self).__new__(type(self))
-        larger.__dict__.update(self.__dict__)
-        larger._batch_shape = type(self.batch_shape)(tuple(batch_shape))
-        larger.parameter = self.parameter.expand(*batch_shape)
-        return larger
+        expanded = type(self).__new__(type(self))
+        expanded.__dict__.update(self.__dict__)
+        expanded._batch_shape = type(self.batch_shape)(tuple(batch_shape))
+        expanded.parameter = self.parameter.expand(*batch_shape)
+        return expanded
 
 
 class Bernoulli(BinaryDistribution):
@@ -80,10 +80,10 @@ class Bernoulli(BinaryDistribution):
         return self.probs * (1 - self.probs)
 
     def sample(self, sample_shape=()) -> Tensor:
-        return bernoulli(self.probs.detach().expand(*self.extended(sample_shape)))
+        return bernoulli(self.probs.detach().expand(*self.extended_shape(sample_shape)))
 
     def log_prob(self, value) -> Tensor:
-        logits, value = F.broadcast_tensors(self.logits, self.checked(value).to(self.parameter.dtype))
+        logits, value = F.broadcast_tensors(self.logits, self.validate_value(value).to(self.parameter.dtype))
         return -logit_entropy(logits, value)
 
     def entropy(self) -> Tensor:
@@ -113,10 +113,10 @@ class Geometric(BinaryDistribution):
 
     def sample(self, sample_shape=()) -> Tensor:
         p = self.probs.detach()
-        return F.floor(F.log(open_uniform(self.extended(sample_shape), p)) / F.log1p(-p))
+        return F.floor(F.log(open_uniform(self.extended_shape(sample_shape), p)) / F.log1p(-p))
 
     def log_prob(self, value) -> Tensor:
-        value, p = self.checked(value), self.probs
+        value, p = self.validate_value(value), self.probs
         none = (p == 1) & (value == 0)  # 0 * log(0)
         return value * F.log1p(-F.where(none, 0.0, p)) + F.log(self.probs)
 
@@ -132,7 +132,7 @@ class Binomial(BinaryDistribution):
         self.total_count, self.parameter = broadcast_parameters(total_count, self.parameter)
         self._batch_shape = self.parameter.shape
         count = self.total_count
-        self.need("total_count", count, (count >= 0) & (count == F.floor(count)), "a whole number >= 0")
+        self.require("total_count", count, (count >= 0) & (count == F.floor(count)), "a whole number >= 0")
 
     support = (
         "a whole number from 0 to total_count",
@@ -152,11 +152,11 @@ class Binomial(BinaryDistribution):
         return self.total_count * self.probs * (1 - self.probs)
 
     def sample(self, sample_shape=()) -> Tensor:
-        shape = self.extended(sample_shape)
+        shape = self.extended_shape(sample_shape)
         return sampling.binomial(self.total_count.expand(*shape), self.probs.detach().expand(*shape))
 
     def log_prob(self, value) -> Tensor:
-        value, n, logits = self.checked(value), self.total_count, self.logits
+        value, n, logits = self.validate_value(value), self.total_count, self.logits
         ways = F.lgamma(n + 1) - F.lgamma(value + 1) - F.lgamma(n - value + 1)
         spread = n * logits.clamp(min=0) + n * F.log1p(F.exp(-F.abs(logits)))
         return value * logits + ways - spread
@@ -165,13 +165,13 @@ class Binomial(BinaryDistribution):
 class Poisson(Distribution):
     """The number of events in a unit of time, `rate` on average."""
 
-    names = ("rate",)
+    parameter_names = ("rate",)
     support = ("a whole number >= 0", lambda self, value: (value >= 0) & (value == F.floor(value)))
 
     def __init__(self, rate, validate_args: bool | None = None):
         (self.rate,) = broadcast_parameters(rate)
         super().__init__(self.rate.shape, (), validate_args)
-        self.need("rate", self.rate, self.rate >= 0, ">= 0")
+        self.require("rate", self.rate, self.rate >= 0, ">= 0")
 
     @property
     def mean(self) -> Tensor:
@@ -184,8 +184,8 @@ class Poisson(Distribution):
         return F.floor(self.rate)
 
     def sample(self, sample_shape=()) -> Tensor:
-        return sampling.poisson(self.rate.detach().expand(*self.extended(sample_shape)))
+        return sampling.poisson(self.rate.detach().expand(*self.extended_shape(sample_shape)))
 
     def log_prob(self, value) -> Tensor:
-        value = self.checked(value)
+        value = self.validate_value(value)
         return F.xlogy(value, self.rate) - self.rate - F.lgamma(value + 1)

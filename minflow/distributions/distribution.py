@@ -26,7 +26,7 @@ def broadcast_parameters(*values) -> list[Tensor]:
     return list(F.broadcast_tensors(*[to(ensure_tensor(x), dtype) for x in values]))
 
 
-def tracing() -> bool:
+def is_tracing() -> bool:
     return MODE.get().trace is not None
 
 
@@ -59,10 +59,10 @@ class Distribution:
         """The shape of a single value."""
         return self._event_shape
 
-    def need(self, name: str, x: Tensor, right: Tensor | None, what: str) -> None:
-        """Refuse invalid parameters. right: bool, True for valid elements."""
-        if self.validate and right is not None and not tracing() and not bool(right.all()):
-            number = float(x.detach()[~right].flatten()[0]) if right.shape == x.shape else float("nan")
+    def require(self, name: str, x: Tensor, valid: Tensor | None, what: str) -> None:
+        """Refuse invalid parameters. valid: bool, True for valid elements."""
+        if self.validate and valid is not None and not is_tracing() and not bool(valid.all()):
+            number = float(x.detach()[~valid].flatten()[0]) if valid.shape == x.shape else float("nan")
             fail(
                 OutOfRangeError,
                 f"{type(self).__name__}: {name} must be {what}, one is {number:.4g}",
@@ -70,7 +70,7 @@ class Distribution:
                 **{name: x},
             )
 
-    def checked(self, value) -> Tensor:
+    def validate_value(self, value) -> Tensor:
         """Convert a value to a tensor, and check that its shape and elements are possible."""
         value = ensure_tensor(value)
         want = self.batch_shape + self.event_shape
@@ -84,11 +84,11 @@ class Distribution:
                     value=value,
                 )
         if self.support is not None:
-            what, right = self.support
-            self.need("value", value, right(self, value), what)
+            what, valid = self.support
+            self.require("value", value, valid(self, value), what)
         return value
 
-    def extended(self, sample_shape) -> tuple[int, ...]:
+    def extended_shape(self, sample_shape) -> tuple[int, ...]:
         """The shape of a sample with this `sample_shape`."""
         shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
         return (*shape, *self.batch_shape, *self.event_shape)
@@ -110,7 +110,7 @@ class Distribution:
         """Draw `n` values without gradient."""
         return self.sample((n,))
 
-    def unknown(self, what: str) -> Any:
+    def raise_unavailable(self, what: str) -> Any:
         """Raise the error for a quantity that this distribution does not provide."""
         fail(
             OutOfRangeError,
@@ -120,23 +120,23 @@ class Distribution:
 
     def log_prob(self, value) -> Tensor:
         """The log-probability (or log-density) of a value; the event axes are reduced."""
-        return self.unknown("log_prob")
+        return self.raise_unavailable("log_prob")
 
     def cdf(self, value) -> Tensor:
         """The cumulative distribution function."""
-        return self.unknown("cdf")
+        return self.raise_unavailable("cdf")
 
     def icdf(self, value) -> Tensor:
         """The inverse cumulative distribution function (quantile function)."""
-        return self.unknown("icdf")
+        return self.raise_unavailable("icdf")
 
     def entropy(self) -> Tensor:
         """The expected -log_prob, in nats."""
-        return self.unknown("entropy")
+        return self.raise_unavailable("entropy")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All possible values, along a new first axis."""
-        return self.unknown("a list of all values")
+        return self.raise_unavailable("a list of all values")
 
     def perplexity(self) -> Tensor:
         """exp of the entropy."""
@@ -145,38 +145,38 @@ class Distribution:
     @property
     def mean(self) -> Tensor:
         """The expected value."""
-        return self.unknown("mean")
+        return self.raise_unavailable("mean")
 
     @property
     def mode(self) -> Tensor:
         """The most probable value."""
-        return self.unknown("mode")
+        return self.raise_unavailable("mode")
 
     @property
     def variance(self) -> Tensor:
         """The expected squared distance from the mean."""
-        return self.unknown("variance")
+        return self.raise_unavailable("variance")
 
     @property
     def stddev(self) -> Tensor:
         """The standard deviation."""
         return F.sqrt(self.variance)
 
-    names: tuple[str, ...] = ()  # parameters that `repr` shows and `expand` expands
+    parameter_names: tuple[str, ...] = ()  # parameters that `repr` shows and `expand` expands
 
     def expand(self, batch_shape, _instance=None):
         """Return the same distribution with its parameters expanded to a larger batch shape."""
-        larger = type(self).__new__(type(self))
-        larger.__dict__.update(self.__dict__)
-        larger._batch_shape = Size(tuple(batch_shape))
-        for name in self.names:
+        expanded = type(self).__new__(type(self))
+        expanded.__dict__.update(self.__dict__)
+        expanded._batch_shape = Size(tuple(batch_shape))
+        for name in self.parameter_names:
             x = getattr(self, name)
             kept = x.shape[len(self.batch_shape) :]
-            larger.__dict__[name] = x.expand(*batch_shape, *kept)
-        return larger
+            expanded.__dict__[name] = x.expand(*batch_shape, *kept)
+        return expanded
 
     def __repr__(self) -> str:
-        shown = [(name, getattr(self, name)) for name in self.names if hasattr(self, name)]
+        shown = [(name, getattr(self, name)) for name in self.parameter_names if hasattr(self, name)]
         each = [f"{name}: {x if x.numel() == 1 else x.shape}" for name, x in shown]
         return f"{type(self).__name__}({', '.join(each)})"
 
@@ -187,7 +187,7 @@ class Independent(Distribution):
     base_distribution: the distribution.  reinterpreted_batch_ndims: the number of batch axes that become event axes.
     """
 
-    names = ()
+    parameter_names = ()
 
     def __init__(
         self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
@@ -224,16 +224,16 @@ class Independent(Distribution):
     def rsample(self, sample_shape=()) -> Tensor:
         return self.base_dist.rsample(sample_shape)
 
-    def summed(self, x: Tensor) -> Tensor:
+    def sum_event_axes(self, x: Tensor) -> Tensor:
         """Sum over the axes that became event axes."""
         n = self.reinterpreted_batch_ndims
         return x.sum(tuple(range(-n, 0))) if n else x
 
     def log_prob(self, value) -> Tensor:
-        return self.summed(self.base_dist.log_prob(value))
+        return self.sum_event_axes(self.base_dist.log_prob(value))
 
     def entropy(self) -> Tensor:
-        return self.summed(self.base_dist.entropy())
+        return self.sum_event_axes(self.base_dist.entropy())
 
     def expand(self, batch_shape, _instance=None):
         inner = self.base_dist.batch_shape[len(self.batch_shape) :]

@@ -22,11 +22,11 @@ FORMULAS: dict[tuple[type, type], Callable] = {}
 def register_kl(type_p: type, type_q: type) -> Callable:
     """Decorator that registers a function as kl_divergence(p, q) for these two classes and their subclasses."""
 
-    def keep(function: Callable) -> Callable:
+    def decorator(function: Callable) -> Callable:
         FORMULAS[type_p, type_q] = function
         return function
 
-    return keep
+    return decorator
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
@@ -63,8 +63,8 @@ def _(p, q):
     if p.event_shape != q.event_shape:
         fail(ShapeError, f"kl_divergence: vectors of {p.event_shape[0]} and of {q.event_shape[0]} elements", "as many")
     inside = solve_triangular(q.scale_tril, p.scale_tril, upper=False).square().sum((-2, -1))
-    away = solve_triangular(q.scale_tril, (q.loc - p.loc).unsqueeze(-1), upper=False).square().sum((-2, -1))
-    return q.log_size() - p.log_size() + 0.5 * (inside + away - p.event_shape[0])
+    mahalanobis = solve_triangular(q.scale_tril, (q.loc - p.loc).unsqueeze(-1), upper=False).square().sum((-2, -1))
+    return q.half_log_det() - p.half_log_det() + 0.5 * (inside + mahalanobis - p.event_shape[0])
 
 
 @register_kl(Uniform, Uniform)
@@ -81,14 +81,14 @@ def _(p, q):
 
 @register_kl(Laplace, Laplace)
 def _(p, q):
-    away, ratio = F.abs(p.loc - q.loc), p.scale / q.scale
-    return away / q.scale + ratio * F.exp(-away / p.scale) - 1 - F.log(ratio)
+    shift, ratio = F.abs(p.loc - q.loc), p.scale / q.scale
+    return shift / q.scale + ratio * F.exp(-shift / p.scale) - 1 - F.log(ratio)
 
 
 @register_kl(Gumbel, Gumbel)
 def _(p, q):
-    ratio, away = p.scale / q.scale, (q.loc - p.loc) / q.scale
-    return F.exp(away + F.lgamma(1 + ratio)) - 1 - away - F.log(ratio) + EULER * (ratio - 1)
+    ratio, shift = p.scale / q.scale, (q.loc - p.loc) / q.scale
+    return F.exp(shift + F.lgamma(1 + ratio)) - 1 - shift - F.log(ratio) + EULER * (ratio - 1)
 
 
 @register_kl(Bernoulli, Bernoulli)
@@ -138,4 +138,4 @@ def _(p, q):
             f"kl_divergence: events of {p.reinterpreted_batch_ndims} axes and of {q.reinterpreted_batch_ndims}",
             "the same reinterpreted_batch_ndims",
         )
-    return p.summed(kl_divergence(p.base_dist, q.base_dist))
+    return p.sum_event_axes(kl_divergence(p.base_dist, q.base_dist))

@@ -23,13 +23,13 @@ class Uniform(Distribution):
     """Uniform in [low, high)."""
 
     has_rsample = True
-    names = ("low", "high")
+    parameter_names = ("low", "high")
     support = ("from low to high", lambda self, value: (value >= self.low) & (value <= self.high))
 
     def __init__(self, low, high, validate_args: bool | None = None):
         self.low, self.high = broadcast_parameters(low, high)
         super().__init__(self.low.shape, (), validate_args)
-        self.need("high", self.high, self.high > self.low, "greater than low")
+        self.require("high", self.high, self.high > self.low, "greater than low")
 
     @property
     def mean(self) -> Tensor:
@@ -44,16 +44,16 @@ class Uniform(Distribution):
         return (self.high - self.low).square() / 12
 
     def rsample(self, sample_shape=()) -> Tensor:
-        drawn = rand(*self.extended(sample_shape), dtype=self.low.dtype, device=self.low.device)
+        drawn = rand(*self.extended_shape(sample_shape), dtype=self.low.dtype, device=self.low.device)
         return self.low + drawn * (self.high - self.low)
 
     def log_prob(self, value) -> Tensor:
-        value = self.checked(value)
+        value = self.validate_value(value)
         inside = (value >= self.low) & (value < self.high)
         return F.log(inside.to(self.low.dtype)) - F.log(self.high - self.low)
 
     def cdf(self, value) -> Tensor:
-        return ((self.checked(value) - self.low) / (self.high - self.low)).clamp(0, 1)
+        return ((self.validate_value(value) - self.low) / (self.high - self.low)).clamp(0, 1)
 
     def icdf(self, value) -> Tensor:
         return ensure_tensor(value) * (self.high - self.low) + self.low
@@ -66,13 +66,13 @@ class Exponential(Distribution):
     """The waiting time between events that occur at `rate` per unit of time."""
 
     has_rsample = True
-    names = ("rate",)
+    parameter_names = ("rate",)
     support = (">= 0", lambda self, value: value >= 0)
 
     def __init__(self, rate, validate_args: bool | None = None):
         (self.rate,) = broadcast_parameters(rate)
         super().__init__(self.rate.shape, (), validate_args)
-        self.need("rate", self.rate, self.rate > 0, "> 0")
+        self.require("rate", self.rate, self.rate > 0, "> 0")
 
     @property
     def mean(self) -> Tensor:
@@ -89,13 +89,13 @@ class Exponential(Distribution):
         return self.rate.pow(-2)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return -F.log(open_uniform(self.extended(sample_shape), self.rate)) / self.rate
+        return -F.log(open_uniform(self.extended_shape(sample_shape), self.rate)) / self.rate
 
     def log_prob(self, value) -> Tensor:
-        return F.log(self.rate) - self.rate * self.checked(value)
+        return F.log(self.rate) - self.rate * self.validate_value(value)
 
     def cdf(self, value) -> Tensor:
-        return 1 - F.exp(-self.rate * self.checked(value))
+        return 1 - F.exp(-self.rate * self.validate_value(value))
 
     def icdf(self, value) -> Tensor:
         return -F.log1p(-ensure_tensor(value)) / self.rate
@@ -108,19 +108,19 @@ class LocationScale(Distribution):
     """A standard distribution scaled by scale > 0 and shifted by loc."""
 
     has_rsample = True
-    names = ("loc", "scale")
+    parameter_names = ("loc", "scale")
 
     def __init__(self, loc, scale, validate_args: bool | None = None):
         self.loc, self.scale = broadcast_parameters(loc, scale)
         super().__init__(self.loc.shape, (), validate_args)
-        self.need("scale", self.scale, self.scale > 0, "> 0")
+        self.require("scale", self.scale, self.scale > 0, "> 0")
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return self.icdf(open_uniform(self.extended(sample_shape), self.loc))
+        return self.icdf(open_uniform(self.extended_shape(sample_shape), self.loc))
 
-    def away(self, value) -> Tensor:
+    def standardize(self, value) -> Tensor:
         """The distance of a value from `loc`, in units of `scale`."""
-        return (self.checked(value) - self.loc) / self.scale
+        return (self.validate_value(value) - self.loc) / self.scale
 
 
 class Laplace(LocationScale):
@@ -137,11 +137,11 @@ class Laplace(LocationScale):
         return 2 * self.scale.square()
 
     def log_prob(self, value) -> Tensor:
-        return -F.log(2 * self.scale) - F.abs(self.away(value))
+        return -F.log(2 * self.scale) - F.abs(self.standardize(value))
 
     def cdf(self, value) -> Tensor:
-        away = self.away(value)
-        return 0.5 - 0.5 * F.sign(away) * F.expm1(-F.abs(away))
+        z = self.standardize(value)
+        return 0.5 - 0.5 * F.sign(z) * F.expm1(-F.abs(z))
 
     def icdf(self, value) -> Tensor:
         centred = ensure_tensor(value) - 0.5
@@ -167,11 +167,11 @@ class Gumbel(LocationScale):
         return self.scale.square() * (math.pi**2 / 6)
 
     def log_prob(self, value) -> Tensor:
-        away = self.away(value)
-        return -(away + F.exp(-away)) - F.log(self.scale)
+        z = self.standardize(value)
+        return -(z + F.exp(-z)) - F.log(self.scale)
 
     def cdf(self, value) -> Tensor:
-        return F.exp(-F.exp(-self.away(value)))
+        return F.exp(-F.exp(-self.standardize(value)))
 
     def icdf(self, value) -> Tensor:
         return self.loc - self.scale * F.log(-F.log(ensure_tensor(value)))
@@ -196,10 +196,10 @@ class Cauchy(LocationScale):
         return F.where(self.scale > 0, math.inf, self.scale)
 
     def log_prob(self, value) -> Tensor:
-        return -math.log(math.pi) - F.log(self.scale) - F.log1p(self.away(value).square())
+        return -math.log(math.pi) - F.log(self.scale) - F.log1p(self.standardize(value).square())
 
     def cdf(self, value) -> Tensor:
-        return F.atan(self.away(value)) / math.pi + 0.5
+        return F.atan(self.standardize(value)) / math.pi + 0.5
 
     def icdf(self, value) -> Tensor:
         return self.loc + self.scale * F.tan(math.pi * (ensure_tensor(value) - 0.5))

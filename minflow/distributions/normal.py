@@ -27,12 +27,12 @@ class Normal(Distribution):
     """
 
     has_rsample = True
-    names = ("loc", "scale")
+    parameter_names = ("loc", "scale")
 
     def __init__(self, loc, scale, validate_args: bool | None = None):
         self.loc, self.scale = broadcast_parameters(loc, scale)
         super().__init__(self.loc.shape, (), validate_args)
-        self.need("scale", self.scale, self.scale > 0, "> 0")
+        self.require("scale", self.scale, self.scale > 0, "> 0")
 
     @property
     def mean(self) -> Tensor:
@@ -49,14 +49,14 @@ class Normal(Distribution):
         return self.scale.square()
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return self.loc + standard_normal(self.extended(sample_shape), self.loc) * self.scale
+        return self.loc + standard_normal(self.extended_shape(sample_shape), self.loc) * self.scale
 
     def log_prob(self, value) -> Tensor:
-        value = self.checked(value)
+        value = self.validate_value(value)
         return -((value - self.loc).square() / (2 * self.variance)) - F.log(self.scale) - LOG_ROOT
 
     def cdf(self, value) -> Tensor:
-        return 0.5 * (1 + F.erf((self.checked(value) - self.loc) / (self.scale * math.sqrt(2))))
+        return 0.5 * (1 + F.erf((self.validate_value(value) - self.loc) / (self.scale * math.sqrt(2))))
 
     def icdf(self, value) -> Tensor:
         return self.loc + self.scale * F.erfinv(2 * ensure_tensor(value) - 1) * math.sqrt(2)
@@ -69,7 +69,7 @@ class LogNormal(Distribution):
     """exp of a normal value with mean loc and standard deviation scale."""
 
     has_rsample = True
-    names = ("loc", "scale")
+    parameter_names = ("loc", "scale")
     support = ("> 0", lambda self, value: value > 0)
 
     def __init__(self, loc, scale, validate_args: bool | None = None):
@@ -91,14 +91,14 @@ class LogNormal(Distribution):
         return F.expm1(square) * F.exp(2 * self.loc + square)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return F.exp(self.loc + standard_normal(self.extended(sample_shape), self.loc) * self.scale)
+        return F.exp(self.loc + standard_normal(self.extended_shape(sample_shape), self.loc) * self.scale)
 
     def log_prob(self, value) -> Tensor:
-        value = self.checked(value)
+        value = self.validate_value(value)
         return Normal(self.loc, self.scale, False).log_prob(F.log(value)) - F.log(value)
 
     def cdf(self, value) -> Tensor:
-        return Normal(self.loc, self.scale, False).cdf(F.log(self.checked(value)))
+        return Normal(self.loc, self.scale, False).cdf(F.log(self.validate_value(value)))
 
     def entropy(self) -> Tensor:
         return 0.5 + LOG_ROOT + F.log(self.scale) + self.loc
@@ -108,13 +108,13 @@ class HalfNormal(Distribution):
     """The absolute value of a normal value with mean 0 and standard deviation scale."""
 
     has_rsample = True
-    names = ("scale",)
+    parameter_names = ("scale",)
     support = (">= 0", lambda self, value: value >= 0)
 
     def __init__(self, scale, validate_args: bool | None = None):
         (self.scale,) = broadcast_parameters(scale)
         super().__init__(self.scale.shape, (), validate_args)
-        self.need("scale", self.scale, self.scale > 0, "> 0")
+        self.require("scale", self.scale, self.scale > 0, "> 0")
 
     @property
     def mean(self) -> Tensor:
@@ -129,14 +129,14 @@ class HalfNormal(Distribution):
         return self.scale.square() * (1 - 2 / math.pi)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return F.abs(standard_normal(self.extended(sample_shape), self.scale)) * self.scale
+        return F.abs(standard_normal(self.extended_shape(sample_shape), self.scale)) * self.scale
 
     def log_prob(self, value) -> Tensor:
-        value = self.checked(value)
+        value = self.validate_value(value)
         return Normal(0.0, self.scale, False).log_prob(value) + math.log(2)
 
     def cdf(self, value) -> Tensor:
-        return F.erf(self.checked(value) / (self.scale * math.sqrt(2)))
+        return F.erf(self.validate_value(value) / (self.scale * math.sqrt(2)))
 
     def icdf(self, value) -> Tensor:
         return self.scale * F.erfinv(ensure_tensor(value)) * math.sqrt(2)
@@ -153,7 +153,7 @@ class MultivariateNormal(Distribution):
     """
 
     has_rsample = True
-    names = ("loc", "scale_tril")
+    parameter_names = ("loc", "scale_tril")
 
     def __init__(
         self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args: bool | None = None
@@ -212,17 +212,17 @@ class MultivariateNormal(Distribution):
         return self.scale_tril.square().sum(-1)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        drawn = standard_normal(self.extended(sample_shape), self.loc)
+        drawn = standard_normal(self.extended_shape(sample_shape), self.loc)
         return self.loc + F.matmul(self.scale_tril, drawn.unsqueeze(-1)).squeeze(-1)
 
-    def log_size(self) -> Tensor:
+    def half_log_det(self) -> Tensor:
         """Half the log-determinant of the covariance matrix."""
         return F.log(F.diagonal(self.scale_tril, 0, -2, -1)).sum(-1)
 
     def log_prob(self, value) -> Tensor:
-        away = (self.checked(value) - self.loc).unsqueeze(-1)
-        distance = solve_triangular(self.scale_tril, away, upper=False).square().sum((-2, -1))
-        return -0.5 * distance - self.event_shape[0] * LOG_ROOT - self.log_size()
+        offset = (self.validate_value(value) - self.loc).unsqueeze(-1)
+        distance = solve_triangular(self.scale_tril, offset, upper=False).square().sum((-2, -1))
+        return -0.5 * distance - self.event_shape[0] * LOG_ROOT - self.half_log_det()
 
     def entropy(self) -> Tensor:
-        return self.event_shape[0] * (0.5 + LOG_ROOT) + self.log_size()
+        return self.event_shape[0] * (0.5 + LOG_ROOT) + self.half_log_det()

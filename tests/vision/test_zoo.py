@@ -390,4 +390,4 @@ def test_transfer_learning():
 
 
 def test_every_weight_file_belongs_to_a_model():
-    assert weights.KNOWN.keys() <= {*models.list_models()}
+    assert weights.WEIGHTS_BY_MODEL.keys() <= {*models.list_models()}

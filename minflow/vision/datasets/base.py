@@ -67,13 +67,13 @@ class ImageDataset(Dataset):
     @property
     def whole_batch(self) -> Callable:
         """Function that loads a whole batch. Raises AttributeError if a transform cannot; the loader falls back."""
-        many = getattr(self.transform, "many", None)
-        if many is None or self.target_transform is not None:
+        transform_batch = getattr(self.transform, "transform_batch", None)
+        if transform_batch is None or self.target_transform is not None:
             raise AttributeError("whole_batch")
 
         def make(indices: Sequence[int]) -> list:
             where = check_indices(indices, len(self))
-            return [many(self.data[where]), from_numpy(self.targets[where].astype("int64"))]
+            return [transform_batch(self.data[where]), from_numpy(self.targets[where].astype("int64"))]
 
         return make
 

@@ -5,9 +5,9 @@ from . import resnet as resnet, vgg as vgg
 from .alexnet import AlexNet, alexnet
 from .dcgan import DCGANDiscriminator, DCGANGenerator
 from .lenet import LeNet, lenet
-from .listed import get_model, list_models
 from .mobilenet_v2 import MobileNetV2, mobilenet_v2
 from .neural_style_transfer.stylenet import NeuralStyleTransfer, neural_style_transfer
+from .registry import get_model, list_models
 from .resnet import ResNet, resnet18, resnet34, resnet50, resnet101, resnet152, resnext50_32x4d, wide_resnet50_2
 from .squeezenet import SqueezeNet, squeezenet1_0, squeezenet1_1
 from .unet import UNet

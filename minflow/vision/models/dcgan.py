@@ -12,7 +12,7 @@ from ...core.source_location import fail
 from ...core.tensor import Tensor
 
 
-def count_halvings(name: str, size: int) -> int:
+def num_halvings(name: str, size: int) -> int:
     """Count how often `size` pixels must be halved to reach 4."""
     times = size.bit_length() - 3
     if size != 4 << max(times, 1):
@@ -44,7 +44,7 @@ class DCGANGenerator(nn.Module):
 
     def __init__(self, nz: int = 100, ngf: int = 64, nc: int = 3, image_size: int = 64):
         super().__init__()
-        times = count_halvings("DCGANGenerator", image_size)
+        times = num_halvings("DCGANGenerator", image_size)
         wide = ngf << (times - 1)
         layers: list[nn.Module] = [
             nn.ConvTranspose2d(nz, wide, 4, 1, 0, bias=False),
@@ -74,7 +74,7 @@ class DCGANDiscriminator(nn.Module):
     def __init__(self, nc: int = 3, ndf: int = 64, image_size: int = 64):
         super().__init__()
         layers: list[nn.Module] = [nn.Conv2d(nc, ndf, 4, 2, 1, bias=False), nn.LeakyReLU(0.2, inplace=True)]
-        for _ in range(count_halvings("DCGANDiscriminator", image_size) - 1):
+        for _ in range(num_halvings("DCGANDiscriminator", image_size) - 1):
             layers += [
                 nn.Conv2d(ndf, 2 * ndf, 4, 2, 1, bias=False),
                 nn.BatchNorm2d(2 * ndf),

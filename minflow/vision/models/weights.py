@@ -18,10 +18,10 @@ from ...data.cache import cache_dir, find_file
 from ...io import load
 from ...nn import Module
 
-ADDRESS = "https://download.pytorch.org/models/"
+BASE_URL = "https://download.pytorch.org/models/"
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]  # of the ImageNet images, per channel
 SUFFIXES = (".safetensors", ".pth", ".npz")
-Built = TypeVar("Built", bound=Module)
+ModelT = TypeVar("ModelT", bound=Module)
 
 
 class Weights(enum.Enum):
@@ -34,7 +34,7 @@ class Weights(enum.Enum):
     @property
     def url(self) -> str:
         """URL of torchvision's file."""
-        return f"{ADDRESS}{self.value}.pth"
+        return f"{BASE_URL}{self.value}.pth"
 
     def transforms(self) -> Callable[[Any], Tensor]:
         """Return the preprocessing for these weights: a normalised crop of 224 x 224 pixels."""
@@ -127,11 +127,13 @@ class ViT_B_16_Weights(Weights):
     IMAGENET1K_V1 = DEFAULT = "vit_b_16-c867db91"
 
 
-KNOWN = {kind.__name__.removesuffix("_Weights").lower(): kind for kind in Weights.__subclasses__()}
+WEIGHTS_BY_MODEL = {kind.__name__.removesuffix("_Weights").lower(): kind for kind in Weights.__subclasses__()}
 
 
-def build(name: str, kind: Callable[..., Built], pretrained: Any, weights: Any, /, *args: Any, **kwargs: Any) -> Built:
-    """Return kind(*args, **kwargs) with the requested weights.
+def build(
+    name: str, model_class: Callable[..., ModelT], pretrained: Any, weights: Any, /, *args: Any, **kwargs: Any
+) -> ModelT:
+    """Return model_class(*args, **kwargs) with the requested weights.
 
     pretrained: True for the first published weights, as in older programs.  weights: one of the model's `Weights`, its
     name, such as "DEFAULT", or None for a random initialization. Raises DataError, before any computation, if their
@@ -140,19 +142,19 @@ def build(name: str, kind: Callable[..., Built], pretrained: Any, weights: Any, 
     if not isinstance(pretrained, bool):  # resnet18(ResNet18_Weights.DEFAULT)
         pretrained, weights = False, pretrained
     if weights is None and not pretrained:
-        return kind(*args, **kwargs)
-    chosen = select_weights(name, weights) if name in KNOWN else None
+        return model_class(*args, **kwargs)
+    chosen = select_weights(name, weights) if name in WEIGHTS_BY_MODEL else None
     stem = chosen.value if chosen else name
     asked = f"weights={weights!r}" if weights is not None else "pretrained=True"
     path = weights_file(f"{name}({asked})", stem, chosen.url if chosen else "none: they are your own")
-    model = kind(*args, **kwargs)
+    model = model_class(*args, **kwargs)
     model.load_state_dict(load(path))
     return model
 
 
 def select_weights(name: str, weights: Any) -> Weights:
     """Select the weights of a model. None: the first published, which `pretrained=True` means in older programs."""
-    members = KNOWN[name].__members__
+    members = WEIGHTS_BY_MODEL[name].__members__
     if isinstance(weights, Weights) and weights in members.values():
         return weights
     key = "IMAGENET1K_V1" if weights is None else weights.rpartition(".")[2] if isinstance(weights, str) else ""

@@ -12,17 +12,22 @@ from .augment import (
     RandomResizedCrop,
     RandomRotation,
 )
-from .choices import ConvertImageDtype, FiveCrop, Pad, PILToTensor, RandomApply, RandomChoice, RandomOrder, TenCrop
+from .container import RandomApply, RandomChoice, RandomOrder
 from .images import InterpolationMode
 from .transforms import (
     CenterCrop,
     Compose,
+    ConvertImageDtype,
+    FiveCrop,
     Lambda,
     Normalize,
+    Pad,
+    PILToTensor,
     RandomCrop,
     RandomHorizontalFlip,
     RandomVerticalFlip,
     Resize,
+    TenCrop,
     ToPILImage,
     ToTensor,
 )

@@ -1,4 +1,4 @@
-"""Data augmentation: random changes of colour and geometry. Read next: `warps.py`, `colours.py`."""
+"""Data augmentation: random changes of colour and geometry. Read next: `warps.py`, `color.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...core.functions.creation import randn
 from ...core.source_location import fail
 from ...core.tensor import Tensor
 from ...utils.data.scalar_random import random_words, scale_to_range, with_probability
-from . import colours, warps
+from . import color, warps
 from .images import check_image, image_size, pillow_mode, to_height_width
 from .transforms import Transform
 
@@ -66,10 +66,10 @@ class ColorJitter(Transform):
     def __call__(self, image: Any) -> Any:
         check_image("ColorJitter", image)
         steps: list[Any] = [
-            (colours.adjust_brightness, self.brightness),
-            (colours.adjust_contrast, self.contrast),
-            (colours.adjust_saturation, self.saturation),
-            (colours.adjust_hue, self.hue),
+            (color.adjust_brightness, self.brightness),
+            (color.adjust_contrast, self.contrast),
+            (color.adjust_saturation, self.saturation),
+            (color.adjust_hue, self.hue),
         ]
         factors, order = random_words(), random_words()
         left = [(function, scale_word(*ends, word), ends) for (function, ends), word in zip(steps, factors)]
@@ -79,7 +79,7 @@ class ColorJitter(Transform):
                 image = function(image, factor)
         return image
 
-    def text(self) -> str:
+    def extra_repr(self) -> str:
         return f"brightness={self.brightness}, contrast={self.contrast}, saturation={self.saturation}, hue={self.hue}"
 
 
@@ -90,9 +90,9 @@ class Grayscale(Transform):
         self.num_output_channels = num_output_channels
 
     def __call__(self, image: Any) -> Any:
-        return colours.rgb_to_grayscale(image, self.num_output_channels)
+        return color.rgb_to_grayscale(image, self.num_output_channels)
 
-    def text(self) -> str:
+    def extra_repr(self) -> str:
         return f"num_output_channels={self.num_output_channels}"
 
 
@@ -104,9 +104,9 @@ class RandomGrayscale(Transform):
 
     def __call__(self, image: Any) -> Any:
         channels = warps.get_dimensions(image)[0]
-        return colours.rgb_to_grayscale(image, channels) if with_probability(self.p, random_words()[0]) else image
+        return color.rgb_to_grayscale(image, channels) if with_probability(self.p, random_words()[0]) else image
 
-    def text(self) -> str:
+    def extra_repr(self) -> str:
         return f"p={self.p}"
 
 
@@ -120,7 +120,7 @@ class GaussianBlur(Transform):
     def __call__(self, image: Any) -> Any:
         return warps.gaussian_blur(image, self.kernel_size, scale_word(*self.sigma, random_words()[0]))
 
-    def text(self) -> str:
+    def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, sigma={self.sigma}"
 
 
@@ -148,7 +148,7 @@ class RandomRotation(Transform):
         angle = self.get_params(self.degrees)
         return warps.rotate(image, angle, self.interpolation, self.expand, self.center, self.fill)
 
-    def text(self) -> str:
+    def extra_repr(self) -> str:
         return f"degrees={list(self.degrees)}, interpolation={self.interpolation}, expand={self.expand}"
 
 
@@ -202,7 +202,7 @@ class RandomAffine(Transform):
             self.center,
         )
 
-    def text(self) -> str:
+    def extra_repr(self) -> str:
         return f"degrees={list(self.degrees)}, translate={self.translate}, scale={self.scale}, shear={self.shear}"
 
 
@@ -246,7 +246,7 @@ class RandomResizedCrop(Transform):
         part = self.get_params(image, self.scale, self.ratio)
         return warps.resized_crop(image, *part, self.size, self.interpolation)
 
-    def text(self) -> str:
+    def extra_repr(self) -> str:
         return f"size={self.size}, scale={self.scale}, ratio={self.ratio}, interpolation={self.interpolation}"
 
 
@@ -298,5 +298,5 @@ class RandomErasing(Transform):
             return self.value
         return image.new_tensor(self.value).reshape(-1, 1, 1)
 
-    def text(self) -> str:
+    def extra_repr(self) -> str:
         return f"p={self.p}, scale={self.scale}, ratio={self.ratio}, value={self.value}, inplace={self.inplace}"

@@ -1,7 +1,7 @@
 """The transforms as functions, without random choices. Read next: `images.py`."""
 
 from ...core.messages.suggestions import name_hints as _name_hints
-from .colours import (
+from .color import (
     adjust_brightness,
     adjust_contrast,
     adjust_gamma,

@@ -14,26 +14,27 @@ import numpy as np
 from ...core.base.errors import DTypeError, LoaderError, OutOfRangeError, ShapeError
 from ...core.functions.creation import from_numpy
 from ...core.source_location import fail
+from ...core.spec import DType
 from ...core.tensor import Tensor
 from ...utils.data.scalar_random import random_words, scale_to_range, with_probability
-from . import images as F
+from . import images as F, warps
 
 
 class Transform:
     """Base class of transforms.
 
-    takes_arrays: True if a plain array gives the same result as a PIL image, so that datasets need not make one.  many:
-    None, or a function that transforms a batch of equally large images `uint8[n, H, W]` or `[n, H, W, C]` (or the
-    result of another `many`) at once, with bitwise equal results.
+    takes_arrays: True if a plain array gives the same result as a PIL image, so that datasets need not make one.
+    transform_batch: None, or a function that transforms a batch of equally large images `uint8[n, H, W]` or
+    `[n, H, W, C]` (or the result of another `transform_batch`) at once, with bitwise equal results.
     """
 
     takes_arrays = True
-    many: Callable | None = None
+    transform_batch: Callable | None = None
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.text()})"
+        return f"{type(self).__name__}({self.extra_repr()})"
 
-    def text(self) -> str:
+    def extra_repr(self) -> str:
         """Return the options shown in the repr."""
         return ""
 
@@ -66,9 +67,9 @@ class Compose(Transform):
         return all(takes_arrays(t) for t in self.transforms)
 
     @property
-    def many(self) -> Callable | None:
+    def transform_batch(self) -> Callable | None:
         """Function that transforms a whole batch at once, or None if a step cannot."""
-        steps = [getattr(t, "many", None) for t in self.transforms]
+        steps = [getattr(t, "transform_batch", None) for t in self.transforms]
         if not steps or None in steps:
             return None
 
@@ -89,7 +90,7 @@ class ToTensor(Transform):
     def __call__(self, image: Any) -> Tensor:
         return F.to_tensor(image)
 
-    def many(self, images: np.ndarray) -> Tensor:
+    def transform_batch(self, images: np.ndarray) -> Tensor:
         """Convert a whole batch at once."""
         planes = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
         return from_numpy(np.divide(planes, np.float32(255), dtype="float32", order="C"))
@@ -127,11 +128,11 @@ class Normalize(Transform):
     def __call__(self, image: Tensor) -> Tensor:
         return F.normalize(image, self.mean, self.std, self.inplace)
 
-    def many(self, images: Tensor) -> Tensor:
+    def transform_batch(self, images: Tensor) -> Tensor:
         """Normalize a whole batch at once."""
         return F.normalize(images, self.mean, self.std, self.inplace)
 
-    def text(self) -> str:
+    def extra_repr(self) -> str:
         return f"mean={self.mean}, std={self.std}"
 
 
@@ -157,7 +158,7 @@ class Resize(Transform):
     def __call__(self, image: Any) -> Any:
         return F.resize(image, self.size, self.interpolation, self.max_size)
 
-    def text(self) -> str:
+    def extra_repr(self) -> str:
         return f"size={self.size}, interpolation={self.interpolation}"
 
 
@@ -170,7 +171,7 @@ class CenterCrop(Transform):
     def __call__(self, image: Any) -> Any:
         return F.center_crop(image, self.size)
 
-    def text(self) -> str:
+    def extra_repr(self) -> str:
         return f"size={self.size}"
 
 
@@ -212,7 +213,7 @@ class RandomCrop(Transform):
         first, second, _, _ = random_words()
         return scale_to_range(h - height + 1, first), scale_to_range(w - width + 1, second), height, width
 
-    def text(self) -> str:
+    def extra_repr(self) -> str:
         return f"size={self.size}, padding={self.padding}"
 
 
@@ -230,7 +231,7 @@ class RandomHorizontalFlip(Transform):
         F.check_image(type(self).__name__, image)
         return self.flip(image) if with_probability(self.p, random_words()[0]) else image
 
-    def text(self) -> str:
+    def extra_repr(self) -> str:
         return f"p={self.p}"
 
 
@@ -238,6 +239,64 @@ class RandomVerticalFlip(RandomHorizontalFlip):
     """Flip top and bottom with probability p."""
 
     flip = staticmethod(F.vflip)
+
+
+class Pad(Transform):
+    """Add a border: padding pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom)."""
+
+    def __init__(self, padding: int | Sequence[int], fill: float = 0, padding_mode: str = "constant"):
+        self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
+        F.to_four_sides(padding)
+
+    def __call__(self, image: Any) -> Any:
+        return F.pad(image, self.padding, self.fill, self.padding_mode)
+
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, fill={self.fill}, padding_mode={self.padding_mode}"
+
+
+class FiveCrop(Transform):
+    """Crop the four corners and the centre: a tuple, to be followed by `Lambda(lambda crops: stack(...))`."""
+
+    def __init__(self, size: int | Sequence[int]):
+        self.size = F.to_height_width("FiveCrop", size)
+
+    def __call__(self, image: Any) -> tuple:
+        return warps.five_crop(image, self.size)
+
+    def extra_repr(self) -> str:
+        return f"size={self.size}"
+
+
+class TenCrop(FiveCrop):
+    """FiveCrop of an image and of its mirror image."""
+
+    def __init__(self, size: int | Sequence[int], vertical_flip: bool = False):
+        super().__init__(size)
+        self.vertical_flip = vertical_flip
+
+    def __call__(self, image: Any) -> tuple:
+        return warps.ten_crop(image, self.size, self.vertical_flip)
+
+
+class PILToTensor(Transform):
+    """Convert a PIL image or an array to a tensor [C, H, W] of the same dtype and values."""
+
+    def __call__(self, image: Any) -> Tensor:
+        return warps.pil_to_tensor(image)
+
+
+class ConvertImageDtype(Transform):
+    """Convert the colours of a tensor to another dtype: floats range from 0 to 1, bytes from 0 to 255."""
+
+    def __init__(self, dtype: DType):
+        self.dtype = dtype
+
+    def __call__(self, image: Tensor) -> Tensor:
+        return warps.convert_image_dtype(image, self.dtype)
+
+    def extra_repr(self) -> str:
+        return f"dtype={self.dtype}"
 
 
 class Lambda(Transform):

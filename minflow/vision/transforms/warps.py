@@ -18,7 +18,7 @@ from ...core.source_location import fail
 from ...core.spec import DType, float32
 from ...core.tensor import Tensor
 from ...nn.functional import grid_sample
-from .colours import dispatch_image
+from .color import dispatch_image
 from .images import (
     center_crop,
     check_image,
@@ -70,7 +70,7 @@ def sample_affine(name: str, image: np.ndarray, matrix: Sequence[float], size: t
     return np.rint(out).astype(kind) if kind.kind != "f" else out
 
 
-def pillow_colour(fill: Any, image: Any) -> Any:
+def pillow_color(fill: Any, image: Any) -> Any:
     """Convert the fill colour to pillow's form for this image."""
     if fill is None or isinstance(fill, int | float):
         return int(fill or 0) if len(image.getbands()) == 1 else (int(fill or 0),) * len(image.getbands())
@@ -92,7 +92,7 @@ def rotate(
     mode = pillow_mode("rotate", interpolation)
 
     def pil(image: Any) -> Any:
-        return image.rotate(angle, mode, expand, center, fillcolor=pillow_colour(fill, image))
+        return image.rotate(angle, mode, expand, center, fillcolor=pillow_color(fill, image))
 
     def planes(x: np.ndarray) -> np.ndarray:
         size = h, w = x.shape[-2:]
@@ -133,7 +133,7 @@ def affine(
     def pil(image: Any) -> Any:
         middle = center if center is not None else (image.width * 0.5, image.height * 0.5)
         matrix = inverse_matrix(middle, angle, translate, scale, both[:2])
-        return image.transform(image.size, 0, matrix, mode, fillcolor=pillow_colour(fill, image))  # 0: pillow's AFFINE
+        return image.transform(image.size, 0, matrix, mode, fillcolor=pillow_color(fill, image))  # 0: pillow's AFFINE
 
     def planes(x: np.ndarray) -> np.ndarray:
         h, w = x.shape[-2:]

@@ -10,32 +10,32 @@ import os
 import runpy
 import sys
 
-from .names import is_installed, substitute
+from .names import alias_library, is_installed
 
 USAGE = "usage: python -m minflow.compat [--torch] script.py | -m module  [arguments ...]"
 
 
-def main(words: list[str]) -> int:
-    """Run a program and return its exit code. words: the command line after `minflow.compat`."""
-    wanted = words[:1] == ["--torch"]
-    words = words[wanted:]
-    by_name = words[:1] == ["-m"]
-    if len(words) <= by_name or (not by_name and words[0].startswith("-")):
+def main(argv: list[str]) -> int:
+    """Run a program and return its exit code. argv: the command line after `minflow.compat`."""
+    force_torch = argv[:1] == ["--torch"]
+    argv = argv[force_torch:]
+    run_as_module = argv[:1] == ["-m"]
+    if len(argv) <= run_as_module or (not run_as_module and argv[0].startswith("-")):
         print(USAGE, file=sys.stderr)
         return 2
-    if not by_name and not os.path.exists(words[0]):
-        print(f"python -m minflow.compat: there is no file {words[0]!r}", file=sys.stderr)
+    if not run_as_module and not os.path.exists(argv[0]):
+        print(f"python -m minflow.compat: there is no file {argv[0]!r}", file=sys.stderr)
         return 2
-    substitute("oneflow")
-    if wanted or not is_installed("torch"):
-        substitute("torch")
-    sys.argv = words[by_name:]
-    sys.path[0] = os.getcwd() if by_name else os.path.dirname(os.path.realpath(words[0]))
+    alias_library("oneflow")
+    if force_torch or not is_installed("torch"):
+        alias_library("torch")
+    sys.argv = argv[run_as_module:]
+    sys.path[0] = os.getcwd() if run_as_module else os.path.dirname(os.path.realpath(argv[0]))
     try:
-        if by_name:
-            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        if run_as_module:
+            runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
         else:
-            runpy.run_path(words[0], run_name="__main__")
+            runpy.run_path(argv[0], run_name="__main__")
     except Exception as error:
         trace = error.__traceback__
         while (

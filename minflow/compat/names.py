@@ -20,14 +20,14 @@ LIBRARIES = {
 
 
 class LibraryFinder:
-    """Meta path finder: `torch.nn` is `minflow.nn` for the library names in `borrowed`."""
+    """Meta path finder: `torch.nn` is `minflow.nn` for the library names in `aliases`."""
 
-    borrowed: dict[str, str] = {}
+    aliases: dict[str, str] = {}
 
     @classmethod
     def find_spec(cls, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         library = name.partition(".")[0]
-        return ModuleSpec(name, cls, is_package=True) if library in cls.borrowed else None  # type: ignore[arg-type]
+        return ModuleSpec(name, cls, is_package=True) if library in cls.aliases else None  # type: ignore[arg-type]
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> None:
@@ -36,7 +36,7 @@ class LibraryFinder:
     @classmethod
     def exec_module(cls, module: ModuleType) -> None:
         library, dot, inner = module.__name__.partition(".")
-        name = f"{cls.borrowed[library]}{dot}{inner}"
+        name = f"{cls.aliases[library]}{dot}{inner}"
         importlib.import_module(name)
         sys.modules[module.__name__] = sys.modules[
             name
@@ -45,18 +45,18 @@ class LibraryFinder:
 
 def is_installed(library: str) -> bool:
     """True if the real library is installed, regardless of the modules that this finder serves."""
-    if library in LibraryFinder.borrowed:
+    if library in LibraryFinder.aliases:
         return False
     return importlib.util.find_spec(library) is not None
 
 
-def substitute(library: str) -> None:
+def alias_library(library: str) -> None:
     """Make `import oneflow` or `import torch` return minflow from now on, even if the real library is installed.
 
     Raises StateError if the program has already imported the real library: two libraries would share one name.
     """
     for name, ours in LIBRARIES[library].items():
-        if name in LibraryFinder.borrowed:
+        if name in LibraryFinder.aliases:
             continue
         if name == library and name in sys.modules:
             fail(
@@ -66,6 +66,6 @@ def substitute(library: str) -> None:
                 file=getattr(sys.modules[name], "__file__", name),
             )
         if name == library or library == "torch" or not is_installed(name):
-            LibraryFinder.borrowed = {**LibraryFinder.borrowed, name: ours}
+            LibraryFinder.aliases = {**LibraryFinder.aliases, name: ours}
     if LibraryFinder not in sys.meta_path:
         sys.meta_path.insert(0, LibraryFinder)  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
 """On import: from now on `import oneflow` returns minflow, and so does `import flowvision` unless it is installed."""
 
-from .names import substitute
+from .names import alias_library
 
-substitute("oneflow")
+alias_library("oneflow")

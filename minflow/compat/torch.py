@@ -1,5 +1,5 @@
 """On import: from now on `import torch` returns minflow, and `import torchvision` returns minflow.vision."""
 
-from .names import substitute
+from .names import alias_library
 
-substitute("torch")
+alias_library("torch")

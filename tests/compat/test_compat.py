@@ -27,7 +27,7 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "argv", list(sys.argv))
-    monkeypatch.setattr(LibraryFinder, "borrowed", {})
+    monkeypatch.setattr(LibraryFinder, "aliases", {})
 
     def running(text, *words, flags=(), site=()):
         script = tmp_path / "script.py"

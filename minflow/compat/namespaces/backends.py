@@ -1,4 +1,4 @@
-"""Switches of the libraries behind PyTorch's kernels: `backends.cudnn.benchmark = True` is stored and ignored.
+"""Flags of the libraries behind PyTorch's kernels: `backends.cudnn.benchmark = True` is stored and ignored.
 
 minflow does not use these libraries, so each of them reports that it is not available. NumPy's kernels give the same
 bits on each run.
@@ -6,6 +6,7 @@ bits on each run.
 
 from __future__ import annotations
 
+import warnings as _warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from ...core.messages.suggestions import missing_names as _missing_names
 
 
-class Switches:
+class BackendFlags:
     """Attributes of one library, stored and otherwise ignored."""
 
     def __init__(self, name: str, version: Any = None, **values: Any):
@@ -32,7 +33,7 @@ class Switches:
 
     @contextmanager
     def flags(self, **values: Any) -> Iterator[None]:
-        """Set switches for a `with` block."""
+        """Set flags for a `with` block."""
         before = {name: getattr(self, name, None) for name in values}
         vars(self).update(values)
         try:
@@ -41,30 +42,30 @@ class Switches:
             vars(self).update(before)
 
     def set_flags(self, **values: Any) -> None:
-        """Set several switches."""
+        """Set several flags."""
         vars(self).update(values)
 
     def __repr__(self) -> str:
-        return f"<switches of {self.name}, without effect>"
+        return f"<flags of {self.name}, ignored>"
 
 
-cudnn = Switches(
+cudnn = BackendFlags(
     "cudnn",
     enabled=True,
     benchmark=False,
     deterministic=False,
     allow_tf32=False,
     benchmark_limit=10,
-    rnn=Switches("cudnn.rnn"),
-    conv=Switches("cudnn.conv"),
+    rnn=BackendFlags("cudnn.rnn"),
+    conv=BackendFlags("cudnn.conv"),
     CUDNN_TENSOR_DTYPES=(),
 )
-mps, mkl, mkldnn = Switches("mps"), Switches("mkl"), Switches("mkldnn", enabled=False)
-openmp, opt_einsum = Switches("openmp"), Switches("opt_einsum", enabled=False, strategy=None)
+mps, mkl, mkldnn = BackendFlags("mps"), BackendFlags("mkl"), BackendFlags("mkldnn", enabled=False)
+openmp, opt_einsum = BackendFlags("openmp"), BackendFlags("opt_einsum", enabled=False, strategy=None)
 
 
-class Attention(Switches):
-    """Switches of matrix products and attention (`backends.cuda`)."""
+class CudaFlags(BackendFlags):
+    """Flags of matrix products and attention (`backends.cuda`)."""
 
     def flash_sdp_enabled(self) -> bool:
         return False
@@ -87,21 +88,28 @@ class Attention(Switches):
         enable_mem_efficient: bool = True,
         enable_cudnn: bool = True,
     ) -> Any:
-        """Context manager without effect."""
+        """Context manager that does nothing."""
         return self.flags()
 
 
-cuda = Attention(
+cuda = CudaFlags(
     "cuda",
-    matmul=Switches(
+    matmul=BackendFlags(
         "cuda.matmul",
         allow_tf32=False,
         allow_fp16_reduced_precision_reduction=True,
         allow_bf16_reduced_precision_reduction=True,
         fp32_precision="ieee",
     ),
-    cufft_plan_cache=Switches("cufft", max_size=0, size=0),
+    cufft_plan_cache=BackendFlags("cufft", max_size=0, size=0),
 )
 
-__all__ = ["Switches", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
-__getattr__ = _missing_names("flow.backends", globals())
+__all__ = ["BackendFlags", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+_missing_name = _missing_names("flow.backends", globals())
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Switches":
+        _warnings.warn("backends.Switches is now backends.BackendFlags", DeprecationWarning, stacklevel=2)
+        return BackendFlags
+    return _missing_name(name)

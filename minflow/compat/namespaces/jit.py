@@ -81,7 +81,7 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Context manager without effect."""
+    """Context manager that does nothing."""
     yield
 
 

@@ -38,8 +38,8 @@ def get_num_threads() -> int:
 
     It is the number set, else OPENBLAS_NUM_THREADS, MKL_NUM_THREADS or OMP_NUM_THREADS, else the number of cores.
     """
-    said = [os.environ.get(f"{name}_NUM_THREADS", "") for name in ("OPENBLAS", "MKL", "OMP")]
-    return Settings.threads or next((int(n) for n in said if n.isdigit() and int(n)), os.cpu_count() or 1)
+    env_counts = [os.environ.get(f"{name}_NUM_THREADS", "") for name in ("OPENBLAS", "MKL", "OMP")]
+    return Settings.threads or next((int(n) for n in env_counts if n.isdigit() and int(n)), os.cpu_count() or 1)
 
 
 def set_num_threads(num: int) -> None:

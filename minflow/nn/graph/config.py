@@ -95,17 +95,17 @@ class GraphConfig:
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__":
             raise AttributeError(f"'GraphConfig' object has no attribute {name!r}")
-        raise self.unknown(name)
+        raise self.unknown_setting(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in ("training", "accumulation", "static", "gradients", "bits", "without_effect"):
-            raise self.unknown(name)
+            raise self.unknown_setting(name)
         object.__setattr__(self, name, value)
 
-    def unknown(self, name: str) -> AttributeError:
+    def unknown_setting(self, name: str) -> AttributeError:
         from .messages import GraphAttributeError
 
-        ours = "change", "fingerprint", "unknown"
+        ours = "change", "fingerprint", "unknown_setting"
         names = [n for n in dir(type(self)) if not n.startswith("_") and n not in ours]
         near = similar_names(name, names, 1) or similar_names(f"set_{name}", names, 1)
         hint = "config.set_gradient_accumulation_steps(4), config.static_inputs(True)"
@@ -128,17 +128,17 @@ class GraphConfig:
         if self.bits:
             extra += "exact=True, "
         for name in self.without_effect:
-            extra += f"{name}=(without effect), "
+            extra += f"{name}=(ignored), "
         return f"GraphConfig(training={self.training}, {extra})"
 
 
-def without_effect(name: str, purpose: str) -> Callable[..., None]:
+def ignored_setting(name: str, purpose: str) -> Callable[..., None]:
     """Make the method of a setting that is accepted and ignored, with a warning."""
 
     def accepted(self: GraphConfig, *args: Any, **kwargs: Any) -> None:
         self.without_effect[name] = (*args, *kwargs.values())
         hint = "leave it out, or keep it for other hardware"
-        warn(f"config.{name}: without effect on a CPU, it is for {purpose}", hint)
+        warn(f"config.{name} has no effect on a CPU; it is for {purpose}", hint)
 
     accepted.__name__ = accepted.__qualname__ = name
     accepted.__doc__ = f"Accepted; it is for {purpose}."
@@ -146,7 +146,7 @@ def without_effect(name: str, purpose: str) -> Callable[..., None]:
 
 
 for each, purpose in NO_EFFECT.items():
-    setattr(GraphConfig, each, without_effect(each, purpose))
+    setattr(GraphConfig, each, ignored_setting(each, purpose))
 
 
 class GraphModule:

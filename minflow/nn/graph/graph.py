@@ -217,7 +217,7 @@ class RunningGraph(Members, Display):
     def set_grad_scaler(self, grad_scaler: Any = None) -> None:
         """Warn, and do nothing: gradients in float32 need no scaling."""
         hint = "leave it out, or keep it for other hardware"
-        warn("set_grad_scaler: without effect on a CPU, where gradients are float32", hint)
+        warn("set_grad_scaler has no effect on a CPU, where gradients are float32", hint)
 
     # ---- the call ----------------------------------------------------------------------------------------------------
 

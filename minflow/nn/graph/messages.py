@@ -116,7 +116,7 @@ def refuse_nested_graph(graph: Any, name: str, inner: Any) -> NoReturn:
 
 def unknown_style(graph: Any, style: Any, styles: tuple[str, ...]) -> NoReturn:
     known = " or ".join(map(repr, styles))
-    what = f"{type(graph).__name__}.repr_style is {style!r}, and there are {known}"
+    what = f"{type(graph).__name__}.repr_style must be {known}, got {style!r}"
     fail(GraphError, what, f"graph.repr_style = {styles[0]!r}", style=style)
 
 

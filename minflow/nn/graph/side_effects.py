@@ -29,12 +29,12 @@ REGISTRIES = ("_parameters", "_buffers", "_modules")
 INTERNAL_ATTRIBUTES = {*REGISTRIES, "_transient", "_hooks", "_name", "_checkpointing", "_stage", "training"}
 
 HINTS = {
-    "print": "return the tensor and print what the graph gives; graph.debug(1) shows the shapes while it is built",
-    "random": "flow.rand() draws anew at each call; or draw before the call and pass a tensor to build",
+    "print": "return the tensor and print the result of the graph; graph.debug(1) shows the shapes while it is built",
+    "random": "flow.rand() draws new numbers at each call; or draw before the call and pass a tensor to build",
     "time": "read the clock before and after the call of the graph",
     "attribute": "count outside build; or self.register_buffer(name, tensor), which each call updates",
-    "reads": "give it to build as an argument; or hold numbers, texts, tensors and arrays of up to 64 KB in attributes "
-    "of the graph or a module, also in lists and dicts: each call looks at those. A constant has a name in "
+    "reads": "give it to build as an argument; or hold numbers, strings, tensors and arrays of up to 64 KB in "
+    "attributes of the graph or a module, also in lists and dicts: each call looks at those. A constant has a name in "
     "CAPITALS",
 }
 IS_DRAWN, IS_READ = (

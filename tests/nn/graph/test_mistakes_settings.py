@@ -1,4 +1,4 @@
-"""Mistakes with the state and the settings of a graph; and settings without effect.
+"""Mistakes with the state and the settings of a graph; and settings that have no effect.
 
 Each error has values, a line and a hint, and leaves model, optimizer and graph unchanged. Read next:
 `test_mistakes_build.py`.
@@ -119,9 +119,9 @@ def test_settings_without_effect(name, setup):
     def write():
         getattr(graph.config, name)(True)
 
-    with noticed("^" + re.escape(f"config.{name}: without effect on a CPU, it is for {NO_EFFECT[name]}"), at=write):
+    with noticed("^" + re.escape(f"config.{name} has no effect on a CPU; it is for {NO_EFFECT[name]}"), at=write):
         write()
-    assert f"{name}=(without effect), " in repr(graph.config)
+    assert f"{name}=(ignored), " in repr(graph.config)
     graph(setup.x, setup.y)
     setup.check_next_step()
 
@@ -132,7 +132,7 @@ def test_grad_scaler_has_no_effect(setup):
     def write():
         graph.set_grad_scaler(flow.amp.GradScaler(init_scale=2.0**16))
 
-    with noticed("^set_grad_scaler: without effect on a CPU", at=write):
+    with noticed("^set_grad_scaler has no effect on a CPU", at=write):
         write()
     graph(setup.x, setup.y)
     setup.check_next_step()

@@ -508,7 +508,7 @@ from .nn.functional import (
     rms_norm as rms_norm,
 )
 from . import job as _job
-from . import addresses as _addresses
+from . import import_aliases as _import_aliases
 from .compat.namespaces.jit import compile as compile
 from .compat.namespaces.threads import (
     _assert as _assert,
@@ -635,7 +635,7 @@ def __dir__() -> list[str]:
 
 _missing_name = _suggestions.name_hints("flow", globals())  # used by __getattr__ above
 _inherit_docs(Tensor, globals(), vars(nn.functional), vars(linalg))
-_addresses.install()
+_import_aliases.install()
 _ipython.install()  # in a notebook, errors of models, graphs and jobs are also shown as cards
 if _os.environ.get("MINFLOW_MACHINE", "0") not in ("", "0"):
     from .platforms.compiled import switch as _machine

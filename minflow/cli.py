@@ -347,7 +347,7 @@ def redirect_settings(top: Path) -> list[str]:
 def run(options: argparse.Namespace) -> int:
     """Execute a notebook cell by cell, and print its headings and outputs as they arrive."""
     one_blas_thread()
-    path, new = course.find(options.notebook), course.renamed_to(options.notebook)
+    path, new = course.find_notebook(options.notebook), course.renamed_to(options.notebook)
     if new and not (path and options.notebook == "00"):  # no notice for 00: newcomers run the first lesson
         print(f"minflow run: what was {options.notebook} is now {new}: {command('run', new[:2])}", file=sys.stderr)
     if path is None:

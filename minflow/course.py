@@ -22,8 +22,8 @@ from .io import atomic
 from .io.files import open_regular
 
 PACKAGE = Path(__file__).resolve().parent
-RECORD = ".minflow-course"
-RENAMED = {
+RECORD_NAME = ".minflow-course"
+RENAMED_LESSONS = {
     "00_tour": "R1_from_2_plus_3_to_the_kernel",
     "05_eager_and_static": "07_eager_and_static",
     "06_debugging_graphs": "08_debugging_graphs",
@@ -31,7 +31,7 @@ RENAMED = {
     "09_async": "11_without_waiting",
 }  # old name -> new name; for one version
 # A link to another file of the repository, or code, in which nothing is replaced.
-LINK = re.compile(
+LINK_OR_CODE = re.compile(
     r"^```.*?^```|(`+)(?!`).+?(?<!`)\1(?!`)|(?P<sign>!?)\[(?P<text>(?:[^][]|\[[^][]*\])*)\]"
     r"\((?P<path>[^()\s#:]+)(?P<anchor>#[^()\s]*)?\)",
     re.MULTILINE | re.DOTALL,
@@ -83,7 +83,7 @@ def work_folder(named: str | None = None) -> Path:
     return Path(named or os.environ.get("MINFLOW_COURSE") or "~/minflow-course").expanduser().absolute()
 
 
-def find(name: str) -> Path | None:
+def find_notebook(name: str) -> Path | None:
     """Find a notebook by `02`, `02_downhill`, `02_downhill.ipynb`, `R1` or a path, first among the learner's copies."""
     path = Path(name)
     if path.suffix == ".ipynb" and os.path.isfile(path):
@@ -100,14 +100,14 @@ def find(name: str) -> Path | None:
         if lesson.fullmatch(file.name) and is_visible(file, folder) and file.is_file()
     ]
     return min(
-        found, key=lambda file: file.stem in RENAMED, default=None
+        found, key=lambda file: file.stem in RENAMED_LESSONS, default=None
     )  # old copies last: another lesson has their number now
 
 
 def renamed_to(name: str) -> str | None:
     """Current name of a lesson that was renamed, from its old number, name or path (`05`, `05_eager_and_static`)."""
     asked = Path(name).name.removesuffix(".ipynb")
-    return next((new for old, new in RENAMED.items() if asked in (old, old[:2])), None)
+    return next((new for old, new in RENAMED_LESSONS.items() if asked in (old, old[:2])), None)
 
 
 def is_visible(file: Path, folder: Path) -> bool:
@@ -131,25 +131,25 @@ def update(
     folder.mkdir(parents=True, exist_ok=True)
     replaced, new_versions = [], []
     top, known = source(), files()
-    for old in RENAMED:
+    for old in RENAMED_LESSONS:
         path = folder / inside / f"{old}.ipynb"
         for file in [path, *itertools.takewhile(os.path.lexists, sibling_paths(path))]:
-            if not (top / path.name).exists() and checksum_at(file) in recorded(folder):
+            if not (top / path.name).exists() and checksum_at(file) in recorded_checksums(folder):
                 remove(file)
     for name, file in known.items():
         path, data = folder / inside / learner_path(name), rewrite_links(content(file, file.read_bytes()), name, known)
-        current, released, installed = checksum_at(path), checksum(path, data), recorded(folder)
+        current, released, installed = checksum_at(path), checksum(path, data), recorded_checksums(folder)
         if current is None or (current != released and current in installed):
             path.parent.mkdir(parents=True, exist_ok=True)
-            record(folder, released, path)  # first: a written but unrecorded file would count as changed
+            record_checksum(folder, released, path)  # first: a written but unrecorded file would count as changed
             write(path, data)
             replaced += [path] * (current is not None)
         elif current == released and released not in installed:
-            record(folder, released, path)
+            record_checksum(folder, released, path)
         elif current != released and released not in installed:
             other = next(place for place in sibling_paths(path) if checksum_at(place) in (None, released, *installed))
             write(other, data)
-            record(folder, released, other)  # last: a recorded version is not written beside again
+            record_checksum(folder, released, other)  # last: a recorded version is not written beside again
             new_versions.append(other)
         if checksum_at(path) == released:
             for other in itertools.takewhile(os.path.lexists, sibling_paths(path)):
@@ -176,7 +176,7 @@ def rewrite_links(data: bytes, name: str, known: Collection[str]) -> bytes:
         return f"{match['sign']}[{text}]({link}{anchor})"
 
     if name.endswith(".md"):
-        return LINK.sub(new, data.decode()).encode()
+        return LINK_OR_CODE.sub(new, data.decode()).encode()
     if not name.endswith(".ipynb"):
         return data
     try:
@@ -185,7 +185,7 @@ def rewrite_links(data: bytes, name: str, known: Collection[str]) -> bytes:
         before = ["".join(cell["source"]) for cell in cells]
     except (ValueError, LookupError, TypeError, RecursionError):  # not a notebook: it has no links
         return data
-    after = [LINK.sub(new, text) for text in before]
+    after = [LINK_OR_CODE.sub(new, text) for text in before]
     for cell, text in zip(cells, after):
         cell["source"] = text.splitlines(keepends=True)
     return data if after == before else (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
@@ -248,18 +248,18 @@ def read_plain_file(path: Path) -> bytes:
         return file.read()
 
 
-def recorded(folder: Path) -> set[str]:
+def recorded_checksums(folder: Path) -> set[str]:
     """Checksums of all files that were ever installed in the folder."""
     try:
-        data = read_plain_file(folder / RECORD)
+        data = read_plain_file(folder / RECORD_NAME)
     except FileNotFoundError:
         return set()
     return set(re.findall(r"^([0-9a-f]{64}) ", data.decode(errors="replace"), re.MULTILINE))
 
 
-def record(folder: Path, digest: str, path: Path) -> None:
+def record_checksum(folder: Path, digest: str, path: Path) -> None:
     """Append the checksum of a file to the record of the folder."""
-    with open(folder / RECORD, "a", encoding="utf-8") as file:
+    with open(folder / RECORD_NAME, "a", encoding="utf-8") as file:
         file.write(
             f"\n{digest}  {path.relative_to(folder).as_posix()}"
         )  # the newline first: a line torn by a kill spoils no other

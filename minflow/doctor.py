@@ -28,7 +28,7 @@ Line = tuple[str, str, str]
 
 def checks() -> Iterator[Line]:
     """Yield all lines in reading order. A check that raises becomes a `broken` line, so that the others still run."""
-    for check in (python, package, numpy, machine, jupyter, folder, browser, pictures, gpu):
+    for check in (python, package, numpy, compiled_kernels, jupyter, folder, browser, pictures, gpu):
         try:
             yield from check()
         except Exception as error:
@@ -87,27 +87,31 @@ def numpy() -> Iterator[Line]:
         core = f", {pool['architecture']}" if pool.get("architecture") else ""
         yield "ok", "blas", f"{pool['internal_api']} {pool['version']}{core}, {threads} thread{'s' * (threads != 1)}"
     if not pools:
-        yield "missing", "blas", "threadpoolctl does not know numpy's BLAS, so its threads cannot be set"
+        yield (
+            "missing",
+            "blas",
+            "threadpoolctl does not support NumPy's BLAS, so the number of its threads cannot be set",
+        )
 
 
-def machine() -> Iterator[Line]:
+def compiled_kernels() -> Iterator[Line]:
     """Check the compiled kernels of large graphs, without importing numba, which takes a second."""
     if missing := [name for name in ("numba", "llvmlite") if importlib.util.find_spec(name) is None]:
         yield (
             "missing",
-            "machine",
+            "kernels",
             f"not installed: {', '.join(missing)}; large graphs use NumPy's kernels. Try: {install_command('numba')}",
         )
         return
     try:
         from .platforms.compiled import compile_cache
     except (ImportError, OSError) as error:
-        yield "missing", "machine", f"llvmlite cannot be loaded ({error}); large graphs use NumPy's kernels"
+        yield "missing", "kernels", f"llvmlite cannot be loaded ({error}); large graphs use NumPy's kernels"
         return
     if not compile_cache.tested():
         yield (
             "unused",
-            "machine",
+            "kernels",
             "its kernels are tested only on Linux with AVX2: large graphs use NumPy's kernels unless "
             "a program calls compiled.use()",
         )
@@ -119,11 +123,11 @@ def machine() -> Iterator[Line]:
     ]
     refused = ", but MINFLOW_MACHINE=0 disables it" * (os.environ.get("MINFLOW_MACHINE") == "0")
     if compiled:
-        yield "ok", "machine", f"compiled for this processor ({compiled[0]}){refused}"
+        yield "ok", "kernels", f"compiled for this processor ({compiled[0]}){refused}"
     else:
         yield (
             "missing",
-            "machine",
+            "kernels",
             f"not compiled yet: the first large graph compiles it in the background{refused}. Try: {command('warmup')}",
         )
 

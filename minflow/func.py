@@ -62,7 +62,7 @@ def _tree_map(function: Callable, tree: Any) -> Any:
     return _unflatten(tree, iter([function(leaf) for leaf in _tree_leaves(tree)]))
 
 
-class _Nesting(ContextVarScope):
+class _TransformDepth(ContextVarScope):
     """Counts nested transforms: inside another transform, results stay on the tape."""
 
     variable = _depth
@@ -113,7 +113,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
     def wrapped(*args: Any, **kwargs: Any) -> tuple:
         indices = _checked_argnums("grad", argnums, args)
         nested = _depth.get() > 0
-        with enable_grad(), _Nesting():
+        with enable_grad(), _TransformDepth():
             targets = {i: _tree_map(lambda x: _as_leaf(x, nested), args[i]) for i in indices}
             result = func(*[targets.get(i, x) for i, x in enumerate(args)], **kwargs)
             value = result[0] if has_aux else result
@@ -157,7 +157,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     has_aux: func returns (value, aux), and the result is (value, pull, aux).
     """
     nested = _depth.get() > 0
-    with enable_grad(), _Nesting():
+    with enable_grad(), _TransformDepth():
         inputs = [_tree_map(lambda x: _as_leaf(x, nested), x) for x in primals]
         result = func(*inputs)
     value, aux = result if has_aux else (result, None)
@@ -182,7 +182,7 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
         fail(GradError, "jvp: primals and tangents must be tuples", "jvp(func, (x,), (v,))", primals=primals)
     nested = _depth.get() > 0
-    with enable_grad(), _Nesting():
+    with enable_grad(), _TransformDepth():
         inputs = _tree_map(lambda x: _as_leaf(x, nested), tuple(primals))
         result = func(*inputs)
         value, aux = result if has_aux else (result, None)
@@ -210,7 +210,7 @@ def jacrev(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         indices = _checked_argnums("jacrev", argnums, args)
         nested = _depth.get() > 0
-        with enable_grad(), _Nesting():
+        with enable_grad(), _TransformDepth():
             targets = {i: _tree_map(lambda x: _as_leaf(x, nested), args[i]) for i in indices}
             result = func(*[targets.get(i, x) for i, x in enumerate(args)], **kwargs)
             value, aux = result if has_aux else (result, None)

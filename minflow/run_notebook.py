@@ -33,7 +33,7 @@ SILENT_LOG.propagate = False
 ANSI_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def say(text: str, stream) -> None:
+def write_text(text: str, stream) -> None:
     """Write and flush; without colours unless the stream is a terminal."""
     print(text if stream.isatty() else ANSI_COLOURS.sub("", text), end="", flush=True, file=stream)
 
@@ -90,7 +90,7 @@ class PrintingClient(NotebookClient):
             if self.last_text.get(display_id) == text:
                 return
             self.last_text[display_id] = text
-        say(text, sys.stderr if output.get("name") == "stderr" else sys.stdout)
+        write_text(text, sys.stderr if output.get("name") == "stderr" else sys.stdout)
 
     def output(self, outs, msg, display_id, cell_index):
         kept = super().output(outs, msg, display_id, cell_index)
@@ -117,11 +117,12 @@ class PrintingClient(NotebookClient):
         return await super().async_execute_cell(cell, cell_index, *words, **settings)
 
 
-def execute(path: Path, timeout: float = 600, here: bool = False) -> int:
+def execute(path: Path, timeout: float = 600, in_notebook_folder: bool = False) -> int:
     """Run all cells of the notebook at `path`. The file is not changed.
 
     timeout: seconds per cell, rounded up.
-    here: run in the notebook's own folder. By default it runs in a temporary folder and can only import from its own.
+    in_notebook_folder: run in the notebook's own folder. By default it runs in a temporary folder and can only import
+    from its own.
     Returns 0; 1 if a cell failed (its number among the code cells and its traceback go to stderr); 128 + n if it was
     stopped by signal n, as a shell does.
     """
@@ -136,7 +137,7 @@ def execute(path: Path, timeout: float = 600, here: bool = False) -> int:
         nbformat.validate(notebook)
     except Exception as error:  # nbformat, json, jsonschema and the OS all raise their own types
         reason = ANSI_COLOURS.sub("", str(error)).strip().partition("\n")[0][:200] or type(error).__name__
-        say(
+        write_text(
             f"minflow run: {path} is not a readable notebook: {ascii(reason)[1:-1]}\n"
             "Try: open it in JupyterLab, or copy it again from its source\n",
             sys.stderr,
@@ -153,7 +154,7 @@ def execute(path: Path, timeout: float = 600, here: bool = False) -> int:
             timeout=min(math.ceil(timeout), 10**7),
             kernel_name="python3",
             store_widget_state=False,
-            resources={"metadata": {"path": str(own if here else work)}},
+            resources={"metadata": {"path": str(own if in_notebook_folder else work)}},
             log=SILENT_LOG,
             extra_arguments=[
                 "--IPKernelApp.log_level=ERROR",
@@ -164,7 +165,7 @@ def execute(path: Path, timeout: float = 600, here: bool = False) -> int:
         try:
             client.execute(stdout=log, stderr=log)
         except (CellExecutionError, CellTimeoutError, DeadKernelError, asyncio.CancelledError) as error:
-            return report_failure(client, path, error, log, here)
+            return report_failure(client, path, error, log, in_notebook_folder)
         except Exception as error:  # jupyter_client and the system raise many kinds if a kernel cannot start
             if client.ready:
                 raise
@@ -179,31 +180,35 @@ def report_start_failure(path: Path, error: Exception, log: IO[str]) -> int:
     lines, hint = "", f"{command('doctor')}; a firewall, a VPN or a sandbox must allow connections to 127.0.0.1"
     if "died" in str(error):  # otherwise the kernel was reached too late, and its log only says that it was stopped
         lines, hint = "".join(log.readlines()[-20:]), "fix what the kernel reports above"
-    say(f"minflow run: the kernel for {path.name} did not start: {error}\n{lines}Try: {hint}\n", sys.stderr)
+    write_text(f"minflow run: the kernel for {path.name} did not start: {error}\n{lines}Try: {hint}\n", sys.stderr)
     return 1
 
 
-def report_failure(client: PrintingClient, path: Path, error: BaseException, log: IO[str], here: bool) -> int:
+def report_failure(
+    client: PrintingClient, path: Path, error: BaseException, log: IO[str], in_notebook_folder: bool
+) -> int:
     """Report why the notebook stopped. Returns the exit code."""
     cell = client.nb.cells[client.cell_index]
     number = sum(cell.cell_type == "code" for cell in client.nb.cells[: client.cell_index + 1])
     place = f"\n{path.name}: cell {number}"
     if client.stop_signal:
-        say(f"{place} was interrupted\n", sys.stderr)
+        write_text(f"{place} was interrupted\n", sys.stderr)
         return 128 + client.stop_signal
     traces = "".join(output_text(output) for output in cell.get("outputs", []) if output["output_type"] == "error")
     source = "".join(f"    {line}\n" for line in cell.source.splitlines())
     if isinstance(error, CellTimeoutError):
-        say(
+        write_text(
             f"{place} took longer than {client.timeout} s and was stopped:\n{traces or source}"
             f"Try: {command('run', '--timeout', 'SECONDS', str(path))}, with more of them\n",
             sys.stderr,
         )
     elif isinstance(error, DeadKernelError):
         log.seek(0)
-        say(f"{place} ended its kernel:\n{source}{''.join(log.readlines()[-20:])}", sys.stderr)
+        write_text(f"{place} ended its kernel:\n{source}{''.join(log.readlines()[-20:])}", sys.stderr)
     else:
-        say(f"{place} failed:\n{traces or error}", sys.stderr)
-        if "FileNotFoundError" in traces and not here:
-            say(f"Try: {command('run', '--here', str(path))}, if it reads a file of its own folder\n", sys.stderr)
+        write_text(f"{place} failed:\n{traces or error}", sys.stderr)
+        if "FileNotFoundError" in traces and not in_notebook_folder:
+            write_text(
+                f"Try: {command('run', '--here', str(path))}, if it reads a file of its own folder\n", sys.stderr
+            )
     return 1

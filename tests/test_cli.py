@@ -286,7 +286,7 @@ def test_lab_in_another_language(started, monkeypatch, tmp_path):
     assert {file.relative_to(folder) for file in folder.rglob("*.ipynb")} == {
         file.relative_to(TOP / "notebooks") for file in (TOP / "notebooks").rglob("*.ipynb")
     }
-    assert not list(folder.parent.rglob("*.po")) and (folder.parent / course.RECORD).is_file()
+    assert not list(folder.parent.rglob("*.po")) and (folder.parent / course.RECORD_NAME).is_file()
     assert cli.main(["lab"]) == 0 and started[1][0] == started[0][0]  # by $MINFLOW_LANG
     assert cli.main(["lab", "--lang", "en"]) == 0
     assert started[2][0] == f"--ServerApp.root_dir={folder.parent}" and os.environ["MINFLOW_LANG"] == "en"
@@ -308,14 +308,18 @@ def installed(tmp_path, monkeypatch):
 
 def test_find_notebook(installed):
     packaged, folder = installed
-    assert course.find("00") == packaged / "00_first.ipynb"
-    assert course.find("01_more") == packaged / "extra" / "01_more.ipynb"
-    assert course.find("0") is None and course.find("00_to") is None and course.find("00.*") is None
+    assert course.find_notebook("00") == packaged / "00_first.ipynb"
+    assert course.find_notebook("01_more") == packaged / "extra" / "01_more.ipynb"
+    assert (
+        course.find_notebook("0") is None
+        and course.find_notebook("00_to") is None
+        and course.find_notebook("00.*") is None
+    )
     mine = write(folder / "00_first.ipynb", "1")
     write(folder / "00_first.new.ipynb", "1")
-    assert course.find("00_first.ipynb") == course.find("00") == mine
-    assert course.find("00_first.new") == folder / "00_first.new.ipynb"
-    assert course.find(str(packaged / "00_first.ipynb")) == packaged / "00_first.ipynb"
+    assert course.find_notebook("00_first.ipynb") == course.find_notebook("00") == mine
+    assert course.find_notebook("00_first.new") == folder / "00_first.new.ipynb"
+    assert course.find_notebook(str(packaged / "00_first.ipynb")) == packaged / "00_first.ipynb"
 
 
 def test_run_prints_outputs_as_text(tmp_path):
@@ -517,17 +521,17 @@ def test_run_names_the_new_path_of_a_lesson(installed, monkeypatch, capsys):
             f"minflow run: there is no notebook {word!r}. Here are:",
         ]
     mine = write(folder / "05_eager_and_static.ipynb", "1")
-    assert course.find("05") == mine
+    assert course.find_notebook("05") == mine
     eyes = write(packaged / "05_eyes.ipynb", "1")
-    assert course.find("05") == eyes and course.find("05_eager_and_static") == mine
+    assert course.find_notebook("05") == eyes and course.find_notebook("05_eager_and_static") == mine
     assert cli.main(["run", "05"]) == 0 and "is now 07" in capsys.readouterr().err
     assert cli.main(["run", "00"]) == 0 and capsys.readouterr().err == ""
 
 
 def test_moved_lessons_exist():
-    assert course.find("R1").parent.name == "inside"
-    for name in course.RENAMED.values():
-        assert course.find(name)
+    assert course.find_notebook("R1").parent.name == "inside"
+    for name in course.RENAMED_LESSONS.values():
+        assert course.find_notebook(name)
 
 
 # ---- doctor -----------------------------------------------------------------------------------------------------
@@ -606,7 +610,7 @@ def without(package):
         (
             "importlib.util.find_spec",
             without("numba"),
-            "machine",
+            "kernels",
             "missing",
             f"^not installed: numba; large graphs use NumPy's kernels. Try: {re.escape(install_command('numba'))}$",
         ),
@@ -635,20 +639,20 @@ def test_doctor_on_compiled_kernels(capsys, monkeypatch, tmp_path, said, refused
     monkeypatch.setenv("MINFLOW_KERNELS", str(tmp_path))
     monkeypatch.setenv("MINFLOW_MACHINE", said)
     monkeypatch.setattr(kept, "tested", lambda: False)
-    assert lines_of_doctor(capsys)[1]["machine"][0] == "unused"
+    assert lines_of_doctor(capsys)[1]["kernels"][0] == "unused"
     monkeypatch.setattr(kept, "tested", lambda: True)
     for part in kept.PARTS:
-        state, text = lines_of_doctor(capsys)[1]["machine"]
+        state, text = lines_of_doctor(capsys)[1]["kernels"]
         assert state == "missing" and text.startswith("not compiled yet") and text.endswith(f"Try: {typed('warmup')}")
         (tmp_path / kept.name_of(part)).touch()
-    state, text = lines_of_doctor(capsys)[1]["machine"]
+    state, text = lines_of_doctor(capsys)[1]["kernels"]
     assert state == "ok" and str(tmp_path) in text and ("MINFLOW_MACHINE=0 disables it" in text) is refused
 
 
 def test_doctor_does_not_import_numba():
-    code = "import sys; from minflow import doctor; print([*doctor.machine()], 'numba' in sys.modules)"
+    code = "import sys; from minflow import doctor; print([*doctor.compiled_kernels()], 'numba' in sys.modules)"
     said = output("-c", code)
-    assert "machine" in said and said.endswith("False\n")
+    assert "kernels" in said and said.endswith("False\n")
 
 
 # ---- files that are not notebooks ----------------------------------------------------------------------------------

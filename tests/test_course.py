@@ -70,9 +70,9 @@ def test_copy_is_created_once(package, tmp_path, name):
     folder = tmp_path / name
     assert course.update(folder) == ([], [])
     assert content(folder) == FIRST
-    record = (folder / course.RECORD).read_bytes()
+    record = (folder / course.RECORD_NAME).read_bytes()
     assert course.update(folder) == ([], []) and content(folder) == FIRST
-    assert (folder / course.RECORD).read_bytes() == record, "without news nothing is written"
+    assert (folder / course.RECORD_NAME).read_bytes() == record, "without news nothing is written"
     lines = record.decode().split("\n")[1:]
     assert [line.split("  ", 1) for line in lines] == [
         [hashlib.sha256(text.encode()).hexdigest(), path] for path, text in FIRST.items()
@@ -199,16 +199,16 @@ def test_renumbered_lesson(package, tmp_path):
 @pytest.mark.parametrize("damage", [b"", b"\xff\xfe\0\0", b"tour 1  00_first.ipynb", None])
 def test_without_a_record_files_count_as_changed(folder, package, damage):
     if damage is None:
-        (folder / course.RECORD).unlink()
+        (folder / course.RECORD_NAME).unlink()
     else:
-        (folder / course.RECORD).write_bytes(damage)
+        (folder / course.RECORD_NAME).write_bytes(damage)
     publish(package, {"00_first.ipynb": "tour 2"})
     assert names(course.update(folder)) == ([], ["00_first.new.ipynb"])
     assert content(folder) == FIRST | {"00_first.new.ipynb": "tour 2"}
 
 
 def test_truncated_line_affects_no_other(folder, package):
-    with (folder / course.RECORD).open("a") as file:
+    with (folder / course.RECORD_NAME).open("a") as file:
         file.write("\n" + "ab" * 20)
     publish(package, {"00_first.ipynb": "tour 2"})
     assert names(course.update(folder)) == (["00_first.ipynb"], [])
@@ -235,13 +235,13 @@ def test_pipe_is_not_listed_as_a_lesson(package, tmp_path, monkeypatch):
     monkeypatch.setenv("MINFLOW_COURSE", str(tmp_path / "c"))
     (tmp_path / "c").mkdir()
     os.mkfifo(tmp_path / "c/00_first.ipynb")
-    assert course.find("00") == package / "_notebooks/00_first.ipynb"
+    assert course.find_notebook("00") == package / "_notebooks/00_first.ipynb"
 
 
 @needs_pipes
 def test_pipe_in_place_of_the_record(package, tmp_path):
     (tmp_path / "c").mkdir()
-    os.mkfifo(tmp_path / "c" / course.RECORD)
+    os.mkfifo(tmp_path / "c" / course.RECORD_NAME)
     with pytest.raises(OSError, match="it is a pipe, not a file"):
         course.update(tmp_path / "c")
 
@@ -325,7 +325,7 @@ def test_checkpoints_and_hidden_files_are_not_lessons(package, tmp_path):
     assert content(tmp_path / "c") == FIRST and not (tmp_path / "c/.ipynb_checkpoints").exists()
     (tmp_path / "c/.ipynb_checkpoints").mkdir()
     (tmp_path / "c/.ipynb_checkpoints/77_old.ipynb").touch()
-    assert course.find("77") is None
+    assert course.find_notebook("77") is None
 
 
 # ---- its folder -----------------------------------------------------------------------------------------------------

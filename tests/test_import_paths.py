@@ -6,14 +6,14 @@ import sys
 import pytest
 
 import minflow as flow
-from minflow import addresses, nn
-from minflow.addresses import RENAMED
+from minflow import import_aliases, nn
 from minflow.core import autograd
 from minflow.core.base.errors import MissingModuleError, MissingNameError
+from minflow.import_aliases import RENAMED
 
 
 @pytest.mark.filterwarnings("ignore:.* is now minflow:DeprecationWarning")
-@pytest.mark.parametrize("path", sorted({*addresses.ALIASES, *addresses.MERGED}))
+@pytest.mark.parametrize("path", sorted({*import_aliases.ALIASES, *import_aliases.MERGED}))
 def test_every_import_path_is_a_module(path):
     found = importlib.import_module(f"minflow.{path}")
     assert found is importlib.import_module(f"minflow.{path}")

@@ -137,7 +137,7 @@ ROOMS = {
     # Public namespaces of one screen each: `flow.amp`, `flow.autograd`, ...
     "amp": ["core"],
     "autograd": ["core"],
-    "addresses": ["core"],
+    "import_aliases": ["core"],
     "testing": ["core"],
     "cuda": ["core"],
     "env": ["core"],
@@ -254,7 +254,7 @@ CAPS = {
 FACE = [
     "",
     "platforms",
-    "addresses",
+    "import_aliases",
     "testing",
     "amp",
     "autograd",

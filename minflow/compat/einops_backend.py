@@ -1,7 +1,7 @@
 """einops backend: `rearrange(x, "b c h w -> b (h w) c")` works on minflow tensors, eagerly and in graphs.
 
-einops tries each subclass of its AbstractBackend whose `framework_name` is imported. `../addresses.py` imports this
-file right after einops. Read next: `einops.py`, the layers.
+einops tries each subclass of its AbstractBackend whose `framework_name` is imported. `../import_aliases.py` imports
+this file right after einops. Read next: `einops.py`, the layers.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any
 from ..diagnosis.notebook import in_notebook
 
 FILE = ".progress.jsonl"
-COURSE_RECORD = ".minflow-course"  # course.RECORD, which marks a learner's copy of the course
+COURSE_RECORD = ".minflow-course"  # course.RECORD_NAME, which marks a learner's copy of the course
 OUTCOMES = ("right", "nearly", "wrong", "stopped", "refused", "not started")
 MARKS = {"right": "\u2713", "tried": "~", "": "\u00b7"}  # symbols of the states below
 MAX_BYTES = 4_000_000  # bytes read from the end of a file: about ten thousand attempts

@@ -304,7 +304,7 @@ def test_learners_copy_in_two_languages(work, monkeypatch):
     course.update(folder)
     course.update(folder, "zh", content)
     assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == [
-        course.RECORD,
+        course.RECORD_NAME,
         "00_a.ipynb",
         "zh",
         "zh/00_a.ipynb",

@@ -50,7 +50,9 @@ LAZY_NAMES: dict[str, Mapping[str, str]] = {}  # "minflow.optim" -> its names th
 # (namespace, name) -> the replacement of a name of the legacy API, or None
 LEGACY_NAMES: dict[str, Mapping[str, Any]] = {}
 REPLACEMENTS: list[Callable[[str, str], str | None]] = []
-RESOLVERS: list[Callable[[str, str], Any]] = []  # (namespace, name) -> a moved module, or None: `../../addresses.py`
+RESOLVERS: list[
+    Callable[[str, str], Any]
+] = []  # (namespace, name) -> a moved module, or None: `../../import_aliases.py`
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:

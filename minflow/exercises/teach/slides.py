@@ -33,7 +33,7 @@ def write(name: str, path: Path | None = None, reveal: str | None = None, run: b
     """
     import nbformat
 
-    file = course.find(name)
+    file = course.find_notebook(name)
     if file is None:
         raise LookupError(f"there is no notebook {name!r}")
     solved = nbformat.from_dict(building.with_solutions(nb.read(file)))  # cells below an exercise may call its answer

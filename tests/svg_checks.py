@@ -47,7 +47,7 @@ def inside(x: float, y: float, width: float, height: float, oval: bool) -> bool:
     return -0.2 <= x <= width + 0.2 and -0.2 <= y <= height + 0.2
 
 
-def texts_without_background(picture: str, grounds=theme.FILLS) -> list[str]:
+def texts_without_background(picture: str, grounds=theme.FILL_COLORS) -> list[str]:
     """Return the texts that have no light rectangle or oval behind them, or too little contrast with it."""
     found: list[str] = []
     boxes: list[tuple[float, ...]] = []
@@ -69,7 +69,7 @@ def texts_without_background(picture: str, grounds=theme.FILLS) -> list[str]:
             x -= width * {"middle": 0.5, "end": 1}.get(look.get("text-anchor"), 0)
             corners = [(p, q) for p in (x, x + width) for q in (y, y - 0.75 * float(look.get("font-size", 11.5)))]
             held = [1 for a, b, w, h, oval in boxes if all(inside(p - a, q - b, w, h, oval) for p, q in corners)]
-            if not held or look.get("fill", theme.INK) not in theme.INKS:
+            if not held or look.get("fill", theme.TEXT_COLOR) not in theme.TEXT_COLORS:
                 found.append("".join(words for words, _ in parts))
         for inner in e:
             walk(inner, look, dx, dy)

@@ -15,10 +15,10 @@ from textwrap import wrap
 from ..core.base.errors import clean_lines
 from ..views.draw.boxes import diagram_of
 from ..views.draw.engines import render_svg
-from ..views.draw.fold import NEAR, fold_near_end
-from ..views.draw.theme import AMBER, AMBER_INK, INK, PALE_AMBER, PALE_GREEN, PALE_RED, RED, RED_INK
-from ..views.html.page import FAINT, picture_card
-from ..views.html.table import SIGN, framed, inner_picture, table
+from ..views.draw.fold import NEARBY_BOXES, fold_near_end
+from ..views.draw.theme import AMBER, AMBER_TEXT, TEXT_COLOR, PALE_AMBER, PALE_GREEN, PALE_RED, RED, RED_TEXT
+from ..views.html.page import FAINT_STYLE, picture_card
+from ..views.html.table import CROSS_MARK, framed, inner_picture, table
 from ..views.records.graph import GraphRecord
 from ..views.records.tape import TapeRecord
 from ..views.text.listing import clean, cut, graph_text, tape_text
@@ -107,7 +107,7 @@ PRE_STYLE = (
     "color:inherit;background:transparent;margin:4px 0 0;font-size:12px;line-height:1.35;white-space:pre-wrap;"
     "overflow-wrap:anywhere"
 )
-SUMMARY_STYLE = f"cursor:pointer;font-size:12px;{FAINT}"
+SUMMARY_STYLE = f"cursor:pointer;font-size:12px;{FAINT_STYLE}"
 
 
 def plate_html(text: str, ink: str, ground: str) -> str:
@@ -117,8 +117,8 @@ def plate_html(text: str, ink: str, ground: str) -> str:
 
 def card_html(record: CardRecord, traceback: str = "") -> str:
     """The card in the colours of the page; the traceback is folded."""
-    rim, ink, ground = (RED, RED_INK, PALE_RED) if record.error else (AMBER, AMBER_INK, PALE_AMBER)
-    title = plate_html(f"{SIGN if record.error else '!'} {escape(clean(cut(record.title, MAX_TITLE)))}", ink, ground)
+    rim, ink, ground = (RED, RED_TEXT, PALE_RED) if record.error else (AMBER, AMBER_TEXT, PALE_AMBER)
+    title = plate_html(f"{CROSS_MARK if record.error else '!'} {escape(clean(cut(record.title, MAX_TITLE)))}", ink, ground)
     inside = [f'<div style="font-size:13px;margin:2px 0 6px;white-space:pre-wrap">{text_html(record.what)}</div>']
     inside.append(table([(name, "<br>".join(marked_lines(record, name, lines)), "") for name, lines in rows(record)]))
     inside += [folded_html(*note.replace(":\n", "\n", 1).split("\n", 1)) for note in record.notes if "\n" in note]
@@ -130,8 +130,8 @@ def marked_lines(record: CardRecord, name: str, lines: list[str]) -> list[str]:
     """The lines of a row as HTML, with the wrong input and the expected one on a plate."""
     wrong = wrong_index(record) if name == "got" else -1
     if name == "expected":
-        return [plate_html(escape(line), INK, PALE_GREEN) for line in lines]
-    return [plate_html(escape(line), RED_INK, PALE_RED) if i == wrong else escape(line) for i, line in enumerate(lines)]
+        return [plate_html(escape(line), TEXT_COLOR, PALE_GREEN) for line in lines]
+    return [plate_html(escape(line), RED_TEXT, PALE_RED) if i == wrong else escape(line) for i, line in enumerate(lines)]
 
 
 def wrong_index(record: CardRecord) -> int:
@@ -159,7 +159,7 @@ def graph_html(record: CardRecord) -> str:
     """The picture with its text folded below; empty if there is no graph."""
     if not shows_graph(record):
         return ""
-    svg = render_svg(diagram_of(fold_near_end(record.graph), NEAR))[0]
+    svg = render_svg(diagram_of(fold_near_end(record.graph), NEARBY_BOXES))[0]
     picture = inner_picture(picture_card(svg, alt_text(record), graph_lines(record.graph)))
     return f'<details><summary style="{SUMMARY_STYLE}">{escape(clean(record.graph.title))}</summary>{picture}</details>'
 

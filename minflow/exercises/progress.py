@@ -7,7 +7,7 @@ import html
 from typing import Any
 
 from ..views.draw.theme import AMBER, GREEN
-from ..views.html.table import PLAIN, framed
+from ..views.html.table import PLAIN_STYLE, framed
 from . import record, welcome
 from .i18n import say
 from .record import MARKS
@@ -46,8 +46,8 @@ class Progress:
         for lesson, names in self.lessons.items():
             cells = "".join(self.cell(name, state) for name, state in names.items())
             rows.append(
-                f'<tr style="background:transparent"><td style="{PLAIN};font-weight:600">{lesson}</td>'
-                f'<td style="{PLAIN}">{cells}</td></tr>'
+                f'<tr style="background:transparent"><td style="{PLAIN_STYLE};font-weight:600">{lesson}</td>'
+                f'<td style="{PLAIN_STYLE}">{cells}</td></tr>'
             )
         body = f'<table style="border-collapse:collapse;background:transparent">{"".join(rows)}</table>'
         body += f'<div style="opacity:.75;font-size:12.5px;margin-top:4px">{html.escape(self.legend())}</div>'

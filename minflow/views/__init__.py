@@ -5,4 +5,4 @@ Pure functions of plain records. Depends on core's errors, events, spec, ir and 
 Read next: `records/graph.py`, then `front.py`, the entry point.
 """
 
-BOXES = 25  # default limit of boxes in a picture
+MAX_BOXES = 25  # default limit of boxes in a picture

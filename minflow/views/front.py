@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.base import display as core_display
-from . import BOXES
+from . import MAX_BOXES
 
 
 def show(
@@ -20,7 +20,7 @@ def show(
     images: bool = False,
     memory: bool = False,
     labels: Any = None,
-    boxes: int = BOXES,
+    boxes: int = MAX_BOXES,
     names: dict[str, Any] | None = None,
 ) -> None:
     """Show a Tensor, the tree of a Module, or a Graph: a picture in a notebook, text in a terminal.

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from ..core.base.errors import DTypeError
 from ..core.files.atomic import write
 from ..core.source_location import here
-from . import BOXES
+from . import MAX_BOXES
 from .draw.boxes import Diagram, diagram_of
 from .draw.dot import dot_text
 from .draw.engines import export, render_svg
-from .draw.fold import LINES
+from .draw.fold import MAX_TREE_LINES
 from .html.page import folded_below, module_html, picture_bundle, picture_card
 from .html.reports import report_html
 from .records.graph import GraphRecord, PartsRecord
@@ -35,7 +35,7 @@ from .renderers.tape_memory import (
     memory_text,
     tensors_in,
 )
-from .renderers.tensor import TINY, TensorRecord, tensor_record, tensor_text
+from .renderers.tensor import MAX_TEXT_ELEMENTS, TensorRecord, tensor_record, tensor_text
 from .renderers.tensor_picture import tensor_html, tensor_svg
 from .text.listing import graph_text, module_text, parts_text, tape_text
 from .text.reports import Report
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 # Records of a tensor's elements, images and memory: the functions that make their text, SVG and HTML.
-FORMS: dict[type, tuple[Callable, Callable | None, Callable]] = {
+RENDERERS: dict[type, tuple[Callable, Callable | None, Callable]] = {
     TensorRecord: (tensor_text, tensor_svg, lambda record: tensor_html(record, always=True)),
     ImagesRecord: (images_text, None, images_html),
     MemoryRecord: (memory_text, memory_svg, memory_html),
@@ -58,7 +58,9 @@ class View:
     numbers: the elements of the tensor whose tape is the record; shown first, with the tape folded below.
     """
 
-    def __init__(self, record: Record, boxes: int = BOXES, lines: int = LINES, numbers: TensorRecord | None = None):
+    def __init__(
+        self, record: Record, boxes: int = MAX_BOXES, lines: int = MAX_TREE_LINES, numbers: TensorRecord | None = None
+    ):
         self.record, self.boxes, self.lines, self.numbers = record, boxes, lines, numbers
 
     @property
@@ -70,7 +72,7 @@ class View:
     @property
     def diagram(self) -> Diagram:
         """The boxes and edges of the picture; only tapes and graphs have them."""
-        if type(self.record) in FORMS:
+        if type(self.record) in RENDERERS:
             raise DTypeError(
                 "numbers, images and memory have no DOT text", hint="show(loss) draws the tape; .svg, .text"
             )
@@ -88,8 +90,8 @@ class View:
     @property
     def svg(self) -> str:
         """The picture."""
-        if type(self.record) in FORMS:
-            draw = FORMS[type(self.record)][1]
+        if type(self.record) in RENDERERS:
+            draw = RENDERERS[type(self.record)][1]
             if draw is None:
                 raise DTypeError("images have no SVG", hint='picture(x, images=True).save("x.png")')
             return draw(self.record)
@@ -125,8 +127,8 @@ class View:
             return {"text/html": module_html(self.record), "text/plain": self.text}
         if not self.record.nodes:
             return {"text/plain": self.text}
-        if type(self.record) in FORMS:
-            return {"text/html": FORMS[type(self.record)][2](self.record), "text/plain": self.text}
+        if type(self.record) in RENDERERS:
+            return {"text/html": RENDERERS[type(self.record)][2](self.record), "text/plain": self.text}
         if isinstance(self.record, PartsRecord):
             bundles = [View(part, self.boxes, self.lines).bundle() for part in self.record.parts]
             return {
@@ -152,9 +154,9 @@ class View:
         return self.text
 
 
-def text_of(record: Record, lines: int = LINES) -> str:
-    if type(record) in FORMS:
-        return FORMS[type(record)][0](record)
+def text_of(record: Record, lines: int = MAX_TREE_LINES) -> str:
+    if type(record) in RENDERERS:
+        return RENDERERS[type(record)][0](record)
     if isinstance(record, ModuleRecord):
         return module_text(record)
     if isinstance(record, PartsRecord):
@@ -170,7 +172,7 @@ def picture(
     images: bool = False,
     memory: bool = False,
     labels: Any = None,
-    boxes: int = BOXES,
+    boxes: int = MAX_BOXES,
     names: dict[str, Any] | None = None,
 ) -> View:
     """Return the View of a Tensor, Graph, Module or record without showing it. Arguments: see `show`."""
@@ -225,7 +227,7 @@ def display_bundle(x: Any) -> dict[str, str]:
     A Tensor shows its elements, a tiny one only in its repr; `show(x)` adds its tape.
     """
     if hasattr(x, "spec") and hasattr(x, "array"):
-        html = tensor_html(tensor_record(x)) if x.array is None or x.spec.size > TINY else ""
+        html = tensor_html(tensor_record(x)) if x.array is None or x.spec.size > MAX_TEXT_ELEMENTS else ""
         return {"text/html": html} if html else {}
     if isinstance(x, Report):
         html = report_html(x.record)

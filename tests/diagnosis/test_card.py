@@ -11,10 +11,10 @@ from minflow.diagnosis.notebook import LiveDisplay
 from minflow.views.draw import theme
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
-from minflow.views.draw.fold import COARSE, NEAR, fold_near_end
+from minflow.views.draw.fold import MIN_MODULE_BOXES, NEARBY_BOXES, fold_near_end
 from minflow.views.records.graph import GraphRecord, Input, NodeRecord
 from minflow.views.records.tape import TapeRecord
-from minflow.views.renderers.debug_tree import MOST, debug_bundle, debug_html, plain_text
+from minflow.views.renderers.debug_tree import MAX_LINES, debug_bundle, debug_html, plain_text
 from minflow.views.renderers.divergence import ComparedOperation, Comparison, comparison_html
 from minflow.views.text.listing import graph_text
 
@@ -98,7 +98,7 @@ def test_failing_node_is_marked_by_sign_shape_and_colour():
 @pytest.mark.parametrize("scope", [lambda i: "", lambda i: f"model.{i // 4}", lambda i: "model"])
 def test_picture_of_a_large_graph_ends_at_the_failing_node(scope):
     record = fold_near_end(chain(300, scope))
-    assert len(record.nodes) <= NEAR and [n.mark for n in record.nodes].count("failed") == 1
+    assert len(record.nodes) <= NEARBY_BOXES and [n.mark for n in record.nodes].count("failed") == 1
     failing = next(n for n in record.nodes if n.mark == "failed")
     assert failing.kind == "op" and failing.inputs[0].ref in {n.id for n in record.nodes}
     assert sum(n.count for n in record.nodes if n.kind != "input") >= 299
@@ -179,9 +179,9 @@ def test_backward_and_optimizer_are_one_branch_each():
 
 
 def test_large_debug_tree_is_truncated_and_deep_one_needs_no_recursion():
-    many = [(i % 3, f"(MODULE:m{i}:X())") for i in range(MOST + 10)]
+    many = [(i % 3, f"(MODULE:m{i}:X())") for i in range(MAX_LINES + 10)]
     html = debug_html("G", many)
-    assert "10 lines more" in html and f"m{MOST - 1}<" in html and f"m{MOST + 9}" in plain_text(many)
+    assert "10 lines more" in html and f"m{MAX_LINES - 1}<" in html and f"m{MAX_LINES + 9}" in plain_text(many)
     deep = debug_html("G", [(i, f"line {i}") for i in range(2000)])
     assert deep.count("<details") == deep.count("</details>") == 1999
 
@@ -260,7 +260,7 @@ def test_huge_parts_are_truncated():
 
 def test_picture_of_a_thousand_layers_keeps_the_last_ones():
     record = fold_near_end(chain(1000, lambda i: f"model.{i}"))
-    assert COARSE <= len(record.nodes) <= NEAR and record.nodes[-1].mark == "failed"
+    assert MIN_MODULE_BOXES <= len(record.nodes) <= NEARBY_BOXES and record.nodes[-1].mark == "failed"
     assert {n.scope for n in record.nodes} >= {"model.999", "model.995"}
 
 

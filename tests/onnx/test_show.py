@@ -15,7 +15,7 @@ import minflow as flow
 from minflow.onnx.reading.contents import MOST_NODES
 from minflow.onnx.reading.describe import dim_text, spec_of
 from minflow.onnx.reading.scopes import line_of, parameter_word, place_of
-from minflow.views.text.trees import LIMIT
+from minflow.views.text.trees import MAX_BYTES
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 EXTREME = (0, 1, -1, 3, -(2**63), 2**63 - 1, 2**31 - 1, -(2**31), 2**40)
@@ -395,7 +395,7 @@ def test_three_thousand_nodes_give_a_small_picture(shown, scoped):
     view = shown(model(nodes, [value("v0", ["n", 2, 8, 8])], [value("v3000")], tensors))
     bundle = view.bundle()
     assert len(view.session.layout.rows) <= 26 and view.dot.count("[label=") < 60
-    assert all(len(text.encode()) <= LIMIT for text in bundle.values())
+    assert all(len(text.encode()) <= MAX_BYTES for text in bundle.values())
     assert "3,000 op" in view.text and view.head["parameters"].startswith("1,000 tensors, 4,000 numbers")
     assert view.record.nodes[-1].outs == ("float32[n, 2, 8, 8]",)
 
@@ -412,7 +412,7 @@ def test_long_lists_and_names_are_truncated(shown):
             producer_name=long,
         )
     )
-    assert all(len(text.encode()) <= LIMIT for text in view.bundle().values())
+    assert all(len(text.encode()) <= MAX_BYTES for text in view.bundle().values())
     assert len(view.record.nodes[-1].every) <= 400 and len(view.record.nodes[-1].name) < 300
     view = shown(
         model(

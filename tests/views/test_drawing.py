@@ -12,8 +12,8 @@ from test_hostile_names import in_html, usual
 import minflow as flow
 from minflow import nn
 from minflow.views.draw import theme
-from minflow.views.draw.boxes import LOOKS, MARKS, Box, Diagram, Edge
-from minflow.views.draw.drawing import LEADING, SIZE, size_of
+from minflow.views.draw.boxes import BOX_STYLES, MARK_STYLES, Box, Diagram, Edge
+from minflow.views.draw.drawing import FONT_SIZE, LINE_HEIGHT, size_of
 from minflow.views.draw.engines import ENGINES, render_svg
 from minflow.views.draw.fonts import text_width
 from minflow.views.draw.graphviz_layout import sizes_text
@@ -27,7 +27,7 @@ NAMES = ("conv1", "model.encoder.layers.11.attention.output", "卷积层", '"]; 
 
 def diagram(name: str) -> Diagram:
     """Boxes of every look in a column; names everywhere, a loop, an upward edge, parallel edges."""
-    looks = [*LOOKS.values(), *[{**LOOKS["op"], **look} for _, look in MARKS.values()]]
+    looks = [*BOX_STYLES.values(), *[{**BOX_STYLES["op"], **look} for _, look in MARK_STYLES.values()]]
     boxes = [
         Box(f"{name}{i}", (name, "float32[3, 4]", "grad " + name)[: 1 + i % 3], (0, 1)[: i % 3], **look)
         for i, look in enumerate(sorted(looks, key=lambda look: look.get("shape", "")))
@@ -40,7 +40,7 @@ def diagram(name: str) -> Diagram:
         Edge(boxes[-1].id, boxes[0].id, "update", "dotted", back=True),
         Edge("beside", boxes[0].id, "a"),
     ]
-    return Diagram(tuple(boxes), (Box("beside", (name,), **LOOKS["constant"]),), tuple(edges), (name, "inside"))
+    return Diagram(tuple(boxes), (Box("beside", (name,), **BOX_STYLES["constant"]),), tuple(edges), (name, "inside"))
 
 
 def elements(svg: str) -> list:
@@ -91,8 +91,10 @@ def test_colours_come_from_the_theme(engine):
         pytest.skip("no program dot")
     drawn = render_svg(diagram("fc"), (engine,))[0]
     for tag, look, text in elements(drawn):
-        assert look.get("stroke", theme.LINE) in theme.LINES, (tag, look)
-        assert look["fill"] in {"text": theme.INKS, "path": (*theme.LINES, "none")}.get(tag, (*theme.FILLS, "none"))
+        assert look.get("stroke", theme.LINE) in theme.LINE_COLORS, (tag, look)
+        assert look["fill"] in {"text": theme.TEXT_COLORS, "path": (*theme.LINE_COLORS, "none")}.get(
+            tag, (*theme.FILL_COLORS, "none")
+        )
 
 
 def test_graphviz_gets_no_text():
@@ -103,8 +105,8 @@ def test_graphviz_gets_no_text():
 def test_oval_fits_its_lines_tightly():
     for lines in (("x",), ("weight", "float32[512, 784]"), ("a", "b" * 20, "c" * 20, "d" * 20)):
         width, height = size_of(Box("x", lines, shape="ellipse"))
-        assert len(lines) * LEADING < height < 2 * len(lines) * LEADING + 1
-        widest = max(text_width(line, SIZE) for line in lines)
+        assert len(lines) * LINE_HEIGHT < height < 2 * len(lines) * LINE_HEIGHT + 1
+        widest = max(text_width(line, FONT_SIZE) for line in lines)
         assert widest < width < 2.3 * widest + 12
 
 

@@ -10,7 +10,7 @@ from minflow.introspection.graph.explore.details import histogram
 from minflow.introspection.graph.explore.explorer_model import graph_explorer_model
 from minflow.introspection.graph.explore.session import ExplorerSession
 from minflow.views.draw.fonts import text_width
-from minflow.views.explorer.grid import PAD, WIDTH, Grid, truncated_shapes, view_of
+from minflow.views.explorer.grid import PADDING, PICTURE_WIDTH, Grid, truncated_shapes, view_of
 from minflow.views.explorer.rows import StepTree
 from minflow.views.explorer.svg import svg_of, text_of, wrap
 from minflow.vision.models import lenet
@@ -362,11 +362,11 @@ def test_columns_fit_into_a_cell_and_texts_into_boxes(batch):
     shown = layout(graph)
     for opened in (None, set(shown.tree.by_key)):
         view = view_of(layout(graph, opened))
-        assert view["w"] <= WIDTH < 780
+        assert view["w"] <= PICTURE_WIDTH < 780
         boxes = [box for row in view["rows"] for box in row[7]]
         for _, _, width, bold, faint, second, _, third in boxes:
             first = text_width(bold, bold=True) + (text_width(faint) + 8 if faint else 0)
-            assert max(first, text_width(second), text_width(third)) <= width - 2 * PAD + 0.5, (bold, faint, second)
+            assert max(first, text_width(second), text_width(third)) <= width - 2 * PADDING + 0.5, (bold, faint, second)
         cut = [text for box in boxes for text in box[3:6] if "…" in text]
         assert opened or all(text.startswith("sgd_momentum") for text in cut), cut
 

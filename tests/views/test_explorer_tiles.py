@@ -11,7 +11,7 @@ import minflow.nn as nn
 from minflow.introspection.graph.explore.array_summary import summary_of
 from minflow.introspection.graph.explore.details import histogram
 from minflow.views.explorer.tiles import tiles_of, tiles_picture
-from minflow.views.renderers.tensor_picture import LEVELS, PAPER, palette
+from minflow.views.renderers.tensor_picture import COLOR_LEVELS, PAPER_INDEX, palette
 from tests.svg_checks import pixels_of
 
 
@@ -30,8 +30,10 @@ def test_channels_of_the_first_image_are_tiled():
     assert words == "maps [0, 0] to [0, 9] of 3 × 10, each 4 × 5; white 0 to dark blue 9" and width == 174
     across = (cells.shape[1] + 1) // 6
     bright = [cells[k // across * 5 + 1, k % across * 6 + 2] for k in range(10)]
-    assert bright == [round(k / 9 * (LEVELS - 1)) for k in range(10)], "one scale for all, from the first image only"
-    assert (cells[:, 5] == PAPER).all() and (cells[4] == PAPER).all() and cells[0, 0] == 0
+    assert bright == [round(k / 9 * (COLOR_LEVELS - 1)) for k in range(10)], (
+        "one scale for all, from the first image only"
+    )
+    assert (cells[:, 5] == PAPER_INDEX).all() and (cells[4] == PAPER_INDEX).all() and cells[0, 0] == 0
 
 
 @pytest.mark.parametrize(("shape", "words"), [

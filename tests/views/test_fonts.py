@@ -2,7 +2,7 @@
 
 import pytest
 
-from minflow.views.draw.fonts import EMS, ROOM, text_width, truncated, wrap_to_width
+from minflow.views.draw.fonts import EM_WIDTHS, WIDTH_MARGIN, text_width, truncated, wrap_to_width
 
 
 @pytest.mark.parametrize("file, bold", [("DejaVuSans.ttf", False), ("DejaVuSans-Bold.ttf", True)])
@@ -11,7 +11,7 @@ def test_no_letter_is_wider_than_in_the_table(file, bold):
     matplotlib, ttf = pytest.importorskip("matplotlib"), pytest.importorskip("fontTools.ttLib")
     font = ttf.TTFont(f"{matplotlib.get_data_path()}/fonts/ttf/{file}")
     glyphs, advances, em = font.getBestCmap(), font["hmtx"], font["head"].unitsPerEm
-    listed = {c: width for c, width in EMS[bold].items() if ord(c) in glyphs}
+    listed = {c: width for c, width in EM_WIDTHS[bold].items() if ord(c) in glyphs}
     assert len(listed) > 250
     assert not {c for c, width in listed.items() if advances[glyphs[ord(c)]][0] / em > width}
 
@@ -21,7 +21,7 @@ def test_no_letter_is_wider_than_in_the_table(file, bold):
     ("ый", 0.79 + 0.65), ("\u0937", 1.1), ("θ", 0.62),
 ])  # fmt: skip
 def test_widths_in_ems(text, ems):
-    assert text_width(text, 10) == pytest.approx(ROOM * 10 * ems)
+    assert text_width(text, 10) == pytest.approx(WIDTH_MARGIN * 10 * ems)
 
 
 def test_bold_and_large_texts_are_wider():

@@ -52,7 +52,7 @@ def test_deep_foreign_tape(monkeypatch):
     for _ in range(5000):
         last = last * 1.0
     assert "tape of a Value: 5000 operations" in picture(last, names={}).text.replace(",", "")
-    monkeypatch.setattr(foreign_tape, "MOST", 50)
+    monkeypatch.setattr(foreign_tape, "MAX_NODES", 50)
     record = foreign_tape.foreign_record(last)
     assert len(record.nodes) == 50 and record.note == "and 4,951 earlier values"
 

@@ -10,7 +10,7 @@ import minflow as flow
 from minflow import nn
 from minflow.compiler.passes import PASSES, pass_name
 from minflow.views.html.page import picture_card
-from minflow.views.html.reports import BAR
+from minflow.views.html.reports import MAX_BAR_WIDTH
 from minflow.views.html.table import inner_picture
 from minflow.views.records.reports import (
     Block,
@@ -30,8 +30,8 @@ from minflow.views.records.reports import (
     Timeline,
     TreeRow,
 )
-from minflow.views.renderers.memory_map import LOOKS, WIDTH, hatch_path, round_step, visible_ends
-from minflow.views.renderers.roofline import LEFT, NAMED, RIGHT, TALL, TOP, WIDTH as WHOLE
+from minflow.views.renderers.memory_map import PHASE_STYLES, WIDTH, hatch_path, round_step, visible_ends
+from minflow.views.renderers.roofline import LEFT, MAX_NAMED_CALLS, PLOT_HEIGHT, RIGHT, TOP, WIDTH as WHOLE
 from minflow.views.text.numbers import shares
 from minflow.views.text.reports import Report, peak, peak_text, values_at_peak
 from minflow.vision.models import mobilenet_v2
@@ -124,7 +124,7 @@ def test_lanes():
     assert rows[6][:2] == ["model.fc-add-0", "forward"] and rows[6][-1] == "In[1]:2", "its name contains its module"
     assert rows[7][:2] == ["weight_optimizer\nin model.fc", "optimizer"]
     first, second, third = widths(html(record))[:3]
-    assert first == round(BAR * 0.405) and abs(second - BAR * 0.585) <= 1 and third == 1
+    assert first == round(MAX_BAR_WIDTH * 0.405) and abs(second - MAX_BAR_WIDTH * 0.585) <= 1 and third == 1
     assert "2 of the operations are views" in html(record)
     assert "In[1]:2 in model.fc" in repr(Report(record))
     assert "overflow-wrap:anywhere" in html(record), "long names wrap, so that the card fits"
@@ -146,8 +146,12 @@ def test_stages_describe_each_pass(graph):
 
 def test_bars_of_the_first_call_follow_each_other():
     text = html(Timeline("t", (("trace", 0.010), ("plan", 0.010), ("first run", 0.020))))
-    assert [int(n) for n in re.findall(r"margin-left:(\d+)px;width", text)] == [0, BAR // 4, BAR // 2]
-    assert widths(text) == [BAR // 4, BAR // 4, BAR // 2]
+    assert [int(n) for n in re.findall(r"margin-left:(\d+)px;width", text)] == [
+        0,
+        MAX_BAR_WIDTH // 4,
+        MAX_BAR_WIDTH // 2,
+    ]
+    assert widths(text) == [MAX_BAR_WIDTH // 4, MAX_BAR_WIDTH // 4, MAX_BAR_WIDTH // 2]
 
 
 def test_tree(graph):
@@ -228,12 +232,14 @@ def test_peak_of_a_real_plan_matches_its_arena(graph):
     record = graph.memory().record
     assert 0.95 * record.least <= peak(record)[1] <= record.least <= record.arena, "except for alignment"
     assert sum(block.nbytes for block in values_at_peak(record)) == peak(record)[1]
-    assert {block.phase for block in record.blocks} <= set(LOOKS) and len({block.phase for block in record.blocks}) > 1
+    assert {block.phase for block in record.blocks} <= set(PHASE_STYLES) and len(
+        {block.phase for block in record.blocks}
+    ) > 1
 
 
 def rectangles(root, phase: str) -> list[tuple[float, ...]]:
     """Return (x, y, width, height) of the values of a phase."""
-    paths = [path.get("d") for path in root.findall(f"{SVG}path") if path.get("fill") == LOOKS[phase][0]]
+    paths = [path.get("d") for path in root.findall(f"{SVG}path") if path.get("fill") == PHASE_STYLES[phase][0]]
     found = [re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h-([\d.]+)z", path) for path in paths]
     assert all(wide == back for part in found for _, _, wide, _, back in part)
     return [tuple(map(float, place[:4])) for part in found for place in part]
@@ -241,7 +247,7 @@ def rectangles(root, phase: str) -> list[tuple[float, ...]]:
 
 def test_memory_map_is_to_scale():
     root = picture(html(MAP))
-    rects = {phase: rectangles(root, phase) for phase in LOOKS}
+    rects = {phase: rectangles(root, phase) for phase in PHASE_STYLES}
     assert [len(found) for found in rects.values()] == [2, 1, 0, 1]
     (a, over), (b,), (c,) = rects["forward"], rects["backward"], rects["optimizer"]
     assert b[3] == pytest.approx(2 * a[3], abs=0.2) and over[3] == a[3]
@@ -271,7 +277,7 @@ def test_values_of_a_real_plan_do_not_overlap(graph):
 
 
 def test_hatching_differs_and_stays_inside_its_rectangle():
-    signs = {phase: hatch_path(10, 20, 40, 30, phase) for phase in LOOKS}
+    signs = {phase: hatch_path(10, 20, 40, 30, phase) for phase in PHASE_STYLES}
     assert len(set(signs.values())) == 4 and not signs["forward"], "phases are distinguishable without colours"
     for text in filter(None, signs.values()):
         for x1, y1, x2, y2 in re.findall(r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)", text):
@@ -320,7 +326,7 @@ def test_plan_is_a_table():
     rows = Cells(html(record)).rows
     assert rows[1] == ["0", "m.fc-matmul-0\n2 → 2", "64 B", "8 B", "2,000", "50.0", "0.0", "50 %", "", "In[1]:2"]
     assert rows[2][:2] == ["7", "w_optimizer\n2 → 2"] and rows[2][4:8] == ["-"] * 4 and "m.fc" in rows[2][-1]
-    assert widths(html(record)) == [BAR // 2, 0] and "the share is of 100.0 GFLOP/s" in html(record)
+    assert widths(html(record)) == [MAX_BAR_WIDTH // 2, 0] and "the share is of 100.0 GFLOP/s" in html(record)
 
 
 def test_roofline_is_to_scale():
@@ -346,7 +352,7 @@ def test_roofline_is_to_scale():
     tall = memory[1] - cache[1]  # at the left edge they differ by a factor of ten
     assert x == pytest.approx(LEFT + 3 * wide, abs=0.1), "100 operations per byte"
     assert y - top == pytest.approx(tall, abs=0.2), "10 of 100 GFLOP/s"
-    assert memory[0] == cache[0] == LEFT and TALL / tall == pytest.approx(round(TALL / tall), abs=0.01)
+    assert memory[0] == cache[0] == LEFT and PLOT_HEIGHT / tall == pytest.approx(round(PLOT_HEIGHT / tall), abs=0.01)
     words = [t.text for t in root.iter(f"{SVG}text")]
     assert {"computing: 100.0 GFLOP/s", "cache: 100.0 GB/s", "memory: 10.0 GB/s"} <= set(words)
     assert {"forward", "backward", "optimizer"} <= set(words) and "recompute" not in words
@@ -355,15 +361,15 @@ def test_roofline_is_to_scale():
 
 
 def test_labels_of_coinciding_marks_are_side_by_side():
-    record = Roofline("t", LIMITS, tuple(call(i, 10**8, 10**6, 0.01) for i in range(NAMED + 2)))
+    record = Roofline("t", LIMITS, tuple(call(i, 10**8, 10**6, 0.01) for i in range(MAX_NAMED_CALLS + 2)))
     words = [t.text for t in picture(html(record)).iter(f"{SVG}text")]
-    assert ", ".join(str(i + 1) for i in range(NAMED)) in words
+    assert ", ".join(str(i + 1) for i in range(MAX_NAMED_CALLS)) in words
 
 
 def test_call_far_below_the_roofline_is_at_the_bottom():
     slow = Roofline("t", LIMITS, (call(0, 1, 10**6, 100.0), call(1, 10**8, 10**6, 0.01)))
     heights = [float(mark.get("cy")) for mark in picture(html(slow)).iter(f"{SVG}circle")]
-    assert heights[0] == TOP + TALL > heights[1] > TOP
+    assert heights[0] == TOP + PLOT_HEIGHT > heights[1] > TOP
 
 
 THREADS = Threads(

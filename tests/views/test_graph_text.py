@@ -27,7 +27,7 @@ from minflow.views.records.reports import (
     Why,
 )
 from minflow.views.text.numbers import nbytes_text
-from minflow.views.text.plan import ROWS, limit_share
+from minflow.views.text.plan import MAX_CALLS, limit_share
 from minflow.views.text.reports import PlanReport, Report, cell
 from minflow.views.text.threads import busy_seconds, idle_calls
 
@@ -193,7 +193,7 @@ def test_slowest_calls_of_a_plan():
     assert [call.step for call in report.slowest(2).record.calls] == [0, 1]
     assert "the 2 slowest take 100 % of the time" in repr(report.slowest(2))
     assert [call.step for call in report.record.calls] == [0, 1, 2, 3], "in execution order"
-    assert "... 4 more calls: .slowest(10)" in repr(PlanReport(PlanListing("t", CALLS[:1] * (ROWS + 4), 1)))
+    assert "... 4 more calls: .slowest(10)" in repr(PlanReport(PlanListing("t", CALLS[:1] * (MAX_CALLS + 4), 1)))
 
 
 def test_texts(golden):

@@ -13,7 +13,7 @@ from PIL import Image
 import minflow as flow
 from minflow.core.base.errors import DTypeError, ShapeError
 from minflow.views.front import show
-from minflow.views.renderers.images import BYTES, MANY, images_of, images_record, to_uint8
+from minflow.views.renderers.images import MAX_BYTES, MAX_IMAGES, images_of, images_record, to_uint8
 from minflow.views.show import picture
 
 
@@ -67,7 +67,7 @@ def test_image_card_is_below_60_kB(x):
 
 def test_omitted_images_are_counted():
     title = images_record(flow.rand(64, 3, 32, 32)).title
-    shown = BYTES // (32 * 32 * 3)
+    shown = MAX_BYTES // (32 * 32 * 3)
     assert title.startswith("64 images of 32 x 32, colour") and f"the first {shown}, row by row" in title
     assert "every 2nd pixel" in images_record(flow.rand(300, 300)).title
 
@@ -117,7 +117,7 @@ def test_accepted_labels(labels, told):
 
 def test_only_shown_images_have_labels():
     record = images_record(flow.rand(100, 8, 8), list(range(100)))
-    assert record.labels == tuple(map(str, range(MANY)))
+    assert record.labels == tuple(map(str, range(MAX_IMAGES)))
     large = picture(flow.rand(500, 400), images=True, labels=["one"]).bundle()["text/html"]
     assert 'alt="image 0: one"' in large and len(large) < 60_000
     assert len(picture(flow.rand(40, 3, 64, 64), images=True, labels=range(40)).bundle()["text/html"]) < 60_000

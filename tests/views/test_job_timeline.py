@@ -9,9 +9,9 @@ import pytest
 
 from minflow.views.draw.fonts import text_width
 from minflow.views.timeline.record import (
+    DEFAULT_STEPS,
     LANES,
-    MOST,
-    SHOWN,
+    MAX_STEPS,
     StepTimes,
     TimelineRecord,
     bars,
@@ -25,7 +25,7 @@ from minflow.views.timeline.record import (
     trim_first_load,
     verdict,
 )
-from minflow.views.timeline.svg import SMALL, pair_svg, timeline_svg
+from minflow.views.timeline.svg import SMALL_FONT_SIZE, pair_svg, timeline_svg
 from minflow.views.timeline.text import pair_text, timeline_text
 from tests.svg_checks import texts_without_background
 
@@ -167,7 +167,7 @@ def test_axis_numbers_stay_on_their_background(each):
     numbers = [e for e in root if e.tag.endswith("text") and e.get("y") == zero.get("y")]
     assert 2 <= len(numbers) <= 8
     for number in numbers:
-        x, half = float(number.get("x")), text_width(number.text, SMALL) / 2
+        x, half = float(number.get("x")), text_width(number.text, SMALL_FONT_SIZE) / 2
         assert left <= x - half and x + half <= right, number.text
 
 
@@ -297,13 +297,13 @@ def test_concurrently_waiting_steps_are_in_rows():
 
 def test_at_most_200_bars_and_the_rest_is_counted():
     few, asked = hidden(400, callback=0.001), hidden(400, callback=0.001, asked=True)
-    assert len(few.shown) == SHOWN and len(asked.shown) == MOST and asked.shown[-1].number == 400
+    assert len(few.shown) == DEFAULT_STEPS and len(asked.shown) == MAX_STEPS and asked.shown[-1].number == 400
     assert len(bars(asked.shown)) <= 200
     for text in (timeline_text(asked), words(timeline_svg(asked))):
-        assert f"the last {MOST} of 400 steps are drawn, the numbers are of all" in text
+        assert f"the last {MAX_STEPS} of 400 steps are drawn, the numbers are of all" in text
     both = pair(sync(30), hidden(400))
-    assert f"the last {SHOWN} steps of 30 and 400" in pair_text(both)
-    assert f"the last {SHOWN} steps of 30 and 400" in pair_svg(both)
+    assert f"the last {DEFAULT_STEPS} steps of 30 and 400" in pair_text(both)
+    assert f"the last {DEFAULT_STEPS} steps of 30 and 400" in pair_svg(both)
     assert "left" not in hidden(5).left_out and hidden(5).left_out == ""
 
 

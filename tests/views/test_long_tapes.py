@@ -20,7 +20,7 @@ def program(steps, leaf_every):
 
 @pytest.mark.parametrize("leaf_every", [0, 5])
 def test_early_part_is_one_box(leaf_every, monkeypatch):
-    monkeypatch.setattr(records, "MOST", 50)
+    monkeypatch.setattr(records, "MAX_NODES", 50)
     y, leaves = program(300, leaf_every)
     record = records.tape_record(y, title="t")
     box, *rest = record.nodes
@@ -41,6 +41,6 @@ def test_layout_size_is_bounded():
     texts = []
     for steps in (6_000, 12_000):
         view = picture(program(steps, 0)[0], names={})
-        assert len(view.record.nodes) <= records.MOST + 2
+        assert len(view.record.nodes) <= records.MAX_NODES + 2
         texts.append((len(view.text), len(view.dot)))
     assert abs(texts[0][0] - texts[1][0]) < 100 and abs(texts[0][1] - texts[1][1]) < 100

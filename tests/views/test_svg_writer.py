@@ -32,14 +32,14 @@ def test_picture_has_a_label_and_no_page_background():
     )
     assert root.get("viewBox") == "-5 0 30 20" and root.get("aria-label") == 'a "b"' and root.get("font-size") == "11"
     (group,) = root
-    assert len(group) == 1 and root.get("fill") == theme.INK
+    assert len(group) == 1 and root.get("fill") == theme.TEXT_COLOR
     assert "aria-label" not in svg.picture([], 1, 1)
 
 
 @pytest.mark.parametrize("anchor, left", [("start", 94), ("middle", 100 - 0.5 - 6), ("end", 100 - 1 - 6)])
 def test_label_fits_on_its_background(anchor, left, monkeypatch):
     monkeypatch.setattr(svg, "text_width", lambda text, size, bold: float(len(text) > 1))
-    drawn = svg.label(100, 50, "a<", "b", size=10, anchor=anchor, ink="#111111")
+    drawn = svg.label(100, 50, "a<", "b", size=10, anchor=anchor, text_color="#111111")
     plate, words = ElementTree.fromstring(f"<g>{drawn}</g>")
     assert [float(plate.get(name)) for name in ("x", "y", "width", "height")] == [left, 39, 13, 28.6]
     assert plate.get("fill") == theme.PLATE and words.get("fill") == "#111111" and words.get("font-weight") is None

@@ -12,7 +12,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import DTypeError
 from minflow.views.front import show
-from minflow.views.renderers.tape_memory import ROWS, headline, memory_record, memory_svg, memory_text, share_of
+from minflow.views.renderers.tape_memory import MAX_ROWS, headline, memory_record, memory_svg, memory_text, share_of
 from minflow.views.show import picture
 
 
@@ -129,7 +129,7 @@ def test_long_tape_is_summarized_without_recursion():
     for _ in range(20_000):
         y = y.tanh()
     view = picture(y, memory=True, names={})
-    assert f"{20_000 - ROWS:,} smaller arrays" in view.text and len(view.text) < 5000
+    assert f"{20_000 - MAX_ROWS:,} smaller arrays" in view.text and len(view.text) < 5000
     assert len(view.bundle()["text/html"]) < 20_000
     assert x.requires_grad
 

@@ -14,8 +14,8 @@ from minflow.introspection.graph.explore.array_summary import summary_of
 from minflow.views.draw import theme
 from minflow.views.draw.png import png
 from minflow.views.renderers.tensor import (
-    SIDE,
-    TINY,
+    MAX_SIDE,
+    MAX_TEXT_ELEMENTS,
     array_record,
     numbers_line,
     shown_line,
@@ -23,10 +23,10 @@ from minflow.views.renderers.tensor import (
     tensor_text,
 )
 from minflow.views.renderers.tensor_picture import (
-    LEVELS,
-    MINUS,
-    NAN,
-    PLUS,
+    COLOR_LEVELS,
+    INF_INDEX,
+    NAN_INDEX,
+    NEG_INF_INDEX,
     cell_pixels,
     palette,
     palette_indices,
@@ -47,7 +47,7 @@ def html_of(x) -> str:
 @pytest.mark.parametrize("shape", [(), (1,), (4, 4), (0, 3), (2, 0, 5), (16,)])
 def test_scalars_tiny_and_empty_tensors_stay_text(shape):
     x = flow.zeros(*shape) if shape else flow.tensor(1.5)
-    assert x.numel() <= TINY and x._repr_mimebundle_() == {"text/plain": repr(x)}
+    assert x.numel() <= MAX_TEXT_ELEMENTS and x._repr_mimebundle_() == {"text/plain": repr(x)}
 
 
 @pytest.mark.parametrize("make", [
@@ -87,8 +87,8 @@ def test_one_nan_in_a_million_is_marked_and_counted():
     x[617, 3] = math.nan
     record = tensor_record(x)
     cells = np.array(record.tiles[0].cells)
-    assert cells.shape == (SIDE, SIDE) and np.isnan(cells).sum() == 1 and record.nan == 1
-    assert list(np.argwhere(np.isnan(cells))[0]) == [617 * SIDE // 1000, 0]
+    assert cells.shape == (MAX_SIDE, MAX_SIDE) and np.isnan(cells).sum() == 1 and record.nan == 1
+    assert list(np.argwhere(np.isnan(cells))[0]) == [617 * MAX_SIDE // 1000, 0]
     assert shown_line(record) == "shown: 48 of 1,000 rows, 48 of 1,000 columns"
     html = html_of(x)
     assert "1 NaN" in html and "× NaN" in svg_in(html)
@@ -96,14 +96,14 @@ def test_one_nan_in_a_million_is_marked_and_counted():
 
 def test_marks_do_not_rely_on_colour():
     found = palette_indices(np.array([[0.0, np.nan, np.inf, -np.inf, 1.0]]), 0.0, 1.0)
-    assert found.tolist() == [[0, NAN, PLUS, MINUS, LEVELS - 1]]
+    assert found.tolist() == [[0, NAN_INDEX, INF_INDEX, NEG_INF_INDEX, COLOR_LEVELS - 1]]
     drawn = cell_pixels(found, 7)
-    assert (drawn[:, :7] == 0).all() and (drawn[:, 28:] == LEVELS - 1).all()
-    shapes = [drawn[:, 7 * k : 7 * k + 7] >= LEVELS + 4 for k in (1, 2, 3)]
+    assert (drawn[:, :7] == 0).all() and (drawn[:, 28:] == COLOR_LEVELS - 1).all()
+    shapes = [drawn[:, 7 * k : 7 * k + 7] >= COLOR_LEVELS + 4 for k in (1, 2, 3)]
     assert all(0 < s.sum() < 49 for s in shapes) and not (shapes[0] == shapes[1]).all()
     assert not (shapes[1] == shapes[2]).all()
     bright = palette(True).astype(int).sum(1)
-    assert bright[LEVELS + 4] - bright[NAN] > 300
+    assert bright[COLOR_LEVELS + 4] - bright[NAN_INDEX] > 300
 
 
 def test_png_has_the_painted_pixels():
@@ -172,7 +172,7 @@ def test_texts_have_a_background_and_values_are_readable(make):
     assert not [words for words in plates if not re.fullmatch(r"[-+.e\d]+|True|inf|nan", words)]
     for diverging in (False, True):
         for color in ["#" + bytes(color).hex() for color in palette(diverging)]:
-            assert theme.contrast(theme.ink_on(color), color) >= 4.5
+            assert theme.contrast(theme.text_color_on(color), color) >= 4.5
 
 
 def test_integers_have_a_bin_each():

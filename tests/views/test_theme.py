@@ -7,12 +7,12 @@ import pytest
 from minflow.views.draw import theme
 
 
-@pytest.mark.parametrize("line, ground", list(product(theme.LINES, theme.GROUNDS)))
+@pytest.mark.parametrize("line, ground", list(product(theme.LINE_COLORS, theme.PAGE_BACKGROUNDS)))
 def test_lines_are_visible_on_every_page(line, ground):
     assert theme.contrast(line, ground) >= 3
 
 
-@pytest.mark.parametrize("ink, fill", list(product(theme.INKS, theme.FILLS)))
+@pytest.mark.parametrize("ink, fill", list(product(theme.TEXT_COLORS, theme.FILL_COLORS)))
 def test_inks_are_readable_on_every_fill(ink, fill):
     assert theme.contrast(ink, fill) >= 4.5
 

@@ -9,8 +9,8 @@ import minflow as flow
 from minflow import nn
 from minflow.introspection.graph.listing.build_log import BuildLog
 from minflow.views.records.module import folded, rows_of
-from minflow.views.renderers.debug_tree import OPEN, debug_bundle, debug_html
-from minflow.views.text.trees import LIMIT, outer_lines, outer_rows, within_limit
+from minflow.views.renderers.debug_tree import MAX_OPEN_ROWS, debug_bundle, debug_html
+from minflow.views.text.trees import MAX_BYTES, outer_lines, outer_rows, within_limit
 from tests.cases import Cases
 from tests.graphs import Predict
 
@@ -203,7 +203,7 @@ def test_text_is_truncated_to_its_outer_lines():
     assert len(cut) <= 10_000 and cut.startswith("head\n  row\n    ... 1 more line\n  row") and "inside" not in cut
     short = "\n".join(lines[:100])
     assert outer_lines(short) is short and within_limit(lambda most: "x" * 1000 * most, 5_000) == "x" * 4_000
-    assert LIMIT < MOST
+    assert MAX_BYTES < MOST
 
 
 def test_listing_does_not_wrap_in_a_notebook():
@@ -244,4 +244,4 @@ def test_level_3_is_open_down_to_its_lines(build_lines):
             open_.pop()
         else:
             open_.append(tag == "details open")
-    assert 4 <= len(seen) <= OPEN and not open_
+    assert 4 <= len(seen) <= MAX_OPEN_ROWS and not open_

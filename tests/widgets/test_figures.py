@@ -368,7 +368,7 @@ def test_figure_is_transparent_and_its_texts_have_backgrounds(draw):
                 y = len(pixels) - round(box.y1) - 1  # the row above it
                 row = pixels[y, round(box.x0) : round(box.x1)]
                 assert (row[:, 3] == 255).all() and (np.median(row[:, :3], axis=0) == plate).all(), words.get_text()
-                assert words.get_color() in theme.INKS
+                assert words.get_color() in theme.TEXT_COLORS
     from matplotlib_inline.backend_inline import _fetch_figure_metadata
 
     assert _fetch_figure_metadata(figure) is None, "IPython would add a white background"

@@ -33,8 +33,8 @@ def test_visible_background_decides_before_the_text(elements, dark):
 def test_live_colours_match_static_ones_and_text_is_readable():
     script = frontends.script("page_theme.js")
     lines = re.search("const LINES = {(.*)}", script)[1]
-    assert set(re.findall("#......", lines)) <= set(theme.LINES)
-    for name, grounds in (("LIGHT", theme.GROUNDS[:1]), ("DARK", theme.GROUNDS[1:])):
+    assert set(re.findall("#......", lines)) <= set(theme.LINE_COLORS)
+    for name, grounds in (("LIGHT", theme.PAGE_BACKGROUNDS[:1]), ("DARK", theme.PAGE_BACKGROUNDS[1:])):
         colors = dict(re.findall(r'(\w+): "(#......)"', re.search(f"const {name} = {{(.*)}}", script)[1]))
         for ink in ("ink", "soft", "red"):
             assert all(theme.contrast(colors[ink], ground) >= 4.5 for ground in (*grounds, colors["card"])), (name, ink)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...introspection.graph.explore.explorer_model import ExplorerModel
 from ...introspection.graph.explore.session import ExplorerSession
-from ...views.html.page import CARD, NO_MATH, picture_card
+from ...views.html.page import CARD_STYLE, NO_MATH, picture_card
 from ...views.html.table import inner_picture, table
 from ...views.records.step import StepRecord
 from ...views.show import View
@@ -80,7 +80,7 @@ class OnnxView(View):
         svg, text = self.svg, self.text
         head = table([(what, escape(clean(said)), "") for what, said in self.head.items()])
         picture = inner_picture(picture_card(svg, f"the graph of {self.explorer_model.title}", text))
-        html = f'<div {NO_MATH} style="{CARD}">{head}<div style="height:8px"></div>{picture}</div>'
+        html = f'<div {NO_MATH} style="{CARD_STYLE}">{head}<div style="height:8px"></div>{picture}</div>'
         return {"text/html": html, "image/svg+xml": svg, "text/plain": text}
 
 

@@ -15,15 +15,15 @@ from ..records.tape import TapeRecord
 from ..text.listing import clean
 from ..text.tables import cut
 from . import theme
-from .fold import BOXES, fold, levels
+from .fold import MAX_BOXES, fold, levels
 
 
 @dataclass(frozen=True)
 class Box:
     """A box with lines of text.
 
-    frames: indices of the frames around the box, outermost first.  double: True for a double rim.  ink: text
-    colour.
+    frames: indices of the frames around the box, outermost first.  double: True for a double rim.  text_color: colour
+    of the text.
     """
 
     id: str
@@ -34,7 +34,7 @@ class Box:
     double: bool = False
     fill: str = ""
     color: str = ""
-    ink: str = ""
+    text_color: str = ""
     thick: str = ""
 
 
@@ -67,35 +67,35 @@ class Diagram:
     frames: tuple[str, ...]
 
 
-OPERATION = {"fill": theme.PLATE, "color": theme.LINE}
-STATE = {"shape": "ellipse", "style": "filled", "fill": theme.PALE_BLUE, "color": theme.BLUE}
-LOOKS = {  # kind -> attributes of its boxes
-    "op": OPERATION,
-    "leaf": STATE,
-    "input": {**STATE, "fill": theme.PALE_GREEN, "color": theme.GREEN},
-    "state": STATE,
-    "folded": {**OPERATION, "double": True},
-    "constant": {"style": "rounded,filled,dashed", "fill": theme.PLAIN, "color": theme.LINE, "ink": theme.SOFT},
+OPERATION_STYLE = {"fill": theme.PLATE, "color": theme.LINE}
+STATE_STYLE = {"shape": "ellipse", "style": "filled", "fill": theme.PALE_BLUE, "color": theme.BLUE}
+BOX_STYLES = {  # kind -> attributes of its boxes
+    "op": OPERATION_STYLE,
+    "leaf": STATE_STYLE,
+    "input": {**STATE_STYLE, "fill": theme.PALE_GREEN, "color": theme.GREEN},
+    "state": STATE_STYLE,
+    "folded": {**OPERATION_STYLE, "double": True},
+    "constant": {"style": "rounded,filled,dashed", "fill": theme.PLAIN, "color": theme.LINE, "text_color": theme.MUTED},
 }
-WRONG = {"fill": theme.PALE_RED, "color": theme.RED, "ink": theme.RED_INK, "thick": "3"}
-DOUBTED = {"fill": theme.PALE_AMBER, "color": theme.AMBER}
-MARKS = {  # mark -> (sign before the name, attributes that override those of the kind)
-    "failed": ("\u2717 ", WRONG),
-    "differs": ("\u2717 ", WRONG),
+ERROR_STYLE = {"fill": theme.PALE_RED, "color": theme.RED, "text_color": theme.RED_TEXT, "thick": "3"}
+WARNING_STYLE = {"fill": theme.PALE_AMBER, "color": theme.AMBER}
+MARK_STYLES = {  # mark -> (sign before the name, attributes that override those of the kind)
+    "failed": ("\u2717 ", ERROR_STYLE),
+    "differs": ("\u2717 ", ERROR_STYLE),
     "equal": ("\u2713 ", {"fill": theme.PALE_GREEN, "color": theme.GREEN}),
-    "ghost": ("", {**DOUBTED, "style": "rounded,filled,dashed", "ink": theme.AMBER_INK}),
-    "only": ("? ", DOUBTED),
+    "ghost": ("", {**WARNING_STYLE, "style": "rounded,filled,dashed", "text_color": theme.AMBER_TEXT}),
+    "only": ("? ", WARNING_STYLE),
 }
 # Symmetric ops: their arrows need no input names a and b.
-SYMMETRIC = frozenset(
+SYMMETRIC_OPS = frozenset(
     "add mul maximum minimum eq ne logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor".split()
 )
-FRAMES = 12  # nesting limit of frames; deeper modules share one more frame
-LONGEST = 34  # characters in a line of a box
-NOTE_LINES = 4  # lines of a note in a box
+MAX_FRAME_DEPTH = 12  # nesting limit of frames; deeper modules share one more frame
+MAX_LINE_CHARS = 34  # characters in a line of a box
+MAX_NOTE_LINES = 4  # lines of a note in a box
 
 
-def diagram_of(record: TapeRecord | GraphRecord, limit: int = BOXES) -> Diagram:
+def diagram_of(record: TapeRecord | GraphRecord, limit: int = MAX_BOXES) -> Diagram:
     """Diagram of a tape or a graph, folded to `limit` boxes: data flows down, modules are frames."""
     record = fold(record, limit)
     nodes = {n.id: n for n in record.nodes}
@@ -126,7 +126,7 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = BOXES) -> Diagram:
             if not source and "[" not in x.text:
                 continue  # a Python number is written in the box itself
             if not source:
-                beside.append(Box(f"{node.id}_{i}", (clean(short_line(x.text)),), **LOOKS["constant"]))
+                beside.append(Box(f"{node.id}_{i}", (clean(short_line(x.text)),), **BOX_STYLES["constant"]))
             solid = source and node.needs and source.mark != "ghost"
             edges.append(Edge(x.ref or f"{node.id}_{i}", node.id, clean(label), "" if solid else "dashed"))
     for (state, id), n in updates.items():
@@ -146,7 +146,7 @@ def edge_to_fold(source: NodeRecord, node: NodeRecord, values: int) -> Edge:
 def is_symmetric(node: NodeRecord) -> bool:
     """True if the inputs could be exchanged. A failed node always shows its input names."""
     names = [x.name for x in node.inputs]
-    return names == ["a", "b"] and node.label.rpartition(": ")[2] in SYMMETRIC and node.mark != "failed"
+    return names == ["a", "b"] and node.label.rpartition(": ")[2] in SYMMETRIC_OPS and node.mark != "failed"
 
 
 def with_frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> tuple[tuple[Box, ...], tuple[str, ...]]:
@@ -155,7 +155,9 @@ def with_frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> tuple[tuple
     for node in nodes:
         place = tree
         inner = levels(node.scope) if node.scope else []
-        for name in [*inner[:FRAMES], "".join(inner[FRAMES:])] if len(inner) > FRAMES else inner:
+        for name in (
+            [*inner[:MAX_FRAME_DEPTH], "".join(inner[MAX_FRAME_DEPTH:])] if len(inner) > MAX_FRAME_DEPTH else inner
+        ):
             place = place.setdefault(name.lstrip("./") or name, {"": []})
         place[""].append(node)
     boxes: list[Box] = []
@@ -174,7 +176,7 @@ def with_frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> tuple[tuple
 def box_of(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
     numbers = [x.text for x in node.inputs if not x.ref and "[" not in x.text] if node.kind == "op" else []
     title = short_name(node) if node.kind != "op" else f"{node.label} {' '.join(numbers)}".rstrip()
-    sign, look = MARKS.get(node.mark, ("", {}))
+    sign, look = MARK_STYLES.get(node.mark, ("", {}))
     parts = [short_line(sign + title)]
     if node.attrs and node.kind in ("op", "folded"):
         parts += map(short_line, node.attrs.split("\n"))
@@ -191,7 +193,7 @@ def box_of(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
     parts += two_lines(f"value {node.value}") if node.value else []
     parts += two_lines(f"grad {node.grad}") if node.grad else []
     parts += [line for note in node.notes for line in note_lines(note)]
-    look = {**LOOKS[node.kind], **look}
+    look = {**BOX_STYLES[node.kind], **look}
     if not node.needs and node.kind == "op" and not node.mark:
         look["style"] = "rounded,filled,dashed"
     if result:
@@ -208,16 +210,20 @@ def short_name(node: NodeRecord) -> str:
 
 
 def short_line(text: str) -> str:
-    return cut(text, LONGEST)
+    return cut(text, MAX_LINE_CHARS)
 
 
 def two_lines(text: str) -> list[str]:
     """Numbers in one line, or broken after a comma into two if they are too long."""
-    at = text.rfind(", ", 0, LONGEST) + 1 if len(text) > LONGEST else 0
+    at = text.rfind(", ", 0, MAX_LINE_CHARS) + 1 if len(text) > MAX_LINE_CHARS else 0
     return [short_line(text[:at]), short_line(text[at + 1 :])] if at else [short_line(text)]
 
 
 def note_lines(note: str) -> list[str]:
     """A note wrapped for a box; a long one is cut, and is given in full beside the picture."""
-    lines = wrap(clean(note), LONGEST + 8, subsequent_indent="    ", break_on_hyphens=False)
-    return lines if len(lines) <= NOTE_LINES else [*lines[: NOTE_LINES - 1], lines[NOTE_LINES - 1][:LONGEST] + " ..."]
+    lines = wrap(clean(note), MAX_LINE_CHARS + 8, subsequent_indent="    ", break_on_hyphens=False)
+    return (
+        lines
+        if len(lines) <= MAX_NOTE_LINES
+        else [*lines[: MAX_NOTE_LINES - 1], lines[MAX_NOTE_LINES - 1][:MAX_LINE_CHARS] + " ..."]
+    )

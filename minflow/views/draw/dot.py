@@ -9,20 +9,20 @@ import re
 from collections.abc import Callable
 
 from .boxes import Box, Diagram, Edge
-from .theme import LINE, PLAIN, SOFT
+from .theme import LINE, MUTED, PLAIN
 
-HEAD = [
+HEADER = [
     "digraph minflow {",
     f'  graph [rankdir=TB bgcolor="{PLAIN}" fontname="Helvetica" fontsize=11 nodesep=0.3 ranksep=0.4 margin=0.1]',
     '  node [fontname="Helvetica" fontsize=11 margin="0.12,0.06" height=0.3]',
-    f'  edge [fontname="Helvetica" fontsize=10 color="{LINE}" fontcolor="{SOFT}" arrowsize=0.7]',
+    f'  edge [fontname="Helvetica" fontsize=10 color="{LINE}" fontcolor="{MUTED}" arrowsize=0.7]',
 ]
-FRAME = f'labeljust=l margin=12 color="{LINE}" style=rounded fontcolor="{SOFT}"'
+FRAME_ATTRIBUTES = f'labeljust=l margin=12 color="{LINE}" style=rounded fontcolor="{MUTED}"'
 
 
 def dot_text(diagram: Diagram) -> str:
     """DOT for users of Graphviz and for PNG and PDF export: a white page, sizes chosen by Graphviz."""
-    return dot_lines(diagram, HEAD, box_statement, lambda _, edge: edge_statement(edge), quoted)
+    return dot_lines(diagram, HEADER, box_statement, lambda _, edge: edge_statement(edge), quoted)
 
 
 def dot_lines(
@@ -39,7 +39,7 @@ def dot_lines(
         lines += [f"{'  ' * level}}}" for level in range(len(around), common, -1)]
         for level, frame in enumerate(one.frames[common:], common + 1):
             lines.append(f'{"  " * level}subgraph "cluster_{frame}" {{')
-            lines.append(f"{'  ' * (level + 1)}graph [label={label(diagram.frames[frame])} {FRAME}]")
+            lines.append(f"{'  ' * (level + 1)}graph [label={label(diagram.frames[frame])} {FRAME_ATTRIBUTES}]")
         around = one.frames
         lines.append("  " * (len(around) + 1) + box(one))
     lines += [f"{'  ' * level}}}" for level in range(len(around), 0, -1)]
@@ -58,7 +58,7 @@ def box_statement(box: Box) -> str:
         peripheries="2" * box.double,
         fillcolor=box.fill,
         color=box.color,
-        fontcolor=box.ink,
+        fontcolor=box.text_color,
         penwidth=box.thick,
     )
     return f"{quoted(box.id)} [label={label} {look}]"

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from . import svg_writer as svg
 from .boxes import Box, Edge
 from .fonts import text_width
-from .theme import LINE, PLAIN, SOFT
+from .theme import LINE, MUTED, PLAIN
 
-SIZE, SMALL = 12, 11  # font sizes in pixels: boxes; labels of edges and frames
-LEADING = 16  # line height
+FONT_SIZE, SMALL_FONT_SIZE = 12, 11  # font sizes in pixels: boxes; labels of edges and frames
+LINE_HEIGHT = 16  # line height
 PAD_X, PAD_Y, MARGIN = 10, 6, 6
-RIM = 3  # between the two edges of a folded box
-TIP = 6  # length of an arrow
+RIM_GAP = 3  # between the two edges of a folded box
+ARROW_LENGTH = 6  # length of an arrow
 DASHES = {"dashed": "5 3", "dotted": "2 3"}
 
 
@@ -49,18 +49,18 @@ class Frame:
 
 def line_widths(box: Box) -> list[float]:
     """Widths of the lines of text; the first line is bold if there are others."""
-    return [text_width(line, SIZE, bold=i == 0 and len(box.lines) > 1) for i, line in enumerate(box.lines)]
+    return [text_width(line, FONT_SIZE, bold=i == 0 and len(box.lines) > 1) for i, line in enumerate(box.lines)]
 
 
 def size_of(box: Box) -> tuple[float, float]:
     """(width, height) in pixels; an oval encloses the corners of all its lines."""
-    widths, tall = line_widths(box), len(box.lines) * LEADING
+    widths, tall = line_widths(box), len(box.lines) * LINE_HEIGHT
     if box.shape != "ellipse":
-        more = 2 * RIM * box.double
+        more = 2 * RIM_GAP * box.double
         return max(widths, default=0) + 2 * PAD_X + more, tall + 2 * PAD_Y + more
     b = 0.62 * tall + 4
     across = [
-        (width / 2 + 3) / math.sqrt(1 - ((abs(i - (len(widths) - 1) / 2) * LEADING + 0.5 * SIZE) / b) ** 2)
+        (width / 2 + 3) / math.sqrt(1 - ((abs(i - (len(widths) - 1) / 2) * LINE_HEIGHT + 0.5 * FONT_SIZE) / b) ** 2)
         for i, width in enumerate(widths)
     ]
     return 2 * max(across, default=0), 2 * b
@@ -68,7 +68,7 @@ def size_of(box: Box) -> tuple[float, float]:
 
 def label_size(words: str) -> tuple[float, float]:
     """(width, height) of the plate behind an edge's or a frame's label."""
-    return text_width(words, SMALL) + 2 * svg.PAD, 1.5 * SMALL
+    return text_width(words, SMALL_FONT_SIZE) + 2 * svg.PADDING, 1.5 * SMALL_FONT_SIZE
 
 
 def diagram_svg(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line], frames: Iterable[Frame]) -> str:
@@ -81,7 +81,10 @@ def diagram_svg(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line]
     parts += map(edge_svg, lines)
     labels = [(f.left + 6 + label_size(f.name)[0] / 2, f.name_y, f.name) for f in frames]
     labels += [(*line.label, line.edge.label) for line in lines if line.label]
-    parts += [svg.label(x, y + 0.36 * SMALL, words, size=SMALL, anchor="middle", ink=SOFT) for x, y, words in labels]
+    parts += [
+        svg.label(x, y + 0.36 * SMALL_FONT_SIZE, words, size=SMALL_FONT_SIZE, anchor="middle", text_color=MUTED)
+        for x, y, words in labels
+    ]
     parts += [shape_of(*place) + text_svg(*place[:3]) for place in places]
     corners = [(f.left, f.top, f.right, f.bottom) for f in frames]
     corners += [(x, y, x, y) for line in lines for x, y in (*line.points, line.tip)]
@@ -89,7 +92,7 @@ def diagram_svg(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line]
     corners += [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for x, y, words in labels for w, h in [label_size(words)]]
     left, top = (math.floor(min((c[i] for c in corners), default=0)) - MARGIN for i in (0, 1))
     right, bottom = (math.ceil(max((c[i] for c in corners), default=20)) + MARGIN for i in (2, 3))
-    return svg.picture(parts, right - left, bottom - top, left=left, top=top, font_size=SIZE)
+    return svg.picture(parts, right - left, bottom - top, left=left, top=top, font_size=FONT_SIZE)
 
 
 def edge_svg(line: Line) -> str:
@@ -98,7 +101,7 @@ def edge_svg(line: Line) -> str:
     d = "M" + svg.number(line.points[0][0]) + " " + svg.number(line.points[0][1])
     d += "C" + " ".join(svg.number(n) for point in line.points[1:] for n in point)
     far = math.hypot(x - x0, y - y0) or 1.0
-    dx, dy = (x - x0) / far * TIP, (y - y0) / far * TIP
+    dx, dy = (x - x0) / far * ARROW_LENGTH, (y - y0) / far * ARROW_LENGTH
     head = [(x, y), (x - dx - dy / 2, y - dy + dx / 2), (x - dx + dy / 2, y - dy - dx / 2)]
     return svg.path(d, fill="none", stroke=color, stroke_dasharray=DASHES.get(line.edge.style)) + svg.path(
         "M" + "L".join(f"{svg.number(a)} {svg.number(b)}" for a, b in head) + "Z", fill=color
@@ -111,7 +114,7 @@ def shape_of(box: Box, x: float, y: float, w: float, h: float) -> str:
     outer = {"fill": box.fill or PLAIN, **(edge if not dashed else {})}
     if box.shape == "ellipse":
         return svg.element("ellipse", cx=x, cy=y, rx=w / 2, ry=h / 2, **outer)
-    inset = RIM if box.double else 1
+    inset = RIM_GAP if box.double else 1
     inner = {**edge, "stroke_dasharray": DASHES["dashed"]} if dashed else {"stroke": edge["stroke"]}
     rim = (
         svg.rect(
@@ -125,8 +128,8 @@ def shape_of(box: Box, x: float, y: float, w: float, h: float) -> str:
 
 def text_svg(box: Box, x: float, y: float) -> str:
     """The lines of text, centred in the box."""
-    first = y - (len(box.lines) - 1) * LEADING / 2 + 0.36 * SIZE
-    title, *rest = [svg.text(x, first + i * LEADING, line) for i, line in enumerate(box.lines)]
-    return svg.group([title], font_weight="bold" if rest else None, text_anchor="middle", fill=box.ink) + svg.group(
-        rest, text_anchor="middle", fill=box.ink or SOFT
-    )
+    first = y - (len(box.lines) - 1) * LINE_HEIGHT / 2 + 0.36 * FONT_SIZE
+    title, *rest = [svg.text(x, first + i * LINE_HEIGHT, line) for i, line in enumerate(box.lines)]
+    return svg.group(
+        [title], font_weight="bold" if rest else None, text_anchor="middle", fill=box.text_color
+    ) + svg.group(rest, text_anchor="middle", fill=box.text_color or MUTED)

@@ -17,7 +17,7 @@ from ...core.base.optional import import_optional
 from . import svg_writer as svg
 from .boxes import Diagram
 from .dot import dot_text
-from .drawing import SMALL
+from .drawing import SMALL_FONT_SIZE
 from .fonts import truncated
 from .graphviz_layout import placed_svg, sizes_text
 from .layout import layout_svg
@@ -53,8 +53,12 @@ def by_wasi(diagram: Diagram) -> str:
 def as_text(diagram: Diagram, reasons: list[str]) -> str:
     """The DOT text itself as a picture: the last resort."""
     lines = [*reasons, *dot_text(diagram).splitlines()[:60]]
-    lines = [truncated(line, 740, SMALL) or " " for line in lines]
-    return svg.picture([svg.label(svg.PAD, 14, *lines, size=SMALL)], 760, 10 + svg.LEADING * SMALL * len(lines))
+    lines = [truncated(line, 740, SMALL_FONT_SIZE) or " " for line in lines]
+    return svg.picture(
+        [svg.label(svg.PADDING, 14, *lines, size=SMALL_FONT_SIZE)],
+        760,
+        10 + svg.LINE_HEIGHT * SMALL_FONT_SIZE * len(lines),
+    )
 
 
 ENGINES: dict[str, Callable[[Diagram], str]] = {"dot": by_dot, "wasi": by_wasi, "layout": layout_svg}

@@ -10,17 +10,17 @@ import re
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from .. import BOXES as BOXES
+from .. import MAX_BOXES as MAX_BOXES
 from ..records.graph import GraphRecord, Input, NodeRecord, module_name
 from ..records.tape import TapeRecord
 
-LINES = 200  # limit of a text tree
-NEAR = 12  # boxes in a picture about one node
-COARSE = 6  # a fold by module with fewer boxes shows too little
-FEW = 3  # operations that a box names
+MAX_TREE_LINES = 200  # limit of a text tree
+NEARBY_BOXES = 12  # boxes in a picture about one node
+MIN_MODULE_BOXES = 6  # a fold by module with fewer boxes shows too little
+MAX_NAMED_OPS = 3  # operations that a box names
 
 
-def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | GraphRecord:
+def fold(record: TapeRecord | GraphRecord, limit: int = MAX_BOXES) -> TapeRecord | GraphRecord:
     """The record with at most about `limit` boxes, and a `note` that says what was folded.
 
     Folds by module, as deep as fits; if modules do not help, keeps the operations nearest to the result and merges
@@ -234,7 +234,7 @@ def box(
     phase = phases.pop() if len(phases) == 1 else ""
     label = f"{module_name([level.lstrip('./') for level in levels(scope)])} {phase}".strip() or rest
     kind = "states" if any(n.kind == "state" for n in members) else "parameters"
-    named = count == len(ops) <= FEW and not phase
+    named = count == len(ops) <= MAX_NAMED_OPS and not phase
     attrs = ", ".join(n.label for n in ops) if named else f"{count} operation{'s' * (count != 1)}"
     attrs += f", {states} {kind[: None if states > 1 else -1]}" if states else ""
     return NodeRecord(
@@ -271,12 +271,12 @@ def unique(inputs, folded: bool) -> tuple[Input, ...]:
     return tuple({(x.ref, x.index): x._replace(name="") for x in inputs}.values())
 
 
-def fold_near_end(graph: GraphRecord | TapeRecord, limit: int = NEAR) -> GraphRecord | TapeRecord:
+def fold_near_end(graph: GraphRecord | TapeRecord, limit: int = NEARBY_BOXES) -> GraphRecord | TapeRecord:
     """The graph with few boxes: its modules, or if there are too many, the last ones before the node that the picture
     is about.
     """
     folded = fold(graph, limit)
-    if len(folded.nodes) >= COARSE or len(graph.nodes) <= limit:
+    if len(folded.nodes) >= MIN_MODULE_BOXES or len(graph.nodes) <= limit:
         return folded
     keep = limit - 2
     fine = fold(graph, 20 * limit)

@@ -13,13 +13,17 @@ import unicodedata
 
 from ...core.base.errors import clean
 
-SIZE = 11  # font size in pictures of boxes, in pixels
-ROOM = 1.02  # margin for kerning and rounding
-FULL, EMOJI, UNKNOWN = 1.0, 1.4, 1.1  # widths in em of a full-width character, an emoji, and a character in no table
+FONT_SIZE = 11  # font size in pictures of boxes, in pixels
+WIDTH_MARGIN = 1.02  # margin for kerning and rounding
+FULL_WIDTH, EMOJI_WIDTH, UNKNOWN_WIDTH = (
+    1.0,
+    1.4,
+    1.1,
+)  # widths in em of a full-width character, an emoji, and a character in no table
 
 # Hundredths of an em, rounded up: the wider of DejaVu Sans and Liberation Sans, from the tables of the fonts; regular
 # and bold, for consecutive characters from the key on.
-WIDTHS = {
+RANGE_WIDTHS = {
     " ": (
         "32 41 46 84 64 96 78 28 40 40 50 84 32 37 32 34 64 64 64 64 64 64 64 64 64 64 34 34 84 84 84 56 "
         "102 69 69 73 78 67 62 78 76 30 50 67 56 87 75 79 67 79 73 67 62 74 69 99 69 67 69 40 34 40 84 56 "
@@ -43,18 +47,18 @@ WIDTHS = {
         "68 68 72 53 60 60 35 35 35 100 96 74 68 71 66 70",
     ),
 }
-SIGNS = ((40, "·ʼ‘’"), (51, "°²³▸▾"), (66, "–“”«»"), (77, "▁▂▃▄▅▆▇█"), (84, "×−±≈≠≤≥∞√↑↓↕✓✗"), (100, "…→←↔—"))
-EMS: dict[bool, dict[str, float]] = {
-    bold: {chr(ord(c) + i): int(n) / 100 for c, both in WIDTHS.items() for i, n in enumerate(both[bold].split())}
-    | {c: n / 100 for n, signs in SIGNS for c in signs}
+SIGN_WIDTHS = ((40, "·ʼ‘’"), (51, "°²³▸▾"), (66, "–“”«»"), (77, "▁▂▃▄▅▆▇█"), (84, "×−±≈≠≤≥∞√↑↓↕✓✗"), (100, "…→←↔—"))
+EM_WIDTHS: dict[bool, dict[str, float]] = {
+    bold: {chr(ord(c) + i): int(n) / 100 for c, both in RANGE_WIDTHS.items() for i, n in enumerate(both[bold].split())}
+    | {c: n / 100 for n, signs in SIGN_WIDTHS for c in signs}
     for bold in (False, True)
 }
 
 
-def text_width(text: str, size: float = SIZE, bold: bool = False) -> float:
+def text_width(text: str, size: float = FONT_SIZE, bold: bool = False) -> float:
     """Upper bound of the width of a text at this font size, in pixels."""
-    ems = EMS[bold]
-    return ROOM * size * sum([ems.get(c) or unlisted_width(c, bold) for c in text[:500]])
+    ems = EM_WIDTHS[bold]
+    return WIDTH_MARGIN * size * sum([ems.get(c) or unlisted_width(c, bold) for c in text[:500]])
 
 
 @functools.lru_cache(maxsize=4096)
@@ -64,11 +68,11 @@ def unlisted_width(c: str, bold: bool) -> float:
     if kind in ("Mn", "Me"):
         return 0.0
     if unicodedata.east_asian_width(c) in "WF":
-        return EMOJI if kind == "So" else FULL
-    return EMS[bold].get(unicodedata.normalize("NFD", c)[0], UNKNOWN)
+        return EMOJI_WIDTH if kind == "So" else FULL_WIDTH
+    return EM_WIDTHS[bold].get(unicodedata.normalize("NFD", c)[0], UNKNOWN_WIDTH)
 
 
-def truncated(text: str, width: float, size: float = SIZE, bold: bool = False) -> str:
+def truncated(text: str, width: float, size: float = FONT_SIZE, bold: bool = False) -> str:
     """The text, cut with an ellipsis to at most this width."""
     text = clean(text)
     if len(text) > 400:
@@ -87,7 +91,7 @@ def prefix_length(text: str, width: float, size: float, bold: bool) -> int:
     return low
 
 
-def wrap_to_width(text: str, width: float, size: float = SIZE, bold: bool = False) -> list[str]:
+def wrap_to_width(text: str, width: float, size: float = FONT_SIZE, bold: bool = False) -> list[str]:
     """The text in lines of at most this width, broken after words; a wider word is broken itself."""
     text, lines = clean(text), []
     while (n := prefix_length(text[:400], width, size, bold)) < len(text):

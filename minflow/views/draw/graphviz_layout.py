@@ -12,18 +12,18 @@ from .boxes import Box, Diagram, Edge
 from .dot import dot_lines
 from .drawing import Frame, Line, diagram_svg, label_size, size_of
 
-HEAD = [
+HEADER = [
     "digraph minflow {",
     '  graph [rankdir=TB fontname="Helvetica" fontsize=14 nodesep=0.3 ranksep=0.4 margin=0]',
     '  node [label="" fixedsize=true]',
     '  edge [fontname="Helvetica" fontsize=14 arrowsize=0.6]',
 ]
-LETTER = 7.5  # lower bound of the width in pixels of an "n" at that size
+LETTER_WIDTH = 7.5  # lower bound of the width in pixels of an "n" at that size
 
 
 def placeholder_label(words: str) -> str:
     """A label at least as wide as our plate, in any font that Graphviz may measure with."""
-    return "n" * math.ceil(label_size(words)[0] / LETTER)
+    return "n" * math.ceil(label_size(words)[0] / LETTER_WIDTH)
 
 
 def sizes_text(diagram: Diagram) -> str:
@@ -38,7 +38,7 @@ def sizes_text(diagram: Diagram) -> str:
         label = f" label={placeholder_label(edge.label)}" * bool(edge.label)
         return f"{numbers[edge.source]} -> {numbers[edge.target]} [id={number}{label}{' constraint=false' * edge.back}]"
 
-    return dot_lines(diagram, HEAD, box_size, edge_number, placeholder_label)
+    return dot_lines(diagram, HEADER, box_size, edge_number, placeholder_label)
 
 
 def placed_svg(diagram: Diagram, answer: bytes) -> str:

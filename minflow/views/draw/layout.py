@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections import defaultdict
 
 from .boxes import Box, Diagram, Edge
-from .drawing import TIP, Frame, Line, diagram_svg, label_size, size_of
+from .drawing import ARROW_LENGTH, Frame, Line, diagram_svg, label_size, size_of
 
-GAP_X, GAP_Y, LABELLED = 18, 30, 16  # horizontal gap, vertical gap, extra vertical gap for labels
-FRAME, HEAD = 8, 20  # margin inside a frame; height of its name
+GAP_X, GAP_Y, LABEL_GAP = 18, 30, 16  # horizontal gap, vertical gap, extra vertical gap for labels
+FRAME_MARGIN, FRAME_NAME_HEIGHT = 8, 20  # margin inside a frame; height of its name
 SWEEPS = 12
 
 
@@ -57,9 +57,11 @@ def layout_svg(diagram: Diagram) -> str:
         tall = max((places[k].height for k in row), default=0)
         for k in row:
             places[k].y = y + tall / 2
-        closing = max((FRAME * n for id, n in inner.items() if max(ends[id]) == r), default=0)
-        opening = max(((FRAME + HEAD) * n for id, n in inner.items() if min(ends[id]) == r + 1), default=0)
-        y += tall + max(GAP_Y + LABELLED * (r in labelled), closing + opening + FRAME)
+        closing = max((FRAME_MARGIN * n for id, n in inner.items() if max(ends[id]) == r), default=0)
+        opening = max(
+            ((FRAME_MARGIN + FRAME_NAME_HEIGHT) * n for id, n in inner.items() if min(ends[id]) == r + 1), default=0
+        )
+        y += tall + max(GAP_Y + LABEL_GAP * (r in labelled), closing + opening + FRAME_MARGIN)
     return diagram_svg(
         [(p.box, p.x, p.y) for p in places.values() if p.box],
         [route_edge(edge, [places[k] for k in chain]) for edge, chain in chains],
@@ -83,7 +85,7 @@ def nesting_depths(diagram: Diagram) -> dict[int, int]:
 
 def min_gap(a: Place, b: Place) -> float:
     """Least distance between two neighbours of a row, with room for the sides of frames around only one of them."""
-    return GAP_X + FRAME * (len(a.frames) + len(b.frames) - 2 * len(common_frames(a.frames, b.frames)))
+    return GAP_X + FRAME_MARGIN * (len(a.frames) + len(b.frames) - 2 * len(common_frames(a.frames, b.frames)))
 
 
 def separate_frames(names: tuple[str, ...], places: list[Place], rows: int) -> dict[tuple[int, ...], list[float]]:
@@ -113,8 +115,8 @@ def separate_frames(names: tuple[str, ...], places: list[Place], rows: int) -> d
                 free[r] = right + shift + GAP_X
             ends.append((left + shift, right + shift))
         if path:
-            left, right = min(end[0] for end in ends) - FRAME, max(end[1] for end in ends) + FRAME
-            sides[path] = [left, max(right, left + label_size(names[path[-1]])[0] + 2 * FRAME)]
+            left, right = min(end[0] for end in ends) - FRAME_MARGIN, max(end[1] for end in ends) + FRAME_MARGIN
+            sides[path] = [left, max(right, left + label_size(names[path[-1]])[0] + 2 * FRAME_MARGIN)]
     return dict(sorted(sides.items(), key=lambda item: len(item[0])))
 
 
@@ -256,9 +258,9 @@ def frame_boxes(names: tuple[str, ...], places: list[Place], sides, inner: dict[
     around = []
     for path, (left, right) in sides.items():
         members = [p for p in places if p.frames[: len(path)] == path]
-        top = min(p.y - p.height / 2 for p in members) - (FRAME + HEAD) * inner[path[-1]]
-        bottom = max(p.y + p.height / 2 for p in members) + FRAME * inner[path[-1]]
-        around.append(Frame(names[path[-1]], left, top, right, bottom, top + HEAD / 2 + 2))
+        top = min(p.y - p.height / 2 for p in members) - (FRAME_MARGIN + FRAME_NAME_HEIGHT) * inner[path[-1]]
+        bottom = max(p.y + p.height / 2 for p in members) + FRAME_MARGIN * inner[path[-1]]
+        around.append(Frame(names[path[-1]], left, top, right, bottom, top + FRAME_NAME_HEIGHT / 2 + 2))
     return around
 
 
@@ -269,13 +271,13 @@ def route_edge(edge: Edge, way: list[Place]) -> Line:
         x, y = a.x + a.width / 2, a.y
         return Line(
             edge,
-            ((x, y - 5), (x + 22, y - 9), (x + 22, y + 9), (x + TIP, y + 5)),
+            ((x, y - 5), (x + 22, y - 9), (x + 22, y + 9), (x + ARROW_LENGTH, y + 5)),
             (x, y + 5),
             (x + 20 + label_size(edge.label)[0] / 2, y) if edge.label else None,
         )
     sign = 1 if b.rank >= a.rank else -1
     tip = b.x, b.y - sign * b.height / 2
-    ends = [(a.x, a.y + sign * a.height / 2), *((p.x, p.y) for p in way[1:-1]), (b.x, tip[1] - sign * TIP)]
+    ends = [(a.x, a.y + sign * a.height / 2), *((p.x, p.y) for p in way[1:-1]), (b.x, tip[1] - sign * ARROW_LENGTH)]
     points = [ends[0]]
     for (x0, y0), (x1, y1) in zip(ends, ends[1:]):  # noqa: RUF007
         points += [(x0, (y0 + y1) / 2), (x1, (y0 + y1) / 2), (x1, y1)]

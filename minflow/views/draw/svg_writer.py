@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from html import escape
 
 from ...core.base.errors import clean
-from .fonts import SIZE, text_width
-from .theme import INK, PLATE
+from .fonts import FONT_SIZE, text_width
+from .theme import PLATE, TEXT_COLOR
 
 FONT = "Helvetica, Arial, sans-serif"
-PAD = 6  # pixels between the text of a label and the sides of its plate
-LEADING = 1.36  # line height of a label, in font sizes
+PADDING = 6  # pixels between the text of a label and the sides of its plate
+LINE_HEIGHT = 1.36  # line height of a label, in font sizes
 
 
 def number(x: float) -> str:
@@ -54,27 +54,27 @@ def label(
     x: float,
     y: float,
     *lines: str,
-    size: float = SIZE,
+    size: float = FONT_SIZE,
     anchor: str = "start",
     bold: bool = False,
-    ink: str = INK,
+    text_color: str = TEXT_COLOR,
     fill: str = PLATE,
     rest: str = "",
 ) -> str:
     """Lines of text on a light plate that is wide enough for the widest in any font; y is the baseline of the first.
 
-    anchor: x is the "start", the "middle" or the "end" of the lines; the plate is PAD wider on each side.
+    anchor: x is the "start", the "middle" or the "end" of the lines; the plate is PADDING wider on each side.
     rest: colour of the lines after the first; only the first is bold then.
     """
     width = max(text_width(clean(line), size, bold and not (rest and i)) for i, line in enumerate(lines))
     left = x - width * {"start": 0, "middle": 0.5, "end": 1}[anchor]
-    height = (len(lines) - 1) * LEADING * size + size * 1.5
-    words = [text(x, y + i * LEADING * size, line) for i, line in enumerate(lines)]
+    height = (len(lines) - 1) * LINE_HEIGHT * size + size * 1.5
+    words = [text(x, y + i * LINE_HEIGHT * size, line) for i, line in enumerate(lines)]
     look = {"font_size": size, "text_anchor": anchor if anchor != "start" else None}
     heads = len(words) if not rest else 1
     return (
-        rect(left - PAD, y - 1.1 * size, width + 2 * PAD, height, rx=4, fill=fill)
-        + group(words[:heads], **look, fill=ink, font_weight="bold" if bold else None)
+        rect(left - PADDING, y - 1.1 * size, width + 2 * PADDING, height, rx=4, fill=fill)
+        + group(words[:heads], **look, fill=text_color, font_weight="bold" if bold else None)
         + group(words[heads:], **look, fill=rest)
     )
 
@@ -98,5 +98,5 @@ def picture(
     frame["viewBox"] = " ".join(map(number, (left, top, width, height)))
     said = {"role": "img", "aria_label": clean(label)} if label else {}
     # geometricPrecision: glyph widths are those of the font, not rounded to whole pixels.
-    look = {"font_family": FONT, "font_size": 11.5, "fill": INK, "text_rendering": "geometricPrecision", **look}
+    look = {"font_family": FONT, "font_size": 11.5, "fill": TEXT_COLOR, "text_rendering": "geometricPrecision", **look}
     return element("svg", *parts, **frame, **said, **look)

@@ -8,7 +8,7 @@ Read next: `svg_writer.py`.
 
 from __future__ import annotations
 
-GROUNDS = ("#ffffff", "#1e1e1e", "#111111")  # page backgrounds of light and dark themes
+PAGE_BACKGROUNDS = ("#ffffff", "#1e1e1e", "#111111")  # page backgrounds of light and dark themes
 # Lines, arrows, rims and marks: drawn on the page itself.
 LINE, BLUE, GREEN, RED, AMBER, VIOLET, TEAL = (
     "#7d8590",
@@ -19,7 +19,7 @@ LINE, BLUE, GREEN, RED, AMBER, VIOLET, TEAL = (
     "#8f6fd6",
     "#1f9a94",
 )
-LINES = (LINE, BLUE, GREEN, RED, AMBER, VIOLET, TEAL)
+LINE_COLORS = (LINE, BLUE, GREEN, RED, AMBER, VIOLET, TEAL)
 # Fills of boxes and plates, all light.
 PLATE, PLAIN, PALE_BLUE, PALE_GREEN, PALE_RED, PALE_AMBER, PALE_VIOLET = (
     "#f3f5f8",
@@ -30,15 +30,15 @@ PLATE, PLAIN, PALE_BLUE, PALE_GREEN, PALE_RED, PALE_AMBER, PALE_VIOLET = (
     "#fff8e5",
     "#ece7fa",
 )
-FILLS = (PLATE, PLAIN, PALE_BLUE, PALE_GREEN, PALE_RED, PALE_AMBER, PALE_VIOLET)
+FILL_COLORS = (PLATE, PLAIN, PALE_BLUE, PALE_GREEN, PALE_RED, PALE_AMBER, PALE_VIOLET)
 # Text in a box or on a plate.
-INK, SOFT, RED_INK, AMBER_INK = "#24292f", "#57606a", "#8f1d14", "#7a5600"
-INKS = (INK, SOFT, RED_INK, AMBER_INK)
+TEXT_COLOR, MUTED, RED_TEXT, AMBER_TEXT = "#24292f", "#57606a", "#8f1d14", "#7a5600"
+TEXT_COLORS = (TEXT_COLOR, MUTED, RED_TEXT, AMBER_TEXT)
 
 
-def ink_on(color: str) -> str:
+def text_color_on(color: str) -> str:
     """Black or white, whichever has more contrast on that colour: at least 4.5 on any."""
-    return max("#000000", "#ffffff", key=lambda ink: contrast(ink, color))
+    return max("#000000", "#ffffff", key=lambda text_color: contrast(text_color, color))
 
 
 def luminance(color: str) -> float:

@@ -20,21 +20,26 @@ from ..text.listing import clean, count, shape_of
 from .rows import Item, StepTree, is_first_gradient, is_identity_reshape
 
 # padding between rim and text; gap between the texts of a line; width of the faint text if it may be cut
-PAD, FAR, WORDS = 8, 8, 96
+PADDING, TEXT_GAP, FAINT_TEXT_WIDTH = 8, 8, 96
 
 # heights: a box of two lines, of one line, the header of an open module; gap between rows; a third line
-HIGH, LOW, HEAD, GAP, MORE = 36, 22, 20, 13, 13
-# Least and greatest width of each column; between them, a column is as wide as its texts. WIDTH: of the whole picture,
-# the output area of a cell in a window of 1280 pixels with JupyterLab's file list open.
-WIDTHS, WIDTH = ((150, 290), (110, 240), (96, 220)), 772
+TWO_LINE_HEIGHT, ONE_LINE_HEIGHT, HEADER_HEIGHT, ROW_GAP, THIRD_LINE_HEIGHT = 36, 22, 20, 13, 13
+# Least and greatest width of each column; between them, a column is as wide as its texts.
+COLUMN_WIDTHS = ((150, 290), (110, 240), (96, 220))
+PICTURE_WIDTH = 772  # the output area of a cell in a window of 1280 pixels with JupyterLab's file list open
 # (column, least width): how columns are narrowed in turn if they do not fit. The optimizer's texts are also in the
 # details, and so are the inputs of an operation after the first.
-NARROW = ((2, 180), (0, 240), (2, 150), (1, 160), (0, 150), (1, 110))
+NARROWING_ORDER = ((2, 180), (0, 240), (2, 150), (1, 160), (0, 150), (1, 110))
 # width and number of lanes in a margin; indentation of an inner row, and its greatest level
-LANE, LANES, INSET, INSETS = 8, 7, 7, 6
-TOP, EDGE, BETWEEN, LAST = 30, 8, 20, 10  # LAST: gap between the last lane and the third column
-HEADS = 17  # baseline of the column names
-SHAPES = 2  # inputs, and outputs, whose shapes a box names
+LANE_WIDTH, MAX_LANES, INDENT, MAX_INDENT_LEVEL = 8, 7, 7, 6
+ROWS_TOP, EDGE_MARGIN, COLUMN_GAP, LAST_LANE_GAP = (
+    30,
+    8,
+    20,
+    10,
+)  # LAST_LANE_GAP: gap between the last lane and the third column
+COLUMN_NAMES_Y = 17  # baseline of the column names
+MAX_SHAPES = 2  # inputs, and outputs, whose shapes a box names
 
 
 @dataclass
@@ -59,12 +64,14 @@ class Row:
     loss: bool = False  # True if backward was called on its result
     ahead: str = ""  # the row whose backward runs after that of this row, although its forward does as well
     y: float = 0.0
-    height: float = HIGH
+    height: float = TWO_LINE_HEIGHT
 
 
 def shapes_text(record: StepRecord, part: Part, arrow: str = "→") -> str:
     ins, outs = ([shape_of(record.spec(v)) for v in values] for values in (part.ins, part.outs))
-    texts = [", ".join(x[:SHAPES]) + (f" +{len(x) - SHAPES}" if len(x) > SHAPES else "") for x in (ins, outs)]
+    texts = [
+        ", ".join(x[:MAX_SHAPES]) + (f" +{len(x) - MAX_SHAPES}" if len(x) > MAX_SHAPES else "") for x in (ins, outs)
+    ]
     return f" {arrow} ".join([x for x in (texts if arrow == "→" else texts[::-1]) if x])
 
 
@@ -153,13 +160,13 @@ class Grid:
                     self.link(x, s, r, node.column)
 
     def heights(self) -> None:
-        y = float(TOP)
+        y = float(ROWS_TOP)
         for row in self.rows:
             row.y = y
             small = row.item.kind in ("input", "output") or (row.item.kind == "state" and not row.parts[2].nodes)
-            high = HIGH + (MORE if row.item.kind == "fold" or notes_of(self.record, row) else 0)
-            row.height = HEAD if row.is_open else LOW if small else high
-            y += row.height + (5 if row.is_open else GAP)
+            high = TWO_LINE_HEIGHT + (THIRD_LINE_HEIGHT if row.item.kind == "fold" or notes_of(self.record, row) else 0)
+            row.height = HEADER_HEIGHT if row.is_open else ONE_LINE_HEIGHT if small else high
+            y += row.height + (5 if row.is_open else ROW_GAP)
         self.bottom = y
 
 
@@ -216,7 +223,7 @@ def forward_words(record: StepRecord, row: Row) -> tuple[str, str, str]:
     return item.name, ", ".join(x for x in (item.label, "the loss" * row.loss) if x), shapes
 
 
-MARKS = {"new": "+", "gone": "−", "changed": "~", "moved": "↕"}
+MARK_SIGNS = {"new": "+", "gone": "−", "changed": "~", "moved": "↕"}
 
 
 def mark_text(row: Row, column: int) -> str:
@@ -224,18 +231,18 @@ def mark_text(row: Row, column: int) -> str:
     marks = row.marks[column]
     if row.item.kind == "op" and len(row.parts[column].nodes) == 1:
         return next(iter(marks), "")
-    return " ".join(f"{MARKS[m]}{marks[m]}" for m in MARKS if m in marks)
+    return " ".join(f"{MARK_SIGNS[m]}{marks[m]}" for m in MARK_SIGNS if m in marks)
 
 
 # Relative heights at which a line through the margin leaves and enters a box, apart from each other for lines in both
 # directions.
-LEAVES, ENTERS = {1: 0.75, -1: 0.3}, {1: 0.3, -1: 0.75}  # 1: down, -1: up
+EXIT_HEIGHTS, ENTRY_HEIGHTS = {1: 0.75, -1: 0.3}, {1: 0.3, -1: 0.75}  # 1: down, -1: up
 
 
 def link_heights(rows: list[Row], s: int, t: int) -> tuple[float, float]:
     """Heights at which a line from row s to row t leaves and enters."""
     way = 1 if t >= s else -1
-    return rows[s].y + rows[s].height * LEAVES[way], rows[t].y + rows[t].height * ENTERS[way]
+    return rows[s].y + rows[s].height * EXIT_HEIGHTS[way], rows[t].y + rows[t].height * ENTRY_HEIGHTS[way]
 
 
 def lanes_for(rows: list[Row], links: dict[int, set[int]], skip) -> list[tuple[int, list[int], int]]:
@@ -258,7 +265,7 @@ def lanes_for(rows: list[Row], links: dict[int, set[int]], skip) -> list[tuple[i
             lane = len(ends)
             ends.append(high)
         ends[lane] = max(ends[lane], high)
-        lanes.append((s, far, min(lane, LANES - 1)))
+        lanes.append((s, far, min(lane, MAX_LANES - 1)))
     return lanes
 
 
@@ -285,24 +292,28 @@ def view_of(grid: Grid) -> dict:
     left = lanes_for(rows, grid.links["forward"], lambda s, t: touching.get(s) == t)
     ups = lanes_for(rows, grid.links["backward"], lambda s, t: s in (before.get(t), t) or before.get(s) == t)
     across = lanes_for(rows, grid.links["update"], lambda s, t: s == t)
-    gutter = EDGE + 6 + LANE * (max([k for *_, k in left], default=-1) + 1)
+    gutter = EDGE_MARGIN + 6 + LANE_WIDTH * (max([k for *_, k in left], default=-1) + 1)
     texts = [row_texts(record, row) for row in rows]
     widths = [column_width(texts, k) for k in range(3)]
-    right = LANE * (max([k for *_, k in ups], default=-1) + max([k for *_, k in across], default=-1) + 3)
+    right = LANE_WIDTH * (max([k for *_, k in ups], default=-1) + max([k for *_, k in across], default=-1) + 3)
     updates = any(n.column == 2 for n in record.nodes)
     names = ["forward ↓", "backward ↑", "parameters, update" if updates else "parameters"]
     drawn_columns = [0] + [1] * has_backward + [2] * has_update
     widths = [max(width, math.ceil(text_width(name, bold=True))) for width, name in zip(widths, names)]
-    beside = (BETWEEN + right + LAST if has_backward else BETWEEN) if has_update else BETWEEN * has_backward
-    widths = fit_columns(widths, drawn_columns, WIDTH - EDGE - gutter - beside)
-    columns = [gutter, gutter + widths[0] + BETWEEN, 0]
-    columns[2] = columns[1] + widths[1] + right + LAST if has_backward else columns[1]
+    beside = (
+        (COLUMN_GAP + right + LAST_LANE_GAP if has_backward else COLUMN_GAP)
+        if has_update
+        else COLUMN_GAP * has_backward
+    )
+    widths = fit_columns(widths, drawn_columns, PICTURE_WIDTH - EDGE_MARGIN - gutter - beside)
+    columns = [gutter, gutter + widths[0] + COLUMN_GAP, 0]
+    columns[2] = columns[1] + widths[1] + right + LAST_LANE_GAP if has_backward else columns[1]
     end = columns[drawn_columns[-1]] + widths[drawn_columns[-1]]
     heads = [[columns[k], names[k]] for k in drawn_columns]
     drawn, frames = [], []
     for r, row in enumerate(rows):
-        inset = min(row.level, INSETS) * INSET
-        frames += frame_of(rows, r, gutter - 5 + inset - INSET / 2, end + 6 - inset / 2) if row.is_open else []
+        inset = min(row.level, MAX_INDENT_LEVEL) * INDENT
+        frames += frame_of(rows, r, gutter - 5 + inset - INDENT / 2, end + 6 - inset / 2) if row.is_open else []
         drawn.append(row_data(record, row, texts[r], columns, widths))
     places = BoxPositions(rows, drawn)
     paths = []
@@ -311,7 +322,7 @@ def view_of(grid: Grid) -> dict:
             x = gutter + widths[0] * 0.82
             paths.append(["f", arrow_down(x, rows[a].y + rows[a].height, rows[b].y)])
     for s, far, lane in left:
-        paths.append(["f", lane_link(places, s, far, 0, gutter - 13 - LANE * lane, -1)])
+        paths.append(["f", lane_link(places, s, far, 0, gutter - 13 - LANE_WIDTH * lane, -1)])
     for a, b in before.items():
         if b in grid.links["backward"].get(a, ()):
             paths.append(["b", arrow_up(columns[1] + widths[1] * 0.6, rows[a].y, rows[b].y + rows[b].height)])
@@ -319,10 +330,10 @@ def view_of(grid: Grid) -> dict:
             paths.append(["b", arrow_down(columns[1] + widths[1] * 0.75, rows[b].y + rows[b].height, rows[a].y)])
     margin = columns[1] + widths[1] + 8
     for s, far, lane in ups:
-        paths.append(["b", lane_link(places, s, far, 1, margin + LANE * lane, 1)])
-    margin += LANE * (max([k for *_, k in ups], default=-1) + 1)
+        paths.append(["b", lane_link(places, s, far, 1, margin + LANE_WIDTH * lane, 1)])
+    margin += LANE_WIDTH * (max([k for *_, k in ups], default=-1) + 1)
     for s, far, lane in across:
-        paths.append(["u", lane_link(places, s, far, 1, margin + LANE * lane, 1, 2)])
+        paths.append(["u", lane_link(places, s, far, 1, margin + LANE_WIDTH * lane, 1, 2)])
     if 0 in places.boxes[grid.loss] and 1 in places.boxes[grid.begins] and min(grid.loss, grid.begins) >= 0:
         paths.append(["b", loss_link(places, rows, grid.loss, grid.begins)])
     for r, row in enumerate(rows):
@@ -335,7 +346,7 @@ def view_of(grid: Grid) -> dict:
             paths.append(["u", arrow_right(x0 + w0, x1, row.y + row.height / 2)])
     paths = [part for kind, d in paths for part in split_arrow_heads(kind, d)]
     return {
-        "w": round(end + EDGE),
+        "w": round(end + EDGE_MARGIN),
         "h": round(grid.bottom + 4),
         "heads": heads,
         "rows": drawn,
@@ -349,7 +360,7 @@ class Texts:
     """The complete texts of a box: `bold` and `faint` in its first line, `second` and `third` below, `mark` at the
     right end.
 
-    inset: how much narrower the box is than its column.  cut: True if the faint text may be cut to WORDS.
+    inset: how much narrower the box is than its column.  cut: True if the faint text may be cut to FAINT_TEXT_WIDTH.
     """
 
     inset: float
@@ -362,24 +373,24 @@ class Texts:
 
     def beside(self) -> float:
         """Width of the faint text with the gap before it, in pixels."""
-        return FAR + min(text_width(self.faint), WORDS if self.cut else 1e9) if self.faint else 0.0
+        return TEXT_GAP + min(text_width(self.faint), FAINT_TEXT_WIDTH if self.cut else 1e9) if self.faint else 0.0
 
     def room(self, width: float) -> float:
         """Space for the first line in a column of this width."""
-        return width - self.inset - 2 * PAD - (text_width(self.mark, bold=True) + FAR if self.mark else 0)
+        return width - self.inset - 2 * PADDING - (text_width(self.mark, bold=True) + TEXT_GAP if self.mark else 0)
 
     def needed(self) -> float:
         """Least width of a column that shows all texts in full."""
         return max(
             text_width(self.bold, bold=True) + self.beside() - self.room(0),
-            max(text_width(self.second), text_width(self.third)) + 2 * PAD + self.inset,
+            max(text_width(self.second), text_width(self.third)) + 2 * PADDING + self.inset,
         )
 
 
 def row_texts(record: StepRecord, row: Row) -> dict[int, Texts]:
     """Column -> texts of its box; for an open row only the first column."""
     item, boxes = row.item, {}
-    inset = min(row.level, INSETS) * INSET
+    inset = min(row.level, MAX_INDENT_LEVEL) * INDENT
     name, what, second = forward_words(record, row)
     signs = [mark_text(row, k) for k in range(3)]
     if row.is_open:
@@ -388,7 +399,7 @@ def row_texts(record: StepRecord, row: Row) -> dict[int, Texts]:
         name = "▸ " + name if item.kind in ("module", "fold") else name
         if item.kind == "fold":
             boxes[0] = Texts(inset, name, "", what, signs[0], second)
-        elif row.height == LOW:
+        elif row.height == ONE_LINE_HEIGHT:
             boxes[0] = Texts(inset, name, f"{what}  {second}".strip(), "", signs[0], cut=False)
         elif notes := notes_of(record, row):
             boxes[0] = Texts(inset, name, what, notes, signs[0], second)
@@ -414,15 +425,15 @@ def row_texts(record: StepRecord, row: Row) -> dict[int, Texts]:
 
 
 def column_width(texts: list[dict[int, Texts]], column: int) -> int:
-    """Least width of a column that shows all its texts in full, within WIDTHS."""
-    least, most = WIDTHS[column]
+    """Least width of a column that shows all its texts in full, within COLUMN_WIDTHS."""
+    least, most = COLUMN_WIDTHS[column]
     return math.ceil(min(max([least, *[own[column].needed() for own in texts if column in own]]), most))
 
 
 def fit_columns(widths: list[int], drawn: list[int], room: float) -> list[int]:
-    """Widths reduced to fit into `room`, one column after the other in the order of NARROW."""
+    """Widths reduced to fit into `room`, one column after the other in the order of NARROWING_ORDER."""
     widths = [width if k in drawn else 0 for k, width in enumerate(widths)]
-    for k, least in NARROW:
+    for k, least in NARROWING_ORDER:
         widths[k] -= max(min(math.ceil(sum(widths) - room), widths[k] - least), 0)
     return widths
 
@@ -448,9 +459,9 @@ def row_data(record: StepRecord, row: Row, texts: dict[int, Texts], columns: lis
     for column, own in texts.items():
         room, width = own.room(widths[column]), widths[column] - own.inset
         bold = truncated(own.bold, max(room * 0.66, room - own.beside()) if own.faint else room, bold=True)
-        faint = own.faint and truncated_words(own.faint, room - text_width(bold, bold=True) - FAR)
+        faint = own.faint and truncated_words(own.faint, room - text_width(bold, bold=True) - TEXT_GAP)
         cut = truncated_words if column == 2 else truncated_shapes
-        second, third = (cut(words, width - 2 * PAD) for words in (own.second, own.third))
+        second, third = (cut(words, width - 2 * PADDING) for words in (own.second, own.third))
         boxes.append([column, columns[column] + own.inset * (column < 2), width, bold, faint, second, own.mark, third])
         if column == 1:
             said.append(f"backward {count(len(row.parts[1].nodes), 'operation')} {own.faint} {own.second}")
@@ -518,7 +529,7 @@ def split_arrow_heads(kind: str, d: str) -> list[list[str]]:
 def loss_link(places: BoxPositions, rows: list[Row], s: int, t: int) -> str:
     """Path from the forward box of the loss, in row s, to the first box of backward, in row t."""
     (x0, w0), (x1, _) = places.boxes[s][0], places.boxes[t][1]
-    y0, y1, x = rows[s].y + rows[s].height * 0.28, rows[t].y + rows[t].height * 0.28, x1 - BETWEEN / 2
+    y0, y1, x = rows[s].y + rows[s].height * 0.28, rows[t].y + rows[t].height * 0.28, x1 - COLUMN_GAP / 2
     if s == t:
         return arrow_right(x0 + w0, x1, y0)
     return f"M{number(x0 + w0)} {number(y0)}H{number(x)}V{number(y1)}H{number(x1)}" + arrow_head(x1, y1, 1, 0)

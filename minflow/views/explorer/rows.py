@@ -11,12 +11,12 @@ from bisect import bisect_left
 
 import numpy as np
 
-from ..draw.fold import BOXES, levels
+from ..draw.fold import MAX_BOXES, levels
 from ..records.graph import module_name
 from ..records.step import StepRecord
 
-REPEATS = 8  # modules with at most this many children are not searched for repeats
-PERIOD = 8  # longest repeated pattern that is searched for
+MAX_UNFOLDED_CHILDREN = 8  # modules with at most this many children are not searched for repeats
+MAX_PERIOD = 8  # longest repeated pattern that is searched for
 
 
 class Item:
@@ -270,16 +270,16 @@ class StepTree:
     # ---- folding -----------------------------------------------------------------------------------------------------
 
     def shown(self, item: Item) -> list[Item]:
-        """The children of an item as rows: repeats as one row, and at most BOXES rows in all."""
+        """The children of an item as rows: repeats as one row, and at most MAX_BOXES rows in all."""
         if item.folds is None:
             children = item.children
             if item.kind == "fold":
-                item.folds = children if len(children) <= BOXES else self.chunked(item, children)
-            elif len(children) <= REPEATS:
+                item.folds = children if len(children) <= MAX_BOXES else self.chunked(item, children)
+            elif len(children) <= MAX_UNFOLDED_CHILDREN:
                 item.folds = children
             else:
                 item.folds = self.repeats(item)
-                if len(item.folds) > BOXES:
+                if len(item.folds) > MAX_BOXES:
                     item.folds = self.chunked(item, item.folds)
         return item.folds
 
@@ -290,7 +290,7 @@ class StepTree:
         i = 0
         while i < len(children):
             best, period = 0, 1
-            for p in range(1, PERIOD + 1):
+            for p in range(1, MAX_PERIOD + 1):
                 n = p
                 while i + n < len(signs) and signs[i + n] == signs[i + n - p]:
                     n += 1
@@ -342,7 +342,7 @@ class StepTree:
 
     # ---- what is open ------------------------------------------------------------------------------------------------
 
-    def opened_first(self, limit: int = BOXES) -> set[str]:
+    def opened_first(self, limit: int = MAX_BOXES) -> set[str]:
         """The keys that are initially open: modules that contain modules, outermost first, while there are few rows."""
         opened: set[str] = set()
         rows, queue, at = len(self.shown(self.root)), list(self.shown(self.root)), 0

@@ -9,12 +9,12 @@ from functools import partial
 
 from ..draw import svg_writer as svg
 from ..draw.fonts import text_width, truncated_words
-from ..draw.theme import AMBER, AMBER_INK, BLUE, GREEN, LINE, PALE_AMBER, PALE_BLUE, PALE_GREEN, PLATE, SOFT, VIOLET
+from ..draw.theme import AMBER, AMBER_TEXT, BLUE, GREEN, LINE, MUTED, PALE_AMBER, PALE_BLUE, PALE_GREEN, PLATE, VIOLET
 from ..text.listing import clean, columns, count
-from .grid import FAR, HEADS, PAD, Grid, forward_words, mark_text, notes_of, update_words
+from .grid import COLUMN_NAMES_Y, PADDING, TEXT_GAP, Grid, forward_words, mark_text, notes_of, update_words
 
-FILLS, STROKES = (PALE_BLUE, PALE_AMBER, PALE_GREEN), (BLUE, AMBER, GREEN)  # forward, backward, update
-LINES = {
+COLUMN_FILLS, COLUMN_STROKES = (PALE_BLUE, PALE_AMBER, PALE_GREEN), (BLUE, AMBER, GREEN)  # forward, backward, update
+LINE_STYLES = {
     "f": (BLUE, ""),
     "b": (AMBER, "6 3"),
     "u": (GREEN, ""),
@@ -22,30 +22,32 @@ LINES = {
     "bh": (AMBER, ""),
     "kh": (VIOLET, ""),
 }
-NOTES = 460  # width in pixels that a note below a narrow picture may have
+NOTE_WIDTH = 460  # width in pixels that a note below a narrow picture may have
 # kind of line -> its legend
-KEYS = {"k": "dotted: values kept for backward", "b": "dashed: gradients"}
+LEGEND_TEXTS = {"k": "dotted: values kept for backward", "b": "dashed: gradients"}
 
 
 def legend_text(view: dict) -> str:
     """Legend of the lines in this picture that are not solid; empty for a graph without backward."""
     kinds = {kind for kind, _ in view["paths"]}
-    said = "; ".join(words for kind, words in KEYS.items() if kind in kinds)
+    said = "; ".join(words for kind, words in LEGEND_TEXTS.items() if kind in kinds)
     return said and f"{said[0].upper()}{said[1:]}."
 
 
 def svg_of(view: dict, title: str, note: str = "") -> str:
     """The picture. title: its name for screen readers.  note: a line under it."""
-    below = [line for words in (legend_text(view), note) if words for line in wrap(words, max(view["w"] - 24, NOTES))]
+    below = [
+        line for words in (legend_text(view), note) if words for line in wrap(words, max(view["w"] - 24, NOTE_WIDTH))
+    ]
     width = max([view["w"], *[text_width(line) + 24 for line in below]])
     parts = [svg.rect(x, y, w, h, rx=6, fill="none", stroke=LINE) for x, y, w, h, _ in view["frames"]]
-    for kind, (color, dash) in LINES.items():
+    for kind, (color, dash) in LINE_STYLES.items():
         d = "".join([d for known, d in view["paths"] if known == kind])
         parts.append(svg.path(d, fill="none", stroke=color, stroke_dasharray=dash))
-    parts += [svg.label(x, HEADS, words, bold=True) for x, words in view["heads"]]
+    parts += [svg.label(x, COLUMN_NAMES_Y, words, bold=True) for x, words in view["heads"]]
     for _, kind, y, h, _, _, _, boxes in view["rows"]:
         parts += [box_svg(kind, column, x, y, w, h, *texts) for column, x, w, *texts in boxes]
-    parts += [svg.label(12, view["h"] + 12, *below, ink=SOFT)] if below else []
+    parts += [svg.label(12, view["h"] + 12, *below, text_color=MUTED)] if below else []
     return svg.picture(parts, width, view["h"] + 6 + 15 * len(below), title, font_size=11, **{"xml:space": "preserve"})
 
 
@@ -73,21 +75,26 @@ def box_svg(
 ) -> str:
     if kind == "open":  # the header of a module is on a plate, because it has no box
         out = svg.rect(
-            x, y, text_width(bold, bold=True) + (text_width(faint) + FAR if faint else 0) + 2 * PAD, h, rx=4, fill=PLATE
+            x,
+            y,
+            text_width(bold, bold=True) + (text_width(faint) + TEXT_GAP if faint else 0) + 2 * PADDING,
+            h,
+            rx=4,
+            fill=PLATE,
         )
     else:
-        fill, stroke = (PLATE, LINE) if kind in ("input", "output") else (FILLS[column], STROKES[column])
+        fill, stroke = (PLATE, LINE) if kind in ("input", "output") else (COLUMN_FILLS[column], COLUMN_STROKES[column])
         if kind == "state":
-            fill, stroke = FILLS[2], STROKES[2]
+            fill, stroke = COLUMN_FILLS[2], COLUMN_STROKES[2]
         dash = "6 3" if column == 1 or mark == "gone" else None
         round_ = h / 2 if kind in ("input", "output", "state") and h < 30 else 4
         out = svg.rect(x, y, w, h, rx=round_, fill=fill, stroke=stroke, stroke_dasharray=dash)
     line = y + (15 if h > 30 else h / 2 + 4)
-    words = [svg.span(bold, font_weight="bold")] + ([svg.span(faint, dx=8, fill=SOFT)] if faint else [])
+    words = [svg.span(bold, font_weight="bold")] + ([svg.span(faint, dx=8, fill=MUTED)] if faint else [])
     out += svg.element("text", *words, x=x + 8, y=line)
     out += "".join([svg.text(x + 8, y + below, line) for below, line in ((29, second), (42, third)) if line])
     return out + (
-        svg.text(x + w - 6, line, mark, text_anchor="end", font_weight="bold", fill=AMBER_INK) if mark else ""
+        svg.text(x + w - 6, line, mark, text_anchor="end", font_weight="bold", fill=AMBER_TEXT) if mark else ""
     )
 
 

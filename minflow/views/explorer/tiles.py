@@ -11,13 +11,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..draw.png import data_uri, png
-from ..renderers.tensor_picture import LEVELS, PAPER, palette, palette_indices
+from ..renderers.tensor_picture import COLOR_LEVELS, PAPER_INDEX, palette, palette_indices
 from ..text.listing import count
 from ..text.sparkline import short_number
 
-MOST, CELLS, LONGEST = 32, 12_544, 32  # limits: maps, cells of all maps (16 maps of 28 x 28), cells along a side
-WIDE, LARGE, SMALL = 272, 64, 32  # widths in pixels: the picture, a map if there are at most eight, a map if more
-COLORED = 4  # an image with fewer channels is taken for a colour image; then several images are shown
+MAX_MAPS, MAX_CELLS, MAX_SIDE = (
+    32,
+    12_544,
+    32,
+)  # limits: maps, cells of all maps (16 maps of 28 x 28), cells along a side
+PICTURE_WIDTH, LARGE_MAP_WIDTH, SMALL_MAP_WIDTH = (
+    272,
+    64,
+    32,
+)  # widths in pixels: the picture, a map if there are at most eight, a map if more
+MIN_FEATURE_CHANNELS = 4  # an image with fewer channels is taken for a colour image; then several images are shown
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,7 @@ class Tiles:
         shown = f"{first}" if self.shape[0] == 1 else f"{first} to {list(self.last)}"
         parts = [f"maps {shown} of {' × '.join(leading)}, each {height} × {width}"]
         parts += [f"one row and column of {self.step} is drawn"] if self.step > 1 else []
-        wrong = sum(self.cells.count(bytes([LEVELS + k])) for k in range(3))
+        wrong = sum(self.cells.count(bytes([COLOR_LEVELS + k])) for k in range(3))
         low, high = short_number(self.low), short_number(self.high)
         if wrong == len(self.cells):
             pass
@@ -59,16 +67,17 @@ class Tiles:
 
 def tiles_of(array: np.ndarray) -> Tiles | None:
     """As many maps of (..., channels, height, width) as fit: the channels of the first image, or, with fewer than
-    COLORED channels, the first images. None for arrays of one or two axes, and if a map is a single row or column.
+    MIN_FEATURE_CHANNELS channels, the first images. None for arrays of one or two axes, and if a map is a single row
+    or column.
     """
     if array.ndim < 3 or min(array.shape[-2:]) < 2 or not array.size or array.dtype.kind not in "fiub":
         return None
     whole, leading = array.shape, array.shape[:-2]
     array = array.reshape(-1, *array.shape[-3:])
     images, channels, height, width = array.shape
-    step = -(-max(height, width) // LONGEST)
+    step = -(-max(height, width) // MAX_SIDE)
     one = -(-height // step) * -(-width // step)
-    n = min(MOST, max(CELLS // one, 1), channels if channels >= COLORED else images * channels)
+    n = min(MAX_MAPS, max(MAX_CELLS // one, 1), channels if channels >= MIN_FEATURE_CHANNELS else images * channels)
     some = array[: -(-n // channels), :, ::step, ::step][:, :n]
     some = some.reshape(-1, *some.shape[2:])[:n].astype(
         np.float64 if array.dtype.kind != "f" or array.itemsize > 4 else np.float32
@@ -87,14 +96,20 @@ def tiles_picture(tiles: Tiles) -> list:
     scale].
     """
     n, height, width = tiles.shape
-    size = max(1, min(12, (2 * LARGE if n == 1 else LARGE if n <= 8 else SMALL) // max(height, width)))
-    across = max(1, min(n, (WIDE + size) // ((width + 1) * size)))
+    size = max(
+        1,
+        min(
+            12,
+            (2 * LARGE_MAP_WIDTH if n == 1 else LARGE_MAP_WIDTH if n <= 8 else SMALL_MAP_WIDTH) // max(height, width),
+        ),
+    )
+    across = max(1, min(n, (PICTURE_WIDTH + size) // ((width + 1) * size)))
     across = -(-n // -(-n // across))  # rows of equal length if possible
-    sheet = np.full((-(-n // across) * (height + 1) - 1, across * (width + 1) - 1), PAPER, np.uint8)
+    sheet = np.full((-(-n // across) * (height + 1) - 1, across * (width + 1) - 1), PAPER_INDEX, np.uint8)
     for k, cells in enumerate(np.frombuffer(tiles.cells, np.uint8).reshape(tiles.shape)):
         y, x = k // across * (height + 1), k % across * (width + 1)
         sheet[y : y + height, x : x + width] = cells
     colors = palette(tiles.low < 0 < tiles.high)
-    scale = png(np.arange(LEVELS, dtype=np.uint8)[None], colors)
+    scale = png(np.arange(COLOR_LEVELS, dtype=np.uint8)[None], colors)
     ends = short_number(tiles.low), short_number(tiles.high)
     return [data_uri(png(sheet, colors)), sheet.shape[1] * size, tiles.words, *ends, data_uri(scale)]

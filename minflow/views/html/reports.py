@@ -17,23 +17,23 @@ from ..renderers.roofline import headline as roofline_headline, roofline_svg
 from ..renderers.threads import threads_svg
 from ..text.listing import clean, count, shape_of
 from ..text.numbers import ms, nbytes_text, percent, shares
-from ..text.plan import ROWS, hidden_calls_note, limit_share, limits_note, place_text, rates, roofline_text, shapes
+from ..text.plan import MAX_CALLS, hidden_calls_note, limit_share, limits_note, place_text, rates, roofline_text, shapes
 from ..text.reports import memory_text, times, views_note
 from ..text.threads import threads_text, verdict
 from ..text.trees import outer_rows, within_limit
-from .page import CARD, FAINT, NO_MATH, RULE, picture_card
+from .page import CARD_STYLE, FAINT_STYLE, NO_MATH, RULE_COLOR, picture_card
 
-CELL = "padding:2px 10px 2px 0;vertical-align:top;text-align:left;border:0"
-WHOLE = ";white-space:nowrap"
-NAME = "min-width:12em;overflow-wrap:anywhere"  # long names wrap, so that the columns to the right stay visible
-NUMBER = CELL.replace("left", "right") + WHOLE
-COLORS = {"forward": theme.BLUE, "backward": theme.AMBER, "recompute": theme.VIOLET, "optimizer": theme.GREEN}
-BAR = 104  # pixels of the longest bar
-TRACK = "rgba(125,133,144,.2)"  # background of a bar
-LOUD = ("never ran", "no gradient", "not registered")  # badges that usually indicate a mistake
+CELL_STYLE = "padding:2px 10px 2px 0;vertical-align:top;text-align:left;border:0"
+NO_WRAP = ";white-space:nowrap"
+NAME_STYLE = "min-width:12em;overflow-wrap:anywhere"  # long names wrap, so that the columns to the right stay visible
+NUMBER_STYLE = CELL_STYLE.replace("left", "right") + NO_WRAP
+PHASE_COLORS = {"forward": theme.BLUE, "backward": theme.AMBER, "recompute": theme.VIOLET, "optimizer": theme.GREEN}
+MAX_BAR_WIDTH = 104  # pixels of the longest bar
+TRACK_COLOR = "rgba(125,133,144,.2)"  # background of a bar
+WARNING_BADGES = ("never ran", "no gradient", "not registered")  # badges that usually indicate a mistake
 
 
-def td(content: str, look: str = CELL) -> str:
+def td(content: str, look: str = CELL_STYLE) -> str:
     return f'<td style="{look}">{content}</td>'
 
 
@@ -51,7 +51,7 @@ def code(text: str) -> str:
 
 
 def faint(text: str) -> str:
-    return f'<span style="{FAINT}">{safe(text)}</span>'
+    return f'<span style="{FAINT_STYLE}">{safe(text)}</span>'
 
 
 def table(
@@ -61,8 +61,8 @@ def table(
 
     rows: HTML.  right: columns of numbers.  look: style of all cells.  whole: a column whose lines do not wrap.
     """
-    looks = [NUMBER if i in right else CELL + WHOLE * (i == whole) for i in range(len(head))]
-    first = "".join(td(safe(name), f"{look};{FAINT};font-weight:600") for name, look in zip(head, looks))
+    looks = [NUMBER_STYLE if i in right else CELL_STYLE + NO_WRAP * (i == whole) for i in range(len(head))]
+    first = "".join(td(safe(name), f"{look};{FAINT_STYLE};font-weight:600") for name, look in zip(head, looks))
     body = ["".join(td(cell, look) for cell, look in zip(row, looks)) for row in rows]
     lines = "".join(f'<tr style="background:transparent">{cells}</tr>' for cells in (first, *body))
     common = f"border-collapse:collapse;margin:4px 0;background:transparent;color:inherit;font-size:12.5px{look}"
@@ -71,17 +71,17 @@ def table(
 
 def bar(share: float, color: str = theme.LINE, start: float = 0.0) -> str:
     """A bar that begins at `start`, both as fractions of the full width."""
-    left = round(BAR * start)
-    wide = max(1, round(BAR * (start + share)) - left) if share > 0 else 0
+    left = round(MAX_BAR_WIDTH * start)
+    wide = max(1, round(MAX_BAR_WIDTH * (start + share)) - left) if share > 0 else 0
     inner = f'<div style="margin-left:{left}px;width:{wide}px;height:12px;background:{color}"></div>'
-    return f'<div style="width:{BAR}px;margin-top:3px;background:{TRACK}">{inner}</div>'
+    return f'<div style="width:{MAX_BAR_WIDTH}px;margin-top:3px;background:{TRACK_COLOR}">{inner}</div>'
 
 
 def badge(text: str) -> str:
     colors = (
-        f"color:{theme.RED_INK};background:{theme.PALE_RED};border:1px solid {theme.RED}"
-        if text.startswith(LOUD)
-        else f"border:1px solid {RULE}"
+        f"color:{theme.RED_TEXT};background:{theme.PALE_RED};border:1px solid {theme.RED}"
+        if text.startswith(WARNING_BADGES)
+        else f"border:1px solid {RULE_COLOR}"
     )
     look = f"{colors};border-radius:8px;padding:0 6px;margin-left:6px;font-size:11.5px;white-space:nowrap"
     return f'<span style="{look}">{safe(text)}</span>'
@@ -89,7 +89,7 @@ def badge(text: str) -> str:
 
 def card(record: Any, body: str) -> str:
     title = f'<div style="font-size:13px;font-weight:600">{safe(record.title)}</div>'
-    return f'<div {NO_MATH} style="{CARD};overflow-x:auto;text-align:left">{title}{body}</div>'
+    return f'<div {NO_MATH} style="{CARD_STYLE};overflow-x:auto;text-align:left">{title}{body}</div>'
 
 
 def tree_html(record: GraphTree) -> str:
@@ -100,7 +100,7 @@ def tree_table(record: GraphTree, most: int) -> str:
     """The table with at most `most` rows."""
     rows = []
     for i, depth, hidden in outer_rows([row.depth for row in record.rows], most):
-        row, left = record.rows[i], f'<div style="margin-left:{min(depth, 24) * 18}px;{NAME}">'
+        row, left = record.rows[i], f'<div style="margin-left:{min(depth, 24) * 18}px;{NAME_STYLE}">'
         if hidden:
             more = faint(f"... {count(record.modules(i, hidden), 'more module')}")
             rows.append([f"{left}{more}</div>", "", ""])
@@ -146,7 +146,7 @@ def lanes_html(record: Lanes) -> str:
                 f"{lane.ops:,}",
                 nbytes_text(lane.nbytes),
                 *time,
-                bar(part, COLORS.get(lane.phase, theme.LINE)),
+                bar(part, PHASE_COLORS.get(lane.phase, theme.LINE)),
             ]
         )
     ops, nbytes = sum(x.ops for x in record.lanes), sum(x.nbytes for x in record.lanes)
@@ -163,11 +163,11 @@ def lanes_html(record: Lanes) -> str:
         ]
         slow = [
             [
-                f'<div style="{NAME}">{code(x.name)}{module}</div>',
+                f'<div style="{NAME_STYLE}">{code(x.name)}{module}</div>',
                 safe(x.phase),
                 nbytes_text(x.nbytes),
                 ms(x.seconds),
-                bar(x.seconds / most, COLORS.get(x.phase, theme.LINE)),
+                bar(x.seconds / most, PHASE_COLORS.get(x.phase, theme.LINE)),
                 code(x.where),
             ]
             for x, module in zip(record.slowest, inside)
@@ -180,7 +180,7 @@ def timeline_html(record: Timeline) -> str:
     whole = sum(seconds for _, seconds in record.bars) or 1.0
     rows, start = [], 0.0
     for name, seconds in record.bars:
-        rows.append([code(name), ms(seconds), bar(seconds / whole, COLORS["forward"], start)])
+        rows.append([code(name), ms(seconds), bar(seconds / whole, PHASE_COLORS["forward"], start)])
         start += seconds / whole
     return card(record, table(("what", "time", "one after the other"), rows, (1,)))
 
@@ -191,11 +191,11 @@ def map_html(record: MemoryMap) -> str:
 
 def plan_html(record: PlanListing) -> str:
     rows = []
-    for call in record.calls[:ROWS]:
-        part, color = limit_share(call, record.ceilings), COLORS.get(call.phase, theme.LINE)
+    for call in record.calls[:MAX_CALLS]:
+        part, color = limit_share(call, record.ceilings), PHASE_COLORS.get(call.phase, theme.LINE)
         flow = " \u2192 ".join(filter(None, map(shapes, (call.inputs, call.outputs))))
         module = f" in {call.module}" if call.module and not call.name.startswith(call.module) else ""
-        name = f'<div style="{NAME}">{safe(call.name)}<br>{faint(flow)}</div>'
+        name = f'<div style="{NAME_STYLE}">{safe(call.name)}<br>{faint(flow)}</div>'
         line = f'<div style="overflow-wrap:anywhere">{safe(call.where + module)}</div>'
         rows.append(
             [
@@ -229,7 +229,7 @@ def threads_html(record: Threads) -> str:
     return picture_card(threads_svg(record), f"{clean(record.title)}: {verdict(record)}", threads_text(record))
 
 
-FORMS: dict[type, Callable[[Any], str]] = {
+HTML_RENDERERS: dict[type, Callable[[Any], str]] = {
     GraphTree: tree_html,
     Stages: stages_html,
     Lanes: lanes_html,
@@ -244,4 +244,4 @@ FORMS: dict[type, Callable[[Any], str]] = {
 def report_html(record: Any) -> str:
     """The record as HTML; empty if it is shown as text or contains nothing."""
     empty = isinstance(record, MemoryMap) and not record.blocks
-    return FORMS[type(record)](record) if type(record) in FORMS and not empty else ""
+    return HTML_RENDERERS[type(record)](record) if type(record) in HTML_RENDERERS and not empty else ""

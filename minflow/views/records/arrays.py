@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-SHOWN = 8  # arrays with at most this many elements are written out
+MAX_SHOWN_ELEMENTS = 8  # arrays with at most this many elements are written out
 
 
 def gradient_text(array: Any) -> str:
@@ -12,7 +12,7 @@ def gradient_text(array: Any) -> str:
     learning.
     """
     text = numbers_text(array)
-    if array is None or array.size <= SHOWN:
+    if array is None or array.size <= MAX_SHOWN_ELEMENTS:
         return text
     import numpy as np
 
@@ -32,11 +32,11 @@ def numbers_text(array: Any) -> str:
     array = np.asarray(array.get() if hasattr(array, "get") else array)
     if array.size == 0:
         return "(empty)"
-    if array.size <= SHOWN:
+    if array.size <= MAX_SHOWN_ELEMENTS:
         each = {"float_kind": lambda x: f"{x:.4g}"}  # one by one: numpy writes all as 1e-04 if one is small
-        return np.array2string(array, separator=", ", threshold=SHOWN, max_line_width=10_000, formatter=each).replace(
-            "\n", ""
-        )
+        return np.array2string(
+            array, separator=", ", threshold=MAX_SHOWN_ELEMENTS, max_line_width=10_000, formatter=each
+        ).replace("\n", "")
     if array.dtype == bool:
         return f"{int(array.sum())} of {array.size} true"
     with np.errstate(all="ignore"):

@@ -13,7 +13,7 @@ from typing import Any
 
 from .arrays import numbers_text
 from .graph import Input, NodeRecord
-from .tape import MOST, TapeRecord
+from .tape import MAX_NODES, TapeRecord
 
 
 def is_foreign_value(x: Any) -> bool:
@@ -30,9 +30,9 @@ def foreign_record(x: Any, names: Mapping[str, Any] | None = None) -> TapeRecord
     """Record of its tape, with at most 5,000 values. names: the learner's variables, name -> value."""
     known = {id(value): name for name, value in (names or {}).items()}
     order = walk(x)
-    note = f"and {len(order) - MOST:,} earlier values" if len(order) > MOST else ""
-    ids = {id(one): f"n{i}" for i, one in enumerate(order[-MOST:])}
-    nodes = tuple(node_record(one, ids, known) for one in order[-MOST:])
+    note = f"and {len(order) - MAX_NODES:,} earlier values" if len(order) > MAX_NODES else ""
+    ids = {id(one): f"n{i}" for i, one in enumerate(order[-MAX_NODES:])}
+    nodes = tuple(node_record(one, ids, known) for one in order[-MAX_NODES:])
     return TapeRecord(nodes, ids[id(x)], 0, f"tape of {known.get(id(x), 'a')} {type(x).__name__}", note)
 
 

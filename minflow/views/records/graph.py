@@ -14,7 +14,7 @@ from ...core.ir import Graph, Node, Source, Value, where_text
 from ...core.spec import DType
 
 # Default values of op attributes: these are not shown.
-DEFAULTS: dict[str, Any] = {
+ATTR_DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("ta", "tb", "keepdims", "ceil_mode", "descending", "maximize", "nesterov"), False),
     **dict.fromkeys(("axis", "divisor_override"), None),
     "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "offset": 0, "ignore_index": -100,
@@ -22,8 +22,8 @@ DEFAULTS: dict[str, Any] = {
     "weight_decay": 0.0, "dampening": 0.0,
 }  # fmt: skip
 # name -> another value that is not shown; None: the attribute is never shown, it is used in messages only
-SILENT = {"loss": None, "ignore_index": -(2**31), "ctx": None}
-WORDS = {"ta": "a transposed", "tb": "b transposed"}
+HIDDEN_ATTRS = {"loss": None, "ignore_index": -(2**31), "ctx": None}
+ATTR_WORDS = {"ta": "a transposed", "tb": "b transposed"}
 
 
 class Input(NamedTuple):
@@ -154,15 +154,17 @@ def attrs_text(attrs: Mapping[str, Any], limit: int = 40) -> str:
     """
     words = []
     for name, x in attrs.items():
-        if name in SILENT and SILENT[name] in (None, x):
+        if name in HIDDEN_ATTRS and HIDDEN_ATTRS[name] in (None, x):
             continue
         if name == "path" or (name == "index" and isinstance(x, tuple)):  # of a write into a view; of a view
             words.append(cut(view_text(x) if name == "path" else brackets(x), limit))
             continue
-        usual = name in DEFAULTS and type(x) is type(DEFAULTS[name]) and x == DEFAULTS[name]
+        usual = name in ATTR_DEFAULTS and type(x) is type(ATTR_DEFAULTS[name]) and x == ATTR_DEFAULTS[name]
         if not usual or (name == "stride" and "kernel_size" in attrs):  # a pool strides by its kernel size by default
             words.append(
-                WORDS.get(name, name) if x is True and DEFAULTS.get(name) is False else f"{name}={short(x, limit)}"
+                ATTR_WORDS.get(name, name)
+                if x is True and ATTR_DEFAULTS.get(name) is False
+                else f"{name}={short(x, limit)}"
             )
     return ", ".join(words)
 

@@ -14,7 +14,7 @@ from ...core.ir import Freed, Node, Source, Value, where_text
 from .arrays import gradient_text, numbers_text
 from .graph import NodeRecord, first_users, module_name, op_record, walk
 
-MOST = 5_000  # nodes of a tape that get a record each; earlier ones share one box
+MAX_NODES = 5_000  # nodes of a tape that get a record each; earlier ones share one box
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,12 @@ def early_box(order: list[Node]) -> tuple[list[NodeRecord], list[Node], dict[Nod
     """Merge the early nodes of a long tape into one box. Return the box, the other nodes, the box's id for each merged
     node, and the output index of each merged value with users outside. Leaves with users outside are not merged.
     """
-    late = order[-MOST:]
+    late = order[-MAX_NODES:]
     read = {x: None for node in late for x in node.inputs if x.__class__ is Value}
     early = [
-        node for node in order[:-MOST] if not (isinstance(node, Source) and Value(node, 0, node.out_specs[0]) in read)
+        node
+        for node in order[:-MAX_NODES]
+        if not (isinstance(node, Source) and Value(node, 0, node.out_specs[0]) in read)
     ]
     if not early:
         return [], order, {}, {}

@@ -13,18 +13,18 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import NamedTuple
 
-from ..html.page import FAINT, HANGING, NO_MATH, ROW
+from ..html.page import FAINT_STYLE, NO_MATH, ROW_STYLE, SUMMARY_STYLE
 from ..text.listing import clean, count, cut
 from ..text.trees import outer_lines, outer_rows, within_limit
 
 Line = tuple[int, str]
-MOST = 10_000  # lines that are shown
-LONG = 2000  # characters of a line
-OPEN = 45  # rows that are initially visible
-KIND = re.compile(r"^\((MODULE|OPERATOR|PARAMETER|BUFFER|INPUT|OUTPUT|CONFIG): ?([^:(]+)(.*)\)$", re.S)
-MODULE = re.compile(r"\(MODULE:[^:]*:")
-NUMBERED = re.compile(r"(-[a-z]\w*)-\d+")  # an operation's name, and its number among those of that name
-GRAPH = re.compile(r"^\(GRAPH:[^)]*\)(?:'s)? ?")
+MAX_LINES = 10_000  # lines that are shown
+MAX_LINE_CHARS = 2000  # characters of a line
+MAX_OPEN_ROWS = 45  # rows that are initially visible
+KIND_PATTERN = re.compile(r"^\((MODULE|OPERATOR|PARAMETER|BUFFER|INPUT|OUTPUT|CONFIG): ?([^:(]+)(.*)\)$", re.S)
+MODULE_PATTERN = re.compile(r"\(MODULE:[^:]*:")
+NUMBERED_PATTERN = re.compile(r"(-[a-z]\w*)-\d+")  # an operation's name, and its number among those of that name
+GRAPH_PATTERN = re.compile(r"^\(GRAPH:[^)]*\)(?:'s)? ?")
 
 
 class Branch(NamedTuple):
@@ -64,12 +64,14 @@ class Row(NamedTuple):
 
 def debug_html(title: str, lines: Sequence[Line]) -> str:
     """The tree as HTML. title: the graph, and the progress of its build."""
-    shown = [(indent, cut(text.strip("\n"), LONG)) for indent, text in lines[:MOST]]
+    shown = [(indent, cut(text.strip("\n"), MAX_LINE_CHARS)) for indent, text in lines[:MAX_LINES]]
     branches = tree_of([(indent, text) for indent, text in shown if text and " end building " not in text])
     rows, sizes = rows_of(branches), sizes_of(branches)
-    rest = f'<div style="{FAINT}">... {len(lines) - MOST:,} lines more</div>' if len(lines) > MOST else ""
+    rest = (
+        f'<div style="{FAINT_STYLE}">... {len(lines) - MAX_LINES:,} lines more</div>' if len(lines) > MAX_LINES else ""
+    )
     around = (
-        f'<div {NO_MATH} style="{ROW}"><div style="font-weight:600">{escape(clean(title))}</div>',
+        f'<div {NO_MATH} style="{ROW_STYLE}"><div style="font-weight:600">{escape(clean(title))}</div>',
         f"{rest}</div>",
     )
     opened, heads = open_at_first(rows), functools.cache(lambda i: head_html(rows[i], sizes))
@@ -116,7 +118,7 @@ def merge_equal(branches: list[Branch]) -> list[Row]:
 
 def module_kind(branch: Branch) -> str:
     """`Linear(in_features=4, ...)` for a module, else ""."""
-    return branch.text.split(":", 2)[2] if MODULE.match(branch.text) else ""
+    return branch.text.split(":", 2)[2] if MODULE_PATTERN.match(branch.text) else ""
 
 
 def module_name(branch: Branch) -> str:
@@ -133,7 +135,7 @@ def anonymous_lines(branch: Branch) -> list[Line]:
         lines.append(
             (
                 depth,
-                NUMBERED.sub(
+                NUMBERED_PATTERN.sub(
                     r"\1", beside.sub("", other.text.replace("(INPUT:_", "(INPUT:").replace("(OUTPUT:_", "(OUTPUT:"))
                 ),
             )
@@ -159,7 +161,7 @@ def open_at_first(rows: list[Row]) -> set[int]:
     for i in below:
         row = rows[i]
         first = not row.depth
-        if first or (outer[i] in result and seen + below[i] <= OPEN and row.branch.text not in PHASES):
+        if first or (outer[i] in result and seen + below[i] <= MAX_OPEN_ROWS and row.branch.text not in PHASES):
             result.add(i)
             seen += below[i]
     return result
@@ -168,8 +170,10 @@ def open_at_first(rows: list[Row]) -> set[int]:
 def head_html(row: Row, sizes: dict[int, tuple[int, int]]) -> str:
     head = line_html(row.branch.text) + (f" <b>x{row.times:,}</b>, to {escape(row.to)}" if row.to else "")
     if row.branch.below:
-        return f'{head} <span style="{FAINT}">{contents_text(row.branch, sizes)}{" (each)" if row.to else ""}</span>'
-    return head + "".join(f'<div style="{FAINT};padding-left:2.2em">{line_html(x)}</div>' for x in row.places)
+        return (
+            f'{head} <span style="{FAINT_STYLE}">{contents_text(row.branch, sizes)}{" (each)" if row.to else ""}</span>'
+        )
+    return head + "".join(f'<div style="{FAINT_STYLE};padding-left:2.2em">{line_html(x)}</div>' for x in row.places)
 
 
 def rows_html(rows: list[Row], heads: Callable[[int], str], opened: set[int], most: int) -> str:
@@ -184,13 +188,13 @@ def rows_html(rows: list[Row], heads: Callable[[int], str], opened: set[int], mo
             open_.pop()
             parts.append("</div></details>")
         if hidden:
-            parts.append(f'<div style="{FAINT};padding-left:1.1em">... {count(hidden, "more row")}</div>')
+            parts.append(f'<div style="{FAINT_STYLE};padding-left:1.1em">... {count(hidden, "more row")}</div>')
             continue
         if not rows[i].branch.below:
             parts.append(f'<div style="padding-left:1.1em">{heads(i)}</div>')
             continue
         parts.append(
-            f'<details{" open" if i in opened else ""}><summary style="{HANGING}">{heads(i)}'
+            f'<details{" open" if i in opened else ""}><summary style="{SUMMARY_STYLE}">{heads(i)}'
             '</summary><div style="padding-left:1.4em">'
         )
         open_.append(depth)
@@ -237,11 +241,13 @@ def contents_text(branch: Branch, sizes: dict[int, tuple[int, int]]) -> str:
 
 def line_html(text: str) -> str:
     """The line with its kind faint and its name bold."""
-    match = KIND.match(text)
+    match = KIND_PATTERN.match(text)
     if match is None:
-        return "<br>".join(escape(clean(part)) for part in GRAPH.sub("", text).split("\n"))
+        return "<br>".join(escape(clean(part)) for part in GRAPH_PATTERN.sub("", text).split("\n"))
     kind, name, rest = match.groups()
-    return f'<span style="{FAINT}">{kind.lower()}</span> <b>{escape(clean(name.strip()))}</b>{escape(clean(rest))}'
+    return (
+        f'<span style="{FAINT_STYLE}">{kind.lower()}</span> <b>{escape(clean(name.strip()))}</b>{escape(clean(rest))}'
+    )
 
 
 def debug_bundle(title: str, lines: Sequence[Line]) -> dict[str, str]:

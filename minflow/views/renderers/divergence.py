@@ -11,14 +11,14 @@ from html import escape
 
 from ..draw.boxes import diagram_of
 from ..draw.engines import render_svg
-from ..draw.fold import NEAR, fold_near_end
+from ..draw.fold import NEARBY_BOXES, fold_near_end
 from ..html.page import folded_below, picture_card
-from ..html.table import BAD, GOOD, SIGN, framed, inner_picture, table
+from ..html.table import BAD_COLOR, CROSS_MARK, GOOD_COLOR, framed, inner_picture, table
 from ..records.graph import GraphRecord
 from ..text.listing import clean
 
-LISTED = 12  # operations listed before the first that differs
-WORST = 10  # operations listed, largest difference first
+MAX_LISTED_OPS = 12  # operations listed before the first that differs
+MAX_WORST_OPS = 10  # operations listed, largest difference first
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ def exact_lines(record: Comparison) -> list[str]:
         lines.append(f"  the first that differs: {record.first.name} at {record.first.where}")
     worst = [row for row in record.rows if row.state == "differs"]
     worst.sort(key=lambda row: -row.difference if row.difference == row.difference else float("-inf"))
-    width = max([len(clean(row.name)) for row in worst[:WORST]], default=0)
-    for row in worst[:WORST]:
+    width = max([len(clean(row.name)) for row in worst[:MAX_WORST_OPS]], default=0)
+    for row in worst[:MAX_WORST_OPS]:
         lines.append(f"  {clean(row.name):<{width}}  {row.difference:10.3e}  {row.spec}  {row.where}")
     return lines
 
@@ -118,7 +118,7 @@ def lines_to_divergence(record: Comparison) -> list[str]:
     """The operations up to the first that differs, the reason, and the outputs."""
     lines = []
     end = len(record.rows) if record.at is None else record.at + 1
-    start = max(0, end - LISTED)
+    start = max(0, end - MAX_LISTED_OPS)
     if start:
         equal = sum(row.state == "equal" for row in record.rows[:start])
         lines.append(f"  ... {start} before, {equal} of them equal")
@@ -150,12 +150,12 @@ def some_of(names: list[str]) -> str:
 
 def comparison_html(record: Comparison) -> str:
     """A card like that of an error; the picture is folded if both runs agree."""
-    color, sign = (GOOD, "\u2713") if record.equal else (BAD, SIGN)
-    marks = {"differs": BAD, "here": BAD, f"in {record.reference}": GOOD}
+    color, sign = (GOOD_COLOR, "\u2713") if record.equal else (BAD_COLOR, CROSS_MARK)
+    marks = {"differs": BAD_COLOR, "here": BAD_COLOR, f"in {record.reference}": GOOD_COLOR}
     rows = [(clean(name), escape(clean(text)), marks.get(name, "")) for name, text in (*record.why, *closing(record))]
     picture = ""
     if record.graph.nodes:
-        svg = render_svg(diagram_of(fold_near_end(record.graph), NEAR))[0]
+        svg = render_svg(diagram_of(fold_near_end(record.graph), NEARBY_BOXES))[0]
         why = "; ".join(f"{name}: {text}" for name, text in record.why)
         picture = inner_picture(picture_card(svg, f"{record.title}; {why}", comparison_text(record)))
         picture = folded_below("the last operations", picture) if record.equal else picture

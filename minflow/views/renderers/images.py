@@ -16,19 +16,19 @@ import numpy as np
 
 from ...core.base.errors import DTypeError, ShapeError
 from ..draw.png import png
-from ..html.page import CARD, NO_MATH
+from ..html.page import CARD_STYLE, NO_MATH
 from ..text.listing import clean, count
 from ..text.sparkline import shaded, short_number
 from ..text.tables import cut
 from .tensor import array_of
 
-MANY = 32  # largest number of images
-BYTES = 36_000  # bytes of all pixels together: fits into 60 kB of HTML
-WIDE = 640  # approximate display width of the picture in pixels
-COLUMNS = 32  # of an image in text
+MAX_IMAGES = 32  # largest number of images
+MAX_BYTES = 36_000  # bytes of all pixels together: fits into 60 kB of HTML
+PICTURE_WIDTH = 640  # approximate display width of the picture in pixels
+TEXT_COLUMNS = 32  # of an image in text
 GAP = 4  # pixels between images
-WORD = 40  # characters of a label
-NO_NUMBER = (255, 0, 200)  # colour of pixels that are NaN or infinite; the caption says how many there are
+MAX_LABEL_CHARS = 40  # characters of a label
+NONFINITE_COLOR = (255, 0, 200)  # colour of pixels that are NaN or infinite; the caption says how many there are
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def label_texts(labels: Any, total: int, shown: int) -> tuple[str, ...]:
         if hasattr(label, "item") and math.prod(label.shape) == 1:
             label = label.item()
         text = clean(short_number(label) if isinstance(label, float) else str(label))
-        texts.append(cut(text, WORD))
+        texts.append(cut(text, MAX_LABEL_CHARS))
     return tuple(texts)
 
 
@@ -124,15 +124,15 @@ def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
     total, height, width = images.shape[:3]
     depth = 3 if images.ndim == 4 else 1
     step = 1
-    while -(-height // step) * -(-width // step) * depth > BYTES:
+    while -(-height // step) * -(-width // step) * depth > MAX_BYTES:
         step += 1
     images = images[:, ::step, ::step]
-    shown = max(1, min(total, MANY, BYTES // (images.shape[1] * images.shape[2] * depth)))
+    shown = max(1, min(total, MAX_IMAGES, MAX_BYTES // (images.shape[1] * images.shape[2] * depth)))
     texts = () if labels is None else label_texts(labels, total, shown)
     pixels, scale, bad = to_uint8(images[:shown])
     rows, columns = pixels.shape[1:3]
     size = max(1, min(12, (96 if shown <= 6 else 64) // max(rows, columns)))
-    across = max(1, min(shown, WIDE // (columns * size + GAP)))
+    across = max(1, min(shown, PICTURE_WIDTH // (columns * size + GAP)))
     tall, wide = -(-shown // across) * (rows * size + GAP) - GAP, across * (columns * size + GAP) - GAP
     sheet = np.zeros((tall, wide, 2 if pixels.ndim == 3 else 4), np.uint8)
     for k, image in enumerate(pixels):
@@ -140,7 +140,7 @@ def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
         place = sheet[y : y + rows * size, x : x + columns * size]
         place[..., :-1], place[..., -1] = image.reshape(rows, columns, -1).repeat(size, 0).repeat(size, 1), 255
         if bad and size >= 4:  # a cross, for readers who cannot distinguish the colour
-            for i, j in np.argwhere((image == NO_NUMBER).all(axis=-1)).tolist():
+            for i, j in np.argwhere((image == NONFINITE_COLOR).all(axis=-1)).tolist():
                 at = np.arange(size)
                 square = place[i * size : (i + 1) * size, j * size : (j + 1) * size, :-1]
                 square[at, at] = square[at, size - 1 - at] = 0
@@ -149,8 +149,8 @@ def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
     parts += [f"every {step}th pixel".replace("2th", "2nd").replace("3th", "3rd")] if step > 1 else []
     parts += [scale] + ([bad] if bad else [])
     grey = images[0].astype(np.float64).mean(axis=-1) if depth == 3 else images[0].astype(np.float64)
-    grey = grey[:: -(-grey.shape[0] // COLUMNS), :: -(-grey.shape[1] // COLUMNS)]
-    seen = min(WIDE, sheet.shape[1] * (step if shown == 1 else 1))
+    grey = grey[:: -(-grey.shape[0] // TEXT_COLUMNS), :: -(-grey.shape[1] // TEXT_COLUMNS)]
+    seen = min(PICTURE_WIDTH, sheet.shape[1] * (step if shown == 1 else 1))
     first = tuple(map(tuple, grey.tolist()))
     return ImagesRecord(
         "; ".join(parts), sheet.tobytes(), sheet.shape, seen, first, (rows * size, columns * size), texts
@@ -178,7 +178,7 @@ def to_uint8(images: np.ndarray) -> tuple[np.ndarray, str, str]:
         wrong = ~finite
     else:
         wrong = ~finite.all(axis=-1)
-    pixels[wrong] = NO_NUMBER
+    pixels[wrong] = NONFINITE_COLOR
     return pixels, scale, f"{int((~finite).sum()):,} elements are NaN or infinite, drawn magenta with a cross"
 
 
@@ -210,7 +210,7 @@ def images_html(record: ImagesRecord) -> str:
     """Card with the images, their labels and the caption."""
     title = escape(clean(record.title), True)
     images = labelled_html(record) if record.labels else image_tag(pixels_of(record), title, record.width)
-    return f'<div {NO_MATH} style="{CARD}">{images}<div style="font-size:12px">{title}</div></div>'
+    return f'<div {NO_MATH} style="{CARD_STYLE}">{images}<div style="font-size:12px">{title}</div></div>'
 
 
 def image_tag(pixels: np.ndarray, alt: str, width: int) -> str:

@@ -15,17 +15,17 @@ from ..text.listing import clean
 from ..text.numbers import nbytes_text
 from ..text.reports import peak, peak_text
 
-WIDTH, LEFT, RIGHT, TOP, TALL = 760, 96, 22, 86, 300
+WIDTH, LEFT, RIGHT, TOP, PLOT_HEIGHT = 760, 96, 22, 86, 300
 # phase -> (fill, edge, hatching: 1 rises, -1 falls, 0 is horizontal, None: none)
-LOOKS = {
+PHASE_STYLES = {
     "forward": (theme.PALE_BLUE, theme.BLUE, None),
     "backward": (theme.PALE_AMBER, theme.AMBER, 1),
     "recompute": (theme.PALE_VIOLET, theme.VIOLET, -1),
     "optimizer": (theme.PALE_GREEN, theme.GREEN, 0),
 }
-OTHER = (theme.PLATE, theme.LINE, None)
-LEGIBLE = 96  # minimum width of a name, in pixels
-GRID = 8  # pixels between the lines of a hatching
+OTHER_STYLE = (theme.PLATE, theme.LINE, None)
+MIN_NAME_WIDTH = 96  # minimum width of a name, in pixels
+HATCH_SPACING = 8  # pixels between the lines of a hatching
 
 
 def headline(record: MemoryMap) -> str:
@@ -51,11 +51,11 @@ def memory_svg(record: MemoryMap) -> str:
     step, most = peak(record)
     phases = [
         phase
-        for phase in (*LOOKS, "")
-        if any(b.phase == phase or (not phase and b.phase not in LOOKS) for b in record.blocks)
+        for phase in (*PHASE_STYLES, "")
+        if any(b.phase == phase or (not phase and b.phase not in PHASE_STYLES) for b in record.blocks)
     ]
     across = lambda t: LEFT + t / (record.steps + 1) * (WIDTH - LEFT - RIGHT)
-    up = lambda n: TOP + TALL - n / max(record.arena, 1) * TALL
+    up = lambda n: TOP + PLOT_HEIGHT - n / max(record.arena, 1) * PLOT_HEIGHT
     shares = (
         f"{nbytes_text(record.total)} of values share {nbytes_text(record.arena)}, "
         f"{nbytes_text(record.arena - most)} of it gaps at the peak; outside it: "
@@ -63,32 +63,34 @@ def memory_svg(record: MemoryMap) -> str:
     )
     parts = [
         svg.label(
-            svg.PAD,
+            svg.PADDING,
             16,
             truncated(record.title, WIDTH - 12, bold=True),
             truncated(shares, WIDTH - 12),
             truncated(peak_text(record, 2), WIDTH - 12),
             bold=True,
-            rest=theme.SOFT,
+            rest=theme.MUTED,
         ),
-        svg.rect(LEFT, TOP, WIDTH - LEFT - RIGHT, TALL, fill="none", stroke=theme.LINE),
+        svg.rect(LEFT, TOP, WIDTH - LEFT - RIGHT, PLOT_HEIGHT, fill="none", stroke=theme.LINE),
     ]
     for i in range(5):
-        y = TOP + TALL * (1 - i / 4)
+        y = TOP + PLOT_HEIGHT * (1 - i / 4)
         parts.append(svg.path(f"M{LEFT - 4} {y:g}H{LEFT}", stroke=theme.LINE))
-        parts.append(svg.label(LEFT - 12, y + 4, nbytes_text(record.arena * i // 4), anchor="end", ink=theme.SOFT))
-    parts.append(svg.label(svg.PAD, TOP - 14, "address", ink=theme.SOFT))
+        parts.append(
+            svg.label(LEFT - 12, y + 4, nbytes_text(record.arena * i // 4), anchor="end", text_color=theme.MUTED)
+        )
+    parts.append(svg.label(svg.PADDING, TOP - 14, "address", text_color=theme.MUTED))
     size = round_step(record.steps)
     for t in range(0, record.steps + 1, size):
         x = (across(t) + across(t + 1)) / 2
-        parts.append(svg.path(f"M{x:.1f} {TOP + TALL}v4", stroke=theme.LINE))
-        parts.append(svg.label(x, TOP + TALL + 17, str(t), anchor="middle", ink=theme.SOFT))
+        parts.append(svg.path(f"M{x:.1f} {TOP + PLOT_HEIGHT}v4", stroke=theme.LINE))
+        parts.append(svg.label(x, TOP + PLOT_HEIGHT + 17, str(t), anchor="middle", text_color=theme.MUTED))
     axis = "step of the plan: the operations in the order in which they run"
-    parts.append(svg.label(LEFT + svg.PAD, TOP + TALL + 38, axis, ink=theme.SOFT))
+    parts.append(svg.label(LEFT + svg.PADDING, TOP + PLOT_HEIGHT + 38, axis, text_color=theme.MUTED))
     blocks, names = value_elements(record.blocks, across, up)
     parts += [*blocks, *peak_mark(across, step, most), *names]
-    parts += legend(phases, TOP + TALL + 52)
-    return svg.picture(parts, WIDTH, TOP + TALL + 72, headline(record))
+    parts += legend(phases, TOP + PLOT_HEIGHT + 52)
+    return svg.picture(parts, WIDTH, TOP + PLOT_HEIGHT + 72, headline(record))
 
 
 def visible_ends(blocks: tuple[Block, ...]) -> list[int]:
@@ -112,7 +114,7 @@ def value_elements(blocks: tuple[Block, ...], across, up) -> tuple[list[str], li
     for block, last in zip(blocks, visible_ends(blocks)):
         x, y = across(block.first), up(block.offset + block.nbytes)
         wide, tall = max(across(last + 1) - x, 1.0), max(up(block.offset) - y, 0.8)
-        phase = block.phase if block.phase in LOOKS else ""
+        phase = block.phase if block.phase in PHASE_STYLES else ""
         boxes.setdefault((phase, 0.8 if tall > 3 else 0.3), []).append(
             f"M{x:.1f} {y:.1f}h{wide:.1f}v{tall:.1f}h{-wide:.1f}z"
         )
@@ -121,7 +123,7 @@ def value_elements(blocks: tuple[Block, ...], across, up) -> tuple[list[str], li
         names += value_label(block, x, y, wide, tall)
     parts = []
     for (phase, stroke), paths in boxes.items():
-        fill, edge, _ = LOOKS.get(phase, OTHER)
+        fill, edge, _ = PHASE_STYLES.get(phase, OTHER_STYLE)
         parts.append(svg.path("".join(paths), fill=fill, stroke=edge, stroke_width=stroke))
     parts += [hatch_element("".join(paths), phase) for phase, paths in lines.items()]
     return parts, names
@@ -129,15 +131,15 @@ def value_elements(blocks: tuple[Block, ...], across, up) -> tuple[list[str], li
 
 def value_label(block: Block, x: float, y: float, wide: float, tall: float) -> list[str]:
     """The name and size of a value on a plate over its hatching, if they fit into the rectangle."""
-    on_end = wide < LEGIBLE
+    on_end = wide < MIN_NAME_WIDTH
     long, high = (tall, wide) if on_end else (wide, tall)
-    if long < LEGIBLE or high < 19:
+    if long < MIN_NAME_WIDTH or high < 19:
         return []
     words = [block.name, f"{block.spec}, {nbytes_text(block.nbytes)}"][: 2 if high >= 36 else 1]
-    lines = [truncated(line, long - 2 * svg.PAD - 2) for line in words]
-    along, across = 1 + svg.PAD, high / 2 + 4 - 7.5 * (len(lines) - 1)
+    lines = [truncated(line, long - 2 * svg.PADDING - 2) for line in words]
+    along, across = 1 + svg.PADDING, high / 2 + 4 - 7.5 * (len(lines) - 1)
     start, base = (x + across, y + tall - along) if on_end else (x + along, y + across)
-    name = svg.label(start, base, *lines, fill=LOOKS.get(block.phase, OTHER)[0])
+    name = svg.label(start, base, *lines, fill=PHASE_STYLES.get(block.phase, OTHER_STYLE)[0])
     return [svg.group([name], transform=f"rotate(-90 {svg.number(start)} {svg.number(base)})") if on_end else name]
 
 
@@ -147,20 +149,20 @@ def peak_mark(across, step: int, most: int) -> list[str]:
     anchor = "start" if x < WIDTH / 3 else "end" if x > WIDTH * 2 / 3 else "middle"
     words = f"peak: {nbytes_text(most)} at step {step}"
     return [
-        svg.path(f"M{x:.1f} {TOP - 5}V{TOP + TALL}", stroke=theme.RED, stroke_width=1.5, stroke_dasharray="5 3"),
-        svg.label(x, TOP - 10, words, bold=True, ink=theme.RED_INK, fill=theme.PALE_RED, anchor=anchor),
+        svg.path(f"M{x:.1f} {TOP - 5}V{TOP + PLOT_HEIGHT}", stroke=theme.RED, stroke_width=1.5, stroke_dasharray="5 3"),
+        svg.label(x, TOP - 10, words, bold=True, text_color=theme.RED_TEXT, fill=theme.PALE_RED, anchor=anchor),
     ]
 
 
 def hatch_path(x: float, y: float, wide: float, tall: float, phase: str) -> str:
     """Path data of the hatching of a rectangle: lines of one common grid, with the slope of the phase."""
-    _, _, lean = LOOKS.get(phase, OTHER)
+    _, _, lean = PHASE_STYLES.get(phase, OTHER_STYLE)
     if lean is None:
         return ""
     lines = []
     a, b = (y, y + tall) if lean == 0 else (x + y, x + wide + y + tall) if lean > 0 else (y - x - wide, y + tall - x)
-    for n in range(math.ceil(a / GRID), math.floor(b / GRID) + 1):
-        c = n * GRID
+    for n in range(math.ceil(a / HATCH_SPACING), math.floor(b / HATCH_SPACING) + 1):
+        c = n * HATCH_SPACING
         if lean == 0:  # y = c
             x1, x2 = x, x + wide
         elif lean > 0:  # y = c - x
@@ -174,17 +176,19 @@ def hatch_path(x: float, y: float, wide: float, tall: float, phase: str) -> str:
 
 def hatch_element(path: str, phase: str) -> str:
     """The hatching as an element; empty if there are no lines."""
-    return svg.path(path, stroke=LOOKS.get(phase, OTHER)[1], stroke_width=".4", fill="none")
+    return svg.path(path, stroke=PHASE_STYLES.get(phase, OTHER_STYLE)[1], stroke_width=".4", fill="none")
 
 
 def legend(phases: list[str], y: float) -> list[str]:
     parts = []
     for i, phase in enumerate(phases):
-        x, (fill, edge, _) = LEFT + 124 * i, LOOKS.get(phase, OTHER)
+        x, (fill, edge, _) = LEFT + 124 * i, PHASE_STYLES.get(phase, OTHER_STYLE)
         parts.append(svg.rect(x, y, 24, 12, fill=fill, stroke=edge))
         parts.append(hatch_element(hatch_path(x, y, 24, 12, phase), phase))
-        parts.append(svg.label(x + 30 + svg.PAD, y + 10, phase or "other"))
+        parts.append(svg.label(x + 30 + svg.PADDING, y + 10, phase or "other"))
     note = "colour: phase; a box: one value, until it is last read"
     return parts + (
-        [svg.label(WIDTH - RIGHT - svg.PAD, y + 10, note, anchor="end", ink=theme.SOFT)] if len(phases) < 4 else []
+        [svg.label(WIDTH - RIGHT - svg.PADDING, y + 10, note, anchor="end", text_color=theme.MUTED)]
+        if len(phases) < 4
+        else []
     )

@@ -15,12 +15,12 @@ from ..records.reports import PlanCall, Roofline
 from ..text.listing import clean, count
 from ..text.numbers import ms, percent, rate_text
 from ..text.plan import intensity, limit_share, timed_calls
-from .memory_map import LOOKS, OTHER
+from .memory_map import OTHER_STYLE, PHASE_STYLES
 
-WIDTH, LEFT, RIGHT, TOP, TALL = 760, 84, 34, 70, 300
-NAMED = 8  # calls with a number in the picture and a line below it
-LINE, SMALLEST, LARGEST = 17, 3.5, 11  # pixels: line height; least and greatest half size of a mark
-DEEPEST = 1e-5  # fraction of the limit; slower calls are drawn at the bottom
+WIDTH, LEFT, RIGHT, TOP, PLOT_HEIGHT = 760, 84, 34, 70, 300
+MAX_NAMED_CALLS = 8  # calls with a number in the picture and a line below it
+LINE_HEIGHT, MIN_MARK_SIZE, MAX_MARK_SIZE = 17, 3.5, 11  # pixels: line height; least and greatest half size of a mark
+MIN_LIMIT_SHARE = 1e-5  # fraction of the limit; slower calls are drawn at the bottom
 
 
 class Axes:
@@ -32,7 +32,7 @@ class Axes:
         ridge = limits.flops / limits.copies[-1][1]
         self.x = math.floor(math.log10(min([*xs, ridge / 30]))), math.ceil(math.log10(max([*xs, ridge * 30])))
         ys = [call.flops / call.seconds for call in calls if call.flops and call.seconds]
-        least = max(min([*ys, limits.copies[-1][1] * 10.0 ** self.x[0]]), DEEPEST * limits.flops)
+        least = max(min([*ys, limits.copies[-1][1] * 10.0 ** self.x[0]]), MIN_LIMIT_SHARE * limits.flops)
         self.y = math.floor(math.log10(least)), math.ceil(math.log10(max([*ys, limits.flops]) * 1.3))
 
     def across(self, x: float) -> float:
@@ -42,7 +42,7 @@ class Axes:
     def up(self, y: float) -> float:
         low, high = self.y
         y = max(y, 10.0**low)
-        return TOP + TALL - (math.log10(y) - low) / (high - low) * TALL
+        return TOP + PLOT_HEIGHT - (math.log10(y) - low) / (high - low) * PLOT_HEIGHT
 
 
 def headline(record: Roofline) -> str:
@@ -62,25 +62,25 @@ def roofline_svg(record: Roofline) -> str:
     about = f"what {count(record.ceilings.threads, 'thread')} can do, measured with {kernels}"
     parts = [
         svg.label(
-            svg.PAD + 2,
+            svg.PADDING + 2,
             16,
             truncated(record.title, WIDTH - 16, bold=True),
             truncated(about, WIDTH - 16),
             bold=True,
-            rest=theme.SOFT,
+            rest=theme.MUTED,
         )
     ]
     parts += [*frame(axes), *limit_lines(record, axes), *call_marks(calls, axes)]
-    y = TOP + TALL + 62
-    phases = [phase for phase in LOOKS if any(call.phase == phase for call in placed)]
+    y = TOP + PLOT_HEIGHT + 62
+    phases = [phase for phase in PHASE_STYLES if any(call.phase == phase for call in placed)]
     parts += legend(phases, y)
     y += 26 * bool(phases)
-    for i, call in enumerate(calls[:NAMED], 1):
+    for i, call in enumerate(calls[:MAX_NAMED_CALLS], 1):
         words = f"{ms(call.seconds or 0)}, {percent(limit_share(call, record.ceilings))} of what is possible"
         words += "" if call.flops else "; it only moves data, and is not in the diagram"
-        name = truncated(f"{i}: {call.name}", WIDTH - 2 * svg.PAD - 16 - text_width(f", {words}"))
-        parts.append(svg.label(svg.PAD + 2, y, f"{name}, {words}"))
-        y += LINE
+        name = truncated(f"{i}: {call.name}", WIDTH - 2 * svg.PADDING - 16 - text_width(f", {words}"))
+        parts.append(svg.label(svg.PADDING + 2, y, f"{name}, {words}"))
+        y += LINE_HEIGHT
     return svg.picture(parts, WIDTH, y + 2, headline(record))
 
 
@@ -91,23 +91,23 @@ def power_text(n: int) -> str:
 
 def frame(axes: Axes) -> list[str]:
     """The axes with a thin line at each power of ten."""
-    bottom, right = TOP + TALL, WIDTH - RIGHT
-    parts = [svg.rect(LEFT, TOP, right - LEFT, TALL, fill="none", stroke=theme.LINE)]
+    bottom, right = TOP + PLOT_HEIGHT, WIDTH - RIGHT
+    parts = [svg.rect(LEFT, TOP, right - LEFT, PLOT_HEIGHT, fill="none", stroke=theme.LINE)]
     for n in range(axes.x[0], axes.x[1] + 1):
         x = axes.across(10.0**n)
         parts.append(
             svg.path(f"M{x:.1f} {TOP}V{bottom + 4}", stroke=theme.LINE, stroke_width=".5", stroke_dasharray="1 4")
         )
-        parts.append(svg.label(x, bottom + 18, power_text(n), anchor="middle", ink=theme.SOFT))
+        parts.append(svg.label(x, bottom + 18, power_text(n), anchor="middle", text_color=theme.MUTED))
     for n in range(axes.y[0], axes.y[1] + 1):
         y = axes.up(10.0**n)
         parts.append(
             svg.path(f"M{LEFT - 4} {y:.1f}H{right}", stroke=theme.LINE, stroke_width=".5", stroke_dasharray="1 4")
         )
-        parts.append(svg.label(LEFT - 12, y + 4, power_text(n - 9), anchor="end", ink=theme.SOFT))
-    parts.append(svg.label(LEFT + svg.PAD, TOP - 8, "GFLOP/s", ink=theme.SOFT))
+        parts.append(svg.label(LEFT - 12, y + 4, power_text(n - 9), anchor="end", text_color=theme.MUTED))
+    parts.append(svg.label(LEFT + svg.PADDING, TOP - 8, "GFLOP/s", text_color=theme.MUTED))
     said = "operations for each byte that is read or written"
-    parts.append(svg.label(right - svg.PAD, bottom + 39, said, anchor="end", ink=theme.SOFT))
+    parts.append(svg.label(right - svg.PADDING, bottom + 39, said, anchor="end", text_color=theme.MUTED))
     return parts
 
 
@@ -151,7 +151,7 @@ def limit_lines(record: Roofline, axes: Axes) -> list[str]:
     )
     labels.append(
         svg.label(
-            WIDTH - RIGHT - svg.PAD - 4, level - 10, f"computing: {rate_text(limits.flops, 'FLOP')}", anchor="end"
+            WIDTH - RIGHT - svg.PADDING - 4, level - 10, f"computing: {rate_text(limits.flops, 'FLOP')}", anchor="end"
         )
     )
     return parts + labels
@@ -168,10 +168,12 @@ def call_marks(calls: list[PlanCall], axes: Axes) -> list[str]:
         if not call.flops:
             continue
         x, y = axes.across(intensity(call)), axes.up(call.flops / (call.seconds or 1))
-        size = SMALLEST + (LARGEST - SMALLEST) * math.sqrt((call.seconds or 0) / longest)
+        size = MIN_MARK_SIZE + (MAX_MARK_SIZE - MIN_MARK_SIZE) * math.sqrt((call.seconds or 0) / longest)
         parts.append(mark_shape(x, y, size, call.phase))
-        if i <= NAMED:
-            near = next((group for group in groups if abs(group[0] - size - x) < 30 and abs(group[1] - y) < LINE), None)
+        if i <= MAX_NAMED_CALLS:
+            near = next(
+                (group for group in groups if abs(group[0] - size - x) < 30 and abs(group[1] - y) < LINE_HEIGHT), None
+            )
             if near is None:
                 groups.append([x + size, y, [str(i)]])
             else:
@@ -181,7 +183,7 @@ def call_marks(calls: list[PlanCall], axes: Axes) -> list[str]:
 
 def mark_shape(x: float, y: float, size: float, phase: str) -> str:
     """A circle, a square, a triangle or a diamond for the phase, so that phases differ without colour."""
-    fill, rim, _ = LOOKS.get(phase, OTHER)
+    fill, rim, _ = PHASE_STYLES.get(phase, OTHER_STYLE)
     look = {"fill": fill, "stroke": rim, "stroke_width": 1.6, "fill_opacity": ".8"}
     if phase == "backward":
         return svg.rect(x - 0.9 * size, y - 0.9 * size, 1.8 * size, 1.8 * size, **look)
@@ -194,9 +196,9 @@ def mark_shape(x: float, y: float, size: float, phase: str) -> str:
 
 
 def legend(phases: list[str], y: float) -> list[str]:
-    parts, x = [], float(svg.PAD + 8)
+    parts, x = [], float(svg.PADDING + 8)
     for phase in phases:
         parts += [mark_shape(x, y - 4, 6, phase), svg.label(x + 18, y, phase)]
         x += 48 + text_width(phase)
     note = "the larger a mark, the longer the call"
-    return [*parts, svg.label(x, y, note, ink=theme.SOFT)] if phases else []
+    return [*parts, svg.label(x, y, note, text_color=theme.MUTED)] if phases else []

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...core.ir import Freed, Node, Source, Value, toposort, where_text
 from ..draw import svg_writer as svg, theme
-from ..draw.fonts import SIZE, text_width, truncated
+from ..draw.fonts import FONT_SIZE, text_width, truncated
 from ..html.page import picture_card
 from ..records.foreign_tape import is_foreign_value
 from ..records.graph import input_name
@@ -24,9 +24,9 @@ from ..records.tape import leaf_name, names_in
 from ..text.listing import clean, count
 from ..text.tables import ruled_table
 
-ROWS = 20  # the largest arrays are listed; the others are only summed
-BAR, WIDEST = 150, 900  # pixels: the longest bar; the widest line of text
-KEPT = 3  # operations that are named for one array
+MAX_ROWS = 20  # the largest arrays are listed; the others are only summed
+MAX_BAR_WIDTH, MAX_TEXT_WIDTH = 150, 900  # pixels: the longest bar; the widest line of text
+MAX_KEEPERS = 3  # operations that are named for one array
 
 
 @dataclass(frozen=True)
@@ -251,9 +251,9 @@ def notes(record: MemoryRecord) -> list[str]:
 
 def keeper_lines(row: SavedArrayRow) -> list[str]:
     """The operations that keep an array, one line each."""
-    more = [f"and {len(row.keepers) - KEPT} more"] if len(row.keepers) > KEPT else []
+    more = [f"and {len(row.keepers) - MAX_KEEPERS} more"] if len(row.keepers) > MAX_KEEPERS else []
     part = [f"part of a larger array: {share_of(row.used, row.nbytes)} are read"] if row.used < row.nbytes else []
-    return [*map(clean, row.keepers[:KEPT]), *more, *part]
+    return [*map(clean, row.keepers[:MAX_KEEPERS]), *more, *part]
 
 
 def memory_text(record: MemoryRecord) -> str:
@@ -261,11 +261,11 @@ def memory_text(record: MemoryRecord) -> str:
     lines = [headline(record)]
     if record.rows:
         cells = []
-        for row in record.rows[:ROWS]:
+        for row in record.rows[:MAX_ROWS]:
             first, *more = keeper_lines(row)
             cells.append((f"{row.nbytes:,}", row.spec, f"after #{row.last}", row.owner or "-", first))
             cells += [("", "", "", "", line) for line in more]
-        rest = record.rows[ROWS:]
+        rest = record.rows[MAX_ROWS:]
         if rest:
             cells.append((f"{sum(row.nbytes for row in rest):,}", count(len(rest), "smaller array"), "", "", ""))
         lines += ruled_table(("bytes", "array", "freed in backward", "also held by", "kept for"), cells, right=(0,))
@@ -277,42 +277,45 @@ def memory_text(record: MemoryRecord) -> str:
 
 def memory_svg(record: MemoryRecord) -> str:
     """A bar for each array: solid if only the tape holds it, outlined if it also has an owner."""
-    rows = record.rows[:ROWS]
+    rows = record.rows[:MAX_ROWS]
     most = max((row.nbytes for row in rows), default=1) or 1
     parts, y, width = [], 18.0, 0.0
 
     def words(x: float, *lines: str, **look) -> None:
-        """Draw lines on a plate, cut to WIDEST, and advance y."""
+        """Draw lines on a plate, cut to MAX_TEXT_WIDTH, and advance y."""
         nonlocal y, width
-        lines = tuple([truncated(line, WIDEST, bold="bold" in look) for line in lines])
-        width = max(width, x + max(text_width(line, bold="bold" in look) for line in lines) + svg.PAD)
+        lines = tuple([truncated(line, MAX_TEXT_WIDTH, bold="bold" in look) for line in lines])
+        width = max(width, x + max(text_width(line, bold="bold" in look) for line in lines) + svg.PADDING)
         parts.append(svg.label(x, y, *lines, **look))
-        y += svg.LEADING * SIZE * len(lines)
+        y += svg.LINE_HEIGHT * FONT_SIZE * len(lines)
 
     def bar(x: float, y: float, long: float, owned: bool) -> str:
         look = {"fill": theme.PALE_BLUE, "stroke": theme.BLUE} if owned else {"fill": theme.AMBER}
         return svg.rect(x, y, long, 12, **look, stroke_width=1.5 if owned else None)
 
-    words(svg.PAD, headline(record), bold=True)
+    words(svg.PADDING, headline(record), bold=True)
     for row in rows:
         y += 8
-        parts.append(bar(1, y - 9, max(row.nbytes / most * BAR, 1.5), bool(row.owner)))
+        parts.append(bar(1, y - 9, max(row.nbytes / most * MAX_BAR_WIDTH, 1.5), bool(row.owner)))
         first = f"{bytes_text(row.nbytes)}, {row.spec}, freed when backward has passed #{row.last}"
         first += f"; {row.owner} holds it too" if row.owner else ""
-        words(BAR + 8 + svg.PAD, clean(first), "; ".join(keeper_lines(row)), rest=theme.SOFT)
-    if len(record.rows) > ROWS:
-        rest = record.rows[ROWS:]
+        words(MAX_BAR_WIDTH + 8 + svg.PADDING, clean(first), "; ".join(keeper_lines(row)), rest=theme.MUTED)
+    if len(record.rows) > MAX_ROWS:
+        rest = record.rows[MAX_ROWS:]
         y += 8
-        words(BAR + 8 + svg.PAD, f"{count(len(rest), 'smaller array')}: {bytes_text(sum(row.nbytes for row in rest))}")
+        words(
+            MAX_BAR_WIDTH + 8 + svg.PADDING,
+            f"{count(len(rest), 'smaller array')}: {bytes_text(sum(row.nbytes for row in rest))}",
+        )
     for owned, meaning in (
         ((False, "only the tape holds it"), (True, "also the numbers of a leaf or a variable")) if rows else ()
     ):
         y += 8
         parts.append(bar(1, y - 9, 24, owned))
-        words(32 + svg.PAD, meaning)
+        words(32 + svg.PADDING, meaning)
     y += 8
     if record.rows or record.gradients[0]:
-        words(svg.PAD, *notes(record), ink=theme.SOFT)
+        words(svg.PADDING, *notes(record), text_color=theme.MUTED)
     return svg.picture(parts, math.ceil(width), math.ceil(y), headline(record))
 
 

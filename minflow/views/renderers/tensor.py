@@ -19,16 +19,25 @@ from ..text.listing import clean, count
 from ..text.sparkline import BARS, shaded, short_number
 from ..text.tables import table
 
-TINY = 16  # tensors with at most this many elements stay text, which is read faster than a picture
-SIDE = 48  # largest number of rows and columns in the picture of a single matrix
-SLICE = 28  # largest number of rows and columns of a slice among several
-CELLS = 5000  # cells of all slices together: fits into 20 kB of HTML
-SLICES = 24
-SIDE_BY_SIDE = 8  # slices
-ACROSS, GAP, LEAST = 560, 14, 5  # pixels: width of adjacent slices; gap between them; least size of a cell
-NUMBERS = (12, 16)  # columns and rows of all slices together, up to which each element is written into its cell
-EXACT = 2**24  # above this many elements, statistics are those of a sample: all of them would cause a visible delay
-BINS = 24  # of the histogram
+MAX_TEXT_ELEMENTS = 16  # tensors with at most this many elements stay text, which is read faster than a picture
+MAX_SIDE = 48  # largest number of rows and columns in the picture of a single matrix
+MAX_SLICE_SIDE = 28  # largest number of rows and columns of a slice among several
+MAX_CELLS = 5000  # cells of all slices together: fits into 20 kB of HTML
+MAX_SLICES = 24
+MAX_ADJACENT = 8  # slices
+SLICES_WIDTH, GAP, MIN_CELL_SIZE = (
+    560,
+    14,
+    5,
+)  # pixels: width of adjacent slices; gap between them; least size of a cell
+MAX_WRITTEN_CELLS = (
+    12,
+    16,
+)  # columns and rows of all slices together, up to which each element is written into its cell
+MAX_EXACT_ELEMENTS = (
+    2**24
+)  # above this many elements, statistics are those of a sample: all of them would cause a visible delay
+HISTOGRAM_BINS = 24  # of the histogram
 
 
 @dataclass(frozen=True)
@@ -117,8 +126,8 @@ def array_record(array: np.ndarray, spec: str, about: str = "", text: str = "", 
         parts = np.stack([array.real, array.imag], axis=-min(array.ndim, 2) - 1)
         record = array_record(parts.reshape(2, 1, -1) if array.ndim < 2 else parts, spec, about, text, grad)
         return replace(record, complex=True, tiles=tuple(map(part_named, record.tiles)))
-    seen = array.reshape(-1) if array.flags.c_contiguous or array.size <= EXACT else array
-    if array.size > EXACT:
+    seen = array.reshape(-1) if array.flags.c_contiguous or array.size <= MAX_EXACT_ELEMENTS else array
+    if array.size > MAX_EXACT_ELEMENTS:
         steps = [max(1, -(-n // 256)) for n in array.shape] if array.ndim > 1 else [-(-array.size // 2**20)]
         seen = array[tuple(slice(None, None, step) for step in steps)]
     seen = np.ascontiguousarray(seen).reshape(-1)
@@ -167,8 +176,10 @@ def histogram(numbers: np.ndarray) -> tuple[tuple[int, ...], float, float]:
         high = inner[1] + room if 0 < 10 * room < high - inner[1] else high
     if not high > low or not np.isfinite(high - low):
         return (), low, high
-    bins = int(high - low) + 1 if numbers.dtype.kind != "f" and high - low < BINS else BINS
-    scaled = (some - low) / (high - low + (bins < BINS)) * min(bins, BINS)  # high - low may be 1e-310
+    bins = int(high - low) + 1 if numbers.dtype.kind != "f" and high - low < HISTOGRAM_BINS else HISTOGRAM_BINS
+    scaled = (
+        (some - low) / (high - low + (bins < HISTOGRAM_BINS)) * min(bins, HISTOGRAM_BINS)
+    )  # high - low may be 1e-310
     counts = np.bincount(np.clip(scaled, 0, bins - 1).astype(np.int64), minlength=bins)
     return tuple(counts.tolist()), low, high
 
@@ -188,16 +199,18 @@ def tiles_of(array: np.ndarray) -> tuple[tuple[Tile, ...], int]:
     leading, (rows, columns) = array.shape[:-2], (1, 1, *array.shape)[-2:]
     many = array.size // (rows * columns)
     if many == 1:
-        return (Tile("", block_samples(array.reshape(rows, columns), SIDE)),), 1
-    limit = min(many, SLICES, max(2, CELLS // (min(rows, SLICE) * min(columns, SLICE))))
+        return (Tile("", block_samples(array.reshape(rows, columns), MAX_SIDE)),), 1
+    limit = min(many, MAX_SLICES, max(2, MAX_CELLS // (min(rows, MAX_SLICE_SIDE) * min(columns, MAX_SLICE_SIDE))))
     last = next(n for n in reversed(leading) if n > 1)
-    across = min(last, limit, SIDE_BY_SIDE, max(1, ACROSS // (min(columns, SLICE) * LEAST + GAP)))
+    across = min(
+        last, limit, MAX_ADJACENT, max(1, SLICES_WIDTH // (min(columns, MAX_SLICE_SIDE) * MIN_CELL_SIZE + GAP))
+    )
     if last == many:
         places = list(range(limit))
     else:
         places = [row * last + k for row in range(min(many // last, limit // across)) for k in range(across)]
     indices = [tuple(map(int, np.unravel_index(i, leading))) for i in places]
-    return tuple(Tile(str(list(index)), block_samples(array[index], SLICE)) for index in indices), across
+    return tuple(Tile(str(list(index)), block_samples(array[index], MAX_SLICE_SIDE)) for index in indices), across
 
 
 def block_samples(matrix: np.ndarray, limit: int) -> tuple[tuple[float, ...], ...]:
@@ -206,7 +219,7 @@ def block_samples(matrix: np.ndarray, limit: int) -> tuple[tuple[float, ...], ..
     middle = [np.append(s[1:], n) + s for s, n in ((tops, matrix.shape[0]), (lefts, matrix.shape[1]))]
     with np.errstate(all="ignore"):
         cells = matrix[np.ix_(middle[0] // 2, middle[1] // 2)].astype(np.float64)
-    if matrix.dtype.kind == "f" and matrix.size <= EXACT and not np.isfinite(matrix).all():
+    if matrix.dtype.kind == "f" and matrix.size <= MAX_EXACT_ELEMENTS and not np.isfinite(matrix).all():
         for mark, test in ((-np.inf, np.isneginf), (np.inf, np.isposinf), (np.nan, np.isnan)):
             wrong = np.logical_or.reduceat(np.logical_or.reduceat(test(matrix), tops, axis=0), lefts, axis=1)
             cells[wrong] = mark
@@ -262,7 +275,12 @@ def shown_line(record: TensorRecord) -> str:
 def fits_as_text(record: TensorRecord) -> bool:
     """True if each element is written into its cell: all are shown, and they fit."""
     columns, rows = record.columns * record.across, record.rows * -(-len(record.tiles) // record.across)
-    return bool(record.tiles) and columns <= NUMBERS[0] and rows <= NUMBERS[1] and not shown_line(record)
+    return (
+        bool(record.tiles)
+        and columns <= MAX_WRITTEN_CELLS[0]
+        and rows <= MAX_WRITTEN_CELLS[1]
+        and not shown_line(record)
+    )
 
 
 def cell_text(record: TensorRecord, x: float) -> str:
@@ -287,7 +305,7 @@ def tensor_text(record: TensorRecord) -> str:
             head = ["", *map(str, range(record.columns))]
             rows = [[str(i), *(cell_text(record, x) for x in row)] for i, row in enumerate(tile.cells)]
             lines += [tile.title, *(f"  {line}" for line in table([head, *rows], range(len(head))))]
-    elif len(record.tiles) == 1 and 1 < len(record.tiles[0].cells) <= SLICE:
+    elif len(record.tiles) == 1 and 1 < len(record.tiles[0].cells) <= MAX_SLICE_SIDE:
         lines += [f"  {line}" for line in shaded(record.tiles[0].cells)]
         lines.append(shown_line(record))
     return "\n".join(line for line in lines if line)

@@ -6,32 +6,32 @@ Deterministic, at most about 120 columns. Read next: `../draw/dot.py`, the same 
 from __future__ import annotations
 
 from ...core.base.errors import clean as clean
-from ..draw.fold import LINES, fold
+from ..draw.fold import MAX_TREE_LINES, fold
 from ..records.graph import GraphRecord, Input, NodeRecord, PartsRecord
 from ..records.module import ModuleRecord, rows_of, rows_with_errors
 from ..records.tape import TapeRecord
 from .tables import cut as cut_end, table
 from .trees import cut as cut, outer_rows, within_limit
 
-DEEP = 24  # levels of a tree that are indented; deeper ones are written as a number
-COLUMN = 74  # limit for the start of the right-hand column of a tree
-WIDE = 200  # characters of a list of specs
-NAME = 52  # largest width of the first column of a module table
+MAX_INDENT_LEVEL = 24  # levels of a tree that are indented; deeper ones are written as a number
+MAX_RIGHT_COLUMN = 74  # limit for the start of the right-hand column of a tree
+MAX_SPECS_CHARS = 200  # characters of a list of specs
+MAX_NAME_WIDTH = 52  # largest width of the first column of a module table
 # prefix of a marked node
-SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "only": "? ", "ghost": "? "}
-VALUES = 6  # values that a folded box lists; if there are more, only their count
+MARK_SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "only": "? ", "ghost": "? "}
+MAX_VALUES = 6  # values that a folded box lists; if there are more, only their count
 
 
 def columns(rows: list[tuple[str, str]]) -> list[str]:
     """Left and right parts in two aligned columns."""
-    width = min(max((len(left) for left, right in rows if right), default=0), COLUMN)
+    width = min(max((len(left) for left, right in rows if right), default=0), MAX_RIGHT_COLUMN)
     return [f"{left:<{width}}  {right}".rstrip() for left, right in rows]
 
 
 # ---- tape and graph ------------------------------------------------------------------------------------------------
 
 
-def tape_text(record: TapeRecord, limit: int = LINES) -> str:
+def tape_text(record: TapeRecord, limit: int = MAX_TREE_LINES) -> str:
     """The tape as a tree: the tensor on top, the values that it was computed from below; a shared node once."""
     whole, record = record, fold(record, limit)
     ops = sum(n.count for n in record.nodes if n.kind in ("op", "folded"))
@@ -54,7 +54,7 @@ def tape_text(record: TapeRecord, limit: int = LINES) -> str:
     )
     while stack:
         x, prefix, branch, level = stack.pop()
-        lead = prefix + branch if level <= DEEP else f"{'':<{3 * DEEP}}({level}) "
+        lead = prefix + branch if level <= MAX_INDENT_LEVEL else f"{'':<{3 * MAX_INDENT_LEVEL}}({level}) "
         lead += f"{clean(x.name)}: " if x.name else ""
         if not x.ref:
             rows.append((lead + constant(x.text), ""))
@@ -73,7 +73,13 @@ def tape_text(record: TapeRecord, limit: int = LINES) -> str:
         for title, numbers in (("value", node.value), ("grad", node.grad)):
             if numbers:
                 bar = "│  " if node.inputs else "   "
-                rows.append(((below + bar if level <= DEEP else " " * (3 * DEEP + 4)) + f"{title} {numbers}", ""))
+                rows.append(
+                    (
+                        (below + bar if level <= MAX_INDENT_LEVEL else " " * (3 * MAX_INDENT_LEVEL + 4))
+                        + f"{title} {numbers}",
+                        "",
+                    )
+                )
         inputs = shown_inputs(node)
         for i in range(len(inputs) - 1, -1, -1):
             stack.append((inputs[i], below, "└─ " if i == len(inputs) - 1 else "├─ ", level + 1))
@@ -92,9 +98,9 @@ def headline(node: NodeRecord, index: int) -> str:
     """First line of a node: `matmul(ta=False) -> float32[64, 10]`."""
     spec = node.outs[index] if index < len(node.outs) else ""
     if node.kind == "folded":
-        return f"{SIGNS.get(node.mark, '')}{clean(node.label)} ({node.attrs}) -> {spec}"
+        return f"{MARK_SIGNS.get(node.mark, '')}{clean(node.label)} ({node.attrs}) -> {spec}"
     if node.mark == "failed":
-        return f"{SIGNS['failed']}{clean(node.label)}{f'({clean(node.attrs)})' if node.attrs else ''} fails"
+        return f"{MARK_SIGNS['failed']}{clean(node.label)}{f'({clean(node.attrs)})' if node.attrs else ''} fails"
     if node.kind != "op":
         return f"{node.kind} {clean(node.label)}".replace("leaf leaf", "leaf") + f" {spec}"
     return f"{clean(node.label)}{f'({clean(node.attrs)})' if node.attrs else ''} -> {spec}"
@@ -113,7 +119,7 @@ def count(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
-def graph_text(record: GraphRecord, limit: int = LINES) -> str:
+def graph_text(record: GraphRecord, limit: int = MAX_TREE_LINES) -> str:
     """The graph as a listing, one line per node, then updates and outputs."""
     record = fold(record, limit)
     names: dict[tuple[str, int], str] = {}
@@ -122,7 +128,7 @@ def graph_text(record: GraphRecord, limit: int = LINES) -> str:
         for k in range(len(node.outs)):
             names[node.id, k] = f"%{len(names)}"
         outs = [names[node.id, k] for k in range(len(node.outs))]
-        many = node.kind == "folded" and len(outs) > VALUES
+        many = node.kind == "folded" and len(outs) > MAX_VALUES
         values, specs = (
             (f"{outs[0]} .. {outs[-1]}", f"{len(outs)} values") if many else (", ".join(outs), ", ".join(node.outs))
         )
@@ -133,7 +139,7 @@ def graph_text(record: GraphRecord, limit: int = LINES) -> str:
         reads = [clean(listed(read, node))] if read else []
         attrs = [clean(node.attrs)] if node.attrs else []
         if node.mark:
-            values, specs = SIGNS[node.mark] + (values or "-"), "fails" if node.mark == "failed" else specs
+            values, specs = MARK_SIGNS[node.mark] + (values or "-"), "fails" if node.mark == "failed" else specs
         rows.append((f"{values} = {clean(node.label)}({', '.join(reads + attrs)}) -> {specs}", place(node)))
     by_id = {n.id: n for n in record.nodes}
     updates: dict[tuple, list[str]] = {}  # updates between the same two boxes are listed together
@@ -149,10 +155,10 @@ def graph_text(record: GraphRecord, limit: int = LINES) -> str:
 
 def listed(values: list[str], node: NodeRecord) -> str:
     """`%3, %4`, or "88 values" for a folded box with many."""
-    return ", ".join(values) if node.kind != "folded" or len(values) <= VALUES else f"{len(values)} values"
+    return ", ".join(values) if node.kind != "folded" or len(values) <= MAX_VALUES else f"{len(values)} values"
 
 
-def parts_text(record: PartsRecord, limit: int = LINES) -> str:
+def parts_text(record: PartsRecord, limit: int = MAX_TREE_LINES) -> str:
     """Each graph as its own listing, in execution order."""
     return "\n\n".join([clean(record.title), *[graph_text(part, limit) for part in record.parts]])
 
@@ -210,9 +216,9 @@ def branches(depths: list[int]) -> list[str]:
 
 
 def layer_title(module: ModuleRecord) -> str:
-    name = f"{cut_end(clean(module.name), NAME)}: " if module.name else ""
-    kind = (f"{module.count:,} x " if module.count > 1 else "") + cut_end(clean(module.kind), NAME)
-    extra = cut_end(clean(module.extra), max(NAME - len(name) - len(kind) - 2, 16))
+    name = f"{cut_end(clean(module.name), MAX_NAME_WIDTH)}: " if module.name else ""
+    kind = (f"{module.count:,} x " if module.count > 1 else "") + cut_end(clean(module.kind), MAX_NAME_WIDTH)
+    extra = cut_end(clean(module.extra), max(MAX_NAME_WIDTH - len(name) - len(kind) - 2, 16))
     return f"{name}{kind}" + (f"({extra})" if extra else "")
 
 
@@ -225,7 +231,7 @@ def module_cells(module: ModuleRecord, ran: bool) -> tuple[str, ...]:
     if not ran:
         return numbers
     nothing = "did not finish" if module.calls else "not reached"
-    out = cut_end(", ".join(module.outputs), NAME) if module.outputs else nothing
+    out = cut_end(", ".join(module.outputs), MAX_NAME_WIDTH) if module.outputs else nothing
     return (out + (f"  x{module.calls}" if (module.calls or 0) > 1 else ""), *numbers)
 
 
@@ -238,7 +244,7 @@ def module_totals(record: ModuleRecord) -> str:
     parts.append(nbytes_text(record.nbytes))
     lines = ["; ".join(parts)]
     if record.calls:
-        inputs = "input " + cut_end(", ".join(record.inputs), WIDE) + ": " if record.inputs else ""
+        inputs = "input " + cut_end(", ".join(record.inputs), MAX_SPECS_CHARS) + ": " if record.inputs else ""
         lines.append(
             f"{inputs}{record.macs:,} multiply-accumulates (MACs), "
             f"{nbytes_text(record.written)} of results of operations"

@@ -13,9 +13,9 @@ from .listing import clean, count, cut, shape_of
 from .numbers import ms, nbytes_text, percent, rate_text
 from .tables import table
 
-ROWS = 50  # calls that are shown, from the first
-NAME, SHAPES, PLACE = 32, 18, 14  # columns of a name, of output shapes, of a source line
-LISTED, LINE = 20, 110  # calls listed below a roofline; columns of a sentence
+MAX_CALLS = 50  # calls that are shown, from the first
+NAME_WIDTH, SHAPES_WIDTH, PLACE_WIDTH = 32, 18, 14  # columns of a name, of output shapes, of a source line
+MAX_LISTED_CALLS, LINE_WIDTH = 20, 110  # calls listed below a roofline; columns of a sentence
 
 
 def limit_share(call: PlanCall, ceilings: Ceilings | None) -> float:
@@ -54,7 +54,7 @@ def limits_note(ceilings: Ceilings) -> str:
 
 def hidden_calls_note(record: PlanListing) -> str:
     """Count of calls that are not shown."""
-    left = len(record.calls) - ROWS
+    left = len(record.calls) - MAX_CALLS
     return f"... {count(left, 'more call')}: .slowest(10) has the slowest, .record.calls all" if left > 0 else ""
 
 
@@ -62,24 +62,24 @@ def plan_text(record: PlanListing) -> str:
     rows: list[tuple[str, ...]] = [
         ("", "operation", "result", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "line")
     ]
-    for call in record.calls[:ROWS]:
+    for call in record.calls[:MAX_CALLS]:
         part = limit_share(call, record.ceilings)
         rows.append(
             (
                 str(call.step),
-                cut(clean(call.name), NAME),
-                cut(shapes(call.outputs), SHAPES),
+                cut(clean(call.name), NAME_WIDTH),
+                cut(shapes(call.outputs), SHAPES_WIDTH),
                 place_text(call),
                 nbytes_text(call.nbytes),
                 f"{call.seconds * 1e6:,.0f}" if call.seconds else "-",
                 *rates(call),
                 percent(part) if part else "-",
-                cut(clean(call.where), PLACE),
+                cut(clean(call.where), PLACE_WIDTH),
             )
         )
     lines = [clean(record.title), *table(rows, (0, 3, 4, 5, 6, 7, 8))] if record.calls else [clean(record.title)]
     lines += [hidden_calls_note(record)] if hidden_calls_note(record) else []
-    return "\n".join([*lines, *(wrap(limits_note(record.ceilings), LINE) if record.ceilings else [])])
+    return "\n".join([*lines, *(wrap(limits_note(record.ceilings), LINE_WIDTH) if record.ceilings else [])])
 
 
 def intensity(call: PlanCall) -> float:
@@ -108,12 +108,12 @@ def roofline_text(record: Roofline) -> str:
     if calls:
         whole = sum(call.seconds or 0 for call in calls)
         listed: list[tuple[str, ...]] = [("", "operation", "us", "of all", "FLOP/byte", "GFLOP/s", "GB/s", "share")]
-        for i, call in enumerate(calls[:LISTED], 1):
+        for i, call in enumerate(calls[:MAX_LISTED_CALLS], 1):
             seconds = call.seconds or 0.0
             listed.append(
                 (
                     str(i),
-                    cut(clean(call.name), NAME + SHAPES),
+                    cut(clean(call.name), NAME_WIDTH + SHAPES_WIDTH),
                     f"{seconds * 1e6:,.0f}",
                     percent(seconds / whole),
                     f"{intensity(call):.2f}" if call.flops else "-",
@@ -122,7 +122,7 @@ def roofline_text(record: Roofline) -> str:
                 )
             )
         lines += ["", *table(listed, (0, 2, 3, 4, 5, 6, 7))]
-        left = len(calls) - LISTED
+        left = len(calls) - MAX_LISTED_CALLS
         lines += [f"... {count(left, 'more call')}; {ms(whole)} in all"] if left > 0 else [f"{ms(whole)} in all"]
         least = sum(limits.least(call) for call in calls)
         lines.append(f"at the ceilings all would take {ms(least)}: {percent(least / whole)}")

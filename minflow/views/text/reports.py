@@ -36,12 +36,12 @@ from .tables import cut, table
 from .threads import threads_text
 from .trees import outer_rows, within_limit
 
-WIDTH = 60  # columns of a picture of characters
-ROWS = 12
-LINE = 98  # columns of an operation
-FLOW = 50  # columns of the input and output shapes of a module
-LARGEST = 12  # values of the arena that are listed
-CONTEXT = 1  # unchanged operations shown around a change
+PICTURE_COLUMNS = 60  # columns of a picture of characters
+PICTURE_ROWS = 12
+OPERATION_WIDTH = 98  # columns of an operation
+SHAPES_WIDTH = 50  # columns of the input and output shapes of a module
+MAX_LISTED_VALUES = 12  # values of the arena that are listed
+CONTEXT_LINES = 1  # unchanged operations shown around a change
 
 
 class Report(Display):
@@ -54,7 +54,7 @@ class Report(Display):
 
     @property
     def text(self) -> str:
-        return TEXTS[type(self.record)](self.record)
+        return TEXT_RENDERERS[type(self.record)](self.record)
 
     def __repr__(self) -> str:
         return self.text
@@ -96,7 +96,11 @@ def tree_table(record: GraphTree, most: int) -> str:
         title = f"{'  ' * row.depth}{clean(name)}: {clean(row.kind)}" + (
             f"({cut(clean(row.extra), 26)})" if row.extra else ""
         )
-        flow = cut(f"{', '.join(row.inputs)} -> {', '.join(row.outputs)}", FLOW) if row.inputs or row.outputs else ""
+        flow = (
+            cut(f"{', '.join(row.inputs)} -> {', '.join(row.outputs)}", SHAPES_WIDTH)
+            if row.inputs or row.outputs
+            else ""
+        )
         calls = (f"ran {row.calls} times",) if (row.calls or 0) > 1 else ()
         badges = " ".join(f"[{clean(badge)}]" for badge in (*calls, *row.badges))
         title += f"  {times(row)}" if row.count > 1 else ""
@@ -122,16 +126,16 @@ def stages_text(record: Stages) -> str:
 
 def change_text(record: Change) -> str:
     lines, marks = [clean(record.title)], [mark for mark, _ in record.lines]
-    near = [any(m != " " for m in marks[max(i - CONTEXT, 0) : i + CONTEXT + 1]) for i in range(len(marks))]
+    near = [any(m != " " for m in marks[max(i - CONTEXT_LINES, 0) : i + CONTEXT_LINES + 1]) for i in range(len(marks))]
     i = 0
     while i < len(marks):
         if near[i]:
             text = clean(record.lines[i][1])
             # Long lines may differ only at the end, so cutting would make before and after look equal.
             parts = (
-                wrap(text, LINE, subsequent_indent="    ", break_on_hyphens=False)
+                wrap(text, OPERATION_WIDTH, subsequent_indent="    ", break_on_hyphens=False)
                 if marks[i] != " "
-                else [cut(text, LINE)]
+                else [cut(text, OPERATION_WIDTH)]
             )
             lines += [f"{marks[i]} {part}".rstrip() for part in parts]
             i += 1
@@ -197,7 +201,7 @@ def memory_text(record: MemoryMap) -> str:
     if record.blocks:
         lines += [peak_text(record), "", *memory_picture(record)]
         rows: list[tuple[str, ...]] = [("the largest values", "spec", "offset", "bytes", "steps")]
-        for block in sorted(record.blocks, key=lambda b: (-b.nbytes, b.first, b.offset))[:LARGEST]:
+        for block in sorted(record.blocks, key=lambda b: (-b.nbytes, b.first, b.offset))[:MAX_LISTED_VALUES]:
             span = f"{block.first} to {block.last}" if block.last < record.steps else f"{block.first} to the end"
             rows.append((cut(clean(block.name), 52), block.spec, f"{block.offset:,}", f"{block.nbytes:,}", span))
         lines += ["", *table(rows, (2, 3))]
@@ -251,10 +255,10 @@ def peak_text(record: MemoryMap, most: int = 3) -> str:
 
 def memory_picture(record: MemoryMap) -> list[str]:
     """Addresses downwards, steps to the right; a digit is the occupied share of a cell in tenths, # a full cell."""
-    columns = min(WIDTH, record.steps + 1)
-    size, step = max(record.arena, 1) / ROWS, (record.steps + 1) / columns
+    columns = min(PICTURE_COLUMNS, record.steps + 1)
+    size, step = max(record.arena, 1) / PICTURE_ROWS, (record.steps + 1) / columns
     lines = [f"{'address':>9}  steps 0 to {record.steps} ->"]
-    for row in range(ROWS):
+    for row in range(PICTURE_ROWS):
         low, high = row * size, (row + 1) * size
         full = [
             sum(occupied_bytes(b, low, high, int(c * step), int((c + 1) * step)) for b in record.blocks)
@@ -316,7 +320,7 @@ def why_text(record: Why) -> str:
     return "\n".join(lines)
 
 
-TEXTS: dict[type, Callable[[Any], str]] = {
+TEXT_RENDERERS: dict[type, Callable[[Any], str]] = {
     GraphTree: tree_text,
     Stages: stages_text,
     Change: change_text,

@@ -14,11 +14,11 @@ from .listing import clean
 
 BARS = "▁▂▃▄▅▆▇█"
 SHADES = " ░▒▓█"
-BAD = "×"  # a number that is NaN or infinite
-WIDTH = 48
+NONFINITE_SIGN = "×"  # a number that is NaN or infinite
+DEFAULT_WIDTH = 48
 
 
-def sparkline(values: Iterable[float], width: int = WIDTH) -> str:
+def sparkline(values: Iterable[float], width: int = DEFAULT_WIDTH) -> str:
     """The values as at most `width` bars, the lowest bar for the least; a bar may be the mean of several values, × is
     not finite.
 
@@ -37,7 +37,7 @@ def sparkline(values: Iterable[float], width: int = WIDTH) -> str:
         share = (
             (means - low) / (high - low) if high > low and math.isfinite(high - low) else np.where(usable, 0.0, np.nan)
         )
-    return "".join(BARS[min(int(x * len(BARS)), len(BARS) - 1)] if x == x else BAD for x in share.tolist())
+    return "".join(BARS[min(int(x * len(BARS)), len(BARS) - 1)] if x == x else NONFINITE_SIGN for x in share.tolist())
 
 
 def shaded(rows: Sequence[Sequence[float]]) -> list[str]:
@@ -47,7 +47,7 @@ def shaded(rows: Sequence[Sequence[float]]) -> list[str]:
     span = (high - low) or 1.0
 
     def shade(x: float) -> str:
-        return SHADES[min(int((x - low) / span * len(SHADES)), len(SHADES) - 1)] if math.isfinite(x) else BAD
+        return SHADES[min(int((x - low) / span * len(SHADES)), len(SHADES) - 1)] if math.isfinite(x) else NONFINITE_SIGN
 
     return ["".join(shade(x) * 2 for x in row).rstrip() for row in rows]
 
@@ -62,7 +62,7 @@ def short_number(x: float) -> str:
     return "NaN" if x != x else f"{x:.4g}"
 
 
-def curve_line(name: str, steps: Sequence[float], values: Sequence[float], width: int = WIDTH) -> str:
+def curve_line(name: str, steps: Sequence[float], values: Sequence[float], width: int = DEFAULT_WIDTH) -> str:
     """One series in a line: name, bars, last value, minimum and maximum with their steps, count of values that are not
     finite.
 

@@ -7,7 +7,7 @@ from .listing import clean, count, cut
 from .numbers import ms, percent
 from .tables import table
 
-LISTED = 8  # calls with idle threads that are listed
+MAX_LISTED_CALLS = 8  # calls with idle threads that are listed
 
 
 def thread_name(thread: int) -> str:
@@ -55,7 +55,7 @@ def threads_text(record: Threads) -> str:
         calls = [("where threads had nothing to do", "took", "pieces", "idle, together")]
         calls += [
             (cut(clean(bar.name), 52), ms(bar.stop - bar.start), f"{pieces:,}", ms(left))
-            for bar, pieces, left in idle_calls(record)[:LISTED]
+            for bar, pieces, left in idle_calls(record)[:MAX_LISTED_CALLS]
         ]
         lines += ["", *table(calls, (1, 2, 3))]
     return "\n".join(lines)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-LIMIT = 58_000  # bytes of a tree, which is saved with the notebook
-ROWS = 400  # rows of a tree
+MAX_BYTES = 58_000  # bytes of a tree, which is saved with the notebook
+MAX_ROWS = 400  # rows of a tree
 
 
 def cut(text: str, most: int) -> str:
@@ -16,7 +16,7 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-(most // 2) :]}"
 
 
-def within_limit(draw: Callable[[int], str], limit: int = LIMIT, most: int = ROWS) -> str:
+def within_limit(draw: Callable[[int], str], limit: int = MAX_BYTES, most: int = MAX_ROWS) -> str:
     """`draw(most)`, a tree of at most `most` rows, for the largest `most` tried whose tree is within `limit` bytes."""
     while len((text := draw(most)).encode("utf-8", "replace")) > limit and most > 4:
         most = most * 3 // 4
@@ -41,7 +41,7 @@ def outer_rows(depths: Sequence[int], most: int, wanted: Sequence[int] = ()) -> 
         i = end + 1
 
 
-def outer_lines(text: str, limit: int = LIMIT) -> str:
+def outer_lines(text: str, limit: int = MAX_BYTES) -> str:
     """A text with two columns of indentation per level, cut to `limit` bytes."""
     if len(text) < limit // 4:
         return text

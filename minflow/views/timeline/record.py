@@ -14,11 +14,11 @@ from ..text.listing import clean
 from ..text.tables import cut
 
 LANES = ("loader", "queue", "compute", "callback")
-SHOWN = 12  # steps in a picture by default
-MOST = 33  # largest number of steps in a picture: six bars each
-SHORTEST = 0.004  # fraction of a picture: shorter waits are not drawn
-PAUSE = 0.1  # seconds that the loop waits with nothing in flight to count as a pause, not as a wait for a result
-ABOVE = 1.005  # times the speedup of the formula: more than that needs an explanation
+DEFAULT_STEPS = 12  # steps in a picture by default
+MAX_STEPS = 33  # largest number of steps in a picture: six bars each
+MIN_WAIT_SHARE = 0.004  # fraction of a picture: shorter waits are not drawn
+MIN_PAUSE = 0.1  # seconds that the loop waits with nothing in flight to count as a pause, not as a wait for a result
+EXCESS_FACTOR = 1.005  # times the speedup of the formula: more than that needs an explanation
 
 Span = tuple[float, float]  # start and end in seconds of one clock
 
@@ -147,9 +147,9 @@ class TimelineRecord:
             for a, b in s.waits if not any(s.others) else ():  # a loop with several jobs also waits for the others
                 a, b = max(a, first), min(b, last)
                 room = s.queued is not None and b >= s.queued[0]  # True for back-pressure
-                if b - a > PAUSE and not room:
+                if b - a > MIN_PAUSE and not room:
                     free = b - a - covered(flying, a, b)
-                    idle += free if free > PAUSE else 0.0
+                    idle += free if free > MIN_PAUSE else 0.0
             pauses.append(idle)
         return tuple(pauses)
 
@@ -177,7 +177,7 @@ class TimelineRecord:
     @cached_property
     def shown(self) -> tuple[StepTimes, ...]:
         """The steps that are drawn: the last ones."""
-        steps = self.steps[-(MOST if self.asked else SHOWN) :]
+        steps = self.steps[-(MAX_STEPS if self.asked else DEFAULT_STEPS) :]
         paused = {s.number for s, seconds in zip(self.ended, self.pauses) if seconds}
         after = next((i for i in range(len(steps) - 1, 0, -1) if steps[i].number in paused), 0)
         return drop_early_waits(
@@ -337,14 +337,16 @@ def remarks(record: TimelineRecord) -> str:
 
 def wait_legend(steps: tuple[StepTimes, ...], seconds: float) -> str:
     """Legend of the waits in a picture of this many seconds, if one is long enough to be visible."""
-    return "; dashed: the loop waits" if any([b - a > SHORTEST * seconds for s in steps for a, b in s.waits]) else ""
+    return (
+        "; dashed: the loop waits" if any([b - a > MIN_WAIT_SHARE * seconds for s in steps for a, b in s.waits]) else ""
+    )
 
 
 def gain_share(gain: float, best: float) -> str:
     """The share of the possible gain that was reached, if there is any."""
     if best < 1.15 or gain <= 1:
         return ""
-    if gain > ABOVE * best:
+    if gain > EXCESS_FACTOR * best:
         return f", more than the {best:.2f} of the formula"
     reached = 100 * (gain - 1) / (best - 1)
     return f", {reached:.0f} % of the possible gain" if reached < 99.5 else ", all of the possible gain"
@@ -371,8 +373,8 @@ def verdict(record: TimelineRecord) -> str:
             )
         if small_gain(record):
             return small_gain(record)
-        if slowest(record) in PACE:
-            return PACE[slowest(record)]
+        if slowest(record) in PACE_SENTENCES:
+            return PACE_SENTENCES[slowest(record)]
         much = f"Loader and worker together do {record.overlap:.2f} seconds of work in each second."
         return (
             f"{much} What was gained over sync? Compare with a sync loop: bars get longer where two share a core or "
@@ -381,7 +383,7 @@ def verdict(record: TimelineRecord) -> str:
     return "One step alone does not show who waits for whom."
 
 
-PACE = {
+PACE_SENTENCES = {
     "load": "Loading is the slowest: it sets the pace, and computing is hidden behind it.",
     "compute": "Computing is the slowest: it sets the pace, and loading is hidden behind it.",
     "other jobs": "The other jobs of the loop are the slowest: they set the pace.",
@@ -491,7 +493,7 @@ def pair_verdict(record: TimelinePair) -> str:
 def excess_reason(record: TimelinePair) -> str:
     """Explain why the gain exceeds the formula, which counts only loading and work of sync; empty if it does not."""
     a, b = record.first, record.second
-    if record.gain <= ABOVE * a.best:
+    if record.gain <= EXCESS_FACTOR * a.best:
         return ""
     idle = a.step - a.in_turn
     why = [f"in sync {ms(idle)} of each step go by between loading and computing"] if idle > 0.005 * a.step else []

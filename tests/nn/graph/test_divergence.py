@@ -16,7 +16,7 @@ from minflow.introspection.graph.compare.eager_run import RecordedOp
 from minflow.introspection.graph.explore.explorer_model import graph_explorer_model
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
-from minflow.views.draw.fold import NEAR, fold_near_end
+from minflow.views.draw.fold import NEARBY_BOXES, fold_near_end
 from minflow.views.renderers.divergence import Comparison
 from tests.measuring import calls
 
@@ -121,7 +121,7 @@ def test_missing_operation_is_dashed_at_its_position(reference):
         *_, ghost, last = found.graph.nodes
         marks = [n.mark for n in found.graph.nodes if n.kind == "op"]
         assert marks[-2:] == ["ghost", "differs"] and set(marks[:-2]) == {"equal"} and len(marks) == found.at + 2
-        assert len(marks) <= NEAR and last.notes == (f"differs by {found.first.difference:.3g}",)
+        assert len(marks) <= NEARBY_BOXES and last.notes == (f"differs by {found.first.difference:.3g}",)
         assert ghost.label == "relu" and ghost.notes == (f"only in {found.reference}",)
         assert ghost.outs == ("float32[5, 16]",)
         source = by_id[ghost.inputs[0].ref]

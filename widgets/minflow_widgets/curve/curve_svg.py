@@ -63,13 +63,16 @@ def draw(
     known = {s.name: s for s in before}
     ends = limits([s.points(x)[0] for s in (*lines, *known.values())])
     scene = Scene(x, log, marks, known, ends, series, gaps if x == "time" else ())
-    head = wrap_to_width(status, WIDTH - 2 * EDGE - 2 * svg.PAD, SIZE) if status else []
-    parts, top = [svg.label(EDGE + svg.PAD, 16, *head, size=SIZE)] if head else [], LINE * len(head) + 9 * bool(head)
+    head = wrap_to_width(status, WIDTH - 2 * EDGE - 2 * svg.PADDING, SIZE) if status else []
+    parts, top = (
+        [svg.label(EDGE + svg.PADDING, 16, *head, size=SIZE)] if head else [],
+        LINE * len(head) + 9 * bool(head),
+    )
     for row in panel_rows(titles):
         width = WIDTH / len(row)
         strip = titles[row[0]] in SMALL and len(row) < len(titles)
         members = [[s for s in lines if s.word == titles[i]] for i in row]
-        legends = [[legend(series, s, width - WORDS - svg.PAD - RIGHT) for s in each] for each in members]
+        legends = [[legend(series, s, width - WORDS - svg.PADDING - RIGHT) for s in each] for each in members]
         most = max([sum(map(len, each)) for each in legends])
         height = STRIP + LINE * max(most - 1, 0) if strip else HEIGHT + LINE * max(most - 4, 0)
         for k, i in enumerate(row):
@@ -77,10 +80,10 @@ def draw(
             parts.append(svg.group(panel.parts, transform=f"translate({k * width:g} {top})"))
         top += height
     if note:
-        foot = wrap_to_width(note, WIDTH - 2 * EDGE - 2 * svg.PAD, SIZE)
+        foot = wrap_to_width(note, WIDTH - 2 * EDGE - 2 * svg.PADDING, SIZE)
         wrong = note != "stopped"  # stopped by the user: not an error
-        ink, fill = (theme.RED_INK, theme.PALE_RED) if wrong else (theme.INK, theme.PLATE)
-        parts.append(svg.label(EDGE + svg.PAD, top + 18, *foot, size=SIZE, ink=ink, fill=fill))
+        text_color, fill = (theme.RED_TEXT, theme.PALE_RED) if wrong else (theme.TEXT_COLOR, theme.PLATE)
+        parts.append(svg.label(EDGE + svg.PADDING, top + 18, *foot, size=SIZE, text_color=text_color, fill=fill))
         top += LINE * len(foot) + 11
     return svg.picture(parts, WIDTH, top, describe(series, note), font_size=SIZE)
 
@@ -112,7 +115,10 @@ class Panel:
         self.low, self.high = limits([np.log10(numbers[numbers > 0]) if self.log else numbers])
         said = [words for rows in legends for words, _ in rows] or [f"no {title} yet"]
         self.plate(
-            EDGE, EDGE, WORDS + svg.PAD - EDGE + max(text_width(words, SIZE) for words in said), LINE * len(said) + 5
+            EDGE,
+            EDGE,
+            WORDS + svg.PADDING - EDGE + max(text_width(words, SIZE) for words in said),
+            LINE * len(said) + 5,
         )
         self.top = 2 * EDGE + 9 + LINE * len(said)
         self.width, self.right, self.bottom = width, width - RIGHT, height - BOTTOM
@@ -121,7 +127,7 @@ class Panel:
         grid = levels(self.low, self.high, self.log, max(2, int((self.bottom - self.top) // 30)))
         self.left = max(LEFT, 2 * EDGE + 10 + math.ceil(max([text_width(label, SIZE) for _, label in grid], default=0)))
         if not members:
-            self.text(EDGE + svg.PAD, 18, said[0])
+            self.text(EDGE + svg.PADDING, 18, said[0])
         self.axes(grid)
         self.marks(numbered)
         window = max((w for *_, w in lines), default=0)
@@ -160,7 +166,7 @@ class Panel:
 
     # ---- elements ----------------------------------------------------------------------------------------------------
 
-    def text(self, x: float, y: float, words: str, color: str = theme.INK, anchor: str = "start") -> None:
+    def text(self, x: float, y: float, words: str, color: str = theme.TEXT_COLOR, anchor: str = "start") -> None:
         self.parts.append(svg.text(x, y, words, fill=color, text_anchor=anchor))
 
     def plate(self, x: float, y: float, width: float, height: float) -> None:
@@ -201,7 +207,7 @@ class Panel:
             self.path(f"M{at:.1f} {self.top}V{self.bottom}", stroke=theme.LINE, stroke_dasharray="1 3")
             short = label if len(label) <= 12 else label[:11] + "\u2026"
             if numbered and at - 6 - text_width(short, SIZE) > free:
-                self.text(round(at, 1) - 3, self.top + 12, short, theme.SOFT, "end")
+                self.text(round(at, 1) - 3, self.top + 12, short, theme.MUTED, "end")
                 free = at + 3
 
     def caption(self, title: str, members: list[Series], notes: list[str]) -> None:
@@ -211,9 +217,11 @@ class Panel:
             words = [f"{title} by {words[0]}"]
         words += [s.sampled() for s in members if s.every > 1][:1]
         for note in notes:
-            words += [note] if text_width("; ".join([*words, note]), SIZE) < self.width - 2 * EDGE - 2 * svg.PAD else []
-        shown, half = "; ".join(words), text_width("; ".join(words), SIZE) / 2 + EDGE + svg.PAD
-        self.text(min((self.left + self.right) / 2, self.width - half), self.bottom + 32, shown, theme.SOFT, "middle")
+            words += (
+                [note] if text_width("; ".join([*words, note]), SIZE) < self.width - 2 * EDGE - 2 * svg.PADDING else []
+            )
+        shown, half = "; ".join(words), text_width("; ".join(words), SIZE) / 2 + EDGE + svg.PADDING
+        self.text(min((self.left + self.right) / 2, self.width - half), self.bottom + 32, shown, theme.MUTED, "middle")
 
     def stairs(self, s: Series, color: str) -> None:
         """The means of epochs, each from its first step to its last, which has a dot."""
@@ -245,9 +253,9 @@ class Panel:
     def legend(self, rows: list[tuple[str, bool]], row: int, color: str, dash: str) -> None:
         """The legend of a line, starting at row `row`, with a sample of the line."""
         y = 14 + row * LINE
-        self.path(f"M{EDGE + svg.PAD} {y}h22", stroke=color, stroke_width=2.4, stroke_dasharray=dash)
+        self.path(f"M{EDGE + svg.PADDING} {y}h22", stroke=color, stroke_width=2.4, stroke_dasharray=dash)
         for k, (words, bad) in enumerate(rows):
-            self.text(WORDS, y + 4 + k * LINE, words, theme.RED_INK if bad else theme.INK)
+            self.text(WORDS, y + 4 + k * LINE, words, theme.RED_TEXT if bad else theme.TEXT_COLOR)
 
 
 def legend(series: list[Series], s: Series, width: float) -> list[tuple[str, bool]]:

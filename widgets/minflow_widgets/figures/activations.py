@@ -107,7 +107,7 @@ def draw_ranges(outputs: dict[str, list[np.ndarray]], ax: Any) -> Any:
             ax.barh(y, points[3] - points[1], left=points[1], height=0.6, color=theme.PALE_BLUE, edgecolor=COLORS[0])
             ax.plot([points[2]] * 2, [y - 0.3, y + 0.3], color=COLORS[1], linewidth=2)
         if range_notes(zeros, bad):
-            look = {"va": "center", "color": theme.RED_INK if bad else theme.SOFT, "fontsize": 9, "bbox": PLATE}
+            look = {"va": "center", "color": theme.RED_TEXT if bad else theme.MUTED, "fontsize": 9, "bbox": PLATE}
             ax.annotate(range_notes(zeros, bad), (1.02, y), xycoords=("axes fraction", "data"), **look)
     ax.set_yticks(range(len(rows)), [layer_label(name, len(outputs[name])) for name, *_ in rows], parse_math=False)
     ax.set_title("what each layer gives", fontsize=10)

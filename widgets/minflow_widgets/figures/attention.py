@@ -142,7 +142,7 @@ def attention(
         for i, j in zip(*np.nonzero(~np.ma.getmaskarray(shown)), strict=True):
             content = f"{looks.shares[i, j]:.2f}".removeprefix("0")
             if content != ".00":
-                color = theme.ink_on("#" + bytes(picture.to_rgba(looks.shares[i, j], bytes=True)[:3]).hex())
+                color = theme.text_color_on("#" + bytes(picture.to_rgba(looks.shares[i, j], bytes=True)[:3]).hex())
                 ax.text(j, i, content, ha="center", va="center", color=color, fontsize=9 if n <= 10 else 7)
     every = range(0, n, max(1, n // 40))
     ax.set_xticks(list(every), [words[i] for i in every], rotation=60 if max(map(len, words)) > 3 else 0, **look)

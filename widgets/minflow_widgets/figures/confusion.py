@@ -99,7 +99,7 @@ def confusion_matrix(
                 if counts[i, j]:
                     content = f"{shares[i, j]:.2f}" if normalize else str(counts[i, j])
                     cell = (blue if i == j else orange).to_rgba(shares[i, j], bytes=True)
-                    look = {"color": theme.ink_on("#" + bytes(cell[:3]).hex()), "fontsize": 9 if n <= 12 else 7}
+                    look = {"color": theme.text_color_on("#" + bytes(cell[:3]).hex()), "fontsize": 9 if n <= 12 else 7}
                     ax.text(j, i, content, ha="center", va="center", **look)
     ax.set_xlabel("predicted\nblue: right, orange: wrong; dark: often in its row")
     ax.set_ylabel("true")

@@ -84,9 +84,9 @@ def style_axes(ax: Any) -> Any:
     if not ax.figure.patch.get_visible():
         for spine in ax.spines.values():
             spine.set_color(theme.LINE)
-        ax.tick_params(color=theme.LINE, labelcolor=theme.INK)
+        ax.tick_params(color=theme.LINE, labelcolor=theme.TEXT_COLOR)
         for words in (ax.title, ax.xaxis.label, ax.yaxis.label):
-            words.set_color(theme.INK)
+            words.set_color(theme.TEXT_COLOR)
     return ax
 
 

@@ -94,10 +94,19 @@ class Landscape(GrowingFigure):
             ax.contourf(self.w, self.b, good, levels, cmap="Blues").set_rasterized(True)
             look = {"colors": theme.LINE, "linewidths": 0.5, "linestyles": "solid"}
             rings = ax.contour(self.w, self.b, good, levels[1:-1], **look)
-            for number in ax.clabel(rings, rings.levels[::3], fmt="%.3g", fontsize=8, colors=theme.INK):
+            for number in ax.clabel(rings, rings.levels[::3], fmt="%.3g", fontsize=8, colors=theme.TEXT_COLOR):
                 number.set_bbox({"facecolor": theme.PLATE, "linewidth": 0, "pad": 1})
             w, b, _ = self._lowest()
-            ax.plot([w], [b], "P", color=theme.INK, markeredgecolor=theme.PLAIN, markersize=9, label="lowest", zorder=3)
+            ax.plot(
+                [w],
+                [b],
+                "P",
+                color=theme.TEXT_COLOR,
+                markeredgecolor=theme.PLAIN,
+                markersize=9,
+                label="lowest",
+                zorder=3,
+            )
         if self.path:
             w, b = np.array(self.path).T
             ax.plot(w, b, "-", color=theme.PLAIN, linewidth=3.5)

@@ -37,7 +37,7 @@ def line_and_points(x: Any, y: Any, w: Any, b: Any, *, ax: Any = None) -> Any:
     ax.vlines(x, y, y + error, color=theme.RED, linewidth=1.2, label="errors")
     ends = np.array([x.min(), x.max()])
     ax.plot(ends, w * ends + b, color=theme.BLUE, linewidth=2, label="line")
-    ax.plot(x, y, "o", color=theme.INK, markeredgecolor=theme.PLAIN, markersize=6, label="points")
+    ax.plot(x, y, "o", color=theme.TEXT_COLOR, markeredgecolor=theme.PLAIN, markersize=6, label="points")
     label_axes(ax, "x", "y", result)
     rows = [[f"{value:.3g}" for value in row] for row in zip(x[:ROWS], y[:ROWS], (y + error)[:ROWS], error[:ROWS])]
     more = [f"and {x.size - ROWS} more points"] * (x.size > ROWS)
@@ -71,10 +71,10 @@ def slope_at(
     result = f"from {left:.3g} to {right:.3g} it rises by {rise:.3g} on a way of {way:.3g}: slope {slope:.3g}"
     ax = axes(ax, "slope_at()", (6.4, 4.0))
     ax.plot(places, heights, color=theme.BLUE, linewidth=2, label=literal(names[1]))
-    ax.plot([left, right], [below, below], ":", color=theme.INK, label="way")
+    ax.plot([left, right], [below, below], ":", color=theme.TEXT_COLOR, label="way")
     ax.plot([right, right], [below, above], "--", color=theme.RED, label="rise")
     ax.plot(places, below + slope * (places - left), color=theme.AMBER, linewidth=1, label="slope")
-    ax.plot([left, right], [below, above], "o", color=theme.INK, markeredgecolor=theme.PLAIN, label="two places")
+    ax.plot([left, right], [below, above], "o", color=theme.TEXT_COLOR, markeredgecolor=theme.PLAIN, label="two places")
     margin = 0.15 * (np.ptp(heights) or 1.0)
     ax.set_ylim(heights.min() - margin, heights.max() + margin)
     across, up = map(literal, names)

@@ -131,7 +131,7 @@ class Plane(GrowingFigure):
                 lead = np.clip(np.nan_to_num(self._scores[..., k] - others, nan=-1.0), -1e9, 1e9)
             lead[self._given < 0] = -1
             if lead.max() > 0 > lead.min():
-                ax.contour(self.across, self.up, lead, [0], colors=theme.INK, linewidths=1)
+                ax.contour(self.across, self.up, lead, [0], colors=theme.TEXT_COLOR, linewidths=1)
             if HATCHES[k] and lead.max() > 0:
                 area = ax.contourf(self.across, self.up, lead, [0, 2e9], colors="none", hatches=[HATCHES[k]])
                 area.set(edgecolor=(*rgb[k], 0.45), linewidth=0, rasterized=True)
@@ -149,7 +149,7 @@ class Plane(GrowingFigure):
             handles.append(((patch, Line2D([], [], **look)), word))
         wrong = self.x[self._guess != self.y]
         if len(wrong):
-            ring = {"marker": "o", "markersize": 11, "linestyle": "", "fillstyle": "none", "color": theme.INK}
+            ring = {"marker": "o", "markersize": 11, "linestyle": "", "fillstyle": "none", "color": theme.TEXT_COLOR}
             handles.append((ax.plot(*wrong.T, **ring)[0], f"wrong ({len(wrong)})"))
         ax.set_xlim(*ends[:2])
         ax.set_ylim(*ends[2:])

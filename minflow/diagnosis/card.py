@@ -16,7 +16,7 @@ from ..core.base.errors import clean_lines
 from ..views.draw.boxes import diagram_of
 from ..views.draw.engines import render_svg
 from ..views.draw.fold import NEARBY_BOXES, fold_near_end
-from ..views.draw.theme import AMBER, AMBER_TEXT, TEXT_COLOR, PALE_AMBER, PALE_GREEN, PALE_RED, RED, RED_TEXT
+from ..views.draw.theme import AMBER, AMBER_TEXT, PALE_AMBER, PALE_GREEN, PALE_RED, RED, RED_TEXT, TEXT_COLOR
 from ..views.html.page import FAINT_STYLE, picture_card
 from ..views.html.table import CROSS_MARK, framed, inner_picture, table
 from ..views.records.graph import GraphRecord
@@ -118,7 +118,9 @@ def plate_html(text: str, ink: str, ground: str) -> str:
 def card_html(record: CardRecord, traceback: str = "") -> str:
     """The card in the colours of the page; the traceback is folded."""
     rim, ink, ground = (RED, RED_TEXT, PALE_RED) if record.error else (AMBER, AMBER_TEXT, PALE_AMBER)
-    title = plate_html(f"{CROSS_MARK if record.error else '!'} {escape(clean(cut(record.title, MAX_TITLE)))}", ink, ground)
+    title = plate_html(
+        f"{CROSS_MARK if record.error else '!'} {escape(clean(cut(record.title, MAX_TITLE)))}", ink, ground
+    )
     inside = [f'<div style="font-size:13px;margin:2px 0 6px;white-space:pre-wrap">{text_html(record.what)}</div>']
     inside.append(table([(name, "<br>".join(marked_lines(record, name, lines)), "") for name, lines in rows(record)]))
     inside += [folded_html(*note.replace(":\n", "\n", 1).split("\n", 1)) for note in record.notes if "\n" in note]
@@ -131,7 +133,9 @@ def marked_lines(record: CardRecord, name: str, lines: list[str]) -> list[str]:
     wrong = wrong_index(record) if name == "got" else -1
     if name == "expected":
         return [plate_html(escape(line), TEXT_COLOR, PALE_GREEN) for line in lines]
-    return [plate_html(escape(line), RED_TEXT, PALE_RED) if i == wrong else escape(line) for i, line in enumerate(lines)]
+    return [
+        plate_html(escape(line), RED_TEXT, PALE_RED) if i == wrong else escape(line) for i, line in enumerate(lines)
+    ]
 
 
 def wrong_index(record: CardRecord) -> int:

@@ -119,7 +119,7 @@ import sys
 sys.path.insert(0, {str(TOP / "tests")!r})
 from hostile_views import LIVE, NAMES, harmless
 from minflow_widgets.explorer import explorer
-explorer.MOST = 2 * len(NAMES)  # live at once
+explorer.MAX_LIVE_EXPLORERS = 2 * len(NAMES)  # live at once
 kept = []
 for name in NAMES.values():
     kept += [LIVE[what](harmless(name)), LIVE[what](name)]

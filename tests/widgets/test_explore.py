@@ -142,14 +142,14 @@ def test_keeping_a_picture_leaves_the_widget_live(graph, notebook):
     (kept,) = notebook.updates
     assert "Kept" in told["said"] and kept["text/plain"] == explorer.text != first["text/plain"]
     assert kept["text/html"].startswith("<minflow-live ") and f'data-name="{widget.name}"' in kept["text/html"]
-    assert picture_in(kept) != picture_in(first) and widget.comm is not None and explorer in module.SHOWN
+    assert picture_in(kept) != picture_in(first) and widget.comm is not None and explorer in module.LIVE_EXPLORERS
     opened = len(json.loads(widget.picture)["rows"])
     closed, told = ask(widget, "first")
     assert len(closed["rows"]) < opened and told["said"] == "", "it goes on"
     explorer.keep()
     assert picture_in(notebook.updates[1]) == picture_in(first), "as it is now"
     explorer.end()
-    assert widget.comm is None and explorer not in module.SHOWN
+    assert widget.comm is None and explorer not in module.LIVE_EXPLORERS
     assert "minflow-live" not in notebook.updates[2]["text/html"]
 
 
@@ -318,7 +318,7 @@ def test_job():
 
 
 def test_old_explorers_release_their_graphs(notebook, monkeypatch):
-    monkeypatch.setattr(module, "SHOWN", module.SHOWN.__class__())
+    monkeypatch.setattr(module, "LIVE_EXPLORERS", module.LIVE_EXPLORERS.__class__())
     closed = []
     close = module.close
     monkeypatch.setattr(module, "close", lambda widget: (closed.append(widget), close(widget)))
@@ -345,7 +345,7 @@ def test_old_explorers_release_their_graphs(notebook, monkeypatch):
     before = len(notebook.shown)
     held[1]._ipython_display_(), held[0]._ipython_display_()
     assert "text/html" in notebook.shown[before] and "minflow-live" not in notebook.shown[before]["text/html"]
-    assert "minflow-live" in notebook.shown[-1]["text/html"] and len(module.SHOWN) == 8
+    assert "minflow-live" in notebook.shown[-1]["text/html"] and len(module.LIVE_EXPLORERS) == 8
 
 
 DEEP = "[" * 100_000, '{"do":' * 100_000, '{"do": "first", "n":' + "[" * 900 + "]" * 900 + "}"

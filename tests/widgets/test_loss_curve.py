@@ -10,7 +10,7 @@ from minflow_widgets import LossCurve
 from minflow_widgets.curve import live_curve
 from minflow_widgets.curve.downsampling import decimate, smooth
 from minflow_widgets.curve.panels import encode
-from minflow_widgets.curve.series import POINTS, Series
+from minflow_widgets.curve.series import MAX_POINTS, Series
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError
@@ -77,8 +77,8 @@ def test_downsampling_keeps_every_spike():
     values = rng.standard_normal(100_000)
     values[[777, 50_001]] = 1e6, -1e6
     values[123] = np.nan
-    at = decimate(values, POINTS)
-    assert len(at) <= POINTS and {0, 777, 50_001, 99_999} <= set(at.tolist()) and (np.diff(at) > 0).all()
+    at = decimate(values, MAX_POINTS)
+    assert len(at) <= MAX_POINTS and {0, 777, 50_001, 99_999} <= set(at.tolist()) and (np.diff(at) > 0).all()
     assert decimate(np.full(5000, np.nan), 100).size <= 100
     steps, means, window = smooth(np.arange(1000.0), np.full(1000, 3.0), 200)
     assert len(steps) <= 200 and np.allclose(means, 3.0) and window > 1

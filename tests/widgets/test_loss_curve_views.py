@@ -15,7 +15,7 @@ from minflow_widgets.curve import live_curve, loss_curve, previous_run, scales
 from minflow_widgets.curve.downsampling import ExtremesCache, WindowMeans
 from minflow_widgets.curve.loss_curve import duration
 from minflow_widgets.curve.panels import encode, panel_rows
-from minflow_widgets.curve.series import POINTS, Series
+from minflow_widgets.curve.series import MAX_POINTS, Series
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, MinflowError
@@ -42,8 +42,8 @@ def test_long_runs_are_downsampled_as_they_grow():
     grown, summed = ExtremesCache(), WindowMeans()
     table = np.stack([np.arange(30_000.0), values, np.arange(30_000.0) / 7])
     for n in [*range(1, 2000, 37), *range(2000, 30_001, 811), 30_000]:
-        at = grown.indices(values[:n], POINTS)
-        assert np.array_equal(at, ExtremesCache().indices(values[:n], POINTS)) and len(at) <= POINTS
+        at = grown.indices(values[:n], MAX_POINTS)
+        assert np.array_equal(at, ExtremesCache().indices(values[:n], MAX_POINTS)) and len(at) <= MAX_POINTS
         if n > 50:
             for a, b in zip(summed.means(table[:, :n], 200), WindowMeans().means(table[:, :n], 200)):
                 assert np.allclose(a, b, equal_nan=True)
@@ -152,7 +152,7 @@ def in_cell(monkeypatch, cell, run):
 
 
 def test_previous_run_of_the_same_cell(front, monkeypatch):
-    previous_run.KNOWN.clear()
+    previous_run.CURVES_OF_CELLS.clear()
 
     def runs(value, curves=1):
         for k in range(curves):
@@ -172,7 +172,7 @@ def test_previous_run_of_the_same_cell(front, monkeypatch):
     assert runs(8.0)._place.before[0].values.tolist() == [7.0]
     in_cell(monkeypatch, "", "5")
     assert runs(1.0)._place.before == [], "without a cell there is nothing to compare with"
-    previous_run.KNOWN.clear()
+    previous_run.CURVES_OF_CELLS.clear()
 
 
 def test_live_curve_is_not_displayed_twice(front):

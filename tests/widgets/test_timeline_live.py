@@ -121,7 +121,7 @@ def test_run_is_followed_to_its_end_without_a_block(front):
     assert not front.left
     release.set()
     run.result(60)
-    until(lambda: front.left and live not in module.HELD)
+    until(lambda: front.left and live not in module.WATCHED_TIMELINES)
     assert len(front.left) == 1 and len(live.timeline) == 2
 
 

@@ -37,11 +37,11 @@ def test_failing_display_does_not_prevent_the_end(front, monkeypatch, made, fail
     monkeypatch.setattr(front, "update", update)
     run = started(100_000)
     live = made(run)
-    until(lambda: len(tried) > 1 if failures == 1 else len(tried) == update_thread.TRIES)
+    until(lambda: len(tried) > 1 if failures == 1 else len(tried) == update_thread.MAX_FAILURES)
     run.stop()
     run.result(60)
     until(lambda: front.left)
-    assert failures == 1 or len(tried) == update_thread.TRIES
+    assert failures == 1 or len(tried) == update_thread.MAX_FAILURES
     if made is watch:
         assert len(live.data["loss"][0]) == run.steps < 100_000 and live._finished
 
@@ -106,7 +106,7 @@ def test_concurrent_ends_do_not_deadlock(front, monkeypatch):
             given_up.append(thread)
 
     monkeypatch.setattr(threading.Thread, "join", joined)
-    monkeypatch.setattr(update_thread, "PATIENCE", 60.0)  # longer than the timeout of join
+    monkeypatch.setattr(update_thread, "JOIN_TIMEOUT", 60.0)  # longer than the timeout of join
     run = started(3, 0.0)
     with watch(run) as curve:
         run.result(60)
@@ -127,8 +127,8 @@ def test_one_expensive_update_does_not_stop_updates_for_long(monkeypatch):
 
         def _update(self):
             self.shown.append(update_thread.clock())
-            end = update_thread.processor() + (0.15 if len(self.shown) == 1 else 0.0)
-            while update_thread.processor() < end:
+            end = update_thread.thread_cpu_time() + (0.15 if len(self.shown) == 1 else 0.0)
+            while update_thread.thread_cpu_time() < end:
                 pass
 
         def _share(self):
@@ -141,7 +141,7 @@ def test_one_expensive_update_does_not_stop_updates_for_long(monkeypatch):
             self.rests.append(timeout)
             return super().wait(timeout)
 
-    monkeypatch.setattr(update_thread, "LONGEST", 0.3)
+    monkeypatch.setattr(update_thread, "MAX_UPDATE_PERIOD", 0.3)
     monkeypatch.setattr(update_thread, "threading", SimpleNamespace(**{**vars(threading), "Event": Event}))
     owner = Owner()
     thread = update_thread.UpdateThread(owner, idle=0.0)

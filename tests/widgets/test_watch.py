@@ -351,9 +351,9 @@ def test_slow_updates_reduce_their_rate(monkeypatch):
         assert curve._look()
         return curve._share()
 
-    assert share(12e-6, 100) == loss_curve.SHARE and share(7e-6, 1000) == loss_curve.SHARE
-    assert loss_curve.LEAST <= share(12e-6, 1000) < 0.0045
-    assert share(12e-6, 5000) == loss_curve.LEAST
+    assert share(12e-6, 100) == loss_curve.UPDATE_SHARE and share(7e-6, 1000) == loss_curve.UPDATE_SHARE
+    assert loss_curve.MIN_UPDATE_SHARE <= share(12e-6, 1000) < 0.0045
+    assert share(12e-6, 5000) == loss_curve.MIN_UPDATE_SHARE
 
 
 def test_watch_without_a_block_warns():

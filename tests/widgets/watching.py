@@ -3,7 +3,7 @@
 import json
 
 import numpy as np
-from minflow_widgets.watch import HELD
+from minflow_widgets.watch import WATCHED_CURVES
 
 import minflow as flow
 import minflow.typing as tp
@@ -14,7 +14,7 @@ from tests.clocks import until  # noqa: F401 - for the tests too
 
 def no_update_thread():
     """True once no update thread runs: that of a run ends a moment after its picture is displayed."""
-    return not events.LISTENERS and not HELD
+    return not events.LISTENERS and not WATCHED_CURVES
 
 
 def header(sent):

@@ -17,8 +17,8 @@ from pathlib import Path
 from minflow.diagnosis import notebook
 from minflow.views.text.listing import clean
 
-ENDED: deque = deque()  # recently ended widgets that are still open
-SHOWN: deque = deque()  # the same, for widgets without a static picture on the page
+ENDED_WIDGETS: deque = deque()  # recently ended widgets that are still open
+SHOWN_WIDGETS: deque = deque()  # the same, for widgets without a static picture on the page
 
 
 def choose(widget, lines=None):
@@ -102,7 +102,7 @@ def accept_messages(widget):
     return widget
 
 
-def retire(widget, ended: deque = ENDED, most: int = 8) -> None:
+def retire(widget, ended: deque = ENDED_WIDGETS, most: int = 8) -> None:
     """Close the widget later, after `most` others: a page reloaded in the meantime has nothing else to show."""
     ended.append(widget)
     if len(ended) > most:
@@ -111,7 +111,7 @@ def retire(widget, ended: deque = ENDED, most: int = 8) -> None:
 
 def retire_with_owner(owner, widget) -> weakref.finalize:
     """Retire the widget when its owner is collected: ipywidgets would hold it until the kernel ends."""
-    dropped = weakref.finalize(owner, retire, widget, SHOWN, 16)
+    dropped = weakref.finalize(owner, retire, widget, SHOWN_WIDGETS, 16)
     dropped.atexit = False
     return dropped
 

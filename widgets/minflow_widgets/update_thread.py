@@ -12,28 +12,33 @@ import weakref
 
 from minflow.core.base.locks import new_lock
 
-PERIOD = 0.1  # seconds between two updates: more would not be visible, and the notebook server allows 1 MB per second
-LONGEST = 3.0  # limit of seconds between two updates after an expensive one, such as during garbage collection
-TRIES = 3  # consecutive failed updates after which display is given up
-PATIENCE = 10.0  # seconds to wait for the picture that another thread leaves
+UPDATE_PERIOD = (
+    0.1  # seconds between two updates: more would not be visible, and the notebook server allows 1 MB per second
+)
+MAX_UPDATE_PERIOD = (
+    3.0  # limit of seconds between two updates after an expensive one, such as during garbage collection
+)
+MAX_FAILURES = 3  # consecutive failed updates after which display is given up
+JOIN_TIMEOUT = 10.0  # seconds to wait for the picture that another thread leaves
 clock = time.perf_counter
-processor = getattr(time, "thread_time", time.perf_counter)
+thread_cpu_time = getattr(time, "thread_time", time.perf_counter)
 
 
 class UpdateThread:
-    """Updates its owner: at most once per PERIOD, only if there is something new, and always with the last values.
+    """Updates its owner: at most once per UPDATE_PERIOD, only if there is something new, and always with the latest
+    values.
 
     owner: `_look()` takes new values and returns True if there were any (None: it has ended, and so does the thread);
     `_update()` shows them; `_share()` is the share of a processor that this may take. The owner is held by a weak
     reference: the thread ends when it is collected. idle: seconds without `wake` after which the thread looks on its
-    own; 0: every PERIOD. A failing display, such as a closed page, is given up after a few tries, but looking
+    own; 0: every UPDATE_PERIOD. A failing display, such as a closed page, is given up after a few tries, but looking
     continues, because it detects the end of a run. If threads cannot start (WebAssembly), `wake` does the work.
     """
 
     def __init__(self, owner, idle: float = 1.0):
         self.owner, self.idle = weakref.ref(owner), idle
         self.news, self.stopping = threading.Event(), threading.Event()
-        self.shown_at, self.failures = -PERIOD, 0
+        self.shown_at, self.failures = -UPDATE_PERIOD, 0
         name = f"minflow {type(owner).__name__}"
         self.thread: threading.Thread | None = threading.Thread(target=self.run, name=name, daemon=True)
         try:
@@ -45,7 +50,7 @@ class UpdateThread:
         if self.thread is not None:
             if not self.news.is_set():
                 self.news.set()
-        elif clock() - self.shown_at >= PERIOD:
+        elif clock() - self.shown_at >= UPDATE_PERIOD:
             self.shown_at = clock()
             if (owner := self.owner()) is not None:
                 self.show(owner)
@@ -54,11 +59,13 @@ class UpdateThread:
         while True:
             fresh = self.news.wait(timeout=self.idle)
             self.news.clear()
-            start, now = processor(), clock()
+            start, now = thread_cpu_time(), clock()
             share = None if self.stopping.is_set() else self.once(fresh)
             if share is None:
                 return
-            self.stopping.wait(max(PERIOD - (clock() - now), min((processor() - start) / share, LONGEST)))
+            self.stopping.wait(
+                max(UPDATE_PERIOD - (clock() - now), min((thread_cpu_time() - start) / share, MAX_UPDATE_PERIOD))
+            )
 
     def once(self, fresh: bool) -> float | None:
         """Look for new values and show them. Return the share of a processor to use; None at the end."""
@@ -76,7 +83,7 @@ class UpdateThread:
         return owner._share()
 
     def show(self, owner) -> None:
-        if self.failures >= TRIES:
+        if self.failures >= MAX_FAILURES:
             return
         try:
             owner._update()
@@ -104,5 +111,5 @@ class EndOnce:
                 self.by = threading.get_ident()
                 return True
         if self.by != threading.get_ident() and (updates is None or updates.thread is not threading.current_thread()):
-            self.over.wait(PATIENCE)
+            self.over.wait(JOIN_TIMEOUT)
         return False

@@ -34,7 +34,7 @@ from .sources.job import JobSource, RunSource
 from .sources.optimizer import OptimizerSource
 from .sources.source import Source
 
-HELD: set[LossCurve] = set()  # keeps curves of runs alive
+WATCHED_CURVES: set[LossCurve] = set()  # keeps curves of runs alive
 
 
 def watch(
@@ -100,7 +100,7 @@ def watch(
     curve.configs |= {source.prefix: source.config() | config for source in sources}
     curve._source = Sources(curve, sources)
     if runs and len(runs) == len(sources):
-        HELD.add(curve)
+        WATCHED_CURVES.add(curve)
         curve.__enter__()
     return curve
 
@@ -215,7 +215,7 @@ class Sources:
 
     def release(self) -> None:
         """Release the curve: its final picture is shown."""
-        HELD.discard(self.curve)
+        WATCHED_CURVES.discard(self.curve)
 
     def note(self) -> str:
         """Note of the curve at its end."""
@@ -248,5 +248,5 @@ class FillContext:
 @atexit.register
 def leave() -> None:
     """At program exit, finish the curves of runs that are still watched."""
-    for curve in tuple(HELD):
+    for curve in tuple(WATCHED_CURVES):
         curve.finish("the program ended")

@@ -14,22 +14,22 @@ import numpy as np
 
 from .series import word_of
 
-AXES = ("step", "time")
-ACTS = ("pause", "resume", "stop")  # methods of a control, called by the buttons
+X_AXES = ("step", "time")
+CONTROL_METHODS = ("pause", "resume", "stop")  # methods of a control, called by the buttons
 
 
 def check_options(total: float | None, epoch: float | None, x: str, control: Any = None) -> None:
     """Raise MinflowError for an invalid axis, step count or control."""
     from minflow.core.base.errors import MinflowError
 
-    if not isinstance(x, str) or x not in AXES:
+    if not isinstance(x, str) or x not in X_AXES:
         raise MinflowError("LossCurve: x must be the axis", values={"got": repr(x)[:60]}, hint='x="step" or x="time"')
     for name, value in (("total", total), ("epoch", epoch)):
         number = isinstance(value, Real) and not isinstance(value, bool) and 0 < value < float("inf")
         if value is not None and not number:
             values = {"got": repr(value)[:60]}
             raise MinflowError(f"LossCurve: {name} must be a number of steps", values=values, hint=f"{name}=100")
-    if control is not None and not any(callable(getattr(control, act, None)) for act in ACTS):
+    if control is not None and not any(callable(getattr(control, act, None)) for act in CONTROL_METHODS):
         hint = "the result of flow.start, or an object with pause(), resume(), stop() and state"
         values = {"got": type(control).__name__}
         raise MinflowError("LossCurve: control must have the methods of the buttons", values=values, hint=hint)

@@ -16,16 +16,16 @@ from minflow.views.draw.fonts import text_width, wrap_to_width
 
 from .panels import latest_step, line_series, panel_rows, panels, scale_members, series_warnings, spans_decades
 from .scales import isolated, levels, limits, ticks, with_gaps
-from .series import SMALL, Series, number
+from .series import STRIP_WORDS, Series, number
 
-WIDTH, HEIGHT = 720, 230  # pixels: the picture, and one row of panels
-LEFT, RIGHT, BOTTOM, LINE = 52, 14, 39, 15  # least margins around a plot; line height
-SIZE, EDGE, WORDS = 11.5, 4, 38  # font size; left edge of plates; left edge of legend text
+PICTURE_WIDTH, ROW_HEIGHT = 720, 230  # pixels: the picture, and one row of panels
+LEFT, RIGHT, BOTTOM, LINE_HEIGHT = 52, 14, 39, 15  # least margins around a plot; line height
+FONT_SIZE, PLATE_LEFT, LEGEND_LEFT = 11.5, 4, 38  # font size; left edge of plates; left edge of legend text
 COLORS = theme.BLUE, theme.AMBER, theme.GREEN, theme.VIOLET
 DASHES = ("", "7 3", "2 3", "8 3 2 3")
-GRID = {"stroke_width": ".5", "stroke_dasharray": "1 2"}
+GRID_STYLE = {"stroke_width": ".5", "stroke_dasharray": "1 2"}
 # height of a row of strips, and of epoch numbers; up to this many values get dots
-STRIP, NUMBERS, DOTS = 130, 16, 24
+STRIP_HEIGHT, EPOCH_NUMBERS_HEIGHT, MAX_DOTTED_VALUES = 130, 16, 24
 
 
 class Scene(NamedTuple):
@@ -63,29 +63,31 @@ def draw(
     known = {s.name: s for s in before}
     ends = limits([s.points(x)[0] for s in (*lines, *known.values())])
     scene = Scene(x, log, marks, known, ends, series, gaps if x == "time" else ())
-    head = wrap_to_width(status, WIDTH - 2 * EDGE - 2 * svg.PADDING, SIZE) if status else []
+    head = wrap_to_width(status, PICTURE_WIDTH - 2 * PLATE_LEFT - 2 * svg.PADDING, FONT_SIZE) if status else []
     parts, top = (
-        [svg.label(EDGE + svg.PADDING, 16, *head, size=SIZE)] if head else [],
-        LINE * len(head) + 9 * bool(head),
+        [svg.label(PLATE_LEFT + svg.PADDING, 16, *head, size=FONT_SIZE)] if head else [],
+        LINE_HEIGHT * len(head) + 9 * bool(head),
     )
     for row in panel_rows(titles):
-        width = WIDTH / len(row)
-        strip = titles[row[0]] in SMALL and len(row) < len(titles)
+        width = PICTURE_WIDTH / len(row)
+        strip = titles[row[0]] in STRIP_WORDS and len(row) < len(titles)
         members = [[s for s in lines if s.word == titles[i]] for i in row]
-        legends = [[legend(series, s, width - WORDS - svg.PADDING - RIGHT) for s in each] for each in members]
+        legends = [[legend(series, s, width - LEGEND_LEFT - svg.PADDING - RIGHT) for s in each] for each in members]
         most = max([sum(map(len, each)) for each in legends])
-        height = STRIP + LINE * max(most - 1, 0) if strip else HEIGHT + LINE * max(most - 4, 0)
+        height = STRIP_HEIGHT + LINE_HEIGHT * max(most - 1, 0) if strip else ROW_HEIGHT + LINE_HEIGHT * max(most - 4, 0)
         for k, i in enumerate(row):
             panel = Panel(titles[i], members[k], legends[k], width, height, scene, strip)
             parts.append(svg.group(panel.parts, transform=f"translate({k * width:g} {top})"))
         top += height
     if note:
-        foot = wrap_to_width(note, WIDTH - 2 * EDGE - 2 * svg.PADDING, SIZE)
+        foot = wrap_to_width(note, PICTURE_WIDTH - 2 * PLATE_LEFT - 2 * svg.PADDING, FONT_SIZE)
         wrong = note != "stopped"  # stopped by the user: not an error
         text_color, fill = (theme.RED_TEXT, theme.PALE_RED) if wrong else (theme.TEXT_COLOR, theme.PLATE)
-        parts.append(svg.label(EDGE + svg.PADDING, top + 18, *foot, size=SIZE, text_color=text_color, fill=fill))
-        top += LINE * len(foot) + 11
-    return svg.picture(parts, WIDTH, top, describe(series, note), font_size=SIZE)
+        parts.append(
+            svg.label(PLATE_LEFT + svg.PADDING, top + 18, *foot, size=FONT_SIZE, text_color=text_color, fill=fill)
+        )
+        top += LINE_HEIGHT * len(foot) + 11
+    return svg.picture(parts, PICTURE_WIDTH, top, describe(series, note), font_size=FONT_SIZE)
 
 
 def describe(series: list[Series], note: str = "") -> str:
@@ -115,19 +117,21 @@ class Panel:
         self.low, self.high = limits([np.log10(numbers[numbers > 0]) if self.log else numbers])
         said = [words for rows in legends for words, _ in rows] or [f"no {title} yet"]
         self.plate(
-            EDGE,
-            EDGE,
-            WORDS + svg.PADDING - EDGE + max(text_width(words, SIZE) for words in said),
-            LINE * len(said) + 5,
+            PLATE_LEFT,
+            PLATE_LEFT,
+            LEGEND_LEFT + svg.PADDING - PLATE_LEFT + max(text_width(words, FONT_SIZE) for words in said),
+            LINE_HEIGHT * len(said) + 5,
         )
-        self.top = 2 * EDGE + 9 + LINE * len(said)
+        self.top = 2 * PLATE_LEFT + 9 + LINE_HEIGHT * len(said)
         self.width, self.right, self.bottom = width, width - RIGHT, height - BOTTOM
         numbered = bool(scene.marks) and not strip
-        self.above = NUMBERS + 4 if numbered else 6  # keeps lines out of the epoch numbers
+        self.above = EPOCH_NUMBERS_HEIGHT + 4 if numbered else 6  # keeps lines out of the epoch numbers
         grid = levels(self.low, self.high, self.log, max(2, int((self.bottom - self.top) // 30)))
-        self.left = max(LEFT, 2 * EDGE + 10 + math.ceil(max([text_width(label, SIZE) for _, label in grid], default=0)))
+        self.left = max(
+            LEFT, 2 * PLATE_LEFT + 10 + math.ceil(max([text_width(label, FONT_SIZE) for _, label in grid], default=0))
+        )
         if not members:
-            self.text(EDGE + svg.PADDING, 18, said[0])
+            self.text(PLATE_LEFT + svg.PADDING, 18, said[0])
         self.axes(grid)
         self.marks(numbered)
         window = max((w for *_, w in lines), default=0)
@@ -185,14 +189,14 @@ class Panel:
 
     def axes(self, grid: list[tuple[float, str]]) -> None:
         """Plates with numbers at the left and below, which meet in the corner; dotted lines across the plot."""
-        self.plate(EDGE, self.top - 4, self.left - 2 * EDGE, self.bottom - self.top + 14)
-        self.plate(EDGE, self.bottom + 6, self.width - 2 * EDGE, BOTTOM - 8)
+        self.plate(PLATE_LEFT, self.top - 4, self.left - 2 * PLATE_LEFT, self.bottom - self.top + 14)
+        self.plate(PLATE_LEFT, self.bottom + 6, self.width - 2 * PLATE_LEFT, BOTTOM - 8)
         for level, label in grid:
             y = round(float(self.up(level)), 1)
-            self.path(f"M{self.left} {y:.1f}H{self.right:g}", stroke=theme.LINE, **GRID)
+            self.path(f"M{self.left} {y:.1f}H{self.right:g}", stroke=theme.LINE, **GRID_STYLE)
             self.text(self.left - 10, y + 4, label, anchor="end")
         for x in ticks(*self.scene.limits, max(2, int(self.width // 110))):
-            half = text_width(number(x), SIZE) / 2 + EDGE + 2
+            half = text_width(number(x), FONT_SIZE) / 2 + PLATE_LEFT + 2
             at = min(max(self.across(x), half), self.width - half)
             self.text(at, self.bottom + 18, number(x), anchor="middle")
         self.path(f"M{self.left} {self.top}V{self.bottom}H{self.right:g}", fill="none", stroke=theme.LINE)
@@ -201,12 +205,12 @@ class Panel:
         """Vertical lines at the marks, with text if there is room."""
         free: float = self.left
         if numbered:
-            self.plate(self.left + 3, self.top, self.right - self.left - 3, NUMBERS)
+            self.plate(self.left + 3, self.top, self.right - self.left - 3, EPOCH_NUMBERS_HEIGHT)
         for step, seconds, label in self.scene.marks:
             at = float(self.across(step if self.scene.x == "step" else seconds))
             self.path(f"M{at:.1f} {self.top}V{self.bottom}", stroke=theme.LINE, stroke_dasharray="1 3")
             short = label if len(label) <= 12 else label[:11] + "\u2026"
-            if numbered and at - 6 - text_width(short, SIZE) > free:
+            if numbered and at - 6 - text_width(short, FONT_SIZE) > free:
                 self.text(round(at, 1) - 3, self.top + 12, short, theme.MUTED, "end")
                 free = at + 3
 
@@ -218,9 +222,11 @@ class Panel:
         words += [s.sampled() for s in members if s.every > 1][:1]
         for note in notes:
             words += (
-                [note] if text_width("; ".join([*words, note]), SIZE) < self.width - 2 * EDGE - 2 * svg.PADDING else []
+                [note]
+                if text_width("; ".join([*words, note]), FONT_SIZE) < self.width - 2 * PLATE_LEFT - 2 * svg.PADDING
+                else []
             )
-        shown, half = "; ".join(words), text_width("; ".join(words), SIZE) / 2 + EDGE + svg.PADDING
+        shown, half = "; ".join(words), text_width("; ".join(words), FONT_SIZE) / 2 + PLATE_LEFT + svg.PADDING
         self.text(min((self.left + self.right) / 2, self.width - half), self.bottom + 32, shown, theme.MUTED, "middle")
 
     def stairs(self, s: Series, color: str) -> None:
@@ -241,7 +247,7 @@ class Panel:
         else:
             self.line(x, y, stroke=color, stroke_width=1.6, stroke_dasharray=dash)
         across, up = self.points(x, y)
-        if not window and s.count <= DOTS:
+        if not window and s.count <= MAX_DOTTED_VALUES:
             self.dots([(a, b) for a, b in zip(across.tolist(), up.tolist()) if b == b], 2.5, color)
         else:
             self.dots(isolated(across, up), 2, color)
@@ -252,17 +258,17 @@ class Panel:
 
     def legend(self, rows: list[tuple[str, bool]], row: int, color: str, dash: str) -> None:
         """The legend of a line, starting at row `row`, with a sample of the line."""
-        y = 14 + row * LINE
-        self.path(f"M{EDGE + svg.PADDING} {y}h22", stroke=color, stroke_width=2.4, stroke_dasharray=dash)
+        y = 14 + row * LINE_HEIGHT
+        self.path(f"M{PLATE_LEFT + svg.PADDING} {y}h22", stroke=color, stroke_width=2.4, stroke_dasharray=dash)
         for k, (words, bad) in enumerate(rows):
-            self.text(WORDS, y + 4 + k * LINE, words, theme.RED_TEXT if bad else theme.TEXT_COLOR)
+            self.text(LEGEND_LEFT, y + 4 + k * LINE_HEIGHT, words, theme.RED_TEXT if bad else theme.TEXT_COLOR)
 
 
 def legend(series: list[Series], s: Series, width: float) -> list[tuple[str, bool]]:
     """Rows of the legend of a line, each with True if it is a warning."""
     said = [(s.legend(latest_step(series, s)), False), (s.epoch_now(), False)]
     said += [(words, True) for words in series_warnings(series, s)]
-    return [(row, bad) for words, bad in said if words for row in wrap_to_width(words, width, SIZE)]
+    return [(row, bad) for words, bad in said if words for row in wrap_to_width(words, width, FONT_SIZE)]
 
 
 def outline(x: np.ndarray, y: np.ndarray) -> str:

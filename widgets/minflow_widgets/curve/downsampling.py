@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-START = np.zeros(1, int)
+FIRST_INDEX = np.zeros(1, int)
 
 
 class ExtremesCache:
@@ -34,7 +34,7 @@ class ExtremesCache:
             self.known, self.full = np.concatenate([self.known, new]), full
         rest = values[full * size :]
         tail = extremes(rest.reshape(1, -1)) + full * size if len(rest) else self.known[:0]
-        at = np.concatenate([START, self.known, tail, [n - 1, n]])
+        at = np.concatenate([FIRST_INDEX, self.known, tail, [n - 1, n]])
         return at[:-1][at[1:] != at[:-1]]
 
 
@@ -54,7 +54,7 @@ def extremes(rows: np.ndarray) -> np.ndarray:
     return (pairs.T + np.arange(0, rows.size, rows.shape[1])[:, None]).ravel()
 
 
-SPAN = 5  # number of the MEANS windows that one smoothed value covers
+WINDOWS_PER_MEAN = 5  # number of the MEANS windows that one smoothed value covers
 
 
 class WindowMeans:
@@ -81,12 +81,12 @@ class WindowMeans:
         rest = table[:, full * size :]
         sums = np.concatenate([self.sums, bucket_sums(rest, rest.shape[1])], axis=1) if rest.shape[1] else self.sums
         count = sums.shape[1]
-        wide = np.zeros((4, count + SPAN - 1))
-        wide[:, SPAN // 2 : SPAN // 2 + count] = sums
+        wide = np.zeros((4, count + WINDOWS_PER_MEAN - 1))
+        wide[:, WINDOWS_PER_MEAN // 2 : WINDOWS_PER_MEAN // 2 + count] = sums
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            total: Any = sum([wide[:, k : k + count] for k in range(SPAN)])
+            total: Any = sum([wide[:, k : k + count] for k in range(WINDOWS_PER_MEAN)])
             steps, values, seconds, finite = total
-            return steps / finite, values / finite, seconds / finite, SPAN * size
+            return steps / finite, values / finite, seconds / finite, WINDOWS_PER_MEAN * size
 
 
 def bucket_sums(table: np.ndarray, size: int) -> np.ndarray:

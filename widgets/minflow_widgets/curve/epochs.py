@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .series import SMALL, Mean, Series
+from .series import STRIP_WORDS, Mean, Series
 
-MARKS = 40  # epochs that are marked, at most; if there are more, every second one, and so on
+MAX_MARKS = 40  # epochs that are marked, at most; if there are more, every second one, and so on
 
 
 class End(NamedTuple):
@@ -58,20 +58,20 @@ class Epochs:
         return bool(self.every or self.ends(prefix))
 
     def shown(self, longest: Series | None) -> list[tuple[float, float, str]]:
-        """(step, seconds, text) of the ends, at most MARKS."""
+        """(step, seconds, text) of the ends, at most MAX_MARKS."""
         marks = [end[:3] for end in self.marks]
         if self.every and longest is not None:
             count = max(int(longest.steps[-1] / self.every), 0)
-            ends = np.arange(1, count + 1, 1 + count // MARKS)
+            ends = np.arange(1, count + 1, 1 + count // MAX_MARKS)
             when = np.interp(ends * self.every, longest.steps, longest.seconds) if len(ends) else ends
             marks += [(float(k * self.every), float(t), str(k)) for k, t in zip(ends.tolist(), when)]
         elif not any(end.counted for end in self.marks):
             marks += [one for _, one in sorted({end.step: end[:3] for end in reversed(self.passes)}.items())]
-        return marks[:: 1 + len(marks) // (MARKS + 1)]
+        return marks[:: 1 + len(marks) // (MAX_MARKS + 1)]
 
     def average(self, s: Series) -> None:
         """Update `s.epochs`: the means over finished epochs with two values or more."""
-        stops = self.stops(s) if s.count and s.word not in SMALL else ()
+        stops = self.stops(s) if s.count and s.word not in STRIP_WORDS else ()
         if not len(stops) or s.count < 2 * (s.ended + len(stops)):
             return
         stops = np.maximum.accumulate(stops)

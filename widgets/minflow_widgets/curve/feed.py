@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import groupby
 from operator import itemgetter
 
-FIRST = itemgetter(0)
+FIRST_ITEM = itemgetter(0)
 
 
 class Feed(deque):
@@ -31,7 +31,7 @@ class Feed(deque):
     def take(self):
         """Yield (names, steps, times, column of each name) of the rows so far, grouped by names."""
         rows = [self.popleft() for _ in range(len(self))]  # rows that arrive meanwhile are left for the next call
-        for names, alike in groupby(rows, FIRST):
+        for names, alike in groupby(rows, FIRST_ITEM):
             _, steps, times, *columns = zip(*alike)
             if self.converters:
                 columns = [tuple(map(self.converters.get(name, float), column)) for name, column in zip(names, columns)]

@@ -86,6 +86,6 @@ def explore(curve) -> None:
     try:
         widget = live(curve)
         notebook.display(widget)
-        frontends.retire(widget, frontends.SHOWN, 16)
+        frontends.retire(widget, frontends.SHOWN_WIDGETS, 16)
     except Exception:
         notebook.display(curve.bundle(), raw=True)

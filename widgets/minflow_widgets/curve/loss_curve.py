@@ -22,7 +22,7 @@ from minflow.diagnosis import notebook
 from minflow.views.text.listing import clean
 
 from .. import frontends
-from ..runs.log import OPEN, RunLog
+from ..runs.log import OPEN_CURVES, RunLog
 from ..runs.saved_runs import gather, series_of
 from ..update_thread import EndOnce, UpdateThread, clock
 from . import live_curve, previous_run
@@ -32,11 +32,11 @@ from .feed import Feed
 from .panels import encode, latest_step, line_series, panels, series_warnings
 from .series import Series, number
 
-OTHERS = 4  # earlier runs drawn with a live one
-SHARE = 0.007  # share of a processor for updates; if one costs more than 0.7 ms, there are fewer
-LEAST = 0.003  # share of a processor that updates always get, however much of the budget recording uses
-BUDGET = 0.016  # share of a processor for recording and updates; sending messages takes another 2 ms per second
-RECENT = 5.0  # seconds over which the rate is measured
+MAX_EARLIER_RUNS = 4  # earlier runs drawn with a live one
+UPDATE_SHARE = 0.007  # share of a processor for updates; if one costs more than 0.7 ms, there are fewer
+MIN_UPDATE_SHARE = 0.003  # share of a processor that updates always get, however much of the budget recording uses
+CPU_SHARE = 0.016  # share of a processor for recording and updates; sending messages takes another 2 ms per second
+RATE_SECONDS = 5.0  # seconds over which the rate is measured
 
 
 class LossCurve:
@@ -85,7 +85,7 @@ class LossCurve:
         kept = isinstance(log, str | os.PathLike)
         self.log = None if log is None or kept else bool(log)
         self._log = RunLog(log) if isinstance(log, str | os.PathLike) else None
-        runs, self._left_out = gather([compare], OTHERS, needed=False) if compare else ([], "")
+        runs, self._left_out = gather([compare], MAX_EARLIER_RUNS, needed=False) if compare else ([], "")
         self._others = series_of(runs, 1)  # drawn with its own
         self._epochs = Epochs(epoch)
         self._pauses: list[list[float]] = []  # [start, end] of pauses of the control, as seen by the update thread
@@ -309,7 +309,7 @@ class LossCurve:
         self._front = live_curve.start(self)
         self._update_thread = UpdateThread(self)
         if self._log is not None:
-            OPEN.add(self)
+            OPEN_CURVES.add(self)
 
     # -- display
 
@@ -357,7 +357,7 @@ class LossCurve:
         """Share of a processor for updates: the budget minus the cost of recording."""
         (since, before), self._recorded = self._recorded, (clock(), self._recording)
         recording = (self._recording - before) / max(self._recorded[0] - since, 1e-9)
-        return min(SHARE, max(BUDGET - recording, LEAST))
+        return min(UPDATE_SHARE, max(CPU_SHARE - recording, MIN_UPDATE_SHARE))
 
     def _now(self) -> tuple[float, float]:
         """The last step of all series, and its seconds."""
@@ -422,10 +422,10 @@ class LossCurve:
         each = longest.stride()
         rate = n * each / max(spent - paused, 1e-9)
         if not self._finished:  # the current rate, if the run is long enough
-            first = min(int(longest.seconds.searchsorted(now - RECENT)), n - 1)
+            first = min(int(longest.seconds.searchsorted(now - RATE_SECONDS)), n - 1)
             before, _, since = longest.table[:, first].tolist()
             idle = self._paused(since + longest.zero, now + longest.zero)
-            if now - since - idle > RECENT / 2:
+            if now - since - idle > RATE_SECONDS / 2:
                 rate = ((n - 1 - first) * each if longest.decreases else step - before) / (now - since - idle)
         parts = [f"step {number(step)}" + (f" of {number(self.total)}" if self.total else "")]
         runs = self._runs()

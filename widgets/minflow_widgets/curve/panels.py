@@ -13,10 +13,10 @@ import numpy as np
 
 from minflow.views.text.listing import clean
 
-from .series import SMALL, Series, number
+from .series import STRIP_WORDS, Series, number
 
-LARGEST = 3.4e38  # float32 range: larger values are clipped, not drawn as a gap
-WIDE = 1e4  # if the largest value is this many times the smallest, the default scale is logarithmic
+FLOAT32_MAX = 3.4e38  # float32 range: larger values are clipped, not drawn as a gap
+LOG_SCALE_RATIO = 1e4  # if the largest value is this many times the smallest, the default scale is logarithmic
 
 
 def spans_decades(word: str, values: Sequence[np.ndarray]) -> bool:
@@ -26,10 +26,10 @@ def spans_decades(word: str, values: Sequence[np.ndarray]) -> bool:
     if word == "lr" or not numbers.size or numbers.min() < 0:
         return False
     few = len(numbers) // 20
-    if numbers.max() / WIDE <= numbers.min():
+    if numbers.max() / LOG_SCALE_RATIO <= numbers.min():
         return False
     least = np.partition(numbers, few)[few]
-    return bool(0 < least < numbers.max() / WIDE)
+    return bool(0 < least < numbers.max() / LOG_SCALE_RATIO)
 
 
 def latest_step(series: list[Series], s: Series) -> float | None:
@@ -52,7 +52,9 @@ def series_warnings(series: list[Series], s: Series) -> list[str]:
 
 def line_series(series: list[Series], declared: tuple[str, ...] = ()) -> list[Series]:
     """The series drawn as lines. A small one that never changed is only a number, unless its panel is declared."""
-    return [s for s in series if s.moved or s.word not in SMALL or s.word in declared] or ([] if declared else series)
+    return [s for s in series if s.moved or s.word not in STRIP_WORDS or s.word in declared] or (
+        [] if declared else series
+    )
 
 
 def scale_members(members: list[Series]) -> list[Series]:
@@ -67,8 +69,8 @@ def panels(series: list[Series], declared: tuple[str, ...] = ()) -> list[str]:
 
 def panel_rows(titles: list[str]) -> list[list[int]]:
     """Panels in each row: two per row, then those of SMALL words in one row of strips."""
-    large = [i for i, title in enumerate(titles) if title not in SMALL]
-    small = [i for i, title in enumerate(titles) if title in SMALL]
+    large = [i for i, title in enumerate(titles) if title not in STRIP_WORDS]
+    small = [i for i, title in enumerate(titles) if title in STRIP_WORDS]
     return [large[i : i + 2] for i in range(0, len(large), 2)] + ([small] if small else [])
 
 
@@ -113,7 +115,7 @@ def encode(
             | ({"epochs": s.stairs(), "means": s.epoch_now()} if s.epochs else {})
             | ({"bad": s.bad[0], "late": s.bad[2], "warnings": series_warnings(series, s)} if s.bad else {})
         )
-    small = [i for i, title in enumerate(titles) if title in SMALL]
+    small = [i for i, title in enumerate(titles) if title in STRIP_WORDS]
     logs = [i for i, title in enumerate(titles) if spans_decades(title, heights[i])]
     header = {
         "status": status,
@@ -127,5 +129,5 @@ def encode(
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 4)
     with np.errstate(over="ignore"):
-        body = np.concatenate([np.empty(0), *arrays]).clip(-LARGEST, LARGEST).astype("<f4")
+        body = np.concatenate([np.empty(0), *arrays]).clip(-FLOAT32_MAX, FLOAT32_MAX).astype("<f4")
     return len(text).to_bytes(4, "little") + text + body.tobytes()

@@ -10,8 +10,8 @@ from collections import OrderedDict
 
 from minflow.diagnosis import notebook
 
-CELLS = 32  # cells that are remembered; the least recently run one is dropped
-CURVES = 8  # curves of a cell
+MAX_CELLS = 32  # cells that are remembered; the least recently run one is dropped
+MAX_CURVES = 8  # curves of a cell
 
 
 class CurveSlot:
@@ -26,7 +26,9 @@ class CurveSlot:
             self.kept[self.index] = series
 
 
-KNOWN: OrderedDict[str, tuple[str, list, list]] = OrderedDict()  # cell -> (run, its curves, those of the previous run)
+CURVES_OF_CELLS: OrderedDict[str, tuple[str, list, list]] = (
+    OrderedDict()
+)  # cell -> (run, its curves, those of the previous run)
 
 
 def claim_slot() -> CurveSlot:
@@ -34,13 +36,13 @@ def claim_slot() -> CurveSlot:
     cell, run = notebook.running_cell()
     if not cell:
         return CurveSlot([], 0, [])
-    last_run, kept, before = KNOWN.pop(cell, ("", [], []))
+    last_run, kept, before = CURVES_OF_CELLS.pop(cell, ("", [], []))
     if last_run != run:
         kept, before = [], kept or before
-    KNOWN[cell] = run, kept, before
-    if len(KNOWN) > CELLS:
-        KNOWN.popitem(last=False)
+    CURVES_OF_CELLS[cell] = run, kept, before
+    if len(CURVES_OF_CELLS) > MAX_CELLS:
+        CURVES_OF_CELLS.popitem(last=False)
     index = len(kept)
-    if index < CURVES:
+    if index < MAX_CURVES:
         kept.append([])
     return CurveSlot(kept, index, before[index] if index < len(before) else [])

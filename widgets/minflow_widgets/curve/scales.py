@@ -12,12 +12,12 @@ import numpy as np
 
 from .series import number
 
-TINY, HUGE = 1e-300, 1e300  # limits of a scale, so that differences and quotients do not overflow
+MIN_LIMIT, MAX_LIMIT = 1e-300, 1e300  # limits of a scale, so that differences and quotients do not overflow
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
     """About `count` round numbers within low..high, and at least two, because one does not make a scale."""
-    if not high - low > TINY:
+    if not high - low > MIN_LIMIT:
         return [low]
     rough = (high - low) / count
     scale = 10.0 ** math.floor(math.log10(rough))
@@ -32,11 +32,13 @@ def limits(arrays: list[np.ndarray]) -> tuple[float, float]:
     """The finite minimum and maximum, separated if they are equal."""
     numbers = np.concatenate([np.empty(0), *arrays])
     numbers = numbers[np.isfinite(numbers)]
-    low, high = (max(float(numbers.min()), -HUGE), min(float(numbers.max()), HUGE)) if numbers.size else (0.0, 1.0)
-    if high - low > TINY:
+    low, high = (
+        (max(float(numbers.min()), -MAX_LIMIT), min(float(numbers.max()), MAX_LIMIT)) if numbers.size else (0.0, 1.0)
+    )
+    if high - low > MIN_LIMIT:
         return low, high
     room = abs(low) * 0.1
-    room = room if room > TINY else 1.0
+    room = room if room > MIN_LIMIT else 1.0
     return low - room, high + room
 
 

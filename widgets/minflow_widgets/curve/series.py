@@ -17,12 +17,12 @@ from minflow.views.text.listing import clean
 
 from .downsampling import ExtremesCache, WindowMeans, decimate
 
-POINTS = 800  # largest number of points of the raw line
-MEANS = 200  # points of the smoothed line, at most; with POINTS, the 1,000 points that a series may send
+MAX_POINTS = 800  # largest number of points of the raw line
+MAX_MEANS = 200  # points of the smoothed line, at most; with MAX_POINTS, the 1,000 points that a series may send
 SMOOTH_FROM = 50  # with fewer values, a mean line would only repeat the raw one
 HIGHER_IS_BETTER = ("acc", "accuracy", "f1", "precision", "recall", "score", "auc")
-PART = re.compile(r"(gradient|group \d+)$")  # part of a name before its last word
-SMALL = ("lr", "norm")  # words of series in a strip below the others; neither better nor worse when larger
+NAME_PART = re.compile(r"(gradient|group \d+)$")  # part of a name before its last word
+STRIP_WORDS = ("lr", "norm")  # words of series in a strip below the others; neither better nor worse when larger
 
 
 class Mean(NamedTuple):
@@ -126,11 +126,11 @@ class Series:
     @property
     def prefix(self) -> str:
         """Name of the source, if several are watched: "sync" in "sync gradient norm"."""
-        return PART.sub("", self.name.rpartition(" ")[0]).rstrip()
+        return NAME_PART.sub("", self.name.rpartition(" ")[0]).rstrip()
 
     def within_run(self, name: str) -> None:
         """Assign a panel for several runs: each name has its own, and the legend names the run."""
-        self.word = self.word if self.word in SMALL else clean(name)
+        self.word = self.word if self.word in STRIP_WORDS else clean(name)
 
     def at(self, step: float) -> float:
         """Its value at a step, or the last one before."""
@@ -166,7 +166,7 @@ class Series:
     def label(self, latest: float | None = None) -> str:
         """`loss 0.0512 · lowest 0.048 at step 688`."""
         text = self.now(latest)
-        if self.best is not None and self.count > 1 and self.word not in SMALL:
+        if self.best is not None and self.count > 1 and self.word not in STRIP_WORDS:
             best = "highest" if self.sign < 0 else "lowest"
             text += f" · {best} {number(self.best[0])} at step {number(self.best[1])}"
         return text
@@ -215,8 +215,8 @@ class Series:
     # ---- points ----------------------------------------------------------------------------------------------------
 
     def points(self, x: str = "step") -> tuple[np.ndarray, np.ndarray]:
-        """x and y of at most POINTS values, with spikes kept; values that are not finite are NaN, a gap in the line."""
-        at = self.extremes.indices(self.values, POINTS if self.word not in SMALL else POINTS // 4)
+        """x and y of at most MAX_POINTS values, with spikes kept; NaN, a gap in the line, for values that are not finite."""
+        at = self.extremes.indices(self.values, MAX_POINTS if self.word not in STRIP_WORDS else MAX_POINTS // 4)
         y = self.values[at]
         return self.across(x)[at], np.where(np.isfinite(y), y, np.nan) if self.bad else y
 
@@ -224,7 +224,7 @@ class Series:
         """x and y of the smoothed line, and the number of values per mean (0: no such line)."""
         if self.count < SMOOTH_FROM or self.word == "lr":
             return np.empty(0), np.empty(0), 0
-        steps, means, seconds, window = self.window_means.means(self.table[:, : self.count], MEANS)
+        steps, means, seconds, window = self.window_means.means(self.table[:, : self.count], MAX_MEANS)
         return (steps if x == "step" else seconds), means, window
 
     def clock(self, limit: int = 24) -> list[list[float]]:
@@ -251,7 +251,7 @@ class Series:
     def downsampled(self) -> Series:
         """A downsampled copy, for comparison with the next run."""
         copy = Series(self.name)
-        at = decimate(self.values, POINTS // 2)
+        at = decimate(self.values, MAX_POINTS // 2)
         copy.table, copy.count, copy.bad = self.table[:, at], len(at), self.bad
         return copy
 

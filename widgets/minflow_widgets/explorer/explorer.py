@@ -32,9 +32,9 @@ from minflow.views.html.page import NO_MATH, picture_card
 from ..frontends import accept_messages, close, script
 
 OURS[__file__] = True  # errors here are attributed to the line of the caller
-MOST = 8  # live explorers at once
+MAX_LIVE_EXPLORERS = 8  # live explorers at once
 SCRIPTS = [f"explorer/{name}.js" for name in ("place", "numbers", "picture", "zoom", "explorer")]
-SHOWN: deque = deque()  # live explorers, oldest first
+LIVE_EXPLORERS: deque = deque()  # live explorers, oldest first
 
 
 @functools.cache
@@ -98,8 +98,8 @@ class Explorer:
     live one continues; `end()` does the same and ends the live one. Elsewhere it prints as text. `text`, `svg`: the
     current picture.
 
-    At most MOST explorers are live: the oldest one becomes static and releases its graph, possibly the last reference
-    to it. While the graph exists, the explorer can be used again, without the recorded values.
+    At most MAX_LIVE_EXPLORERS are live: the oldest one becomes static and releases its graph, possibly the last
+    reference to it. While the graph exists, the explorer can be used again, without the recorded values.
 
     session: the state: open items, selected pass, selected instruction.
     """
@@ -119,7 +119,7 @@ class Explorer:
             raise AttributeError(f"an explorer has no {name!r}")
         target = self.refer() if self.refer is not None else None
         if target is None:
-            why = f"{MOST} newer ones were shown, and the graph is gone"
+            why = f"{MAX_LIVE_EXPLORERS} newer ones were shown, and the graph is gone"
             fail(
                 GraphError,
                 f"this explorer of a {self.name} is a still picture: {why}",
@@ -173,8 +173,8 @@ class Explorer:
         for widget, place in shown:
             place.end(self._repr_mimebundle_())
             close(widget)
-        if self in SHOWN:
-            SHOWN.remove(self)
+        if self in LIVE_EXPLORERS:
+            LIVE_EXPLORERS.remove(self)
 
     def release(self) -> None:
         """Keep the current picture, and release the graph."""
@@ -237,10 +237,10 @@ class Explorer:
         if widget is None:
             notebook.display(bundle, raw=True)
             return
-        if self not in SHOWN:
-            SHOWN.append(self)
-        while len(SHOWN) > MOST:
-            SHOWN[0].release()
+        if self not in LIVE_EXPLORERS:
+            LIVE_EXPLORERS.append(self)
+        while len(LIVE_EXPLORERS) > MAX_LIVE_EXPLORERS:
+            LIVE_EXPLORERS[0].release()
         if notebook.scripts_share_page():
             handle, still = notebook.display(live_bundle(bundle, widget.name), raw=True, display_id=True), None
         else:

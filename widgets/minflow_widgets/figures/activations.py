@@ -11,9 +11,20 @@ from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 from minflow.views.text.tables import ruled_table
 
-from .drawing import COLORS, FIRST, PLATE, array_of, axes, check_first, describe, draw_tiles, evaluate, literal
+from .drawing import (
+    COLORS,
+    DEFAULT_TILES,
+    PLATE_STYLE,
+    array_of,
+    axes,
+    check_first,
+    describe,
+    draw_tiles,
+    evaluate,
+    literal,
+)
 
-SAMPLE = 100_000  # elements of an activation from which quantiles are computed
+MAX_SAMPLE_SIZE = 100_000  # elements of an activation from which quantiles are computed
 
 
 def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
@@ -45,7 +56,7 @@ def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
     return outputs
 
 
-def activations(model: Any, x: Any, layer: str | None = None, *, first: int = FIRST, ax: Any = None) -> Any:
+def activations(model: Any, x: Any, layer: str | None = None, *, first: int = DEFAULT_TILES, ax: Any = None) -> Any:
     """Draw the outputs of a model's layers for `x`; returns the Axes.
 
     Without `layer`: the distribution for each innermost layer: a box for the middle half, a line from the 5th to the
@@ -83,7 +94,7 @@ def ranges(outputs: dict[str, list[np.ndarray]]) -> list[tuple[str, np.ndarray, 
     for name, arrays in outputs.items():
         flat = np.concatenate([np.asarray(a).reshape(-1) for a in arrays]).astype(np.float64)
         finite = flat[np.isfinite(flat)]
-        some = finite[:: max(1, -(-finite.size // SAMPLE))]
+        some = finite[:: max(1, -(-finite.size // MAX_SAMPLE_SIZE))]
         points = np.percentile(some, (5, 25, 50, 75, 95)) if some.size else np.full(5, np.nan)
         rows.append((name, points, float((finite == 0).mean()) if finite.size else 0.0, int(flat.size - finite.size)))
     return rows
@@ -107,7 +118,7 @@ def draw_ranges(outputs: dict[str, list[np.ndarray]], ax: Any) -> Any:
             ax.barh(y, points[3] - points[1], left=points[1], height=0.6, color=theme.PALE_BLUE, edgecolor=COLORS[0])
             ax.plot([points[2]] * 2, [y - 0.3, y + 0.3], color=COLORS[1], linewidth=2)
         if range_notes(zeros, bad):
-            look = {"va": "center", "color": theme.RED_TEXT if bad else theme.MUTED, "fontsize": 9, "bbox": PLATE}
+            look = {"va": "center", "color": theme.RED_TEXT if bad else theme.MUTED, "fontsize": 9, "bbox": PLATE_STYLE}
             ax.annotate(range_notes(zeros, bad), (1.02, y), xycoords=("axes fraction", "data"), **look)
     ax.set_yticks(range(len(rows)), [layer_label(name, len(outputs[name])) for name, *_ in rows], parse_math=False)
     ax.set_title("what each layer gives", fontsize=10)

@@ -11,24 +11,34 @@ from minflow.core.base.errors import ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
 
-from .drawing import GAP, axes, describe, font_families, literal, numbers_of, set_caption
+from .drawing import GAP_COLOR, axes, describe, font_families, literal, numbers_of, set_caption
 
-WRITTEN = 16  # up to this many places, shares are written into the cells
-TABLE = 24  # up to this many places, the text has a column for each; beyond, the three strongest of each row
-MOST = 128  # places that are drawn, at most
-HINT = "weights (T, T) or (heads, T, T), as softmax gives them; head=0 for one of them"
+MAX_WRITTEN_POSITIONS = 16  # up to this many places, shares are written into the cells
+MAX_TABLE_POSITIONS = (
+    24  # up to this many places, the text has a column for each; beyond, the three strongest of each row
+)
+MAX_POSITIONS = 128  # places that are drawn, at most
+WEIGHTS_HINT = "weights (T, T) or (heads, T, T), as softmax gives them; head=0 for one of them"
 
 
 class AttentionTable:
     """The checked arguments: `shares` float64 (T, T), `masked` bool (T, T), `words`, the names of the places."""
 
     def __init__(self, weights: Any, symbols: Any, head: int | None, mask: Any):
-        shares = numbers_of(weights, "attention: weights", HINT)
+        shares = numbers_of(weights, "attention: weights", WEIGHTS_HINT)
         if shares.ndim == 4 and len(shares) == 1:
             shares = shares[0]
-        if shares.ndim not in (2, 3) or shares.shape[-1] != shares.shape[-2] or not 0 < shares.shape[-1] <= MOST:
+        if (
+            shares.ndim not in (2, 3)
+            or shares.shape[-1] != shares.shape[-2]
+            or not 0 < shares.shape[-1] <= MAX_POSITIONS
+        ):
             values = {"weights": f"shape {list(shares.shape)}"}
-            raise ShapeError(f"attention: weights must be square, with at most {MOST} places", values=values, hint=HINT)
+            raise ShapeError(
+                f"attention: weights must be square, with at most {MAX_POSITIONS} places",
+                values=values,
+                hint=WEIGHTS_HINT,
+            )
         self.heads = "" if shares.ndim == 2 else f", mean of {len(shares)} heads"
         if head is not None:
             heads = len(shares) if shares.ndim == 3 else 1
@@ -96,7 +106,7 @@ class AttentionTable:
         """The table of shares, then the sentence."""
         n = len(self.shares)
         cells = np.where(self.masked & (self.shares == 0), "x", np.char.mod("%.2f", self.shares))
-        if n <= TABLE:
+        if n <= MAX_TABLE_POSITIONS:
             rows = [[str(i), word, *cells[i]] for i, word in enumerate(self.words)]
             lines = ruled_table(["", "looks at", *self.words], rows, right=range(2, n + 2))
         else:
@@ -138,7 +148,7 @@ def attention(
     ax.set_facecolor(theme.PLATE)
     if looks.masked.any():
         hatch_cells(ax, looks.masked)
-    if n <= WRITTEN:
+    if n <= MAX_WRITTEN_POSITIONS:
         for i, j in zip(*np.nonzero(~np.ma.getmaskarray(shown)), strict=True):
             content = f"{looks.shares[i, j]:.2f}".removeprefix("0")
             if content != ".00":
@@ -169,7 +179,7 @@ def hatch_cells(ax: Any, cells: np.ndarray) -> None:
     squares = [corners + np.array((j, i)) for i, j in zip(*np.nonzero(cells), strict=True)]
     look: dict[str, Any] = {
         "facecolors": "none",
-        "edgecolors": GAP,
+        "edgecolors": GAP_COLOR,
         "linewidths": 0,
         "hatch": "///",
         "rasterized": True,

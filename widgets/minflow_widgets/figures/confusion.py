@@ -11,10 +11,10 @@ from minflow.core.base.errors import DTypeError, ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
 
-from .drawing import GRID, array_of, axes, describe, literal, numbers_of
+from .drawing import GRID_STYLE, array_of, axes, describe, literal, numbers_of
 
-CLASSES = 10_000  # limit for a confusion matrix, which has an entry for each pair
-WRITTEN = 20  # up to this many classes, counts are written into the cells
+MAX_CLASSES = 10_000  # limit for a confusion matrix, which has an entry for each pair
+MAX_WRITTEN_CLASSES = 20  # up to this many classes, counts are written into the cells
 
 
 def confusion_counts(targets: Any, predictions: Any, classes: int | None = None) -> np.ndarray:
@@ -35,8 +35,8 @@ def confusion_counts(targets: Any, predictions: Any, classes: int | None = None)
     if least < 0 or not classes:
         what = f"classes must be 0, 1, 2, ..., got {int(least)}" if true.size else "no targets"
         raise DTypeError(f"confusion_matrix: {what}")
-    if classes > CLASSES:
-        what = f"confusion_matrix: at most {CLASSES} classes are supported, got {classes}"
+    if classes > MAX_CLASSES:
+        what = f"confusion_matrix: at most {MAX_CLASSES} classes are supported, got {classes}"
         raise DTypeError(what, hint="number the classes 0, 1, 2, ...")
     return np.bincount(true * classes + guess, minlength=classes * classes).reshape(classes, classes)
 
@@ -85,15 +85,15 @@ def confusion_matrix(
     blue = ax.imshow(np.where(right, shares, np.nan), cmap="Blues", vmin=0, vmax=1)
     wrong = np.where(right | (counts == 0), np.nan, shares)
     orange = ax.imshow(wrong, cmap="Oranges", vmin=-most / 2, vmax=most * 2 or 1)
-    if n <= WRITTEN:
+    if n <= MAX_WRITTEN_CLASSES:
         for edge in range(1, n):
-            ax.axhline(edge - 0.5, **GRID)
-            ax.axvline(edge - 0.5, **GRID)
+            ax.axhline(edge - 0.5, **GRID_STYLE)
+            ax.axvline(edge - 0.5, **GRID_STYLE)
     every = range(0, n, max(1, n // 40))
     turned = 0 if max(map(len, words)) <= 3 else 60
     ax.set_xticks(list(every), [words[i] for i in every], parse_math=False, rotation=turned)
     ax.set_yticks(list(every), [words[i] for i in every], parse_math=False)
-    if n <= WRITTEN:
+    if n <= MAX_WRITTEN_CLASSES:
         for i in range(n):
             for j in range(n):
                 if counts[i, j]:

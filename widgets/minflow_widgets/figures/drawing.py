@@ -19,10 +19,10 @@ from minflow.views.html.page import picture_bundle
 from minflow.views.text.listing import clean
 
 COLORS = theme.BLUE, theme.AMBER, theme.GREEN, theme.VIOLET
-GRID = {"color": theme.LINE, "linewidth": 0.5, "linestyle": (0, (1, 3))}
-PLATE = {"facecolor": theme.PLATE, "linewidth": 0, "boxstyle": "round,pad=0.3"}  # of text outside any axis
-GAP = "#8c959f"  # between images, and for NaN or infinity: a grey that is in no colour scale
-FIRST = 64  # filters or channels that are drawn
+GRID_STYLE = {"color": theme.LINE, "linewidth": 0.5, "linestyle": (0, (1, 3))}
+PLATE_STYLE = {"facecolor": theme.PLATE, "linewidth": 0, "boxstyle": "round,pad=0.3"}  # of text outside any axis
+GAP_COLOR = "#8c959f"  # between images, and for NaN or infinity: a grey that is in no colour scale
+DEFAULT_TILES = 64  # filters or channels that are drawn
 
 
 def axes(ax: Any, what_for: str, size: tuple[float, float] = (7.2, 3.6)) -> Any:
@@ -195,7 +195,7 @@ def check_first(first: Any, what: str) -> int:
     """Check `first`, the number of tiles to draw."""
     if isinstance(first, bool) or not isinstance(first, int | np.integer) or first < 1:
         values = {"got": describe(first)}
-        raise DTypeError(f"{what}: first must be a positive integer", values=values, hint=f"first={FIRST}")
+        raise DTypeError(f"{what}: first must be a positive integer", values=values, hint=f"first={DEFAULT_TILES}")
     return int(first)
 
 
@@ -229,7 +229,7 @@ def draw_tiles(ax: Any, tiles: np.ndarray, columns: int, title: str, what: str) 
             scale = {"cmap": "RdBu_r", "vmin": -most, "vmax": most}
         picture = ax.imshow(np.where(np.isfinite(sheet := mosaic(tiles, columns)), sheet, np.nan), **scale)
         style_axes(ax.figure.colorbar(picture, ax=ax, shrink=0.8, label=what).ax)
-    ax.set_facecolor(GAP)
+    ax.set_facecolor(GAP_COLOR)
     ax.set_xticks([])
     ax.set_yticks([])
     ax.set_title(title + (f"; {bad} elements are NaN or infinite" if bad else ""), parse_math=False, fontsize=10)

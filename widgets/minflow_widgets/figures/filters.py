@@ -8,10 +8,10 @@ import numpy as np
 
 from minflow.core.base.errors import ShapeError
 
-from .drawing import FIRST, axes, check_first, draw_tiles, numbers_of
+from .drawing import DEFAULT_TILES, axes, check_first, draw_tiles, numbers_of
 
 
-def filters(layer: Any, *, shape: tuple[int, ...] | None = None, first: int = FIRST, ax: Any = None) -> Any:
+def filters(layer: Any, *, shape: tuple[int, ...] | None = None, first: int = DEFAULT_TILES, ax: Any = None) -> Any:
     """Draw the filters of a convolution as images; returns the Axes.
 
     layer: a module with a `weight`, or the weights: (F, C, H, W) or (F, H, W). With one channel or three (RGB) each

@@ -17,8 +17,8 @@ from minflow.diagnosis import notebook
 from .. import frontends
 from .drawing import detached_axes
 
-SHARE = 0.2  # share of the time for drawing
-OPEN: weakref.WeakSet[GrowingFigure] = weakref.WeakSet()  # figures below the running cell that may still change
+DRAWING_SHARE = 0.2  # share of the time for drawing
+OPEN_FIGURES: weakref.WeakSet[GrowingFigure] = weakref.WeakSet()  # figures below the running cell that may still change
 clock = time.perf_counter
 
 
@@ -43,12 +43,12 @@ class GrowingFigure:
                 notebook.running_cell(),
                 frontends.choose(lambda: frontends.StaticPicture(live=True)),
             )
-            OPEN.add(self)
+            OPEN_FIGURES.add(self)
             self._next = 0.0
         if notebook.live_updates_enabled() and (self.pause or clock() >= self._next):
             begun = clock()
             self._front.update(self)
-            self._next = clock() + max(notebook.UPDATE_INTERVAL, (clock() - begun) * (1 / SHARE - 1))
+            self._next = clock() + max(notebook.UPDATE_INTERVAL, (clock() - begun) * (1 / DRAWING_SHARE - 1))
             time.sleep(self.pause)
 
     def finish(self) -> None:
@@ -88,9 +88,9 @@ class GrowingFigure:
 
 def finish_all() -> None:
     """Make all open figures static."""
-    for figure in list(OPEN):
+    for figure in list(OPEN_FIGURES):
         figure.finish()
-    OPEN.clear()
+    OPEN_FIGURES.clear()
 
 
 @functools.cache

@@ -16,12 +16,12 @@ from minflow.views.text.listing import clean
 from minflow.views.text.sparkline import curve_line
 
 from ..curve.arguments import as_number
-from .drawing import COLORS, GRID, axes, literal, numbers_of, set_caption, style_axes
+from .drawing import COLORS, GRID_STYLE, axes, literal, numbers_of, set_caption, style_axes
 
-STYLES = ("-", "--", ":", "-.")
-DOTS_BELOW = 50  # lines with fewer values have dots
-SMOOTH_FROM = 5  # least window of a mean; a shorter one smooths nothing
-WINDOWS = 40  # windows that fit into a line, which determines their length
+LINE_STYLES = ("-", "--", ":", "-.")
+MIN_UNDOTTED_VALUES = 50  # lines with fewer values have dots
+MIN_WINDOW = 5  # least window of a mean; a shorter one smooths nothing
+WINDOWS_PER_LINE = 40  # windows that fit into a line, which determines their length
 
 
 def appended(steps: np.ndarray, values: np.ndarray, step: float, value: float) -> tuple[np.ndarray, np.ndarray]:
@@ -91,13 +91,13 @@ class History:
             word = name.lower().rsplit("_", 1)[-1].rsplit(" ", 1)[-1]
             if word not in scales:
                 scales[word] = self.scale(first, len(scales), literal(word))
-            color, style = COLORS[k % len(COLORS)], STYLES[(k + k // len(COLORS)) % len(STYLES)]
+            color, style = COLORS[k % len(COLORS)], LINE_STYLES[(k + k // len(COLORS)) % len(LINE_STYLES)]
             handles += self.line(scales[word], name, color, style)
         # without positive values there is no log scale
         if log and any((line.get_ydata() > 0).any() for line in first.get_lines()):
             first.set_yscale("log")
         first.set_xlabel("step")
-        first.grid(True, **GRID)
+        first.grid(True, **GRID_STYLE)
         if handles:
             # Above the plot, because axes on the right are drawn over its contents.
             place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 2}
@@ -127,14 +127,14 @@ class History:
         shown = np.where(finite, values, np.nan)
         label = literal(name)
         handles = []
-        window = values.size // WINDOWS
-        if window >= SMOOTH_FROM and finite.any():
+        window = values.size // WINDOWS_PER_LINE
+        if window >= MIN_WINDOW and finite.any():
             means_at, means = smooth(steps, shown, window)
             ax.plot(steps, shown, color=color, alpha=0.4, linewidth=1)
             look = {"color": color, "linestyle": style, "linewidth": 2}
             handles += ax.plot(means_at, means, label=f"{label}, mean of {window}", **look)
         else:
-            marker = "." if values.size < DOTS_BELOW else ""
+            marker = "." if values.size < MIN_UNDOTTED_VALUES else ""
             handles += ax.plot(steps, shown, color=color, linestyle=style, marker=marker, label=label)
         if not finite.all():
             at = float(steps[np.argmin(finite)])

@@ -14,14 +14,14 @@ from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 
 from ..curve.arguments import as_number
-from .drawing import GAP, axes, describe, literal, numbers_of, set_caption
+from .drawing import GAP_COLOR, axes, describe, literal, numbers_of, set_caption
 from .growing import GrowingFigure
 
-PLACES = 41  # grid points per axis at which the loss is computed
-BANDS = 16  # contour levels
-MAP = (41, 21)  # columns and rows of the map in text
-DOTTED = 60  # walks with at most this many steps have dots
-PAIR = "such as w=(-1, 5)"
+GRID_POINTS = 41  # grid points per axis at which the loss is computed
+CONTOUR_LEVELS = 16  # contour levels
+MAP_SIZE = (41, 21)  # columns and rows of the map in text
+MAX_DOTTED_STEPS = 60  # walks with at most this many steps have dots
+RANGE_EXAMPLE = "such as w=(-1, 5)"
 
 
 class Landscape(GrowingFigure):
@@ -61,7 +61,7 @@ class Landscape(GrowingFigure):
             tuple(map(literal, names)),
             as_number("pause", pause, "Landscape"),
         )
-        self.w, self.b = (np.linspace(*check_range(name, x), PLACES) for name, x in (("w", w), ("b", b)))
+        self.w, self.b = (np.linspace(*check_range(name, x), GRID_POINTS) for name, x in (("w", w), ("b", b)))
         self.heights = np.array([[self._loss_at(w, b) for w in self.w.tolist()] for b in self.b.tolist()])
         self.path: list[tuple[float, float]] = []
         self.losses: list[float] = []
@@ -87,10 +87,10 @@ class Landscape(GrowingFigure):
         """Contours of the loss and the walk on them; returns the Axes."""
         ax = axes(ax, "landscape()", self.size)
         good = np.ma.masked_invalid(self.heights)
-        ax.set_facecolor(GAP)
+        ax.set_facecolor(GAP_COLOR)
         if good.count():
             # like rings of a bowl at equal horizontal distances
-            levels = good.min() + (good.max() - good.min() or 1.0) * np.linspace(0, 1, BANDS + 1) ** 2
+            levels = good.min() + (good.max() - good.min() or 1.0) * np.linspace(0, 1, CONTOUR_LEVELS + 1) ** 2
             ax.contourf(self.w, self.b, good, levels, cmap="Blues").set_rasterized(True)
             look = {"colors": theme.LINE, "linewidths": 0.5, "linestyles": "solid"}
             rings = ax.contour(self.w, self.b, good, levels[1:-1], **look)
@@ -110,7 +110,7 @@ class Landscape(GrowingFigure):
         if self.path:
             w, b = np.array(self.path).T
             ax.plot(w, b, "-", color=theme.PLAIN, linewidth=3.5)
-            ax.plot(w, b, "-" if len(w) > DOTTED else ".-", color=theme.RED, linewidth=1.5, markersize=7)
+            ax.plot(w, b, "-" if len(w) > MAX_DOTTED_STEPS else ".-", color=theme.RED, linewidth=1.5, markersize=7)
             for place, marker, label in ((0, "o", "start"), (-1, "*", f"step {len(w) - 1}"))[: len(w)]:
                 look = {"color": theme.RED, "markeredgecolor": theme.PLAIN, "markersize": 15 if place else 9}
                 ax.plot(w[[place]], b[[place]], marker, label=label, **look)
@@ -125,7 +125,7 @@ class Landscape(GrowingFigure):
 
     def _lowest(self) -> tuple[float, float, float]:
         """w, b and the loss of the lowest grid point."""
-        row, column = divmod(int(np.where(np.isfinite(self.heights), self.heights, np.inf).argmin()), PLACES)
+        row, column = divmod(int(np.where(np.isfinite(self.heights), self.heights, np.inf).argmin()), GRID_POINTS)
         return self.w[column], self.b[row], self.heights[row, column]
 
     def _result(self) -> str:
@@ -161,7 +161,7 @@ class Landscape(GrowingFigure):
 
     def text(self) -> str:
         """A map of characters, 0 the lowest and 9 the highest band of the loss, * the walk, S its start, E its end."""
-        rows, columns = (np.linspace(0, PLACES - 1, n).round().astype(int) for n in (MAP[1], MAP[0]))
+        rows, columns = (np.linspace(0, GRID_POINTS - 1, n).round().astype(int) for n in (MAP_SIZE[1], MAP_SIZE[0]))
         heights = self.heights[np.ix_(rows[::-1], columns)]
         good = np.isfinite(heights)
         low = heights[good].min() if good.any() else 0.0
@@ -172,7 +172,7 @@ class Landscape(GrowingFigure):
             across, up = ((x - r[0]) / (r[-1] - r[0]) for x, r in ((w, self.w), (b, self.b)))
             if 0 <= across <= 1 and 0 <= up <= 1:
                 letter = "S" if not k else "E" if k == len(self.path) - 1 else "*"
-                letters[round((1 - up) * (MAP[1] - 1)), round(across * (MAP[0] - 1))] = letter
+                letters[round((1 - up) * (MAP_SIZE[1] - 1)), round(across * (MAP_SIZE[0] - 1))] = letter
         return "\n".join([*map("".join, letters.tolist()), self._sentence()])
 
 
@@ -201,10 +201,10 @@ def landscape_text(loss: Callable[[float, float], Any], w: Any, b: Any, path: An
 
 def check_range(name: str, x: Any) -> tuple[float, float]:
     """Check a range: two increasing numbers."""
-    numbers = numbers_of(x, f"Landscape: {name}", PAIR)
+    numbers = numbers_of(x, f"Landscape: {name}", RANGE_EXAMPLE)
     if numbers.shape != (2,) or not np.isfinite(numbers).all() or not numbers[0] < numbers[1]:
         values = {name: describe(x)}
-        raise ShapeError(f"Landscape: {name} must be two increasing numbers", values=values, hint=PAIR)
+        raise ShapeError(f"Landscape: {name} must be two increasing numbers", values=values, hint=RANGE_EXAMPLE)
     return float(numbers[0]), float(numbers[1])
 
 

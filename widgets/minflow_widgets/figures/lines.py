@@ -15,10 +15,10 @@ from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
 
 from ..curve.arguments import as_number
-from .drawing import GRID, axes, literal, numbers_of, set_caption
+from .drawing import GRID_STYLE, axes, literal, numbers_of, set_caption
 
-PLACES = 121  # points at which a curve is computed
-ROWS = 20  # points listed in the text
+CURVE_POINTS = 121  # points at which a curve is computed
+MAX_LISTED_POINTS = 20  # points listed in the text
 
 
 def line_and_points(x: Any, y: Any, w: Any, b: Any, *, ax: Any = None) -> Any:
@@ -39,8 +39,13 @@ def line_and_points(x: Any, y: Any, w: Any, b: Any, *, ax: Any = None) -> Any:
     ax.plot(ends, w * ends + b, color=theme.BLUE, linewidth=2, label="line")
     ax.plot(x, y, "o", color=theme.TEXT_COLOR, markeredgecolor=theme.PLAIN, markersize=6, label="points")
     label_axes(ax, "x", "y", result)
-    rows = [[f"{value:.3g}" for value in row] for row in zip(x[:ROWS], y[:ROWS], (y + error)[:ROWS], error[:ROWS])]
-    more = [f"and {x.size - ROWS} more points"] * (x.size > ROWS)
+    rows = [
+        [f"{value:.3g}" for value in row]
+        for row in zip(
+            x[:MAX_LISTED_POINTS], y[:MAX_LISTED_POINTS], (y + error)[:MAX_LISTED_POINTS], error[:MAX_LISTED_POINTS]
+        )
+    ]
+    more = [f"and {x.size - MAX_LISTED_POINTS} more points"] * (x.size > MAX_LISTED_POINTS)
     table = ruled_table(["x", "y", "line", "line - y"], rows, range(4))
     return set_caption(ax, f"{x.size} points and a line. {result}.", "\n".join([result, *table, *more]))
 
@@ -63,7 +68,7 @@ def slope_at(
     left, right = at - h, at + h
     span = (left - 2 * abs(h), right + 2 * abs(h)) if span is None else span
     low, high = numbers_of(span, "slope_at: span", "(0, 4)")
-    places = np.linspace(low, high, PLACES)
+    places = np.linspace(low, high, CURVE_POINTS)
     heights = np.array([as_number("value", f(place), "slope_at: f") for place in places.tolist()])
     below, above = (as_number("value", f(place), "slope_at: f") for place in (left, right))
     rise, way = above - below, right - left
@@ -79,8 +84,8 @@ def slope_at(
     ax.set_ylim(heights.min() - margin, heights.max() + margin)
     across, up = map(literal, names)
     label_axes(ax, across, up, result)
-    picked = places[:: PLACES // 8]
-    rows = [[f"{place:.3g}", f"{height:.4g}"] for place, height in zip(picked, heights[:: PLACES // 8])]
+    picked = places[:: CURVE_POINTS // 8]
+    rows = [[f"{place:.3g}", f"{height:.4g}"] for place, height in zip(picked, heights[:: CURVE_POINTS // 8])]
     table = ruled_table(names, rows, range(2))
     return set_caption(ax, f"A curve and its slope: {result}.", "\n".join([result, *table]))
 
@@ -89,5 +94,5 @@ def label_axes(ax: Any, across: str, up: str, title: str) -> None:
     ax.set_xlabel(across, parse_math=False)
     ax.set_ylabel(up, parse_math=False)
     ax.set_title(title, fontsize=10)
-    ax.grid(**GRID)
+    ax.grid(**GRID_STYLE)
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=9)

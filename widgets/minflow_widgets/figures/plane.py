@@ -14,14 +14,14 @@ from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 
 from ..curve.arguments import as_number
-from .drawing import COLORS, GAP, array_of, axes, describe, evaluate, literal, numbers_of, set_caption
+from .drawing import COLORS, GAP_COLOR, array_of, axes, describe, evaluate, literal, numbers_of, set_caption
 from .growing import GrowingFigure
 
-PLACES = 81  # grid points per axis at which the model is evaluated
-MAP = (41, 21)  # columns and rows of the map in text
+GRID_POINTS = 81  # grid points per axis at which the model is evaluated
+MAP_SIZE = (41, 21)  # columns and rows of the map in text
 MARKERS = "os^DvPX<>p"
 HATCHES = ("", "///", "\\\\\\", "||", "--", "xx", "++", "/", "\\", "|")
-LETTERS = "0123456789"
+CLASS_SIGNS = "0123456789"
 
 
 class Plane(GrowingFigure):
@@ -64,15 +64,15 @@ class Plane(GrowingFigure):
         if labels.shape != self.x.shape[:1]:
             values = {"x": f"shape {list(self.x.shape)}", "y": f"shape {list(labels.shape)}"}
             raise ShapeError("plane: y must have one class for each point", values=values, hint="y of shape (n,)")
-        if not np.isin(labels, np.arange(len(LETTERS))).all():
-            wrong = labels[~np.isin(labels, np.arange(len(LETTERS)))][0]
+        if not np.isin(labels, np.arange(len(CLASS_SIGNS))).all():
+            wrong = labels[~np.isin(labels, np.arange(len(CLASS_SIGNS)))][0]
             raise DTypeError(
                 "plane: classes must be 0 to 9", values={"y": f"{wrong:g}"}, hint="y of integers from 0 on"
             )
         self.y, self.names = labels.astype(np.int64), names
         low, high = self.x.min(axis=0), self.x.max(axis=0)
         rim = np.where(high > low, (high - low) * 0.1, 1.0)
-        self.across, self.up = np.linspace(low - rim, high + rim, PLACES).T
+        self.across, self.up = np.linspace(low - rim, high + rim, GRID_POINTS).T
         self._ask()
 
     def draw(self) -> None:
@@ -91,7 +91,7 @@ class Plane(GrowingFigure):
         scores = numbers_of(result, "plane: the model's result", "scores (n, classes)")
         if scores.shape in ((len(inputs),), (len(inputs), 1)):
             scores = np.stack([np.zeros(len(inputs)), scores.reshape(-1)], axis=1)
-        if scores.ndim != 2 or len(scores) != len(inputs) or scores.shape[1] > len(LETTERS):
+        if scores.ndim != 2 or len(scores) != len(inputs) or scores.shape[1] > len(CLASS_SIGNS):
             values = {"input": f"shape {list(inputs.shape)}", "result": f"shape {list(array_of(result).shape)}"}
             hint = "a score for each class, at most 10: (n, classes)"
             raise ShapeError("plane: the model must return class scores", values=values, hint=hint)
@@ -105,8 +105,8 @@ class Plane(GrowingFigure):
         missing = np.full((len(scores), classes - scores.shape[1]), -np.inf)
         scores = np.concatenate([np.where(known[:, None], scores, 0.0), missing], axis=1)
         given = np.where(known, scores.argmax(axis=1), -1)
-        self._scores = scores[: len(grid)].reshape(PLACES, PLACES, classes)
-        self._given, self._guess = given[: len(grid)].reshape(PLACES, PLACES), given[len(grid) :]
+        self._scores = scores[: len(grid)].reshape(GRID_POINTS, GRID_POINTS, classes)
+        self._given, self._guess = given[: len(grid)].reshape(GRID_POINTS, GRID_POINTS), given[len(grid) :]
 
     def plot(self, ax: Any = None) -> Any:
         """The plane with its points; returns the Axes."""
@@ -116,9 +116,9 @@ class Plane(GrowingFigure):
         if self._stale:
             self._ask()
         ax = axes(ax, "plane()", self.size)
-        ax.set_facecolor(GAP)
+        ax.set_facecolor(GAP_COLOR)
         colors = [COLORS[k % len(COLORS)] for k in range(len(self._words))]
-        rgb = np.array([[int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)] for color in [*colors, GAP]])
+        rgb = np.array([[int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)] for color in [*colors, GAP_COLOR]])
         shares = np.exp(self._scores - self._scores.max(axis=2, keepdims=True))
         sure = (shares.max(axis=2) / shares.sum(axis=2) - 1 / shares.shape[2]) / (1 - 1 / shares.shape[2])
         pale = 0.15 + 0.45 * np.where(self._given < 0, 1.0, sure)[..., None]
@@ -179,8 +179,8 @@ class Plane(GrowingFigure):
         """
         if self._stale:
             self._ask()
-        rows, columns = (np.linspace(0, PLACES - 1, n).round().astype(int) for n in (MAP[1], MAP[0]))
-        letters = np.array([*LETTERS, "×"])[self._given[np.ix_(rows[::-1], columns)]]
+        rows, columns = (np.linspace(0, GRID_POINTS - 1, n).round().astype(int) for n in (MAP_SIZE[1], MAP_SIZE[0]))
+        letters = np.array([*CLASS_SIGNS, "×"])[self._given[np.ix_(rows[::-1], columns)]]
         return "\n".join([*map("".join, letters.tolist()), self._sentence()])
 
 

@@ -18,20 +18,20 @@ from ..curve.loss_curve import LossCurve
 from ..curve.panels import series_warnings
 from .saved_runs import gather, series_of
 
-MOST = 10  # runs in one picture
+MAX_RUNS = 10  # runs in one picture
 
 
 def compare(*runs: Any, x: str = "step", log: bool | None = None) -> Comparison:
     """Compare runs: shown in the last line of a cell, with hover values by `.explore()`, or printed.
 
-    runs: folders filled by `watch(..., log=...)`, single tables of them, or curves. At most MOST are shown, the newest
+    runs: folders filled by `watch(..., log=...)`, single tables of them, or curves. At most 10 are shown, the newest
     of a folder, and the picture says how many are not. The legend has the name of each run, with the hyperparameters
     that differ. An unfinished run is shown up to its last value.  x: "step" or "time".  log: logarithmic scale, as in
     LossCurve. Raises MinflowError if there is no run, and FormatError for an argument that is not the table of a run;
     inside a folder, such a file is left out with a warning.
     """
     check_options(None, None, x)
-    return Comparison(*gather(runs, MOST), x=x, log=log)
+    return Comparison(*gather(runs, MAX_RUNS), x=x, log=log)
 
 
 class Comparison(LossCurve):

@@ -27,11 +27,11 @@ from minflow.core.base.locks import new_lock
 from minflow.core.files.atomic import write
 from minflow.core.source_location import caller, here, warn_at
 
-FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')  # in file names, on any common system
-RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)\s*(\.|$)", re.IGNORECASE)  # on Windows, with any suffix
-LONGEST = 120  # bytes of a name
-OPEN: WeakSet = WeakSet()  # curves with a log; written completely at program exit
-MEAN = "_epoch_mean"  # suffix of the column with a series' means, in the last row of each epoch
+FORBIDDEN_CHARS = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')  # in file names, on any common system
+RESERVED_NAMES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)\s*(\.|$)", re.IGNORECASE)  # on Windows, with any suffix
+MAX_NAME_BYTES = 120  # bytes of a name
+OPEN_CURVES: WeakSet = WeakSet()  # curves with a log; written completely at program exit
+MEAN_SUFFIX = "_epoch_mean"  # suffix of the column with a series' means, in the last row of each epoch
 
 
 class RunLog:
@@ -123,7 +123,7 @@ class RunFile:
 
     def news(self, series: dict, known: bool, prefix: str) -> dict:
         means = [name for name, s in series.items() if s.epochs and not s.decreases]
-        columns = ["step", *["epoch"] * known, *series, *[name + MEAN for name in means], "seconds"]
+        columns = ["step", *["epoch"] * known, *series, *[name + MEAN_SUFFIX for name in means], "seconds"]
         if columns != self.columns:  # a new column: rewrite the file
             self.columns = columns
             self.restart()
@@ -147,7 +147,7 @@ class RunFile:
         for row in rows:
             for name, ended in news["means"].items():
                 if row["step"] in ended:
-                    row[name + MEAN] = ended[row["step"]]
+                    row[name + MEAN_SUFFIX] = ended[row["step"]]
         if "epoch" in self.columns:
             steps, seconds = (np.array([row[name] for row in rows]) for name in ("step", "seconds"))
             for row, number in zip(rows, epochs.numbers(news["prefix"], news["first"], steps, seconds).tolist()):
@@ -195,7 +195,7 @@ class RunFile:
 
 @atexit.register
 def leave() -> None:
-    for curve in tuple(OPEN):
+    for curve in tuple(OPEN_CURVES):
         curve._log.write(curve)
 
 
@@ -227,9 +227,9 @@ def exact_text(x: float) -> str:
 
 def file_name(name: str) -> str:
     """A valid file name without suffix on Linux, macOS and Windows."""
-    short = FORBIDDEN.sub("-", name.encode("utf-8", "replace").decode())
-    short = short.encode()[:LONGEST].decode(errors="ignore").strip(" .") or "run"
-    return f"_{short}" if RESERVED.match(short) else short
+    short = FORBIDDEN_CHARS.sub("-", name.encode("utf-8", "replace").decode())
+    short = short.encode()[:MAX_NAME_BYTES].decode(errors="ignore").strip(" .") or "run"
+    return f"_{short}" if RESERVED_NAMES.match(short) else short
 
 
 def reason(error: Exception) -> str:

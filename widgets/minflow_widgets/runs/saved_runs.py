@@ -18,11 +18,11 @@ from minflow.core.source_location import here, warn
 from minflow.views.text.listing import clean, count
 
 from ..curve.series import Series
-from .log import MEAN, reason
+from .log import MEAN_SUFFIX, reason
 
-LONGEST = 100_000  # characters of a header line
-KEYS = 3  # differing hyperparameters that are named
-SAID = 3  # files that are not runs that are named
+MAX_HEADER_CHARS = 100_000  # characters of a header line
+MAX_NAMED_KEYS = 3  # differing hyperparameters that are named
+MAX_NAMED_FILES = 3  # files that are not runs that are named
 
 
 class SavedRun(NamedTuple):
@@ -37,12 +37,12 @@ def read(path: Path) -> SavedRun:
     """Read a run from its table, without an incomplete last row. Raises FormatError."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:  # spreadsheets prepend a byte order mark
-            header = next(csv.reader(iter(lambda: file.readline(LONGEST), "")), [])
+            header = next(csv.reader(iter(lambda: file.readline(MAX_HEADER_CHARS), "")), [])
             text = file.read() if "step" in header else ""  # never read another, possibly large, file
         rows = list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline="")))
     except (OSError, ValueError, csv.Error) as error:
         raise format_error(path, "this table of a run cannot be read", because=reason(error)) from error
-    names = [name for name in header if name not in ("step", "epoch", "seconds") and not name.endswith(MEAN)]
+    names = [name for name in header if name not in ("step", "epoch", "seconds") and not name.endswith(MEAN_SUFFIX)]
     if "step" not in header or not names or not rows:
         missing = "column `step`" if "step" not in header else "column of numbers" if not names else "row"
         raise format_error(
@@ -148,8 +148,8 @@ def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Saved
         else:
             runs.append(read(path))
     if skipped and runs:
-        names = ", ".join(Path(error.values["file"]).name for error in skipped[:SAID])
-        rest = f" and {len(skipped) - SAID} more" if len(skipped) > SAID else ""
+        names = ", ".join(Path(error.values["file"]).name for error in skipped[:MAX_NAMED_FILES])
+        rest = f" and {len(skipped) - MAX_NAMED_FILES} more" if len(skipped) > MAX_NAMED_FILES else ""
         warn(f"compare: skipped {names}{rest}: {skipped[0].what}", "a folder that contains only runs")
     if not runs and needed:
         raise (
@@ -184,7 +184,7 @@ def with_distinct_names(runs: list[SavedRun]) -> list[SavedRun]:
     named: list[SavedRun] = []
     for run in runs:
         facts = [f"{key} {short_value(run.config[key])}" for key in keys if key in run.config]
-        facts = [clean(fact)[:30] for fact in facts if fact not in run.name][:KEYS]
+        facts = [clean(fact)[:30] for fact in facts if fact not in run.name][:MAX_NAMED_KEYS]
         name = clean(run.name)[:60] + (f" ({', '.join(facts)})" if facts else "")
         same = sum(one.name == name or one.name.startswith(f"{name} #") for one in named)
         named.append(run._replace(name=f"{name} #{same + 1}" if same else name))

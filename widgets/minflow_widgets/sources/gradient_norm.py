@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-NORM = ("gradient norm",)
-FIRST = 30  # steps that are all measured, so that a short run has a curve
-PART = 0.1  # share of a step that a measurement may cost during these
+NORM_NAMES = ("gradient norm",)
+INITIAL_STEPS = 30  # steps that are all measured, so that a short run has a curve
+INITIAL_SHARE = 0.1  # share of a step that a measurement may cost during these
 # processor seconds available after them for measuring every step: some hundred steps of a small network
-FREE = 0.004
-SHARE = 0.001  # share of the time for measuring from then on
-LARGEST = 1_000_000  # largest number of steps between two measurements
-processor = getattr(time, "thread_time", time.perf_counter)
+INITIAL_CREDIT = 0.004
+MEASURING_SHARE = 0.001  # share of the time for measuring from then on
+MAX_INTERVAL = 1_000_000  # largest number of steps between two measurements
+thread_cpu_time = getattr(time, "thread_time", time.perf_counter)
 
 
 class GradientNorm:
@@ -35,33 +35,37 @@ class GradientNorm:
         self.every, self.left, self.bad = 1, 1, False
         self.last: tuple[float, float] | None = None
         self.taken: tuple[float, float] | None = None  # (step, when) of the last measurement
-        self.count, self.credit, self.apart = 0, FREE, 1
+        self.count, self.credit, self.apart = 0, INITIAL_CREDIT, 1
 
     def record(self, step: float, when: float, gradients: Callable[[], list]) -> None:
         """Measure this step, and choose the next."""
-        start = processor()
+        start = thread_cpu_time()
         self.bad = self.bad or self.left > 0  # called early because the loss is not finite
         arrays = gradients()
         if arrays:
             value = norm_of(arrays)
             self.bad = self.bad or value - value != 0.0
             self.feed.every = self.every
-            self.feed.append((NORM, step, when, value))
-        self.choose(step, when, processor() - start)
+            self.feed.append((NORM_NAMES, step, when, value))
+        self.choose(step, when, thread_cpu_time() - start)
 
     def choose(self, step: float, when: float, took: float) -> None:
-        """Choose the next step: a round n that keeps the cost within its share. Unused budget is saved, up to FREE."""
+        """Choose the next step: a round n that keeps the cost within its share. Unused budget is saved, up to
+        INITIAL_CREDIT.
+        """
         before = self.taken[1] if self.taken else when
         each = (when - before) / max(self.apart - self.left, 1)
         self.count += 1
-        if not self.taken or (self.count < FIRST and took <= PART * each):
+        if not self.taken or (self.count < INITIAL_STEPS and took <= INITIAL_SHARE * each):
             every = 1
         else:
             every = self.every
-            self.credit = max(min(FREE, self.credit + SHARE * (when - before)) - took, -FREE)
-            if self.credit < 0 and took > SHARE * every * each and every < LARGEST:
+            self.credit = max(
+                min(INITIAL_CREDIT, self.credit + MEASURING_SHARE * (when - before)) - took, -INITIAL_CREDIT
+            )
+            if self.credit < 0 and took > MEASURING_SHARE * every * each and every < MAX_INTERVAL:
                 every = next_round(every)
-            elif self.credit > 0 and every > 1 and took < SHARE * previous_round(every) * each:
+            elif self.credit > 0 and every > 1 and took < MEASURING_SHARE * previous_round(every) * each:
                 every = previous_round(every)
         self.every, self.taken = every, (step, when)
         self.left = self.apart = every - int(step) % every

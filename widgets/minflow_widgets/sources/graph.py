@@ -9,7 +9,7 @@ from minflow.nn.graph.compiled import GraphRan
 from ..update_thread import clock
 from .gradient_norm import GradientNorm
 from .source import Source
-from .step_values import LOSS, NOTHING, hyperparameters, numbers_of, rates, scheduled
+from .step_values import LOSS_NAMES, NO_NUMBERS, hyperparameters, numbers_of, rates, scheduled
 
 
 class GraphSource(Source):
@@ -19,8 +19,8 @@ class GraphSource(Source):
         super().__init__(graph.name)
         self.graph, self.training, self.count = graph, graph.training, 0
         # rates of the last step; the same as names and values; names of a step with a single value
-        self.last_rates, self.lr = (), NOTHING
-        self.names: tuple[str, ...] = LOSS
+        self.last_rates, self.lr = (), NO_NUMBERS
+        self.names: tuple[str, ...] = LOSS_NAMES
         self.norm = GradientNorm() if gradients and graph.training and graph.config.gradients else None
         rates_panel = scheduled(graph.optimizers[0][0]) if graph.training else ()
         self.panels = ("loss", *rates_panel, *(["norm"] if self.norm else []))
@@ -39,7 +39,7 @@ class GraphSource(Source):
             step = self.count = self.count + 1
         elif event.lr != self.last_rates:
             self.last_rates, self.lr = event.lr, rates(event.lr)
-            self.names = LOSS + self.lr[0]
+            self.names = LOSS_NAMES + self.lr[0]
         # inlined, because a function call costs a microsecond between cold steps
         if type(result) is Tensor and result.array.size == 1:
             values: tuple[float, ...] = (float(result.array.item()),)

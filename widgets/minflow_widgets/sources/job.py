@@ -14,9 +14,9 @@ from minflow.job.queue.stream import STREAM
 from minflow.job.run import Run
 
 from .source import Source
-from .step_values import LOSS, LOSS_LR, LR, NOTHING, Numbers, numbers_of
+from .step_values import LOSS_LR_NAMES, LOSS_NAMES, LR_NAMES, NO_NUMBERS, Numbers, numbers_of
 
-STEPS = 0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000  # steps at which a schedule is probed for changes
+PROBED_STEPS = 0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000  # steps at which a schedule is probed for changes
 
 
 class JobSource(Source):
@@ -45,7 +45,9 @@ class JobSource(Source):
         step = self.count = self.count + 1
         result, (more, lr) = event.result, self.lr()
         if type(result) is np.ndarray and result.size == 1 and result.dtype.kind == "f":  # inlined, see GraphSource.ran
-            self.feed.append((LOSS_LR if more else LOSS, step, event.record.ended, float(result.item()), *lr))
+            self.feed.append(
+                (LOSS_LR_NAMES if more else LOSS_NAMES, step, event.record.ended, float(result.item()), *lr)
+            )
             return
         names, values = numbers_of(result, self.job.training)
         if not names:
@@ -56,7 +58,7 @@ class JobSource(Source):
         """The first observed step: continues where another watch of the same curve has ended."""
         with self.curve._lock:
             self.curve._take()
-            series = [self.curve._series.get(self.prefix + name) for name in LOSS_LR]
+            series = [self.curve._series.get(self.prefix + name) for name in LOSS_LR_NAMES]
         self.count = int(max([s.steps[-1] for s in series if s is not None], default=0))
         if self.feed.zero is None and self.prefix:
             self.feed.zero = event.record.submitted
@@ -68,7 +70,7 @@ class JobSource(Source):
         plan = self.job.compiled
         if plan is not self.plan:
             self.scheduled(plan)
-        return (LR, (max(self.job.steps - 1, 0),)) if self.rate is not None else NOTHING
+        return (LR_NAMES, (max(self.job.steps - 1, 0),)) if self.rate is not None else NO_NUMBERS
 
     def scheduled(self, plan) -> None:
         """Use the schedule of this plan from now on."""
@@ -81,7 +83,7 @@ class JobSource(Source):
         if rate is None:
             return
         try:
-            if len({rate(step) for step in STEPS}) > 1:
+            if len({rate(step) for step in PROBED_STEPS}) > 1:
                 self.curve.panels = tuple(dict.fromkeys([*self.curve.panels, "lr"]))
         except Exception:  # the schedule depends on an input of the job
             self.rate = None
@@ -120,8 +122,8 @@ class RunSource(JobSource):
         with self.taking:
             self.feed.zero = run.started
             for i in range(self.seen, len(run.values)):
-                names, lr = self.rates.pop(i, NOTHING)
-                self.feed.append((LOSS + names, i + 1, run.times[i], run.values[i], *lr))
+                names, lr = self.rates.pop(i, NO_NUMBERS)
+                self.feed.append((LOSS_NAMES + names, i + 1, run.times[i], run.values[i], *lr))
                 self.seen = i + 1
             while self.epochs < len(run.starts) and 0 < run.starts[self.epochs] <= self.seen:
                 self.ended(run.starts[self.epochs])

@@ -11,9 +11,9 @@ from minflow.nn.graph.compiled import GraphRan
 from ..update_thread import clock
 from .gradient_norm import GradientNorm
 from .source import Source
-from .step_values import LOSS, NOTHING, hyperparameters, numbers_of, rates, scheduled
+from .step_values import LOSS_NAMES, NO_NUMBERS, hyperparameters, numbers_of, rates, scheduled
 
-MOST = 1000  # losses remembered for one step
+MAX_LOSSES = 1000  # losses remembered for one step
 
 
 class OptimizerSource(Source):
@@ -30,8 +30,8 @@ class OptimizerSource(Source):
         self.graph: Any = None  # graph: the last one that ran its step
         self.losses: dict[int, list[float]] = {}  # thread -> losses
         # rates of the last step; the same as names and values; names of a step with a loss
-        self.last_rates, self.lr = None, NOTHING
-        self.names: tuple[str, ...] = LOSS
+        self.last_rates, self.lr = None, NO_NUMBERS
+        self.names: tuple[str, ...] = LOSS_NAMES
         self.panels = ("loss", *scheduled(optimizer), *(["norm"] if gradients else []))
 
     def config(self) -> dict:
@@ -46,8 +46,8 @@ class OptimizerSource(Source):
             kept = self.losses.setdefault(get_ident(), losses)
             if kept is not losses:
                 kept += losses
-                if len(kept) > 2 * MOST:  # a thread that never steps
-                    del kept[:-MOST]
+                if len(kept) > 2 * MAX_LOSSES:  # a thread that never steps
+                    del kept[:-MAX_LOSSES]
 
     def stepped(self, event) -> None:
         losses = self.losses.pop(get_ident(), None)
@@ -57,7 +57,7 @@ class OptimizerSource(Source):
         when = clock()
         if lr != self.last_rates:
             self.last_rates, self.lr = lr, rates(lr)
-            self.names = LOSS + self.lr[0]
+            self.names = LOSS_NAMES + self.lr[0]
         if losses is None:
             self.feed.append((self.lr[0], step, when, *self.lr[1]))
         else:

@@ -13,11 +13,11 @@ from minflow.core.tensor import Tensor
 
 from ..curve.arguments import as_json
 
-LARGE = 100_000  # larger results are not averaged
+MAX_AVERAGED_SIZE = 100_000  # larger results are not averaged
 Numbers = tuple[tuple[str, ...], tuple[float, ...]]  # names and values of a step; a dict would cost more per step
-NOTHING: Numbers = (), ()
-LOSS, LR, LOSS_LR = ("loss",), ("lr",), ("loss", "lr")
-ARRAYS = np.ndarray | np.generic
+NO_NUMBERS: Numbers = (), ()
+LOSS_NAMES, LR_NAMES, LOSS_LR_NAMES = ("loss",), ("lr",), ("loss", "lr")
+ARRAY_TYPES = np.ndarray | np.generic
 
 
 def scheduled(optimizer) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def scheduled(optimizer) -> tuple[str, ...]:
 def rates(lr: tuple[float, ...]) -> Numbers:
     """The learning rates of the groups; equal ones are merged."""
     if len(lr) == 1 or len(set(lr)) == 1:
-        return LR, lr[:1]
+        return LR_NAMES, lr[:1]
     return tuple([f"group {i} lr" for i in range(len(lr))]), lr
 
 
@@ -43,8 +43,8 @@ def hyperparameters(optimizer) -> dict:
 def numbers_of(result, training: bool) -> Numbers:
     """The result of a step: a single number is the "loss"; in training, otherwise the mean of the first array."""
     array: Any = result.array if type(result) is Tensor else result
-    if isinstance(array, ARRAYS) and array.size == 1 and array.dtype.kind in "fiub":  # the common case
-        return LOSS, (float(array.item()),)
+    if isinstance(array, ARRAY_TYPES) and array.size == 1 and array.dtype.kind in "fiub":  # the common case
+        return LOSS_NAMES, (float(array.item()),)
     if isinstance(result, dict):
         entries = [(str(name), value) for name, value in result.items()]
     elif isinstance(result, list | tuple):
@@ -54,11 +54,11 @@ def numbers_of(result, training: bool) -> Numbers:
     numbers = {}
     for i, (name, value) in enumerate(entries):
         array = value.array if isinstance(value, Tensor) else value
-        if not isinstance(array, ARRAYS | int | float):
+        if not isinstance(array, ARRAY_TYPES | int | float):
             continue
         size = getattr(array, "size", 1)
         if size == 1:
             numbers[name] = float(array.item() if hasattr(array, "item") else array)
-        elif training and i == 0 and 0 < size <= LARGE and array.dtype.kind == "f":  # type: ignore[union-attr]  # numbers have size 1
+        elif training and i == 0 and 0 < size <= MAX_AVERAGED_SIZE and array.dtype.kind == "f":  # type: ignore[union-attr]  # numbers have size 1
             numbers[name] = float(array.mean())  # type: ignore[union-attr]
-    return (tuple(numbers), tuple(numbers.values())) if numbers else NOTHING
+    return (tuple(numbers), tuple(numbers.values())) if numbers else NO_NUMBERS

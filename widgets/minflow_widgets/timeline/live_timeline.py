@@ -32,14 +32,14 @@ from minflow.views.timeline.record import LANES, bars, extent, formula, ms, pair
 from .. import frontends
 from ..update_thread import EndOnce, UpdateThread
 
-RECENT = 60  # steps in the live statistics
-LOOKED = 600  # latest steps of all jobs among which they are searched
-NOT_YET = (
+RECENT_STEPS = 60  # steps in the live statistics
+SEARCHED_STEPS = 600  # latest steps of all jobs among which they are searched
+NOT_WATCHING_TEXT = (
     "not watching yet: `with watch_timeline(): ...` follows the jobs of a block; "
     "`live = watch_timeline(); live.start()` those from then on, until `live.stop()`"
 )
-KINDS = ("busy", "wait", "failed")
-HELD: set[LiveTimeline] = set()  # keeps timelines of runs alive
+BAR_KINDS = ("busy", "wait", "failed")
+WATCHED_TIMELINES: set[LiveTimeline] = set()  # keeps timelines of runs alive
 
 
 class LiveTimeline:
@@ -58,7 +58,7 @@ class LiveTimeline:
         self.ending, self.finished = EndOnce(), False
         if isinstance(job, Run):
             self.begun = job.started
-            HELD.add(self)
+            WATCHED_TIMELINES.add(self)
             self.start()
 
     def start(self) -> None:
@@ -113,7 +113,7 @@ class LiveTimeline:
             frontends.finish_safely(self.front, self)
         finally:
             self.ending.over.set()
-            HELD.discard(self)
+            WATCHED_TIMELINES.discard(self)
 
     # ---- data --------------------------------------------------------------------------------------------------------
 
@@ -138,8 +138,8 @@ class LiveTimeline:
 
     def now(self):
         """The latest steps of the job that ran last, or None."""
-        recent = [r for r in STREAM.history()[-LOOKED:] if r.submitted >= self.begun]
-        steps = records_for(self.job, recent)[-RECENT:]
+        recent = [r for r in STREAM.history()[-SEARCHED_STEPS:] if r.submitted >= self.begun]
+        steps = records_for(self.job, recent)[-RECENT_STEPS:]
         return record_of(steps, since=self.begun) if steps else None
 
     def _look(self) -> bool | None:
@@ -168,7 +168,11 @@ class LiveTimeline:
 
     def text(self) -> str:
         timeline = self.timeline
-        none = NOT_YET if self.front is None else "no step has run" + ("" if self.finished else " so far: call a job")
+        none = (
+            NOT_WATCHING_TEXT
+            if self.front is None
+            else "no step has run" + ("" if self.finished else " so far: call a job")
+        )
         return "\n".join([none if timeline is None else timeline.text, *([self.note] if self.note else [])])
 
     def __repr__(self) -> str:
@@ -215,7 +219,9 @@ class LiveTimeline:
         }
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 4)
-        rows = [(b.lane, b.row, b.rows, b.start - start, b.stop - start, b.number, KINDS.index(b.kind)) for b in drawn]
+        rows = [
+            (b.lane, b.row, b.rows, b.start - start, b.stop - start, b.number, BAR_KINDS.index(b.kind)) for b in drawn
+        ]
         return len(text).to_bytes(4, "little") + text + np.asarray(rows, "<f4").reshape(-1).tobytes()
 
 

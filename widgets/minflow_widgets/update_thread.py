@@ -12,12 +12,9 @@ import weakref
 
 from minflow.core.base.locks import new_lock
 
-UPDATE_PERIOD = (
-    0.1  # seconds between two updates: more would not be visible, and the notebook server allows 1 MB per second
-)
-MAX_UPDATE_PERIOD = (
-    3.0  # limit of seconds between two updates after an expensive one, such as during garbage collection
-)
+# seconds between two updates: more would not be visible, and the notebook server allows 1 MB per second
+UPDATE_PERIOD = 0.1
+MAX_UPDATE_PERIOD = 3.0  # limit of these seconds after an expensive update, such as during garbage collection
 MAX_FAILURES = 3  # consecutive failed updates after which display is given up
 JOIN_TIMEOUT = 10.0  # seconds to wait for the picture that another thread leaves
 clock = time.perf_counter

@@ -215,7 +215,7 @@ class Series:
     # ---- points ----------------------------------------------------------------------------------------------------
 
     def points(self, x: str = "step") -> tuple[np.ndarray, np.ndarray]:
-        """x and y of at most MAX_POINTS values, with spikes kept; NaN, a gap in the line, for values that are not finite."""
+        """x and y of at most MAX_POINTS values, with spikes kept; NaN (a gap) for values that are not finite."""
         at = self.extremes.indices(self.values, MAX_POINTS if self.word not in STRIP_WORDS else MAX_POINTS // 4)
         y = self.values[at]
         return self.across(x)[at], np.where(np.isfinite(y), y, np.nan) if self.bad else y

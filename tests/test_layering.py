@@ -221,7 +221,7 @@ CAPS = {
     "core.backend.fast": 810,  # tuned kernels beside the reference ones, which say what they compute
     "compiler": 255,  # what graphs and jobs share: parts, the cache of plans, free memory, calls of NumPy
     "compiler.fusion": 1680,  # passes for the machine, and the operations that they bring in
-    "views": 6180,  # 450: the listing of a plan, its roofline, its threads
+    "views": 6170,  # 450: the listing of a plan, its roofline, its threads
     "diagnosis": 910,
     "nn": 3120,
     "nn.modules": 2420,

@@ -118,9 +118,8 @@ def plate_html(text: str, ink: str, ground: str) -> str:
 def card_html(record: CardRecord, traceback: str = "") -> str:
     """The card in the colours of the page; the traceback is folded."""
     rim, ink, ground = (RED, RED_TEXT, PALE_RED) if record.error else (AMBER, AMBER_TEXT, PALE_AMBER)
-    title = plate_html(
-        f"{CROSS_MARK if record.error else '!'} {escape(clean(cut(record.title, MAX_TITLE)))}", ink, ground
-    )
+    mark = CROSS_MARK if record.error else "!"
+    title = plate_html(f"{mark} {escape(clean(cut(record.title, MAX_TITLE)))}", ink, ground)
     inside = [f'<div style="font-size:13px;margin:2px 0 6px;white-space:pre-wrap">{text_html(record.what)}</div>']
     inside.append(table([(name, "<br>".join(marked_lines(record, name, lines)), "") for name, lines in rows(record)]))
     inside += [folded_html(*note.replace(":\n", "\n", 1).split("\n", 1)) for note in record.notes if "\n" in note]

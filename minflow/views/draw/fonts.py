@@ -15,11 +15,8 @@ from ...core.base.errors import clean
 
 FONT_SIZE = 11  # font size in pictures of boxes, in pixels
 WIDTH_MARGIN = 1.02  # margin for kerning and rounding
-FULL_WIDTH, EMOJI_WIDTH, UNKNOWN_WIDTH = (
-    1.0,
-    1.4,
-    1.1,
-)  # widths in em of a full-width character, an emoji, and a character in no table
+# widths in em of a full-width character, an emoji, and a character in no table
+FULL_WIDTH, EMOJI_WIDTH, UNKNOWN_WIDTH = 1.0, 1.4, 1.1
 
 # Hundredths of an em, rounded up: the wider of DejaVu Sans and Liberation Sans, from the tables of the fonts; regular
 # and bold, for consecutive characters from the key on.

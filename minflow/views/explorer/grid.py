@@ -32,12 +32,8 @@ PICTURE_WIDTH = 772  # the output area of a cell in a window of 1280 pixels with
 NARROWING_ORDER = ((2, 180), (0, 240), (2, 150), (1, 160), (0, 150), (1, 110))
 # width and number of lanes in a margin; indentation of an inner row, and its greatest level
 LANE_WIDTH, MAX_LANES, INDENT, MAX_INDENT_LEVEL = 8, 7, 7, 6
-ROWS_TOP, EDGE_MARGIN, COLUMN_GAP, LAST_LANE_GAP = (
-    30,
-    8,
-    20,
-    10,
-)  # LAST_LANE_GAP: gap between the last lane and the third column
+# LAST_LANE_GAP: gap between the last lane and the third column
+ROWS_TOP, EDGE_MARGIN, COLUMN_GAP, LAST_LANE_GAP = 30, 8, 20, 10
 COLUMN_NAMES_Y = 17  # baseline of the column names
 MAX_SHAPES = 2  # inputs, and outputs, whose shapes a box names
 

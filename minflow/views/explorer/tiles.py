@@ -15,16 +15,10 @@ from ..renderers.tensor_picture import COLOR_LEVELS, PAPER_INDEX, palette, palet
 from ..text.listing import count
 from ..text.sparkline import short_number
 
-MAX_MAPS, MAX_CELLS, MAX_SIDE = (
-    32,
-    12_544,
-    32,
-)  # limits: maps, cells of all maps (16 maps of 28 x 28), cells along a side
-PICTURE_WIDTH, LARGE_MAP_WIDTH, SMALL_MAP_WIDTH = (
-    272,
-    64,
-    32,
-)  # widths in pixels: the picture, a map if there are at most eight, a map if more
+# limits: maps, cells of all maps (16 maps of 28 x 28), cells along a side
+MAX_MAPS, MAX_CELLS, MAX_SIDE = 32, 12_544, 32
+# widths in pixels: the picture, a map if there are at most eight, a map if more
+PICTURE_WIDTH, LARGE_MAP_WIDTH, SMALL_MAP_WIDTH = 272, 64, 32
 MIN_FEATURE_CHANNELS = 4  # an image with fewer channels is taken for a colour image; then several images are shown
 
 

@@ -26,9 +26,8 @@ ERROR_STYLE = f"color:{RED_TEXT};background:{PALE_RED};margin:0;padding:2px 6px;
 NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # without it, notebooks would typeset $x$ in names
 ROW_STYLE = "font-family:monospace;font-size:12.5px;line-height:1.6;overflow-wrap:anywhere"
 FAINT_STYLE = "opacity:.75"
-SUMMARY_STYLE = (
-    "cursor:pointer;padding-left:1.1em;text-indent:-1.1em"  # of a summary: continued lines align with its text
-)
+# of a summary: continued lines align with its text
+SUMMARY_STYLE = "cursor:pointer;padding-left:1.1em;text-indent:-1.1em"
 # Smallest scale of a picture, at which letters of 11 pixels are 8 pixels high; and the least width of a cell.
 MIN_SCALE, MIN_CELL_WIDTH = 0.75, 600
 MAX_OUTPUT_SHAPES = 3  # output shapes listed between those of the first and the last call

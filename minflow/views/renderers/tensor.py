@@ -25,18 +25,12 @@ MAX_SLICE_SIDE = 28  # largest number of rows and columns of a slice among sever
 MAX_CELLS = 5000  # cells of all slices together: fits into 20 kB of HTML
 MAX_SLICES = 24
 MAX_ADJACENT = 8  # slices
-SLICES_WIDTH, GAP, MIN_CELL_SIZE = (
-    560,
-    14,
-    5,
-)  # pixels: width of adjacent slices; gap between them; least size of a cell
-MAX_WRITTEN_CELLS = (
-    12,
-    16,
-)  # columns and rows of all slices together, up to which each element is written into its cell
-MAX_EXACT_ELEMENTS = (
-    2**24
-)  # above this many elements, statistics are those of a sample: all of them would cause a visible delay
+# pixels: width of adjacent slices; gap between them; least size of a cell
+SLICES_WIDTH, GAP, MIN_CELL_SIZE = 560, 14, 5
+# columns and rows of all slices together, up to which each element is written into its cell
+MAX_WRITTEN_CELLS = (12, 16)
+# above this many elements, statistics are those of a sample: all of them would cause a visible delay
+MAX_EXACT_ELEMENTS = 2**24
 HISTOGRAM_BINS = 24  # of the histogram
 
 

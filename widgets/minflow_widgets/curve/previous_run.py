@@ -26,9 +26,8 @@ class CurveSlot:
             self.kept[self.index] = series
 
 
-CURVES_OF_CELLS: OrderedDict[str, tuple[str, list, list]] = (
-    OrderedDict()
-)  # cell -> (run, its curves, those of the previous run)
+# cell -> (run, its curves, those of the previous run)
+CURVES_OF_CELLS: OrderedDict[str, tuple[str, list, list]] = OrderedDict()
 
 
 def claim_slot() -> CurveSlot:

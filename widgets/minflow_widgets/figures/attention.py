@@ -14,9 +14,8 @@ from minflow.views.text.tables import ruled_table
 from .drawing import GAP_COLOR, axes, describe, font_families, literal, numbers_of, set_caption
 
 MAX_WRITTEN_POSITIONS = 16  # up to this many places, shares are written into the cells
-MAX_TABLE_POSITIONS = (
-    24  # up to this many places, the text has a column for each; beyond, the three strongest of each row
-)
+# up to this many places, the text has a column for each; beyond, the three strongest of each row
+MAX_TABLE_POSITIONS = 24
 MAX_POSITIONS = 128  # places that are drawn, at most
 WEIGHTS_HINT = "weights (T, T) or (heads, T, T), as softmax gives them; head=0 for one of them"
 

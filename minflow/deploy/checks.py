@@ -32,15 +32,15 @@ SHOW.maxstring = SHOW.maxother = 60
 SHOW.maxlevel = 3
 
 
-class Malformed(tree.Malformed):
-    """A wrong value at a place in a file. wanted: the expected value.  found: the actual one, truncated."""
+class Malformed(tree.MalformedStructure):
+    """A wrong value at a place in a file. expected: describes a valid value.  actual: truncated repr of the value."""
 
-    def __init__(self, wanted: str, value: Any, place: str = ""):
-        super().__init__(wanted, None)
-        self.found, self.place = SHOW.repr(value), place
+    def __init__(self, expected: str, value: Any, place: str = ""):
+        super().__init__(expected, None)
+        self.actual, self.place = SHOW.repr(value), place
 
     def __str__(self) -> str:
-        return f"{self.place or 'the whole'} must be {self.wanted}, got {self.found}"
+        return f"{self.place or 'the whole'} must be {self.expected}, got {self.actual}"
 
 
 def refuse(what: str, hint: str = "", error: BaseException | None = None, /, **values: object) -> NoReturn:
@@ -63,8 +63,8 @@ class checking_file:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Malformed):
             place = error.place or "the whole file"
-            what = f"{self.file}: {place} must be {error.wanted}"
-            refuse(what, self.hint, error, place=place, found=error.found)
+            what = f"{self.file}: {place} must be {error.expected}"
+            refuse(what, self.hint, error, place=place, found=error.actual)
 
 
 def flag(x: Any, place: str) -> bool:

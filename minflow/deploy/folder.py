@@ -181,7 +181,7 @@ def refuse_missing(path: Path, name: str) -> NoReturn:
     if not os.path.isdir(path):
         refuse(f"load_graph: there is no folder {path}", "os.getcwd() says where a relative path begins", path=path)
     there = sorted(os.listdir(path))
-    listed = atomic.shown(there) or "nothing"
+    listed = atomic.abbreviate(there) or "nothing"
     if not set(there) & {GRAPH, META}:
         inside = [entry for entry in there[:100] if os.path.isfile(path / entry / GRAPH)]
         hint = "the folder that flow.save(graph, path) wrote"
@@ -279,7 +279,7 @@ def check_header(path: Path, file: BinaryIO, budget: int) -> None:
     """Raise GraphFormatError if the header of the weights would take more memory than `budget` when parsed."""
     (length,) = struct.unpack("<Q", file.read(8).ljust(8, b"\0"))
     needed = 0
-    while length > 0 and needed <= budget and (block := file.read(min(length, container.PIECE))):
+    while length > 0 and needed <= budget and (block := file.read(min(length, container.CHUNK_BYTES))):
         needed += cost(block) // 2
         length -= len(block)
     file.seek(0)

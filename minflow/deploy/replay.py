@@ -160,9 +160,9 @@ class LoadedGraph(Graph):
         except Malformed as error:  # valid at the saved sizes, but not at these
             fail(
                 ShapeError,
-                f"{self.name}: {error.place} must be {error.wanted} at these sizes of the dynamic axes",
+                f"{self.name}: {error.place} must be {error.expected} at these sizes of the dynamic axes",
                 "sizes nearer to those that it was saved with",
-                found=error.found,
+                found=error.actual,
                 **({} if run is None else run.sizes),
             )
         except RecursionError:

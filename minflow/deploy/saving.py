@@ -59,8 +59,8 @@ def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> N
         from_data(graph, arrays)  # checks that the output can be read, here and not in another process
     except Malformed as error:
         raise GraphError(
-            f"{program.name} cannot be saved: {error.place} must be {error.wanted}",
-            values={"found": error.found},
+            f"{program.name} cannot be saved: {error.place} must be {error.expected}",
+            values={"found": error.actual},
             where=here(),
             hint="another name or size in the model; graph.json has these limits so "
             "that untrusted files can be checked",

@@ -17,7 +17,7 @@ from ..core.base.errors import GraphError
 from ..core.ir import NUMBERS, Node, Value, file_name, line_number, where_text
 from ..core.op import OPS
 from ..core.source_location import fail
-from ..io.tree import WRITTEN
+from ..io.tree import WRITTEN_DTYPES
 from ..nn.graph.tree import Leaf
 from .attrs import encode, encode_attrs
 from .checks import Malformed
@@ -90,11 +90,11 @@ class ProgramWriter:
             key, counter = map(int, held.generator.get_state())
             return {"name": held.name, "kind": held.kind, "draws": held.draws, "words": [key, counter]}
         spec = held.tensor.spec
-        if spec.dtype.name not in WRITTEN:
+        if spec.dtype.name not in WRITTEN_DTYPES:
             fail(
                 GraphError,
                 f"{held.name} has the dtype {spec.dtype.name}, which a file of weights cannot hold",
-                f"one of {', '.join(WRITTEN)}",
+                f"one of {', '.join(WRITTEN_DTYPES)}",
                 tensor=held.tensor,
             )
         result: dict[str, Any] = {"name": held.name, "kind": held.kind, "spec": spec_text(spec)}

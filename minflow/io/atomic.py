@@ -23,38 +23,38 @@ from ..core.base.locks import exclusive_lock
 from ..core.files.atomic import replace as replace, resolved as resolved, sync_folder as sync_folder, write as write
 from ..core.files.temporary import NO_LINKS, TEMPORARY, private_folder, sweep as sweep
 
-KEPT = re.compile(r"\.minflow\.[0-9a-f]{32}\.(.+)\.old", re.DOTALL)
-PATIENCE = 5  # seconds to wait for other processes that save to the same folder
-NOT_IN_ONE_STEP = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EBUSY, errno.EXDEV, errno.EPERM, errno.EACCES}
-TAKEN = {errno.EEXIST, errno.ENOTEMPTY}
+KEPT_COPY = re.compile(r"\.minflow\.[0-9a-f]{32}\.(.+)\.old", re.DOTALL)
+LOCK_TIMEOUT = 5  # seconds to wait for other processes that save to the same folder
+UNSUPPORTED_ERRNOS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EBUSY, errno.EXDEV, errno.EPERM, errno.EACCES}
+EXISTS_ERRNOS = {errno.EEXIST, errno.ENOTEMPTY}
 
 
-def new_folder(path: Path, fill: Callable[[Path], None], last: str, over: Collection[str] = ()) -> None:
+def new_folder(path: Path, fill: Callable[[Path], None], last: str, old_names: Collection[str] = ()) -> None:
     """Create the folder `path` with the files that `fill(folder)` writes; `last` is the file that is moved last.
 
-    The folder may exist if it is empty. over: the file names of an older folder of the same kind, which is replaced.
+    The folder may exist if it is empty. old_names: file names of an older folder of the same kind, which is replaced.
     The contents of `last` must change whenever those of another file do. Anything else in the folder raises
     FileExistsError. Raises the same errors as `replace`.
     A folder that cannot be exchanged (a mount, or the working directory) gets the new files one by one.
     """
     path = resolved(path)
-    inside = old_files(path, over) is not None and cannot_be_exchanged(path)
+    inside = replaceable_files(path, old_names) is not None and cannot_be_exchanged(path)
     parent = path if inside else path.parent
     parent.mkdir(parents=True, exist_ok=True)
     sweep(path)
     sweep(parent)
     with private_folder(parent) as new:
         fill(new)
-        with exclusive_lock(path.parent, PATIENCE) as free:
-            if inside or not put_in_place(new, path, over):
+        with exclusive_lock(path.parent, LOCK_TIMEOUT) as free:
+            if inside or not rename_into_place(new, path, old_names):
                 if not free:  # two processes that move files into one folder would mix them
                     raise OSError(errno.EBUSY, "another process is saving to it and does not finish")
-                move_in(new, path, last, over)
+                move_in(new, path, last, old_names)
     sync_folder(parent)
 
 
-def old_files(path: Path, over: Collection[str]) -> list[str] | None:
-    """The names of all files of the folder `path`: all of `over`, or none; None if there is no folder.
+def replaceable_files(path: Path, old_names: Collection[str]) -> list[str] | None:
+    """The names of all files of the folder `path`: all of `old_names`, or none; None if there is no folder.
 
     Raises FileExistsError for a folder with other contents. A folder that another process exchanges meanwhile is
     checked again: its files are deleted while they are listed.
@@ -62,7 +62,7 @@ def old_files(path: Path, over: Collection[str]) -> list[str] | None:
     while True:
         before = identity(path)
         try:
-            return check_contents(path, over)
+            return check_contents(path, old_names)
         except FileNotFoundError:
             if before is None:
                 return None
@@ -75,29 +75,29 @@ def old_files(path: Path, over: Collection[str]) -> list[str] | None:
 
 def identity(path: Path) -> tuple[int, ...] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
-def check_contents(path: Path, over: Collection[str]) -> list[str]:
+def check_contents(path: Path, old_names: Collection[str]) -> list[str]:
     names = [name for name in sorted(os.listdir(path)) if not TEMPORARY.fullmatch(name)]
     files = [name for name in names if stat.S_ISREG(os.lstat(path / name).st_mode)]
-    copies = [name for name in files if over and KEPT.fullmatch(name)]
-    strange = [name for name in names if name not in copies and (name not in over or name not in files)]
+    copies = [name for name in files if old_names and KEPT_COPY.fullmatch(name)]
+    strange = [name for name in names if name not in copies and (name not in old_names or name not in files)]
     names = [name for name in names if name not in copies]
-    if not strange and names and len(names) < len(over):
+    if not strange and names and len(names) < len(old_names):
         strange = names
     if strange:
-        raise FileExistsError(errno.EEXIST, f"the folder holds {shown(strange)}, which would be lost")
+        raise FileExistsError(errno.EEXIST, f"the folder holds {abbreviate(strange)}, which would be lost")
     for name in ("", *names):  # the folder around it may allow more than this one, which is protected
         if not os.access(path / name, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path / name))
     return names
 
 
-def shown(names: list[str]) -> str:
+def abbreviate(names: list[str]) -> str:
     return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 
 
@@ -122,10 +122,10 @@ def copy_attributes(new: Path, old: Path) -> None:
             os.setxattr(new, name, os.getxattr(old, name))
 
 
-def put_in_place(new: Path, path: Path, over: Collection[str]) -> bool:
+def rename_into_place(new: Path, path: Path, old_names: Collection[str]) -> bool:
     """Move the new folder into place in one step; return False if the system cannot."""
     while True:
-        names = old_files(path, over)
+        names = replaceable_files(path, old_names)
         try:
             if names is not None:
                 if any(map(TEMPORARY.fullmatch, os.listdir(path))):  # another process is moving files into it
@@ -134,26 +134,31 @@ def put_in_place(new: Path, path: Path, over: Collection[str]) -> bool:
                     copy_attributes(new / name, path / name)
                 sync_folder(new)
             if names:
-                return replace_folder(new, path, over)
+                return replace_folder(new, path, old_names)
             if names is not None and os.name == "nt":  # on Windows a rename never replaces
                 os.rmdir(path)
             os.rename(new, path)
             return True
         except OSError as error:
-            if names is not None and error.errno in NOT_IN_ONE_STEP:
+            if names is not None and error.errno in UNSUPPORTED_ERRNOS:
                 return False
             # Without locks, another process may just have saved there.
-            if not over or error.errno not in TAKEN | {errno.ENOENT} or not new.is_dir() or not path.is_dir():
+            if (
+                not old_names
+                or error.errno not in EXISTS_ERRNOS | {errno.ENOENT}
+                or not new.is_dir()
+                or not path.is_dir()
+            ):
                 raise
 
 
-def replace_folder(new: Path, path: Path, over: Collection[str]) -> bool:
+def replace_folder(new: Path, path: Path, old_names: Collection[str]) -> bool:
     """Replace an older folder and delete its files; return False if the system cannot do so in one step."""
     before = os.stat(path)
     if not exchange(new, path):
         return False
     try:
-        check_contents(new, over)  # again: other files may have been added meanwhile
+        check_contents(new, old_names)  # again: other files may have been added meanwhile
     except OSError:
         exchange(new, path)
         raise
@@ -161,7 +166,7 @@ def replace_folder(new: Path, path: Path, over: Collection[str]) -> bool:
     try:
         for name in os.listdir(old) if os.path.samestat(os.fstat(old), before) else ():
             with suppress(OSError):
-                if name in over or KEPT.fullmatch(name):
+                if name in old_names or KEPT_COPY.fullmatch(name):
                     os.unlink(name, dir_fd=old)
                 else:  # added since the check
                     os.rename(name, path / name, src_dir_fd=old)
@@ -183,18 +188,18 @@ def exchange(a: Path, b: Path) -> bool:
     else:
         return False
     number = ctypes.get_errno()
-    if result and number not in NOT_IN_ONE_STEP:
+    if result and number not in UNSUPPORTED_ERRNOS:
         raise OSError(number, os.strerror(number))
     return not result
 
 
-def move_in(new: Path, path: Path, last: str, over: Collection[str]) -> None:
+def move_in(new: Path, path: Path, last: str, old_names: Collection[str]) -> None:
     """Move all entries of `new` into the folder `path`.
 
     Until `last` is moved, `kept_copy` names copies of the older files; a reader that verifies them against the older
     `last` sees either the complete old folder or the complete new one.
     """
-    names = old_files(path, over) or []
+    names = replaceable_files(path, old_names) or []
     copies = {}
     for name in names:
         if name != last:
@@ -230,7 +235,7 @@ def kept_copy(path: Path, name: str, last: BinaryIO) -> Path:
 def drop_copies(path: Path) -> None:
     """Delete the copies of a finished save. The folder is ours: `check_contents` found nothing else in it."""
     for name in os.listdir(path):
-        if KEPT.fullmatch(name):
+        if KEPT_COPY.fullmatch(name):
             with suppress(OSError):
                 os.unlink(path / name)
 

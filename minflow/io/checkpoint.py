@@ -20,10 +20,10 @@ from ..core.source_location import fail, here
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor
 from . import atomic, container, file_objects, files, other_formats, torch_zip
-from .tree import Malformed, Reader, Writer
+from .tree import MalformedStructure, Reader, Writer
 
-INSIDE = "data.safetensors"  # the file in a folder that `save` created
-VERSION = 1
+DATA_FILE = "data.safetensors"  # the file in a folder that `save` created
+FORMAT_VERSION = 1
 
 
 def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> None:
@@ -45,7 +45,11 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
     writer = Writer()
     tree = writer.encode(obj)
     renumber_objects(tree, {})
-    header = {"version": VERSION, "tree": tree, **({"metadata": writer.metadata} if any(writer.metadata) else {})}
+    header = {
+        "version": FORMAT_VERSION,
+        "tree": tree,
+        **({"metadata": writer.metadata} if any(writer.metadata) else {}),
+    }
     structure = json.dumps(header, separators=(",", ":"), ensure_ascii=False)
     if stream is not None:
         return file_objects.write(stream, lambda out: container.write(out, writer.arrays, structure))
@@ -55,7 +59,7 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
             if os.path.lexists(path) and not os.path.isdir(path):
                 fail(
                     CheckpointError,
-                    f"save: {path} is a file, and a path without a suffix is a folder",
+                    f"save: {path} must be a folder, since it has no suffix, got a file",
                     f'"{path}.safetensors", or remove the file first',
                     path=str(path),
                 )
@@ -68,7 +72,7 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
                 )
             created = not os.path.isdir(path)
             path.mkdir(exist_ok=True)
-            file = path / INSIDE
+            file = path / DATA_FILE
         atomic.replace(file, lambda out: container.write(out, writer.arrays, structure))
     except OSError as error:
         if created:
@@ -109,7 +113,7 @@ def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:
     try:
         status = files.status(path)
         if status is not None and stat.S_ISDIR(status.st_mode):
-            file = file_in(path)
+            file = find_data_file(path)
         kind = other_formats.kind_of(file)
         if kind == "pickle":
             other_formats.refuse_pickle(file)
@@ -140,9 +144,9 @@ def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:
 def tensors_of(x: Any, known: dict) -> Any:
     """Convert the tensors of a PyTorch file to ours; tied tensors stay tied."""
     if isinstance(x, torch_zip.SavedTensor):
-        if x.place not in known:
-            known[x.place] = Tensor(x.array, spec_of(x.array))
-        return known[x.place]
+        if x.view_key not in known:
+            known[x.view_key] = Tensor(x.array, spec_of(x.array))
+        return known[x.view_key]
     if isinstance(x, dict):
         return with_metadata(x, type(x)((key, tensors_of(value, known)) for key, value in x.items()))
     return type(x)([tensors_of(value, known) for value in x]) if type(x) in (list, tuple) else x
@@ -159,22 +163,22 @@ def rebuild(file: Path, arrays: dict, structure: str) -> Any:
     try:
         header = json.loads(structure, object_pairs_hook=container.unique_pairs)
         if not isinstance(header, dict) or type(header.get("version")) is not int or "tree" not in header:
-            raise Malformed("a version and a tree", header)
+            raise MalformedStructure("a version and a tree", header)
     except (ValueError, RecursionError) as error:
         container.refuse(file, "the structure text is damaged", reason=str(error) or type(error).__name__)
-    except Malformed as error:
-        container.refuse(file, f"the structure text is damaged: expected {error.wanted}", found=error.found)
-    if header["version"] != VERSION:
+    except MalformedStructure as error:
+        container.refuse(file, f"the structure text is damaged: expected {error.expected}", got=error.actual)
+    if header["version"] != FORMAT_VERSION:
         container.refuse(
             file,
-            f"it was written in version {header['version']} of the format, and this minflow reads version {VERSION}",
+            f"it has version {header['version']} of the format, and this minflow reads version {FORMAT_VERSION}",
             "a newer minflow",
             version=header["version"],
         )
     try:
         return Reader(arrays, header.get("metadata")).decode(header["tree"])
-    except Malformed as error:
-        container.refuse(file, f"the structure text is damaged: expected {error.wanted}", found=error.found)
+    except MalformedStructure as error:
+        container.refuse(file, f"the structure text is damaged: expected {error.expected}", got=error.actual)
 
 
 def to_device(x: Any, device: Device) -> Any:
@@ -186,10 +190,10 @@ def to_device(x: Any, device: Device) -> Any:
     return type(x)([to_device(v, device) for v in x]) if isinstance(x, list | tuple) else x
 
 
-def file_in(folder: Path) -> Path:
+def find_data_file(folder: Path) -> Path:
     """Return the file in a folder: the one that `save` wrote, or the only safetensors file."""
-    if (folder / INSIDE).is_file():
-        return folder / INSIDE
+    if (folder / DATA_FILE).is_file():
+        return folder / DATA_FILE
     if all(os.path.lexists(folder / name) for name in files.SAVED_GRAPH):
         container.refuse(
             folder,
@@ -202,19 +206,23 @@ def file_in(folder: Path) -> Path:
         return folder / names[0]
     return container.refuse(
         folder,
-        f"a folder in which flow.load finds no {INSIDE}",
+        f"a folder in which flow.load finds no {DATA_FILE}",
         "the path of one file in it",
         safetensors_files=", ".join(names[:6]) or "none",
     )
 
 
 def refuse_missing(path: Path) -> NoReturn:
-    near: list[str] = []
+    similar: list[str] = []
     with suppress(OSError):
-        near = sorted(name for name in os.listdir(path.parent) if name.startswith(path.stem) and name != path.name)[:4]
+        similar = sorted(name for name in os.listdir(path.parent) if name.startswith(path.stem) and name != path.name)[
+            :4
+        ]
     raise CheckpointError(
         f"load: there is no file {path}",
-        values={"folder": files.absolute(path.parent), **({"there": ", ".join(near)} if near else {})},
+        values={"folder": files.absolute(path.parent), **({"there": ", ".join(similar)} if similar else {})},
         where=here(),
-        hint=f'flow.load("{path.with_name(near[0])}")' if near else "os.getcwd() says where a relative path begins",
+        hint=f'flow.load("{path.with_name(similar[0])}")'
+        if similar
+        else "os.getcwd() says where a relative path begins",
     )

@@ -27,13 +27,13 @@ from ..core.base.errors import CheckpointError
 from ..core.source_location import here, need
 from .files import open_regular
 
-LONGEST = 100_000_000  # bytes of a header; the library's own limit
-PIECE = 1 << 20  # bytes read, hashed and written at a time
-COLLISIONS = 100  # limit of keys with the same hash in one dict
-STRUCTURE, CHECKSUM = "minflow", "sha256"  # keys of the metadata
+MAX_HEADER_BYTES = 100_000_000  # bytes of a header; the library's own limit
+CHUNK_BYTES = 1 << 20  # bytes read, hashed and written at a time
+MAX_HASH_COLLISIONS = 100  # limit of keys with the same hash in one dict
+STRUCTURE_KEY, CHECKSUM_KEY = "minflow", "sha256"  # keys of the metadata
 
 # Name in the file -> (how it is stored, NumPy dtype to return). If minflow lacks the dtype: the next larger one.
-STORED = {
+READ_DTYPES = {
     "BOOL": ("|b1", "bool"),
     "U8": ("|u1", "uint8"),
     "I8": ("|i1", "int8"),
@@ -48,7 +48,7 @@ STORED = {
     "F64": ("<f8", "float64"),
     "C64": ("<c8", "complex64"),
 }
-WRITTEN = {
+WRITTEN_DTYPES = {
     "bool": "BOOL",
     "uint8": "U8",
     "int8": "I8",
@@ -112,16 +112,16 @@ def layout(arrays: Mapping[str, np.ndarray]) -> list[Entry]:
     entries, end = [], 0
     for name, array in sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])):
         begin, end = end, end + array.nbytes
-        entries.append(Entry(name, WRITTEN[array.dtype.newbyteorder("=").name], array.shape, begin, end))
+        entries.append(Entry(name, WRITTEN_DTYPES[array.dtype.newbyteorder("=").name], array.shape, begin, end))
     return entries
 
 
 def byte_chunks(array: np.ndarray) -> Iterator:
-    """The bytes of an array, little-endian in C order, in pieces; a contiguous array is not copied."""
+    """The bytes of an array, little-endian in C order, in chunks; a contiguous array is not copied."""
     array = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
     flat = array.reshape(-1).view(np.uint8)
-    for start in range(0, flat.size, PIECE):
-        yield flat[start : start + PIECE].data
+    for start in range(0, flat.size, CHUNK_BYTES):
+        yield flat[start : start + CHUNK_BYTES].data
 
 
 def header_of(entries: list[Entry], metadata: dict[str, str] | None) -> bytes:
@@ -139,14 +139,14 @@ def write(file: BinaryIO, arrays: Mapping[str, np.ndarray], structure: str | Non
         checksum = Checksum(structure)
         for e in entries:
             checksum.begin(e)
-            for piece in byte_chunks(arrays[e.name]):
-                checksum.add(piece)
-        metadata = {STRUCTURE: structure, CHECKSUM: checksum.text()}
+            for chunk in byte_chunks(arrays[e.name]):
+                checksum.add(chunk)
+        metadata = {STRUCTURE_KEY: structure, CHECKSUM_KEY: checksum.text()}
     header = header_of(entries, metadata)
     write_all(file, struct.pack("<Q", len(header)) + header)
     for e in entries:
-        for piece in byte_chunks(arrays[e.name]):
-            write_all(file, piece)
+        for chunk in byte_chunks(arrays[e.name]):
+            write_all(file, chunk)
 
 
 def write_all(file: BinaryIO, data: Any) -> None:
@@ -184,11 +184,11 @@ def read(path: Path, file: BinaryIO | None = None) -> tuple[dict[str, np.ndarray
         file.seek(start)
         for e in entries:
             arrays[e.name] = read_array(path, file, e, checksum)
-    if checksum is not None and checksum.text() != metadata[CHECKSUM]:
+    if checksum is not None and checksum.text() != metadata[CHECKSUM_KEY]:
         refuse(
             path,
             "the checksum differs, so the data is not what was saved",
-            saved=metadata[CHECKSUM],
+            saved=metadata[CHECKSUM_KEY],
             read=checksum.text(),
         )
     return arrays, structure
@@ -204,7 +204,7 @@ def read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any], 
             size=f"{size} bytes",
         )
     (length,) = struct.unpack("<Q", file.read(8))
-    if length > min(size - 8, LONGEST):
+    if length > min(size - 8, MAX_HEADER_BYTES):
         refuse(
             path,
             "the header claims to be longer than the file" if length > size - 8 else "the header is longer than any is",
@@ -257,14 +257,14 @@ def reason_to_refuse_keys(keys: list[Any]) -> str:
     except TypeError as error:
         return f"a key without a hash ({error})"
     many = max(hashes.values(), default=0)
-    return f"{many:,} keys with the same hash" if many > COLLISIONS else ""
+    return f"{many:,} keys with the same hash" if many > MAX_HASH_COLLISIONS else ""
 
 
 def refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a JSON number")
 
 
-def entries_of(path: Path, header: dict[str, Any], room: int) -> list[Entry]:
+def entries_of(path: Path, header: dict[str, Any], data_size: int) -> list[Entry]:
     """Return the arrays in file order. They must fill the file without gaps or overlaps."""
     entries = [entry_of(path, name, fields) for name, fields in header.items()]
     entries.sort(key=lambda e: (e.begin, e.end, e.name))
@@ -276,12 +276,12 @@ def entries_of(path: Path, header: dict[str, Any], room: int) -> list[Entry]:
                 path,
                 f"array {e.name!r} {what} {before.name if before else 'the header'!r}",
                 begins_at=e.begin,
-                wanted=end,
+                expected=end,
             )
         end = e.end
-    if end != room:
-        what = "the file ends before its numbers do" if end > room else "bytes follow that belong to no array"
-        refuse(path, what, "was the download complete?", claimed=f"{end} bytes of data", there=f"{room} bytes")
+    if end != data_size:
+        what = "the file ends before its data does" if end > data_size else "bytes follow that belong to no array"
+        refuse(path, what, "was the download complete?", claimed=f"{end} bytes of data", actual=f"{data_size} bytes")
     return entries
 
 
@@ -294,16 +294,16 @@ def entry_of(path: Path, name: str, fields: Any) -> Entry:
     )
     if not whole or len(offsets) != 2:
         refuse(path, f"shape and offsets of {name!r} must be integers of at least 0", shape=shape, data_offsets=offsets)
-    if not isinstance(dtype, str) or dtype not in STORED:
+    if not isinstance(dtype, str) or dtype not in READ_DTYPES:
         refuse(
             path,
             f"array {name!r} has the dtype {dtype!r}, which minflow does not read",
             "convert it before: x.float(), or leave it out",
-            known=", ".join(STORED),
+            known=", ".join(READ_DTYPES),
         )
     if len(shape) > 64:
         refuse(path, f"array {name!r} has {len(shape)} axes", "at most 64", shape=shape)
-    itemsize = np.dtype(STORED[dtype][0]).itemsize
+    itemsize = np.dtype(READ_DTYPES[dtype][0]).itemsize
     # NumPy refuses such a shape even if an axis of size 0 leaves it without data.
     if math.prod(n or 1 for n in shape) * itemsize >= 2**63:
         refuse(path, f"array {name!r} has a shape that no array can have", shape=shape)
@@ -334,35 +334,35 @@ def structure_of(path: Path, metadata: Any) -> str | None:
     """The structure text that flow.save wrote; None for a file of another program."""
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         refuse(path, "the metadata is not a dict of strings", metadata=metadata)
-    if (STRUCTURE in metadata) != (CHECKSUM in metadata):
+    if (STRUCTURE_KEY in metadata) != (CHECKSUM_KEY in metadata):
         refuse(
             path,
-            f"only one of {STRUCTURE!r} and {CHECKSUM!r} is there, and flow.save writes both",
+            f"only one of {STRUCTURE_KEY!r} and {CHECKSUM_KEY!r} is there, and flow.save writes both",
             metadata=sorted(metadata),
         )
-    return metadata.get(STRUCTURE)
+    return metadata.get(STRUCTURE_KEY)
 
 
 def read_array(path: Path, file: Any, e: Entry, checksum: Checksum | None) -> np.ndarray:
-    stored, wanted = STORED[e.dtype]
+    stored, expected = READ_DTYPES[e.dtype]
     if checksum is not None:
         checksum.begin(e)
     array = np.empty(e.shape, stored)
     flat = array.reshape(-1).view(np.uint8)
-    for start in range(0, flat.size, PIECE):
-        piece = flat[start : start + PIECE]
-        got = file.readinto(piece.data)
-        if got != piece.size:
+    for start in range(0, flat.size, CHUNK_BYTES):
+        chunk = flat[start : start + CHUNK_BYTES]
+        bytes_read = file.readinto(chunk.data)
+        if bytes_read != chunk.size:
             refuse(
                 path,
                 f"the file ends inside {e.name!r}",
-                read=f"{start + (got or 0)} bytes",
-                wanted=f"{flat.size} bytes",
+                read=f"{start + (bytes_read or 0)} bytes",
+                expected=f"{flat.size} bytes",
             )
         if checksum is not None:
-            checksum.add(piece.data)
+            checksum.add(chunk.data)
     if e.dtype == "BOOL" and array.size and array.view(np.uint8).max() > 1:
         refuse(path, f"array {e.name!r} is bool, but has a byte other than 0 and 1", byte=array.view(np.uint8).max())
     if e.dtype == "BF16":
         return array.astype("u2", copy=False).view(bfloat16.np)
-    return array.astype(wanted, copy=False)
+    return array.astype(expected, copy=False)

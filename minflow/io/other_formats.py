@@ -25,9 +25,9 @@ from .files import open_regular
 
 ZIP = b"PK\x03\x04"
 EMPTY_ZIP = b"PK\x05\x06"
-RATIO = 1100  # deflate compresses at most 1032 bytes to one
-TAIL = 60  # bytes that may surround an array: extra fields of its header, and the data descriptor
-WIDER = {"uint16": "int32", "uint32": "int64"}
+MAX_COMPRESSION_RATIO = 1100  # deflate compresses at most 1032 bytes to one
+MAX_GAP = 60  # bytes that may surround an array: extra fields of its header, and the data descriptor
+WIDER_DTYPE = {"uint16": "int32", "uint32": "int64"}
 PICKLE_SUFFIXES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 
 MSG_PICKLE = """once, where PyTorch is installed and you trust the file:
@@ -95,12 +95,14 @@ def check_gaps(path: Path, archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo
     end = least = 0  # least: names may be encoded in fewer bytes than here, and the local header may omit the name
     for info in sorted(infos, key=lambda info: info.header_offset):
         if info.header_offset < least:
-            refuse(path, f"{info.filename!r} overlaps the array before it", begins_at=info.header_offset, wanted=least)
+            refuse(
+                path, f"{info.filename!r} overlaps the array before it", begins_at=info.header_offset, expected=least
+            )
         least = info.header_offset + 30 + info.compress_size
-        if info.header_offset > end + TAIL:
+        if info.header_offset > end + MAX_GAP:
             refuse(path, f"{info.header_offset - end} bytes before {info.filename!r} belong to no array")
         end = info.header_offset + 30 + len(info.filename.encode()) + info.compress_size
-    if archive.start_dir > end + TAIL:
+    if archive.start_dir > end + MAX_GAP:
         refuse(
             path,
             f"{archive.start_dir - end} bytes before the central directory belong to no array",
@@ -125,7 +127,7 @@ def check_memory(path: Path, infos: list[zipfile.ZipInfo]) -> None:
 def read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
     """Read one array, after checking its header against the size of its entry."""
     name = info.filename.removesuffix(".npy")
-    if info.file_size > RATIO * info.compress_size + 4096:
+    if info.file_size > MAX_COMPRESSION_RATIO * info.compress_size + 4096:
         refuse(
             path,
             f"array {name!r} claims more bytes than its compressed data can hold",
@@ -145,7 +147,7 @@ def read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> 
                 dtype=dtype,
             )
         native = dtype.newbyteorder("=").name
-        if WIDER.get(native, native) not in DType.table:
+        if WIDER_DTYPE.get(native, native) not in DType.table:
             refuse(
                 path,
                 f"array {name!r} is {dtype}, for which minflow has no dtype",
@@ -164,7 +166,7 @@ def read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> 
                 pass
         except (ValueError, MemoryError) as error:
             refuse(path, f"array {name!r} cannot be read", reason=error)
-    return np.ascontiguousarray(array, WIDER.get(native, native)).reshape(shape)
+    return np.ascontiguousarray(array, WIDER_DTYPE.get(native, native)).reshape(shape)
 
 
 def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:

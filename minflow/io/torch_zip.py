@@ -29,21 +29,21 @@ STORAGES = {f"torch {name}Storage": dtype for name, dtype in {
     "Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64",
     "ComplexDouble": "complex128"}.items()}  # fmt: skip
 STORAGES["torch.storage UntypedStorage"] = "uint8"
-REBUILD = {  # name -> number of its arguments that define the tensor
+REBUILD_ARGUMENTS = {  # name -> number of its arguments that define the tensor
     "torch._utils _rebuild_tensor": 4,
     "torch._utils _rebuild_tensor_v2": 4,
     "torch._utils _rebuild_tensor_v3": 4,
     "torch._utils _rebuild_parameter": 1,
 }
 ORDERED, SIZE, DEVICE = "collections OrderedDict", "torch Size", "torch device"
-KNOWN = {*STORAGES, *REBUILD, ORDERED, SIZE, DEVICE}
+KNOWN_GLOBALS = {*STORAGES, *REBUILD_ARGUMENTS, ORDERED, SIZE, DEVICE}
 MARK = object()
-LONGEST = 1 << 24  # bytes of the pickle
-OPCODES = 1 << 21
-ENTRIES, DEEPEST = 1 << 20, 200  # limits on the entries of all lists and dicts, and on the nesting depth
-ENDLESS = "its lists and dicts hold each other without end", "a flat dict name -> tensor"
-WIDENED = 4  # limit on the bytes of all tensors as a multiple of the file's size: slices of one storage overlap
-CODE = "it holds objects, not only tensors: torch.save(model.state_dict(), path) in PyTorch, and load that"
+MAX_PICKLE_BYTES = 1 << 24  # bytes of the pickle
+MAX_OPCODES = 1 << 21
+MAX_ENTRIES, MAX_DEPTH = 1 << 20, 200  # limits on the entries of all lists and dicts, and on the nesting depth
+CYCLIC = "its lists and dicts hold each other without end", "a flat dict name -> tensor"
+MAX_EXPANSION = 4  # limit on the bytes of all tensors as a multiple of the file's size: slices of one storage overlap
+CODE_HINT = "it holds objects, not only tensors: torch.save(model.state_dict(), path) in PyTorch, and load that"
 
 
 class GlobalName(NamedTuple):
@@ -71,13 +71,13 @@ class PendingOrderedDict(PendingDict):
 
 
 class SavedTensor(NamedTuple):
-    """A tensor of the file. place: the same for tied tensors."""
+    """A tensor of the file. view_key: the same for tied tensors."""
 
     array: np.ndarray
-    place: tuple
+    view_key: tuple
 
 
-class Malformed(Exception):
+class MalformedPickle(Exception):
     """The pickle is invalid at this point."""
 
 
@@ -101,7 +101,7 @@ def read(path: Path) -> Any:
             )
             storages = Storages(path, archive, entries, root, "<" if order == b"little" else ">")
             with warnings.catch_warnings():
-                return as_plain(path, Builder(path, storages).run(program))
+                return to_plain(path, Builder(path, storages).run(program))
     except CheckpointError:  # a ValueError too
         raise
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError, ValueError) as error:
@@ -109,7 +109,7 @@ def read(path: Path) -> Any:
 
 
 def read_entry(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    if info.file_size > LONGEST:
+    if info.file_size > MAX_PICKLE_BYTES:
         refuse(path, f"{info.filename} has {info.file_size:,} bytes, too many for names and sizes")
     return archive.read(info)
 
@@ -121,9 +121,9 @@ class Storages:
         self.path, self.archive, self.entries, self.root, self.order = path, archive, entries, root, order
         self.arrays: dict[tuple[str, str], np.ndarray] = {}
         self.tensors: dict[tuple, SavedTensor] = {}
-        self.room = WIDENED * path.stat().st_size + (1 << 20)  # bytes that tensors may still use
+        self.bytes_left = MAX_EXPANSION * path.stat().st_size + (1 << 20)  # bytes that tensors may still use
 
-    def numbers(self, storage: Storage) -> np.ndarray:
+    def elements(self, storage: Storage) -> np.ndarray:
         key = storage.key, storage.dtype
         if key not in self.arrays:
             name = f"{self.root}data/{storage.key}"
@@ -147,26 +147,26 @@ class Storages:
         whole = isinstance(shape, tuple) and isinstance(strides, tuple) and len(shape) == len(strides) <= 64
         numbers = (offset, *shape, *strides) if whole else (None,)
         if not isinstance(storage, Storage) or not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
-            raise Malformed("a tensor without storage, shape and strides")
+            raise MalformedPickle("a tensor without storage, shape and strides")
         if dtype is not None:
             wide = DType.table[dtype].itemsize
             storage = storage._replace(dtype=dtype, size=storage.size // wide)
-        place = (*storage, *numbers)
-        if place not in self.tensors:
+        view_key = (*storage, *numbers)
+        if view_key not in self.tensors:
             last = offset + sum((n - 1) * step for n, step in zip(shape, strides))
             if 0 not in shape and last >= storage.size:
                 refuse(self.path, f"a tensor reaches element {last} of {storage.size}", shape=shape, strides=strides)
-            self.room -= math.prod(shape) * DType.table[storage.dtype].itemsize
-            if self.room < 0:
+            self.bytes_left -= math.prod(shape) * DType.table[storage.dtype].itemsize
+            if self.bytes_left < 0:
                 refuse(self.path, "its tensors are far larger than the file", shape=shape, strides=strides)
-            flat = self.numbers(storage)
+            flat = self.elements(storage)
             view = (
                 np.empty(shape, flat.dtype)
                 if 0 in shape
                 else np.lib.stride_tricks.as_strided(flat[offset:], shape, [step * flat.itemsize for step in strides])
             )
-            self.tensors[place] = SavedTensor(np.array(view, order="C"), place)
-        return self.tensors[place]
+            self.tensors[view_key] = SavedTensor(np.array(view, order="C"), view_key)
+        return self.tensors[view_key]
 
 
 class Builder:
@@ -177,48 +177,48 @@ class Builder:
         self.stack: list[Any] = []
         self.marks: list[int] = []  # the height of the stack at each mark
         self.memo: dict[int, Any] = {}
-        self.left = ENTRIES
+        self.entries_left = MAX_ENTRIES
 
-    def refuse(self, what: str, hint: str = CODE) -> NoReturn:
+    def refuse(self, what: str, hint: str = CODE_HINT) -> NoReturn:
         refuse(self.path, f"{what}, and a pickle can run any program while it is read", hint)
 
     def run(self, program: bytes) -> Any:
         try:
             warnings.simplefilter("ignore", DeprecationWarning)  # about escapes in strings of old protocols
             for count, (opcode, value, _) in enumerate(pickletools.genops(program)):
-                if count >= OPCODES:
-                    refuse(self.path, f"its pickle has more than {OPCODES:,} opcodes", ENDLESS[1])
+                if count >= MAX_OPCODES:
+                    refuse(self.path, f"its pickle has more than {MAX_OPCODES:,} opcodes", CYCLIC[1])
                 if opcode.name == "STOP":
                     (result,) = self.stack
                     return result
                 step = getattr(self, f"op_{opcode.name.lower()}", None)
                 if step is not None:
                     step(value)
-                elif opcode.name in PUSHED:
+                elif opcode.name in PUSH_OPCODES:
                     self.stack.append(CONSTANTS.get(opcode.name, value))
                 else:
                     self.refuse(f"its pickle has a {opcode.name}")
         except CheckpointError:  # a ValueError too
             raise
-        except (ValueError, IndexError, KeyError, TypeError, AttributeError, Malformed, OverflowError) as error:
+        except (ValueError, IndexError, KeyError, TypeError, AttributeError, MalformedPickle, OverflowError) as error:
             refuse(self.path, "the pickle of names and sizes is damaged", reason=f"{type(error).__name__}: {error}")
         refuse(self.path, "the pickle of names and sizes is damaged", reason="it has no end")
 
-    def since_mark(self) -> list[Any]:
+    def pop_to_mark(self) -> list[Any]:
         at = self.marks.pop()
         if len(self.stack) < at or self.stack[at - 1] is not MARK:
-            raise Malformed("a mark used as an object")
+            raise MalformedPickle("a mark used as an object")
         taken = self.stack[at:]
         del self.stack[at - 1 :]
         return taken
 
-    def copied(self, entries: Any, kinds: Any = (list, tuple)) -> Any:
-        """Return the entries that a call copies, and count them. Raises Malformed if they are not of these kinds."""
+    def count_entries(self, entries: Any, kinds: Any = (list, tuple)) -> Any:
+        """Return the entries that a call copies, and count them. Raises MalformedPickle for those of other kinds."""
         if not isinstance(entries, kinds):
-            raise Malformed(f"a {type(entries).__name__} as entries")
-        self.left -= len(entries)
-        if self.left < 0:
-            refuse(self.path, *ENDLESS)
+            raise MalformedPickle(f"a {type(entries).__name__} as entries")
+        self.entries_left -= len(entries)
+        if self.entries_left < 0:
+            refuse(self.path, *CYCLIC)
         return entries
 
     # ---- containers --------------------------------------------------------------------------------------------------
@@ -234,10 +234,10 @@ class Builder:
         self.stack.append([])
 
     def op_tuple(self, _: Any) -> None:
-        self.stack.append(tuple(self.since_mark()))
+        self.stack.append(tuple(self.pop_to_mark()))
 
     def op_list(self, _: Any) -> None:
-        self.stack.append(self.since_mark())
+        self.stack.append(self.pop_to_mark())
 
     def op_tuple1(self, _: Any) -> None:
         self.tuple_of(1)
@@ -250,50 +250,50 @@ class Builder:
 
     def tuple_of(self, count: int) -> None:
         if len(self.stack) < count:
-            raise Malformed("a tuple of too few entries")
+            raise MalformedPickle("a tuple of too few entries")
         self.stack[-count:] = [tuple(self.stack[-count:])]
 
     def op_append(self, _: Any) -> None:
         value = self.stack.pop()
-        self.only(list).append(value)
+        self.top_of_type(list).append(value)
 
     def op_appends(self, _: Any) -> None:
-        values = self.since_mark()
-        self.only(list).extend(values)
+        values = self.pop_to_mark()
+        self.top_of_type(list).extend(values)
 
     def op_setitem(self, _: Any) -> None:
         value, key = self.stack.pop(), self.stack.pop()
-        self.only(PendingDict).extend((key, value))
+        self.top_of_type(PendingDict).extend((key, value))
 
     def op_setitems(self, _: Any) -> None:
-        pairs = self.since_mark()
-        self.only(PendingDict).extend(self.paired(pairs))
+        pairs = self.pop_to_mark()
+        self.top_of_type(PendingDict).extend(self.check_pairs(pairs))
 
     def op_dict(self, _: Any) -> None:
-        self.stack.append(PendingDict(self.paired(self.since_mark())))
+        self.stack.append(PendingDict(self.check_pairs(self.pop_to_mark())))
 
-    def paired(self, pairs: list) -> list:
+    def check_pairs(self, pairs: list) -> list:
         if len(pairs) % 2:
-            raise Malformed("a key without a value")
+            raise MalformedPickle("a key without a value")
         return pairs
 
-    def only(self, kind: type) -> Any:
+    def top_of_type(self, kind: type) -> Any:
         if not isinstance(top := self.stack[-1], kind) or (kind is list and isinstance(top, PendingDict)):
-            raise Malformed(f"an entry for a {type(top).__name__}")
+            raise MalformedPickle(f"an entry for a {type(top).__name__}")
         return top
 
     # ---- memo ---------------------------------------------------------------------------------------
 
-    def op_binput(self, place: Any) -> None:
-        self.memo[place] = self.stack[-1]
+    def op_binput(self, index: Any) -> None:
+        self.memo[index] = self.stack[-1]
 
     op_put = op_long_binput = op_binput
 
     def op_memoize(self, _: Any) -> None:
         self.memo[len(self.memo)] = self.stack[-1]
 
-    def op_binget(self, place: Any) -> None:
-        self.stack.append(self.memo[place])
+    def op_binget(self, index: Any) -> None:
+        self.stack.append(self.memo[index])
 
     op_get = op_long_binget = op_binget
 
@@ -309,14 +309,14 @@ class Builder:
     # ---- tensors -----------------------------------------------------------------------------------------------------
 
     def op_global(self, text: Any) -> None:
-        if text not in KNOWN and not (text.startswith("torch ") and text[6:] in DType.table):
+        if text not in KNOWN_GLOBALS and not (text.startswith("torch ") and text[6:] in DType.table):
             self.refuse(f"its pickle names {text.replace(' ', '.', 1)!r}")
         self.stack.append(GlobalName(text))
 
     def op_stack_global(self, _: Any) -> None:
         name, module = self.stack.pop(), self.stack.pop()
         if not isinstance(name, str) or not isinstance(module, str):
-            raise Malformed(f"a name that is a {type(name).__name__} of a {type(module).__name__}")
+            raise MalformedPickle(f"a name that is a {type(name).__name__} of a {type(module).__name__}")
         self.op_global(f"{module} {name}")
 
     def op_binpersid(self, _: Any) -> None:
@@ -326,10 +326,10 @@ class Builder:
             or [type(x) for x in parts] != [str, GlobalName, str, str, int]
             or parts[0] != "storage"
         ):
-            raise Malformed("a storage that is not named by its dtype, key, device and size")
+            raise MalformedPickle("a storage that is not named by its dtype, key, device and size")
         _, storage, key, _, size = parts
         if storage.text not in STORAGES:
-            raise Malformed(f"a storage of {storage.text}")
+            raise MalformedPickle(f"a storage of {storage.text}")
         dtype = STORAGES[storage.text]
         if dtype not in DType.table:
             refuse(self.path, f"its elements are {dtype}, for which minflow has no dtype", "tensor.float() in PyTorch")
@@ -340,26 +340,28 @@ class Builder:
         if not isinstance(name, GlobalName) or type(arguments) is not tuple:
             self.refuse("its pickle calls something that is not a name")
         if name.text == ORDERED:
-            pairs = self.copied(*arguments) if arguments else ()
-            self.stack.append(PendingOrderedDict(x for pair in pairs for x in self.paired(self.copied(pair))))
+            pairs = self.count_entries(*arguments) if arguments else ()
+            self.stack.append(
+                PendingOrderedDict(x for pair in pairs for x in self.check_pairs(self.count_entries(pair)))
+            )
         elif name.text == SIZE:
-            self.stack.append(tuple(self.copied(*arguments)) if arguments else ())
+            self.stack.append(tuple(self.count_entries(*arguments)) if arguments else ())
         elif name.text == DEVICE:
-            self.stack.append(self.copied(arguments[0], str))
-        elif name.text in REBUILD:
+            self.stack.append(self.count_entries(arguments[0], str))
+        elif name.text in REBUILD_ARGUMENTS:
             self.stack.append(self.tensor(name.text, arguments))
         else:
             self.refuse(f"its pickle calls {name.text.replace(' ', '.', 1)!r}")
 
     def tensor(self, name: str, arguments: tuple) -> SavedTensor:
-        described: Any = arguments[: REBUILD[name]]
+        defining: Any = arguments[: REBUILD_ARGUMENTS[name]]
         if name.endswith("parameter"):
-            (tensor,) = described
+            (tensor,) = defining
             if not isinstance(tensor, SavedTensor):
-                raise Malformed("a parameter without a tensor")
+                raise MalformedPickle("a parameter without a tensor")
             return tensor
         kind = arguments[6].text.removeprefix("torch ") if name.endswith("v3") else None
-        return self.storages.tensor(*described, dtype=kind)  # type: ignore[misc]  # REBUILD counts four
+        return self.storages.tensor(*defining, dtype=kind)  # type: ignore[misc]  # REBUILD_ARGUMENTS counts four
 
     def op_build(self, _: Any) -> None:
         """Keep the module versions that PyTorch attaches to a dict, and ignore other attributes."""
@@ -371,10 +373,10 @@ class Builder:
 
 
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
-PUSHED = {*CONSTANTS, "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE"}
+PUSH_OPCODES = {*CONSTANTS, "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE"}
 
 
-def as_plain(path: Path, tree: Any) -> Any:
+def to_plain(path: Path, tree: Any) -> Any:
     """The tree with plain dicts. Refuses one that contains itself, is nested too deeply, or has too many entries."""
     counted: dict[int, int] = {}  # id of a container -> number of its entries, including nested ones; 0: not known yet
 
@@ -384,14 +386,16 @@ def as_plain(path: Path, tree: Any) -> Any:
         if id(x) not in counted:
             counted[id(x)] = 0
             entries = [*x, x.metadata] if isinstance(x, PendingOrderedDict) else x
-            counted[id(x)] = 1 + sum([count(entry, depth + 1) for entry in entries] if depth < DEEPEST else [ENTRIES])
-        if not 0 < counted[id(x)] <= ENTRIES:
-            refuse(path, *ENDLESS)
+            counted[id(x)] = 1 + sum(
+                [count(entry, depth + 1) for entry in entries] if depth < MAX_DEPTH else [MAX_ENTRIES]
+            )
+        if not 0 < counted[id(x)] <= MAX_ENTRIES:
+            refuse(path, *CYCLIC)
         return counted[id(x)]
 
     def copy(x: Any, depth: int) -> Any:
-        if depth > DEEPEST:
-            refuse(path, *ENDLESS)
+        if depth > MAX_DEPTH:
+            refuse(path, *CYCLIC)
         if isinstance(x, SavedTensor) or x is None or isinstance(x, bool | int | float | str | bytes):
             return x
         if isinstance(x, GlobalName):
@@ -410,7 +414,7 @@ def as_plain(path: Path, tree: Any) -> Any:
             return entries
         elif type(x) in (list, tuple):
             return type(x)([copy(v, depth + 1) for v in x])
-        refuse(path, f"expected a tensor, a number, a string, a list or a dict, got a {type(x).__name__}", CODE)
+        refuse(path, f"expected a tensor, a number, a string, a list or a dict, got a {type(x).__name__}", CODE_HINT)
 
     count(tree, 0)
     return copy(tree, 0)

@@ -22,12 +22,12 @@ from ..core.source_location import fail
 from ..core.spec import DType, dtype_named, spec_of
 from ..core.tensor import Size, Tensor
 from ..nn.parameter import Parameter
-from .container import WRITTEN, reason_to_refuse_keys
+from .container import WRITTEN_DTYPES, reason_to_refuse_keys
 
-DEEPEST = 100  # limit of the nesting depth
-DIGITS = 4000  # limit for integers: Python's own parser refuses a little more
-LARGEST = 10**DIGITS
-RESERVED = "__metadata__"  # a name that the file format reserves
+MAX_DEPTH = 100  # limit of the nesting depth
+MAX_DIGITS = 4000  # limit for integers: Python's own parser refuses a little more
+INTEGER_LIMIT = 10**MAX_DIGITS
+RESERVED_NAME = "__metadata__"  # a name that the file format reserves
 
 
 class Writer:
@@ -35,20 +35,20 @@ class Writer:
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
-        self.stored: dict[tuple, str] = {}
-        self.inside: list[int] = []
+        self.names_by_memory: dict[tuple, str] = {}
+        self.enclosing_ids: list[int] = []
         self.metadata: list[Any] = []
 
     def encode(self, x: Any, path: tuple = (), shown: str = "state") -> Any:
         """Return the JSON value of x. path: the keys that lead to it; shown: the same as Python code, for errors."""
         if x is None or isinstance(x, bool | str):
-            return x if x is None or isinstance(x, bool) else self.text(x, shown)
+            return x if x is None or isinstance(x, bool) else self.check_text(x, shown)
         if isinstance(x, Tensor):
             return self.tensor(x, path, shown)
         if isinstance(x, np.ndarray):
-            return ["array", self.keep(x, path, shown)]
+            return ["array", self.add_array(x, path, shown)]
         if isinstance(x, int | np.integer):
-            return self.integer(int(x), shown)
+            return self.check_integer(int(x), shown)
         if isinstance(x, float | np.floating):
             return float(x) if math.isfinite(x) else ["float", repr(float(x))]
         if isinstance(x, np.bool_):
@@ -59,7 +59,7 @@ class Writer:
             return self.container(x, path, shown)
         return self.refuse(x, shown)
 
-    def text(self, x: str, shown: str) -> str:
+    def check_text(self, x: str, shown: str) -> str:
         try:
             x.encode()
         except UnicodeEncodeError:
@@ -71,42 +71,44 @@ class Writer:
             )
         return str(x)
 
-    def integer(self, x: int, shown: str) -> int:
-        if abs(x) >= LARGEST:
+    def check_integer(self, x: int, shown: str) -> int:
+        if abs(x) >= INTEGER_LIMIT:
             fail(
                 CheckpointError,
-                f"save: {shown} is an integer of more than {DIGITS} digits",
+                f"save: {shown} is an integer of more than {MAX_DIGITS} digits",
                 "hex(x), a string",
                 bits=x.bit_length(),
             )
         return x
 
     def container(self, x: Any, path: tuple, shown: str) -> list:
-        if id(x) in self.inside:
+        if id(x) in self.enclosing_ids:
             fail(
                 CheckpointError,
                 f"save: {shown} contains itself",
                 "remove the entry that leads back to it",
             )
-        if len(self.inside) >= DEEPEST:
-            fail(CheckpointError, f"save: {shown} is nested more than {DEEPEST} levels deep", "a flatter structure")
-        self.inside.append(id(x))
+        if len(self.enclosing_ids) >= MAX_DEPTH:
+            fail(CheckpointError, f"save: {shown} is nested more than {MAX_DEPTH} levels deep", "a flatter structure")
+        self.enclosing_ids.append(id(x))
         if isinstance(x, Mapping):
             kind = "OrderedDict" if isinstance(x, OrderedDict) else "dict"
             if kind == "OrderedDict":
                 self.metadata.append(None)
                 if isinstance(versions := getattr(x, "_metadata", None), Mapping):
                     self.metadata[-1] = self.encode({k: dict(v) for k, v in versions.items()}, path, shown)
-            entries = [[self.key(k, shown), self.encode(v, (*path, k), f"{shown}[{quoted(k)}]")] for k, v in x.items()]
+            entries = [
+                [self.encode_key(k, shown), self.encode(v, (*path, k), f"{shown}[{quoted(k)}]")] for k, v in x.items()
+            ]
         else:
             kind = "list" if type(x) is list else "tuple"
             entries = [self.encode(v, (*path, i), f"{shown}[{i}]") for i, v in enumerate(x)]
-        self.inside.pop()
+        self.enclosing_ids.pop()
         return [kind, entries]
 
-    def key(self, key: Any, shown: str) -> Any:
+    def encode_key(self, key: Any, shown: str) -> Any:
         if isinstance(key, tuple):
-            return ["tuple", [self.key(k, shown) for k in key]]
+            return ["tuple", [self.encode_key(k, shown) for k in key]]
         if key is None or isinstance(key, bool | int | float | str):
             return self.encode(key, (), f"a key of {shown}")
         return fail(
@@ -124,34 +126,34 @@ class Writer:
         if x.requires_grad and x.is_leaf:
             options["requires_grad"] = True
         options["object"] = id(x)
-        return ["tensor", self.keep(array, path, shown), options]
+        return ["tensor", self.add_array(array, path, shown), options]
 
-    def keep(self, array: np.ndarray, path: tuple, shown: str) -> str:
+    def add_array(self, array: np.ndarray, path: tuple, shown: str) -> str:
         """Store an array and return its name in the file; views of exactly the same memory are stored once."""
-        if array.dtype.newbyteorder("=").name not in WRITTEN:  # safetensors has no complex128
+        if array.dtype.newbyteorder("=").name not in WRITTEN_DTYPES:  # safetensors has no complex128
             fail(
                 CheckpointError,
                 f"save: {shown} is an array of {array.dtype}",
-                f"one of {', '.join(WRITTEN)}; flow.view_as_real(x) of a complex tensor",
+                f"one of {', '.join(WRITTEN_DTYPES)}; flow.view_as_real(x) of a complex tensor",
                 value=array.dtype,
             )
         key = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
-        if array.size and key in self.stored:
-            return self.stored[key]
+        if array.size and key in self.names_by_memory:
+            return self.names_by_memory[key]
         name = base = ".".join(map(str, path)) or "tensor"
         number = 1
-        while name in self.arrays or name == RESERVED:
+        while name in self.arrays or name == RESERVED_NAME:
             number += 1
             name = f"{base}~{number}"
-        self.text(name, f"a key of {shown}")
+        self.check_text(name, f"a key of {shown}")
         self.arrays[name] = array
-        self.stored[key] = name
+        self.names_by_memory[key] = name
         return name
 
     def refuse(self, x: Any, shown: str) -> Any:
         kind = type(x).__name__
         if hasattr(x, "state_dict"):
-            hint = "its numbers: x.state_dict(); load them again with x.load_state_dict(flow.load(path))"
+            hint = "its state: x.state_dict(); load it again with x.load_state_dict(flow.load(path))"
         elif isinstance(x, set | frozenset):
             hint = "sorted(x), a list"
         elif isinstance(x, tuple):
@@ -159,7 +161,7 @@ class Writer:
         elif callable(x):
             hint = "leave it out: code is not saved, only data; make it again after loading"
         else:
-            hint = "tensors, numpy arrays, numbers, texts, bools, None, and dicts, lists and tuples of them"
+            hint = "tensors, numpy arrays, numbers, strings, bools, None, and dicts, lists and tuples of them"
         return fail(CheckpointError, f"save: {shown} is a {kind}, which cannot be saved", hint, value=x)
 
 
@@ -173,37 +175,39 @@ class Reader:
     def __init__(self, arrays: Mapping[str, np.ndarray], metadata: Any = ()):
         self.arrays = arrays
         self.metadata = iter(metadata if isinstance(metadata, list) else ())
-        self.first: dict[str, Tensor] = {}  # the first tensor of each array; others share its storage and version
+        self.first_tensors: dict[
+            str, Tensor
+        ] = {}  # the first tensor of each array; others share its storage and version
         self.created: dict[tuple, Tensor] = {}
 
     def decode(self, x: Any, depth: int = 0) -> Any:
-        if depth > DEEPEST + 1:
-            raise Malformed("levels of nesting", depth)
+        if depth > MAX_DEPTH + 1:
+            raise MalformedStructure("levels of nesting", depth)
         if x is None or isinstance(x, bool | int | float | str):
             return x
         if not isinstance(x, list) or not x or not isinstance(x[0], str):
-            raise Malformed("an entry that says what it is", x)
+            raise MalformedStructure("an entry that says what it is", x)
         kind, *rest = x
         if kind == "tensor" and len(rest) == 2:
             return self.tensor(*rest)
         if len(rest) != 1:
-            raise Malformed(f"one part after {kind!r}", rest)
+            raise MalformedStructure(f"one part after {kind!r}", rest)
         part = rest[0]
         if kind in ("dict", "OrderedDict"):
             versions = self.decode(next(self.metadata, None), depth + 1) if kind == "OrderedDict" else None
             for entry in self.entries(part):
                 if not isinstance(entry, list) or len(entry) != 2:
-                    raise Malformed("a key and a value", entry)
+                    raise MalformedStructure("a key and a value", entry)
             keys = [self.decode(entry[0], depth + 1) for entry in part]
             if wrong := reason_to_refuse_keys(keys):
-                raise Malformed(f"keys, and not {wrong}", [entry[0] for entry in part])
+                raise MalformedStructure(f"keys, and not {wrong}", [entry[0] for entry in part])
             kind_of = OrderedDict if kind == "OrderedDict" else dict
             result = kind_of(zip(keys, [self.decode(entry[1], depth + 1) for entry in part]))
             if len(result) != len(part):
-                raise Malformed("keys that differ", [entry[0] for entry in part])
+                raise MalformedStructure("keys that differ", [entry[0] for entry in part])
             if versions is not None:
                 if not isinstance(versions, dict) or not all(isinstance(v, dict) for v in versions.values()):
-                    raise Malformed("the versions of modules", versions)
+                    raise MalformedStructure("the versions of modules", versions)
                 result._metadata = OrderedDict(versions)  # type: ignore[attr-defined]
             return result
         if kind in ("list", "tuple"):
@@ -215,47 +219,47 @@ class Reader:
             return float(part)
         if kind == "dtype" and isinstance(part, str) and part in DType.table:
             return dtype_named(part)
-        raise Malformed("a known kind of entry", x)
+        raise MalformedStructure("a known kind of entry", x)
 
     def entries(self, part: Any) -> list:
         if not isinstance(part, list):
-            raise Malformed("a list of entries", part)
+            raise MalformedStructure("a list of entries", part)
         return part
 
     def array(self, name: Any) -> np.ndarray:
         if not isinstance(name, str) or name not in self.arrays:
-            raise Malformed("the name of an array in the file", name)
+            raise MalformedStructure("the name of an array in the file", name)
         return self.arrays[name]
 
     def tensor(self, name: Any, options: Any) -> Tensor:
         array = self.array(name)
         if not isinstance(options, dict):
-            raise Malformed("the options of a tensor", options)
+            raise MalformedStructure("the options of a tensor", options)
         key = name, options.get("object")
         try:
             known = self.created.get(key)
         except TypeError:
-            raise Malformed("the options of a tensor", options) from None
+            raise MalformedStructure("the options of a tensor", options) from None
         if known is not None:
             return known
         x = Tensor(array, spec_of(array))
         if options.get("requires_grad") and not x.spec.differentiable:
-            raise Malformed("a floating tensor that requires grad", array.dtype)
-        if name in self.first:
-            x.cell = cell_of(self.first[name])
+            raise MalformedStructure("a floating tensor that requires grad", array.dtype)
+        if name in self.first_tensors:
+            x.cell = cell_of(self.first_tensors[name])
         if options.get("parameter"):
             x = Parameter(x, requires_grad=bool(options.get("requires_grad")))
         elif options.get("requires_grad"):
             x.requires_grad_()
-        self.first.setdefault(name, x)
+        self.first_tensors.setdefault(name, x)
         self.created[key] = x
         return x
 
 
-class Malformed(Exception):
-    """The structure text is invalid. wanted: the expected value, found: the actual one."""
+class MalformedStructure(Exception):
+    """The structure text is invalid. expected: description of a valid value, actual: repr of the value."""
 
-    def __init__(self, wanted: str, result: Any):
+    def __init__(self, expected: str, result: Any):
         text = repr(result)
-        super().__init__(wanted)
-        self.wanted, self.found = wanted, text if len(text) <= 80 else text[:77] + "..."
+        super().__init__(expected)
+        self.expected, self.actual = expected, text if len(text) <= 80 else text[:77] + "..."

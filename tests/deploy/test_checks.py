@@ -43,7 +43,7 @@ def test_error_names_the_value_briefly(check, wrong):
     for x in wrong:
         with pytest.raises(Malformed) as caught:
             check(x, "nodes[12].attrs.axis")
-        assert caught.value.place == "nodes[12].attrs.axis" and caught.value.wanted and len(str(caught.value)) < 300
+        assert caught.value.place == "nodes[12].attrs.axis" and caught.value.expected and len(str(caught.value)) < 300
         assert str(caught.value).startswith("nodes[12].attrs.axis must be ")
 
 
@@ -51,7 +51,7 @@ def test_error_names_the_value_briefly(check, wrong):
 def test_long_values_are_truncated(x):
     with pytest.raises(Malformed) as caught:
         flag(x, "p")
-    assert 0 < len(caught.value.found) < 400
+    assert 0 < len(caught.value.actual) < 400
 
 
 def test_limits():
@@ -87,7 +87,7 @@ def test_error_names_the_path_in_a_structure():
     ]:
         with pytest.raises(Malformed) as caught:
             call()
-        assert (caught.value.place, caught.value.found) == (place, found)
+        assert (caught.value.place, caught.value.actual) == (place, found)
 
 
 def test_one_error_of_four_parts():

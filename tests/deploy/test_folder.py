@@ -265,7 +265,7 @@ def test_one_of_two_concurrent_saves_wins(tmp_path, way):
 def test_load_retries_if_the_folder_is_replaced(old, monkeypatch, which):
     """A save deletes the files of the replaced folder while another process lists them."""
     listdir, listed = os.listdir, []
-    monkeypatch.setattr(atomic, "PATIENCE", 0.01)
+    monkeypatch.setattr(atomic, "LOCK_TIMEOUT", 0.01)
 
     def late(path="."):
         names = listdir(path)
@@ -286,7 +286,7 @@ def test_lock_that_is_never_released(old, monkeypatch, way):
     reports it.
     """
     fcntl = pytest.importorskip("fcntl")
-    monkeypatch.setattr(atomic, "PATIENCE", 0.01)
+    monkeypatch.setattr(atomic, "LOCK_TIMEOUT", 0.01)
     handle = os.open(old.parent, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
     if way == "in one step":
@@ -503,7 +503,7 @@ def test_hostile_meta(old, text, words):
 def test_weights_that_do_not_fit(old):
     data = (old / WEIGHTS).read_bytes()
     for changed, words in [
-        (data[:-1], "ends before its numbers do"),
+        (data[:-1], "ends before its data does"),
         (data + b"0", "belong to no array"),
         (b"", "0 bytes"),
         (data.replace(b"F32", b"F99"), "F99"),

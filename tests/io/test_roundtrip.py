@@ -126,7 +126,7 @@ def test_path_without_suffix_is_a_folder(tmp_path):
     with pytest.raises(CheckpointError, match="checkpoint"):
         flow.load(folder)
     folder.write_text("x")
-    with pytest.raises(CheckpointError, match="checkpoint is a file"):
+    with pytest.raises(CheckpointError, match="checkpoint must be a folder"):
         flow.save(1, folder)
 
 

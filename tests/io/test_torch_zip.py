@@ -314,7 +314,7 @@ def test_random_programs(tmp_path):
 
 
 def test_opcodes_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(torch_zip, "OPCODES", 1000)
+    monkeypatch.setattr(torch_zip, "MAX_OPCODES", 1000)
     with pytest.raises(flow.CheckpointError, match="more than 1,000 opcodes"):
         flow.load(zipped(tmp_path / "x.pth", b"\x80\x02" + b"N0" * 500 + b"N."))
 

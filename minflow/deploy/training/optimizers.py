@@ -69,8 +69,8 @@ def checking_value(graph: Any, what: str) -> Iterator[None]:
     except Malformed as error:
         refuse_saving(
             graph,
-            f"{what} has a value that a file cannot hold: {error.place or 'it'} must be {error.wanted}, "
-            f"got {error.found}",
+            f"{what} has a value that a file cannot hold: {error.place or 'it'} must be {error.expected}, "
+            f"got {error.actual}",
             f"plain numbers, {NUMBERS_ALONE}",
             error,
         )
@@ -162,7 +162,7 @@ class OptimizerWriter:
                 else:
                     extra[name] = plain(group[name])
             except Malformed as error:
-                raise Malformed(error.wanted, group[name], f"{name!r} of {where}") from None
+                raise Malformed(error.expected, group[name], f"{name!r} of {where}") from None
         return options, extra
 
     def schedule(self, scheduler: Any, depth: int = 0) -> dict[str, Any]:

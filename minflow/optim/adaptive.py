@@ -30,7 +30,7 @@ class RMSprop(Optimizer):
     Source: Tieleman & Hinton 2012, lecture 6.5; centered: Graves 2013 (arXiv:1308.0850), eq. 38.
     """
 
-    numbers = ("step",)
+    scalar_states = ("step",)
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class RMSprop(Optimizer):
         for name in ("lr", "alpha", "eps", "weight_decay", "momentum"):
             check_range("RMSprop", group, name)
 
-    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         means = ["grad_avg"] if group["centered"] else []
         return ("square_avg", *means, *(["momentum_buffer"] if group["momentum"] else []), "step")
 
-    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         attrs = common_attrs(group, "alpha", "eps", "weight_decay")
         if not group["momentum"]:
             return ops.rmsprop_centered if group["centered"] else ops.rmsprop, attrs
@@ -74,7 +74,7 @@ class Adagrad(Optimizer):
     Source: Duchi, Hazan & Singer 2011, section 1.
     """
 
-    numbers = ("step",)
+    scalar_states = ("step",)
 
     def __init__(
         self,
@@ -97,13 +97,13 @@ class Adagrad(Optimizer):
         for name in ("lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps"):
             check_range("Adagrad", group, name)
 
-    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("sum", "step")
 
-    def first(self, name: str, group: Mapping[str, Any]) -> float:
+    def initial_value(self, name: str, group: Mapping[str, Any]) -> float:
         return float(group["initial_accumulator_value"]) if name == "sum" else 0.0
 
-    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         return ops.adagrad, common_attrs(group, "lr_decay", "eps", "weight_decay")
 
 
@@ -116,7 +116,7 @@ class Adadelta(Optimizer):
     Source: Zeiler 2012 (arXiv:1212.5701), algorithm 1.
     """
 
-    numbers = ("step",)
+    scalar_states = ("step",)
 
     def __init__(
         self,
@@ -139,10 +139,10 @@ class Adadelta(Optimizer):
             check_range("Adadelta", group, name)
         check_range("Adadelta", group, "rho", 0.0, 1.0)
 
-    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("square_avg", "acc_delta", "step")
 
-    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         return ops.adadelta, common_attrs(group, "rho", "eps", "weight_decay")
 
 
@@ -155,7 +155,7 @@ class Rprop(Optimizer):
     Source: Riedmiller & Braun 1993, section 3.
     """
 
-    numbers = ("step",)
+    scalar_states = ("step",)
 
     def __init__(
         self,
@@ -183,13 +183,13 @@ class Rprop(Optimizer):
                 etas=group["etas"],
             )
 
-    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("prev", "step_size", "step")
 
-    def first(self, name: str, group: Mapping[str, Any]) -> float:
+    def initial_value(self, name: str, group: Mapping[str, Any]) -> float:
         return float(group["lr"]) if name == "step_size" else 0.0
 
-    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         (down, up), (smallest, largest) = group["etas"], group["step_sizes"]
         attrs = {"etaminus": float(down), "etaplus": float(up), "smallest": float(smallest), "largest": float(largest)}
         return ops.rprop, attrs | common_attrs(group)
@@ -204,7 +204,7 @@ class ASGD(Optimizer):
     Source: Polyak & Juditsky 1992, section 2; Bottou 2010, section 5.
     """
 
-    numbers = ("mu", "eta", "step")
+    scalar_states = ("mu", "eta", "step")
 
     def __init__(
         self,
@@ -227,11 +227,11 @@ class ASGD(Optimizer):
         for name in ("lambd", "alpha", "t0"):
             as_number("ASGD", name, group[name])
 
-    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("ax", "mu", "eta", "step")
 
-    def first(self, name: str, group: Mapping[str, Any]) -> float:
+    def initial_value(self, name: str, group: Mapping[str, Any]) -> float:
         return {"mu": 1.0, "eta": float(group["lr"])}.get(name, 0.0)
 
-    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         return ops.asgd, common_attrs(group, "lambd", "alpha", "t0", "weight_decay")

@@ -21,14 +21,14 @@ from ..nn.parameter import Uninitialized
 
 # parameters, parameters with their names, or groups of parameters with hyperparameters of their own
 Params = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]
-FREE = ("lr", "initial_lr", "max_lr", "min_lr")  # read at each step, never compiled into a plan
+DYNAMIC_HYPERPARAMETERS = ("lr", "initial_lr", "max_lr", "min_lr")  # read at each step, never compiled into a plan
 
 
 class Group(dict):
     """Hyperparameters by name, and `params`. All but lr are compiled into plans: changes bump the mutation counter."""
 
     def __setitem__(self, key: str, value: Any) -> None:
-        if key not in FREE and not equal_values(self.get(key, Group), value):
+        if key not in DYNAMIC_HYPERPARAMETERS and not equal_values(self.get(key, Group), value):
             bump()
         super().__setitem__(key, value)
 
@@ -64,7 +64,9 @@ class Group(dict):
 
     def fingerprint(self) -> tuple:
         """Key of the values that are compiled into a step: hyperparameters except lr, and parameters by identity."""
-        fixed = tuple([(k, repr(v)) for k, v in self.items() if k not in (*FREE, "params", "param_names")])
+        fixed = tuple(
+            [(k, repr(v)) for k, v in self.items() if k not in (*DYNAMIC_HYPERPARAMETERS, "params", "param_names")]
+        )
         return *fixed, tuple([id(p) for p in self["params"]])
 
 

@@ -30,66 +30,70 @@ class Point(NamedTuple):
     slope: float
 
 
-def cubic_minimum(a: Point, b: Point, least: float, most: float) -> float:
+def cubic_minimum(a: Point, b: Point, low: float, high: float) -> float:
     """Return the minimum, within bounds, of the cubic through two points with slopes. Nocedal & Wright, eq. 3.59."""
     first, last = (a, b) if a.t <= b.t else (b, a)
     mean = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
     square = mean * mean - a.slope * b.slope
     if not square >= 0:
-        return (least + most) / 2
+        return (low + high) / 2
     root = np.sqrt(square)
     share = (last.slope + root - mean) / (last.slope - first.slope + 2 * root)
-    return min(max(last.t - (last.t - first.t) * share, least), most)
+    return min(max(last.t - (last.t - first.t) * share, low), high)
 
 
 def strong_wolfe(
-    at: Callable[[float], Point],
+    evaluate: Callable[[float], Point],
     start: Point,
     t: float,
-    reach: float,
-    tiny: float,
-    tries: int,
-    enough: float = 1e-4,
-    flat: float = 0.9,
+    largest_element: float,
+    min_step: float,
+    max_evaluations: int,
+    sufficient_decrease: float = 1e-4,
+    curvature: float = 0.9,
 ) -> tuple[Point, int]:
     """Line search: (a point that satisfies the strong Wolfe conditions, number of evaluations).
 
-    reach: the largest element of the direction.  tiny: a step size below it ends the search.  tries: limit of
-    evaluations. Source: Nocedal & Wright 2006, algorithms 3.5, 3.6.
+    largest_element: of the direction, in absolute value.  min_step: a smaller step ends the search.  max_evaluations:
+    limit of calls of `evaluate`. Source: Nocedal & Wright 2006, algorithms 3.5, 3.6.
     """
-    before, point, count, done, bracket = start, at(t), 0, False, None
-    while count < tries:  # extrapolate until the minimum is bracketed
-        high = point.loss > start.loss + enough * point.t * start.slope or (count > 1 and point.loss >= before.loss)
-        if not high and abs(point.slope) <= -flat * start.slope:
+    before, point, count, done, bracket = start, evaluate(t), 0, False, None
+    while count < max_evaluations:  # extrapolate until the minimum is bracketed
+        high = point.loss > start.loss + sufficient_decrease * point.t * start.slope or (
+            count > 1 and point.loss >= before.loss
+        )
+        if not high and abs(point.slope) <= -curvature * start.slope:
             return point, count + 1
         if high or point.slope >= 0:
             bracket = [before, point]
             break
         further = cubic_minimum(before, point, point.t + 0.01 * (point.t - before.t), point.t * 10)
-        before, point, count = point, at(further), count + 1
+        before, point, count = point, evaluate(further), count + 1
     bracket = bracket or [start, point]
     low = 0 if bracket[0].loss <= bracket[1].loss else 1
     stuck = False
-    while not done and count < tries and abs(bracket[1].t - bracket[0].t) * reach >= tiny:  # shrink the bracket
+    while (
+        not done and count < max_evaluations and abs(bracket[1].t - bracket[0].t) * largest_element >= min_step
+    ):  # shrink the bracket
         left, right = sorted((bracket[0].t, bracket[1].t))
         t, margin = cubic_minimum(bracket[0], bracket[1], left, right), 0.1 * (right - left)
-        near = min(right - t, t - left) < margin
-        if near and (stuck or t >= right or t <= left):
-            t, near = right - margin if abs(t - right) < abs(t - left) else left + margin, False
-        stuck = near
-        point, count = at(t), count + 1
-        if point.loss > start.loss + enough * point.t * start.slope or point.loss >= bracket[low].loss:
+        at_edge = min(right - t, t - left) < margin
+        if at_edge and (stuck or t >= right or t <= left):
+            t, at_edge = right - margin if abs(t - right) < abs(t - left) else left + margin, False
+        stuck = at_edge
+        point, count = evaluate(t), count + 1
+        if point.loss > start.loss + sufficient_decrease * point.t * start.slope or point.loss >= bracket[low].loss:
             bracket[1 - low] = point
             low = 0 if bracket[0].loss <= bracket[1].loss else 1
             continue
-        done = abs(point.slope) <= -flat * start.slope
+        done = abs(point.slope) <= -curvature * start.slope
         if not done and point.slope * (bracket[1 - low].t - bracket[low].t) >= 0:
             bracket[1 - low] = bracket[low]
         bracket[low] = point
     return bracket[low], count + 1
 
 
-STATE = ("func_evals", "n_iter", "d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")
+STATE_NAMES = ("func_evals", "n_iter", "d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")
 
 
 class LBFGS(Optimizer):
@@ -135,19 +139,21 @@ class LBFGS(Optimizer):
                 line_search_fn=group["line_search_fn"],
             )
 
-    def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
+    def convert_custom_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
         """Return a checked copy of the state of the first parameter, which has one element per element of all
         parameters.
         """
         owner, hint = type(self).__name__, "a state that was saved from an LBFGS of the same parameters"
-        copy, size = super().own_state(p, passed), sum([q.numel() for q in self.parameters()])
+        copy, size = super().convert_custom_state(p, passed), sum([q.numel() for q in self.parameters()])
         if not copy:
             return copy
         if p is not self.parameters()[0]:
             refuse(owner, "only the first parameter may have a state", hint, found=sorted(map(str, copy)))
         copy.pop("al", None)  # PyTorch's scratch memory
-        if set(copy) != set(STATE):
-            refuse(owner, f"the state must have {', '.join(STATE)}, got {', '.join(sorted(map(str, copy)))}", hint)
+        if set(copy) != set(STATE_NAMES):
+            refuse(
+                owner, f"the state must have {', '.join(STATE_NAMES)}, got {', '.join(sorted(map(str, copy)))}", hint
+            )
         histories = [copy[name] for name in ("old_dirs", "old_stps", "ro")]
         if not all(isinstance(held, list | tuple) and len(held) == len(histories[0]) for held in histories):
             refuse(owner, "old_dirs, old_stps and ro must be lists of one length", hint, ro=copy["ro"])
@@ -171,14 +177,14 @@ class LBFGS(Optimizer):
             result[name] = tensors if name.startswith("old") else tensors[0]
         return result
 
-    def flat(self) -> np.ndarray:
+    def gather_gradient(self) -> np.ndarray:
         """Concatenate the gradients of all parameters, with zeros for missing ones."""
         parts = [
             np.zeros(p.numel(), p.spec.np) if p.grad is None else p.grad.array.reshape(-1) for p in self.parameters()
         ]
         return np.concatenate(parts) if parts else np.zeros(0, "f4")
 
-    def moved(self, t: float, d: np.ndarray, start: list[np.ndarray] | None = None) -> None:
+    def add_direction(self, t: float, d: np.ndarray, start: list[np.ndarray] | None = None) -> None:
         """Add t * d to the parameters, or to `start`."""
         offset = 0
         with no_grad():
@@ -226,7 +232,7 @@ class LBFGS(Optimizer):
         lr, search = rate_of(self, group), group["line_search_fn"] is not None
         with enable_grad():
             first = closure()
-        loss, grad, asked = float(first), self.flat(), 1
+        loss, grad, evaluations = float(first), self.gather_gradient(), 1
         kept = self.state[parameters[0]]
         state = {"func_evals": 0, "n_iter": 0, **{name: as_arrays(value) for name, value in kept.items()}}
         state["func_evals"] += 1
@@ -243,36 +249,36 @@ class LBFGS(Optimizer):
             if search:
                 start = [p.array.copy() for p in parameters]
                 point, calls = strong_wolfe(
-                    functools.partial(self.at, closure, start, d),
+                    functools.partial(self.evaluate_at, closure, start, d),
                     Point(0, loss, grad, slope),
                     t,
                     max_abs(d),
                     group["tolerance_change"],
-                    int(group["max_eval"]) - asked,
+                    int(group["max_eval"]) - evaluations,
                 )
                 loss, grad, state["t"] = point.loss, point.grad, point.t
-                self.moved(point.t, d, start)
+                self.add_direction(point.t, d, start)
             else:
-                self.moved(t, d)
+                self.add_direction(t, d)
                 if not last:
                     with enable_grad():
                         loss = float(closure())
-                    grad, calls = self.flat(), 1
-            asked, state["func_evals"] = asked + calls, state["func_evals"] + calls
+                    grad, calls = self.gather_gradient(), 1
+            evaluations, state["func_evals"] = evaluations + calls, state["func_evals"] + calls
             flat_enough = max_abs(grad) <= group["tolerance_grad"]
             tiny = group["tolerance_change"]
             small = max_abs(d * grad.dtype.type(state["t"])) <= tiny or abs(loss - state["prev_loss"]) < tiny
-            if last or small or asked >= group["max_eval"]:
+            if last or small or evaluations >= group["max_eval"]:
                 break
         kept.update({name: as_tensors(value) for name, value in state.items()})
         return first
 
-    def at(self, closure: Callable[[], Any], start: list[np.ndarray], d: np.ndarray, t: float) -> Point:
+    def evaluate_at(self, closure: Callable[[], Any], start: list[np.ndarray], d: np.ndarray, t: float) -> Point:
         """The point at step size t along d."""
-        self.moved(t, d, start)
+        self.add_direction(t, d, start)
         with enable_grad():
             loss = float(closure())
-        grad = self.flat()
+        grad = self.gather_gradient()
         return Point(t, loss, grad, grad.dot(d))
 
 

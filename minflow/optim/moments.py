@@ -16,7 +16,7 @@ from .optimizer import Optimizer, hyperparameters
 class Moments(Optimizer):
     """Shared by Adam and its relatives: two running means, their decay rates in `betas`, `eps`, `weight_decay`."""
 
-    numbers: tuple[str, ...] = ("step",)
+    scalar_states: tuple[str, ...] = ("step",)
 
     def check(self, group: Mapping[str, Any]) -> None:
         owner = type(self).__name__
@@ -24,7 +24,7 @@ class Moments(Optimizer):
             check_range(owner, group, name)
         check_betas(owner, group)
 
-    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", "step")
 
     def common(self, group: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,10 +62,10 @@ class Adamax(Moments):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_inf", "step")
 
-    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         return adamax, self.common(group)
 
 
@@ -78,7 +78,7 @@ class NAdam(Moments):
     Source: Dozat 2016, "Incorporating Nesterov momentum into Adam", section 4.
     """
 
-    numbers = ("mu_product", "step")
+    scalar_states = ("mu_product", "step")
 
     def __init__(
         self,
@@ -101,13 +101,13 @@ class NAdam(Moments):
         super().check(group)
         check_range("NAdam", group, "momentum_decay")
 
-    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", "mu_product", "step")
 
-    def first(self, name: str, group: Mapping[str, Any]) -> float:
+    def initial_value(self, name: str, group: Mapping[str, Any]) -> float:
         return 1.0 if name == "mu_product" else 0.0
 
-    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         return nadam, self.common(group) | {
             "momentum_decay": float(group["momentum_decay"]),
             "decoupled": bool(group["decoupled_weight_decay"]),
@@ -138,7 +138,7 @@ class RAdam(Moments):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         return radam, self.common(group) | {"decoupled": bool(group["decoupled_weight_decay"])}
 
 
@@ -176,7 +176,7 @@ class LAMB(Moments):
                 amsgrad=group["amsgrad"],
             )
 
-    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         return lamb, self.common(group) | {
             "decoupled": bool(group["adam_w_mode"]),
             "corrected": bool(group["do_bias_correction"]),

@@ -32,13 +32,14 @@ from ..core.tensor import Tensor
 from ..nn.loading import MAX_COUNT, Refused, Writes, array_of, as_refusal, plain_data, refuse, write
 from ..nn.utils.clip_grad import clip_grad_norm_
 from .groups import Group, Params, as_groups, as_number, check_flags, check_kinds, check_range, group_members
+from .renamed_hooks import RenamedHook, accept_old_names
 from .untracked_params import check_untracked
 
 Function = TypeVar("Function", bound=Callable)  # a decorator returns a function of the same signature
 
 # hyperparameters that states of PyTorch (or of older versions) lack
-ABSENT = ("do_bias_correction", "maximize", "decoupled_weight_decay")
-ELSEWHERE = (
+OPTIONAL_IN_STATE = ("do_bias_correction", "maximize", "decoupled_weight_decay")
+FOREIGN_HYPERPARAMETERS = (
     "params",
     "param_names",
     "foreach",
@@ -53,10 +54,10 @@ ELSEWHERE = (
     "base_momentum",
     "clip_grad_max_norm",
     "clip_grad_norm_type",
-    *ABSENT,
+    *OPTIONAL_IN_STATE,
 )
 # arguments of optimizers that are not hyperparameters; from the fourth on accepted and ignored
-NO_HYPERPARAMETERS = (
+OTHER_ARGUMENTS = (
     "self",
     "__class__",
     "params",
@@ -66,10 +67,10 @@ NO_HYPERPARAMETERS = (
     "capturable",
     "differentiable",
 )
-OWN_STEP = "its step() is a program of its own"
-IDLE = 10  # consecutive steps without any gradient before a warning
+CUSTOM_STEP = "its step() is a program of its own"
+MAX_IDLE_STEPS = 10  # consecutive steps without any gradient before a warning
 # elements: a larger gradient is checked every fourth step; if it is not finite, the next loss is not either
-LARGE = 65_536
+LARGE_GRADIENT = 65_536
 
 
 class Required:
@@ -99,7 +100,7 @@ def rate_of(optimizer: Optimizer, group: Mapping[str, Any]) -> float:
 
 def hyperparameters(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Select the hyperparameters (name -> value) from the `locals()` of an optimizer's `__init__`."""
-    return {name: value for name, value in arguments.items() if name not in NO_HYPERPARAMETERS}
+    return {name: value for name, value in arguments.items() if name not in OTHER_ARGUMENTS}
 
 
 def with_defaults(init: Function, **defaults: Any) -> Function:
@@ -151,7 +152,7 @@ def with_step_hooks(step: Function) -> Function:
             return step(self, *args, **kwargs)
         mode, before, (pre_hooks, post_hooks) = MODE.get(), self.steps, self.step_hooks()
         if mode.trace is not None and (pre_hooks or post_hooks or not self.traceable):
-            self.refuse_trace("it has step hooks" if self.traceable else OWN_STEP)
+            self.refuse_trace("it has step hooks" if self.traceable else CUSTOM_STEP)
         for hook in pre_hooks:
             if (changed := hook(self, args, kwargs)) is not None:
                 if not isinstance(changed, tuple) or len(changed) != 2:
@@ -170,7 +171,7 @@ def with_step_hooks(step: Function) -> Function:
             self.in_step = False
         if not self.traceable and self.steps == before:
             self.backwards = mutation_counter.backwards
-            self.stepped()
+            self.count_step()
         for hook in post_hooks:
             hook(self, args, kwargs)
         return result
@@ -188,16 +189,20 @@ class Optimizer:
     Attributes: `param_groups`, a list of dicts; `state`, parameter -> dict of tensors, empty before the first step;
     `defaults`.
 
-    A custom optimizer defines `names` and `rule` (see CONTRIBUTING.md), and then also runs in graphs, or it defines
-    `step()` over `p.grad` and `self.state[p]` as in PyTorch. The latter runs only eagerly; the error of a graph names
-    it.
+    A custom optimizer defines `state_names` and `update_rule` (see CONTRIBUTING.md), and then also runs in graphs, or
+    it defines `step()` over `p.grad` and `self.state[p]` as in PyTorch. The latter runs only eagerly; the error of a
+    graph names it.
     """
 
     in_step = False  # True during a step()
 
-    idle = IDLE - 2  # consecutive steps without a gradient; initialised so that a new optimizer warns at the second one
+    # consecutive steps without a gradient; initialized so that a new optimizer warns at the second one
+    idle = MAX_IDLE_STEPS - 2
     backwards = 0  # number of backward() calls at the last step
-    numbers: tuple[str, ...] = ()  # names of states that are one float32 element per parameter, as in PyTorch
+    scalar_states: tuple[str, ...] = ()  # names of states that are one float32 element per parameter, as in PyTorch
+
+    names, first = RenamedHook("state_names"), RenamedHook("initial_value")
+    rule, numbers = RenamedHook("update_rule"), RenamedHook("scalar_states")
 
     def __init__(self, params: Params, defaults: Mapping[str, Any]):
         self.defaults = dict(defaults)
@@ -215,11 +220,12 @@ class Optimizer:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        accept_old_names(cls, Optimizer)
         if "_init_group" in cls.__dict__ and "step" not in cls.__dict__:
             fail(
                 OptimError,
                 f"{cls.__name__} defines _init_group, and its step() does not call it",
-                "def step(self, closure=None): ... beside it; or names(group), the state that a parameter needs",
+                "def step(self, closure=None): ... beside it; or state_names(group), the state that a parameter needs",
                 method=cls.__dict__["_init_group"],
             )
         if "step" in cls.__dict__:
@@ -255,20 +261,20 @@ class Optimizer:
         if group.get("clip_grad_norm_type") is not None:
             as_number(owner, "clip_grad_norm_type", group["clip_grad_norm_type"])
 
-    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         """Names of the state of a parameter in this group, in the order of the op's inputs and outputs."""
         return ()
 
-    def first(self, name: str, group: Mapping[str, Any]) -> float:
+    def initial_value(self, name: str, group: Mapping[str, Any]) -> float:
         """Return the number that fills the state `name` before the first step."""
         return 0.0
 
     @property
     def traceable(self) -> bool:
         """True if the step is a rule, which a graph can record."""
-        return type(self).rule is not Optimizer.rule
+        return type(self).update_rule is not Optimizer.update_rule
 
-    def refuse_trace(self, why: str = OWN_STEP) -> None:
+    def refuse_trace(self, why: str = CUSTOM_STEP) -> None:
         """Raise the GraphError for an optimizer that cannot be part of a graph."""
         name = type(self).__name__
         fail(
@@ -279,12 +285,12 @@ class Optimizer:
             optimizer=name,
         )
 
-    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         """Return the op `(p, grad, *state, lr; attrs) -> p, *state` of this group, and its attrs."""
         fail(
             OptimError,
             f"{type(self).__name__} has no rule",
-            "def rule(self, group): return op, attrs; or override step()",
+            "def update_rule(self, group): return op, attrs; or override step()",
         )
 
     # ---- the step ------------------------------------------------------------------------------------------------
@@ -310,30 +316,30 @@ class Optimizer:
                 if not with_gradient:
                     continue
                 has_gradients = True
-                op, attrs = self.rule(group)
-                names, lr = self.names(group), mode.scalar(lambda group=group: rate_of(self, group))
+                op, attrs = self.update_rule(group)
+                names, lr = self.state_names(group), mode.scalar(lambda group=group: rate_of(self, group))
                 for p, g in with_gradient:
                     if g.mixed:
                         self.warn_mixed(p)
                     g.spent = True
-                    if looked and (g.spec.size <= LARGE or not self.steps & 3):
+                    if looked and (g.spec.size <= LARGE_GRADIENT or not self.steps & 3):
                         total += float(vdot(g.array, g.array))
                     state = self.state_of(p, group) if names else {}
                     held = [state[name] for name in names]
                     mode.update(op, [p, *held], [p, g, *held, lr], attrs)
         if not mode.trace:
             self.idle = 0 if has_gradients else self.idle + 1
-            if self.idle == IDLE:
+            if self.idle == MAX_IDLE_STEPS:
                 self.check_idle()
             self.backwards = mutation_counter.backwards
             if not math.isfinite(total):
                 check_gradients(self, [(p, g) for p in self.parameters() if (g := p.grad) is not None])
             if Seen.untracked:
                 check_untracked(self)
-            self.stepped()
+            self.count_step()
         return loss
 
-    def stepped(self) -> None:
+    def count_step(self) -> None:
         """Count a step; compiled steps call it too."""
         self.steps += 1
         if MODE.get().has_listeners(events.StepDone):
@@ -403,10 +409,10 @@ class Optimizer:
     def state_of(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
         """Return the state of p, a member of `group`; create it if missing."""
         state = self.state[p]
-        for name in self.names(group):
+        for name in self.state_names(group):
             if name not in state:
-                spec = Spec((), float32) if name in self.numbers else p.spec
-                state[name] = Tensor(np.full(spec.shape, self.first(name, group), spec.np), spec)
+                spec = Spec((), float32) if name in self.scalar_states else p.spec
+                state[name] = Tensor(np.full(spec.shape, self.initial_value(name, group), spec.np), spec)
                 bump()
         return state
 
@@ -415,7 +421,7 @@ class Optimizer:
         if not self.traceable:
             self.refuse_trace()
         for group in self.param_groups:
-            names = self.names(group)
+            names = self.state_names(group)
             for p in group["params"]:
                 if names and p.requires_grad:
                     self.state_of(p, group)
@@ -513,9 +519,9 @@ class Optimizer:
         """
         for hook in list(self.state_hooks["before"].values()):
             hook(self)
-        return self.replaced_by("after", self.entries())
+        return self.run_state_hooks("after", self.state_dict_without_hooks())
 
-    def replaced_by(self, kind: str, state: Any) -> Any:
+    def run_state_hooks(self, kind: str, state: Any) -> Any:
         """Apply the hooks of one kind to a state, each of which may change it or return a replacement."""
         for hook in list(self.state_hooks[kind].values()):
             if (changed := hook(self, state)) is not None:
@@ -530,7 +536,7 @@ class Optimizer:
                 state = changed
         return state
 
-    def entries(self) -> dict[str, Any]:
+    def state_dict_without_hooks(self) -> dict[str, Any]:
         """Return the state_dict, before its hooks run."""
         numbers = {id(p): i for i, p in enumerate(self.parameters())}
         groups = [
@@ -551,7 +557,7 @@ class Optimizer:
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load a `state_dict()` of minflow or PyTorch: all of it, or raise a StateError and change nothing."""
         if isinstance(state_dict, Mapping):
-            state_dict = self.replaced_by("load_before", dict(state_dict))
+            state_dict = self.run_state_hooks("load_before", dict(state_dict))
         write(self.checked_state(state_dict))
         if type(self).__setstate__ is not Optimizer.__setstate__:
             self.__setstate__({"state": self.state, "param_groups": self.param_groups})
@@ -579,9 +585,9 @@ class Optimizer:
         for (n, group), p in zip(places, self.parameters()):
             if not self.traceable:
                 if n in states:
-                    state[p] = self.own_state(p, states[n])
+                    state[p] = self.convert_custom_state(p, states[n])
                 continue
-            for name, value in self.fitting(n, p, group, states.get(n, {})):
+            for name, value in self.convert_state(n, p, group, states.get(n, {})):
                 held = self.state.get(p, {}).get(name)
                 if held is not None and held.spec is value.spec and held.array.flags.writeable:
                     copies.append((held, value))  # a compiled step knows the storage
@@ -650,8 +656,8 @@ class Optimizer:
                     new[name] = plain_data(value)
             except Refused as reason:
                 refuse(owner, f"{name!r} of group {i} cannot be loaded: {reason}", "data only", group=i)
-        missing = [name for name in self.defaults if name not in new and name not in ABSENT]
-        strange = [name for name in new if name not in mine and name not in ELSEWHERE]
+        missing = [name for name in self.defaults if name not in new and name not in OPTIONAL_IN_STATE]
+        strange = [name for name in new if name not in mine and name not in FOREIGN_HYPERPARAMETERS]
         if "lr" in missing or (missing and strange):
             refuse(
                 owner,
@@ -672,7 +678,7 @@ class Optimizer:
             )
         return merged
 
-    def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
+    def convert_custom_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
         """Copy the state that a custom step() keeps for p. Floating tensors but `step` get p's dtype, as in PyTorch."""
         try:
             copy = plain_data(passed)
@@ -687,13 +693,13 @@ class Optimizer:
             if a is not None
         }
 
-    def fitting(
+    def convert_state(
         self, number: int, p: Tensor, group: Mapping[str, Any], passed: Mapping[str, Any]
     ) -> list[tuple[str, Tensor]]:
         """Convert the state given for p to tensors of p's dtype that share no memory with it."""
         owner, result = type(self).__name__, []
-        for name, value in self.filled(group, {k: v for k, v in passed.items() if v is not None}).items():
-            array, counted = array_of(value), name in self.numbers
+        for name, value in self.add_derived_state(group, {k: v for k, v in passed.items() if v is not None}).items():
+            array, counted = array_of(value), name in self.scalar_states
             wanted = () if counted else tuple(p.shape)
             if not isinstance(name, str) or array is None:
                 refuse(
@@ -714,7 +720,7 @@ class Optimizer:
             with np.errstate(all="ignore"):  # float64 values that float32 cannot hold
                 array = np.array(array, "float32" if counted else p.spec.np, order="C").reshape(wanted)
             result.append((name, Tensor(array, spec_of(array))))
-        if missing := set(self.names(group) if result else ()) - {name for name, _ in result}:
+        if missing := set(self.state_names(group) if result else ()) - {name for name, _ in result}:
             refuse(
                 owner,
                 f"{min(missing)} of parameter {number} is missing",
@@ -723,7 +729,7 @@ class Optimizer:
             )
         return result
 
-    def filled(self, group: Mapping[str, Any], passed: dict) -> dict:
+    def add_derived_state(self, group: Mapping[str, Any], passed: dict) -> dict:
         """Add the entries that were not saved, because others determine them, to the state given for a parameter."""
         return passed
 

@@ -22,7 +22,7 @@ class SGD(Optimizer):
     Without momentum there is no state. Source: Sutskever et al. 2013, section 2, in the form that PyTorch uses.
     """
 
-    numbers = ("step",)
+    scalar_states = ("step",)
 
     def __init__(
         self,
@@ -53,12 +53,12 @@ class SGD(Optimizer):
                 dampening=group["dampening"],
             )
 
-    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         if not group["momentum"]:
             return ()
         return ("momentum_buffer", "step") if group["dampening"] else ("momentum_buffer",)
 
-    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         attrs = {"weight_decay": float(group["weight_decay"]), "maximize": bool(group["maximize"])}
         if not group["momentum"]:
             return sgd, attrs
@@ -67,15 +67,15 @@ class SGD(Optimizer):
             return sgd_dampened, attrs | {"dampening": float(group["dampening"])}
         return sgd_momentum, attrs | {"nesterov": bool(group["nesterov"])}
 
-    def entries(self) -> dict[str, Any]:
+    def state_dict_without_hooks(self) -> dict[str, Any]:
         """Return the entries without `step` and without buffers that no step has filled yet, as in PyTorch."""
-        result = super().entries()
+        result = super().state_dict_without_hooks()
         for number, state in list(result["state"].items()):
             step = state.pop("step", None)
             if step is not None and step.item() == 0:
                 del result["state"][number]
         return result
 
-    def filled(self, group: Mapping[str, Any], passed: dict) -> dict:
+    def add_derived_state(self, group: Mapping[str, Any], passed: dict) -> dict:
         """Mark a saved buffer as filled."""
-        return {**passed, "step": passed.get("step", 1)} if passed and "step" in self.names(group) else passed
+        return {**passed, "step": passed.get("step", 1)} if passed and "step" in self.state_names(group) else passed

@@ -36,7 +36,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable:
     return no_grad()(lambda average, parameter, count: decay * average + (1 - decay) * parameter)
 
 
-def for_lists(function: Callable) -> Callable:
+def to_multi_avg_fn(function: Callable) -> Callable:
     """Convert an average function to one that updates lists in place: (averages, parameters, count)."""
 
     @no_grad()
@@ -49,12 +49,12 @@ def for_lists(function: Callable) -> Callable:
 
 def get_swa_multi_avg_fn() -> Callable:
     """get_swa_avg_fn for lists, in place."""
-    return for_lists(get_swa_avg_fn())
+    return to_multi_avg_fn(get_swa_avg_fn())
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable:
     """get_ema_avg_fn for lists, in place."""
-    return for_lists(get_ema_avg_fn(decay))
+    return to_multi_avg_fn(get_ema_avg_fn(decay))
 
 
 class AveragedModel(Module):
@@ -77,7 +77,7 @@ class AveragedModel(Module):
             fail(OptimError, "AveragedModel: only one of avg_fn and multi_avg_fn may be given", "one of them")
         self.module = copy.deepcopy(model)
         self.register_buffer("n_averaged", tensor(0))
-        self.update = multi_avg_fn or for_lists(avg_fn or get_swa_avg_fn())
+        self.update = multi_avg_fn or to_multi_avg_fn(avg_fn or get_swa_avg_fn())
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -141,7 +141,7 @@ class SWALR(LRScheduler):
         before, now = self.share(step - 1), self.share(step)
         starts = [
             goal if before == 1 else (rate - before * goal) / (1 - before)
-            for rate, goal in zip(self.present(), self.goals)
+            for rate, goal in zip(self.current_lrs(), self.goals)
         ]
         return [goal * now + start * (1 - now) for goal, start in zip(self.goals, starts)]
 

@@ -14,7 +14,7 @@ from ..core.mode import MODE
 from ..core.source_location import warn
 from ..nn.module import Module
 
-STEPS = 2  # consecutive steps with the same untracked parameters before a warning
+STEPS_BEFORE_WARNING = 2  # consecutive steps with the same untracked parameters before a warning
 
 
 def check_untracked(optimizer: Any) -> None:
@@ -28,7 +28,7 @@ def check_untracked(optimizer: Any) -> None:
         return
     seen = optimizer.untracked.setdefault(frozenset(untracked), [0])
     seen[0] += 1
-    if seen[0] != STEPS and not MODE.get().trace:
+    if seen[0] != STEPS_BEFORE_WARNING and not MODE.get().trace:
         return
     mine = {id(p) for p in optimizer.parameters()}
     best: tuple[int, Module | None, list[str]] = 0, None, []

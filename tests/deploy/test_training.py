@@ -114,7 +114,7 @@ def test_optimizers(name):
             model = new_model()
             optimizer = two_groups(model, getattr(flow.optim, name), **options)
             graph = Training(model, (optimizer, []))
-            names = set(optimizer.names(optimizer.param_groups[0]))
+            names = set(optimizer.state_names(optimizer.param_groups[0]))
             assert names <= set(built_in.OPTIMIZERS[type(optimizer)].split())
             for steps, more in STEPS.items():
                 with case(f"{name} {options} after {steps} steps"):
@@ -258,7 +258,10 @@ REFUSALS = {
     "a subclass": (lambda: scheduled(lambda o: MyStep(o, 2)), "MyStep is not a built-in schedule"),
     "own optimizer": (lambda: graph_of(Mine), "Mine is not a built-in optimizer"),
     "hooks": (lambda: graph_of(change=lambda o: o.register_step_post_hook(print)), "SGD has step hooks.*hooks +1"),
-    "a step put on": (lambda: graph_of(change=lambda o: setattr(o, "rule", print)), "SGD.rule was replaced"),
+    "a step put on": (
+        lambda: graph_of(change=lambda o: setattr(o, "update_rule", print)),
+        "SGD.update_rule was replaced",
+    ),
     "a rate put on": (lambda: scheduled(with_attribute("get_lr", lambda: [0.1, 0.2])), "StepLR.get_lr is not part"),
     "a scale": (lambda: scheduled(scaled), "CyclicLR.scale_fn is not part"),
     "twice": (lambda: scheduled(same_twice), "the same ExponentialLR occurs twice"),

@@ -169,6 +169,27 @@ def test_setstate_receives_the_loaded_state():
     assert copy.deepcopy(optimizer).param_groups[0]["warm"] == 7
 
 
+def test_old_names_of_hooks():
+    with pytest.warns(DeprecationWarning, match="Mine.names is now state_names"):
+
+        class Mine(flow.optim.SGD):
+            def names(self, group):
+                return super().names(group)
+
+    p = nn.Parameter(flow.ones(2))
+    optimizer = Mine([p], lr=0.5, momentum=0.5)
+    p.grad = flow.ones(2)
+    with pytest.warns(DeprecationWarning, match="Mine.names is now state_names"):
+        optimizer.step()
+    assert list(optimizer.state[p]) == ["momentum_buffer"] and p.tolist() == [0.5, 0.5]
+    with pytest.warns(DeprecationWarning, match="Adam.rule is now update_rule"):
+        rule = flow.optim.Adam([p]).rule
+    assert rule({**flow.optim.Adam([p]).param_groups[0]})[0].name == "adam"
+    schedule = flow.optim.lr_scheduler.StepLR(optimizer, 2)
+    with pytest.warns(DeprecationWarning, match="StepLR.present is now current_lrs"):
+        assert schedule.present() == [0.5]
+
+
 def test_overridden_optimizer_methods():
     class Mine(flow.optim.SGD):
         zeroed = 0

@@ -78,12 +78,12 @@ def check_traced(make):
     graph, _ = trace(step_of(twin, other), [flow.tensor(batches[0])])
     assert other.steps == 0 and bits(twin.state_dict()) == before, "tracing has changed values"
     names = [node.op.name for node in graph.nodes]
-    assert names.count(other.rule(other.param_groups[0])[0].name) == 4
-    assert len(graph.updates) == 4 * (1 + len(other.names(other.param_groups[0])))
+    assert names.count(other.update_rule(other.param_groups[0])[0].name) == 4
+    assert len(graph.updates) == 4 * (1 + len(other.state_names(other.param_groups[0])))
     for x in batches:
         loss = eager(flow.tensor(x))
         (traced,) = execute(graph, [x])
-        other.stepped()
+        other.count_step()
         for schedule in schedules:
             schedule.step()
         assert np.array_equal(loss.detach().numpy(), traced)

@@ -112,10 +112,10 @@ def source_of(thing: Any, gradients: bool) -> Source:
         return JobSource(thing)
     if isinstance(thing, Run):
         return RunSource(thing)
-    if hasattr(thing, "param_groups") and hasattr(thing, "stepped"):
+    if hasattr(thing, "param_groups") and hasattr(thing, "learning_rates"):
         return OptimizerSource(thing, gradients)
     hint = "an nn.Graph, a job function, the result of flow.start, or a model and its optimizer"
-    raise MinflowError("watch does not know what this is", values={"got": described(thing)}, hint=hint)
+    raise MinflowError("watch cannot follow this object", values={"got": described(thing)}, hint=hint)
 
 
 def check_names(names: Any, count: int) -> None:

@@ -118,7 +118,7 @@ class OptimizerWriter:
         optimizer, kind = self.optimizer, type(self.optimizer)
         if kind not in OPTIMIZERS:
             self.refuse(
-                f"{self.kind} is not a built-in optimizer whose step is a rule; only those can be saved",
+                f"{self.kind} is not a built-in optimizer with an update rule; only those can be saved",
                 "flow.optim.SGD, Adam, AdamW, ...",
                 optimizer=self.kind,
             )
@@ -343,7 +343,7 @@ def restored(
     for name, keys in entry["state"].items():
         p = parameters[name]
         for key in keys:
-            optimizer.state[p][key] = state_tensor(f"{name}-{key}", tensors, p, key, key in optimizer.numbers)
+            optimizer.state[p][key] = state_tensor(f"{name}-{key}", tensors, p, key, key in optimizer.scalar_states)
     bump()
     return optimizer, schedulers
 

@@ -188,7 +188,7 @@ class CompiledGraph(Compiled):
             check_results(self.name, results, self.steps, graph._steps + 1, self.learning_rates)
         graph.__dict__["_steps"] += 1
         for optimizer, schedulers in self.optimizers:
-            optimizer.stepped()
+            optimizer.count_step()
             for scheduler in schedulers:
                 scheduler.step()
         return results, rates

@@ -20,15 +20,16 @@ from ...core.source_location import fail, warn
 from ...nn.loading import MAX_COUNT, MAX_DEPTH, Refused, Writes, as_refusal, copy_matching, refuse, write
 from ..groups import as_number, check_range
 from ..optimizer import Optimizer
+from ..renamed_hooks import RenamedHook
 
 # names of entries in PyTorch's states, and our entries that those states lack
-PYTORCH = {"_step_count": "count", "_last_lr": "rates", "_schedulers": "schedulers"}
+PYTORCH_NAMES = {"_step_count": "count", "_last_lr": "rates", "_schedulers": "schedulers"}
 # methods of PyTorch's schedulers that are not called here
 NOT_CALLED = {
     "_initial_step": "def __init__(self, optimizer): super().__init__(optimizer), and what comes after the first rates",
     "_update_lr": "def get_lr(self): return [a rate for each group]; or a step() of its own",
 }
-UNSAVED = ("optimizer", "initial")  # attributes that a state omits
+UNSAVED_ATTRIBUTES = ("optimizer", "initial")  # attributes that a state omits
 
 
 class LRScheduler:
@@ -39,6 +40,7 @@ class LRScheduler:
     """
 
     graph_refusal = ""  # why a graph cannot step it, or ""
+    present = RenamedHook("current_lrs")
     _get_lr_called_within_step = True  # user programs check it in `get_lr`; it is not used otherwise
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -106,7 +108,7 @@ class LRScheduler:
         if type(self).step is LRScheduler.step:
             self.move(None)
         else:
-            self.rates = self.present()
+            self.rates = self.current_lrs()
             self.step()
         self.count, self.initial = 1, False
 
@@ -132,12 +134,12 @@ class LRScheduler:
         rates = self.get_lr() if epoch is None else self.closed_form()
         for group, rate in zip(self.optimizer.param_groups, rates):
             group["lr"] = rate
-        self.rates = self.present()
+        self.rates = self.current_lrs()
         if self.verbose and not self.initial:
             print(f"step {self.last_epoch}: lr = {', '.join(f'{rate:g}' for rate in self.rates)}")
 
     def get_lr(self) -> list[float]:
-        """Return the rates of all groups at `self.last_epoch`, perhaps from those of the previous step, `present()`."""
+        """Return the rates of all groups at `self.last_epoch`, perhaps from the `current_lrs()` of the previous one."""
         fail(
             OptimError,
             f"{type(self).__name__} does not define get_lr",
@@ -150,7 +152,7 @@ class LRScheduler:
         own = getattr(self, "_get_closed_form_lr", None)
         return self.get_lr() if own is None else own()
 
-    def present(self) -> list[float]:
+    def current_lrs(self) -> list[float]:
         """The current rates of the groups."""
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
@@ -160,7 +162,7 @@ class LRScheduler:
 
     def state_dict(self) -> dict[str, Any]:
         """Return all attributes except the optimizer: numbers, lists and dicts."""
-        return {key: value for key, value in self.__dict__.items() if key not in UNSAVED}
+        return {key: value for key, value in self.__dict__.items() if key not in UNSAVED_ATTRIBUTES}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Continue from a `state_dict()`, or raise StateError and change nothing. The rates themselves are in the
@@ -173,12 +175,12 @@ class LRScheduler:
         owner, hint = type(self).__name__, "the state_dict of a scheduler of the same class"
         if not isinstance(state_dict, Mapping):
             refuse(owner, f"state_dict must be a dict, got {with_article(state_dict)}", hint, state_dict=state_dict)
-        present = self.state_dict()
+        current = self.state_dict()
         if "_step_count" in state_dict:  # PyTorch's
-            state_dict = {PYTORCH.get(key, key): value for key, value in state_dict.items()}
+            state_dict = {PYTORCH_NAMES.get(key, key): value for key, value in state_dict.items()}
             state_dict = {"verbose": self.verbose, **{k: v for k, v in state_dict.items() if k[:1] != "_"}}
-        missing = [key for key in present if key not in state_dict]
-        unknown = [key for key in state_dict if key not in present and key != "optimizer"]
+        missing = [key for key in current if key not in state_dict]
+        unknown = [key for key in state_dict if key not in current and key != "optimizer"]
         if missing or unknown:
             refuse(
                 owner,
@@ -187,17 +189,17 @@ class LRScheduler:
                 missing=", ".join(missing) or "none",
                 unknown=", ".join(map(str, unknown)) or "none",
             )
-        result, writes = self.taken(present, state_dict)
+        result, writes = self.convert_state(current, state_dict)
         trial = copy.copy(self)
         trial.__dict__.update(result)
         as_refusal(owner, trial.check)
         as_refusal(owner, trial.check_progress)
         return [*writes, lambda: self.__dict__.update(result)]
 
-    def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+    def convert_state(self, current: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
         """(attributes by name, each of its current type; other writes)."""
         result = {}
-        for name, value in present.items():
+        for name, value in current.items():
             try:
                 result[name] = copy_matching(value, saved[name])
             except Refused as reason:
@@ -205,8 +207,8 @@ class LRScheduler:
                     type(self).__name__,
                     f"{name} cannot be loaded: {reason}",
                     "the state_dict of a scheduler of the same class",
-                    now=value,
-                    given=saved[name],
+                    current=value,
+                    saved=saved[name],
                 )
         return result, []
 

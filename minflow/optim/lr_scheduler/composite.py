@@ -48,18 +48,18 @@ class CompositeSchedule(LRScheduler):
                 )
         return listed
 
-    def undo(self) -> None:
+    def undo_first_step(self) -> None:
         """Undo the first step that each schedule took when it was created."""
         for scheduler in self.schedulers:
             if isinstance(scheduler, CompositeSchedule):
-                scheduler.undo()
+                scheduler.undo_first_step()
             else:
                 scheduler.last_epoch -= 1
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "schedulers": [scheduler.state_dict() for scheduler in self.schedulers]}
 
-    def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+    def convert_state(self, current: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
         states, owner = saved["schedulers"], type(self).__name__
         if not isinstance(states, list | tuple) or len(states) != len(self.schedulers):
             refuse(
@@ -68,7 +68,7 @@ class CompositeSchedule(LRScheduler):
                 "the state_dict of a scheduler of the same class",
                 schedulers=states,
             )
-        result, writes = super().taken({k: v for k, v in present.items() if k != "schedulers"}, saved)
+        result, writes = super().convert_state({k: v for k, v in current.items() if k != "schedulers"}, saved)
         for scheduler, state in zip(self.schedulers, states):
             writes += scheduler.checked_state(state)
         return result, writes
@@ -105,15 +105,20 @@ class SequentialLR(CompositeSchedule):
                 milestones=milestones,
             )
         schedulers = self.members(schedulers, optimizer)
-        anew = interval_rescaling
-        if not all(x is None or isinstance(x, bool) for x in (anew if isinstance(anew, list | tuple) else [anew])):
+        rescaling = interval_rescaling if isinstance(interval_rescaling, list | tuple) else [interval_rescaling]
+        if not all(x is None or isinstance(x, bool) for x in rescaling):
             fail(
                 OptimError,
-                f"SequentialLR: interval_rescaling cannot be {anew!r}",
+                f"SequentialLR: interval_rescaling cannot be {interval_rescaling!r}",
                 "True or False, or one for each schedule",
-                interval_rescaling=anew,
+                interval_rescaling=interval_rescaling,
             )
-        self.anew = list(anew) if isinstance(anew, Sequence) else [anew is not False] * len(schedulers)
+        # for each schedule, whether it starts at its own step 0; a state_dict has this name
+        self.anew = (
+            list(interval_rescaling)
+            if isinstance(interval_rescaling, Sequence)
+            else [interval_rescaling is not False] * len(schedulers)
+        )
         self.optimizer, self.verbose, self.initial = optimizer, verbose, False
         self.schedulers, self.milestones, self.count = schedulers, milestones, 1
         self.check()
@@ -121,13 +126,13 @@ class SequentialLR(CompositeSchedule):
         self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
-        self.undo()
+        self.undo_first_step()
         schedulers[bisect_right(milestones, 0)].begin()
-        self.rates = self.present()
+        self.rates = self.current_lrs()
 
     def begin(self) -> None:
         self.schedulers[0].begin()
-        self.rates = self.present()
+        self.rates = self.current_lrs()
 
     def step(self, epoch: int | None = None) -> None:
         """Advance the schedule whose turn it is by one step."""
@@ -243,22 +248,22 @@ class ChainedScheduler(CompositeSchedule):
         self.optimizer = own
         self.schedulers, self.verbose, self.initial, self.count = self.members(listed, self.optimizer), False, False, 1
         self.last_epoch, self.base_lrs = listed[-1].last_epoch, list(listed[-1].base_lrs)
-        self.rates = self.present()
+        self.rates = self.current_lrs()
 
     def begin(self) -> None:
         for scheduler in self.schedulers:
             scheduler.begin()
-        self.rates = self.present()
+        self.rates = self.current_lrs()
 
     def step(self, epoch: int | None = None) -> None:
         """Advance each scheduler by one step."""
         MODE.get().before_schedule(self)
         for scheduler in self.schedulers:
             scheduler.step() if epoch is None else scheduler.step(epoch)
-        self.last_epoch, self.rates = self.schedulers[-1].last_epoch, self.present()
+        self.last_epoch, self.rates = self.schedulers[-1].last_epoch, self.current_lrs()
 
     def move(self, epoch: int | None) -> None:
         """Let each scheduler set its learning rates, in order."""
         for scheduler in self.schedulers:
             scheduler.move(epoch)
-        self.last_epoch, self.rates = self.schedulers[-1].last_epoch, self.present()
+        self.last_epoch, self.rates = self.schedulers[-1].last_epoch, self.current_lrs()

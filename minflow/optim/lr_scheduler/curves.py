@@ -40,15 +40,15 @@ class CosineAnnealingLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         if self.initial:
-            return self.present()
+            return self.current_lrs()
         if self.count == 1 and self.last_epoch > 0:
             return self.closed_form()
         below = 1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max)
         if below == 0 or (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # just past the lowest point
             lift = (1 - math.cos(math.pi / self.T_max)) / 2
-            return [rate + (base - self.eta_min) * lift for base, rate in zip(self.base_lrs, self.present())]
+            return [rate + (base - self.eta_min) * lift for base, rate in zip(self.base_lrs, self.current_lrs())]
         quotient = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / below
-        return [quotient * (rate - self.eta_min) + self.eta_min for rate in self.present()]
+        return [quotient * (rate - self.eta_min) + self.eta_min for rate in self.current_lrs()]
 
     def closed_form(self) -> list[float]:
         part = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
@@ -164,9 +164,9 @@ class PolynomialLR(LRScheduler):
         if self.end_learning_rate is not None:
             return self.closed_form()
         if self.initial or self.last_epoch > self.total_iters:
-            return self.present()
+            return self.current_lrs()
         left = (1 - self.last_epoch / self.total_iters) / (1 - (self.last_epoch - 1) / self.total_iters)
-        return [rate * float_power(left, self.power) for rate in self.present()]
+        return [rate * float_power(left, self.power) for rate in self.current_lrs()]
 
     def closed_form(self) -> list[float]:
         end, whole = self.end_learning_rate or 0.0, self.total_iters

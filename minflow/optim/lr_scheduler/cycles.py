@@ -53,8 +53,8 @@ class CyclicSchedule(LRScheduler):
             )
         return "betas" if "betas" in defaults else "momentum"
 
-    def momenta(self, base: Any, largest: Any, optimizer: Any) -> None:
-        """The lowest and highest momentum of each group."""
+    def set_momentum_range(self, base: Any, largest: Any, optimizer: Any) -> None:
+        """Set the lowest and highest momentum of each group."""
         if self.cycle_momentum:
             self.key = self.momentum_key(optimizer)
             self.high = per_group(self, "max_momentum", largest, optimizer)
@@ -131,7 +131,7 @@ class OneCycleLR(CyclicSchedule):
         self.div_factor, self.final_div_factor, self.cycle_momentum = div_factor, final_div_factor, bool(cycle_momentum)
         self.check()
         self.tops = per_group(self, "max_lr", max_lr, optimizer)
-        self.momenta(base_momentum, max_momentum, optimizer)
+        self.set_momentum_range(base_momentum, max_momentum, optimizer)
         if isinstance(optimizer, Optimizer):
             for i, group in enumerate(optimizer.param_groups):
                 group["initial_lr"] = self.tops[i] / div_factor
@@ -164,7 +164,7 @@ class OneCycleLR(CyclicSchedule):
             return [first, (2 * rise, "top", "first"), (last, "first", "last")]
         return [first, (last, "top", "last")]
 
-    def between(self, start: float, end: float, part: float) -> float:
+    def interpolate(self, start: float, end: float, part: float) -> float:
         """The value at a fraction, 0 to 1, of the way from `start` to `end`."""
         if self.anneal_strategy == "linear":
             return (end - start) * part + start
@@ -190,10 +190,10 @@ class OneCycleLR(CyclicSchedule):
         rates = []
         for i, (top, base) in enumerate(zip(self.tops, self.base_lrs)):
             levels = {"first": base, "top": top, "last": base / self.final_div_factor}
-            rates.append(self.between(levels[first], levels[last], part))
+            rates.append(self.interpolate(levels[first], levels[last], part))
             if self.cycle_momentum:
                 from_, to = [self.low[i] if name == "top" else self.high[i] for name in (first, last)]
-                self.set_momentum(self.optimizer.param_groups[i], self.between(from_, to, part))
+                self.set_momentum(self.optimizer.param_groups[i], self.interpolate(from_, to, part))
         return rates
 
 
@@ -229,7 +229,7 @@ class CyclicLR(CyclicSchedule):
         self.check()
         self.bases = per_group(self, "base_lr", base_lr, optimizer)
         self.tops = per_group(self, "max_lr", max_lr, optimizer)
-        self.momenta(base_momentum, max_momentum, optimizer)
+        self.set_momentum_range(base_momentum, max_momentum, optimizer)
         if isinstance(optimizer, Optimizer):
             for group, base in zip(optimizer.param_groups, self.bases):
                 group["lr"] = base

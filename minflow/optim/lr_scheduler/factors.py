@@ -55,11 +55,11 @@ class LambdaLR(LRScheduler):
         ]
         return {**super().state_dict(), "lr_lambdas": kept}
 
-    def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
-        owner, kept, new = type(self).__name__, present["lr_lambdas"], saved["lr_lambdas"]
-        result, writes = super().taken({k: v for k, v in present.items() if k != "lr_lambdas"}, saved)
+    def convert_state(self, current: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        owner, kept, new = type(self).__name__, current["lr_lambdas"], saved["lr_lambdas"]
+        result, writes = super().convert_state({k: v for k, v in current.items() if k != "lr_lambdas"}, saved)
         if not isinstance(new, list | tuple) or [x is None for x in new] != [x is None for x in kept]:
-            refuse(owner, "lr_lambdas are of other functions", f"a {owner} with the same functions", given=new)
+            refuse(owner, "lr_lambdas are of other functions", f"a {owner} with the same functions", saved=new)
         for function, now, attributes in zip(self.lr_lambdas, kept, new):
             if now is None:
                 continue
@@ -68,8 +68,8 @@ class LambdaLR(LRScheduler):
                     owner,
                     "lr_lambdas have other attributes",
                     f"a {owner} with the same functions",
-                    now=now,
-                    given=attributes,
+                    current=now,
+                    saved=attributes,
                 )
             try:
                 values = {name: copy_matching(value, attributes[name]) for name, value in now.items()}
@@ -78,7 +78,7 @@ class LambdaLR(LRScheduler):
                     owner,
                     f"an attribute of a function cannot be loaded: {reason}",
                     f"a {owner} with the same functions",
-                    now=now,
+                    current=now,
                 )
             writes.append(functools.partial(function.__dict__.update, values))
         return result, writes
@@ -92,8 +92,8 @@ class MultiplicativeLR(LambdaLR):
 
     def get_lr(self) -> list[float]:
         if self.initial:
-            return self.present()
-        return [rate * float(function(self.last_epoch)) for rate, function in zip(self.present(), self.lr_lambdas)]
+            return self.current_lrs()
+        return [rate * float(function(self.last_epoch)) for rate, function in zip(self.current_lrs(), self.lr_lambdas)]
 
 
 class StepLR(LRScheduler):
@@ -109,8 +109,8 @@ class StepLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0 or self.last_epoch % self.step_size:
-            return self.present()
-        return [rate * self.gamma for rate in self.present()]
+            return self.current_lrs()
+        return [rate * self.gamma for rate in self.current_lrs()]
 
     def closed_form(self) -> list[float]:
         return [base * float_power(self.gamma, self.last_epoch // self.step_size) for base in self.base_lrs]
@@ -143,14 +143,14 @@ class MultiStepLR(LRScheduler):
                 )
 
     def get_lr(self) -> list[float]:
-        return [rate * float_power(self.gamma, self.milestones[self.last_epoch]) for rate in self.present()]
+        return [rate * float_power(self.gamma, self.milestones[self.last_epoch]) for rate in self.current_lrs()]
 
     def closed_form(self) -> list[float]:
         passed = sum(times for step, times in self.milestones.items() if step <= self.last_epoch)
         return [base * float_power(self.gamma, passed) for base in self.base_lrs]
 
-    def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
-        result, writes = super().taken(present, saved)
+    def convert_state(self, current: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        result, writes = super().convert_state(current, saved)
         return {**result, "milestones": Counter(result["milestones"])}, writes
 
 
@@ -184,13 +184,13 @@ class LinearLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
-            return [rate * self.start_factor for rate in self.present()]
+            return [rate * self.start_factor for rate in self.current_lrs()]
         if self.initial or self.last_epoch > self.total_iters:
-            return self.present()
+            return self.current_lrs()
         rise = self.end_factor - self.start_factor
         return [
             rate * (1 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise))
-            for rate in self.present()
+            for rate in self.current_lrs()
         ]
 
     def closed_form(self) -> list[float]:
@@ -211,9 +211,9 @@ class ConstantLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
-            return [rate * self.factor for rate in self.present()]
+            return [rate * self.factor for rate in self.current_lrs()]
         if self.last_epoch != self.total_iters:
-            return self.present()
+            return self.current_lrs()
         if self.factor == 0:
             fail(
                 OptimError,
@@ -221,7 +221,7 @@ class ConstantLR(LRScheduler):
                 "a small factor above 0, such as 1e-3",
                 factor=self.factor,
             )
-        return [rate * (1.0 / self.factor) for rate in self.present()]
+        return [rate * (1.0 / self.factor) for rate in self.current_lrs()]
 
     def closed_form(self) -> list[float]:
         return [base * (1.0 if self.last_epoch >= self.total_iters else self.factor) for base in self.base_lrs]
@@ -238,7 +238,7 @@ class ExponentialLR(LRScheduler):
         check_number(self, "gamma")
 
     def get_lr(self) -> list[float]:
-        return self.present() if self.initial else [rate * self.gamma for rate in self.present()]
+        return self.current_lrs() if self.initial else [rate * self.gamma for rate in self.current_lrs()]
 
     def closed_form(self) -> list[float]:
         return [base * float_power(self.gamma, self.last_epoch) for base in self.base_lrs]

@@ -51,8 +51,8 @@ class ReduceLROnPlateau(LRScheduler):
         self.check()
         self.best = math.inf if mode == "min" else -math.inf
         self.cooldown_counter = self.num_bad_epochs = self.last_epoch = 0
-        self.base_lrs, self.initial, self.count = self.present(), False, 1
-        self.rates = self.present()
+        self.base_lrs, self.initial, self.count = self.current_lrs(), False, 1
+        self.rates = self.current_lrs()
 
     def check(self) -> None:
         for name, known in (("mode", ("min", "max")), ("threshold_mode", ("rel", "abs"))):
@@ -117,7 +117,7 @@ class ReduceLROnPlateau(LRScheduler):
         if self.num_bad_epochs > self.patience:
             self.reduce()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self.rates = self.present()
+        self.rates = self.current_lrs()
 
     def reduce(self) -> None:
         """Multiply the learning rates by `factor`, but not below `min_lr`."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from .core.base.errors import GradError, OutOfRangeError, ShapeError
 from .core.messages.suggestions import name_hints as _name_hints
-from .core.mode import bump
+from .core.mode import bump_mutations
 from .core.op import OPS, Op, define, kernel
 from .core.ops.rules import same_spec
 from .core.source_location import fail, here
@@ -88,7 +88,7 @@ def custom_op(
             raise
         op.custom = True
         CUSTOM_OPS.add(name)
-        bump()
+        bump_mutations()
         kernel(op, checked_kernel(op, function))
         return op
 

@@ -7,7 +7,7 @@ import pytest
 
 import minflow as flow
 from minflow import import_aliases, nn
-from minflow.core import autograd
+from minflow.core import autograd, infer
 from minflow.core.base.errors import MissingModuleError, MissingNameError
 from minflow.import_aliases import RENAMED
 
@@ -126,3 +126,5 @@ def test_renamed_function_of_a_reading_tour_warns():
         assert autograd.argument is autograd.rule_argument
     with pytest.raises(AttributeError, match="no attribute 'arguments'"):
         autograd.arguments
+    with pytest.warns(DeprecationWarning, match=r"infer\.INFERRED is now infer\.INFER_CACHE"):
+        assert infer.INFERRED is infer.INFER_CACHE

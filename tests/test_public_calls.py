@@ -24,7 +24,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base import out as base
 from minflow.core.base.errors import InternalError, MinflowError
-from minflow.core.messages.renamed import WORDS
+from minflow.core.messages.renamed import RENAMED_ARGUMENTS
 from minflow.core.op import Op
 from tests.cases import Cases
 from tests.fuzz.calls import call_of, called_names
@@ -215,7 +215,7 @@ def known(name: str, it) -> set[str]:
     spoken = name if "." in name else f"flow.{name}"
     words = {
         word.split("=")[0]
-        for names, text in WORDS.items()
+        for names, text in RENAMED_ARGUMENTS.items()
         for word in text.split()
         if any(fnmatchcase(spoken, pattern) for pattern in names.split())
     }

@@ -25,7 +25,7 @@ def need_room(needed: int, values: Iterable[Value], name_of: Callable[[Node], st
     shown = {
         (v.node.name or "input")
         if isinstance(v.node, Source)
-        else name_of(v.node): f"{v.spec}, {size(v.spec.nbytes)}, made at {where_text(v.node.where)}"
+        else name_of(v.node): f"{v.spec}, {size(v.spec.nbytes)}, created at {where_text(v.node.where)}"
         for v in largest
     }
     within = f", {size(kernels)} of them for kernels to compute with" if kernels else ""

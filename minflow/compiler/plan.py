@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..core.ir import INPUT, Cell, Graph, Node, Value, outputs_of
+from ..core.ir import INPUT, Graph, Node, Value, VersionCounter, outputs_of
 from .arena import ALIGN
 from .buffer_assignment import COPIED, Layout
 from .call_merging import is_steady, joined, memory_of
@@ -48,13 +48,20 @@ class Plan(Layout):
 
     calls, nodes: the prepared calls and the node of each.  units: calls after merging adjacent compiled kernels, and
     the first node of each.  keep: how many of the last outputs stay readable until the next call instead of being
-    copied out. cells: the version cells of the states that are written.  kernels: True if compiled kernels are to be
-    used.
+    copied out. version_counters: the version counters of the states that are written.  kernels: True if compiled
+    kernels are to be used.
     """
 
-    def __init__(self, graph: Graph, keep: int = 0, cells: Sequence[Cell] = (), name_of: Callable = str, kernels=True):
+    def __init__(
+        self,
+        graph: Graph,
+        keep: int = 0,
+        version_counters: Sequence[VersionCounter] = (),
+        name_of: Callable = str,
+        kernels=True,
+    ):
         super().__init__(graph, keep, name_of)
-        self.cells, self.kernels = tuple(cells), kernels
+        self.version_counters, self.kernels = tuple(version_counters), kernels
         self.slots = Slots()
         self.slot_of: dict[Value, int] = {}
         self.env: dict[Value, np.ndarray] = {}

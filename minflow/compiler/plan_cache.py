@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from ..core.ir import Cell, Graph, Node
+from ..core.ir import Graph, Node, VersionCounter
 from ..core.mode import mutation_counter
 from ..core.trace import Trace
 from .executor import LOCK, collector_waiting
@@ -35,10 +35,10 @@ class Part:
         self.name, self.graph, self.results, self.kept, self.leaves = name, graph, results, kept, trace.leaves
 
     @property
-    def cells(self) -> list[Cell]:
-        """The version cells of the states that the plan itself writes."""
+    def version_counters(self) -> list[VersionCounter]:
+        """The version counters of the states that the plan itself writes."""
         written = [s for v, s in self.leaves.items() if v.node in self.graph.updates and v.node.link is None]
-        return [s.cell for s in written if s.cell is not None]
+        return [s.version_counter for s in written if s.version_counter is not None]
 
 
 class CompiledPart:
@@ -63,7 +63,9 @@ class CompiledPart:
 
     def make_plan(self, part: Part) -> None:
         """Make the plan of the graph, with its states as they are linked now."""
-        self.plan = Plan(self.graph, len(self.graph.outputs) - part.results, part.cells, self.name_of, self.kernels)
+        self.plan = Plan(
+            self.graph, len(self.graph.outputs) - part.results, part.version_counters, self.name_of, self.kernels
+        )
 
     def plan_again(self, part: Part) -> None:
         """Make the plan again; values kept from the last run stay readable."""

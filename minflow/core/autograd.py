@@ -18,10 +18,10 @@ import numpy as np
 from .base import events
 from .base.errors import GradError, NonFiniteError, ShapeError
 from .dispatch import refuse_symbolic
-from .functionalize import in_place, move_retain_hook
+from .functionalize import apply_inplace, move_retain_hook
 from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
 from .grad.modes import no_grad
-from .ir import AFTER, INPUTS, NUMBERS, Freed, Node, Value, outputs_of, toposort, where_text
+from .ir import AFTER, INPUTS, NUMBERS, FreedMarker, Node, Value, outputs_of, toposort, where_text
 from .messages.no_gradient import no_gradient
 from .messages.training_warnings import Seen, check_losses
 from .mode import MODE, Mode, mutation_counter
@@ -55,7 +55,7 @@ def backprop(  # noqa: C901
     try:
         MODE.set(mode := before.replace(grad=create_graph))
         for root, seed in zip(roots, seeds):
-            accumulate(grads, mode.first(root.value), seed)
+            accumulate(grads, mode.grad_key(root.value), seed)
         order = toposort([root.value.node for root in roots])
         # the hooks of a leaf in a trace are at its first Value, which may not be in `order`
         hooks = mode.trace is not None or any([node.hooks for node in order])
@@ -80,9 +80,9 @@ def backprop(  # noqa: C901
                 continue
             if gs[0] is None and all(g is None for g in gs):
                 if arrivals.hooked:
-                    arrivals.of(node, grads)
+                    arrivals.count_down(node, grads)
                 continue
-            if node.saved.__class__ is Freed:
+            if node.saved.__class__ is FreedMarker:
                 raise second_backward_error(node)
             mode.enter_gradient(node)
             if node.hooks:
@@ -95,7 +95,7 @@ def backprop(  # noqa: C901
             for i, gi in found:
                 if gi is None:
                     continue
-                value = node.inputs[i] if mode.trace is None else mode.first(node.inputs[i])
+                value = node.inputs[i] if mode.trace is None else mode.grad_key(node.inputs[i])
                 if gi.spec is not value.spec:
                     gi = fit(gi, value.spec)
                 if mode.anomaly and gi.array is not None and np.isnan(gi.array).any():
@@ -103,11 +103,11 @@ def backprop(  # noqa: C901
                 accumulate(grads, value, gi)
             # marked in a trace too, so that a second backward is refused there
             if not retain_graph and (node.saved or (mode.trace and node.op.saves[node.needs])):
-                node.saved = Freed(where)
+                node.saved = FreedMarker(where)
                 if node.op.custom_backward is not None:
                     node.attrs["ctx"].saved = ()
             if arrivals.hooked:
-                arrivals.of(node, grads)
+                arrivals.count_down(node, grads)
     finally:
         MODE.set(before)
     return grads
@@ -133,7 +133,7 @@ def rule_gradients(mode: Mode, node: Node, gs: list):
     op, needs, saved = node.op, node.needs, node.saved
     slots = op.saves[needs]
     if op.variadic:
-        rule, asks = op.rules[0]
+        rule, sources = op.rules[0]
         specs = [x.spec if isinstance(x, Value) else x for x in node.inputs]
         for i, value in enumerate(node.inputs):
             if needs >> i & 1:
@@ -146,36 +146,36 @@ def rule_gradients(mode: Mode, node: Node, gs: list):
                             else specs
                             if kind == "specs"
                             else rule_argument(mode, node, kind, key, gs, saved, slots)
-                            for kind, key in asks
+                            for kind, key in sources
                         ]
                     ),
                 )
         return
     g = gs[0] if len(gs) == 1 else tuple(gs)
-    for i, (rule, asks) in op.rules.items():
+    for i, (rule, sources) in op.rules.items():
         if needs >> i & 1:
             yield (
                 i,
                 rule(
                     *[
                         g if kind == "g" else rule_argument(mode, node, kind, key, gs, saved, slots)
-                        for kind, key in asks
+                        for kind, key in sources
                     ]
                 ),
             )
-    for places, mask, rule, asks in op.groups:
+    for places, mask, rule, sources in op.joint_rules:
         if needs & mask:
-            result = rule(*[rule_argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])
+            result = rule(*[rule_argument(mode, node, kind, key, gs, saved, slots) for kind, key in sources])
             yield from [(i, g) for i, g in zip(places, result) if needs >> i & 1]
 
 
 def rule_argument(mode: Mode, node: Node, kind: str, key, gs: list, saved, slots):
-    """The value of one argument of a rule; kind, key: see `Op.asks`."""
+    """The value of one argument of a rule; kind, key: see `Op.argument_source`."""
     if kind == "g":
         return gs[0] if len(gs) == 1 else tuple(gs)
     if kind == "attr":
         return node.attrs[key]
-    if kind == "either" and mode.trace is not None:
+    if kind == "input_or_output" and mode.trace is not None:
         return mode.restore(node, ~0, None)
     x = node.inputs[key] if key >= 0 else None
     if kind == "spec":
@@ -197,7 +197,7 @@ def nodes_leading_to(mode: Mode, order: Sequence[Node], wanted: set[Value]) -> s
     for node in order:
         for i, x in enumerate(node.inputs) if node.needs else ():
             if node.needs >> i & 1:
-                x = x if mode.trace is None else mode.first(x)
+                x = x if mode.trace is None else mode.grad_key(x)
                 if x.node in leading or (x.node in nodes and x in wanted):
                     leading.add(node)
                     break
@@ -212,7 +212,7 @@ class PendingLeaves:
 
     def __init__(self, mode: Mode, order: Sequence[Node], wanted: Container[Value] | None, finish: Callable | None):
         self.mode, self.finish, self.waiting = mode, finish, Counter()
-        leaves = {mode.first(v) for node in order if not node.needs for v in outputs_of(node)}
+        leaves = {mode.grad_key(v) for node in order if not node.needs for v in outputs_of(node)}
         self.hooked = {v for v in leaves if v.node.hooks and (wanted is None or v in wanted)}
 
     def count(self, nodes: Iterable[Node]) -> None:
@@ -221,9 +221,9 @@ class PendingLeaves:
             self.waiting.update([v for v in self.inputs_of(node) if v in self.hooked])
 
     def inputs_of(self, node: Node) -> list[Value]:
-        return [self.mode.first(x) for i, x in enumerate(node.inputs) if node.needs >> i & 1]
+        return [self.mode.grad_key(x) for i, x in enumerate(node.inputs) if node.needs >> i & 1]
 
-    def of(self, node: Node, grads: dict) -> None:
+    def count_down(self, node: Node, grads: dict) -> None:
         """Count the gradients of `node` as added, even if there were none."""
         for value in self.inputs_of(node):
             if value in self.hooked:
@@ -243,9 +243,9 @@ def second_backward_error(node: Node) -> GradError:
     first = where_text(node.saved.where)
     return GradError(
         f"backward a second time: what {node.op} saved was freed by the first backward, at {first}",
-        values={"op": f"{node.op}, made at {where_text(node.where)}", "first backward": first},
+        values={"op": f"{node.op}, created at {where_text(node.where)}", "first backward": first},
         where=f"at {where_text(caller(4))}",
-        hint="loss.backward(retain_graph=True) in the first call; or compute the loss anew before the second",
+        hint="loss.backward(retain_graph=True) in the first call; or recompute the loss before the second",
     )
 
 
@@ -256,13 +256,13 @@ def anomaly_error(node: Node, i: int, gi, gs) -> NonFiniteError:
     return NonFiniteError(
         f"the gradient of {node.op} with respect to {name} has {count} NaN among {gi.array.size} elements",
         values={
-            "op": f"{node.op}, made at {where_text(node.where)}",
+            "op": f"{node.op}, created at {where_text(node.where)}",
             "gradient": gi.spec,
             "module": node.scope or "-",
             "gradient that came in": "had NaN already" if before else "had none",
         },
         where=f"at {where_text(caller(4))}",
-        hint="look at the numbers that went into that line: log or sqrt of 0, 0/0, or values that grow without bound",
+        hint="check the inputs of that line: log or sqrt of 0, 0/0, or values that grow without bound",
     )
 
 
@@ -285,7 +285,7 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
             if out.spec.size != 1:
                 fail(
                     GradError,
-                    f"{verb}: only a scalar has one gradient, and this tensor has {out.spec.size} numbers",
+                    f"{verb}: only a scalar has one gradient, and this tensor has {out.spec.size} elements",
                     "reduce it first: .sum() or .mean(); or pass gradient=, a tensor of the same shape",
                     output=out,
                 )
@@ -329,7 +329,7 @@ def backward(
     passed = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
     seeds = seeds_for(outputs, passed, "backward")
     only = None if inputs is None else [mode.resolve(x) for x in as_tuple(inputs)]
-    wanted = [mode.first(x.value) for x in only or () if x.value is not None]
+    wanted = [mode.grad_key(x.value) for x in only or () if x.value is not None]
     if mode.watch is not None:
         mode.watch.backward(outputs, tensors)
     if NOTICES.on and mode.reports_mistakes():
@@ -339,10 +339,10 @@ def backward(
 
     def finish(value: Value, g) -> None:
         """Accumulate into `.grad` of the leaf of this Value, and run the hooks that wait for it."""
-        leaf = mode.leaf(value) if only is None else next((x for x in only if mode.first(x.value) == value), None)
+        leaf = mode.leaf(value) if only is None else next((x for x in only if mode.grad_key(x.value) == value), None)
         done.add(value)
         if leaf is not None:
-            store(leaf, g, taken, create_graph)
+            accumulate_grad(leaf, g, taken, create_graph)
             if value.node.hooks:
                 run_after(value.node.hooks, leaf)
 
@@ -356,19 +356,20 @@ def backward(
         events.emit(events.BackwardDone(len(grads), caller(3), tuple(outputs)))
 
 
-def store(leaf, g, taken: set[int], create_graph: bool) -> None:
+def accumulate_grad(leaf, g, taken: set[int], create_graph: bool) -> None:
     """Add g to `.grad` of a leaf. Leaves never share the array of their `.grad`, and it is never a view."""
-    if leaf.label and not leaf.owned:
+    if leaf.label and not leaf.has_optimizer:
         Seen.untracked.append(ref(leaf))
     if leaf.gradient is not None:
-        # mixed: a step has used this gradient and it was not zeroed; optim warns if the sum is used again
+        # accumulated_after_step: a step has used this gradient and it was not zeroed; optim warns if the sum is used
+        # again
         old = leaf.gradient
-        old.mixed = old.spent and (old.array is None or bool(old.array.any()))
+        old.accumulated_after_step = old.used_by_step and (old.array is None or bool(old.array.any()))
         if create_graph:
             leaf.gradient = add(leaf.gradient, g)
         else:
             with no_grad():
-                in_place(add, leaf.gradient, g)
+                apply_inplace(add, leaf.gradient, g)
     else:
         if g.alias is not None or id(g) in taken or (g.array is not None and g.array.base is not None):
             g = clone(g)
@@ -409,9 +410,10 @@ def gradients(
             )
     passed = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
     seeds = seeds_for(outs, passed, "grad")
-    wanted = [mode.first(x.value) for x in sources]
+    wanted = [mode.grad_key(x.value) for x in sources]
     keep = create_graph if retain_graph is None else retain_graph
-    result = backprop(outs, seeds, keep, create_graph, wanted, quiet={mode.first(mode.resolve(x).value) for x in quiet})
+    quiet = {mode.grad_key(mode.resolve(x).value) for x in quiet}
+    result = backprop(outs, seeds, keep, create_graph, wanted, quiet=quiet)
     results = tuple([result.get(value) for value in wanted])
     for i, (x, g) in enumerate(zip(sources, results)):
         if g is None and not allow_unused:

@@ -22,7 +22,7 @@ from .base.errors import (
 )
 from .ir import NUMBERS
 from .mode import current
-from .source_location import OURS, describe, explain, fail, here, input_names
+from .source_location import IS_MINFLOW_FILE, describe, explain, fail, here, input_names
 from .spec import iinfo, promote
 
 
@@ -35,7 +35,7 @@ def apply(op: Any, *inputs, **attrs):
     except MinflowError:
         raise
     except Exception as error:
-        if (method := special_method(error)) in LOOKED_AT:
+        if (method := special_method(error)) in INSPECTION_METHODS:
             raise unreadable_input(op, inputs, method, error) from error
         if not isinstance(error, RAW):
             raise
@@ -61,15 +61,15 @@ def raised_by_user(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not OURS[file] and not LIBRARY(file):
+        if not IS_MINFLOW_FILE[file] and not LIBRARY(file):
             return True
         trace = trace.tb_next
     return False
 
 
 # methods of an object that a call runs to inspect or show it
-LOOKED_AT = {"__class__", "__getattr__", "__getattribute__", "__repr__", "__str__", "__format__"}
-SPECIAL = LOOKED_AT | {
+INSPECTION_METHODS = {"__class__", "__getattr__", "__getattribute__", "__repr__", "__str__", "__format__"}
+SPECIAL = INSPECTION_METHODS | {
     "__len__",
     "__bool__",
     "__eq__",
@@ -94,7 +94,7 @@ def special_method(error: BaseException) -> str | None:
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not OURS[code.co_filename] and not LIBRARY(code.co_filename):
+        if not IS_MINFLOW_FILE[code.co_filename] and not LIBRARY(code.co_filename):
             return code.co_name if code.co_name in SPECIAL else None
         trace = trace.tb_next
     return None
@@ -121,7 +121,7 @@ def raw_error(name: str, error: BaseException, values: Mapping[str, Any], hint: 
     """The four-part error that replaces an error of Python or numpy."""
     kind = next(ours for raw, ours in RAW_KINDS if isinstance(error, raw))
     if kind is OutOfMemoryError:
-        hint = "smaller sizes, or a smaller dtype; expand() repeats without memory"
+        hint = "smaller sizes, or a smaller dtype; expand() repeats elements without allocating"
     said = " ".join(str(error).split()) or type(error).__name__
     result = kind(f"{name}: {said}", values={k: describe(x) for k, x in values.items()}, where=here(), hint=hint)
     result.raw = error
@@ -138,8 +138,8 @@ def refuse_symbolic(inputs: Sequence) -> None:
 
 def symbolic_error(x: Any) -> TraceError:
     """The error for a symbolic tensor outside the build that made it."""
-    what = "a symbolic tensor is used outside the build that made it, where it has no numbers"
-    hint = "return it from build: results of the graph have numbers; or compute it without the graph"
+    what = "a symbolic tensor is used outside the build that made it, where it has no elements"
+    hint = "return it from build: results of the graph have elements; or compute it without the graph"
     return TraceError(what, values={"tensor": describe(x)}, where=here(), hint=hint)
 
 

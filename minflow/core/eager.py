@@ -17,18 +17,18 @@ from .functionalize import (
     Alias,
     before_write,
     bump_version,
-    cell_of,
     make_view,
     move_retain_hook,
     new_alias,
     refresh,
     refuse_outdated_view,
-    write,
+    version_counter_of,
+    write_into,
 )
 from .functions.creation import as_tensor
-from .infer import INFERRED_LIMIT, check_memory, infer
-from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
-from .memory import LITTLE
+from .infer import INFER_CACHE_LIMIT, check_memory, infer
+from .ir import NUMBERS, Node, Value, VersionCounter, new_value, where_text
+from .memory import MIN_CHECKED_BYTES
 from .mode import DEFAULT, Mode
 from .op import Op
 from .ops.shape import reshape, run_in_dtype, view_write
@@ -36,21 +36,21 @@ from .source_location import caller
 from .spec import spec_of
 from .tensor import Tensor, blank, new_tensor
 
-REAL = NUMBERS - {complex}  # types of literals that leave the dtype of a floating tensor unchanged
-VIEWS: dict = {}  # (view op, spec, attr) -> (output spec, specialized kernel, entry of the view path); bounded
+REAL_NUMBERS = NUMBERS - {complex}  # types of literals that leave the dtype of a floating tensor unchanged
+VIEW_CACHE: dict = {}  # (view op, spec, attr) -> (output spec, specialized kernel, entry of the view path); bounded
 
 
 def save(x) -> tuple | None:
-    """The saved form of a tensor, (array, version cell, version now); None for a number."""
+    """The saved form of a tensor, (array, version counter, version now); None for a number."""
     if not isinstance(x, Tensor):
         return None
-    cell = x.cell
-    if cell is None:
-        cell = cell_of(x)
-    return x.array, cell, cell.version
+    counter = x.version_counter
+    if counter is None:
+        counter = version_counter_of(x)
+    return x.array, counter, counter.version
 
 
-def quietly(kernel, *arrays, **options):
+def without_float_warnings(kernel, *arrays, **options):
     """Run a kernel without numpy's floating-point warnings, which would point to lines of minflow."""
     with silent():
         return kernel(*arrays, **options)
@@ -104,7 +104,7 @@ class Eager(Mode):
                         values.append(x.value)
                     else:
                         values.append(spec)
-                elif x.__class__ in REAL:
+                elif x.__class__ in REAL_NUMBERS:
                     arrays.append(x)
                     values.append(x)
                 elif x.__class__ is complex:
@@ -118,7 +118,7 @@ class Eager(Mode):
             needs &= op.differentiable
         if plain and first is not None and first.plain:  # one floating spec, not 0-d: `infer` would return it
             spec, ready = first, None if strided else op.kernel
-            if strided and first.nbytes > LITTLE:  # an expanded input is smaller than the result
+            if strided and first.nbytes > MIN_CHECKED_BYTES:  # an expanded input is smaller than the result
                 check_memory(op.name, first.as_tuple)
         else:
             dtype, specs, ready = infer(op, inputs, attrs, specs)
@@ -131,7 +131,7 @@ class Eager(Mode):
         try:
             array = compute(op, arrays, attrs, specs or spec.as_tuple) if ready is None else ready(*arrays)
         except RuntimeWarning:  # the program turns warnings into errors, but inf and NaN are valid results
-            array = quietly(compute, op, arrays, attrs, specs or spec.as_tuple)
+            array = without_float_warnings(compute, op, arrays, attrs, specs or spec.as_tuple)
         if op.many:
             results = list(map(new_tensor, array, specs))
             if needs and self.grad:
@@ -140,7 +140,7 @@ class Eager(Mode):
         result = blank(Tensor)  # `new_tensor`, inlined
         result.array = array
         result.spec = spec = spec_of(array) if spec is None else spec  # None: the shape depends on the elements
-        result.alias = result.cell = None
+        result.alias = result.version_counter = None
         result.needs = False
         if op.is_view:
             make_view(self, result, inputs[0], op, attrs)
@@ -149,10 +149,10 @@ class Eager(Mode):
             for s in op.saves[needs]:  # `save`, inlined
                 x = inputs[s] if s >= 0 else result
                 if isinstance(x, Tensor):
-                    cell = x.cell
-                    if cell is None:
-                        cell = x.cell = Cell()
-                    saved.append((x.array, cell, cell.version))
+                    counter = x.version_counter
+                    if counter is None:
+                        counter = x.version_counter = VersionCounter()
+                    saved.append((x.array, counter, counter.version))
                 else:
                     saved.append(None)
             node = Node(op, values, attrs, spec.as_tuple, needs, saved, self.scope, caller(4))
@@ -166,17 +166,17 @@ class Eager(Mode):
         if alias is not None and (alias := refresh(x).alias).path:
             root, path, _ = alias
         (attr,) = attrs.values()
-        known = VIEWS.get(key := (op, x.spec, attr))
+        known = VIEW_CACHE.get(key := (op, x.spec, attr))
         if known is None:
             _, (spec,), ready = infer(op, (x,), attrs)
             known = spec, ready, (op, attrs)
-            if op is reshape and spec.nbytes > LITTLE:  # checked at each call: it copies an expanded tensor
+            if op is reshape and spec.nbytes > MIN_CHECKED_BYTES:  # checked at each call: it copies an expanded tensor
                 if root.spec.nbytes < spec.nbytes:
                     check_memory(op.name, spec.as_tuple)
             else:
-                if len(VIEWS) >= INFERRED_LIMIT:
-                    VIEWS.clear()
-                VIEWS[key] = known
+                if len(VIEW_CACHE) >= INFER_CACHE_LIMIT:
+                    VIEW_CACHE.clear()
+                VIEW_CACHE[key] = known
         spec, ready, step = known
         if root.needs and not self.grad:
             root = self.separate(root, True)
@@ -184,7 +184,7 @@ class Eager(Mode):
         result.array = ready(x.array)
         result.spec = spec
         result.alias = new_alias(Alias, (root, (*path, step), root.value))
-        result.cell = x.cell or cell_of(x)
+        result.version_counter = x.version_counter or version_counter_of(x)
         result.needs = False
         if x.needs and self.grad:
             node = Node(op, [x.value], attrs, spec.as_tuple, 1, (), self.scope, caller(5))
@@ -232,30 +232,30 @@ class Eager(Mode):
 
     def restore(self, node: Node, slot: int, saved: tuple) -> Tensor:
         """The saved tensor of a slot. Raises GradError if its storage was written after it was saved."""
-        array, cell, version = saved
-        if cell.version != version:
-            raise self.changed(node, slot, array, cell)
+        array, counter, version = saved
+        if counter.version != version:
+            raise self.changed(node, slot, array, counter)
         x = node.inputs[slot] if slot >= 0 else new_value(Value, (node, ~slot, node.out_specs[~slot]))
         return new_tensor(array, x.spec, x) if x.__class__ is Value else new_tensor(array, x)
 
-    def changed(self, node: Node, slot: int, array, cell) -> GradError:
+    def changed(self, node: Node, slot: int, array, counter) -> GradError:
         name = node.op.inputs[slot] if slot >= 0 else "its result"
         return GradError(
-            f"{node.op}: backward needs {name} as it was, but it was changed in place at {where_text(cell.where)}",
+            f"{node.op}: backward needs {name} as it was, but it was changed in place at {where_text(counter.where)}",
             values={
                 name: spec_of(array),
-                "op": f"{node.op}, made at {where_text(node.where)}",
-                "changed": f"at {where_text(cell.where)}",
+                "op": f"{node.op}, created at {where_text(node.where)}",
+                "changed": f"at {where_text(counter.where)}",
             },
             where=f"in {node.scope}" if node.scope else "",
             hint="write x = x * 2 instead of x *= 2 there, or clone() before that line",
         )
 
     def revive(self, node: Node | None, entry: tuple) -> Tensor:
-        """A tensor that a Function saved; entry: (array, cell, version, Value or output index or None)."""
-        array, cell, version, value = entry
-        if cell.version != version:
-            raise self.changed(node, ~0, array, cell)
+        """A tensor that a Function saved; entry: (array, counter, version, Value or output index or None)."""
+        array, counter, version, value = entry
+        if counter.version != version:
+            raise self.changed(node, ~0, array, counter)
         if isinstance(value, Value):
             return new_tensor(array, value.spec, value)
         if value is not None and node is not None:
@@ -272,7 +272,7 @@ class Eager(Mode):
         for out in outs:
             own = out.alias is None and not any(out is t for t in tensors)
             twin = new_tensor(out.array if own else out.array.copy(), out.spec)
-            twin.cell = out.cell if own else None
+            twin.version_counter = out.version_counter if own else None
             results.append(twin)
         if needs and self.grad:
             values = [out.spec for out in outs] + [t.value if t.needs else t.spec for t in tensors]
@@ -283,7 +283,7 @@ class Eager(Mode):
                 if t.spec.differentiable and flags[i]:
                     t.value, t.needs = new_value(Value, (node, i, t.spec)), True
         for i, target in written.items():
-            results[i] = write(target, results[i])
+            results[i] = write_into(target, results[i])
         kept = []
         for t in ctx.saved:
             if not isinstance(t, Tensor):
@@ -297,7 +297,7 @@ class Eager(Mode):
     def separate(self, root, by_no_grad: bool) -> Tensor:
         """A tensor that shares the storage of `root` but has a separate history."""
         twin = new_tensor(root.array, root.spec)
-        twin.cell = cell_of(root)
+        twin.version_counter = version_counter_of(root)
         if by_no_grad:
             twin.alias = new_alias(Alias, (root, None, root.value))
         return twin
@@ -321,7 +321,7 @@ class Eager(Mode):
         """Write the storage of `target`, and rebind the Value of its base."""
         if new.array is None or target.array is None:
             refuse_symbolic((new, target))
-        before_write(target.cell)
+        before_write(target.version_counter)
         np.copyto(target.array, new.array)
         bump_version(root, caller(3))
         if not self.grad:
@@ -341,9 +341,11 @@ class Eager(Mode):
         """Run the update rule of an optimizer on the storage of its targets, without new arrays."""
         arrays = [t.array if isinstance(t, Tensor) else t for t in inputs]
         for t in targets:
-            before_write(t.cell)
+            before_write(t.version_counter)
         if infer(op, inputs, attrs)[0] is None:
-            quietly(op.kernel, *arrays, **attrs, out=[t.array for t in targets] if op.many else targets[0].array)
+            without_float_warnings(
+                op.kernel, *arrays, **attrs, out=[t.array for t in targets] if op.many else targets[0].array
+            )
         else:  # bfloat16
             for t, new in zip(targets, self.run(op, inputs, attrs) if op.many else [self.run(op, inputs, attrs)]):
                 np.copyto(t.array, new.array)

@@ -15,8 +15,8 @@ from .backend.float_warnings import silent
 from .base.errors import DTypeError, GradError, ShapeError
 from .dispatch import apply, overflow_error, refuse_symbolic
 from .infer import infer
-from .ir import NUMBERS, RETAIN, Cell, Outside, Value, Where, hooks_at
-from .mode import MODE, bump, using
+from .ir import NUMBERS, RETAIN, ExternalUsers, Value, VersionCounter, Where, hooks_at
+from .mode import MODE, bump_mutations, using
 from .op import Op
 from .ops.shape import apply_path, cast, clone, detach, expand, full, overwritten
 from .source_location import caller, explain, fail
@@ -37,53 +37,54 @@ class Alias(NamedTuple):
 new_alias = tuple.__new__  # new_alias(Alias, (...)) is Alias(...) without the frame of its __new__
 
 
-def cell_of(tensor) -> Cell:
-    """The version cell of a tensor's storage, made at the first save or the first view."""
-    if tensor.cell is None:
-        tensor.cell = Cell()
-    return tensor.cell
+def version_counter_of(tensor) -> VersionCounter:
+    """The version counter of a tensor's storage, made at the first save or the first view."""
+    if tensor.version_counter is None:
+        tensor.version_counter = VersionCounter()
+    return tensor.version_counter
 
 
 def writes_of(tensor) -> int:
-    """Number of writes to the storage since its cell was made, including those through `x.data`."""
-    if tensor.cell is None:
+    """Number of writes to the storage since its counter was made, including those through `x.data`."""
+    if tensor.version_counter is None:
         return 0
-    cell = tensor.cell.storage or tensor.cell
-    return cell.version + cell.unseen
+    counter = tensor.version_counter.storage or tensor.version_counter
+    return counter.version + counter.unseen
 
 
 def share_storage(a, b) -> bool:
     """True if a and b are known to share a storage."""
-    return a.cell is not None and b.cell is not None and (a.cell.storage or a.cell) is (b.cell.storage or b.cell)
+    first, second = a.version_counter, b.version_counter
+    return first is not None and second is not None and (first.storage or first) is (second.storage or second)
 
 
-def untracked(tensor):
+def with_own_version(tensor):
     """Give a detached tensor a version of its own and return it: the tape does not see writes through it (`x.data`)."""
-    cell = tensor.cell = Cell(tensor.cell.storage or tensor.cell)
+    counter = tensor.version_counter = VersionCounter(tensor.version_counter.storage or tensor.version_counter)
     if tensor.alias is not None and tensor.alias.path:
-        tensor.alias.base.cell = cell
+        tensor.alias.base.version_counter = counter
     return tensor
 
 
 def is_untracked(tensor) -> bool:
     """True if the tape does not see writes through `tensor` (`x.data`)."""
-    return tensor.cell is not None and tensor.cell.storage is not None
+    return tensor.version_counter is not None and tensor.version_counter.storage is not None
 
 
-def outside_of(tensor) -> Outside:
-    """The `Outside` of a tensor's storage."""
-    cell = cell_of(tensor).storage or tensor.cell
-    if cell.outside is None:
-        cell.outside = Outside()
-    return cell.outside
+def external_users_of(tensor) -> ExternalUsers:
+    """The `ExternalUsers` of a tensor's storage."""
+    counter = version_counter_of(tensor).storage or tensor.version_counter
+    if counter.external_users is None:
+        counter.external_users = ExternalUsers()
+    return counter.external_users
 
 
-def before_write(cell: Cell | None) -> None:
+def before_write(counter: VersionCounter | None) -> None:
     """Call before a write to this storage: wait for the steps in flight that read it."""
-    if cell is not None:
-        outside = (cell.storage or cell).outside
-        if outside is not None and outside.order is not None:
-            outside.order.before_write(outside)
+    if counter is not None:
+        users = (counter.storage or counter).external_users
+        if users is not None and users.order is not None:
+            users.order.before_write(users)
 
 
 def lend(tensor) -> np.ndarray:
@@ -91,14 +92,14 @@ def lend(tensor) -> np.ndarray:
 
     In a callback of a job, which cannot wait for the steps that read the storage, the array is read-only.
     """
-    outside = outside_of(tensor)
-    if outside.order is not None:
-        if outside.order.in_callback():
+    users = external_users_of(tensor)
+    if users.order is not None:
+        if users.order.in_callback():
             return read_only(tensor.array)
-        outside.order.before_write(outside)
-        if not outside.lent:
-            bump()  # from now on, jobs that read it take a copy for each step
-    outside.lent = True
+        users.order.before_write(users)
+        if not users.lent:
+            bump_mutations()  # from now on, jobs that read it take a copy for each step
+    users.lent = True
     return tensor.array
 
 
@@ -109,14 +110,14 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 
 def bump_version(tensor, where: Where | None) -> None:
-    """Count a write to the storage. A storage without a cell has neither views nor saved copies, so nothing depends
+    """Count a write to the storage. A storage without a counter has neither views nor saved copies, so nothing depends
     on its version.
     """
-    if tensor.cell is not None:
-        tensor.cell.version += 1
-        tensor.cell.where = where
-        if tensor.cell.storage is not None:
-            tensor.cell.storage.unseen += 1
+    if tensor.version_counter is not None:
+        tensor.version_counter.version += 1
+        tensor.version_counter.where = where
+        if tensor.version_counter.storage is not None:
+            tensor.version_counter.storage.unseen += 1
 
 
 def root_of(tensor) -> tuple:
@@ -130,7 +131,9 @@ def make_view(mode, result, source, op: Op, attrs: dict) -> None:
     if len(op.inputs) > 1:  # made by a write (`overwritten`), which uses only the Value
         return
     root, path = root_of(source)
-    result.cell = source.cell if source.cell is not None else cell_of(source)
+    result.version_counter = (
+        source.version_counter if source.version_counter is not None else version_counter_of(source)
+    )
     if op is not detach:
         path = (*path, (op, attrs))
         if root.needs and not mode.grad:
@@ -217,10 +220,10 @@ def move_retain_hook(tensor, before: Value | None) -> None:
         hooks_at(tensor.value.node, tensor.value.index)[number] = tensor.retains
 
 
-def write(target, new, *, unread: bool = False):
+def write_into(target, new, *, target_unused: bool = False):
     """Write `new`, broadcast and cast, into `target`, which may be a view: write the storage and rebind the base.
 
-    unread: True if `new` was computed without the target. A target on the tape stays there, with gradient 0.
+    target_unused: True if `new` was computed without the target. A target on the tape stays there, with gradient 0.
     """
     mode, handle = MODE.get(), target
     target = mode.resolve(target)
@@ -229,7 +232,7 @@ def write(target, new, *, unread: bool = False):
     if repeated_axes(target) or (target.array is not None and not target.array.flags.writeable):
         fail(
             ShapeError,
-            "a write into a tensor that repeats or only lends its elements (expand, or a read-only array)",
+            "an in-place write to a tensor whose elements are repeated or read-only (expand, or a read-only array)",
             "clone() it first",
             target=handle,
         )
@@ -259,7 +262,7 @@ def write(target, new, *, unread: bool = False):
             "make the view outside no_grad, or detach() it",
             target=handle,
         )
-    if mode.grad and not path and root.needs and (unread or not new.needs):
+    if mode.grad and not path and root.needs and (target_unused or not new.needs):
         new = apply(overwritten, contiguous(new), root)
     mode.write(target, root, path, new)
     if path:
@@ -279,7 +282,7 @@ def check_inplace(mode, handle, target) -> None:
             )
 
 
-def in_place(op: Op, target, *others, **attrs):
+def apply_inplace(op: Op, target, *others, **attrs):
     """target = op(target, *others). If nothing is recorded, the kernel writes directly into the storage."""
     mode, inputs = (
         MODE.get(),
@@ -297,7 +300,7 @@ def in_place(op: Op, target, *others, **attrs):
                 f"x = x.{op.name}(...) makes a new tensor; or convert first: x = x.to({dtype})",
                 target=target,
             )
-        return store(target, op(*inputs, **attrs))
+        return write_result(target, op(*inputs, **attrs))
     if specs[0].shape != target.shape:
         raise explain(
             ShapeError(
@@ -307,7 +310,10 @@ def in_place(op: Op, target, *others, **attrs):
             op,
             inputs,
         )
-    shares = [x is target or (hasattr(x, "spec") and x.cell is not None and share_storage(x, target)) for x in inputs]
+    shares = [
+        x is target or (hasattr(x, "spec") and x.version_counter is not None and share_storage(x, target))
+        for x in inputs
+    ]
     alias = target.alias
     if (
         not mode.writes_directly()
@@ -319,9 +325,11 @@ def in_place(op: Op, target, *others, **attrs):
     ):
         # saved inputs that share the target's storage are copied before it is written
         kept = op.saves[wanted & op.differentiable] if wanted else ()
-        return write(target, op(*[clone(x) if i in kept and shares[i] else x for i, x in enumerate(inputs)], **attrs))
+        return write_into(
+            target, op(*[clone(x) if i in kept and shares[i] else x for i, x in enumerate(inputs)], **attrs)
+        )
     check_inplace(mode, target, target)
-    before_write(target.cell)
+    before_write(target.version_counter)
     try:
         with silent():  # inf and NaN are valid results, even if the program turns warnings into errors
             op.kernel(*[x.array if hasattr(x, "spec") else x for x in inputs], **attrs, out=target.array)
@@ -334,15 +342,15 @@ def in_place(op: Op, target, *others, **attrs):
     return target
 
 
-def overwrite(function, target, *args, **options):
+def call_inplace(function, target, *args, **options):
     """target = function(target, ...). The function gets a copy if backward may need the old elements."""
     mode = MODE.get()
-    return store(
+    return write_result(
         target, function(clone(target) if mode.grad and mode.resolve(target).needs else target, *args, **options)
     )
 
 
-def store(target, new):
+def write_result(target, new):
     """target = new, the result of an in-place method: `new` must have the target's shape, and a dtype whose kind the
     target can hold.
     """
@@ -360,7 +368,7 @@ def store(target, new):
             "an in-place write cannot change the shape: use the form without the underscore",
             target=target,
         )
-    return write(target, new)
+    return write_into(target, new)
 
 
 def contiguous(tensor):

@@ -6,19 +6,20 @@ Read next: `dispatch.py`, the only way to run an op.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .base.errors import DTypeError, MinflowError, OutOfMemoryError, TraceError
 from .ir import NUMBERS
-from .memory import LITTLE, shortage, size
+from .memory import MIN_CHECKED_BYTES, shortage, size
 from .mode import MODE
 from .source_location import explain, here
 from .spec import DEPENDS_ON_DEFAULT, Spec, bfloat16, default_dtype, promote
 
-INFERRED: dict = {}  # results of `infer`, bounded; errors are not cached
-INFERRED_LIMIT = 20_000
-DEPENDS_ON_DEFAULT.append(INFERRED.clear)
+INFER_CACHE: dict = {}  # results of `infer`, bounded; errors are not cached
+INFER_CACHE_LIMIT = 20_000
+DEPENDS_ON_DEFAULT.append(INFER_CACHE.clear)
 
 
 def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
@@ -30,23 +31,28 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
     specs = specs or tuple([x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs])
     key = (op, specs, tuple(attrs.items())) if attrs else (op, specs)
     try:
-        return INFERRED[key]
+        return INFER_CACHE[key]
     except KeyError:
         pass
     except TypeError:  # an unhashable attr (a slice before Python 3.12)
         key = None
     try:
         dtype, outs = consult(op, specs, attrs)
-        large = outs is not None and outs != (None,) and not op.is_view and sum([s.nbytes for s in outs]) > LITTLE
+        large = (
+            outs is not None
+            and outs != (None,)
+            and not op.is_view
+            and sum([s.nbytes for s in outs]) > MIN_CHECKED_BYTES
+        )
         if large and MODE.get().trace is None:
             check_memory(op.name, outs)
     except MinflowError as error:
         raise explain(error, op, inputs) from None
     result = dtype, outs, op.specialize(*specs, **attrs) if op.specialize is not None and dtype is None else None
     if key is not None and outs != (None,) and not large:  # large results are checked at each call
-        if len(INFERRED) >= INFERRED_LIMIT:
-            INFERRED.clear()
-        INFERRED[key] = result
+        if len(INFER_CACHE) >= INFER_CACHE_LIMIT:
+            INFER_CACHE.clear()
+        INFER_CACHE[key] = result
     return result
 
 
@@ -61,7 +67,7 @@ def check_memory(name: str, outs: Sequence[Spec]) -> None:
             f"{size(free)} are free",
             values={"needed": f"{needed} bytes", "free": f"{free} bytes"},
             where=here(),
-            hint="smaller sizes, or a smaller dtype; expand() repeats without memory",
+            hint="smaller sizes, or a smaller dtype; expand() repeats elements without allocating",
         )
 
 
@@ -86,8 +92,15 @@ def data_dependent(*specs, **attrs) -> None:
     """The shape rule of an op whose output shape depends on the elements; raises unless in eager mode."""
     if MODE.get().trace is not None:
         raise TraceError(
-            "the shape of the result would depend on elements, and while a graph is built there are none",
+            "the shape of the result depends on elements, which do not exist while a graph is built",
             hint="flow.where(mask, x, 0) keeps the shape; (x * mask).sum() leaves out the rest; "
             "or do it before the call",
         )
     return None
+
+
+def __getattr__(name: str):
+    if name == "INFERRED":  # copies of the reading tour R1 read it
+        warnings.warn("infer.INFERRED is now infer.INFER_CACHE", DeprecationWarning, stacklevel=2)
+        return INFER_CACHE
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

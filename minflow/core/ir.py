@@ -28,7 +28,7 @@ class Node:
     """One application of an op.
 
     inputs: Values and Python numbers; on the tape, only the Spec of an input that needs no gradient.
-    needs: bit i is set if input i needs a gradient.  saved: `(array, version cell, version)` for each slot that the
+    needs: bit i is set if input i needs a gradient.  saved: `(array, version counter, version)` for each slot that the
     rules name.  scope: path of the running module, "LeNet.conv1".
     hooks: None, or output index -> {number: hook}, see `grad/hooks.py`.
     origin: None for an op of the program; in a graph also the forward Node whose gradient this is, OPTIMIZER or
@@ -151,24 +151,24 @@ class Source(Node):
 State = Source  # a Source whose op is STATE
 
 
-class Cell:
+class VersionCounter:
     """The version of a storage: its number of writes, and the place of the last one. Shared by all views.
 
-    storage: None, or for `x.data` the cell of x: both are cells of one storage, and a write through `x.data` does not
-    change the version that a tape compares.  unseen: writes through `x.data`, counted in the cell of x.
-    outside: None, or other users of the storage (`Outside`).
+    storage: None, or for `x.data` the counter of x: both count writes to one storage, and a write through `x.data` does
+    not change the version that a tape compares.  unseen: writes through `x.data`, counted in the counter of x.
+    external_users: None, or other users of the storage (`ExternalUsers`).
     """
 
-    __slots__ = ("version", "where", "storage", "unseen", "outside")
+    __slots__ = ("version", "where", "storage", "unseen", "external_users")
 
-    def __init__(self, storage: Cell | None = None):
-        self.version, self.where, self.storage, self.unseen, self.outside = 0, None, storage, 0, None
+    def __init__(self, storage: VersionCounter | None = None):
+        self.version, self.where, self.storage, self.unseen, self.external_users = 0, None, storage, 0, None
 
 
-class Outside:
+class ExternalUsers:
     """Users of a storage other than the program that calls ops.
 
-    order: None, or an object whose `before_write(outside)` returns when no step in flight reads the storage
+    order: None, or an object whose `before_write(users)` returns when no step in flight reads the storage
     (`job/queue/ordering.py`).  lent: True if NumPy or another library shares the memory: its writes cannot be seen.
     """
 
@@ -179,7 +179,7 @@ class Outside:
         self.lent = False
 
 
-class Freed(NamedTuple):
+class FreedMarker(NamedTuple):
     """The value of Node.saved after backward has used and freed the arrays. where: the place of that backward."""
 
     where: Where | None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-LITTLE = 1 << 26  # bytes: smaller requests are not compared with the free memory
+MIN_CHECKED_BYTES = 1 << 26  # bytes: smaller requests are not compared with the free memory
 # files of control groups, version 2 and 1: (folder of the groups, limit, usage, reclaimable part of memory.stat)
 GROUPS = (
     ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
@@ -77,7 +77,7 @@ def numbers(path: Path) -> dict[str, int]:
 
 def shortage(needed: int) -> int | None:
     """The free bytes if fewer than `needed`, else None."""
-    if needed <= LITTLE or (free := free_bytes()) is None or needed <= free:
+    if needed <= MIN_CHECKED_BYTES or (free := free_bytes()) is None or needed <= free:
         return None
     return free
 

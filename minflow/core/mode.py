@@ -29,7 +29,7 @@ class Mode:
     trace, watch, origin, seed, low = None, None, None, 1, None
     recursion_check_len = 250
 
-    def first(self, value):
+    def grad_key(self, value):
         """The Value under which the gradient of a leaf accumulates; any other Value unchanged."""
         return value
 
@@ -45,7 +45,7 @@ class Mode:
         """Called when backward reaches the gradient of `node`."""
 
     def writes_directly(self) -> bool:
-        """True if an in-place op may run its kernel on the storage directly, without `write`."""
+        """True if an in-place op may run its kernel on the storage directly, without `write_into`."""
         return True
 
     def reports_mistakes(self) -> bool:
@@ -101,6 +101,6 @@ class MutationCounter:
 mutation_counter = MutationCounter()
 
 
-def bump() -> None:
+def bump_mutations() -> None:
     """Record a write that a plan may depend on: every graph and job checks its fingerprint at its next call."""
     mutation_counter.count += 1

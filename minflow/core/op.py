@@ -15,7 +15,7 @@ from .base.errors import CallError, DTypeError, InternalError
 from .base.out import run_into, wants_out
 from .base.signatures import argument_names
 from .dispatch import apply
-from .infer import INFERRED, data_dependent
+from .infer import INFER_CACHE, data_dependent
 from .source_location import describe, fail, here
 
 if TYPE_CHECKING:
@@ -82,15 +82,15 @@ class Op:
         self.version, self.many = version, len(outputs) > 1
         self.variadic = inputs[:1] != [] and inputs[0][0] == "*"
         self.fast_path = elementwise in ("same", "float") and not self.many
-        self.rules, self.groups = {}, []  # a rule for one input; a rule for several inputs, which shares work
+        self.rules, self.joint_rules = {}, []  # a rule for one input; a rule for several inputs, which shares work
         for names, rule in rules.items():
-            asks = tuple(self.asks(name) for name in argument_names(rule))
+            sources = tuple(self.argument_source(name) for name in argument_names(rule))
             places = tuple(inputs.index(name.strip()) for name in names.split(","))
             if len(places) == 1:
-                self.rules[places[0]] = rule, asks
+                self.rules[places[0]] = rule, sources
             else:
-                self.groups.append((places, sum(1 << i for i in places), rule, asks))
-        masks = [*[1 << i for i in self.rules], *[mask for _, mask, _, _ in self.groups]]
+                self.joint_rules.append((places, sum(1 << i for i in places), rule, sources))
+        masks = [*[1 << i for i in self.rules], *[mask for _, mask, _, _ in self.joint_rules]]
         self.differentiable = -1 if self.variadic and rules else sum(masks)
         self.saves = SavedSlots(self)
         self.kernel: Any = None  # a callable, once `kernel` has set it
@@ -105,7 +105,7 @@ class Op:
         places = [p(x.lstrip("*"), p.VAR_POSITIONAL if x[0] == "*" else p.POSITIONAL_OR_KEYWORD) for x in self.inputs]
         return inspect.Signature(places + [p(x, p.KEYWORD_ONLY) for x in self.attrs])
 
-    def asks(self, name: str) -> tuple[str, Any]:
+    def argument_source(self, name: str) -> tuple[str, Any]:
         """The source of a rule's argument, by its name: (kind, index or attr). Outputs have the indices ~0, ~1, ..."""
         if name == "g":
             return "g", None
@@ -114,7 +114,7 @@ class Op:
         if name == "out" or (name[:3] == "out" and name[3:].isdigit() and int(name[3:]) < len(self.outputs)):
             return "saved", ~int(name[3:] or 0)
         if name.endswith("_or_out") and name[:-7] in self.inputs:
-            return "either", self.inputs.index(name[:-7])
+            return "input_or_output", self.inputs.index(name[:-7])
         if name.endswith("_spec") and name[:-5] in self.inputs:
             return "spec", self.inputs.index(name[:-5])
         if name in self.attrs:
@@ -186,10 +186,10 @@ class SavedSlots(dict):
         self.op = op
 
     def __missing__(self, needs: int) -> tuple[int, ...]:
-        wanted = [asks for i, (_, asks) in self.op.rules.items() if needs >> i & 1]
-        wanted += [asks for _, mask, _, asks in self.op.groups if needs & mask]
+        wanted = [sources for i, (_, sources) in self.op.rules.items() if needs >> i & 1]
+        wanted += [sources for _, mask, _, sources in self.op.joint_rules if needs & mask]
         self[needs] = slots = tuple(
-            dict.fromkeys(slot for asks in wanted for kind, slot in asks if kind in ("saved", "either"))
+            dict.fromkeys(slot for sources in wanted for kind, slot in sources if kind in ("saved", "input_or_output"))
         )
         return slots
 
@@ -265,7 +265,7 @@ def kernel(op: Op, function: Callable | None = None, *, ufunc: str | None = None
     """
     import numpy as xp
 
-    INFERRED.clear()  # it may contain kernels that the previous `specialize` returned
+    INFER_CACHE.clear()  # it may contain kernels that the previous `specialize` returned
     op.specialize = specialize
     if op.is_view and specialize is not None:
         op.fast_path = None

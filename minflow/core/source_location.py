@@ -25,7 +25,7 @@ from .mode import MODE
 MODULE_CALL: list = []
 
 
-class Ours(dict):
+class MinflowFiles(dict):
     """Cache: file name -> True if the file belongs to minflow, or is called between the user's line and minflow."""
 
     def __missing__(self, name: str) -> bool:
@@ -37,7 +37,7 @@ ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 # also files between the user's line and ours on the stack: the import system, copy.deepcopy, functions of numpy
 OUTSIDE = ROOT, "<frozen importlib", importlib.__file__, copy.__file__, os.path.join(os.path.dirname(np.__file__), "")
 WIDGETS = f"{os.sep}minflow_widgets{os.sep}"  # the widgets package, wherever it is installed
-OURS = Ours()
+IS_MINFLOW_FILE = MinflowFiles()
 
 
 def caller(depth: int = 2) -> Where | None:
@@ -46,7 +46,7 @@ def caller(depth: int = 2) -> Where | None:
     Entering a Module stores its caller in the mode, so the search ends at the nearest Module.__call__.
     """
     frame = sys._getframe(depth)
-    while OURS[(code := frame.f_code).co_filename]:
+    while IS_MINFLOW_FILE[(code := frame.f_code).co_filename]:
         if code in MODULE_CALL:
             return MODE.get().entered
         if frame.f_back is None:
@@ -94,7 +94,7 @@ def described(x: Any) -> str:
     node = x.value.node if getattr(x, "value", None) is not None else None
     if getattr(x, "array", x) is None and node is not None and not node.inputs and getattr(node, "name", ""):
         return f"{spec}  ({node.op} {node.name})"
-    return f"{spec}  (made at {where_text(node.where)})" if node is not None and node.where else str(spec)
+    return f"{spec}  (created at {where_text(node.where)})" if node is not None and node.where else str(spec)
 
 
 def input_names(op: Any, inputs: Sequence) -> Sequence[str]:

@@ -139,7 +139,10 @@ class Spec:
             spec.shape = shape = tuple(map(int, shape))
             spec.size = math.prod(shape)
             if len(shape) > 64 or min(shape, default=0) < 0 or math.prod(n or 1 for n in shape) >= 1 << 59:
-                raise ShapeError(f"no tensor has the shape {shape}", hint="64 axes, sizes from 0, below 2**59 numbers")
+                raise ShapeError(
+                    f"no tensor has the shape {shape}",
+                    hint="at most 64 axes, sizes of at least 0, fewer than 2**59 elements",
+                )
             spec.dtype, spec.device, spec.placement, spec.sbp = dtype, device, placement, sbp
             spec.np, spec.ndim, spec.floating = dtype.np, len(shape), dtype.floating
             spec.differentiable = dtype.rank > 1

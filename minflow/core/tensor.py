@@ -16,14 +16,24 @@ from . import autograd, functions as F
 from .base.display import Display
 from .base.errors import DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
 from .dispatch import apply, refuse_symbolic
-from .functionalize import Alias, contiguous, is_contiguous, lend, make_view, read_only, stride_probe, untracked, write
+from .functionalize import (
+    Alias,
+    contiguous,
+    is_contiguous,
+    lend,
+    make_view,
+    read_only,
+    stride_probe,
+    with_own_version,
+    write_into,
+)
 from .functions.fill import finish
 from .functions.memory_format import Layout, strided, view_in_format
 from .functions.tensor_types import data_or_shape, parse_type, type_of
 from .grad.hooks import Handle, hook_on, post_accumulate_on
-from .ir import LEAF, Cell, Source, Value
+from .ir import LEAF, Source, Value, VersionCounter
 from .messages import printing
-from .messages.no_gradient import note_cut
+from .messages.no_gradient import record_read
 from .messages.suggestions import hint_methods
 from .messages.wrong_arguments import unreadable_or
 from .methods.activations import Activations
@@ -39,7 +49,7 @@ from .methods.matrices import Matrices
 from .methods.operators import Operators, comparable
 from .methods.reductions import Reductions
 from .methods.shapes import Shapes
-from .mode import DEFAULT, MODE, bump
+from .mode import DEFAULT, MODE, bump_mutations
 from .ops import shape as s
 from .source_location import describe, fail, here
 from .spec import Device, DType, Spec, as_dtype, bfloat16, default_dtype, spec_of
@@ -47,7 +57,7 @@ from .spec import Device, DType, Spec, as_dtype, bfloat16, default_dtype, spec_o
 if TYPE_CHECKING:
     from .base.dtypes import DTypeLike
 
-INSTEAD = {  # reader -> hint of the error for reading the elements of a symbolic tensor
+READ_HINTS = {  # reader -> hint of the error for reading the elements of a symbolic tensor
     "bool": "flow.where(cond, a, b) takes the place of if",
     "index": "a Python int that is known before the call, such as x.shape[0]; x.gather and x.index_select take tensors",
     "tensor": "flow.stack([...]) makes a tensor of tensors",
@@ -101,25 +111,25 @@ class Tensor(
 
     Make one with `flow.tensor([[1., 2.], [3., 4.]])`; `Tensor(2, 3)` is an uninitialised float32 tensor of that shape.
     array: the numpy array, None while tracing.  spec: shape, dtype and device.  needs: True if it needs a gradient.
-    value: its Value on the tape or in the graph.  alias: of a view, its relation to the base.  cell: version of the
-    storage.
+    value: its Value on the tape or in the graph.  alias: of a view, its relation to the base.  version_counter: counts
+    writes to the storage.
     """
 
     array: Any  # of the array library of its device; None while tracing
     spec: Spec
     value: Value | None = None  # class attributes as defaults cost nothing per tensor
     alias: Alias | None = None
-    cell: Cell | None = None
+    version_counter: VersionCounter | None = None
     gradient: Tensor | None = None
     needs = False
-    owned = False  # of a parameter: it belongs to an optimizer
+    has_optimizer = False  # of a parameter: it belongs to an optimizer
     label = ""  # its attribute name in a Module
-    leaf_views = False  # while tracing: a view of it was made a leaf
+    has_leaf_views = False  # while tracing: a view of it was made a leaf
     retains: Callable | None = None  # the hook of `retain_grad`
     hooks: dict | None = None  # of a leaf: `Node.hooks` of its Source
-    spent = False  # of a gradient: an optimizer step has used it
-    result_of = ""  # the name of the nn.Graph that returned it
-    mixed = False  # of a gradient: a backward accumulated into it after a step had used it
+    used_by_step = False  # of a gradient: an optimizer step has used it
+    graph_name = ""  # the name of the nn.Graph that returned it
+    accumulated_after_step = False  # of a gradient: a backward accumulated into it after a step had used it
 
     def __init__(
         self,
@@ -133,9 +143,9 @@ class Tensor(
         if spec.__class__ is not Spec:
             twin = from_numbers(device, array, spec, value, needs, more)
             array, spec, value, needs = twin.array, twin.spec, twin.value, twin.needs
-            self.cell, self.alias = twin.cell, twin.alias
+            self.version_counter, self.alias = twin.version_counter, twin.alias
         else:
-            self.alias = self.cell = None
+            self.alias = self.version_counter = None
         self.array, self.spec, self.value, self.needs = array, spec, value, value is not None and needs
 
     # ---- shape, dtype, device ------------------------------------------------------------------------------------
@@ -297,9 +307,9 @@ class Tensor(
             self.needs = bool(requires_grad)
             mode.leaves[self.value] = self
             if self.alias is not None and self.alias.path:
-                self.alias.base.leaf_views = True
+                self.alias.base.has_leaf_views = True
         elif bool(requires_grad) is not self.needs:
-            bump()
+            bump_mutations()
             self.needs = bool(requires_grad)
             self.value = leaf_value(self) if requires_grad else None
         return self
@@ -368,10 +378,10 @@ class Tensor(
     def data(self) -> Tensor:
         """The same storage, outside the tape; the tape does not see writes through it."""
         if (trace := MODE.get().trace) is not None:
-            return trace.as_data(untracked(apply(s.detach, self)))
+            return trace.as_data(with_own_version(apply(s.detach, self)))
         twin = Tensor(self.array, self.spec)
         make_view(DEFAULT, twin, self, s.detach, {})
-        return untracked(twin)
+        return with_own_version(twin)
 
     @data.setter
     def data(self, other: Tensor) -> None:
@@ -381,7 +391,7 @@ class Tensor(
         if MODE.get().trace is not None:
             fail(
                 TraceError,
-                "x.data = ... while a graph is built: x would have no numbers after it",
+                "x.data = ... while a graph is built: x would have no elements after it",
                 "with flow.no_grad(): x.copy_(other), which the graph repeats at each call",
                 x=self,
                 other=other,
@@ -394,9 +404,9 @@ class Tensor(
                 x=self,
                 other=other,
             )
-        bump()
+        bump_mutations()
         twin = other.data
-        self.array, self.cell, self.alias = twin.array, twin.cell, twin.alias
+        self.array, self.version_counter, self.alias = twin.array, twin.version_counter, twin.alias
         if self.spec is not other.spec:
             self.spec = other.spec
             self.value = leaf_value(self) if self.needs else None
@@ -407,14 +417,14 @@ class Tensor(
         """The array, for the method `verb`. Raises TraceError for a symbolic tensor; a trace notes the read."""
         if self.array is None:
             refuse_symbolic((self,))
-            what = f"{verb}() asks a symbolic tensor for its numbers, and while a graph is built there are none"
+            what = f"{verb}() reads the elements of a symbolic tensor, which has none while a graph is built"
             raise TraceError(
-                what, values={"tensor": describe(self)}, where=here(), hint=INSTEAD.get(verb, INSTEAD["item"])
+                what, values={"tensor": describe(self)}, where=here(), hint=READ_HINTS.get(verb, READ_HINTS["item"])
             )
         if (trace := MODE.get().trace) is not None:
             trace.read(self, verb)
         elif self.needs:
-            note_cut(self, verb)
+            record_read(self, verb)
         return self.array
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
@@ -497,7 +507,7 @@ class Tensor(
             )
         self.read_array("deepcopy")
         twin = memo[id(self)] = object.__new__(type(self))
-        fixed = dict.fromkeys(("array", "spec", "value", "alias", "cell", "gradient", "needs", "hooks"))
+        fixed = dict.fromkeys(("array", "spec", "value", "alias", "version_counter", "gradient", "needs", "hooks"))
         twin.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in fixed})
         array = self.read_array("deepcopy")
         kept = memo.setdefault(("array", id(array)), (array, np.array(array, order="C")))  # array: keeps its id valid
@@ -518,7 +528,7 @@ class Tensor(
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
         """Pickle the elements and requires_grad, never the tape; used between processes."""
-        own = ("array", "spec", "value", "needs", "alias", "cell", "gradient", "hooks")
+        own = ("array", "spec", "value", "needs", "alias", "version_counter", "gradient", "hooks")
         extra = {k: v for k, v in self.__dict__.items() if k not in own}
         return unpickle, (
             type(self),
@@ -628,9 +638,9 @@ class Tensor(
         try:
             basic = basic_index(index)
             if basic is not None:
-                write(apply(s.getitem, self, index=basic), value)
+                write_into(apply(s.getitem, self, index=basic), value)
             else:
-                write(self, F.assign_indexed(self, index, value))
+                write_into(self, F.assign_indexed(self, index, value))
         except Exception as error:
             raise unreadable_or(error, "x[index] = value", index=index, value=value)  # noqa: B904 (its cause is set)
 
@@ -646,7 +656,7 @@ def new_tensor(array: Any, spec: Spec, value: Value | None = None) -> Tensor:
     tensor = blank(Tensor)
     tensor.array = array
     tensor.spec = spec
-    tensor.alias = tensor.cell = None
+    tensor.alias = tensor.version_counter = None
     tensor.value, tensor.needs = value, value is not None
     return tensor
 

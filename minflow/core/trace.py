@@ -17,14 +17,14 @@ from .base.errors import TraceError
 from .dispatch import refuse_input
 from .functionalize import (
     Alias,
-    cell_of,
     contiguous,
     is_untracked,
     make_view,
     move_retain_hook,
     refresh,
     refuse_outdated_view,
-    write,
+    version_counter_of,
+    write_into,
 )
 from .functions.creation import as_tensor
 from .grad.hooks import hooks_known
@@ -43,8 +43,8 @@ class Trace(Mode):
 
     symbols: storage of a State -> its symbolic tensor.  views: id of a concrete tensor -> (the tensor, its symbol).
     leaves: Value -> symbol, for states and all other leaves.
-    firsts: later Value of a leaf that was written -> its first Value, under which backward accumulates its gradient, in
-    the order of eager mode.
+    grad_keys: later Value of a leaf that was written -> its first Value, under which backward accumulates its gradient,
+    in the order of eager mode.
     reads: (tensor, method, place) for each concrete tensor whose elements the program has read.
     lines: Value made by a write -> the line of that write.
     symbol: the class of symbolic tensors; job functions use Blob.
@@ -57,7 +57,7 @@ class Trace(Mode):
         self.symbols: dict[tuple, Tensor] = {}
         self.views: dict[int, tuple[Tensor, Tensor]] = {}
         self.leaves: dict[Value, Tensor] = {}
-        self.firsts: dict[Value, Value] = {}
+        self.grad_keys: dict[Value, Value] = {}
         self.untracked: dict[Value, Value] = {}  # Value -> its replacement, for writes through `.data`
         self.writes: dict[Value, Value] = {}  # Value -> its replacement, for every write to a storage
         self.data_values: set[Value] = set()  # Values of the tensors that `.data` returned
@@ -152,14 +152,14 @@ class Trace(Mode):
         key = array.ctypes.data, array.shape, array.strides, array.dtype
         if key not in self.symbols:
             kind = CONSTANT if id(array) in self.created else STATE
-            own, read = (array, read) if read is not None else self.held(array, tensor)
+            own, read = (array, read) if read is not None else self.state_buffer(array, tensor)
             source = Source(kind, spec_of(array), array=own, read=read, name=tensor.label if tensor is not None else "")
             if array.size:
-                self.place(array, source)
+                self.register_span(array, source)
             value = Value(source, 0, source.out_specs[0])
             symbol = self.symbol(None, value.spec, value, tensor is not None and tensor.needs)
             if tensor is not None:
-                symbol.cell, symbol.label = cell_of(tensor), tensor.label
+                symbol.version_counter, symbol.label = version_counter_of(tensor), tensor.label
                 source.hooks = hooks_known(tensor)
                 self.keepalive.append(tensor)
                 self.views[id(tensor)] = tensor, symbol
@@ -167,11 +167,11 @@ class Trace(Mode):
             self.symbols[key] = self.leaves[value] = symbol
         return self.symbols[key]
 
-    def held(self, array: np.ndarray, tensor: Tensor | None) -> tuple[np.ndarray, Callable | None]:
+    def state_buffer(self, array: np.ndarray, tensor: Tensor | None) -> tuple[np.ndarray, Callable | None]:
         """(the array of a new state, the function that fills it before each run, or None)."""
         return array, None
 
-    def place(self, array: np.ndarray, source: Source) -> None:
+    def register_span(self, array: np.ndarray, source: Source) -> None:
         """Record the address range of a new state; raise TraceError if it overlaps that of another state."""
         first, last = byte_bounds(array)
         at = bisect.bisect(self.spans, (first,))
@@ -291,13 +291,13 @@ class Trace(Mode):
             for v, flag in zip(outputs_of(node), flags)
         ]
         for i, target in written.items():
-            results[i] = write(target, results[i])
+            results[i] = write_into(target, results[i])
         return results
 
     def separate(self, root: Tensor, by_no_grad: bool) -> Tensor:
         """A tensor that shares the storage of `root` but has a separate history."""
         twin = self.symbol(None, root.spec, None, False)
-        twin.cell = root.cell
+        twin.version_counter = root.version_counter
         self.make_separate(twin, root, None if by_no_grad else ())
         twin.value = twin.alias.bound
         return twin
@@ -333,7 +333,7 @@ class Trace(Mode):
         if tensor.needs and not fresh.needs and self.leaves.get(tensor.value) is tensor:
             self.rebind(tensor, fresh, False)
         else:
-            if tensor.needs and not fresh.needs and tensor.alias.base.leaf_views:
+            if tensor.needs and not fresh.needs and tensor.alias.base.has_leaf_views:
                 fail(
                     TraceError,
                     "a view of a leaf that is itself a view is used after its storage was written: "
@@ -391,18 +391,18 @@ class Trace(Mode):
         # a leaf needs a Value of its own, at which backward ends
         if changed.value in self.leaves or changed.value.node.needs:
             changed = clone(changed)
-        self.firsts[changed.value], self.lines[changed.value] = self.first(root.value), caller()
+        self.grad_keys[changed.value], self.lines[changed.value] = self.grad_key(root.value), caller()
         root.value = changed.value
         self.leaves[root.value] = root
 
-    def first(self, value: Value) -> Value:
-        return self.firsts.get(value, value)
+    def grad_key(self, value: Value) -> Value:
+        return self.grad_keys.get(value, value)
 
     def update(self, op: Op, targets, inputs, attrs) -> None:
         """Record the update rule of an optimizer: new values of its targets."""
         results = self.run(op, inputs, attrs)
         for target, new in zip(targets, results if op.many else [results]):
-            write(target, new)
+            write_into(target, new)
 
     def updates(self) -> dict[Source, Value]:
         """State -> new Value, for rebound symbols and for buffers that were bound to another tensor."""
@@ -459,7 +459,7 @@ class Trace(Mode):
 def stale(tensor: Tensor, verb: str, name: str, place: str, written: Any) -> TraceError:
     """The error for reading elements, while a graph is built, that the graph writes."""
     what = (
-        f"{verb}() reads the numbers of a tensor that the graph writes: they are read once, while it is built, "
+        f"{verb}() reads the elements of a tensor that the graph writes: they are read once, while it is built, "
         "and would be the same at each call"
     )
     values = {name: describe(tensor), "written": f"at {where_text(written)}" if written else "by the optimizer"}

@@ -19,11 +19,11 @@ import numpy as np
 
 from ..core.base.errors import GraphError, OutOfMemoryError, ShapeError
 from ..core.dispatch import apply
-from ..core.functionalize import stride_probe, write
+from ..core.functionalize import stride_probe, write_into
 from ..core.functions.shape import array_has_view
 from ..core.infer import infer
 from ..core.ir import RECOMPUTE, Node, Value, outputs_of
-from ..core.memory import LITTLE, free_bytes
+from ..core.memory import MIN_CHECKED_BYTES, free_bytes
 from ..core.mode import MODE, using
 from ..core.op import Op
 from ..core.ops.shape import clone, reshape
@@ -385,7 +385,7 @@ class Replay:
         consumer may copy them.
         """
         needed = sum([spec.nbytes for spec in specs])
-        if needed > LITTLE and needed > self.most:
+        if needed > MIN_CHECKED_BYTES and needed > self.most:
             fail(
                 OutOfMemoryError,
                 f"{self.graph.name}: {entry.op.name} gives {specs[0]}, {needed:,} bytes",
@@ -437,7 +437,7 @@ class Replay:
                 self.mode.trace.resolve(tensors[number]).value = self.env[value]
             else:
                 with using(self.mode.replace(grad=False)):
-                    write(tensors[number], self.env[value])
+                    write_into(tensors[number], self.env[value])
         for number, value in document.gradients:
             if tensors[number].requires_grad:  # a parameter frozen after loading takes no step
                 tensors[number].grad = self.tensor(value)

@@ -22,7 +22,7 @@ from ..core.dispatch import apply
 from ..core.infer import infer
 from ..core.ir import Graph, Node, Source, Where, file_name, line_number, where_text
 from ..core.op import Op
-from ..core.source_location import MODULE_CALL, OURS
+from ..core.source_location import IS_MINFLOW_FILE, MODULE_CALL
 from ..core.tensor import Tensor
 from .creation_site import SITE_ATTRIBUTE
 from .frames import traceback_entries
@@ -99,7 +99,7 @@ def read_failure(error: BaseException) -> Failure:
             read_op_call(failure, frame)
         elif code is backprop.__code__ or code is run.__code__:
             read_run(failure, frame)
-        elif not OURS[code.co_filename] and not is_library(code.co_filename):
+        elif not IS_MINFLOW_FILE[code.co_filename] and not is_library(code.co_filename):
             read_user_line(failure, frame, trace.tb_lineno)
             function = None
         elif function is None and is_public(code):

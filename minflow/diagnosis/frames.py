@@ -17,7 +17,7 @@ from ..core.base.display import cell_name
 from ..core.base.errors import MinflowError
 from ..core.ir import file_name, where_text
 from ..core.messages.suggestions import attribute_hint
-from ..core.source_location import OURS
+from ..core.source_location import IS_MINFLOW_FILE
 from .notebook import SHELL_FRAMES, ipython, raise_completion_limit
 from .source_lines import is_library, source_line
 
@@ -38,13 +38,14 @@ def innermost_user_entry(trace: TracebackType | None) -> TracebackType | None:
     result = None
     for at in traceback_entries(trace):
         file = at.tb_frame.f_code.co_filename
-        result = result if OURS[file] or is_library(file) else at
+        result = result if IS_MINFLOW_FILE[file] or is_library(file) else at
     return result
 
 
 def raised_at(error: BaseException) -> str:
     """ "at In[3]:2": the outermost user line, for an error in a callback; "" if only minflow ran."""
-    at = next((at for at in traceback_entries(error.__traceback__) if not OURS[at.tb_frame.f_code.co_filename]), None)
+    entries = traceback_entries(error.__traceback__)
+    at = next((at for at in entries if not IS_MINFLOW_FILE[at.tb_frame.f_code.co_filename]), None)
     return f"at {where_text((at.tb_frame.f_code, at.tb_lasti))}" if at is not None else ""
 
 
@@ -63,7 +64,7 @@ def user_frames(trace: TracebackType | None) -> tuple[TracebackType | None, int]
     kept, left_out, inside = [], 0, False
     for at in traceback_entries(trace):
         file = at.tb_frame.f_code.co_filename
-        inside = OURS[file] or (inside and is_library(file))
+        inside = IS_MINFLOW_FILE[file] or (inside and is_library(file))
         if inside:
             left_out += 1
         elif not is_shell_frame(at):
@@ -199,7 +200,7 @@ def debugger_at_user_line(debugger: Any) -> type:
         def setup(self, frame: Any, trace: TracebackType | None) -> Any:
             done = super().setup(frame, trace)
             stop, own = self.stack[self.curindex][0].f_code.co_filename, innermost_user_entry(trace)
-            if own is not None and OURS[stop]:
+            if own is not None and IS_MINFLOW_FILE[stop]:
                 self.curindex = next(i for i, (at, _) in enumerate(self.stack) if at is own.tb_frame)
                 self.curframe = own.tb_frame
                 self.curframe_locals = own.tb_frame.f_locals

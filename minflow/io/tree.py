@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core.base.errors import CheckpointError
-from ..core.functionalize import cell_of
+from ..core.functionalize import version_counter_of
 from ..core.source_location import fail
 from ..core.spec import DType, dtype_named, spec_of
 from ..core.tensor import Size, Tensor
@@ -246,7 +246,7 @@ class Reader:
         if options.get("requires_grad") and not x.spec.differentiable:
             raise MalformedStructure("a floating tensor that requires grad", array.dtype)
         if name in self.first_tensors:
-            x.cell = cell_of(self.first_tensors[name])
+            x.version_counter = version_counter_of(self.first_tensors[name])
         if options.get("parameter"):
             x = Parameter(x, requires_grad=bool(options.get("requires_grad")))
         elif options.get("requires_grad"):

@@ -17,7 +17,7 @@ from ..compiler.plan_cache import Part
 from ..core.arrays import copied
 from ..core.autograd import grad
 from ..core.base.errors import JobError, MinflowError
-from ..core.functionalize import outside_of, write
+from ..core.functionalize import external_users_of, write_into
 from ..core.functions.creation import full, ones, strided_look
 from ..core.ir import OPTIMIZER, Source, Value, where_text
 from ..core.mode import using
@@ -61,9 +61,9 @@ class JobTrace(Trace):
             raise JobError(what, values={"tensor": described(tensor)}, where=here(), hint=hint)
         return super().symbol_of(tensor)
 
-    def held(self, array: Any, tensor: Any) -> Any:
+    def state_buffer(self, array: Any, tensor: Any) -> Any:
         """Replace memory shared with NumPy with a copy that is refilled for each step: see `queue/ordering.py`."""
-        if tensor is None or id(array) in self.created or not outside_of(tensor).lent:
+        if tensor is None or id(array) in self.created or not external_users_of(tensor).lent:
             return array, None
         key = "lent", len(self.lent)
         self.lent[key] = self.drawn[key] = array
@@ -284,7 +284,7 @@ class JobBuild:
 
     def write(self, target: Tensor, new: Tensor) -> None:
         """Write a variable or a slot; `new` is cast to its dtype."""
-        write(target, new)
+        write_into(target, new)
 
     def minimize(self, optimizer: Any, losses: list[Tensor]) -> None:
         """Train on these losses. The gradients are those of the mean over all their elements."""
@@ -424,7 +424,7 @@ class JobBuild:
             raise JobError(what, where=self.job.signature.where, hint='type="train" with an optimizer')
         with using(mode.replace(grad=False)):
             for blob, new in self.assigned:
-                write(blob, new)
+                write_into(blob, new)
         ir = self.trace.graph
         ir.outputs, ir.updates = outputs, self.trace.updates()
         self.refuse_foreign_writes(ir)

@@ -14,7 +14,7 @@ import numpy as np
 from ..compiler.executor import INSIDE, LOCK, run
 from ..compiler.passes import PASSES
 from ..compiler.plan_cache import Compiled, Part
-from ..core.functionalize import outside_of
+from ..core.functionalize import external_users_of
 from ..core.messages.training_warnings import check_results
 from ..core.source_location import NOTICES
 from ..core.spec import spec_of
@@ -40,7 +40,7 @@ class CompiledJob(Compiled):
         own = {id(variable.tensor) for variable in variables}
         tensors = [t for t in self.trace.keepalive if id(t) not in own]
         self.captured = [(t, t.array, t.label or "captured") for t in tensors]
-        self.reads = frozenset([outside_of(t) for t in tensors if not outside_of(t).lent])
+        self.reads = frozenset([external_users_of(t) for t in tensors if not external_users_of(t).lent])
         for outside in self.reads:
             outside.order = build.session.order
         self.draws = [(generator, entry[0]) for generator, entry in self.trace.draws.items()]
@@ -72,8 +72,8 @@ class CompiledJob(Compiled):
         with LOCK:
             self.drawn.update(draws)
             results = run(self.plan, arrays)
-            for cell in self.plan.cells:
-                cell.version += 1
+            for counter in self.plan.version_counters:
+                counter.version += 1
             if self.training:
                 steps = self.steps
                 if NOTICES.on:

@@ -50,8 +50,8 @@ class Variable:
         STREAM.sync()
         with LOCK:
             self.tensor.array[...] = array
-            if self.tensor.cell is not None:
-                self.tensor.cell.version += 1
+            if self.tensor.version_counter is not None:
+                self.tensor.version_counter.version += 1
 
     def __repr__(self) -> str:
         return clean(f"Variable({self.name!r}, shape={self.shape}, dtype=minflow.{self.dtype.name})")

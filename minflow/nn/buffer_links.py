@@ -16,7 +16,7 @@ from ..compiler.plan import owner_of
 from ..core.base.errors import TraceError
 from ..core.functionalize import bump_version, share_storage
 from ..core.ir import Source
-from ..core.mode import MODE, bump
+from ..core.mode import MODE, bump_mutations
 from ..core.source_location import fail
 from ..core.tensor import Tensor, new_tensor
 from ..core.trace import Trace
@@ -63,7 +63,7 @@ class BufferLink:
     def bind(self, tensor: Tensor) -> None:
         """Bind the buffer to a tensor; other graphs compare it at their next call."""
         self.buffers[self.name], self.source.array = tensor, tensor.array
-        bump()
+        bump_mutations()
 
 
 def link_assigned(graph: Any, trace: Trace, nonmembers: list) -> None:

@@ -16,7 +16,7 @@ from ..core.base.errors import ModuleError, StateError, with_article
 from ..core.grad.function import Function
 from ..core.grad.hooks import Handle, check_callable, functions_on, refuse, replaced
 from ..core.grad.modes import is_grad_enabled
-from ..core.mode import bump
+from ..core.mode import bump_mutations
 from ..core.ops.shape import full
 from ..core.source_location import describe, warn
 from ..core.tensor import Tensor
@@ -62,7 +62,7 @@ class Hooks:
         hooks[handle.number] = hook, with_kwargs, always_call
         if prepend:
             hooks.move_to_end(handle.number, last=False)
-        bump()
+        bump_mutations()
         return handle
 
     def listed(self) -> list[tuple[Callable, Any]]:

@@ -37,7 +37,7 @@ def write(writes: Writes) -> None:
     First waits for steps of jobs that read a tensor that one of the calls writes (its `target`).
     """
     for call in writes:
-        before_write(getattr(getattr(call, "target", None), "cell", None))
+        before_write(getattr(getattr(call, "target", None), "version_counter", None))
     with LOCK, uninterrupted():
         for call in writes:
             call()

@@ -141,7 +141,7 @@ def check_eval(model: Any, args: tuple) -> None:
         or not isinstance(args[0], Tensor)
     ):
         return
-    if not any(p.owned for p in model.parameters()):
+    if not any(p.has_optimizer for p in model.parameters()):
         return  # it is not being trained
     array = args[0].array
     if array is None or not array.size or not isinstance(LAST_NO_GRAD_CALL.get(model, ()), tuple):

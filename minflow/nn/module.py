@@ -20,7 +20,7 @@ from ..core.base.errors import ModuleError, clean, shown
 from ..core.grad.hooks import check_callable
 from ..core.grad.modes import no_grad
 from ..core.messages.suggestions import hint_methods, missing_names
-from ..core.mode import MODE, bump
+from ..core.mode import MODE, bump_mutations
 from ..core.source_location import MODULE_CALL, caller, fail, warn
 from ..core.spec import Device, DType
 from ..core.tensor import Tensor
@@ -155,7 +155,7 @@ class Module(Display):
             self.check_initialized(name)
             self.discard(name, keep="_modules")
             self._modules[name] = value
-            bump()
+            bump_mutations()
             value.rename(self.child_name(name))
         elif isinstance(value, Buffer):
             self.check_initialized(name)
@@ -169,7 +169,7 @@ class Module(Display):
             if value is not None:
                 messages.not_a_module(self, name, value)
             self._modules[name] = None
-            bump()
+            bump_mutations()
         elif name in own.get("_buffers", ()):
             self.bind_buffer(name, value)
         else:
@@ -177,7 +177,7 @@ class Module(Display):
                 self.check_initialized(name)
             old = own.get(name, Module)
             if old is not value and not (type(old) is type(value) and isinstance(value, PLAIN) and old == value):
-                bump()
+                bump_mutations()
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -200,7 +200,7 @@ class Module(Display):
             if name not in self.__dict__ and not hasattr(type(self), name):
                 raise messages.no_attribute(self, name)
             object.__delattr__(self, name)
-        bump()
+        bump_mutations()
 
     def __dir__(self) -> list[str]:
         own = self.__dict__
@@ -236,7 +236,7 @@ class Module(Display):
                 messages.buffer_of_another_spec(self, name, old, tensor)
             mode.before_bind(self._buffers, name)
         self._buffers[name] = tensor
-        bump()
+        bump_mutations()
 
     def child_name(self, name: str) -> str:
         """Return the part of the scope for the submodule in attribute `name`."""
@@ -255,7 +255,7 @@ class Module(Display):
         if param is not None and not isinstance(param, Parameter):
             messages.not_a_parameter(self, name, param)
         if self._parameters.get(name, Module) is not param:
-            bump()
+            bump_mutations()
         self._parameters[name] = param
         if param is not None:
             param.label = name
@@ -266,7 +266,7 @@ class Module(Display):
         self.check_name(name, "_buffers", "buffer")
         self.bind_buffer(name, tensor)
         (self._transient.discard if persistent else self._transient.add)(name)
-        bump()
+        bump_mutations()
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a submodule under `name`, which may be any string without a dot, such as `"0"`."""
@@ -275,7 +275,7 @@ class Module(Display):
         if module is not None and not isinstance(module, Module):
             messages.not_a_module(self, name, module)
         self._modules[name] = module
-        bump()
+        bump_mutations()
         if module is not None:
             module.rename(self.child_name(name))
 
@@ -518,7 +518,7 @@ class Module(Display):
                 for name, buffer in module._buffers.items():
                     if buffer is not None and (new := fn(buffer)) is not buffer:
                         module._buffers[name] = new
-        bump()
+        bump_mutations()
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
@@ -663,7 +663,7 @@ class Module(Display):
         if self.__dict__.get("_hooks") is None:
             self.check_initialized("hook")
             self.__dict__["_hooks"] = Hooks()
-            bump()
+            bump_mutations()
         return self.__dict__["_hooks"]
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False) -> Handle:

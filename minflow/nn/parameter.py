@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ..core.base.errors import ModuleError, TraceError
-from ..core.functionalize import cell_of
+from ..core.functionalize import version_counter_of
 from ..core.functions.creation import as_tensor, empty
 from ..core.source_location import fail
 from ..core.spec import Device, DType, float16, float32, float64
@@ -28,7 +28,7 @@ class Parameter(Tensor):
                 data=data,
             )
         super().__init__(source.array, source.spec)
-        self.cell = cell_of(source)
+        self.version_counter = version_counter_of(source)
         if requires_grad:
             self.requires_grad_()
 
@@ -48,7 +48,7 @@ class Buffer(Tensor):
     def __init__(self, data: Any = (), *, persistent: bool = True):
         source = as_tensor(data).detach()
         super().__init__(source.array, source.spec)
-        self.cell = cell_of(source)
+        self.version_counter = version_counter_of(source)
         self.persistent = persistent
 
 
@@ -87,7 +87,7 @@ class UninitializedBuffer(Uninitialized):
     def __init__(self, requires_grad: bool = False, device: Device | str | None = None, dtype: DType | None = None):
         source = empty(0, device=device, dtype=dtype)
         super().__init__(source.array, source.spec)
-        self.cell = cell_of(source)
+        self.version_counter = version_counter_of(source)
 
     def to(self, *args: Any, **kwargs: Any) -> UninitializedBuffer:
         new = super().to(*args, **kwargs)

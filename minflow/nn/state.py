@@ -14,7 +14,7 @@ import numpy as np
 from ..core.base.errors import StateError, clean_lines
 from ..core.functions.creation import as_tensor
 from ..core.grad.modes import no_grad
-from ..core.mode import MODE, bump
+from ..core.mode import MODE, bump_mutations
 from ..core.source_location import fail, here
 from ..core.spec import DType
 from ..core.tensor import Tensor
@@ -278,7 +278,7 @@ class Snapshot:
         self.copies = [(t, t.detach().clone()) for t in tensors]
 
     def restore(self) -> None:
-        bump()
+        bump_mutations()
         for part, parameters, buffers in self.registries:
             part.__dict__["_parameters"], part.__dict__["_buffers"] = parameters, buffers
         with no_grad():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.base.errors import OptimError, with_article
-from ..core.mode import bump
+from ..core.mode import bump_mutations
 from ..core.source_location import fail
 from ..core.tensor import Tensor
 from ..nn.module import Module
@@ -29,11 +29,11 @@ class Group(dict):
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key not in DYNAMIC_HYPERPARAMETERS and not equal_values(self.get(key, Group), value):
-            bump()
+            bump_mutations()
         super().__setitem__(key, value)
 
     def __delitem__(self, key: str) -> None:
-        bump()
+        bump_mutations()
         super().__delitem__(key)
 
     def update(self, *others: Any, **values: Any) -> None:
@@ -51,15 +51,15 @@ class Group(dict):
 
     def pop(self, key: str, *default: Any) -> Any:
         if key in self:
-            bump()
+            bump_mutations()
         return super().pop(key, *default)
 
     def popitem(self) -> tuple[str, Any]:
-        bump()
+        bump_mutations()
         return super().popitem()
 
     def clear(self) -> None:
-        bump()
+        bump_mutations()
         super().clear()
 
     def fingerprint(self) -> tuple:

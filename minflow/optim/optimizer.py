@@ -24,7 +24,7 @@ from ..core.base.errors import GraphError, OptimError, StateError, clean, with_a
 from ..core.grad.hooks import Handle, check_callable, refuse as refuse_hook
 from ..core.grad.modes import enable_grad, no_grad
 from ..core.messages.training_warnings import Seen, check_gradients
-from ..core.mode import MODE, bump, mutation_counter, using
+from ..core.mode import MODE, bump_mutations, mutation_counter, using
 from ..core.op import Op
 from ..core.source_location import NOTICES, describe, fail, warn
 from ..core.spec import Spec, float32, spec_of
@@ -137,7 +137,7 @@ def add_hook(hooks: OrderedDict[int, Callable], hook: Callable, call: str = STEP
     hooks[handle.number] = hook
     if prepend:
         hooks.move_to_end(handle.number, last=False)
-    bump()
+    bump_mutations()
     return handle
 
 
@@ -319,9 +319,9 @@ class Optimizer:
                 op, attrs = self.update_rule(group)
                 names, lr = self.state_names(group), mode.scalar(lambda group=group: rate_of(self, group))
                 for p, g in with_gradient:
-                    if g.mixed:
+                    if g.accumulated_after_step:
                         self.warn_mixed(p)
-                    g.spent = True
+                    g.used_by_step = True
                     if looked and (g.spec.size <= LARGE_GRADIENT or not self.steps & 3):
                         total += float(vdot(g.array, g.array))
                     state = self.state_of(p, group) if names else {}
@@ -393,7 +393,7 @@ class Optimizer:
                         p.grad = None if set_to_none else g.new_zeros(g.shape)
                     else:
                         g.zero_()
-                        g.spent = g.mixed = False
+                        g.used_by_step = g.accumulated_after_step = False
 
     def clip_grad(self, error_if_nonfinite: bool = False) -> None:
         """Clip the total norm of the gradients of each group that has `clip_grad_max_norm`."""
@@ -413,7 +413,7 @@ class Optimizer:
             if name not in state:
                 spec = Spec((), float32) if name in self.scalar_states else p.spec
                 state[name] = Tensor(np.full(spec.shape, self.initial_value(name, group), spec.np), spec)
-                bump()
+                bump_mutations()
         return state
 
     def prepare(self) -> None:
@@ -506,8 +506,8 @@ class Optimizer:
         self.check_group(group)
         self.param_groups.append(group)
         for p in params:
-            p.owned = True
-        bump()
+            p.has_optimizer = True
+        bump_mutations()
 
     # ---- saving and loading --------------------------------------------------------------------------------------
 
@@ -594,7 +594,7 @@ class Optimizer:
                 state[p][name] = held if copies and copies[-1][0] is held else value
 
         def take() -> None:
-            bump()  # comes first, so that an interrupt cannot hide the change from the next call of a graph
+            bump_mutations()  # comes first, so that an interrupt cannot hide the change from the next call of a graph
             with no_grad():
                 for held, value in copies:
                     held.copy_(value)

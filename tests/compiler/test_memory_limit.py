@@ -40,7 +40,7 @@ def test_graph_exceeds_memory(free):
     assert error.values["free"] == "200000000 bytes" and error.values["needed"].startswith("2560")
     (first, said), (second, _), _ = list(error.values.items())[2:]
     assert {first, second} <= {"mul-0", "exp-0", "add-0"}
-    assert said.startswith("float32[8, 4000000], 128.0 MB, made at test_memory_limit.py:")
+    assert said.startswith("float32[8, 4000000], 128.0 MB, created at test_memory_limit.py:")
     assert "test_memory_limit.py" in error.where and "smaller batch" in error.hint
     free(300_000_000)
     assert graph(x).item() > 0  # nothing of the failed plan remains

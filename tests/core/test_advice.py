@@ -151,7 +151,7 @@ def test_loss_made_from_a_number_names_the_end_of_the_tape(reader):
 
     loss = (w * w).sum()
     made = f"test_advice.py:{inspect.currentframe().f_lineno - 1}"
-    cut = rf"(?s)cut +{reader}\(\) at test_advice.py:\d+ of float32\[\] made at {made}\n"
+    cut = rf"(?s)cut +{reader}\(\) at test_advice.py:\d+ of float32\[\] created at {made}\n"
     with pytest.raises(flow.GradError, match=rf"{cut}.*compute with the tensor itself: the result of {reader}\(\)"):
         READS[reader](loss).backward()
 

@@ -54,7 +54,7 @@ def test_second_backward_names_the_first():
 
 test_backward_of_what_has_no_gradient = refusals(
     [
-        (lambda: (param(1, 2) * 2).backward(), "only a scalar has one gradient, and this tensor has 2 numbers"),
+        (lambda: (param(1, 2) * 2).backward(), "only a scalar has one gradient, and this tensor has 2 elements"),
         (lambda: flow.ones(2).sum().backward(), r"(?s)not computed from anything that requires grad.*float32\[\]"),
         (lambda: (param(1, 2) * 2).backward(flow.ones(3)), r"gradient has shape \(3,\), the tensor has \(2,\)"),
     ]

@@ -21,7 +21,7 @@ test_mistakes = refusals(
         (lambda: flow.gradient(Y[:1]), "has 1 samples"),
         (lambda: flow.logcumsumexp(IDS, 0), "must be floating"),
         (lambda: flow.bincount(X), "vector of integers"),
-        (lambda: flow.bincount(IDS, IDS[:2]), "2 weights for 4 numbers"),
+        (lambda: flow.bincount(IDS, IDS[:2]), "2 weights for 4 elements"),
         (lambda: flow.bincount(IDS - 1), r"-1 \(at position 3"),
         (lambda: flow.bincount(IDS, minlength=-1), "minlength is -1"),
         (lambda: flow.histc(IDS), "must be floating"),

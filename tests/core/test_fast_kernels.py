@@ -60,17 +60,17 @@ def test_where_with_two_scalars(name, dtype, shape):
 
 
 def test_where_with_two_scalars_may_overwrite_an_input():
-    x, y = numbers(select.LEAST * 3), numbers(select.LEAST * 3, seed=1)
+    x, y = numbers(select.MIN_ELEMENTS * 3), numbers(select.MIN_ELEMENTS * 3, seed=1)
     right = np.where(y > 0, x, y)
     np.testing.assert_array_equal(KERNELS[where].fast(y > 0, x, y, out=x), right)
-    x = numbers(select.LEAST * 3)
+    x = numbers(select.MIN_ELEMENTS * 3)
     right = np.where(x > 0, x, x * np.float32(0.1))
     np.testing.assert_array_equal(KERNELS[leaky_relu].fast(x, 0.1, out=x), right)
 
 
 @in_cases("shape, axis", [
     ((5, 4 * reduce.ROW + 3), None), ((5, 4 * reduce.ROW + 3), (1,)), ((70, 100), (1,)), ((7, 31, 33), (1, 2)),
-    ((70, 100), (0,)), ((600, 10), (1,)), ((reduce.LEAST,), None),
+    ((70, 100), (0,)), ((600, 10), (1,)), ((reduce.MIN_ELEMENTS,), None),
 ])  # fmt: skip
 @in_cases("keepdims", [False, True])
 @pytest.mark.parametrize("op", [sum, mean])

@@ -136,7 +136,7 @@ def test_write_must_fit_its_target():
         x.add_(0.5)
     with pytest.raises(ShapeError, match=r"shape \(3, 2\), the tensor written has \(2,\)"):
         flow.zeros(2).add_(flow.zeros(3, 2))
-    with pytest.raises(ShapeError, match="repeats or only lends"):
+    with pytest.raises(ShapeError, match="repeated or read-only"):
         flow.zeros(1).expand(3).add_(1.0)
     assert x.tolist() == [1, 2]
 
@@ -262,12 +262,12 @@ def test_writes_are_counted_also_through_data():
     """A comparison of a copy with its storage counts all writes; a tape uses the version."""
     x = flow.ones(3)
     row = x[1:]
-    version, before = x.cell.version, writes_of(x)
+    version, before = x.version_counter.version, writes_of(x)
     row.data.mul_(2.0)
     x.data.data.zero_()
-    assert x.cell.version == version and writes_of(x) == writes_of(row) == writes_of(x.data) == before + 2
+    assert x.version_counter.version == version and writes_of(x) == writes_of(row) == writes_of(x.data) == before + 2
     row.detach().add_(1.0)
-    assert x.cell.version == version + 1 and writes_of(x) == before + 3
+    assert x.version_counter.version == version + 1 and writes_of(x) == before + 3
 
 
 def softmax_by_hand(x):
@@ -386,7 +386,7 @@ def test_symbolic_tensors_have_no_elements():
     for program in (lambda x: 1 if x * 2.0 else 0, lambda x: (x * 2.0).item(), lambda x: float(x), lambda x: x.numpy()):
         with pytest.raises(TraceError, match=r"symbolic[\s\S]*float32\[1\]"):
             Compiled(program)(flow.tensor([1.0]))
-    with pytest.raises(TraceError, match="shape of the result would depend"):
+    with pytest.raises(TraceError, match="shape of the result depends"):
         Compiled(lambda x: x[x > 0])(flow.tensor([1.0]))
 
 

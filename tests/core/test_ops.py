@@ -281,10 +281,10 @@ def wrong_sign(g):
 
 def spoiled(op):
     """(input, function that corrupts its gradient rule) for each input with one; a rule may serve several inputs."""
-    for k, (rule, asks) in op.rules.items():
+    for k, (rule, sources) in op.rules.items():
         if k or op.name not in NO_FORMULA:
-            yield k, "rules", {**op.rules, k: (lambda *args, rule=rule: wrong_sign(rule(*args)), asks)}
-    for n, (places, mask, rule, asks) in enumerate(op.groups):
+            yield k, "rules", {**op.rules, k: (lambda *args, rule=rule: wrong_sign(rule(*args)), sources)}
+    for n, (places, mask, rule, sources) in enumerate(op.joint_rules):
         if rule.__qualname__.startswith("no_second_gradient."):  # it raises: tests/nn/test_rnn.py
             continue
         for j, k in enumerate(places):
@@ -292,7 +292,7 @@ def spoiled(op):
             def wrong(*args, rule=rule, j=j):
                 return tuple([wrong_sign(g) if i == j and g is not None else g for i, g in enumerate(rule(*args))])
 
-            yield k, "groups", [*op.groups[:n], (places, mask, wrong, asks), *op.groups[n + 1 :]]
+            yield k, "joint_rules", [*op.joint_rules[:n], (places, mask, wrong, sources), *op.joint_rules[n + 1 :]]
 
 
 def notices(op, k: int, examples: list) -> bool:

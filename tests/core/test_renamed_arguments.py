@@ -9,7 +9,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import CallError
-from minflow.core.messages.renamed import WORDS, translate_call
+from minflow.core.messages.renamed import RENAMED_ARGUMENTS, translate_call
 
 F = nn.functional
 X, W = flow.tensor([[1.5, -2.0], [0.25, 3.0]]), flow.tensor([0.5])
@@ -60,7 +60,7 @@ def test_classes_take_oneflow_names():
 
 
 def test_rows_name_existing_arguments():
-    for names, words in WORDS.items():
+    for names, words in RENAMED_ARGUMENTS.items():
         theirs = dict(word.split("=", 1) for word in words.split())
         ours = {word for word in theirs.values() if word[:1] not in ("", ":", "@")}
         for pattern in names.split():

@@ -10,7 +10,7 @@ from lessons import warned
 
 import minflow as flow
 from minflow import nn
-from minflow.core.messages.training_warnings import HELD, Seen
+from minflow.core.messages.training_warnings import MAX_LIVE_LOSSES, Seen
 from minflow.core.source_location import WARNED
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
@@ -42,7 +42,7 @@ train(flow.optim.SGD(model.parameters(), lr=1e30), lambda: F.cross_entropy(model
         "log of 0",
         [
             "the loss is inf",
-            "began in       log, made at lesson.py:19",
+            "began in       log, created at lesson.py:19",
             "float32[32, 3] from 0 to",
             "clamp(min=1e-6)",
             "SGD 0.1",
@@ -56,7 +56,7 @@ train(flow.optim.SGD(model.parameters(), lr=0.1), loss_of)
     ),
     (
         "0 divided by 0",
-        ["the loss is nan", "began in       div, made at lesson.py:17", "a divisor that is not 0"],
+        ["the loss is nan", "began in       div, created at lesson.py:17", "a divisor that is not 0"],
         """
 train(flow.optim.SGD(model.parameters(), lr=0.1), lambda: (model(x) * 0 / (model(x) * 0)).mean())
 """,
@@ -131,7 +131,7 @@ train(flow.optim.SGD(model[0].parameters(), lr=0.1), lambda: F.cross_entropy(mod
     ),
     (
         "losses summed up with their tapes",
-        [f"the last {HELD} losses are all kept", "loss.item()", "lesson.py:20"],
+        [f"the last {MAX_LIVE_LOSSES} losses are all kept", "loss.item()", "lesson.py:20"],
         """
 optimizer, total = flow.optim.SGD(model.parameters(), lr=0.1), 0
 for _ in range(200):
@@ -274,4 +274,4 @@ def test_checked_models_are_freed():
     gone = weakref.ref(model), weakref.ref(optimizer), weakref.ref(model[0].weight)
     del model, optimizer
     gc.collect()
-    assert [ref() for ref in gone] == [None] * 3 and len(Seen.roots) <= HELD
+    assert [ref() for ref in gone] == [None] * 3 and len(Seen.roots) <= MAX_LIVE_LOSSES

@@ -384,7 +384,7 @@ def test_kernel_memory_is_checked(steps_for_add, monkeypatch, count):
     plan = plan_of(graph)
     kernels = x.nbytes + count * PART * 4
     needed = plan.arena_bytes + x.nbytes + kernels
-    monkeypatch.setattr(free_memory, "LITTLE", 0)
+    monkeypatch.setattr(free_memory, "MIN_CHECKED_BYTES", 0)
     monkeypatch.setattr(free_memory, "free_bytes", lambda: needed - 1)
     with pytest.raises(flow.OutOfMemoryError) as found:
         FunctionGraph(chain)(x, x)

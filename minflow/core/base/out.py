@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 NAMES: set[str] = set()  # names of the functions that support `out=`
-RUN: list[Callable] = []  # empty, or the implementation
+IMPLEMENTATION: list[Callable] = []  # empty, or the implementation
 
 
 def wants_out(name: str, options: Mapping[str, Any]) -> bool:
@@ -21,4 +21,4 @@ def wants_out(name: str, options: Mapping[str, Any]) -> bool:
 
 def run_into(name: str, function: Callable, args: tuple, options: Mapping[str, Any]) -> Any:
     """Run the function without `out`, and write its result there."""
-    return RUN[0](name, function, args, options)
+    return IMPLEMENTATION[0](name, function, args, options)

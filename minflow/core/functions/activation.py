@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..functionalize import overwrite
+from ..functionalize import call_inplace
 from ..messages.wrong_arguments import not_a_tensor
 from ..ops import elementwise as e
 from ..ops.compare import ge, gt, le, logical_and
@@ -72,7 +72,7 @@ def quick_gelu_of(x: Tensor) -> Tensor:
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
     check_input("silu", input, floating=True)
-    return overwrite(silu_of, input) if inplace else silu_of(input)
+    return call_inplace(silu_of, input) if inplace else silu_of(input)
 
 
 @composite("silu")
@@ -84,7 +84,7 @@ def silu_of(x: Tensor) -> Tensor:
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(log(1 + exp(x))). Misra 2019, eq. 1."""
     check_input("mish", input, floating=True)
-    return overwrite(mish_of, input) if inplace else mish_of(input)
+    return call_inplace(mish_of, input) if inplace else mish_of(input)
 
 
 @composite("mish")
@@ -148,7 +148,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 def write_if_inplace(function: Callable, x: Tensor, inplace: bool, *args: Any) -> Tensor:
-    return overwrite(function, x, *args) if inplace else function(x, *args)
+    return call_inplace(function, x, *args) if inplace else function(x, *args)
 
 
 @composite("elu")

@@ -41,7 +41,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if weights is not None and weights.spec.shape != input.spec.shape:
         fail(
             ShapeError,
-            f"bincount: {weights.spec.size} weights for {input.spec.size} numbers",
+            f"bincount: {weights.spec.size} weights for {input.spec.size} elements",
             "one for each",
             input=input,
             weights=weights,
@@ -175,7 +175,7 @@ def unique_of(name: str, input: Tensor, runs: bool, return_inverse: bool, return
     if MODE.get().trace is not None:
         fail(
             TraceError,
-            f"{name}: the shape of the result would depend on the elements, which are not known while a graph is built",
+            f"{name}: the shape of the result depends on the elements, which do not exist while a graph is built",
             "do it before the call; flow.sort and flow.one_hot(x, n).sum(0) have fixed shapes",
             input=input,
         )

@@ -17,7 +17,7 @@ from .. import functions as F
 from ..arrays import copied, storage_of
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.legacy_dispatch import overloaded
-from ..functionalize import Alias, cell_of, outside_of
+from ..functionalize import Alias, external_users_of, version_counter_of
 from ..infer import check_memory
 from ..mode import MODE
 from ..ops import shape as s
@@ -96,7 +96,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     whole = storage_of(array)
     base = Tensor(whole, Spec(whole.shape, as_dtype(array.dtype)))
     path = ((strided_look, {"shape": array.shape, "strides": array.strides}),)
-    result.alias, result.cell = Alias(base, path, None), cell_of(base)
+    result.alias, result.version_counter = Alias(base, path, None), version_counter_of(base)
     return constant_or_lent(result, base, trace)
 
 
@@ -106,7 +106,7 @@ def constant_or_lent(result: Tensor, base: Tensor, trace: Any) -> Tensor:
         base.array.flags.writeable = result.array.flags.writeable = False
         trace.created[id(base.array)] = base.array
     else:
-        outside_of(base).lent = True
+        external_users_of(base).lent = True
     return result
 
 
@@ -354,7 +354,7 @@ def arange(
     if not all(math.isfinite(x) for x in bounds):
         fail(
             OutOfRangeError,
-            f"arange from {first} to {last} by {gap} has no end",
+            f"arange: start, end and step must be finite, got {first}, {last} and {gap}",
             "finite numbers",
             start=first,
             end=last,
@@ -363,8 +363,8 @@ def arange(
     if gap == 0 or (last - first) / gap < 0:
         fail(
             OutOfRangeError,
-            f"arange from {first} to {last} by {gap} never arrives",
-            "a step of the other sign",
+            f"arange: the step must lead from {first} to {last}, got {gap}",
+            "a nonzero step with the sign of end - start",
             step=gap,
         )
     if dtype is None:

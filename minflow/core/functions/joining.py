@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-MOST_PARTS = 1_000_000  # of a tensor; more are a mistake and would exhaust memory
+MAX_PARTS = 1_000_000  # of a tensor; more are a mistake and would exhaust memory
 
 
 def map_tensors(function: Callable, tensors: tuple) -> Any:
@@ -101,8 +101,8 @@ def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tenso
         places = places.tolist()
     if not is_sequence(places):
         parts = integer(places, "indices_or_sections")
-        if not 0 < parts <= MOST_PARTS:
-            what = f"tensor_split: the number of parts must be from 1 to {MOST_PARTS:,}, got {parts}"
+        if not 0 < parts <= MAX_PARTS:
+            what = f"tensor_split: the number of parts must be from 1 to {MAX_PARTS:,}, got {parts}"
             fail(OutOfRangeError, what, "another number, or a list of indices", x=input)
         return split(input, [size // parts + (k < size % parts) for k in range(parts)], axis)
     ends = [integer(n, "indices_or_sections") for n in places]
@@ -237,7 +237,12 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     check_vectors("combinations", [input])
     r = integer(r, "r")
     if r < 0:
-        fail(OutOfRangeError, f"combinations: r is {r}", "how many are chosen: 0 or more", x=input)
+        fail(
+            OutOfRangeError,
+            f"combinations: r must be at least 0, got {r}",
+            "r elements are in each combination",
+            x=input,
+        )
     if not r:
         return s.full(shape=(0,), value=0, dtype=input.spec.dtype)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations

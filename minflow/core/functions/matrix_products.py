@@ -24,7 +24,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     """A @ A @ ... n times, by repeated squaring; the identity for n = 0, powers of the inverse for n < 0."""
     n = integer(n, "n")
     if A.spec.ndim < 2 or A.spec.shape[-1] != A.spec.shape[-2]:
-        fail(ShapeError, "matrix_power: the matrix is not square", "A.T @ A is, for any matrix", A=A)
+        fail(ShapeError, "matrix_power: A must be square", "A.T @ A is square for any matrix A", A=A)
     if n == 0:
         return s.overwritten(s.clone(s.expand(eye_of(A, A.spec.shape[-1]), shape=A.spec.shape)), A)  # with gradient 0
     result: Any = None
@@ -268,8 +268,8 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     if n < 1 or math.prod(rows) != math.prod(columns):
         fail(
             ShapeError,
-            f"tensorinv: {math.prod(rows)} rows and {math.prod(columns)} columns",
-            "the same number of elements before axis ind as from it on",
+            f"tensorinv: A as a matrix must be square, got {math.prod(rows)} rows and {math.prod(columns)} columns",
+            "ind such that the axes before it and the axes from it on have equal products",
             A=A,
         )
     return inverse(A.reshape(math.prod(rows), -1)).reshape(*columns, *rows)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..base import out as base
 from ..base.errors import DTypeError, GradError, ShapeError, TraceError
-from ..functionalize import write
-from ..mode import MODE, bump
+from ..functionalize import write_into
+from ..mode import MODE, bump_mutations
 from ..source_location import fail
 from .arguments import is_tensor
 
@@ -115,11 +115,11 @@ def write_result(name: str, target: Tensor, new: Tensor) -> None:
                 out=target,
                 result=new,
             )
-        bump()
+        bump_mutations()
         fresh = MODE.get().resolve(new).to(target.dtype).clone()
-        target.array, target.spec, target.cell = fresh.array, fresh.spec, None
+        target.array, target.spec, target.version_counter = fresh.array, fresh.spec, None
         return
-    write(target, new)
+    write_into(target, new)
 
 
-base.RUN[:] = [run_into]
+base.IMPLEMENTATION[:] = [run_into]

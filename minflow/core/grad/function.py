@@ -12,7 +12,7 @@ import numpy as np
 
 from ..autograd import as_tuple, second_backward_error
 from ..base.errors import GradError, ShapeError, with_article
-from ..ir import Freed, Node, where_text
+from ..ir import FreedMarker, Node, where_text
 from ..mode import MODE
 from ..op import Op
 from ..ops.shape import full
@@ -60,7 +60,7 @@ class Context:
 
     @property
     def saved_tensors(self) -> tuple:
-        if self.node is not None and self.node.saved.__class__ is Freed:
+        if self.node is not None and self.node.saved.__class__ is FreedMarker:
             raise second_backward_error(self.node)
         mode = MODE.get()
         return tuple([mode.revive(self.node, entry) if isinstance(entry, tuple) else entry for entry in self.saved])
@@ -241,13 +241,13 @@ def function_op(cls: type[Function], count: int, places: list[int], arity: int) 
                 raise GradError(
                     f"{cls.__name__}.backward: gradient {i} must be a tensor or None, got {with_article(g)}",
                     values={"gradient": describe(g)},
-                    where=f"made at {where_text(node.where)}",
+                    where=f"created at {where_text(node.where)}",
                     hint="a tensor of the shape of that argument, or None if it has no gradient",
                 )
         if (len(result) != arity and any(g is not None for g in result[arity:])) or len(result) < arity:
             raise GradError(
                 f"{cls.__name__}.backward returned {len(result)} gradients for the {arity} arguments of forward",
-                where=f"made at {where_text(node.where)}",
+                where=f"created at {where_text(node.where)}",
                 hint="return one for each argument, None for those without a gradient",
             )
         for position, place in enumerate(places):
@@ -258,7 +258,7 @@ def function_op(cls: type[Function], count: int, places: list[int], arity: int) 
                     raise ShapeError(
                         f"{cls.__name__}.backward: gradient {place} has shape {g.spec.shape}, argument {place} of "
                         f"forward has {spec.shape}",
-                        where=f"made at {where_text(node.where)}",
+                        where=f"created at {where_text(node.where)}",
                         hint="return a gradient of the shape of its argument",
                     )
                 yield i, g

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from ..base.errors import DTypeError, GradError, MinflowError, ShapeError, with_article
 from ..ir import AFTER, INPUTS, OUTPUTS, RETAIN, Node, Source, Value, file_name, hooks_at
-from ..mode import MODE, bump
+from ..mode import MODE, bump_mutations
 from ..source_location import describe, fail, here
 
 
@@ -32,7 +32,7 @@ class Handle:
     def remove(self) -> None:
         """Unregister the hook; a second call has no effect."""
         if self.hooks.pop(self.number, None) is not None:
-            bump()
+            bump_mutations()
 
     def __enter__(self):
         return self
@@ -62,7 +62,7 @@ def hook_on(tensor, hook: Callable) -> Handle:
         fail(
             GradError, "register_hook on a tensor that does not require grad", "x.requires_grad_() first", tensor=tensor
         )
-    value = mode.first(own.value)
+    value = mode.grad_key(own.value)
     return as_handle(tensor, own, value, add_hook(hooks_at(value.node, value.index), hook, "hook(grad)"))
 
 
@@ -91,7 +91,7 @@ def post_accumulate_on(tensor, hook: Callable) -> Handle:
             "x.register_hook(hook), which gets the gradient",
             tensor=tensor,
         )
-    value = mode.first(own.value)
+    value = mode.grad_key(own.value)
     return as_handle(tensor, own, value, add_hook(hooks_at(value.node, AFTER), hook, "hook(parameter)"))
 
 
@@ -112,7 +112,7 @@ def as_handle(tensor, own, value: Value, handle: Handle) -> Handle:
     if isinstance(value.node, Source):
         if own.array is not None:
             own.hooks = value.node.hooks
-            bump()
+            bump_mutations()
         elif tensor.array is not None:
             MODE.get().trace.hooked.append((handle, tensor))
     return handle

@@ -15,7 +15,7 @@ from ..source_location import caller, describe, name_of
 from ..spec import Spec
 
 
-class Cut(NamedTuple):
+class ElementRead(NamedTuple):
     """A read of the elements of a tensor on a tape. number: its element if it has only one, else None."""
 
     reader: str
@@ -25,14 +25,16 @@ class Cut(NamedTuple):
     number: Any
 
 
-CUTS: deque[Cut] = deque(maxlen=16)  # the last reads
+LAST_READS: deque[ElementRead] = deque(maxlen=16)
 
 
-def note_cut(tensor, reader: str) -> None:
+def record_read(tensor, reader: str) -> None:
     """Record a read of elements, for the error of a later backward that does not reach the tensor."""
     if reader in ("item", "float", "int", "numpy", "tolist") and (where := caller(3)) is not None:
         node = tensor.value.node
-        CUTS.append(Cut(reader, where, tensor.spec, node.where if node.inputs else None, number_of(tensor)))
+        LAST_READS.append(
+            ElementRead(reader, where, tensor.spec, node.where if node.inputs else None, number_of(tensor))
+        )
 
 
 def number_of(tensor) -> Any:
@@ -41,24 +43,24 @@ def number_of(tensor) -> Any:
 
 def no_gradient(out, verb: str) -> GradError:
     """The error for a call of `verb` (backward or grad) on a tensor without a tape."""
-    if out.result_of:
+    if out.graph_name:
         return GradError(
-            f"{verb}: this tensor is a result of {out.result_of}, which has no tape: its numbers are computed already",
+            f"{verb}: this tensor is a result of {out.graph_name}, which has no tape, only computed elements",
             values={name_of(out, "output"): describe(out)},
             where=f"at {where_text(caller(4))}",
             hint="call loss.backward() inside build, and self.add_optimizer(optimizer) in the graph's __init__",
         )
     values = {name_of(out, "output"): describe(out)}
     hint = (
-        "requires_grad=True on what you want gradients of; it is lost by .detach(), .item(), .numpy(), float(), "
-        "under no_grad, by making a new tensor from numbers, and in the result of an nn.Graph"
+        "set requires_grad=True on the tensors that need gradients; it is lost by .detach(), .item(), .numpy(), "
+        "float(), under no_grad, by making a new tensor from numbers, and in the result of an nn.Graph"
     )
     where, number = caller(4), number_of(out)
-    near = [cut for cut in reversed(CUTS) if out.array is not None and where and same_program(cut.where, where)]
+    near = [cut for cut in reversed(LAST_READS) if out.array is not None and where and same_program(cut.where, where)]
     if near:
         same = next((cut for cut in near if number is not None and cut.number == number), None)
         cut = same or near[0]
-        created = f" made at {where_text(cut.created)}" if cut.created else ""
+        created = f" created at {where_text(cut.created)}" if cut.created else ""
         values["cut" if same else "last read"] = f"{cut.reader}() at {where_text(cut.where)} of {cut.spec}{created}"
         if same:
             hint = f"compute with the tensor itself: the result of {cut.reader}() has no tape; {hint}"

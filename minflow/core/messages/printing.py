@@ -13,7 +13,7 @@ from ..grad.hooks import Handle, hook_on_node
 from ..ir import INPUTS, OUTPUTS, Node, Value, where_text
 from ..mode import MODE
 
-MOST = 5_000  # largest number of elements to print of a tensor above the threshold
+MAX_PRINTED = 5_000  # largest number of elements to print of a tensor above the threshold
 OPTIONS = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
 PROFILES = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -95,7 +95,7 @@ def edges_of(array: np.ndarray) -> tuple[int, int] | None:
         return None
     edge = OPTIONS["edgeitems"]
     for edges in (edge, edge), *[(n, n) for n in range(min(edge - 1, 3), 0, -1)], (1, 0):
-        if math.prod([len(kept(n, edges)) for n in array.shape]) <= MOST:
+        if math.prod([len(kept(n, edges)) for n in array.shape]) <= MAX_PRINTED:
             break
     return edges
 

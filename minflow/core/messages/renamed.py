@@ -12,7 +12,7 @@ from typing import Any
 
 # Names of functions, as patterns -> "their name=ours". "name=@" is passed by position; "name=" is accepted without
 # effect, and "name=:value" is accepted only with this value.
-WORDS = {
+RENAMED_ARGUMENTS = {
     "flow.permute flow.flip flow.tile Tensor.flip Tensor.tile": "dims=@",
     "Tensor.expand": "size=@ implicit=",
     "Tensor.new_zeros Tensor.new_ones Tensor.new_empty Tensor.resize_ Tensor.sum_to_size": "size=@",
@@ -85,7 +85,7 @@ WORDS = {
 }
 
 
-MISFITS = ("unexpected keyword argument", "required positional argument")  # texts of Python's TypeErrors
+SIGNATURE_ERRORS = ("unexpected keyword argument", "required positional argument")  # texts of Python's TypeErrors
 
 
 def translate_call(
@@ -95,10 +95,10 @@ def translate_call(
 
     qualname: "nn.functional.prelu".  error: the error of the call.
     """
-    if not passed or not isinstance(error, TypeError) or not any(text in str(error) for text in MISFITS):
+    if not passed or not isinstance(error, TypeError) or not any(text in str(error) for text in SIGNATURE_ERRORS):
         return None
     theirs: dict[str, str] = {}
-    for names, words in WORDS.items():
+    for names, words in RENAMED_ARGUMENTS.items():
         if any(fnmatchcase(qualname, name) for name in names.split()):
             theirs |= dict(word.split("=", 1) for word in words.split())
     found = {k: theirs[k] for k in passed if k in theirs}

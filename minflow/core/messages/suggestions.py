@@ -26,7 +26,7 @@ from .unsupported import reason
 from .wrong_arguments import explain_error, has
 
 # argument names of other libraries, and of other functions of this one -> ours
-OTHERS = {name: tuple(ours.split()) for name, ours in {
+ARGUMENT_SYNONYMS = {name: tuple(ours.split()) for name, ours in {
     "axis": "dim dims", "axes": "dims dim", "dimension": "dim", "keepdims": "keepdim", "x": "input", "a": "input",
     "y": "target other",
     "b": "other", "labels": "target", "logits": "input", "learning_rate": "lr", "decay": "weight_decay",
@@ -268,7 +268,7 @@ def signature_error(
     passed = {k: short(kwargs[k]) for k in unknown[:3]}
     if unknown:
         what = f"{qualname} has no argument {unknown[0]!r}"
-        meant = [n for n in OTHERS.get(unknown[0], ()) if n in named] or nearest(
+        meant = [n for n in ARGUMENT_SYNONYMS.get(unknown[0], ()) if n in named] or nearest(
             unknown[0], [n for n in named if n not in kwargs]
         )
         hint = did_you_mean(meant[:2]) or hint

@@ -15,12 +15,12 @@ from weakref import WeakSet, ref
 
 import numpy as np
 
-from ..ir import NUMBERS, Freed, Node, Source, Value, Where, outputs_of, toposort, where_text
+from ..ir import NUMBERS, FreedMarker, Node, Source, Value, Where, outputs_of, toposort, where_text
 from ..mode import mutation_counter
 from ..source_location import NOTICES, caller, here, warn, warn_at
 from .wrong_arguments import Unquoted
 
-HELD = 64  # number of consecutive losses that are all alive at which growing tapes are reported
+MAX_LIVE_LOSSES = 64  # number of consecutive losses that are all alive at which growing tapes are reported
 SEARCHES = 20  # largest number of searches of tapes per process
 GRADIENT = "gradient"
 FROM_ZERO = {
@@ -41,7 +41,7 @@ class Seen:
 
     reported: Any = None
     searches = 0
-    roots: deque = deque(maxlen=HELD)
+    roots: deque = deque(maxlen=MAX_LIVE_LOSSES)
     untracked: list = []
     optimizers: WeakSet = WeakSet()
 
@@ -70,11 +70,11 @@ def check_losses(losses: list) -> None:
                 Seen.searches += 1
                 report_loss(losses[0])
     Seen.roots.append(ref(losses[0].value.node))
-    if not mutation_counter.backwards % HELD and len(Seen.roots) == HELD:
+    if not mutation_counter.backwards % MAX_LIVE_LOSSES and len(Seen.roots) == MAX_LIVE_LOSSES:
         alive = {id(node) for root in Seen.roots if (node := root()) is not None}
-        if len(alive) == HELD:
+        if len(alive) == MAX_LIVE_LOSSES:
             warn(
-                f"backward: the last {HELD} losses are all kept, each with the operations that it was computed by",
+                f"backward: the last {MAX_LIVE_LOSSES} losses are all kept, each with the tape that computed it",
                 "total += loss.item(), or losses.append(loss.detach()): a tensor that is kept keeps its tape, which "
                 "grows at every step",
                 loss=losses[0],
@@ -110,10 +110,12 @@ def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
         return {
             "began in": Unquoted(f"{name}  {tensor.spec}, which {count_nonfinite(tensor.array)} before this loss")
         }, (
-            "a smaller learning rate, if the steps before gave it these numbers; flow.isfinite(x).all() looks for "
+            "a smaller learning rate, if earlier steps produced these values; flow.isfinite(x).all() looks for "
             "them in data"
         )
-    place = Unquoted(f"{node.op}" + (f" in {node.scope}" if node.scope else "") + f", made at {where_text(node.where)}")
+    place = Unquoted(
+        f"{node.op}" + (f" in {node.scope}" if node.scope else "") + f", created at {where_text(node.where)}"
+    )
     if kind == "data":
         return {
             "began in": place,
@@ -148,7 +150,7 @@ def first_nonfinite(root: Value) -> tuple[Node, str, list] | None:
                 if not finite(tensor.array):
                     return node, "leaf", [tensor.array]
             continue
-        if node.saved.__class__ is Freed or node.op.custom_backward is not None:
+        if node.saved.__class__ is FreedMarker or node.op.custom_backward is not None:
             continue
         saved = zip(node.op.saves[node.needs], node.saved or ())
         kept = {slot: s[0] for slot, s in saved if s and s[1].version == s[2]}

@@ -15,52 +15,62 @@ def rows(names: str, why: str, namespace: str = "") -> dict[str, str]:
     return dict.fromkeys([f"{namespace}{name}" for name in names.split()], why)
 
 
-ONE = "minflow runs in one process on one machine: leave it out, tensors are whole here"
-SPARSE = "tensors are dense: x.nonzero() and flow.gather say which numbers are meant, index_add puts them back"
-QUANTISED = "numbers are not quantised: x.half() stores less, nn.Module and autograd.Function can round by a scale"
-RECORDS = "there is no reader of OFRecord: utils.data.Dataset and DataLoader, vision.datasets.ImageFolder"
-IMAGES = "vision.transforms on each image of a Dataset; PIL.Image.open decodes"
-OFFLOAD = "there is no GPU memory to free: tensors are in the memory of the CPU"
-EXPORT = 'flow.save(graph, folder) keeps what an nn.Graph computes; flow.onnx.export(model, x, "model.onnx")'
-WATCH = "flow.watch and the curves of a notebook; or write the numbers into a list and plot it with matplotlib"
-FETCH = 'nothing is downloaded: fetch the file, flow.load("weights.safetensors"), then model.load_state_dict(state)'
-POLICIES = "a policy of one's own: transforms.RandomChoice of RandomAffine, RandomRotation, ColorJitter, GaussianBlur"
-RUN = "flow.save(graph, folder) of an nn.Graph, and flow.load_graph(folder) where its code is not"
-STREAMS = "there are no CUDA streams: time.perf_counter() measures, and what is called has been computed"
+REASON_ONE_PROCESS = "minflow runs in one process on one machine: leave it out, tensors are whole here"
+REASON_SPARSE = "tensors are dense: x.nonzero() and flow.gather say which numbers are meant, index_add puts them back"
+REASON_QUANTIZED = (
+    "numbers are not quantised: x.half() stores less, nn.Module and autograd.Function can round by a scale"
+)
+REASON_OFRECORD = "there is no reader of OFRecord: utils.data.Dataset and DataLoader, vision.datasets.ImageFolder"
+REASON_IMAGES = "vision.transforms on each image of a Dataset; PIL.Image.open decodes"
+REASON_OFFLOAD = "there is no GPU memory to free: tensors are in the memory of the CPU"
+REASON_EXPORT = 'flow.save(graph, folder) keeps what an nn.Graph computes; flow.onnx.export(model, x, "model.onnx")'
+REASON_TENSORBOARD = (
+    "flow.watch and the curves of a notebook; or write the numbers into a list and plot it with matplotlib"
+)
+REASON_DOWNLOAD = (
+    'nothing is downloaded: fetch the file, flow.load("weights.safetensors"), then model.load_state_dict(state)'
+)
+REASON_AUGMENT = (
+    "a policy of one's own: transforms.RandomChoice of RandomAffine, RandomRotation, ColorJitter, GaussianBlur"
+)
+REASON_SCRIPT = "flow.save(graph, folder) of an nn.Graph, and flow.load_graph(folder) where its code is not"
+REASON_CUDA_STREAMS = "there are no CUDA streams: time.perf_counter() measures, and what is called has been computed"
 
 REFUSED: dict[str, str] = {
     # one process
     **rows("placement placement.* sbp sbp.* global_view global_view.* utils.global_view utils.global_view.* "
-           "one_embedding one_embedding.* _oneflow_internal.* framework.distribute", ONE),
+           "one_embedding one_embedding.* _oneflow_internal.* framework.distribute", REASON_ONE_PROCESS),
     **rows("to_global to_local to_consistent local_to_global global_to_global placement sbp check_meta_consistency "
-           "redistribute", ONE, "Tensor."),
-    **rows("to_global to_local to_consistent", ONE, "nn.Module."),
-    **rows("init_rdma rdma_is_initialized all_device_placement", ONE, "env."),
+           "redistribute", REASON_ONE_PROCESS, "Tensor."),
+    **rows("to_global to_local to_consistent", REASON_ONE_PROCESS, "nn.Module."),
+    **rows("init_rdma rdma_is_initialized all_device_placement", REASON_ONE_PROCESS, "env."),
     **rows("distributed.rpc distributed.rpc.* distributed.pipeline* distributed.fsdp* distributed.tensor* "
-           "distributed.optim* distributed.elastic* distributed.launch distributed.run futures futures.*", ONE),
+           "distributed.optim* distributed.elastic* distributed.launch distributed.run futures futures.*",
+           REASON_ONE_PROCESS),
     **rows("send recv isend irecv", "there is only one process: an assignment, y = x", "distributed."),
     **rows("send recv", "there is only one process: an assignment, y = x", "comm."),
     # file formats and image ops of OneFlow
     **rows("COCOReader OFRecordReader OFRecordRawDecoder OFRecordBytesDecoder OFRecordImageDecoder "
            "OFRecordImageDecoderRandomCrop OFRecordImageGpuDecoderRandomCropResize OFRecordImageDecoder* "
-           "GPTIndexedBinDataReader RawReader OFRecord*", RECORDS, "nn."),
-    **rows("CoinFlip CropMirrorNormalize image image.*", IMAGES, "nn."),
-    **rows("decode_onerec read_onerec", RECORDS),
+           "GPTIndexedBinDataReader RawReader OFRecord*", REASON_OFRECORD, "nn."),
+    **rows("CoinFlip CropMirrorNormalize image image.*", REASON_IMAGES, "nn."),
+    **rows("decode_onerec read_onerec", REASON_OFRECORD),
     **rows("deform_conv2d", "F.grid_sample moves the places, F.conv2d filters them", "nn.functional."),
     **rows("ctc_greedy_decoder", "log_probs.argmax(-1), flow.unique_consecutive, and the blank left out",
            "nn.functional."),
     # quantised and sparse tensors
     **rows("MinMaxObserver MovingAverageMinMaxObserver FakeQuantization Quantization QatConv1d QatConv2d QatConv3d "
-           "quantized quantized.* quantizable qat intrinsic", QUANTISED, "nn."),
+           "quantized quantized.* quantizable qat intrinsic", REASON_QUANTIZED, "nn."),
     **rows("quantization quantization.* ao ao.* quantize_* quantized_* fake_quantize_* dequantize fbgemm_* "
            "qint8 quint8 qint32 quint4x2 quint2x4 per_* choose_qparams_optimized q_scale q_zero_point q_per_channel_*",
-           QUANTISED),
-    **rows("dequantize int_repr q_scale q_zero_point q_per_channel_* qscheme is_quantized", QUANTISED, "Tensor."),
-    **rows("sparse sparse.* sparse_* sspmm sspaddmm hspmm smm dsmm", SPARSE),
+           REASON_QUANTIZED),
+    **rows("dequantize int_repr q_scale q_zero_point q_per_channel_* qscheme is_quantized",
+           REASON_QUANTIZED, "Tensor."),
+    **rows("sparse sparse.* sparse_* sspmm sspaddmm hspmm smm dsmm", REASON_SPARSE),
     **rows("to_sparse* sparse_* to_dense to_mkldnn coalesce is_coalesced _indices _values crow_indices "
-           "col_indices ccol_indices row_indices sspaddmm smm is_sparse_csr", SPARSE, "Tensor."),
-    **rows("spmm saddmm hsmm", SPARSE),
-    **rows("resize_as_sparse_ dense_dim indices values sparse_dim", SPARSE, "Tensor."),
+           "col_indices ccol_indices row_indices sspaddmm smm is_sparse_csr", REASON_SPARSE, "Tensor."),
+    **rows("spmm saddmm hsmm", REASON_SPARSE),
+    **rows("resize_as_sparse_ dense_dim indices values sparse_dim", REASON_SPARSE, "Tensor."),
     **rows("SparseAdam", "optim.Adam: gradients are dense", "optim."),
     # functions with a substitute of another name
     **rows("cholesky_ex inv_ex lu_factor_ex solve_ex", "the function without _ex, which raises flow.LinAlgError",
@@ -91,15 +101,15 @@ REFUSED: dict[str, str] = {
            "a base class of your own whose register_buffer, add_module or register_parameter does it",
            "nn.modules.module."),
     # other devices
-    **rows("offload load is_offloaded", OFFLOAD, "Tensor."),
-    **rows("offload load", OFFLOAD, "nn.Module."),
+    **rows("offload load is_offloaded", REASON_OFFLOAD, "Tensor."),
+    **rows("offload load", REASON_OFFLOAD, "nn.Module."),
     **rows("Event Stream ExternalStream stream current_stream default_stream set_stream CUDAGraph graph "
-           "graphs graphs.* make_graphed_callables nvtx nvtx.* profiler", STREAMS, "cuda."),
-    **rows("Stream Event", STREAMS), **rows("record_stream", STREAMS, "Tensor."),
-    **rows("comm comm.* nccl nccl.* sparse sparse.*", ONE, "cuda."),
+           "graphs graphs.* make_graphed_callables nvtx nvtx.* profiler", REASON_CUDA_STREAMS, "cuda."),
+    **rows("Stream Event", REASON_CUDA_STREAMS), **rows("record_stream", REASON_CUDA_STREAMS, "Tensor."),
+    **rows("comm comm.* nccl nccl.* sparse sparse.*", REASON_ONE_PROCESS, "cuda."),
     **rows("tensorrt contrib.*", "it is for one kind of device: leave it out"),
     # vision
-    **rows("AutoAugment AutoAugmentPolicy RandAugment TrivialAugmentWide AugMix", POLICIES, "vision.transforms."),
+    **rows("AutoAugment AutoAugmentPolicy RandAugment TrivialAugmentWide AugMix", REASON_AUGMENT, "vision.transforms."),
     **rows("v2 v2.* tv_tensors", "the same names are in vision.transforms; v2.ToImage() and v2.ToDtype(flow.float32, "
            "scale=True) together are ToTensor()", "vision.transforms."),
     **rows("KMNIST EMNIST QMNIST USPS SVHN STL10 ImageNet CelebA LSUN Places365 Cityscapes Coco* VOC* Caltech* Food101 "
@@ -119,14 +129,16 @@ REFUSED: dict[str, str] = {
            "PIL.ImageDraw on transforms.ToPILImage()(image); or matplotlib", "vision.utils."),
     **rows("io io.*", "PIL.Image.open reads a picture, transforms.PILToTensor() makes a tensor of it", "vision."),
     # other programs
-    **rows("export export.* fx fx.* package package.* backends.onnx", EXPORT),
+    **rows("export export.* fx fx.* package package.* backends.onnx", REASON_EXPORT),
     **rows("dynamo_export register_custom_op_symbolic unregister_custom_op_symbolic symbolic_helper* symbolic_opset* "
            "utils utils.* ops verification verification.* operators select_model_mode_for_export enable_fake_mode "
            "ExportOptions JitScalarType is_onnxrt_backend_supported enable_log disable_log",
            "flow.onnx.export(model, x, \"model.onnx\"); flow.onnx.show is a picture of any ONNX file", "onnx."),
-    **rows("save load freeze ScriptModule ScriptFunction RecursiveScriptModule optimize_for_inference", RUN, "jit."),
-    **rows("utils.tensorboard utils.tensorboard.* summary.*", WATCH),
-    **rows("load load_state_dict_from_url download_url_to_file load_url list help get_dir set_dir", FETCH, "hub."),
+    **rows("save load freeze ScriptModule ScriptFunction RecursiveScriptModule optimize_for_inference",
+           REASON_SCRIPT, "jit."),
+    **rows("utils.tensorboard utils.tensorboard.* summary.*", REASON_TENSORBOARD),
+    **rows("load load_state_dict_from_url download_url_to_file load_url list help get_dir set_dir",
+           REASON_DOWNLOAD, "hub."),
     **rows("profiler profiler.* autograd.profiler autograd.profiler.* utils.bottleneck",
            "graph.profile() of an nn.Graph, flow.timeline() of jobs; cProfile for Python's own time"),
     **rows("utils.cpp_extension utils.cpp_extension.* utils.ffi utils.hipify* classes classes.* ops ops.*",

@@ -2,8 +2,8 @@
 
 Public functions do not check the type of each argument, since every correct call would pay for it. If a call raises a
 raw error, `suggestions.with_hints` catches it, and only then are the arguments compared with the annotations of the
-signature, or with UNSAID for parameters without one. If no argument is wrong by itself, the error contains the raw
-text and all values. Read next: `suggestions.py`.
+signature, or with DEFAULT_ANNOTATIONS for parameters without one. If no argument is wrong by itself, the error contains
+the raw text and all values. Read next: `suggestions.py`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import DTypeError, MinflowError, ModuleError, shown
-from ..dispatch import LOOKED_AT, raised_by_user, raw_error, special_method
+from ..dispatch import INSPECTION_METHODS, raised_by_user, raw_error, special_method
 from ..source_location import describe, here
 from ..spec import DType
 
-UNSAID = {  # types of parameters without annotations; others take a tensor if they have no default
+DEFAULT_ANNOTATIONS = {  # types of parameters without annotations; others take a tensor if they have no default
     **dict.fromkeys(("dim", "dims", "axis", "source", "destination", "shifts"), "int | Sequence[int] | None"),
     **dict.fromkeys(("shape", "size", "sizes", "times"), "int | Sequence[int]"),
     **dict.fromkeys(("alpha", "beta", "min_value", "max_value"), "float"),
@@ -53,7 +53,8 @@ def whole_tensor(x: Any) -> bool:
     return hasattr(x, "spec") and x.spec.shape == () and x.spec.dtype.rank == 1
 
 
-IS: dict[str, tuple[Callable[[Any], bool], str]] = {  # part of an annotation -> (check of a value, description)
+# part of an annotation -> (check of a value, description)
+TYPE_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Tensor": (lambda x: hasattr(x, "spec") and hasattr(x, "array"), "a tensor"),
     "int": (is_whole, "a whole number"),
     "float": (
@@ -146,14 +147,14 @@ def wrong_argument(
     for key, value in arguments.items():
         wanted = types_of(signature.parameters[key])
         if key != "self" and wanted and not any(fits(value, part) for part in wanted):
-            return wrong_kind(name, key, value, " or ".join(IS[part][1] for part in wanted), call)
+            return wrong_kind(name, key, value, " or ".join(TYPE_CHECKS[part][1] for part in wanted), call)
     return None
 
 
 def fits(value: Any, part: str) -> bool:
     """True if the value fits this part of an annotation; False also if a method of the value raises."""
     try:
-        return IS[part][0](value)
+        return TYPE_CHECKS[part][0](value)
     except Exception:
         return False
 
@@ -179,7 +180,7 @@ def unreadable(
         arguments = {}
     if (wrong := wrong_argument(name, signature, arguments, call)) is not None:
         return wrong
-    if method not in LOOKED_AT:
+    if method not in INSPECTION_METHODS:
         return None
     values = {key: describe(value) for key, value in arguments.items() if key != "self"}
     what = f"{name}: an argument cannot be read, its {method} raised {type(error).__name__}: {shown(error, str)}"
@@ -230,7 +231,7 @@ def unreadable_or(error: Exception, call: str, /, **values: Any) -> Exception:
     """The four-part error for an object whose special method raised while an operator inspected it; else the error."""
     if isinstance(error, RecursionError) and (name := next((k for k, x in values.items() if contains_itself(x)), "")):
         return contains_itself_error(call, name, values[name])
-    if isinstance(error, MinflowError) or (method := special_method(error)) not in LOOKED_AT:
+    if isinstance(error, MinflowError) or (method := special_method(error)) not in INSPECTION_METHODS:
         return error
     what = f"{call}: an operand cannot be read, its {method} raised {type(error).__name__}: {shown(error, str)}"
     result = DTypeError(
@@ -244,18 +245,18 @@ def unreadable_or(error: Exception, call: str, /, **values: Any) -> Exception:
 
 
 def types_of(parameter: inspect.Parameter) -> list[str]:
-    """The types that a parameter takes, as keys of `IS`; empty if they are unknown."""
+    """The types that a parameter takes, as keys of `TYPE_CHECKS`; empty if they are unknown."""
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         return []
     text = parameter.annotation if isinstance(parameter.annotation, str) else ""
     if parameter.annotation is parameter.empty:
-        text = UNSAID.get(parameter.name, "Tensor" if parameter.default is parameter.empty else "")
+        text = DEFAULT_ANNOTATIONS.get(parameter.name, "Tensor" if parameter.default is parameter.empty else "")
     for alias, meaning in ALIASES.items():
         text = text.replace(alias, meaning)
     parts = [part.strip() for part in re.split(r"\|(?![^\[]*\])", text) if part.strip()]
     if parameter.default is None and parts:
         parts.append("None")
-    return list(dict.fromkeys(parts)) if all(part in IS for part in parts) else []
+    return list(dict.fromkeys(parts)) if all(part in TYPE_CHECKS for part in parts) else []
 
 
 class Unquoted(str):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import functions as F
 from ..base.errors import DTypeError
-from ..functionalize import overwrite, store
+from ..functionalize import call_inplace, write_result
 from ..messages.suggestions import hint_methods
 from ..source_location import fail
 
@@ -36,7 +36,7 @@ class Counting:
                 "x.cumprod(dim, dtype=...)",
                 x=self,
             )
-        return overwrite(F.cumprod, self, dim)
+        return call_inplace(F.cumprod, self, dim)
 
     @F.accept_axis
     def cummax(self: Tensor, dim: int) -> return_types.cummax:
@@ -232,4 +232,4 @@ class Counting:
         return F.addmv(self, mat, vec, beta=beta, alpha=alpha)
 
     def addmv_(self: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        return store(self, F.addmv(self, mat, vec, beta=beta, alpha=alpha))
+        return write_result(self, F.addmv(self, mat, vec, beta=beta, alpha=alpha))

@@ -13,9 +13,17 @@ import numpy as np
 from .. import functions as F
 from ..base.errors import ShapeError, TraceError
 from ..dispatch import apply
-from ..functionalize import cell_of, check_inplace, in_place, overwrite, repeated_axes, store, write
+from ..functionalize import (
+    apply_inplace,
+    call_inplace,
+    check_inplace,
+    repeated_axes,
+    version_counter_of,
+    write_into,
+    write_result,
+)
 from ..messages.suggestions import hint_methods
-from ..mode import MODE, bump, using
+from ..mode import MODE, bump_mutations, using
 from ..ops import elementwise as e, shape as s
 from ..source_location import fail
 from ..spec import DType
@@ -30,137 +38,137 @@ class InPlace:
     """In-place methods."""
 
     def mul_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(e.mul, self, other)
+        return apply_inplace(e.mul, self, other)
 
     def floor_divide_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(e.floor_divide, self, other)
+        return apply_inplace(e.floor_divide, self, other)
 
     def remainder_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(e.remainder, self, other)
+        return apply_inplace(e.remainder, self, other)
 
     def pow_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(e.pow, self, other)
+        return apply_inplace(e.pow, self, other)
 
     def add_(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
-        return in_place(e.add, self, other if alpha == 1 else F.scaled(self, other, alpha))
+        return apply_inplace(e.add, self, other if alpha == 1 else F.scaled(self, other, alpha))
 
     def sub_(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
-        return in_place(e.sub, self, other if alpha == 1 else F.scaled(self, other, alpha))
+        return apply_inplace(e.sub, self, other if alpha == 1 else F.scaled(self, other, alpha))
 
     def div_(self: Tensor, other: Tensor | float, *, rounding_mode: str | None = None) -> Tensor:
         return (
-            in_place(e.div, self, other)
+            apply_inplace(e.div, self, other)
             if rounding_mode is None
-            else overwrite(F.div, self, other, rounding_mode=rounding_mode)
+            else call_inplace(F.div, self, other, rounding_mode=rounding_mode)
         )
 
     def neg_(self: Tensor) -> Tensor:
-        return in_place(e.neg, self)
+        return apply_inplace(e.neg, self)
 
     def abs_(self: Tensor) -> Tensor:
-        return in_place(e.abs, self)
+        return apply_inplace(e.abs, self)
 
     def sign_(self: Tensor) -> Tensor:
-        return in_place(e.sign, self)
+        return apply_inplace(e.sign, self)
 
     def exp_(self: Tensor) -> Tensor:
-        return in_place(e.exp, self)
+        return apply_inplace(e.exp, self)
 
     def log_(self: Tensor) -> Tensor:
-        return in_place(e.log, self)
+        return apply_inplace(e.log, self)
 
     def sqrt_(self: Tensor) -> Tensor:
-        return in_place(e.sqrt, self)
+        return apply_inplace(e.sqrt, self)
 
     def rsqrt_(self: Tensor) -> Tensor:
-        return in_place(e.rsqrt, self)
+        return apply_inplace(e.rsqrt, self)
 
     def square_(self: Tensor) -> Tensor:
-        return in_place(e.square, self)
+        return apply_inplace(e.square, self)
 
     def sin_(self: Tensor) -> Tensor:
-        return in_place(e.sin, self)
+        return apply_inplace(e.sin, self)
 
     def cos_(self: Tensor) -> Tensor:
-        return in_place(e.cos, self)
+        return apply_inplace(e.cos, self)
 
     def tanh_(self: Tensor) -> Tensor:
-        return in_place(e.tanh, self)
+        return apply_inplace(e.tanh, self)
 
     def sigmoid_(self: Tensor) -> Tensor:
-        return in_place(e.sigmoid, self)
+        return apply_inplace(e.sigmoid, self)
 
     def floor_(self: Tensor) -> Tensor:
-        return in_place(e.floor, self)
+        return apply_inplace(e.floor, self)
 
     def ceil_(self: Tensor) -> Tensor:
-        return in_place(e.ceil, self)
+        return apply_inplace(e.ceil, self)
 
     def trunc_(self: Tensor) -> Tensor:
-        return in_place(e.trunc, self)
+        return apply_inplace(e.trunc, self)
 
     def reciprocal_(self: Tensor) -> Tensor:
-        return in_place(e.reciprocal, self)
+        return apply_inplace(e.reciprocal, self)
 
     def relu_(self: Tensor) -> Tensor:
-        return in_place(e.relu, self)
+        return apply_inplace(e.relu, self)
 
     def expm1_(self: Tensor) -> Tensor:
-        return in_place(e.expm1, self)
+        return apply_inplace(e.expm1, self)
 
     def log1p_(self: Tensor) -> Tensor:
-        return in_place(e.log1p, self)
+        return apply_inplace(e.log1p, self)
 
     def log2_(self: Tensor) -> Tensor:
-        return in_place(e.log2, self)
+        return apply_inplace(e.log2, self)
 
     def tan_(self: Tensor) -> Tensor:
-        return in_place(e.tan, self)
+        return apply_inplace(e.tan, self)
 
     def erf_(self: Tensor) -> Tensor:
-        return in_place(e.erf, self)
+        return apply_inplace(e.erf, self)
 
     def fmod_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(e.fmod, self, other)
+        return apply_inplace(e.fmod, self, other)
 
     def logical_and_(self: Tensor, other: Tensor | float) -> Tensor:
-        return store(self, F.logical_and(self, other))
+        return write_result(self, F.logical_and(self, other))
 
     def logical_or_(self: Tensor, other: Tensor | float) -> Tensor:
-        return store(self, F.logical_or(self, other))
+        return write_result(self, F.logical_or(self, other))
 
     def logical_xor_(self: Tensor, other: Tensor | float) -> Tensor:
-        return store(self, F.logical_xor(self, other))
+        return write_result(self, F.logical_xor(self, other))
 
     def logical_not_(self: Tensor) -> Tensor:
-        return write(self, F.logical_not(self))
+        return write_into(self, F.logical_not(self))
 
     def bitwise_and_(self: Tensor, other: Tensor | float) -> Tensor:
-        return store(self, F.bitwise_and(self, other))
+        return write_result(self, F.bitwise_and(self, other))
 
     def bitwise_or_(self: Tensor, other: Tensor | float) -> Tensor:
-        return store(self, F.bitwise_or(self, other))
+        return write_result(self, F.bitwise_or(self, other))
 
     def bitwise_xor_(self: Tensor, other: Tensor | float) -> Tensor:
-        return store(self, F.bitwise_xor(self, other))
+        return write_result(self, F.bitwise_xor(self, other))
 
     def bitwise_not_(self: Tensor) -> Tensor:
-        return write(self, F.bitwise_not(self))
+        return write_into(self, F.bitwise_not(self))
 
     subtract_, multiply_, divide_, true_divide_, negative_, absolute_ = sub_, mul_, div_, div_, neg_, abs_
     sgn_, fix_ = sign_, trunc_
 
     def cumsum_(self: Tensor, dim: int) -> Tensor:
-        return write(self, F.cumsum(self, dim))
+        return write_into(self, F.cumsum(self, dim))
 
     def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
-        return write(self, F.tril(self, diagonal))
+        return write_into(self, F.tril(self, diagonal))
 
     def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
-        return write(self, F.triu(self, diagonal))
+        return write_into(self, F.triu(self, diagonal))
 
     def baddbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        return store(self, F.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha))
+        return write_result(self, F.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha))
 
     def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
         return reshape_in_place(self, F.squeeze, dim)
@@ -177,33 +185,33 @@ class InPlace:
         return reshape_in_place(self, F.t)
 
     def round_(self: Tensor, *, decimals: int = 0) -> Tensor:
-        return write(self, F.round(self, decimals=decimals))
+        return write_into(self, F.round(self, decimals=decimals))
 
     def clamp_(self: Tensor, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
-        return overwrite(F.clamp, self, min, max)
+        return call_inplace(F.clamp, self, min, max)
 
     clip_ = clamp_
 
     def clamp_min_(self: Tensor, min: Tensor | float) -> Tensor:
-        return overwrite(F.clamp, self, min, None)
+        return call_inplace(F.clamp, self, min, None)
 
     def clamp_max_(self: Tensor, max: Tensor | float) -> Tensor:
-        return overwrite(F.clamp, self, None, max)
+        return call_inplace(F.clamp, self, None, max)
 
     def lerp_(self: Tensor, end: Tensor | float, weight: Tensor | float) -> Tensor:
-        return overwrite(F.lerp, self, end, weight)
+        return call_inplace(F.lerp, self, end, weight)
 
     def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        return store(self, F.addmm(self, mat1, mat2, beta=beta, alpha=alpha))
+        return write_result(self, F.addmm(self, mat1, mat2, beta=beta, alpha=alpha))
 
     def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Tensor | float = 1) -> Tensor:
-        return store(self, F.addcmul(self, tensor1, tensor2, value=value))
+        return write_result(self, F.addcmul(self, tensor1, tensor2, value=value))
 
     def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Tensor | float = 1) -> Tensor:
-        return store(self, F.addcdiv(self, tensor1, tensor2, value=value))
+        return write_result(self, F.addcdiv(self, tensor1, tensor2, value=value))
 
     def masked_fill_(self: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
-        return write(self, F.masked_fill(self, mask, value))
+        return write_into(self, F.masked_fill(self, mask, value))
 
     def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
         """Copy the elements of another tensor, broadcast, into this one."""
@@ -218,7 +226,7 @@ class InPlace:
         mode = MODE.get()
         recorded = mode.grad and hasattr(other, "spec") and mode.resolve(other).needs
         # two tensors of one Value would share their hooks
-        return write(self, apply(s.clone, other) if recorded else other, unread=True)
+        return write_into(self, apply(s.clone, other) if recorded else other, target_unused=True)
 
     def fill_(self: Tensor, value: Tensor | float) -> Tensor:
         """Fill with one value."""
@@ -227,10 +235,10 @@ class InPlace:
             fail(ShapeError, what, "copy_(...), or value.item()", value=value)
         repeated = repeated_axes(self)
         if not repeated:
-            return write(self, value, unread=True)
+            return write_into(self, value, target_unused=True)
         # if elements share memory
         once = tuple([(0, 1 if d in repeated else None, None) for d in range(self.ndim)])
-        write(apply(s.getitem, self, index=once), value)
+        write_into(apply(s.getitem, self, index=once), value)
         return self
 
     def zero_(self: Tensor) -> Tensor:
@@ -246,30 +254,30 @@ class InPlace:
         value: Tensor | float | None = None,
         reduce: str | None = None,
     ) -> Tensor:
-        return write(self, F.scatter(self, dim, index, src, value=value, reduce=reduce))
+        return write_into(self, F.scatter(self, dim, index, src, value=value, reduce=reduce))
 
     def scatter_add_(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-        return write(self, F.scatter_add(self, dim, index, src))
+        return write_into(self, F.scatter_add(self, dim, index, src))
 
     def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
-        return write(self, F.index_add(self, dim, index, source, alpha=alpha))
+        return write_into(self, F.index_add(self, dim, index, source, alpha=alpha))
 
     def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-        return write(self, F.index_copy(self, dim, index, source))
+        return write_into(self, F.index_copy(self, dim, index, source))
 
     def index_fill_(self: Tensor, dim: int, index: Tensor, value: Tensor | float) -> Tensor:
-        return write(self, F.index_fill(self, dim, index, value))
+        return write_into(self, F.index_fill(self, dim, index, value))
 
     def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with uniform random values in [low, high)."""
-        return write(self, F.uniform_like(self, low, high, generator=generator))
+        return write_into(self, F.uniform_like(self, low, high, generator=generator))
 
     def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with normal random values of this mean and standard deviation."""
-        return write(self, F.normal_like(self, mean, std, generator=generator))
+        return write_into(self, F.normal_like(self, mean, std, generator=generator))
 
     def bernoulli_(self: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None) -> Tensor:
-        return write(self, F.bernoulli_like(self, p, generator=generator))
+        return write_into(self, F.bernoulli_like(self, p, generator=generator))
 
     def random_(
         self: Tensor, low: int | None = None, high: int | None = None, *, generator: Generator | None = None
@@ -279,11 +287,11 @@ class InPlace:
         """
         if high is None:
             low, high = 0, integer_limit(self.spec.dtype) if low is None else low
-        return write(self, F.randint_like(self, low, high, generator=generator))
+        return write_into(self, F.randint_like(self, low, high, generator=generator))
 
     def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with random values of the exponential distribution with rate `lambd`."""
-        return write(self, F.exponential_like(self, lambd, generator=generator))
+        return write_into(self, F.exponential_like(self, lambd, generator=generator))
 
 
 def reshape_in_place(target: Tensor, view: Callable, *args: Any) -> Tensor:
@@ -295,15 +303,20 @@ def reshape_in_place(target: Tensor, view: Callable, *args: Any) -> Tensor:
             f"x = x.{view.__name__}(...) makes a view",
             tensor=target,
         )
-    bump()
+    bump_mutations()
     check_inplace(MODE.get(), target, target)
     leaf = target.needs and target.is_leaf  # only under no_grad: otherwise a leaf is refused
     base = type(target).__new__(type(target))
     base.__dict__.update(target.__dict__)
-    base.cell = cell_of(target)
+    base.version_counter = version_counter_of(target)
     with using(MODE.get().replace(grad=True)):  # no element is written, so the history stays, even under no_grad
         fresh = view(base, *args)
-    target.array, target.spec, target.alias, target.cell = fresh.array, fresh.spec, fresh.alias, fresh.cell
+    target.array, target.spec, target.alias, target.version_counter = (
+        fresh.array,
+        fresh.spec,
+        fresh.alias,
+        fresh.version_counter,
+    )
     if leaf:
         target.value, target.needs = None, False
         return target.requires_grad_()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import functions as F
-from ..functionalize import in_place, overwrite, write
+from ..functionalize import apply_inplace, call_inplace, write_into
 from ..messages.suggestions import hint_methods
 from ..ops import binary, elementwise as e, special as s
 
@@ -173,135 +173,135 @@ class Mathematics:
     # ---- in place ----------------------------------------------------------------------------------------------------
 
     def acos_(self: Tensor) -> Tensor:
-        return in_place(e.acos, self)
+        return apply_inplace(e.acos, self)
 
     def acosh_(self: Tensor) -> Tensor:
-        return in_place(e.acosh, self)
+        return apply_inplace(e.acosh, self)
 
     def asin_(self: Tensor) -> Tensor:
-        return in_place(e.asin, self)
+        return apply_inplace(e.asin, self)
 
     def asinh_(self: Tensor) -> Tensor:
-        return in_place(e.asinh, self)
+        return apply_inplace(e.asinh, self)
 
     def atan_(self: Tensor) -> Tensor:
-        return in_place(e.atan, self)
+        return apply_inplace(e.atan, self)
 
     def atanh_(self: Tensor) -> Tensor:
-        return in_place(e.atanh, self)
+        return apply_inplace(e.atanh, self)
 
     def cosh_(self: Tensor) -> Tensor:
-        return in_place(e.cosh, self)
+        return apply_inplace(e.cosh, self)
 
     def sinh_(self: Tensor) -> Tensor:
-        return in_place(e.sinh, self)
+        return apply_inplace(e.sinh, self)
 
     def digamma_(self: Tensor) -> Tensor:
-        return in_place(s.digamma, self)
+        return apply_inplace(s.digamma, self)
 
     def erfc_(self: Tensor) -> Tensor:
-        return in_place(s.erfc, self)
+        return apply_inplace(s.erfc, self)
 
     def erfinv_(self: Tensor) -> Tensor:
-        return in_place(s.erfinv, self)
+        return apply_inplace(s.erfinv, self)
 
     def exp2_(self: Tensor) -> Tensor:
-        return in_place(e.exp2, self)
+        return apply_inplace(e.exp2, self)
 
     def frac_(self: Tensor) -> Tensor:
-        return overwrite(F.frac, self)
+        return call_inplace(F.frac, self)
 
     def i0_(self: Tensor) -> Tensor:
-        return in_place(s.i0, self)
+        return apply_inplace(s.i0, self)
 
     def lgamma_(self: Tensor) -> Tensor:
-        return in_place(s.lgamma, self)
+        return apply_inplace(s.lgamma, self)
 
     def log10_(self: Tensor) -> Tensor:
-        return in_place(e.log10, self)
+        return apply_inplace(e.log10, self)
 
     def sinc_(self: Tensor) -> Tensor:
-        return overwrite(F.sinc, self)
+        return call_inplace(F.sinc, self)
 
     def deg2rad_(self: Tensor) -> Tensor:
-        return overwrite(F.deg2rad, self)
+        return call_inplace(F.deg2rad, self)
 
     def rad2deg_(self: Tensor) -> Tensor:
-        return overwrite(F.rad2deg, self)
+        return call_inplace(F.rad2deg, self)
 
     def atan2_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(e.atan2, self, other)
+        return apply_inplace(e.atan2, self, other)
 
     def copysign_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(binary.copysign, self, other)
+        return apply_inplace(binary.copysign, self, other)
 
     def gcd_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(binary.gcd, self, other)
+        return apply_inplace(binary.gcd, self, other)
 
     def heaviside_(self: Tensor, values: Tensor) -> Tensor:
-        return overwrite(F.heaviside, self, values)
+        return call_inplace(F.heaviside, self, values)
 
     def hypot_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(binary.hypot, self, other)
+        return apply_inplace(binary.hypot, self, other)
 
     def lcm_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(binary.lcm, self, other)
+        return apply_inplace(binary.lcm, self, other)
 
     def ldexp_(self: Tensor, other: Tensor | float) -> Tensor:
-        return overwrite(F.ldexp, self, other)
+        return call_inplace(F.ldexp, self, other)
 
     def nextafter_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(binary.nextafter, self, other)
+        return apply_inplace(binary.nextafter, self, other)
 
     def xlogy_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(binary.xlogy, self, other)
+        return apply_inplace(binary.xlogy, self, other)
 
     def bitwise_left_shift_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(binary.bitwise_left_shift, self, other)
+        return apply_inplace(binary.bitwise_left_shift, self, other)
 
     def bitwise_right_shift_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(binary.bitwise_right_shift, self, other)
+        return apply_inplace(binary.bitwise_right_shift, self, other)
 
     def igamma_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(s.igamma, self, other)
+        return apply_inplace(s.igamma, self, other)
 
     def igammac_(self: Tensor, other: Tensor | float) -> Tensor:
-        return in_place(s.igammac, self, other)
+        return apply_inplace(s.igammac, self, other)
 
     def float_power_(self: Tensor, exponent: Tensor | float) -> Tensor:
-        return overwrite(F.float_power, self, exponent)
+        return call_inplace(F.float_power, self, exponent)
 
     def logit_(self: Tensor, eps: float | None = None) -> Tensor:
-        return overwrite(F.logit, self, eps)
+        return call_inplace(F.logit, self, eps)
 
     def nan_to_num_(
         self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
     ) -> Tensor:
-        return overwrite(F.nan_to_num, self, nan, posinf, neginf)
+        return call_inplace(F.nan_to_num, self, nan, posinf, neginf)
 
     def polygamma_(self: Tensor, n: int) -> Tensor:
-        return overwrite(by_order, self, n)
+        return call_inplace(by_order, self, n)
 
     def mvlgamma_(self: Tensor, p: int) -> Tensor:
-        return overwrite(F.mvlgamma, self, p)
+        return call_inplace(F.mvlgamma, self, p)
 
     def eq_(self: Tensor, other: Tensor | float) -> Tensor:
-        return write(self, F.eq(self, other))
+        return write_into(self, F.eq(self, other))
 
     def ne_(self: Tensor, other: Tensor | float) -> Tensor:
-        return write(self, F.ne(self, other))
+        return write_into(self, F.ne(self, other))
 
     def lt_(self: Tensor, other: Tensor | float) -> Tensor:
-        return write(self, F.lt(self, other))
+        return write_into(self, F.lt(self, other))
 
     def le_(self: Tensor, other: Tensor | float) -> Tensor:
-        return write(self, F.le(self, other))
+        return write_into(self, F.le(self, other))
 
     def gt_(self: Tensor, other: Tensor | float) -> Tensor:
-        return write(self, F.gt(self, other))
+        return write_into(self, F.gt(self, other))
 
     def ge_(self: Tensor, other: Tensor | float) -> Tensor:
-        return write(self, F.ge(self, other))
+        return write_into(self, F.ge(self, other))
 
     # ---- NumPy's names -----------------------------------------------------------------------------------
 

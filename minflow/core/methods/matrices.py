@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import functions as F
-from ..functionalize import store
+from ..functionalize import write_result
 from ..functions import matrices as m
 from ..messages.suggestions import hint_methods
 
@@ -86,13 +86,13 @@ class Matrices:
         return F.addr(self, vec1, vec2, beta=beta, alpha=alpha)
 
     def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-        return store(self, F.renorm(self.clone(), p, dim, maxnorm))
+        return write_result(self, F.renorm(self.clone(), p, dim, maxnorm))
 
     def addr_(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        return store(self, F.addr(self, vec1, vec2, beta=beta, alpha=alpha))
+        return write_result(self, F.addr(self, vec1, vec2, beta=beta, alpha=alpha))
 
     def addbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        return store(self, F.addbmm(self, batch1, batch2, beta=beta, alpha=alpha))
+        return write_result(self, F.addbmm(self, batch1, batch2, beta=beta, alpha=alpha))
 
     def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
         return F.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import functions as F
 from ..dispatch import apply
-from ..functionalize import in_place, store
+from ..functionalize import apply_inplace, write_result
 from ..ir import NUMBERS
 from ..messages.wrong_arguments import has
 from ..ops import compare as c, elementwise as e
@@ -137,40 +137,40 @@ class Operators:
         return apply(c.ne, self, other) if comparable(other) else NotImplemented
 
     def __iadd__(self: Tensor, other: Operand) -> Tensor:
-        return in_place(e.add, self, other)
+        return apply_inplace(e.add, self, other)
 
     def __isub__(self: Tensor, other: Operand) -> Tensor:
-        return in_place(e.sub, self, other)
+        return apply_inplace(e.sub, self, other)
 
     def __imul__(self: Tensor, other: Operand) -> Tensor:
-        return in_place(e.mul, self, other)
+        return apply_inplace(e.mul, self, other)
 
     def __itruediv__(self: Tensor, other: Operand) -> Tensor:
-        return in_place(e.div, self, other)
+        return apply_inplace(e.div, self, other)
 
     def __ipow__(self: Tensor, other: Operand) -> Tensor:
-        return in_place(e.pow, self, other)
+        return apply_inplace(e.pow, self, other)
 
     def __ifloordiv__(self: Tensor, other: Operand) -> Tensor:
-        return in_place(e.floor_divide, self, other)
+        return apply_inplace(e.floor_divide, self, other)
 
     def __imod__(self: Tensor, other: Operand) -> Tensor:
-        return in_place(e.remainder, self, other)
+        return apply_inplace(e.remainder, self, other)
 
     def __iand__(self: Tensor, other: Operand) -> Tensor:
-        return store(self, F.bitwise_and(self, other))
+        return write_result(self, F.bitwise_and(self, other))
 
     def __ior__(self: Tensor, other: Operand) -> Tensor:
-        return store(self, F.bitwise_or(self, other))
+        return write_result(self, F.bitwise_or(self, other))
 
     def __ixor__(self: Tensor, other: Operand) -> Tensor:
-        return store(self, F.bitwise_xor(self, other))
+        return write_result(self, F.bitwise_xor(self, other))
 
     def __ilshift__(self: Tensor, other: Operand) -> Tensor:
-        return store(self, F.bitwise_left_shift(self, other))
+        return write_result(self, F.bitwise_left_shift(self, other))
 
     def __irshift__(self: Tensor, other: Operand) -> Tensor:
-        return store(self, F.bitwise_right_shift(self, other))
+        return write_result(self, F.bitwise_right_shift(self, other))
 
 
 def comparable(x: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import functions as F
-from ..functionalize import overwrite, write
+from ..functionalize import call_inplace, write_into
 from ..messages.suggestions import hint_methods
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Scattering:
         return F.put(self, index, source, accumulate)
 
     def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-        return write(self, F.put(self, index, source, accumulate))
+        return write_into(self, F.put(self, index, source, accumulate))
 
     def diag(self: Tensor, diagonal: int = 0) -> Tensor:
         return F.diag(self, diagonal)
@@ -40,7 +40,7 @@ class Scattering:
         return F.index_put(self, indices, values, accumulate)
 
     def index_put_(self: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False) -> Tensor:
-        return write(self, F.index_put(self, indices, values, accumulate))
+        return write_into(self, F.index_put(self, indices, values, accumulate))
 
     def index_reduce(
         self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
@@ -50,7 +50,7 @@ class Scattering:
     def index_reduce_(
         self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
     ) -> Tensor:
-        return overwrite(F.index_reduce, self, dim, index, source, reduce, include_self=include_self)
+        return call_inplace(F.index_reduce, self, dim, index, source, reduce, include_self=include_self)
 
     def scatter_reduce(
         self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
@@ -60,13 +60,13 @@ class Scattering:
     def scatter_reduce_(
         self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
     ) -> Tensor:
-        return overwrite(F.scatter_reduce, self, dim, index, src, reduce, include_self=include_self)
+        return call_inplace(F.scatter_reduce, self, dim, index, src, reduce, include_self=include_self)
 
     def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         return F.masked_scatter(self, mask, source)
 
     def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-        return write(self, F.masked_scatter(self, mask, source))
+        return write_into(self, F.masked_scatter(self, mask, source))
 
     def select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
         return F.select_scatter(self, src, dim, index)
@@ -93,7 +93,7 @@ class Scattering:
 
     def fill_diagonal_(self: Tensor, fill_value: Tensor | float, wrap: bool = False) -> Tensor:
         """Fill the diagonal with one value, in place; wrap: again below each square block of a tall matrix."""
-        return write(self, F.fill_diagonal(self, fill_value, wrap))
+        return write_into(self, F.fill_diagonal(self, fill_value, wrap))
 
     def as_strided(
         self: Tensor, size: int | Sequence[int], stride: int | Sequence[int], storage_offset: int | None = None
@@ -107,12 +107,12 @@ class Scattering:
 
     def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
         """Fill with the number of trials up to the first success of probability `p`."""
-        return write(self, F.geometric_like(self, p, generator=generator))
+        return write_into(self, F.geometric_like(self, p, generator=generator))
 
     def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with random values of the Cauchy distribution."""
-        return write(self, F.cauchy_like(self, median, sigma, generator=generator))
+        return write_into(self, F.cauchy_like(self, median, sigma, generator=generator))
 
     def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with exp of normal random values."""
-        return write(self, F.log_normal_like(self, mean, std, generator=generator))
+        return write_into(self, F.log_normal_like(self, mean, std, generator=generator))

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import functions as F
 from ..base.errors import DTypeError, GradError, OutOfRangeError, ShapeError, TraceError
-from ..functionalize import stride_probe, write
+from ..functionalize import stride_probe, write_into
 from ..functions.fill import empty_of, size_of
 from ..messages.suggestions import hint_methods
 from ..mode import MODE
@@ -159,4 +159,4 @@ def apply_elementwise(target: Tensor, name: str, function: Callable, *others: Te
             "x.long() first",
             x=target,
         )
-    return write(target, found.reshape(arrays[0].shape))
+    return write_into(target, found.reshape(arrays[0].shape))

@@ -120,7 +120,7 @@ view_as_complex = define(
     lambda g: view_as_real(g),
     is_view=True,
     domain="complex",
-    doc="Pairs of real and imaginary part along the last axis as complex numbers, a view.",
+    doc="Pairs (real, imaginary) along the last axis as complex elements, a view.",
 )
 
 

@@ -32,7 +32,9 @@ def ctc_spec(log_probs: Spec, targets: Spec, input_lengths: Spec, target_lengths
             hint="(T, N, C), (N, S) or one after another, and N lengths each",
         )
     if not 0 <= blank < log_probs.shape[2]:
-        raise OutOfRangeError(f"ctc_loss: the blank is {blank}, of {log_probs.shape[2]} classes", hint="blank=0")
+        raise OutOfRangeError(
+            f"ctc_loss: blank must be from 0 to {log_probs.shape[2] - 1}, got {blank}", hint="blank=0"
+        )
     return log_probs.replace(shape=log_probs.shape[1:2])
 
 

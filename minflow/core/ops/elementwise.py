@@ -265,7 +265,7 @@ def one_over(x):
 maximum = define(
     "maximum(a, b)",
     broadcast("maximum", "a", "b"),
-    dict(a=lambda g, a, b: g * share_ties(a, b, g), b=lambda g, a, b: g * share_ties(b, a, g)),
+    dict(a=lambda g, a, b: g * tie_factor(a, b, g), b=lambda g, a, b: g * tie_factor(b, a, g)),
     elementwise="same",
     scalar="max(a, b)",
     sbp=SPLIT_2,
@@ -277,7 +277,7 @@ kernel(maximum, ufunc="maximum")
 minimum = define(
     "minimum(a, b)",
     broadcast("minimum", "a", "b"),
-    dict(a=lambda g, a, b: g * share_ties(b, a, g), b=lambda g, a, b: g * share_ties(a, b, g)),
+    dict(a=lambda g, a, b: g * tie_factor(b, a, g), b=lambda g, a, b: g * tie_factor(a, b, g)),
     elementwise="same",
     scalar="min(a, b)",
     sbp=SPLIT_2,
@@ -287,7 +287,7 @@ minimum = define(
 kernel(minimum, ufunc="minimum")
 
 
-def share_ties(large, small, g):
+def tie_factor(large, small, g):
     """The factor of g: 0 if `large` is the smaller, 1/2 for ties, else 1, also if one is NaN, as in PyTorch."""
     return 1 - (cast(lt(large, small), dtype=g.spec.dtype) + cast(le(large, small), dtype=g.spec.dtype)) * 0.5
 

@@ -430,7 +430,7 @@ flip = define(
         case(strided(4, 5), axes=(1,)),
         case(floats(()), axes=()),
     ],
-    doc="The order along some axes reversed; a copy.",
+    doc="A copy with the order along some axes reversed.",
 )
 
 

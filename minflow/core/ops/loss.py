@@ -44,7 +44,7 @@ binary_entropy = define(
 def _(xp, p, target, out=None):
     name = "binary_cross_entropy"
     check_unit(xp, name, "input", p, "nn.BCEWithLogitsLoss takes logits as they are; or sigmoid(input) first")
-    check_unit(xp, name, "target", target, "0 for no and 1 for yes; nn.CrossEntropyLoss takes class numbers")
+    check_unit(xp, name, "target", target, "0 for no and 1 for yes; nn.CrossEntropyLoss takes class indices")
     with silent():
         yes, no = xp.maximum(xp.log(p), -100), xp.maximum(xp.log1p(-p), -100)
         return xp.subtract((target - 1) * no, target * yes, out=out)
@@ -68,7 +68,7 @@ logit_entropy = define(
         case(floats(0, 3), floats(3, **UNIT)),
         case(floats(3, dtype="float32"), floats(3, dtype="float32", **UNIT)),
     ],
-    doc="target * softplus(-x) + (1 - target) * softplus(x): the binary entropy of sigmoid(x), exact where x is large.",
+    doc="target * softplus(-x) + (1 - target) * softplus(x): the binary entropy of sigmoid(x), exact for large x.",
 )
 
 

@@ -21,13 +21,13 @@ from .shape import cast, reshape
 nanmedian = define(
     "nanmedian(x)",
     lambda x: x.replace(shape=()),
-    lambda g, x, out: share_ties(g, x, out),
+    lambda g, x, out: divide_among_extremes(g, x, out),
     examples=[distinct(5), distinct(3, 4), floats(()), strided(4, 5), floats(5, dtype="float32"), ints(7)],
     doc="The median, ignoring NaN (the lower of two middle elements); ties share the gradient.",
 )
 
 
-def share_ties(g, x, out):
+def divide_among_extremes(g, x, out):
     """Divide g among the elements that equal the result, or among all elements if they are all NaN."""
     out = expand_reduced(out, x.spec, None)
     hit = cast(where(isnan(out), isnan(x), eq(x, out)), dtype=g.spec.dtype)
@@ -125,7 +125,7 @@ isin = define(
         case(ints(5), ints(0), invert=True),
         case(floats(()), distinct(3), invert=False),
     ],
-    doc="True where x is one of the others (invert: is not).",
+    doc="True for elements of x that are among the others (invert: that are not).",
 )
 kernel(isin, lambda xp, x, among, invert, out=None: write_out(xp, xp.asarray(xp.isin(x, among, invert=invert)), out))
 
@@ -229,7 +229,7 @@ histc = define(
         case(floats(7, dtype="float32"), bins=3, low=0, high=0),
         case(floats(0), bins=2, low=0, high=0),
     ],
-    doc="Counts in equal bins between two numbers (0 and 0: the smallest and largest element).",
+    doc="Counts in equal bins between two limits (0 and 0: the smallest and largest element).",
 )
 
 

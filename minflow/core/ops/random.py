@@ -105,7 +105,7 @@ normal = define(
         case(COUNTER, shape=(3, 5), mean=0.0, std=1.0, dtype=float32, offset=0),
         case(COUNTER, shape=(), mean=-2.0, std=3.0, dtype=float64, offset=1),
     ],
-    doc="Normal numbers.",
+    doc="Normally distributed random values.",
 )
 
 

@@ -194,7 +194,7 @@ def extreme_op(name: str, ufunc: str, doc: str):
     op = define(
         f"{name}(x; axis, keepdims)",
         lambda x, axis, keepdims: reduced(nonempty_spec(name, x, axis), axis, keepdims),
-        lambda g, x, out, axis: share_ties(g, x, out, axis),
+        lambda g, x, out, axis: divide_among_extremes(g, x, out, axis),
         examples=[*[case(distinct(*m.inputs[0].shape), **m.attrs) for m in EXAMPLES[:3]], *EXAMPLES[3:], *INTEGERS],
         doc=doc,
     )
@@ -202,7 +202,7 @@ def extreme_op(name: str, ufunc: str, doc: str):
     return op
 
 
-def share_ties(g, x, out, axis):
+def divide_among_extremes(g, x, out, axis):
     """Divide g among the elements that equal the result; NaN elements count as equal to a NaN result."""
     hit = cast(logical_or(eq(x, expand_reduced(out, x.spec, axis)), isnan(x)), dtype=g.spec.dtype)
     return expand_reduced(g / reshape(sum(hit, axis=axis, keepdims=False), shape=g.spec.shape), x.spec, axis) * hit
@@ -215,7 +215,7 @@ amin = extreme_op("amin", "minimum", "The minimum; NaN wins; ties share the grad
 median = define(
     "median(x)",
     lambda x: nonempty_spec("median", x, None).replace(shape=()),
-    lambda g, x, out: share_ties(g, x, out, None),
+    lambda g, x, out: divide_among_extremes(g, x, out, None),
     examples=[distinct(5), distinct(3, 4), floats(()), strided(4, 5), floats(5, dtype="float32"), ints(7)],
     doc="The median (the lower of two middle elements); NaN wins; ties share the gradient.",
 )

@@ -31,7 +31,7 @@ scatter_reduce = define(
     lambda x, index, src, dim, reduce, include_self, by="scatter_reduce": gather_spec(x, index, src, dim=dim, by=by),
     {
         "x, src": lambda g, x, index, src, out, dim, reduce, include_self: (
-            product_grad if reduce == "prod" else share_ties
+            product_grad if reduce == "prod" else divide_among_extremes
         )(g, x, index, src, out, dim, include_self)
     },
     examples=[
@@ -60,7 +60,7 @@ def self_grad(g, index, dim: int, include_self: bool):
     return g if include_self else scatter(g, index, 0, dim=dim)
 
 
-def share_ties(g, x, index, src, out, dim: int, include_self: bool):
+def divide_among_extremes(g, x, index, src, out, dim: int, include_self: bool):
     """Divide g among the elements that equal the results."""
     mine = self_grad(cast(eq(x, out), dtype=g.spec.dtype), index, dim, include_self)
     theirs = cast(eq(src, gather(out, index, dim=dim)), dtype=g.spec.dtype)

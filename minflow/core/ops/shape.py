@@ -233,7 +233,7 @@ permute = define(
     is_view=True,
     vjp=lambda g, dims: permute(g, dims=tuple(sorted(range(len(dims)), key=dims.__getitem__))),
     examples=[case(floats(2, 3, 4), dims=(2, 0, 1)), case(floats(3, 4), dims=(1, 0)), case(floats(()), dims=())],
-    doc="The axes permuted.",
+    doc="x with its axes permuted.",
 )
 kernel(
     permute, lambda xp, x, dims: x.transpose(dims), specialize=lambda x, dims: operator.methodcaller("transpose", dims)
@@ -271,7 +271,7 @@ def _(xp, x, shape):
 
 
 def writable_like(view, x):
-    """Make a view writable if `x` is: NumPy marks it read-only as a precaution, and `functionalize.write` checks
+    """Make a view writable if `x` is: NumPy marks it read-only as a precaution, and `functionalize.write_into` checks
     itself.
     """
     if x.flags.writeable:
@@ -293,7 +293,7 @@ recompute = define(
     infer=lambda x, after, call: x,
     is_view=True,
     examples=[],
-    doc="x again: the start of a checkpoint's recomputation, once the gradient `after` is available.",
+    doc="x unchanged: starts the recomputation of a checkpoint once the gradient `after` is available.",
 )
 kernel(recompute, lambda xp, x, after, call: x[...])
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...core.base.errors import GraphError, MinflowError
-from ...core.mode import bump
+from ...core.mode import bump_mutations
 from ...core.source_location import fail
 from ...core.spec import Spec, float32
 from ...core.tensor import Tensor
@@ -344,7 +344,7 @@ def restored(
         p = parameters[name]
         for key in keys:
             optimizer.state[p][key] = state_tensor(f"{name}-{key}", tensors, p, key, key in optimizer.scalar_states)
-    bump()
+    bump_mutations()
     return optimizer, schedulers
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...compiler.passes import PASSES, RENAMED_PASSES, Pass, pass_name
 from ...core.base.errors import GraphError
-from ...core.mode import bump
+from ...core.mode import bump_mutations
 from ...core.random import default_generator
 from ...core.source_location import fail
 from ...io.files import META
@@ -87,4 +87,4 @@ def config_from_data(data: Any, graph: Any) -> None:
     if training:
         graph.__dict__.update(_steps=steps, _accumulation=accumulation)
         default_generator.set_state(np.array(words, "int64"))
-    bump()
+    bump_mutations()

@@ -29,7 +29,7 @@ readings = [
         "core.infer",
         "How many answers of shape rules are kept at most?",
         20_000,
-        "INFERRED_LIMIT = 20_000",
+        "INFER_CACHE_LIMIT = 20_000",
         "Look for the name that ends in LIMIT. Python reads 1_000 as 1000.",
         "When the table is full it is emptied: forgetting costs a little time, never a wrong answer.",
     ),

@@ -4,9 +4,9 @@ A step reads a captured tensor when it runs, on the worker, and must see it as i
 write by an op therefore waits until the steps that read the storage have ended, including their callbacks
 (`before_write` in `core/functionalize.py` calls this). This costs nothing if nothing is written, whereas a copy per
 step would cost time in proportion to the tensor's size. Memory shared with NumPy can be written unnoticed, so each step
-copies such a tensor when it is submitted (`../build.py: JobTrace.held`). A tensor that gets another storage (`x.data =
-y`, an attribute that names a new tensor) needs no ordering: a plan keeps the storage it was built for. Read next:
-`stream.py`.
+copies such a tensor when it is submitted (`../build.py: JobTrace.state_buffer`). A tensor that gets another storage
+(`x.data = y`, an attribute that names a new tensor) needs no ordering: a plan keeps the storage it was built for. Read
+next: `stream.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from ...compiler.executor import INSIDE, held
 from ...core.base.errors import JobError
-from ...core.ir import Outside
+from ...core.ir import ExternalUsers
 from ...core.source_location import here
 from .stream import CALLBACK, STREAM
 
@@ -32,13 +32,13 @@ class Order:
         """True on the worker and in threads that a callback has started: these cannot wait for steps."""
         return STREAM.on_worker() or INSIDE.get() == CALLBACK
 
-    def before_write(self, outside: Outside) -> None:
+    def before_write(self, users: ExternalUsers) -> None:
         """Return when the storage may be written. Raises JobError if the order of the write and the steps would be
         undefined.
         """
-        readers = [entry for entry in tuple(STREAM.queue) if outside in entry.reads]
+        readers = [entry for entry in tuple(STREAM.queue) if users in entry.reads]
         if self.in_callback():
-            self.refuse_in_callback(outside, readers)
+            self.refuse_in_callback(users, readers)
         elif readers and (held() or INSIDE.get()):
             mine = [step for step in readers if step.by is threading.current_thread()]
             if mine or INSIDE.get():
@@ -49,11 +49,11 @@ class Order:
             for entry in readers:
                 STREAM.waiting(entry.over)
 
-    def refuse_in_callback(self, outside: Outside, readers: list[Any]) -> None:
+    def refuse_in_callback(self, users: ExternalUsers, readers: list[Any]) -> None:
         """Raise JobError unless this is the callback of a synchronous call and no other step reads the tensor."""
         running = next(iter(tuple(STREAM.queue)), None)
         others = [entry for entry in readers if entry is not running]
-        names = [job.name for job in self.jobs() if any(outside in plan.reads for plan in list(job.plans.values()))]
+        names = [job.name for job in self.jobs() if any(users in plan.reads for plan in list(job.plans.values()))]
         if others or (names and not (running is not None and running.waited_for)):
             name = others[0].name if others else names[0]
             what = f"a callback writes a tensor that job {name} captures"

@@ -354,8 +354,8 @@ def load_values(
     with LOCK, uninterrupted():  # no step and no Ctrl-C between the writes
         for name, array in new.items():
             there[name].tensor.array[...] = array
-            if (cell := there[name].tensor.cell) is not None:
-                cell.version += 1
+            if (counter := there[name].tensor.version_counter) is not None:
+                counter.version += 1
         session.steps.update(steps)
         if random is not None and any(job.kind == "train" for job in session.jobs.values()):
             default_generator.set_state(random)

@@ -6,7 +6,7 @@ Read next: `../../core/ops/elementwise.py`, `../../core/ops/softmax.py`.
 
 from __future__ import annotations
 
-from ...core.functionalize import in_place, overwrite
+from ...core.functionalize import apply_inplace, call_inplace
 from ...core.functions import activation as activations
 from ...core.functions.activation import (
     celu as celu,
@@ -41,13 +41,13 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6)."""
     check_input("relu6", input)
-    return in_place(a.relu6, input) if inplace else a.relu6(input)
+    return apply_inplace(a.relu6, input) if inplace else a.relu6(input)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x if x > 0, else negative_slope * x."""
     check_input("leaky_relu", input, floating=True)
-    return overwrite(a.leaky_relu, input, negative_slope) if inplace else a.leaky_relu(input, negative_slope)
+    return call_inplace(a.leaky_relu, input, negative_slope) if inplace else a.leaky_relu(input, negative_slope)
 
 
 def sigmoid(input: Tensor) -> Tensor:

@@ -70,7 +70,10 @@ def run_layers(
         if dropout and layer < num_layers - 1:
             x = drop(x, dropout, train)
     if directions == 1 and x.array is not None and x.needs:
-        x.array, x.cell = x.array.copy(), None  # the program may write into its result; the tape keeps the other array
+        x.array, x.version_counter = (
+            x.array.copy(),
+            None,
+        )  # the program may write into its result; the tape keeps the other array
     return x, *[stack(same) if len(same) > 1 else same[0].unsqueeze(0) for same in zip(*finals)]
 
 

@@ -20,7 +20,7 @@ from ...core.base.events import LISTENERS
 from ...core.base.interrupts import uninterrupted
 from ...core.functionalize import before_write
 from ...core.grad.hooks import functions_on
-from ...core.ir import Cell
+from ...core.ir import VersionCounter
 from ...core.messages.training_warnings import check_results
 from ...core.mode import MODE, Mode, mutation_counter
 from ...core.source_location import NOTICES
@@ -139,9 +139,11 @@ class CompiledGraph(Compiled):
             arrays = self.contiguous_inputs(arrays)
         if self.writes:
             # before acquiring LOCK, which the awaited steps need
-            linked = [link.tensor.cell for link in self.links if link.source.link is not None and not link.assigned]
-            for cell in (*self.cells(), *linked):
-                before_write(cell)
+            linked = [
+                link.tensor.version_counter for link in self.links if link.source.link is not None and not link.assigned
+            ]
+            for counter in (*self.version_counters(), *linked):
+                before_write(counter)
             # an interrupt is delayed until the end of the step
             with LOCK, uninterrupted():
                 results, rates = self.step(graph, arrays, timed, mode, heard)
@@ -156,11 +158,11 @@ class CompiledGraph(Compiled):
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
         if self.simple:  # the code below, inlined for one tensor
             result = new_tensor(results[0], self.specs[0])  # type: ignore[index]  # a simple plan has specs
-            result.result_of = self.name  # for the error message of its backward()
+            result.graph_name = self.name  # for the error message of its backward()
         else:
             tensors = [*map(new_tensor, results, self.specs or map(spec_of, results))]
             for tensor in tensors:
-                tensor.result_of = self.name
+                tensor.graph_name = self.name
             result = unflatten(self.out_tree, tensors)
         if heard:
             events.emit(GraphRan(graph, graph._steps if self.trains else 0, result, rates))
@@ -171,15 +173,15 @@ class CompiledGraph(Compiled):
         this includes the bookkeeping.
         """
         epoch = mutation_counter.count
-        cells: Sequence[Cell]
+        counters: Sequence[VersionCounter]
         if self.steps == 1:
-            results, cells = run(self.plan, arrays, timed), self.plan.cells
+            results, counters = run(self.plan, arrays, timed), self.plan.version_counters
         else:
-            results, cells = self.accumulate(arrays, timed), self.cells()
+            results, counters = self.accumulate(arrays, timed), self.version_counters()
         if self.binds:
             graph._plans.accept(epoch)
-        for cell in cells:
-            cell.version, cell.where = cell.version + 1, mode.entered
+        for counter in counters:
+            counter.version, counter.where = counter.version + 1, mode.entered
         self.runs += 1
         if not self.trains:
             return results, ()
@@ -196,8 +198,8 @@ class CompiledGraph(Compiled):
     def learning_rates(self) -> list[float]:
         return [rate for optimizer, _ in self.optimizers for rate in optimizer.learning_rates()]
 
-    def cells(self) -> list:
-        return [cell for part in self.parts for cell in part.plan.cells]
+    def version_counters(self) -> list:
+        return [counter for part in self.parts for counter in part.plan.version_counters]
 
     def accumulate(self, arrays: list[np.ndarray], timed: bool) -> list[np.ndarray]:
         """Run the parts of the batch in turn, then the update: scalars are stacked, others concatenated along axis 0.

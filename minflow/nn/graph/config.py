@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.base.errors import GraphError
-from ...core.mode import MODE, bump
+from ...core.mode import MODE, bump_mutations
 from ...core.source_location import fail, here, warn
 from ...diagnosis.name_suggestions import similar_names
 
@@ -90,7 +90,7 @@ class GraphConfig:
             fail(GraphError, what, "in __init__, or between two calls", value=value)
         if getattr(self, name) != value:
             setattr(self, name, value)
-            bump()
+            bump_mutations()
 
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__":
@@ -168,7 +168,7 @@ class GraphModule:
     def activation_checkpointing(self, value: bool) -> None:
         if self.activation_checkpointing != bool(value):
             self.origin.__dict__["_checkpointing"] = bool(value)
-            bump()
+            bump_mutations()
 
     @property
     def stage_id(self) -> int | None:

@@ -20,7 +20,7 @@ from ...compiler.plan_cache import PlanCache
 from ...core.base.display import Display
 from ...core.grad.hooks import functions_on
 from ...core.ir import Node
-from ...core.mode import MODE, bump
+from ...core.mode import MODE, bump_mutations
 from ...core.source_location import warn
 from ...core.spec import Spec, default_dtype
 from ...core.tensor import Tensor
@@ -53,7 +53,7 @@ def bumping(name: str) -> Callable:
     original = getattr(list, name)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        bump()
+        bump_mutations()
         return original(self, *args, **kwargs)
 
     return method
@@ -141,7 +141,7 @@ class RunningGraph(Members, Display):
         if old is not value and not (
             type(old) is type(value) and isinstance(value, bool | int | float | str) and old == value
         ):
-            bump()
+            bump_mutations()
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -152,7 +152,7 @@ class RunningGraph(Members, Display):
 
     def __delattr__(self, name: str) -> None:
         self._members.pop(name, None)
-        bump()
+        bump_mutations()
         object.__delattr__(self, name)
 
     @property
@@ -198,7 +198,7 @@ class RunningGraph(Members, Display):
     @passes.setter
     def passes(self, passes: list[Pass]) -> None:
         self._passes[:] = passes
-        bump()
+        bump_mutations()
 
     # ---- training ----------------------------------------------------------------------------------------------------
 
@@ -212,7 +212,7 @@ class RunningGraph(Members, Display):
         messages.check_optimizer(self, optim, schedulers)
         self._optimizers.append((optim, schedulers))
         self._config.training = True
-        bump()
+        bump_mutations()
 
     def set_grad_scaler(self, grad_scaler: Any = None) -> None:
         """Warn, and do nothing: gradients in float32 need no scaling."""

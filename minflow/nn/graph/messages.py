@@ -11,8 +11,8 @@ import numpy as np
 from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError, TraceError, shown, with_article as a
 from ...core.dispatch import symbolic_error
 from ...core.ir import AFTER, INPUT, Source, Value, where_text
-from ...core.mode import MODE, bump
-from ...core.source_location import OURS, describe, fail as fail_with, here, warn as warn_with
+from ...core.mode import MODE, bump_mutations
+from ...core.source_location import IS_MINFLOW_FILE, describe, fail as fail_with, here, warn as warn_with
 from ...core.tensor import Tensor
 from ...diagnosis.name_suggestions import similar_names
 from ..functional.arguments import Unquoted
@@ -220,7 +220,7 @@ def check_arguments(graph: Any, args: tuple, kwargs: dict) -> None:
     ]
     passed += [f"{name}={short_input(x)}" for name, x in kwargs.items()]
     what = f"{graph.name}: build takes {takes}, and {'; '.join(wrong) or 'was called with others'}"
-    line = {} if OURS[type(graph).build.__code__.co_filename] else {"build": f"at {build_line(graph)}"}
+    line = {} if IS_MINFLOW_FILE[type(graph).build.__code__.co_filename] else {"build": f"at {build_line(graph)}"}
     values = {**line, "got": ", ".join(passed) or "nothing"}
     raise GraphArgumentError(what, values=values, where=here(), hint=f"graph({', '.join(required)})")
 
@@ -463,7 +463,7 @@ def remove_symbolic_tensors(build: Any) -> None:
                 continue
             if next(held_symbolic(value), None) is None:
                 continue
-            bump()
+            bump_mutations()
             if isinstance(value, list | set | dict):
                 purge(value)
             elif name in old and next(held_symbolic(old[name]), None) is None:
@@ -498,7 +498,7 @@ def foreign_value_error(build: Any, graph: Any, error: MinflowError) -> MinflowE
     uses += [("a buffer or parameter is set to", build_line(build.graph), x) for x in graph.updates.values()]
     for verb, line, x in uses:
         if isinstance(x, Value) and id(x.node) not in own:
-            source = f"made at {where_text(x.node.where)}"
+            source = f"created at {where_text(x.node.where)}"
             if isinstance(x.node, Source) and x.node.op is INPUT:
                 source = f"input {x.node.name}"
             what = f"{build.graph.name}: {verb} a symbolic tensor of an earlier build"

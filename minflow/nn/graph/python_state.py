@@ -24,7 +24,7 @@ import numpy as np
 
 from ...core.grad.hooks import functions_on
 from ...core.ir import Where
-from ...core.source_location import OURS
+from ...core.source_location import IS_MINFLOW_FILE
 from ...core.tensor import Tensor
 from ..hooks import EVERY, hooks_of
 from ..module import Module
@@ -48,7 +48,7 @@ NAMESPACES = {("types", "SimpleNamespace"), ("argparse", "Namespace")}
 
 def is_user_file(filename: str) -> bool:
     """True for a user's file: one that is not part of minflow, Python or an installed package."""
-    return not OURS[filename] and not filename.startswith(installed_prefixes())
+    return not IS_MINFLOW_FILE[filename] and not filename.startswith(installed_prefixes())
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.ir import Where, where_text
-from ...core.source_location import OURS, warn_at
+from ...core.source_location import IS_MINFLOW_FILE, warn_at
 from ...core.tensor import Tensor
 from .python_state import UntrackedRead, changes_inside, display_text, is_user_file, snapshot
 
@@ -192,7 +192,7 @@ def line_of_write(build: Any, owner: Any, name: str) -> Where:
     codes = [getattr(function, "__code__", None) for function in (*functions, type(build.graph).build)]
     for opname in ("STORE_ATTR", "LOAD_ATTR"):  # a list that is appended to is only read
         for code in codes:
-            if isinstance(code, CodeType) and not OURS[code.co_filename]:
+            if isinstance(code, CodeType) and not IS_MINFLOW_FILE[code.co_filename]:
                 for step in dis.get_instructions(code):
                     if step.opname == opname and step.argval == name:
                         return code, step.offset

@@ -9,7 +9,7 @@ from ...core.base.errors import ModuleError, OutOfRangeError
 from ...core.functions import norm
 from ...core.functions.creation import randn
 from ...core.grad.modes import no_grad
-from ...core.mode import bump
+from ...core.mode import bump_mutations
 from ...core.source_location import fail
 from ...core.tensor import Tensor
 from ..functional import normalize
@@ -38,7 +38,7 @@ def pop_parameter(name: str, module: Module, what: str) -> Parameter:
         have = ", ".join(module._parameters) or "none"
         fail(ModuleError, f"{what}: {type(module).__name__} has no parameter {name!r}", f"one of its own: {have}")
     del module._parameters[name]
-    bump()
+    bump_mutations()
     return weight
 
 

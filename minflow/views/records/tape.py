@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...core.ir import Freed, Node, Source, Value, where_text
+from ...core.ir import FreedMarker, Node, Source, Value, where_text
 from .arrays import gradient_text, numbers_text
 from .graph import NodeRecord, first_users, module_name, op_record, walk
 
@@ -56,7 +56,9 @@ def tape_record(
     value: Value = tensor.value
     order = walk([value.node])
     freed = (
-        next((node.saved.where for node in reversed(order) if node.saved.__class__ is Freed), None) if values else None
+        next((node.saved.where for node in reversed(order) if node.saved.__class__ is FreedMarker), None)
+        if values
+        else None
     )
     nodes, order, inside, places = early_box(order)
     ids = {**inside, **{node: f"n{i}" for i, node in enumerate(order)}}

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.ir import Freed, Node, Source, Value, toposort, where_text
+from ...core.ir import FreedMarker, Node, Source, Value, toposort, where_text
 from ..draw import svg_writer as svg, theme
 from ..draw.fonts import FONT_SIZE, text_width, truncated
 from ..html.page import picture_card
@@ -103,7 +103,7 @@ def owning_array(array: Any) -> Any:
 
 def saved_by(node: Node) -> Iterable[tuple[Any, str]]:
     """(array, its role) for each array that the tape keeps for a node."""
-    if not node.saved or node.saved.__class__ is Freed:
+    if not node.saved or node.saved.__class__ is FreedMarker:
         return
     if node.attrs.get("ctx") is not None:  # an autograd.Function: tensors saved by its forward
         entries = [(entry, "saved by its forward") for entry in getattr(node.attrs["ctx"], "saved", ())]
@@ -162,7 +162,7 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
     freed, freed_at = 0, None
     numbers = {node: number for number, node in enumerate(operations, 1)}
     for node in reversed(operations):
-        if node.saved.__class__ is Freed:
+        if node.saved.__class__ is FreedMarker:
             freed, freed_at = freed + 1, freed_at or node.saved.where
         for array, what in saved_by(node):
             entry = held.setdefault(id(owning_array(array)), [array, {}, 0])

@@ -91,7 +91,7 @@ def about(tensor: Any) -> str:
     value, symbolic = tensor.value, tensor.array is None
     label = f" ({clean(tensor.label)})" if getattr(tensor, "label", "") else ""
     if value is None:
-        result = getattr(tensor, "result_of", "")
+        result = getattr(tensor, "graph_name", "")
         return (
             "symbolic: a value of a graph being built" if symbolic else f"result of {clean(result)}" if result else ""
         )

@@ -409,7 +409,7 @@ REFUSED = [
     ),
     (given_none, "the buffer 'state' is given None while a graph is built"),
     (assigned_and_then_read, "tolist"),
-    (read_and_then_assigned, "reads the numbers of a tensor that the graph writes"),
+    (read_and_then_assigned, "reads the elements of a tensor that the graph writes"),
 ]
 
 

@@ -97,7 +97,9 @@ def test_comparison_restores_gradients_steps_and_values(parts, options):
         assert state() == before and optimizer.steps == steps == 3
         if compare == graph.compare_eager:
             assert {row.phase for row in told.rows} == {"forward", "backward", *["optimizer"] * (parts == 1)}
-        assert all(p.grad is g and g.spent and not g.mixed for p, g in zip(model.parameters(), grads))
+        assert all(
+            p.grad is g and g.used_by_step and not g.accumulated_after_step for p, g in zip(model.parameters(), grads)
+        )
 
 
 @pytest.mark.parametrize("by_graph", [True, False])

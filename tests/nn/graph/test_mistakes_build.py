@@ -67,8 +67,8 @@ def an_optimizer_without_backward(self, x, y):
 
 @mistake(
     GradError,
-    "only a scalar has one gradient, and this tensor has 20 numbers",
-    {"output": r"float32\[4, 5\]  \(made at @before\)"},
+    "only a scalar has one gradient, and this tensor has 20 elements",
+    {"output": r"float32\[4, 5\]  \(created at @before\)"},
     "reduce it first: .sum() or .mean()",
 )
 def backward_of_a_vector(self, x, y):
@@ -80,7 +80,7 @@ def backward_of_a_vector(self, x, y):
 @mistake(
     GradError,
     "backward a second time: what softmax_cross_entropy saved was freed by the first backward",
-    {"op": r"softmax_cross_entropy, made at .*", "first backward": "@here"},
+    {"op": r"softmax_cross_entropy, created at .*", "first backward": "@here"},
     "retain_graph=True",
 )
 def backward_twice(self, x, y):
@@ -89,7 +89,7 @@ def backward_twice(self, x, y):
     return loss
 
 
-NO_GRAD = GradError, "not computed from anything that requires grad", {"output": r"float32\[\]  \(made at .*\)"}
+NO_GRAD = GradError, "not computed from anything that requires grad", {"output": r"float32\[\]  \(created at .*\)"}
 
 
 @mistake(*NO_GRAD, "it is lost by .detach()")
@@ -139,14 +139,26 @@ def build_without_return(self, x, y):
     loss.backward()
 
 
-@mistake(TraceError, r"^bool\(\) asks", {"tensor": r"bool\[\]  \(made at @here\)"}, "flow.where", optimizer=False)
+@mistake(
+    TraceError,
+    r"^bool\(\) reads the elements of a symbolic tensor",
+    {"tensor": r"bool\[\]  \(created at @here\)"},
+    "flow.where",
+    optimizer=False,
+)
 def branching_on_a_comparison(self, x):
     if x.mean() > 0:  # here
         return self.model(x)
     return x
 
 
-@mistake(TraceError, r"^bool\(\) asks", {"tensor": r"bool\[\]  \(made at @here\)"}, "flow.where", optimizer=False)
+@mistake(
+    TraceError,
+    r"^bool\(\) reads the elements of a symbolic tensor",
+    {"tensor": r"bool\[\]  \(created at @here\)"},
+    "flow.where",
+    optimizer=False,
+)
 def looping_on_a_comparison(self, x):
     while (x > 3).any():  # here
         x = x / 2
@@ -156,7 +168,7 @@ def looping_on_a_comparison(self, x):
 @mistake(
     DTypeError,
     "iteration over a 0-d tensor",
-    {"tensor": r"float32\[\]  \(made at @here\)"},
+    {"tensor": r"float32\[\]  \(created at @here\)"},
     "one number",
     optimizer=False,
 )
@@ -246,7 +258,7 @@ def test_backward_of_a_tensor_from_before_the_build(setup):
         build,
         GradError,
         "backward of a tensor that was computed before build",
-        {"tensor": r"float32\[\]  \(made at .*\)"},
+        {"tensor": r"float32\[\]  \(created at .*\)"},
         "compute the loss in build",
     )
     assert w.grad is None
@@ -344,8 +356,10 @@ def test_values_of_symbolic_tensors(verb, hint, ask, setup):
         return t
 
     graph = setup.graph(build)
-    values = {"tensor": rf"float32\[\]  \(made at {re.escape(line_of(build))}\)"}
-    fails(lambda: graph(setup.x), TraceError, rf"^{verb}\(\) asks a symbolic tensor for its numbers", values, hint, ask)
+    values = {"tensor": rf"float32\[\]  \(created at {re.escape(line_of(build))}\)"}
+    fails(
+        lambda: graph(setup.x), TraceError, rf"^{verb}\(\) reads the elements of a symbolic tensor", values, hint, ask
+    )
     ask(flow.tensor(1))  # the condition is a plain tensor
 
 
@@ -366,7 +380,7 @@ def test_data_dependent_shape(pick, setup):
     with pytest.raises(TraceError) as caught:
         graph(setup.x)
     error = caught.value
-    assert "the shape of the result would depend on elements" in error.what and line_of(pick) in error.where
+    assert "the shape of the result depends on elements" in error.what and line_of(pick) in error.where
     assert re.search(r"\[4, 20\]|\[80\]", error.values["x"]) and "flow.where(mask, x, 0) keeps the shape" in error.hint
     assert pick(setup.x).ndim
 

@@ -45,7 +45,7 @@ HINT = "return it from build; or register_buffer in __init__"
 
 
 def made(place, spec=r"float32\[4, 5\]"):
-    return rf"{spec}  \(made at {line_of(place)}\)"
+    return rf"{spec}  \(created at {line_of(place)}\)"
 
 
 # ---- leaks -----------------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def test_leak_into_the_graph(setup):
         lambda: graph(setup.x),
         GraphError,
         "^Learner: a tensor is set as the attribute 'last'",
-        {"tensor": r"float32\[4, 5\]  \(made at .*\)"},
+        {"tensor": r"float32\[4, 5\]  \(created at .*\)"},
         "return it from build",
         attribute,
     )
@@ -199,7 +199,7 @@ def test_parameter_created_in_forward(make):
         return x
 
     net = net_of(forward)
-    values = {"data": r"float32\[\d+, \d+\]  \(made at .*\)"}
+    values = {"data": r"float32\[\d+, \d+\]  \(created at .*\)"}
     fails(
         lambda: Predict(net)(flow.ones(4, 20)),
         TraceError,

@@ -62,7 +62,7 @@ class Counts(nn.Module):
 @pytest.mark.parametrize("order", ["wr", "rw"])
 def test_values_written_by_the_graph_are_refused(name, order):
     module = Counts(READS[name], order)
-    with pytest.raises(TraceError, match=r"\(\) reads the numbers of a tensor that the graph writes") as caught:
+    with pytest.raises(TraceError, match=r"\(\) reads the elements of a tensor that the graph writes") as caught:
         Predict(module)(flow.tensor(X))
     error = caught.value
     kind = {"model.n": "float32[1]", "model.k": "int64[]"}
@@ -99,14 +99,14 @@ def test_write_to_any_alias_is_seen():
         def write(self):
             flow.as_tensor(self.n)[0].data.view(1).mul_(2)
 
-    with pytest.raises(TraceError, match="item.* reads the numbers"):
+    with pytest.raises(TraceError, match="item.* reads the elements"):
         Predict(Views(READS["item"], "wr"))(flow.tensor(X))
 
 
 def test_parameters_updated_by_the_optimizer_cannot_be_read():
     m = nn.Linear(3, 1)
     step = Step(m, flow.optim.SGD(m.parameters(), 0.1), lambda x: (m(x) * m.bias.item()).sum())
-    with pytest.raises(TraceError, match="item.* reads the numbers") as caught:
+    with pytest.raises(TraceError, match="item.* reads the elements") as caught:
         step(flow.tensor(X))
     assert caught.value.values["model.bias"].startswith("float32[1]")
 

@@ -19,7 +19,7 @@ from collections import deque
 from typing import Any
 
 from minflow.core.base.errors import GraphError
-from minflow.core.source_location import OURS, fail, here
+from minflow.core.source_location import IS_MINFLOW_FILE, fail, here
 from minflow.diagnosis import notebook
 from minflow.introspection.graph.explore.explorer_model import ExplorerModel, graph_explorer_model
 from minflow.introspection.graph.explore.session import ExplorerSession
@@ -31,7 +31,7 @@ from minflow.views.html.page import NO_MATH, picture_card
 
 from ..frontends import accept_messages, close, script
 
-OURS[__file__] = True  # errors here are attributed to the line of the caller
+IS_MINFLOW_FILE[__file__] = True  # errors here are attributed to the line of the caller
 MAX_LIVE_EXPLORERS = 8  # live explorers at once
 SCRIPTS = [f"explorer/{name}.js" for name in ("place", "numbers", "picture", "zoom", "explorer")]
 LIVE_EXPLORERS: deque = deque()  # live explorers, oldest first

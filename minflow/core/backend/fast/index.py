@@ -15,8 +15,8 @@ from ...ops.checks import check_bounds
 from ...ops.index import copied, gather, index_add, index_grid, scatter_add, write_out
 from ..kernels import KERNELS, fast
 
-MOST = 12  # slices; with more, sorting is as fast
-LEAST = 1 << 14  # elements to gather or add; for fewer, the preparation costs more than it saves
+MAX_SLICES = 12  # slices; with more, sorting is as fast
+MIN_ELEMENTS = 1 << 14  # elements to gather or add; for fewer, the preparation costs more than it saves
 
 
 @fast(index_add, tolerance=16)
@@ -33,7 +33,7 @@ def _(xp, x, index, src, axis, by="indexing", out=None):
 
 def add_rows(xp, target, flat, rows) -> None:
     """target[flat[i]] += rows[i] for every i."""
-    large = rows.size >= LEAST and xp is np
+    large = rows.size >= MIN_ELEMENTS and xp is np
     pieces = slices(flat) if large else None
     if pieces is not None:
         for place, source in pieces:
@@ -70,7 +70,7 @@ def matrix(sparse: Any, flat, n: int, dtype):
 
 def slices(flat) -> list[tuple[slice, slice]] | None:
     """(target slice, source slice) pairs that cover all indices, without repeated targets in a slice; None if there
-    would be more than MOST.
+    would be more than MAX_SLICES.
 
     If an image is enlarged k times, the indices rise by 1 every k entries; if it is reduced, by more at each entry.
     """
@@ -83,7 +83,7 @@ def slices(flat) -> list[tuple[slice, slice]] | None:
             continue
         rise = max(1, int(part[part.size // 2] - part[part.size // 2 - 1])) if part.size > 1 else 1
         ends = [*(np.flatnonzero(np.diff(part) != rise) + 1).tolist(), part.size]
-        if len(found) + len(ends) > MOST:
+        if len(found) + len(ends) > MAX_SLICES:
             return None
         for end in ends:
             low, high = int(part[start]), int(part[end - 1])
@@ -96,7 +96,7 @@ def slices(flat) -> list[tuple[slice, slice]] | None:
 
 @fast(gather, tolerance=0)
 def _(xp, x, index, dim, by="indexing", out=None):
-    if index.size < LEAST or xp is not np or not x.flags.c_contiguous:
+    if index.size < MIN_ELEMENTS or xp is not np or not x.flags.c_contiguous:
         return KERNELS[gather].reference(x, index, dim, by=by, out=out)
     check_bounds(xp, by, index, x.shape[dim], dim)
     steps = [stride // x.itemsize for stride in x.strides]

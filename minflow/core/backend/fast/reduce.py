@@ -11,13 +11,13 @@ from ...ops.reduce import mean, sum
 from ...ops.rules import count, keepdims_shape
 from ..kernels import KERNELS, fast
 
-LEAST, ROW = 1 << 12, 1 << 10  # elements: below LEAST numpy is as fast; ROW are summed sequentially
+MIN_ELEMENTS, ROW = 1 << 12, 1 << 10  # elements: below MIN_ELEMENTS numpy is as fast; ROW are summed sequentially
 TOLERANCE = 32  # a different order of summation
 
 
 def sums(x, axis):
     """The sums of x over all axes or over the last ones, as one axis; None if numpy is as fast."""
-    if x.size < LEAST or x.__class__ is not np.ndarray or x.dtype.char not in "fd" or not x.flags.c_contiguous:
+    if x.size < MIN_ELEMENTS or x.__class__ is not np.ndarray or x.dtype.char not in "fd" or not x.flags.c_contiguous:
         return None
     last, n = axis is None or axis == tuple(range(x.ndim - len(axis), x.ndim)), count(x.shape, axis)
     if not last or n < 16:

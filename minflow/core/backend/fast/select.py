@@ -12,7 +12,10 @@ from ...ops.activation import leaky_relu, leaky_relu_grad
 from ...ops.elementwise import clamp, relu, where
 from ..kernels import KERNELS, fast
 
-LEAST, CHUNK = 1 << 11, 1 << 16  # elements: below LEAST, calls cost more than branches; CHUNK stay in the L2 cache
+MIN_ELEMENTS, CHUNK = (
+    1 << 11,
+    1 << 16,
+)  # elements: below MIN_ELEMENTS, calls cost more than branches; CHUNK stay in the L2 cache
 BITS = {4: "u4", 8: "u8"}
 
 
@@ -43,7 +46,12 @@ def choose(cond, a, b, out) -> None:
 def choose_applies(cond, a, b, out) -> bool:
     """True if `choose` can compute `where`, and is faster."""
     arrays = [v for v in (a, b) if getattr(v, "ndim", 0)]
-    if cond.__class__ is not np.ndarray or cond.size < LEAST or not arrays or not all_contiguous(cond, a, b, out):
+    if (
+        cond.__class__ is not np.ndarray
+        or cond.size < MIN_ELEMENTS
+        or not arrays
+        or not all_contiguous(cond, a, b, out)
+    ):
         return False
     dtype = arrays[0].dtype
     return (
@@ -71,7 +79,7 @@ def clipped(x, low, high, out):
 
 @fast(relu, tolerance=0)
 def _(xp, x, out=None):
-    if x.__class__ is not np.ndarray or x.size < LEAST or x.dtype.kind != "f":
+    if x.__class__ is not np.ndarray or x.size < MIN_ELEMENTS or x.dtype.kind != "f":
         return xp.maximum(x, 0, out=out)
     return clipped(x, 0, np.inf, out)
 
@@ -79,7 +87,7 @@ def _(xp, x, out=None):
 @fast(clamp, tolerance=0)
 def _(xp, x, min, max, out=None):
     numbers = not hasattr(min, "shape") and not hasattr(max, "shape") and min <= max
-    if numbers and x.__class__ is np.ndarray and x.size >= LEAST and x.dtype.kind == "f":
+    if numbers and x.__class__ is np.ndarray and x.size >= MIN_ELEMENTS and x.dtype.kind == "f":
         return clipped(x, min, max, out)
     return KERNELS[clamp].reference(x, min, max, out=out)
 
@@ -91,7 +99,7 @@ def select_scaled(values, x, slope, out) -> bool:
     if hasattr(slope, "shape") or not all([v.__class__ is np.ndarray and all_contiguous(v) for v in (values, x, out)]):
         return False
     if (
-        x.size < LEAST
+        x.size < MIN_ELEMENTS
         or x.dtype.char not in "fd"
         or not values.shape == x.shape == out.shape
         or (not values.dtype == x.dtype == out.dtype)

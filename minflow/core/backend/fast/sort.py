@@ -12,7 +12,7 @@ from ...ops.rules import write_out
 from ...ops.sort import sort
 from ..kernels import KERNELS, fast
 
-LEAST = 1 << 10  # elements; below, numpy's stable sort is as fast
+MIN_ELEMENTS = 1 << 10  # elements; below, numpy's stable sort is as fast
 SIGN, LOW = 1 << 31, (1 << 32) - 1
 
 
@@ -29,7 +29,7 @@ def keys(x, descending: bool):
 
 @fast(sort, tolerance=0)
 def _(xp, x, axis, descending, out=None):
-    if x.dtype.char != "f" or x.size < LEAST or xp is not np or x.shape[axis] > LOW:
+    if x.dtype.char != "f" or x.size < MIN_ELEMENTS or xp is not np or x.shape[axis] > LOW:
         return KERNELS[sort].reference(x, axis, descending, out=out)
     rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))
     order = keys(rows, descending)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ....core.base.errors import GraphError, clean
-from ....core.mode import bump
+from ....core.mode import bump_mutations
 from ....core.source_location import fail
 from ....core.tensor import Tensor
 from ....diagnosis.name_suggestions import similar_names
@@ -83,7 +83,7 @@ class GraphAccessors:
     def keep(self: Any, *names: str) -> None:
         """Keep the values of these modules or operations readable by `values` after each call."""
         self.kept.update(names)
-        bump()
+        bump_mutations()
 
     def values(self: Any, name: str) -> Any:
         """The output of the module at path `name` (its first call), or of the operation of that name, in the last call.

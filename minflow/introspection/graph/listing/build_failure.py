@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ....core.base.errors import MinflowError
 from ....core.ir import file_name
-from ....core.source_location import OURS
+from ....core.source_location import IS_MINFLOW_FILE
 from ....core.tensor import Tensor
 from ....diagnosis.frames import innermost_user_entry, traceback_entries
 from ....diagnosis.ipython import shows_cards
@@ -80,7 +80,7 @@ def failed_line(graph: Any, trace: TracebackType | None) -> tuple[str, str]:
     """
     at = innermost_user_entry(trace)
     code = type(graph).build.__code__ if at is None else at.tb_frame.f_code
-    if OURS[code.co_filename]:
+    if IS_MINFLOW_FILE[code.co_filename]:
         return "", ""
     number = code.co_firstlineno if at is None else at.tb_lineno
     return f"{file_name(code.co_filename)}:{number}", source_of(code.co_filename, number)

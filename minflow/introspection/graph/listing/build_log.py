@@ -18,7 +18,7 @@ from typing import Any
 from ....compiler.names import Names
 from ....core.base.errors import GraphError
 from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
-from ....core.source_location import OURS, ROOT, fail
+from ....core.source_location import IS_MINFLOW_FILE, ROOT, fail
 from ....diagnosis.notebook import LiveDisplay, prints_into_cell
 from ....diagnosis.source_lines import line_of, source_of
 from ....nn.graph.build import Observer
@@ -262,7 +262,7 @@ class BuildLog(Observer):
             code = frame.f_code
             if code is type(self.build).run.__code__:
                 break  # frames above called the graph and are not part of its build
-            if not OURS[code.co_filename] or (self.ours and not code.co_filename.startswith(ENGINE)):
+            if not IS_MINFLOW_FILE[code.co_filename] or (self.ours and not code.co_filename.startswith(ENGINE)):
                 line = f"{file_name(code.co_filename)}:{frame.f_lineno} in {code.co_name}"
                 lines.append(f"{line} {source_of(code.co_filename, frame.f_lineno)}".rstrip())
             frame = frame.f_back

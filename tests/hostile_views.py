@@ -450,7 +450,7 @@ def view_explorer(name):
     for _ in range(3):
         shut = [item for item in shown.session.tree.items if item.kind in ("module", "fold")]
         shown.session.opened.update(item.key for item in shut)
-        shown.session.arranged()
+        shown.session.update_layout()
     shown.session.act({"do": "search", "text": (re.findall("[a-z]{2}", name) or ["n"])[0]})
     return [*first, *of(shown), *texts(compact(shown.session.picture()), compact(shown.session.detail()))]
 

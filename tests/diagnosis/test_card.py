@@ -15,7 +15,7 @@ from minflow.views.draw.fold import MIN_MODULE_BOXES, NEARBY_BOXES, fold_near_en
 from minflow.views.records.graph import GraphRecord, Input, NodeRecord
 from minflow.views.records.tape import TapeRecord
 from minflow.views.renderers.debug_tree import MAX_LINES, debug_bundle, debug_html, plain_text
-from minflow.views.renderers.divergence import ComparedOperation, Comparison, comparison_html
+from minflow.views.renderers.divergence import ComparedOperation, GraphComparison, comparison_html
 from minflow.views.text.listing import graph_text
 
 EVIL = [
@@ -135,7 +135,7 @@ def test_hostile_names_are_escaped(evil):
         evil,
     )
     row = ComparedOperation(evil, evil, evil, "differs", evil, float("nan"))
-    part = comparison_html(Comparison(evil, (row,), False, 0, ((evil, evil),), None, (evil,), (None, 1e-5), graph))
+    part = comparison_html(GraphComparison(evil, (row,), False, 0, ((evil, evil),), None, (evil,), (None, 1e-5), graph))
     tree = debug_html(
         evil, [(0, evil), (1, f"(MODULE:{evil}:{evil}())"), (2, f"(OPERATOR: {evil}({evil}) -> (float32[2]))")]
     )

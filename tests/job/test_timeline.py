@@ -123,9 +123,9 @@ def test_time_of_another_job_in_the_loop_is_counted(clock):
         test(ONES)(lambda result: clock.work(0.05))
         flow.sync_default_session()
     t = flow.timeline("train")
-    loading, working = t.record.others
+    loading, working = t.record.other_jobs
     assert loading >= 0.015 and working >= 0.05 and loading + working < t.step
-    assert t.record.in_turn == pytest.approx(t.step, rel=0.01) and t.load + t.compute < 0.3 * t.step
+    assert t.record.sequential_seconds == pytest.approx(t.step, rel=0.01) and t.load + t.compute < 0.3 * t.step
     assert t.mode == "sync" and "Other jobs of the same loop take" in t.text and "other jobs" in t.svg
     assert flow.timeline("test").mode == "sync"
 

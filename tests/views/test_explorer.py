@@ -37,7 +37,7 @@ def small():
 def layout(graph, opened=None, stage=None):
     model = graph_explorer_model(graph)
     tree = StepTree(model.record(model.stages if stage is None else stage))
-    return Grid(tree, tree.opened_first() if opened is None else opened)
+    return Grid(tree, tree.initially_opened() if opened is None else opened)
 
 
 def test_step_groups_ops_by_attribute_with_backward_and_update():
@@ -127,7 +127,7 @@ def test_all_ops_are_placed_for_any_open_module_and_pass():
     model = graph_explorer_model(small()[0])
     for stage in range(model.stages + 1):
         tree = StepTree(model.record(stage))
-        assert len(Grid(tree, tree.opened_first()).rows) <= 25
+        assert len(Grid(tree, tree.initially_opened()).rows) <= 25
         for shown in everything_opened(tree):
             check_placed(shown)
 

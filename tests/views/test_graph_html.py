@@ -14,8 +14,8 @@ from minflow.views.html.reports import MAX_BAR_WIDTH
 from minflow.views.html.table import inner_picture
 from minflow.views.records.reports import (
     Block,
-    Ceilings,
-    Frozen,
+    FirstCallTimeline,
+    FrozenValues,
     GraphTree,
     Lane,
     Lanes,
@@ -24,10 +24,10 @@ from minflow.views.records.reports import (
     PlanCall,
     PlanListing,
     Roofline,
+    RooflinePeaks,
     Stages,
     ThreadBar,
     Threads,
-    Timeline,
     TreeRow,
 )
 from minflow.views.renderers.memory_map import PHASE_STYLES, WIDTH, hatch_path, round_step, visible_ends
@@ -145,7 +145,7 @@ def test_stages_describe_each_pass(graph):
 
 
 def test_bars_of_the_first_call_follow_each_other():
-    text = html(Timeline("t", (("trace", 0.010), ("plan", 0.010), ("first run", 0.020))))
+    text = html(FirstCallTimeline("t", (("trace", 0.010), ("plan", 0.010), ("first run", 0.020))))
     assert [int(n) for n in re.findall(r"margin-left:(\d+)px;width", text)] == [
         0,
         MAX_BAR_WIDTH // 4,
@@ -297,7 +297,7 @@ def test_reports_of_a_large_model_are_small():
 
 
 # 100 GFLOP/s; copies at 100 GB/s in cache and 10 GB/s in memory: ridge points at 1 and 10 operations per byte
-LIMITS = Ceilings(1e11, ((1_000, 1e11), (10**9, 1e10)))
+LIMITS = RooflinePeaks(1e11, ((1_000, 1e11), (10**9, 1e10)))
 
 
 def call(step, flops, moved, seconds, phase="forward", name="m.fc-matmul-0"):
@@ -440,7 +440,13 @@ def test_reports_keep_their_text(graph):
 
 
 def test_empty_reports_do_not_fail():
-    for record in (GraphTree("t", ()), Stages("t", ()), Lanes("t", (), ()), Timeline("t", ()), Frozen("t", (), ())):
+    for record in (
+        GraphTree("t", ()),
+        Stages("t", ()),
+        Lanes("t", (), ()),
+        FirstCallTimeline("t", ()),
+        FrozenValues("t", (), ()),
+    ):
         assert "no picture" not in Report(record)._repr_mimebundle_()["text/plain"]
 
 

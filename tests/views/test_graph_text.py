@@ -6,9 +6,9 @@ import pytest
 
 from minflow.views.records.reports import (
     Block,
-    Ceilings,
     Change,
-    Frozen,
+    FirstCallTimeline,
+    FrozenValues,
     GraphTree,
     Lane,
     Lanes,
@@ -16,15 +16,15 @@ from minflow.views.records.reports import (
     Operation,
     PlanCall,
     PlanListing,
+    PlanReasons,
     PlanRow,
     Roofline,
+    RooflinePeaks,
     StageRow,
     Stages,
     ThreadBar,
     Threads,
-    Timeline,
     TreeRow,
-    Why,
 )
 from minflow.views.text.numbers import nbytes_text
 from minflow.views.text.plan import MAX_CALLS, limit_share
@@ -65,13 +65,13 @@ MEMORY = MemoryMap("G_0: memory", 1_200, 1_100, 3_000, 9, 5_000_000, 6, 0, (
     Block("a-0", "float32[100]", 0, 400, 0, 3), Block("b-0", "float32[200]", 400, 800, 2, 9),
     Block("c-0", "float32[100]", 0, 400, 5, 6),
 ))  # fmt: skip
-TIMELINE = Timeline(
+TIMELINE = FirstCallTimeline(
     "G_0: the first call", (("trace", 0.010), ("dead_code", 0.001), ("plan", 0.004), ("first run", 0.005))
 )
-FROZEN = Frozen(
+FROZEN = FrozenValues(
     "G_0: what is frozen", (("all modules", "train()"), ("SGD", "momentum=0.9")), (("learning rate", "0.1"),)
 )
-WHY = Why(
+WHY = PlanReasons(
     "G_0: 2 plans made, 2 kept",
     (
         PlanRow(0, (("x", "float32[4]"),), 30, 0.0033, (), ()),
@@ -86,7 +86,7 @@ WHY = Why(
     ),
 )
 # 100 GFLOP/s; copies of about 1 MB at 50 GB/s, of about 100 MB at 20 GB/s
-LIMITS = Ceilings(1e11, ((1_000_000, 5e10), (100_000_000, 2e10)), 2, True)
+LIMITS = RooflinePeaks(1e11, ((1_000_000, 5e10), (100_000_000, 2e10)), 2, True)
 CALLS = (
     PlanCall(
         0,
@@ -180,12 +180,14 @@ def test_thread_times_are_summed():
 
 def test_shares_match_hand_computation():
     matmul, relu, copy, update = CALLS
-    assert LIMITS.computes(matmul) and LIMITS.least(matmul) == 80_281_600 / 1e11 > 2_124_032 / 5e10
+    assert LIMITS.is_compute_bound(matmul) and LIMITS.min_seconds(matmul) == 80_281_600 / 1e11 > 2_124_032 / 5e10
     assert limit_share(matmul, LIMITS) == 80_281_600 / 1e11 / 1e-3
-    assert not LIMITS.computes(relu) and LIMITS.least(relu) == 409_600 / 5e10 > 51_200 / 1e11
-    assert not LIMITS.computes(copy) and limit_share(copy, LIMITS) == 1_200 / 5e10 / 1e-6
+    assert not LIMITS.is_compute_bound(relu) and LIMITS.min_seconds(relu) == 409_600 / 5e10 > 51_200 / 1e11
+    assert not LIMITS.is_compute_bound(copy) and limit_share(copy, LIMITS) == 1_200 / 5e10 / 1e-6
     assert limit_share(update, LIMITS) == limit_share(matmul, None) == 0, "not timed, or not measured"
-    assert [LIMITS.copying(n) for n in (0, 9_000_000, 11_000_000)] == [5e10, 5e10, 2e10], "the closer limit as a factor"
+    assert [LIMITS.copy_rate(n) for n in (0, 9_000_000, 11_000_000)] == [5e10, 5e10, 2e10], (
+        "the closer limit as a factor"
+    )
 
 
 def test_slowest_calls_of_a_plan():
@@ -224,9 +226,9 @@ def test_empty_records():
         Change("t", ()),
         Lanes("t", (), ()),
         MemoryMap("t", 0, 0, 0, 0, 0, 0, 0, ()),
-        Timeline("t", ()),
-        Frozen("t", (), ()),
-        Why("t", ()),
+        FirstCallTimeline("t", ()),
+        FrozenValues("t", (), ()),
+        PlanReasons("t", ()),
         PlanListing("t", (), 0),
         Threads("t", 1, 1, 0.0, ()),
         Threads("t", 2, 2, 0.0, ()),

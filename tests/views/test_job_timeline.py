@@ -92,7 +92,7 @@ def late_by(record, seconds):
 
 def test_waiting_for_room_is_async_and_limited_by_the_callback():
     a = late_by(hidden(load=0.02, comp=0.0005, callback=0.03), 0.001)
-    assert a.mode == "async" and a.step == pytest.approx(a.at_best, rel=0.01)
+    assert a.mode == "async" and a.step == pytest.approx(a.overlapped_seconds, rel=0.01)
     assert verdict(a).startswith("The callback is the slowest: it sets the pace")
     assert (
         formula(a) == "(load + compute + callback) / max(load, compute + callback) = (20.0 + 0.5 + 30.0) / 30.5 = 1.66"
@@ -132,7 +132,7 @@ def test_time_of_other_jobs_is_neither_loading_nor_computing():
         t += 0.014
     a = TimelineRecord("train", tuple(steps))
     assert a.mode == "sync" and a.load == pytest.approx(0.004) and a.compute == pytest.approx(0.004)
-    assert a.in_turn == pytest.approx(a.step) == pytest.approx(0.014) and a.best == pytest.approx(14 / 9)
+    assert a.sequential_seconds == pytest.approx(a.step) == pytest.approx(0.014) and a.best == pytest.approx(14 / 9)
     assert formula(a) == (
         "(load + load others + compute + other jobs) / max(load + load others, compute + other jobs) "
         "= (4.0 + 1.0 + 4.0 + 5.0) / 9.0 = 1.56"
@@ -256,7 +256,7 @@ def test_other_long_waits_are_not_pauses():
     """Waits for a long step, for room in the queue, and for other jobs."""
     assert not any(sync(5, comp=2.0).pauses) and not any(hidden(9, load=0.001, comp=2.0).pauses)
     a = paused(sync(), 12, 0.5)
-    other = replace(a, steps=tuple([replace(s, others=(0.0, 0.5)) if s.number == 13 else s for s in a.steps]))
+    other = replace(a, steps=tuple([replace(s, other_jobs=(0.0, 0.5)) if s.number == 13 else s for s in a.steps]))
     assert sum(a.pauses) > 0.4 and not any(other.pauses)
 
 

@@ -219,7 +219,7 @@ def test_large_tensor_is_shown_quickly():
     x = flow.zeros(6000, 4000)
     x[0, 0] = math.inf
     record = tensor_record(x)
-    assert record.looked < x.numel() / 10 and "at least 1 inf" in numbers_line(record)
+    assert record.sample_size < x.numel() / 10 and "at least 1 inf" in numbers_line(record)
     assert "a sample of" in numbers_line(record)
 
 
@@ -282,7 +282,7 @@ def test_complex_tensor_shows_both_parts(shape):
     record = array_record(z, "complex128")
     size = 2 * z.size
     assert numbers_line(record).startswith(f"{size:,} real and imaginary parts: min ")
-    assert (record.least, record.most) == (min(z.real.min(), z.imag.min()), max(z.real.max(), z.imag.max()))
+    assert (record.minimum, record.maximum) == (min(z.real.min(), z.imag.min()), max(z.real.max(), z.imag.max()))
     titles = [tile.title for tile in record.tiles]
     where = "" if len(shape) < 3 else f" {[0] * (len(shape) - 2)}"
     assert titles[:2] == [f"real{where}", f"imag{where}"]

@@ -15,7 +15,7 @@ from minflow_widgets.timeline import live_timeline as module
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
-from minflow.introspection.job.timeline import Comparison, Timeline
+from minflow.introspection.job.timeline import Timeline, TimelineComparison
 from minflow.job.queue.stream import STREAM
 from tests.widgets.watching import until
 
@@ -81,7 +81,7 @@ def test_sync_and_async_loops_are_shown_side_by_side(front):
                 time.sleep(0.002)
                 job(ONES)
             flow.sync_default_session()
-    assert isinstance(live.timeline, Comparison) and live.timeline.first.mode == "sync"
+    assert isinstance(live.timeline, TimelineComparison) and live.timeline.first.mode == "sync"
     assert "measured:" in front.left[0]["text/plain"]
 
 

@@ -85,15 +85,15 @@ class Timeline(Displayable):
     def __len__(self) -> int:
         return len(self.record.steps)
 
-    def compare(self, other: Timeline) -> Comparison:
+    def compare(self, other: Timeline) -> TimelineComparison:
         """Draw both on the same time axis, sync above async, with the possible and the measured gain."""
         if not isinstance(other, Timeline):
             hint = "flow.timeline(sync_job).compare(flow.timeline(async_job))"
             raise JobError("compare takes another timeline", values={"got": described(other)}, where=here(), hint=hint)
-        return Comparison(pair(self.record, other.record))
+        return TimelineComparison(pair(self.record, other.record))
 
 
-class Comparison(Displayable):
+class TimelineComparison(Displayable):
     """Two timelines. first, second: sync and async.  best: the gain that the formula predicts.  gain: the measured
     one.
     """

@@ -84,20 +84,20 @@ class Grid:
             if not is_open:
                 self.row_at[item.first : item.last] = [len(self.rows) - 1] * (item.last - item.first)
         self.links: dict[str, dict[int, set[int]]] = {"forward": {}, "backward": {}, "update": {}}  # kind -> from -> to
-        self.collect()
-        self.heights()
+        self.fill_rows()
+        self.set_heights()
 
     def row_of(self, node: int) -> int:
         leaf = self.tree.leaf_of[node]
         return self.row_at[leaf.first] if leaf is not None else -1
 
-    def collect(self) -> None:
+    def fill_rows(self) -> None:
         """Fill in the nodes, inputs and outputs of each row. Only values that cross rows are visited one by one."""
         record, reads, rows = self.record, self.tree.reads, self.rows
         for row in rows:
             if not row.is_open:
                 for column, part in enumerate(row.parts):
-                    part.nodes = reads.of(column, row.item.first, row.item.last)
+                    part.nodes = reads.nodes_between(column, row.item.first, row.item.last)
         for s, leaf in self.tree.leaf_of_state.items():
             rows[self.row_at[leaf.first]].states.append(s)
         row_at = np.array([*self.row_at, -1])
@@ -108,14 +108,14 @@ class Grid:
         straight = other & ((reads.source_column == columns) | ((reads.source_column < 0) & (columns == 0)))
         for k in np.flatnonzero(straight).tolist():
             s, t = int(source[k]), int(target[k])
-            self.link(reads.values[k], s, t, int(columns[k]))
+            self.add_link(reads.values[k], s, t, int(columns[k]))
             if columns[k] == 1 and t > s and record.nodes[reads.values[k][0]].by and rows[t].item.kind != "rest":
                 rows[s].ahead = rows[t].item.name
         for k in np.flatnonzero((reads.source_column == 1) & (columns == 2)).tolist():
             rows[int(source[k])].gradients = True
             self.links["update"].setdefault(int(source[k]), set()).add(int(target[k]))
         for i in [i for i, node in enumerate(record.nodes) if node.mark]:
-            self.marked(i)
+            self.count_mark(i)
         for item, (node, index) in self.tree.output_rows.items():
             r, s = self.row_at[item.first], self.row_of(node)
             if s >= 0:
@@ -131,7 +131,7 @@ class Grid:
         if self.loss >= 0:
             rows[self.loss].loss = True
 
-    def link(self, x: tuple[int, int], s: int, r: int, column: int) -> None:
+    def add_link(self, x: tuple[int, int], s: int, r: int, column: int) -> None:
         """Row r reads a value of row s in this column."""
         rows = self.rows
         if self.record.nodes[x[0]].kind != "state":
@@ -142,7 +142,7 @@ class Grid:
         if column < 2:
             self.links[("forward", "backward")[column]].setdefault(s, set()).add(r)
 
-    def marked(self, i: int) -> None:
+    def count_mark(self, i: int) -> None:
         """Count the mark of an operation that a pass changed. A removed one is drawn only in a row of one operation."""
         node, r = self.record.nodes[i], self.row_of(i)
         row = self.rows[r]
@@ -153,9 +153,9 @@ class Grid:
             for x in self.record.reads[i]:
                 s = -1 if x is None else self.row_of(x[0])
                 if x is not None and s not in (-1, r) and self.record.nodes[x[0]].column in (-1, node.column):
-                    self.link(x, s, r, node.column)
+                    self.add_link(x, s, r, node.column)
 
-    def heights(self) -> None:
+    def set_heights(self) -> None:
         y = float(ROWS_TOP)
         for row in self.rows:
             row.y = y

@@ -71,18 +71,21 @@ class Reads:
             self.nodes.append(sorted(own, key=place.__getitem__))
         self.places = [[place[i] for i in nodes] for nodes in self.nodes]
 
-    def of(self, column: int, first: int, last: int) -> list[int]:
+    def nodes_between(self, column: int, first: int, last: int) -> list[int]:
         """The operations of a column in leaves [first, last), ordered by leaf."""
         places = self.places[column]
         return self.nodes[column][bisect_left(places, first) : bisect_left(places, last)]
 
-    def where(self, mask: np.ndarray) -> list[tuple[int, int]]:
+    def values_of(self, mask: np.ndarray) -> list[tuple[int, int]]:
         """The values of the selected uses, in order, without duplicates."""
         return list(dict.fromkeys([self.values[k] for k in np.flatnonzero(mask).tolist()]))
 
 
 class StepTree:
-    """The tree of a StepRecord. root: its rows are `shown(root)`.  leaf_of: node -> its leaf.  leaves: in order."""
+    """The tree of a StepRecord. root: its rows are `visible_children(root)`.  leaf_of: node -> its leaf.
+
+    leaves: in order.
+    """
 
     def __init__(self, record: StepRecord):
         self.record = record
@@ -98,12 +101,14 @@ class StepTree:
         self.place_gradients()
         self.place_updates()
         self.place_ends()
-        self.number()
+        self.number_leaves()
         self.reads = Reads(self)
 
     # ---- building ----------------------------------------------------------------------------------------------------
 
-    def new(self, key: str, name: str, kind: str, label: str, path: str, parent: Item, at: int | None = None) -> Item:
+    def add_item(
+        self, key: str, name: str, kind: str, label: str, path: str, parent: Item, at: int | None = None
+    ) -> Item:
         while key in self.by_key:
             key += "'"
         item = self.by_key[key] = Item(key, name, kind, label, path, parent)
@@ -115,7 +120,7 @@ class StepTree:
     def place_forward(self) -> None:
         """Place modules in program order. A module that is called again later gets another item."""
         nodes, modules = self.record.nodes, self.record.modules
-        hosts = self.hosts()
+        hosts = self.reshape_hosts()
         calls: dict[str, int] = {}
         stack = [self.root]
         paths: list[str] = []
@@ -131,16 +136,18 @@ class StepTree:
             for level in wanted[shared:]:
                 path = stack[-1].path + level
                 count = calls[path] = calls.get(path, 0) + 1
-                item = self.new(f"{path}#{count}", short_name(path), "module", modules.get(path, ""), path, stack[-1])
+                item = self.add_item(
+                    f"{path}#{count}", short_name(path), "module", modules.get(path, ""), path, stack[-1]
+                )
                 self.by_path.setdefault(path, item)
                 stack.append(item)
                 paths.append(level)
-            leaf = self.new(f"op {node.name}", node.label, "op", "", node.scope, stack[-1])
-            self.put(i, leaf)
+            leaf = self.add_item(f"op {node.name}", node.label, "op", "", node.scope, stack[-1])
+            self.place_node(i, leaf)
         for i, host in hosts.items():
-            self.put(i, self.leaf_of[host])
+            self.place_node(i, self.leaf_of[host])
 
-    def hosts(self) -> dict[int, int]:
+    def reshape_hosts(self) -> dict[int, int]:
         """Reshapes that keep the shape carry no information: each is drawn with its user, or else with its input.
         Return node -> the node that it is drawn with, always of the same module.
         """
@@ -170,17 +177,17 @@ class StepTree:
         own = {nodes[i].name: i for i in self.record.states if nodes[i].role in ("parameter", "buffer")}
         for name, i in own.items():
             if nodes[i].twin:
-                self.put_state(i, self.leaf_of[self.record.places[nodes[i].twin]])
+                self.place_state(i, self.leaf_of[self.record.places[nodes[i].twin]])
                 continue
             path = nodes[i].scope
             parent = self.by_path.get(path, self.root)
             at = sum(c.kind == "state" for c in parent.children)
             shown = nodes[i].short if parent is not self.root else name
-            self.put_state(i, self.new(f"state {name}", shown, "state", nodes[i].role, path, parent, at))
+            self.place_state(i, self.add_item(f"state {name}", shown, "state", nodes[i].role, path, parent, at))
         for i in self.record.states:
             base = own.get(nodes[i].name.rpartition("-")[0]) if nodes[i].role == "optimizer state" else None
             if base is not None:
-                self.put_state(i, self.leaf_of_state[base])
+                self.place_state(i, self.leaf_of_state[base])
 
     def place_gradients(self) -> None:
         """Place a gradient beside its forward operation, or, if that was removed, in its module."""
@@ -188,7 +195,7 @@ class StepTree:
             if node.column != 1:
                 continue
             leaf = self.leaf_of[self.record.places[node.twin]] if node.twin else None
-            self.put(i, leaf or self.rest(node.scope, "more of backward"))
+            self.place_node(i, leaf or self.rest_item(node.scope, "more of backward"))
 
     def place_updates(self) -> None:
         """Place an optimizer operation with the parameter that it updates, or at the end if it serves several."""
@@ -206,19 +213,19 @@ class StepTree:
         for i, node in enumerate(nodes):
             if node.column == 2:
                 leaves = serves.get(i, ())
-                self.put(i, next(iter(leaves)) if len(leaves) == 1 else self.rest("", "for all parameters"))
+                self.place_node(i, next(iter(leaves)) if len(leaves) == 1 else self.rest_item("", "for all parameters"))
 
-    def put(self, i: int, leaf: Item) -> None:
+    def place_node(self, i: int, leaf: Item) -> None:
         leaf.nodes.append(i)
         self.leaf_of[i] = leaf
 
-    def put_state(self, i: int, leaf: Item) -> None:
+    def place_state(self, i: int, leaf: Item) -> None:
         leaf.states.append(i)
         self.leaf_of[i] = self.leaf_of_state[i] = leaf
 
-    def rest(self, scope: str, name: str) -> Item:
+    def rest_item(self, scope: str, name: str) -> Item:
         parent = self.by_path.get(scope, self.root)
-        return self.by_key.get(f"rest {parent.key} {name}") or self.new(
+        return self.by_key.get(f"rest {parent.key} {name}") or self.add_item(
             f"rest {parent.key} {name}", name, "rest", "", parent.path, parent
         )
 
@@ -234,23 +241,25 @@ class StepTree:
                         readers[x[0]] = i
         for s in self.record.states:
             if nodes[s].kind == "input":
-                at = self.root.children.index(self.top(self.leaf_of[readers[s]])) if s in readers else 0
-                self.put_state(s, self.new(f"input {nodes[s].name}", nodes[s].name, "input", "", "", self.root, at))
+                at = self.root.children.index(self.top_level(self.leaf_of[readers[s]])) if s in readers else 0
+                self.place_state(
+                    s, self.add_item(f"input {nodes[s].name}", nodes[s].name, "input", "", "", self.root, at)
+                )
         for k, (id, index) in enumerate(self.record.outputs):
             source = self.leaf_of[self.record.places[id]]
-            at = self.root.children.index(self.top(source)) + 1 if source is not None else len(self.root.children)
+            at = self.root.children.index(self.top_level(source)) + 1 if source is not None else len(self.root.children)
             name = "output" if len(self.record.outputs) == 1 else f"output {k}"
-            self.output_rows[self.new(f"output {k}", name, "output", "", "", self.root, at)] = (
+            self.output_rows[self.add_item(f"output {k}", name, "output", "", "", self.root, at)] = (
                 self.record.places[id],
                 index,
             )
 
-    def top(self, item: Item) -> Item:
+    def top_level(self, item: Item) -> Item:
         while item.parent is not self.root:
             item = item.parent
         return item
 
-    def number(self) -> None:
+    def number_leaves(self) -> None:
         """Number the leaves in order, and set the range of leaves of each item."""
         self.leaves: list[Item] = []
         stack: list[tuple[Item, bool]] = [(self.root, False)]
@@ -269,21 +278,21 @@ class StepTree:
 
     # ---- folding -----------------------------------------------------------------------------------------------------
 
-    def shown(self, item: Item) -> list[Item]:
+    def visible_children(self, item: Item) -> list[Item]:
         """The children of an item as rows: repeats as one row, and at most MAX_BOXES rows in all."""
         if item.folds is None:
             children = item.children
             if item.kind == "fold":
-                item.folds = children if len(children) <= MAX_BOXES else self.chunked(item, children)
+                item.folds = children if len(children) <= MAX_BOXES else self.fold_chunks(item, children)
             elif len(children) <= MAX_UNFOLDED_CHILDREN:
                 item.folds = children
             else:
-                item.folds = self.repeats(item)
+                item.folds = self.fold_repeats(item)
                 if len(item.folds) > MAX_BOXES:
-                    item.folds = self.chunked(item, item.folds)
+                    item.folds = self.fold_chunks(item, item.folds)
         return item.folds
 
-    def repeats(self, item: Item) -> list[Item]:
+    def fold_repeats(self, item: Item) -> list[Item]:
         children = item.children
         signs = [child.label or child.name if child.kind != "state" else "state " + child.label for child in children]
         rows: list[Item] = []
@@ -301,14 +310,14 @@ class StepTree:
                 can_fold(child, children[i + k % period]) for k, child in enumerate(children[i : i + best])
             ):
                 label = f"{best // period} " + (repeat_label(children[i : i + period], signs[i]))
-                rows.append(self.fold(item, children[i : i + best], label))
+                rows.append(self.add_fold(item, children[i : i + best], label))
             else:
                 best = max(best, 1)
                 rows += children[i : i + best]
             i += best
         return rows
 
-    def fold(self, parent: Item, members: list[Item], label: str) -> Item:
+    def add_fold(self, parent: Item, members: list[Item], label: str) -> Item:
         first, last = members[0], members[-1]
         end = last.name.rpartition(".")[2] if last.kind == "module" else last.name
         fold = Item(f"{first.key} to {last.key}", f"{first.name} to {end}", "fold", label, parent.path, parent)
@@ -319,7 +328,7 @@ class StepTree:
             member.parent = fold
         return fold
 
-    def chunked(self, parent: Item, members: list[Item]) -> list[Item]:
+    def fold_chunks(self, parent: Item, members: list[Item]) -> list[Item]:
         """About ten folds of neighbours; a fold never splits a repeated pattern."""
         size = max(-(-len(members) // 10), 2)
         words = parent.label.partition("times ")[2]
@@ -337,19 +346,19 @@ class StepTree:
             else:
                 labels = {m.label or m.name for m in part}
                 label = f"{len(part)} {labels.pop() if len(labels) == 1 else 'parts'}"
-            rows.append(self.fold(parent, part, label))
+            rows.append(self.add_fold(parent, part, label))
         return rows
 
     # ---- what is open ------------------------------------------------------------------------------------------------
 
-    def opened_first(self, limit: int = MAX_BOXES) -> set[str]:
+    def initially_opened(self, limit: int = MAX_BOXES) -> set[str]:
         """The keys that are initially open: modules that contain modules, outermost first, while there are few rows."""
         opened: set[str] = set()
-        rows, queue, at = len(self.shown(self.root)), list(self.shown(self.root)), 0
+        rows, queue, at = len(self.visible_children(self.root)), list(self.visible_children(self.root)), 0
         while at < len(queue):
             item, at = queue[at], at + 1
             if item.kind == "module" and any(child.label for child in item.children if child.kind == "module"):
-                inside = self.shown(item)
+                inside = self.visible_children(item)
                 if rows - 1 + len(inside) + len(opened) < limit:
                     opened.add(item.key)
                     rows += len(inside) - 1
@@ -359,13 +368,13 @@ class StepTree:
     def rows(self, opened: set[str]) -> list[tuple[Item, int, bool]]:
         """(item, level, True if open) from top to bottom; an open item is followed by its children."""
         rows: list[tuple[Item, int, bool]] = []
-        stack = [(item, 0) for item in reversed(self.shown(self.root))]
+        stack = [(item, 0) for item in reversed(self.visible_children(self.root))]
         while stack:
             item, level = stack.pop()
             is_open = item.key in opened and item.kind in ("module", "fold")
             rows.append((item, level, is_open))
             if is_open:
-                stack += [(child, level + 1) for child in reversed(self.shown(item))]
+                stack += [(child, level + 1) for child in reversed(self.visible_children(item))]
         return rows
 
     def reveal(self, item: Item) -> set[str]:
@@ -378,7 +387,7 @@ class StepTree:
                 above.append(outer)
                 outer = outer.parent
             for outer in reversed(above):
-                self.shown(outer)
+                self.visible_children(outer)
             if item.parent is (above[0] if above else None) and all(a.parent is b for a, b in zip(above, above[1:])):  # noqa: RUF007
                 return {outer.key for outer in above if outer is not self.root}
 

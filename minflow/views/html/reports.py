@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from ..draw import theme
-from ..records.reports import GraphTree, Lanes, MemoryMap, PlanListing, Roofline, Stages, Threads, Timeline
+from ..records.reports import FirstCallTimeline, GraphTree, Lanes, MemoryMap, PlanListing, Roofline, Stages, Threads
 from ..renderers.memory_map import headline, memory_svg
 from ..renderers.roofline import headline as roofline_headline, roofline_svg
 from ..renderers.threads import threads_svg
@@ -176,7 +176,7 @@ def lanes_html(record: Lanes) -> str:
     return card(record, body)
 
 
-def timeline_html(record: Timeline) -> str:
+def timeline_html(record: FirstCallTimeline) -> str:
     whole = sum(seconds for _, seconds in record.bars) or 1.0
     rows, start = [], 0.0
     for name, seconds in record.bars:
@@ -192,7 +192,7 @@ def map_html(record: MemoryMap) -> str:
 def plan_html(record: PlanListing) -> str:
     rows = []
     for call in record.calls[:MAX_CALLS]:
-        part, color = limit_share(call, record.ceilings), PHASE_COLORS.get(call.phase, theme.LINE)
+        part, color = limit_share(call, record.peaks), PHASE_COLORS.get(call.phase, theme.LINE)
         flow = " \u2192 ".join(filter(None, map(shapes, (call.inputs, call.outputs))))
         module = f" in {call.module}" if call.module and not call.name.startswith(call.module) else ""
         name = f'<div style="{NAME_STYLE}">{safe(call.name)}<br>{faint(flow)}</div>'
@@ -211,9 +211,7 @@ def plan_html(record: PlanListing) -> str:
             ]
         )
     head = ("", "operation, shapes", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "", "line")
-    below = [
-        text for text in (hidden_calls_note(record), limits_note(record.ceilings) if record.ceilings else "") if text
-    ]
+    below = [text for text in (hidden_calls_note(record), limits_note(record.peaks) if record.peaks else "") if text]
     return card(
         record,
         table(head, rows, (0, 2, 3, 4, 5, 6, 7))
@@ -233,7 +231,7 @@ HTML_RENDERERS: dict[type, Callable[[Any], str]] = {
     GraphTree: tree_html,
     Stages: stages_html,
     Lanes: lanes_html,
-    Timeline: timeline_html,
+    FirstCallTimeline: timeline_html,
     MemoryMap: map_html,
     PlanListing: plan_html,
     Roofline: roofline_html,

@@ -120,7 +120,7 @@ class Lanes:
 
 
 @dataclass(frozen=True)
-class Ceilings:
+class RooflinePeaks:
     """Measured limits of the processor. flops: float32 operations per second.  copies: (bytes read and written, bytes
     per second) of copies, small ones first.  threads: number used.  compiled: True if measured with compiled
     kernels.
@@ -131,17 +131,17 @@ class Ceilings:
     threads: int = 1
     compiled: bool = False
 
-    def copying(self, nbytes: int) -> float:
+    def copy_rate(self, nbytes: int) -> float:
         """Bytes per second of the measured copy that is closest in size."""
         return min(self.copies, key=lambda copy: abs(math.log(copy[0] / max(nbytes, 1))))[1]
 
-    def least(self, call: PlanCall) -> float:
+    def min_seconds(self, call: PlanCall) -> float:
         """Lower bound of the seconds of a call: the larger of compute time and memory time."""
-        return max((call.flops or 0) / self.flops, call.moved / self.copying(call.moved))
+        return max((call.flops or 0) / self.flops, call.moved / self.copy_rate(call.moved))
 
-    def computes(self, call: PlanCall) -> bool:
+    def is_compute_bound(self, call: PlanCall) -> bool:
         """True if the call is compute-bound, not memory-bound."""
-        return (call.flops or 0) / self.flops >= call.moved / self.copying(call.moved) > 0
+        return (call.flops or 0) / self.flops >= call.moved / self.copy_rate(call.moved) > 0
 
 
 @dataclass(frozen=True)
@@ -173,13 +173,13 @@ class PlanCall:
 class PlanListing:
     """The calls of a plan.
 
-    calls: in display order.  arena: bytes.  ceilings: None before a timed call.
+    calls: in display order.  arena: bytes.  peaks: None before a timed call.
     """
 
     title: str
     calls: tuple[PlanCall, ...]
     arena: int
-    ceilings: Ceilings | None = None
+    peaks: RooflinePeaks | None = None
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Roofline:
     """The limits of the processor, and the timed calls of a graph below them."""
 
     title: str
-    ceilings: Ceilings
+    peaks: RooflinePeaks
     calls: tuple[PlanCall, ...] = ()
 
 
@@ -255,7 +255,7 @@ class MemoryMap:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class FirstCallTimeline:
     """The first call. bars: (what, seconds)."""
 
     title: str
@@ -263,7 +263,7 @@ class Timeline:
 
 
 @dataclass(frozen=True)
-class Frozen:
+class FrozenValues:
     """Values that a plan has fixed, and values that it reads at each call.
 
     built_in: (name, value) fixed in the current plan.  free: read again at each call.
@@ -289,11 +289,21 @@ class PlanRow:
 
 
 @dataclass(frozen=True)
-class Why:
+class PlanReasons:
     title: str
     plans: tuple[PlanRow, ...]
 
 
 GraphReport = (
-    GraphTree | Stages | Change | PlanListing | Roofline | Threads | Lanes | MemoryMap | Timeline | Frozen | Why
+    GraphTree
+    | Stages
+    | Change
+    | PlanListing
+    | Roofline
+    | Threads
+    | Lanes
+    | MemoryMap
+    | FirstCallTimeline
+    | FrozenValues
+    | PlanReasons
 )

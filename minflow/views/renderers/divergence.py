@@ -45,7 +45,7 @@ class ComparedOperation:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class GraphComparison:
     """Result of the comparison of two runs.
 
     rows: the operations in graph order.  equal: True if both agree.  at: index of the first row that differs, or
@@ -94,12 +94,12 @@ class Comparison:
         return bundle
 
 
-def comparison_text(record: Comparison) -> str:
+def comparison_text(record: GraphComparison) -> str:
     lines = exact_lines(record) if record.exact else lines_to_divergence(record)
     return "\n".join([clean(record.title), *map(clean, lines)])
 
 
-def exact_lines(record: Comparison) -> list[str]:
+def exact_lines(record: GraphComparison) -> list[str]:
     """Count of operations without counterpart, and the operations with the largest differences."""
     lines, only = [], (len(record.only_here), len(record.extra))
     if any(only):
@@ -114,7 +114,7 @@ def exact_lines(record: Comparison) -> list[str]:
     return lines
 
 
-def lines_to_divergence(record: Comparison) -> list[str]:
+def lines_to_divergence(record: GraphComparison) -> list[str]:
     """The operations up to the first that differs, the reason, and the outputs."""
     lines = []
     end = len(record.rows) if record.at is None else record.at + 1
@@ -132,7 +132,7 @@ def lines_to_divergence(record: Comparison) -> list[str]:
     return lines + [f"{name}: {text}" for name, text in closing(record)]
 
 
-def closing(record: Comparison) -> list[tuple[str, str]]:
+def closing(record: GraphComparison) -> list[tuple[str, str]]:
     """(name, sentence) about the outputs, and about operations without counterpart unless `why` names them."""
     if record.output is None:
         outputs = "have different shapes" + (f": {record.shapes}" if record.shapes else "")
@@ -148,7 +148,7 @@ def some_of(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def comparison_html(record: Comparison) -> str:
+def comparison_html(record: GraphComparison) -> str:
     """A card like that of an error; the picture is folded if both runs agree."""
     color, sign = (GOOD_COLOR, "\u2713") if record.equal else (BAD_COLOR, CROSS_MARK)
     marks = {"differs": BAD_COLOR, "here": BAD_COLOR, f"in {record.reference}": GOOD_COLOR}

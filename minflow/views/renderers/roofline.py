@@ -27,7 +27,7 @@ class Axes:
     """Mapping from values to pixels, with powers of ten from `low` to `high` on both axes."""
 
     def __init__(self, record: Roofline, calls: list[PlanCall]):
-        limits = record.ceilings
+        limits = record.peaks
         xs = [intensity(call) for call in calls]
         ridge = limits.flops / limits.copies[-1][1]
         self.x = math.floor(math.log10(min([*xs, ridge / 30]))), math.ceil(math.log10(max([*xs, ridge * 30])))
@@ -47,7 +47,7 @@ class Axes:
 
 def headline(record: Roofline) -> str:
     """The picture in one sentence."""
-    limits = record.ceilings
+    limits = record.peaks
     cache, memory = [rate_text(speed, "B") for _, speed in (limits.copies[0], limits.copies[-1])]
     said = f"{clean(record.title)}: {rate_text(limits.flops, 'FLOP')} at most, copies {cache} in the cache, "
     said += f"{memory} in memory"
@@ -58,8 +58,8 @@ def roofline_svg(record: Roofline) -> str:
     calls = timed_calls(record)
     placed = [call for call in calls if call.flops]
     axes = Axes(record, placed)
-    kernels = "compiled kernels" if record.ceilings.compiled else "NumPy's kernels"
-    about = f"what {count(record.ceilings.threads, 'thread')} can do, measured with {kernels}"
+    kernels = "compiled kernels" if record.peaks.compiled else "NumPy's kernels"
+    about = f"what {count(record.peaks.threads, 'thread')} can do, measured with {kernels}"
     parts = [
         svg.label(
             svg.PADDING + 2,
@@ -76,7 +76,7 @@ def roofline_svg(record: Roofline) -> str:
     parts += legend(phases, y)
     y += 26 * bool(phases)
     for i, call in enumerate(calls[:MAX_NAMED_CALLS], 1):
-        words = f"{ms(call.seconds or 0)}, {percent(limit_share(call, record.ceilings))} of what is possible"
+        words = f"{ms(call.seconds or 0)}, {percent(limit_share(call, record.peaks))} of what is possible"
         words += "" if call.flops else "; it only moves data, and is not in the diagram"
         name = truncated(f"{i}: {call.name}", WIDTH - 2 * svg.PADDING - 16 - text_width(f", {words}"))
         parts.append(svg.label(svg.PADDING + 2, y, f"{name}, {words}"))
@@ -113,7 +113,7 @@ def frame(axes: Axes) -> list[str]:
 
 def limit_lines(record: Roofline, axes: Axes) -> list[str]:
     """The limits of bandwidth and computing; the cache's line is dashed, above that of memory."""
-    limits, left = record.ceilings, 10.0 ** axes.x[0]
+    limits, left = record.peaks, 10.0 ** axes.x[0]
     right, level = 10.0 ** axes.x[1], axes.up(limits.flops)
     parts, labels = [], []
     for (size, speed), look, name in ((limits.copies[0], "6 3", "cache"), (limits.copies[-1], "", "memory")):

@@ -45,10 +45,10 @@ class Tile:
 @dataclass(frozen=True)
 class TensorRecord:
     """Contents of a card. about: origin of the tensor.  rows, columns: sizes of the matrices, of which `tiles` shows
-    some, `across` of them side by side.  least, mean, most: minimum, mean and maximum of the finite elements.  nan,
-    plus, minus: number of elements that are NaN, inf, -inf.  true: number of True elements of a bool tensor, else None.
-    looked: number of elements in the statistics.  histogram: (counts, first edge, last edge); its range is that of the
-    colours.
+    some, `across` of them side by side.  minimum, mean, maximum: those of the finite elements.  nan, positive_inf,
+    negative_inf: number of elements that are NaN, inf, -inf.  true: number of True elements of a bool tensor, else
+    None.  sample_size: number of elements in the statistics.  histogram: (counts, first edge, last edge); its range is
+    that of the colours.
     text: the repr.
     """
 
@@ -62,14 +62,14 @@ class TensorRecord:
     rows: int = 1
     columns: int = 1
     across: int = 1
-    least: float = 0.0
+    minimum: float = 0.0
     mean: float = 0.0
-    most: float = 0.0
+    maximum: float = 0.0
     nan: int = 0
-    plus: int = 0
-    minus: int = 0
+    positive_inf: int = 0
+    negative_inf: int = 0
     true: int | None = None
-    looked: int = 0
+    sample_size: int = 0
     histogram: tuple[tuple[int, ...], float, float] = ((), 0.0, 0.0)
     whole: bool = False  # True for integers and bools
     complex: bool = False  # True if elements are the adjacent real and imaginary parts of complex numbers
@@ -125,12 +125,16 @@ def array_record(array: np.ndarray, spec: str, about: str = "", text: str = "", 
         steps = [max(1, -(-n // 256)) for n in array.shape] if array.ndim > 1 else [-(-array.size // 2**20)]
         seen = array[tuple(slice(None, None, step) for step in steps)]
     seen = np.ascontiguousarray(seen).reshape(-1)
-    fields: dict[str, Any] = {"looked": seen.size, "whole": array.dtype.kind != "f"}
+    fields: dict[str, Any] = {"sample_size": seen.size, "whole": array.dtype.kind != "f"}
     if array.dtype.kind == "f":
         finite = np.isfinite(seen)
         if not finite.all():
             bad = seen[~finite]
-            fields |= {"nan": int(np.isnan(bad).sum()), "plus": int((bad > 0).sum()), "minus": int((bad < 0).sum())}
+            fields |= {
+                "nan": int(np.isnan(bad).sum()),
+                "positive_inf": int((bad > 0).sum()),
+                "negative_inf": int((bad < 0).sum()),
+            }
             seen = seen[finite]
     elif array.dtype == bool:
         fields["true"] = int(seen.sum())
@@ -138,9 +142,9 @@ def array_record(array: np.ndarray, spec: str, about: str = "", text: str = "", 
         with np.errstate(all="ignore"):
             mean = float(seen.mean(dtype=np.float64))
             fields |= {
-                "least": float(seen.min()),
+                "minimum": float(seen.min()),
                 "mean": mean,
-                "most": float(seen.max()),
+                "maximum": float(seen.max()),
                 "histogram": histogram(seen),
             }
     rows, columns = (array.shape[-2] if array.ndim > 1 else 1), (array.shape[-1] if array.ndim else 1)
@@ -225,8 +229,8 @@ def block_samples(matrix: np.ndarray, limit: int) -> tuple[tuple[float, ...], ..
 
 def marks(record: TensorRecord) -> list[str]:
     """`["3 NaN", "1 inf"]`: counts of elements that are not finite."""
-    kinds = ((record.nan, "NaN"), (record.plus, "inf"), (record.minus, "-inf"))
-    least = "at least " if record.looked < record.size else ""
+    kinds = ((record.nan, "NaN"), (record.positive_inf, "inf"), (record.negative_inf, "-inf"))
+    least = "at least " if record.sample_size < record.size else ""
     return [f"{least}{n:,} {name}" for n, name in kinds if n]
 
 
@@ -239,18 +243,18 @@ def numbers_line(record: TensorRecord) -> str:
     if record.true is not None:
         return (
             f"{record.true:,} of {what} true"
-            if record.looked == record.size
-            else f"{record.true:,} of {record.looked:,} sampled true"
+            if record.sample_size == record.size
+            else f"{record.true:,} of {record.sample_size:,} sampled true"
         )
-    if record.nan + record.plus + record.minus == record.looked:
+    if record.nan + record.positive_inf + record.negative_inf == record.sample_size:
         return f"{what}, none finite: {', '.join(bad)}"
-    exact = not record.whole or abs(record.most) < 2**53  # larger integers are not exact as floats
-    if record.least == record.most and exact and not bad and record.looked == record.size:
-        return f"{what}, all {short_number(record.least)}"
-    parts = [("min", record.least), ("mean", record.mean), ("max", record.most)]
+    exact = not record.whole or abs(record.maximum) < 2**53  # larger integers are not exact as floats
+    if record.minimum == record.maximum and exact and not bad and record.sample_size == record.size:
+        return f"{what}, all {short_number(record.minimum)}"
+    parts = [("min", record.minimum), ("mean", record.mean), ("max", record.maximum)]
     line = f"{what}: " + ", ".join(f"{name} {short_number(x)}" for name, x in parts)
     line += "; " + ", ".join(bad) if bad else ""
-    return line + (f" (a sample of {record.looked:,})" if record.looked < record.size else "")
+    return line + (f" (a sample of {record.sample_size:,})" if record.sample_size < record.size else "")
 
 
 def shown_line(record: TensorRecord) -> str:

@@ -138,8 +138,8 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     if asked and cells and not numbers:
         columns, rows = MAX_WRITTEN_CELLS
         notes.append(f"colours only: numbers are written into at most {rows} rows and {columns} columns")
-    if not numbers and (record.nan or record.plus or record.minus):
-        signs = ((record.nan, "× NaN"), (record.plus, "+ inf"), (record.minus, "− -inf"))
+    if not numbers and (record.nan or record.positive_inf or record.negative_inf):
+        signs = ((record.nan, "× NaN"), (record.positive_inf, "+ inf"), (record.negative_inf, "− -inf"))
         notes.append("signs: " + ", ".join(name for n, name in signs if n))
     notes = [line for note in notes for line in wrap_to_width(note, width - 4 * svg.PADDING, FONT_SIZE)]
     if notes:
@@ -246,8 +246,8 @@ def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging
         bars.append(f"M{start + i * step:.1f} {base}v{-tall:.1f}h{max(step - 0.6, 0.6):.1f}v{tall:.1f}z" if n else "")
     under = base + 4
     ends = (
-        ("≤ " if record.least < low else "") + short_number(low),
-        ("≥ " if record.most > high else "") + short_number(high),
+        ("≤ " if record.minimum < low else "") + short_number(low),
+        ("≥ " if record.maximum > high else "") + short_number(high),
     )
     parts = [
         index_plate(x - 10, TOP - 17, SCALE_WIDTH + 20, 104 + 15 * many),

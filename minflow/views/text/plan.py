@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from ..records.reports import Ceilings, PlanCall, PlanListing, Roofline
+from ..records.reports import PlanCall, PlanListing, Roofline, RooflinePeaks
 from .listing import clean, count, cut, shape_of
 from .numbers import ms, nbytes_text, percent, rate_text
 from .tables import table
@@ -18,11 +18,11 @@ NAME_WIDTH, SHAPES_WIDTH, PLACE_WIDTH = 32, 18, 14  # columns of a name, of outp
 MAX_LISTED_CALLS, LINE_WIDTH = 20, 110  # calls listed below a roofline; columns of a sentence
 
 
-def limit_share(call: PlanCall, ceilings: Ceilings | None) -> float:
+def limit_share(call: PlanCall, peaks: RooflinePeaks | None) -> float:
     """Fraction of the processor's limit that the call reached: of computing if that takes longer than reading and
     writing, else of copying.
     """
-    return ceilings.least(call) / call.seconds if call.seconds and ceilings else 0.0
+    return peaks.min_seconds(call) / call.seconds if call.seconds and peaks else 0.0
 
 
 def rates(call: PlanCall) -> tuple[str, str]:
@@ -43,11 +43,11 @@ def place_text(call: PlanCall) -> str:
     return call.place if call.offset is None else nbytes_text(call.offset)
 
 
-def limits_note(ceilings: Ceilings) -> str:
+def limits_note(peaks: RooflinePeaks) -> str:
     """The limits, and the meaning of a share."""
-    cache, memory = [rate_text(speed, "B") for _, speed in (ceilings.copies[0], ceilings.copies[-1])]
+    cache, memory = [rate_text(speed, "B") for _, speed in (peaks.copies[0], peaks.copies[-1])]
     return (
-        f"the share is of {rate_text(ceilings.flops, 'FLOP')}, or where copying as many bytes takes longer of "
+        f"the share is of {rate_text(peaks.flops, 'FLOP')}, or where copying as many bytes takes longer of "
         f"that: {cache} in the cache, {memory} in memory"
     )
 
@@ -63,7 +63,7 @@ def plan_text(record: PlanListing) -> str:
         ("", "operation", "result", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "line")
     ]
     for call in record.calls[:MAX_CALLS]:
-        part = limit_share(call, record.ceilings)
+        part = limit_share(call, record.peaks)
         rows.append(
             (
                 str(call.step),
@@ -79,7 +79,7 @@ def plan_text(record: PlanListing) -> str:
         )
     lines = [clean(record.title), *table(rows, (0, 3, 4, 5, 6, 7, 8))] if record.calls else [clean(record.title)]
     lines += [hidden_calls_note(record)] if hidden_calls_note(record) else []
-    return "\n".join([*lines, *(wrap(limits_note(record.ceilings), LINE_WIDTH) if record.ceilings else [])])
+    return "\n".join([*lines, *(wrap(limits_note(record.peaks), LINE_WIDTH) if record.peaks else [])])
 
 
 def intensity(call: PlanCall) -> float:
@@ -93,7 +93,7 @@ def timed_calls(record: Roofline) -> list[PlanCall]:
 
 
 def roofline_text(record: Roofline) -> str:
-    limits = record.ceilings
+    limits = record.peaks
     rows = [("computing", "float32", rate_text(limits.flops, "FLOP"))]
     rows += [("copying", nbytes_text(size), rate_text(speed, "B")) for size, speed in limits.copies]
     kernels = "compiled kernels" if limits.compiled else "NumPy's kernels"
@@ -124,6 +124,6 @@ def roofline_text(record: Roofline) -> str:
         lines += ["", *table(listed, (0, 2, 3, 4, 5, 6, 7))]
         left = len(calls) - MAX_LISTED_CALLS
         lines += [f"... {count(left, 'more call')}; {ms(whole)} in all"] if left > 0 else [f"{ms(whole)} in all"]
-        least = sum(limits.least(call) for call in calls)
+        least = sum(limits.min_seconds(call) for call in calls)
         lines.append(f"at the ceilings all would take {ms(least)}: {percent(least / whole)}")
     return "\n".join(lines)

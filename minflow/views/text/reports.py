@@ -15,19 +15,19 @@ from ...core.base.display import Display
 from ..records.reports import (
     Block,
     Change,
-    Frozen,
+    FirstCallTimeline,
+    FrozenValues,
     GraphReport,
     GraphTree,
     Lanes,
     MemoryMap,
     Operation,
     PlanListing,
+    PlanReasons,
     Roofline,
     Stages,
     Threads,
-    Timeline,
     TreeRow,
-    Why,
 )
 from .listing import clean, count
 from .numbers import ms, nbytes_text, percent, shares
@@ -279,7 +279,7 @@ def cell(share: float) -> str:
     return " " if share < 0.05 else "#" if share >= 0.95 else str(min(9, max(1, round(share * 10))))
 
 
-def timeline_text(record: Timeline) -> str:
+def timeline_text(record: FirstCallTimeline) -> str:
     whole = sum(seconds for _, seconds in record.bars) or 1.0
     rows, start = [], 0.0
     for name, seconds in record.bars:
@@ -295,7 +295,7 @@ def timeline_text(record: Timeline) -> str:
 # ---- plans ---------------------------------------------------------------------------------------------------------
 
 
-def frozen_text(record: Frozen) -> str:
+def frozen_values_text(record: FrozenValues) -> str:
     lines = [clean(record.title)]
     for head, rows in (("fixed in this plan", record.built_in), ("read anew at each call", record.free)):
         lines.append(f"{head}:")
@@ -305,7 +305,7 @@ def frozen_text(record: Frozen) -> str:
     return "\n".join(lines)
 
 
-def why_text(record: Why) -> str:
+def plan_reasons_text(record: PlanReasons) -> str:
     lines = [clean(record.title)]
     for plan in record.plans:
         inputs = ", ".join(f"{clean(name)} {spec}" for name, spec in plan.inputs)
@@ -326,9 +326,9 @@ TEXT_RENDERERS: dict[type, Callable[[Any], str]] = {
     Change: change_text,
     Lanes: lanes_text,
     MemoryMap: memory_text,
-    Timeline: timeline_text,
-    Frozen: frozen_text,
-    Why: why_text,
+    FirstCallTimeline: timeline_text,
+    FrozenValues: frozen_values_text,
+    PlanReasons: plan_reasons_text,
     PlanListing: plan_text,
     Roofline: roofline_text,
     Threads: threads_text,

@@ -27,8 +27,8 @@ Span = tuple[float, float]  # start and end in seconds of one clock
 class StepTimes:
     """One step. loads, waits: activity of the caller before it. queued, compute, callback: None if not reached yet.
 
-    got: when the caller had received its result, None if it never did.  others: seconds since the previous step that
-    other jobs of the same loop took for loading, and for work on the worker.
+    got: when the caller had received its result, None if it never did.  other_jobs: seconds since the previous step
+    that other jobs of the same loop took for loading, and for work on the worker.
     """
 
     number: int
@@ -39,7 +39,7 @@ class StepTimes:
     callback: Span | None = None
     failed: bool = False
     got: float | None = None
-    others: Span = (0.0, 0.0)
+    other_jobs: Span = (0.0, 0.0)
 
     @property
     def load(self) -> float:
@@ -111,22 +111,22 @@ class TimelineRecord:
         return self.compute + self.callback
 
     @cached_property
-    def others(self) -> Span:
+    def other_jobs(self) -> Span:
         """Seconds that other jobs of the same loop take between two steps, for loading and for work. Neither is
         attributed to this job.
         """
-        a, b = [mean([s.others[i] for s in self.steady]) for i in (0, 1)]
+        a, b = [mean([s.other_jobs[i] for s in self.steady]) for i in (0, 1)]
         return (a, b) if a + b >= 0.02 * (self.load + self.work) else (0.0, 0.0)
 
     @cached_property
-    def in_turn(self) -> float:
+    def sequential_seconds(self) -> float:
         """Seconds of a step if nothing overlaps."""
-        return self.load + self.work + sum(self.others)
+        return self.load + self.work + sum(self.other_jobs)
 
     @cached_property
-    def at_best(self) -> float:
+    def overlapped_seconds(self) -> float:
         """Seconds of a step if loop and worker never wait for each other: the time of the busier one."""
-        return max(self.load + self.others[0], self.work + self.others[1])
+        return max(self.load + self.other_jobs[0], self.work + self.other_jobs[1])
 
     @cached_property
     def step(self) -> float:
@@ -134,7 +134,7 @@ class TimelineRecord:
         ends = [s.end for s in self.ended]
         if len(ends) > 1:
             return (ends[-1] - ends[0] - sum(self.pauses)) / (len(ends) - 1)
-        return max(self.in_turn, 0.0)
+        return max(self.sequential_seconds, 0.0)
 
     @cached_property
     def pauses(self) -> tuple[float, ...]:
@@ -144,7 +144,7 @@ class TimelineRecord:
         pauses = []
         for s in self.ended:
             idle = 0.0
-            for a, b in s.waits if not any(s.others) else ():  # a loop with several jobs also waits for the others
+            for a, b in s.waits if not any(s.other_jobs) else ():  # a loop with several jobs also waits for the others
                 a, b = max(a, first), min(b, last)
                 room = s.queued is not None and b >= s.queued[0]  # True for back-pressure
                 if b - a > MIN_PAUSE and not room:
@@ -156,12 +156,12 @@ class TimelineRecord:
     @cached_property
     def best(self) -> float:
         """Speedup of async over sync at best, with one loader; see `formula`."""
-        return self.in_turn / max(self.at_best, 1e-12)
+        return self.sequential_seconds / max(self.overlapped_seconds, 1e-12)
 
     @cached_property
     def overlap(self) -> float:
         """Seconds of loading and computing per second: 1 if they alternate, 2 if both are always busy."""
-        return self.in_turn / max(self.step, 1e-12)
+        return self.sequential_seconds / max(self.step, 1e-12)
 
     @cached_property
     def mode(self) -> str:
@@ -294,8 +294,8 @@ def terms(record: TimelineRecord) -> tuple[list[Term], list[Term]]:
     loop, worker = [("load", record.load)], [("compute", record.compute), ("callback", record.callback)]
     if record.callback < 0.02 * record.compute or not record.callback:
         worker = [("compute", record.work)]
-    loading, working = record.others
-    loop += [("load others", loading)] if loading >= 0.02 * record.in_turn and loading else []
+    loading, working = record.other_jobs
+    loop += [("load others", loading)] if loading >= 0.02 * record.sequential_seconds and loading else []
     worker += [("other jobs", working)] if working else []
     return loop, worker
 
@@ -305,13 +305,11 @@ def formula(record: TimelineRecord) -> str:
     any.
     """
     loop, worker = terms(record)
-    digits = 2 if record.at_best < 1e-3 else 1
+    digits = 2 if record.overlapped_seconds < 1e-3 else 1
     side = [" + ".join([name for name, _ in of]) for of in (loop, worker)]
     numbers = " + ".join([f"{seconds * 1e3:.{digits}f}" for _, seconds in loop + worker])
-    return (
-        f"({side[0]} + {side[1]}) / max({side[0]}, {side[1]}) = ({numbers}) / {record.at_best * 1e3:.{digits}f} = "
-        f"{record.best:.2f}"
-    )
+    busiest = f"{record.overlapped_seconds * 1e3:.{digits}f}"
+    return f"({side[0]} + {side[1]}) / max({side[0]}, {side[1]}) = ({numbers}) / {busiest} = {record.best:.2f}"
 
 
 def parts(record: TimelineRecord) -> str:
@@ -322,7 +320,7 @@ def parts(record: TimelineRecord) -> str:
 
 def remarks(record: TimelineRecord) -> str:
     """Sentences about failed steps, time of other jobs, and pauses; empty if there are none."""
-    took, paused = sum(record.others), sum(record.pauses)
+    took, paused = sum(record.other_jobs), sum(record.pauses)
     failed = [step.number for step in record.steps if step.failed]
     sentences = []
     if took:
@@ -357,12 +355,12 @@ def verdict(record: TimelineRecord) -> str:
     if not record.ended:
         return "no step has ended yet"
     if record.mode == "sync":
-        if record.best >= 1.15 and record.step < 1.1 * record.at_best:
+        if record.best >= 1.15 and record.step < 1.1 * record.overlapped_seconds:
             return (
                 "The loop asks for the result of every step, but does its loading meanwhile: this is as fast as "
                 "async can be."
             )
-        all_ = ", with all jobs of the loop async" if any(record.others) else ""
+        all_ = ", with all jobs of the loop async" if any(record.other_jobs) else ""
         return f"The loop waits for every step. Async could be {record.best:.2f} times as fast at best{all_}."
     if record.mode == "async":
         if slowest(record) == "callback":
@@ -392,7 +390,7 @@ PACE_SENTENCES = {
 
 def slowest(record: TimelineRecord) -> str:
     """The longest activity on the busier of loop and worker, if that one is hardly ever idle; else ""."""
-    if record.step > 1.15 * record.at_best:
+    if record.step > 1.15 * record.overlapped_seconds:
         return ""
     loop, worker = terms(record)
     busier = max(loop, worker, key=lambda of: sum([seconds for _, seconds in of]))
@@ -401,7 +399,7 @@ def slowest(record: TimelineRecord) -> str:
 
 def small_gain(record: TimelineRecord) -> str:
     """Explain why async can gain little or nothing."""
-    if record.best >= 1.15 or any(record.others):
+    if record.best >= 1.15 or any(record.other_jobs):
         return ""
     if record.load < record.work:
         percent = 100 * record.load / max(record.load + record.work, 1e-12)
@@ -495,7 +493,7 @@ def excess_reason(record: TimelinePair) -> str:
     a, b = record.first, record.second
     if record.gain <= EXCESS_FACTOR * a.best:
         return ""
-    idle = a.step - a.in_turn
+    idle = a.step - a.sequential_seconds
     why = [f"in sync {ms(idle)} of each step go by between loading and computing"] if idle > 0.005 * a.step else []
     for name, one, other in (("loading", a.load, b.load), ("computing", a.work, b.work)):
         why += [f"{name} took {ms(other)} instead of {ms(one)}"] if other < 0.995 * one else []

@@ -180,7 +180,7 @@ class Card:
     def sums(self, a: TimelineRecord, rows: list[tuple[str, float]]) -> None:
         """Draw the formula as bars: loop and worker in sequence, in parallel, and as measured."""
         loop, worker = terms(a)
-        longest = max([a.in_turn, 1e-9, *[seconds for _, seconds in rows]])
+        longest = max([a.sequential_seconds, 1e-9, *[seconds for _, seconds in rows]])
         across = lambda t: FORMULA_LEFT + t / longest * (WIDTH - FORMULA_LEFT - 12)
 
         def row(y: float, tall: float, bars: list[Term]) -> None:
@@ -199,10 +199,10 @@ class Card:
         self.y += 4
         self.plate(PLATE_LEFT, self.y, FORMULA_LEFT - 2 * PLATE_LEFT - 4, 63 + (BAR_HEIGHT + 5) * len(rows))
         self.y += 4
-        words(self.y + 13, "one after the other", a.in_turn)
+        words(self.y + 13, "one after the other", a.sequential_seconds)
         row(self.y, BAR_HEIGHT, loop + worker)
         self.y += BAR_HEIGHT + 5
-        words(self.y + 18, "at the same time, at best", a.at_best)
+        words(self.y + 18, "at the same time, at best", a.overlapped_seconds)
         row(self.y, 13, loop)
         row(self.y + 14, 13, worker)
         self.y += 32

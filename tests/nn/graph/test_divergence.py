@@ -17,7 +17,7 @@ from minflow.introspection.graph.explore.explorer_model import graph_explorer_mo
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
 from minflow.views.draw.fold import NEARBY_BOXES, fold_near_end
-from minflow.views.renderers.divergence import Comparison
+from minflow.views.renderers.divergence import GraphComparison
 from tests.measuring import calls
 
 
@@ -91,7 +91,7 @@ def test_plan_that_differs_from_eager_is_shown(reference):
     graph = Predict(reference)
     graph.config.exact(True)
     same = graph.compare_eager(X)
-    assert isinstance(same, Comparison) and same.equal and same.largest == 0 and all(row.same for row in same.rows)
+    assert isinstance(same, GraphComparison) and same.equal and same.largest == 0 and all(row.same for row in same.rows)
     html = same._repr_mimebundle_()["text/html"]
     assert 0 < html.index("the last operations</summary>") < html.index("<img alt="), "it has no difference"
     graph.passes.append(forgets_relu)

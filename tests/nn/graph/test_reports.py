@@ -235,13 +235,13 @@ def test_plan_that_did_not_run_has_no_times(monkeypatch):
     monkeypatch.setattr(
         "minflow.platforms.compiled.roofline_peaks.ceilings", lambda: pytest.fail("measured for nothing")
     )
-    assert graph.plan.record.ceilings is None and all(call.seconds is None for call in graph.plan.record.calls)
+    assert graph.plan.record.peaks is None and all(call.seconds is None for call in graph.plan.record.calls)
 
 
 def test_roofline():
     graph = called()
     record = flow.roofline(graph).record
-    assert record.calls == graph.plan.record.calls and record.ceilings == flow.roofline().record.ceilings
+    assert record.calls == graph.plan.record.calls and record.peaks == flow.roofline().record.peaks
     assert "at the ceilings all would take" in repr(flow.roofline(graph)) and not flow.roofline().record.calls
     with pytest.raises(TypeError, match="not Linear"):
         flow.roofline(nn.Linear(2, 2))

@@ -21,7 +21,7 @@ from .saved_runs import gather, series_of
 MAX_RUNS = 10  # runs in one picture
 
 
-def compare(*runs: Any, x: str = "step", log: bool | None = None) -> Comparison:
+def compare(*runs: Any, x: str = "step", log: bool | None = None) -> RunComparison:
     """Compare runs: shown in the last line of a cell, with hover values by `.explore()`, or printed.
 
     runs: folders filled by `watch(..., log=...)`, single tables of them, or curves. At most 10 are shown, the newest
@@ -31,10 +31,10 @@ def compare(*runs: Any, x: str = "step", log: bool | None = None) -> Comparison:
     inside a folder, such a file is left out with a warning.
     """
     check_options(None, None, x)
-    return Comparison(*gather(runs, MAX_RUNS), x=x, log=log)
+    return RunComparison(*gather(runs, MAX_RUNS), x=x, log=log)
 
 
-class Comparison(LossCurve):
+class RunComparison(LossCurve):
     """Runs in one picture. It is finished: nothing can be added."""
 
     def __init__(self, runs: list, note: str, x: str, log: bool | None):

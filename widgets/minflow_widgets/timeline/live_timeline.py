@@ -21,7 +21,7 @@ import numpy as np
 
 from minflow.core.base.errors import JobError
 from minflow.diagnosis import notebook
-from minflow.introspection.job.timeline import Comparison, Timeline, record_of, records_for, split_into_loops
+from minflow.introspection.job.timeline import Timeline, TimelineComparison, record_of, records_for, split_into_loops
 from minflow.job.function import Job
 from minflow.job.queue.stream import STREAM
 from minflow.job.run import Run
@@ -43,7 +43,9 @@ WATCHED_TIMELINES: set[LiveTimeline] = set()  # keeps timelines of runs alive
 
 
 class LiveTimeline:
-    """Result of `watch_timeline`. timeline: a Timeline, a Comparison of two loops, or None before the first step."""
+    """Result of `watch_timeline`. timeline: a Timeline, a TimelineComparison of two loops, or None
+    before the first step.
+    """
 
     def __init__(self, job: Job | Run | str | None = None):
         if not isinstance(job, Job | Run | str | None):
@@ -122,7 +124,7 @@ class LiveTimeline:
         return [r for r in STREAM.history() if r.submitted >= self.begun]
 
     @property
-    def timeline(self) -> Timeline | Comparison | None:
+    def timeline(self) -> Timeline | TimelineComparison | None:
         """The whole timeline: a sync and an async loop side by side, otherwise the last loop."""
         records = self.records()
         runs = []
@@ -133,7 +135,7 @@ class LiveTimeline:
         runs.sort(key=lambda loop: loop[-1].submitted)
         last = [record_of(loop, since=self.begun) for loop in runs[-2:]]
         if len(last) == 2 and {one.mode for one in last} == {"sync", "async"}:
-            return Comparison(pair(*last))
+            return TimelineComparison(pair(*last))
         return Timeline(last[-1])
 
     def now(self):

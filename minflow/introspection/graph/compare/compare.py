@@ -23,7 +23,7 @@ from ....nn.graph.compiled import batch_part
 from ....nn.graph.tree import Leaf, flatten, leaves, unflatten
 from ....nn.module import Module
 from ....views.records.graph import walk
-from ....views.renderers.divergence import Comparison
+from ....views.renderers.divergence import GraphComparison
 from .closeness import EXACT, Tolerance
 from .eager_run import RecordedOp, Recording, record_eager
 from .restore import input_arrays, preserve_last_call, restore_on_exit, states_of
@@ -32,7 +32,7 @@ from .result import Pairing
 MAX_NAME = 60  # maximum length of the reference's name
 
 
-def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, rtol: Any, atol: Any) -> Comparison:
+def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, rtol: Any, atol: Any) -> GraphComparison:
     """Check the arguments and compare the graph with another graph, a module or a function."""
     if not callable(reference):
         what = f"the reference is {type(reference).__name__}, which cannot be called"
@@ -45,7 +45,9 @@ def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, rtol: An
     return run_comparison(graph, reference, args, kwargs, Tolerance(rtol, atol))
 
 
-def run_comparison(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: Tolerance = EXACT) -> Comparison:
+def run_comparison(
+    graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: Tolerance = EXACT
+) -> GraphComparison:
     """Compare with `reference`, or if it is None with an eager run of the graph's own build and optimizer step.
 
     A graph built without compiled passes gives the bits of that run.

@@ -1,4 +1,4 @@
-"""Comparison of two recordings: the rows of the Comparison, the reason for the first difference, the picture.
+"""Comparison of two recordings: the rows of the GraphComparison, the reason for the first difference, the picture.
 
 Read next: `closeness.py`, equality; `views/renderers/divergence.py`, the rendering.
 """
@@ -18,7 +18,7 @@ from ....core.op import OPS
 from ....diagnosis.failed_graph import separate_calls
 from ....views.draw.fold import common_scope
 from ....views.records.graph import GraphRecord, Input, NodeRecord, graph_record
-from ....views.renderers.divergence import ComparedOperation, Comparison
+from ....views.renderers.divergence import ComparedOperation, GraphComparison
 from .closeness import ResultIndex, Tolerance, compare_arrays, count_unequal
 from .eager_run import RecordedOp, Recording
 
@@ -84,7 +84,7 @@ class Pairing:
         inputs = [x if name in ("grad", *op.node.op.outputs) else y for name, (x, y) in pairs.items()]
         return compare_arrays(op.arrays, run_node(op.node, inputs), self.tolerance)
 
-    def comparison(self, ir: IR, whole: bool) -> Comparison:
+    def comparison(self, ir: IR, whole: bool) -> GraphComparison:
         """The record. ir: the trace of the graph. whole: compare gradients and updates even if outputs are equal."""
         outputs, others = self.outputs
         same, output = compare_arrays(outputs, others, self.tolerance)
@@ -94,7 +94,7 @@ class Pairing:
         extra = tuple([self.location(op) for j, op in enumerate(self.reference_ops) if j not in used])
         shapes = [x.shape for x in outputs] == [x.shape for x in others]
         unlike = "" if shapes else f"{specs_text(outputs)} here, {specs_text(others)} in {self.reference}"
-        return Comparison(
+        return GraphComparison(
             title,
             tuple(self.rows),
             same and at is None,

@@ -119,7 +119,7 @@ def which_step(model: ExplorerModel) -> str:
 
 def ops_of(tree: StepTree, item: Item, column: int) -> list[int]:
     """The ops of an item in a column, in order."""
-    return tree.reads.of(column, *leaves_of(tree, item))
+    return tree.reads.nodes_between(column, *leaves_of(tree, item))
 
 
 def leaves_of(tree: StepTree, item: Item) -> tuple[int, int]:
@@ -242,7 +242,7 @@ def gradients_of(model: ExplorerModel, tree: StepTree, item: Item, nodes: list[i
     record, reads = tree.record, tree.reads
     specs = {spec for i in nodes for spec in record.nodes[i].outs}
     source, target = read_masks(tree, item)
-    coming = reads.where(target & ~source & (reads.source_column == 1) & (reads.column == 1))
+    coming = reads.values_of(target & ~source & (reads.source_column == 1) & (reads.column == 1))
     keys = [(record.nodes[n].name, k) for n, k in coming if record.spec((n, k)) in specs]
     return [histogram("gradient of the result", model.summaries[key]) for key in keys[:2] if key in model.summaries]
 
@@ -252,8 +252,8 @@ def boundary_values(tree: StepTree, item: Item, column: int) -> tuple[list[tuple
     record, reads = tree.record, tree.reads
     source, target = read_masks(tree, item)
     own = (reads.column == column) & ((reads.source_column == column) | ((reads.source_column == -1) & (column == 0)))
-    ins = [x for x in reads.where(own & target & ~source) if record.nodes[x[0]].kind != "state"]
-    outs = reads.where(own & source & ~target & (reads.source_column == column))
+    ins = [x for x in reads.values_of(own & target & ~source) if record.nodes[x[0]].kind != "state"]
+    outs = reads.values_of(own & source & ~target & (reads.source_column == column))
     mine = set(ops_of(tree, item, column))
     passed = [(record.places[id], k) for id, k in record.outputs]
     return ins, [*outs, *[x for x in passed if x[0] in mine and x not in outs]]
@@ -280,7 +280,9 @@ def group_detail(model: ExplorerModel, tree: StepTree, row: Row, column: int, no
     rows.append(["bytes written", bytes_text(sum(record.nodes[i].nbytes for i in nodes))])
     reads = tree.reads
     kept = (
-        reads.where(read_masks(tree, item)[0] & (reads.source_column == 0) & (reads.column == 1)) if column == 0 else []
+        reads.values_of(read_masks(tree, item)[0] & (reads.source_column == 0) & (reads.column == 1))
+        if column == 0
+        else []
     )
     if kept:
         size = bytes_text(sum(record.nodes[n].nbytes for n, _ in kept))

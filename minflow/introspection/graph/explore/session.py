@@ -34,7 +34,7 @@ class ExplorerSession:
         self.lock = new_lock(threading.RLock)  # requests arrive on the kernel's thread, which may not be the main one
         self.trees: dict[int, StepTree] = {}
         self.stage = model.stages
-        self.opened = self.tree.opened_first()
+        self.opened = self.tree.initially_opened()
         self.selected: tuple[str, int] = ("", 0)
         self.instruction = self.last_instruction = -1
         self.results: list[Item] = []
@@ -154,7 +154,7 @@ class ExplorerSession:
 
     def do_first(self, request: dict) -> bool:
         """Restore the items that were open at first."""
-        self.opened = self.tree.opened_first()
+        self.opened = self.tree.initially_opened()
         self.update_layout()
         return True
 

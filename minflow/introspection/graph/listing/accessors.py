@@ -16,7 +16,7 @@ from ....diagnosis.name_suggestions import similar_names
 from ....nn.graph import messages
 
 if TYPE_CHECKING:
-    from ....views.renderers.divergence import Comparison
+    from ....views.renderers.divergence import GraphComparison
 
 
 def last_run(graph: Any, what: str, name: str) -> Any:
@@ -106,7 +106,7 @@ class GraphAccessors:
 
     def compare(
         self: Any, reference: Any, /, *args: Any, rtol: float | None = None, atol: float | None = None, **kwargs: Any
-    ) -> Comparison:
+    ) -> GraphComparison:
         """Find where this graph diverges from `reference` (another graph, a module or a function) on these inputs.
 
         Operations are paired by name and shape in program order, and by their values; values are equal if |graph -
@@ -122,7 +122,7 @@ class GraphAccessors:
 
         return compare_with(self, reference, args, kwargs, rtol, atol)
 
-    def compare_eager(self: Any, *args: Any, **kwargs: Any) -> Comparison:
+    def compare_eager(self: Any, *args: Any, **kwargs: Any) -> GraphComparison:
         """Run the graph and eager on these inputs from the current state, and compare every operation's result.
 
         There are no side effects: parameters, buffers, gradients, optimizer and generator are restored, `grads` and

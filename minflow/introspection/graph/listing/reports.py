@@ -25,7 +25,7 @@ from .pass_changes import arena_after, changes_of
 
 if TYPE_CHECKING:  # display code is imported on first use
     from ....views.records.graph import GraphRecord, PartsRecord
-    from ....views.records.reports import Frozen, TreeRow
+    from ....views.records.reports import FrozenValues, TreeRow
     from ....views.text.reports import Report
 
 PURPOSES = {  # pass -> its purpose
@@ -149,7 +149,7 @@ class GraphReports:
 
     def timeline(self: Any) -> Report:
         """The first call of the current plan: trace, each pass, plan, first and second run."""
-        from ....views.records.reports import Timeline
+        from ....views.records.reports import FirstCallTimeline
 
         last = called(self)
         bars = [("trace", last.seconds["trace"])]
@@ -157,7 +157,7 @@ class GraphReports:
             label = f" of the {part.name}" if len(last.parts) > 1 else ""
             bars += [(stage.name + label, stage.seconds) for stage in part.stages[1:]]
         bars += [(name, last.seconds[name]) for name in ("plan", "first run", "second run") if name in last.seconds]
-        return report(Timeline(f"{self.name}: the first call", tuple(bars)))
+        return report(FirstCallTimeline(f"{self.name}: the first call", tuple(bars)))
 
     def frozen(self: Any) -> Report:
         """The values that the current plan has fixed, and those that it reads at each call."""
@@ -165,14 +165,16 @@ class GraphReports:
 
     def why(self: Any) -> Report:
         """The plans that were made, each with its reason: what changed since the previous plan, old and new."""
-        from ....views.records.reports import PlanRow, Why
+        from ....views.records.reports import PlanReasons, PlanRow
 
         rows = []
         for s in self._history:
             inputs = tuple([(name, str(spec)) for name, spec in s.inputs])
             rows.append(PlanRow(s.number, inputs, s.nodes, sum(s.seconds.values()), s.reason, hints(s)))
         kept = len(self._plans)
-        return report(Why(f"{self.name}: {len(rows)} plan{'s' * (len(rows) != 1)} made, {kept} kept", tuple(rows)))
+        return report(
+            PlanReasons(f"{self.name}: {len(rows)} plan{'s' * (len(rows) != 1)} made, {kept} kept", tuple(rows))
+        )
 
 
 def report(record: Any) -> Report:
@@ -319,8 +321,8 @@ def value_name(value: Value, part: Any) -> str:
 # ---- frozen values ---------------------------------------------------------------------------------------------------
 
 
-def frozen_record(graph: Any, last: Any) -> Frozen:
-    from ....views.records.reports import Frozen
+def frozen_record(graph: Any, last: Any) -> FrozenValues:
+    from ....views.records.reports import FrozenValues
 
     built_in: list[tuple[str, str]] = []
     modules = graph.all_modules()
@@ -361,7 +363,7 @@ def frozen_record(graph: Any, last: Any) -> Frozen:
         free.append(("learning rate", str(graph.lr)))
     if "generator" in names:
         free.append(("random numbers", "seed and counter of the generator"))
-    return Frozen(f"{graph.name}: what is frozen", tuple(built_in), tuple(free))
+    return FrozenValues(f"{graph.name}: what is frozen", tuple(built_in), tuple(free))
 
 
 def hints(summary: Any) -> tuple[str, ...]:

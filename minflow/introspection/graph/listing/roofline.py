@@ -13,16 +13,16 @@ from ....core.ir import Node, Value, outputs_of, where_text
 from ....core.source_location import fail
 from ....nn.graph.graph import RunningGraph
 from ....platforms.compiled import roofline_peaks as machine
-from ....views.records.reports import Ceilings, PlanCall, PlanListing, Roofline
+from ....views.records.reports import PlanCall, PlanListing, Roofline, RooflinePeaks
 from ....views.text.numbers import ms, nbytes_text
 from ....views.text.reports import PlanReport, Report
 from .reports import called, phases_of
 from .work import bytes_moved, flops
 
 
-def peaks() -> Ceilings:
+def peaks() -> RooflinePeaks:
     """The peaks of this processor, as plain data; measured once per process, in about half a second."""
-    return Ceilings(*machine.ceilings())
+    return RooflinePeaks(*machine.ceilings())
 
 
 def plan_report(graph: Any) -> PlanReport:

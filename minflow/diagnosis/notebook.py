@@ -109,14 +109,14 @@ class LiveDisplay:
     def __init__(self, bundle: Callable[[], dict[str, str]], clock: Callable[[], float] = time.monotonic):
         self.bundle, self.clock = bundle, clock
         self.handle: Any = None
-        self.next = 0.0
+        self.next_update = 0.0
         self.pending = False
         self.updates = 0
 
-    def changed(self, last: bool = False) -> None:
+    def update(self, last: bool = False) -> None:
         """Request an update; it is sent now or with a later one. last: True if no update follows."""
         self.pending = True
-        if not last and (not live_updates_enabled() or self.clock() < self.next):
+        if not last and (not live_updates_enabled() or self.clock() < self.next_update):
             return
         self.pending = False
         bundle = self.bundle()
@@ -128,7 +128,7 @@ class LiveDisplay:
         else:
             self.handle.update(bundle, raw=True)
         self.updates += 1
-        self.next = self.clock() + max(UPDATE_INTERVAL, sum(map(len, bundle.values())) / MAX_BYTES_PER_SECOND)
+        self.next_update = self.clock() + max(UPDATE_INTERVAL, sum(map(len, bundle.values())) / MAX_BYTES_PER_SECOND)
 
 
 # ---- cells -----------------------------------------------------------------------------------------------------------

@@ -220,15 +220,15 @@ def test_display_updates_at_most_ten_times_a_second_plus_the_last(shown, monkeyp
     changing = LiveDisplay(lambda: {"text/plain": f"{len(told)}"}, clock=lambda: now[0])
     for _ in range(1000):
         told.append(1)
-        changing.changed()
+        changing.update()
         now[0] += 0.001
     assert 8 <= len(log) <= 11
-    changing.changed(last=True)
+    changing.update(last=True)
     assert log[-1][2] == {"text/plain": "1000"} and changing.updates == len(log)
     big = LiveDisplay(lambda: {"text/plain": "x" * 4_000_000}, clock=lambda: now[0])
     start = len(log)
     for _ in range(100):
-        big.changed()
+        big.update()
         now[0] += 0.1
     assert len(log) - start == 1, "a large tree is sent less often: 10 s at 400 kB per second"
 
@@ -238,10 +238,10 @@ def test_without_live_displays_only_the_end_is_shown(shown, monkeypatch):
     monkeypatch.setenv("MINFLOW_LIVE", "0")
     changing = LiveDisplay(lambda: {"text/plain": "x"}, clock=lambda: now[0])
     for _ in range(10):
-        changing.changed()
+        changing.update()
         now[0] += 1
     assert log == []
-    changing.changed(last=True)
+    changing.update(last=True)
     assert len(log) == 1
 
 

@@ -267,7 +267,7 @@ def test_mistakes():
     raised_error(flow.timeline, JobError, "nobody_called_it", counting_job("nobody_called_it"))
     raised_error(flow.timeline, JobError, "list", [1])
     for steps in (0, -3, True, 2.5, "all"):
-        raised_error(flow.timeline, JobError, "steps is", "x", steps)
+        raised_error(flow.timeline, JobError, "steps must be", "x", steps)
     job = counting_job()
     job(ONES).get()
     raised_error(flow.timeline, JobError, r"range\(50, 60\)", job, range(50, 60))

@@ -72,7 +72,7 @@ def build_lines(monkeypatch):
     """
     lines = []
     monkeypatch.setattr(
-        BuildLog, "say", lambda log, level, text, indent=0: lines.append((indent, text)) if log.level >= level else None
+        BuildLog, "log", lambda log, level, text, indent=0: lines.append((indent, text)) if log.level >= level else None
     )
 
     def call(graph, shape, level):

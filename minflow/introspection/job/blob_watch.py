@@ -23,22 +23,22 @@ def watch(blob: Any, handler_or_prompt: Callable | str | None = None) -> None:
     """Pass the elements of `blob` to a handler at every step of the job. Given a string or None, print them.
 
     handler: a function of one argument, annotated tp.Numpy, tp.ListNumpy or tp.ListListNumpy. Without annotation it
-    receives the result of a future: an array that also has numpy() and numpy_list().
+    receives the result of a handle: an array that also has numpy() and numpy_list().
     """
-    register("flow.watch", blob, handler_or_prompt, False)
+    add_watch("flow.watch", blob, handler_or_prompt, False)
 
 
 def watch_diff(blob: Any, handler_or_prompt: Callable | str | None = None) -> None:
     """Like `watch`, for the gradient of the *sum* of the loss. (Variables are updated with the gradient of its
     mean.).
     """
-    register("flow.watch_diff", blob, handler_or_prompt, True)
+    add_watch("flow.watch_diff", blob, handler_or_prompt, True)
 
 
-def register(what: str, blob: Any, handler: Callable | str | None, gradient: bool) -> None:
+def add_watch(what: str, blob: Any, handler: Callable | str | None, gradient: bool) -> None:
     build = building(what)
     if not isinstance(blob, Tensor):
-        wrong = f"{what} takes a Blob"
+        wrong = f"{what}: blob must be a Blob"
         raise JobError(wrong, values={"got": described(blob)}, where=here(), hint=f"{what}(loss, handler)")
     if gradient and not blob.needs:
         what = "flow.watch_diff of a Blob that has no gradient"
@@ -56,7 +56,7 @@ def register(what: str, blob: Any, handler: Callable | str | None, gradient: boo
     try:
         inspect.signature(handler).bind(None)
     except TypeError:
-        what = f"the handler of {what} takes one argument"
+        what = f"the handler of {what} must take one argument"
         hint = "def handler(x: tp.Numpy): ..."
         raise JobError(what, values={"it takes": str(inspect.signature(handler))}, where=here(), hint=hint) from None
     kind = (

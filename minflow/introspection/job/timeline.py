@@ -89,7 +89,9 @@ class Timeline(Displayable):
         """Draw both on the same time axis, sync above async, with the possible and the measured gain."""
         if not isinstance(other, Timeline):
             hint = "flow.timeline(sync_job).compare(flow.timeline(async_job))"
-            raise JobError("compare takes another timeline", values={"got": described(other)}, where=here(), hint=hint)
+            raise JobError(
+                "Timeline.compare: other must be a timeline", values={"got": described(other)}, where=here(), hint=hint
+            )
         return TimelineComparison(pair(self.record, other.record))
 
 
@@ -119,10 +121,10 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
     no step has run.
     """
     if not isinstance(job, Job | Run | str | None):
-        what = "flow.timeline takes a job function, its name or a run"
+        what = "flow.timeline: job must be a job function, its name or a run"
         raise JobError(what, values={"got": described(job)}, where=here(), hint="flow.timeline(train_job)")
     if not isinstance(steps, int | range | None) or isinstance(steps, bool) or (isinstance(steps, int) and steps < 1):
-        what = "steps is a number above 0, or a range of step numbers"
+        what = "steps must be an integer above 0 or a range of step numbers"
         raise JobError(what, values={"got": repr(steps)[:60]}, where=here(), hint="steps=20, or steps=range(100, 120)")
     records = records_for(job, STREAM.history())
     selected = (
@@ -156,7 +158,7 @@ def records_for(job: Job | Run | str | None, records: Sequence[Record]) -> list[
     for r in records:
         waits, others = between.pop(r.caller, ((), (0.0, 0.0))) if r.since is not None else ((), (0.0, 0.0))
         if r.name != name or (isinstance(job, Run) and r.caller != job.caller):
-            step = times(r, 0.0, now)
+            step = step_times(r, 0.0, now)
             between[r.caller] = ((*waits, *step.waits)[-WAITS:], (others[0] + step.load, others[1] + step.work))
         else:
             completed.append(replace(r, waits=(*waits, *r.waits), others=others) if waits or any(others) else r)
@@ -186,10 +188,12 @@ def record_of(
     """
     name = records[-1].name if records else ""
     now = clock() if now is None else now
-    return TimelineRecord(name, tuple(trim_first_load([times(r, since, now) for r in records])), core_count(), asked)
+    return TimelineRecord(
+        name, tuple(trim_first_load([step_times(r, since, now) for r in records])), core_count(), asked
+    )
 
 
-def times(r: Record, since: float, now: float) -> StepTimes:
+def step_times(r: Record, since: float, now: float) -> StepTimes:
     asked = r.submitted - r.blocked  # when the caller asked to submit it
     begun = max(asked if r.since is None else r.since, since)
     waits = [(max(a, since), min(b, asked)) for a, b in r.waits if b > since and a < asked]

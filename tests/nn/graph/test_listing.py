@@ -110,7 +110,7 @@ class Fake:
 @pytest.mark.parametrize(("lazy", "parameter"), [(True, False), (False, True)])
 def test_wrap_rule(device, shape, lazy, parameter):
     """A piece that would extend beyond column 80 starts a new line, indented by seven."""
-    text = listing.meta(Fake(shape, device=device), lazy, parameter)
+    text = listing.tensor_text(Fake(shape, device=device), lazy, parameter)
     lines = text.split("\n")
     start = "tensor([]" if 0 in shape else "tensor(..."
     assert lines[0].startswith(start + ",") and all(re.match(" {7}[a-z]", line) for line in lines[1:])

@@ -19,8 +19,8 @@ CORNER_SHAPE = (6, 10)  # rows and columns of the values that are kept; a page s
 
 @dataclass(frozen=True)
 class Summary:
-    """low, high, mean, norm: of the finite elements. bad: number of elements that are not finite. counts: of equal bins
-    from low to high.
+    """low, high, mean, norm: of the finite elements. non_finite: number of the others. counts: of equal bins from low
+    to high.
 
     sampled: number of elements in the histogram, evenly spaced. corner: the first rows and columns, all with the same
     number of decimals. power: they are in units of ten to this power. tiles: a picture, if the array holds feature
@@ -33,7 +33,7 @@ class Summary:
     high: float
     mean: float
     norm: float
-    bad: int
+    non_finite: int
     counts: tuple[int, ...]
     sampled: int
     corner: tuple[tuple[str, ...], ...]
@@ -45,7 +45,7 @@ class Summary:
         if self.size == 1:
             return self.corner[0][0]
         low, high, mean, norm = map(number_text, (self.low, self.high, self.mean, self.norm))
-        bad = f", {self.bad} not finite" if self.bad else ""
+        bad = f", {self.non_finite} not finite" if self.non_finite else ""
         return f"{low} to {high}, mean {mean}, norm {norm}{bad}"
 
 

@@ -37,7 +37,7 @@ def histogram(label: str, s: Summary) -> list:
 
     maps: the result of `tiles_picture`, or empty. The corner, mostly padding, is left out if there are larger maps.
     """
-    text = s.text + (f"; histogram of {s.sampled:,} of {s.size:,}" if s.sampled < s.size - s.bad else "")
+    text = s.text + (f"; histogram of {s.sampled:,} of {s.size:,}" if s.sampled < s.size - s.non_finite else "")
     shape = [int(n) for n in s.spec.partition("[")[2].rstrip("]").split(",") if n]
     counts = list(s.counts) if s.size > 1 else []
     corner = [] if s.tiles and min(shape[-2:]) > len(s.corner) else [list(row) for row in s.corner]

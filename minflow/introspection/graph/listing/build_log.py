@@ -26,9 +26,9 @@ from . import text as listing
 from .build_failure import report_failed_build
 
 LEVELS = range(-1, 4)
-# pattern of a layer's line that becomes a node
-ENGINE = tuple(os.path.join(ROOT, *place, "") for place in (["core"], ["nn", "graph"], ["introspection"]))
-OPTIONS = "only_user_py_stack", "op_repr_with_py_stack", "mode"  # further options of OneFlow's versions
+# folders whose frames are never printed
+ENGINE_FOLDERS = tuple(os.path.join(ROOT, *place, "") for place in (["core"], ["nn", "graph"], ["introspection"]))
+ONEFLOW_OPTIONS = "only_user_py_stack", "op_repr_with_py_stack", "mode"  # further options of OneFlow's versions
 
 
 def set_debug_options(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: int, other: dict) -> None:
@@ -47,13 +47,13 @@ def set_debug_options(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: 
     if not is_count(max_py_stack_depth) or max_py_stack_depth < 0:
         what = f"{graph.name}.debug: max_py_stack_depth is {max_py_stack_depth!r}"
         fail(GraphError, what, "how many lines to print: 0 or more", max_py_stack_depth=max_py_stack_depth)
-    unknown = [name for name in other if name not in OPTIONS]
+    unknown = [name for name in other if name not in ONEFLOW_OPTIONS]
     if unknown:
         hint = "v_level, ranks, max_py_stack_depth"
         fail(GraphError, f"{graph.name}.debug has no option {unknown[0]!r}", hint, option=unknown[0])
     on = (0 in listed or -1 in listed) and other.get("mode", True)
-    ours, located = not other.get("only_user_py_stack", True), bool(other.get("op_repr_with_py_stack", False))
-    options = {"depth": max_py_stack_depth, "ours": ours, "located": located}
+    minflow_lines, located = not other.get("only_user_py_stack", True), bool(other.get("op_repr_with_py_stack", False))
+    options = {"depth": max_py_stack_depth, "minflow_lines": minflow_lines, "located": located}
     graph.__dict__.update(_level=v_level if on else -1, _debug=options)
 
 
@@ -73,7 +73,7 @@ def never_raises(method: Callable) -> Callable:
         except Exception as error:
             self.level = -1
             try:
-                self.ended("is built, and no longer logged")
+                self.finish("is built, and no longer logged")
                 print(f"{self.head} debug stopped: {type(error).__name__}: {error}", flush=True)
             except Exception:  # there is nowhere to print to
                 return
@@ -86,10 +86,10 @@ class BuildLog(Observer):
 
     def __init__(self, graph: Any, build: Any):
         self.graph, self.build, self.level = graph, build, graph._level
-        self.depth, self.ours = graph._debug.get("depth", 2), graph._debug.get("ours", False)
+        self.depth, self.minflow_lines = graph._debug.get("depth", 2), graph._debug.get("minflow_lines", False)
         self.head = listing.graph_head(graph)
         self.style = graph.repr_style
-        self.start = self.middle = time.perf_counter()
+        self.build_start = self.plan_start = time.perf_counter()
         self.names = Names(self.source_name)
         self.tensor_names: dict[int, str] | None = None
         self.lines: dict[Node, list[str]] = {}  # level 3: forward operation -> its lines, which its gradients show too
@@ -103,11 +103,11 @@ class BuildLog(Observer):
 
             self.tree = LiveDisplay(lambda: debug_bundle(f"{self.head} {self.state}", self.rows))
 
-    def say(self, level: int, text: str, indent: int = 0) -> None:
+    def log(self, level: int, text: str, indent: int = 0) -> None:
         if self.level < level:
             return
         if self.tree is None:
-            write(indent, text)
+            print_lines(indent, text)
             return
         self.rows.append((indent, text))
         self.show(last=False)
@@ -115,18 +115,18 @@ class BuildLog(Observer):
     def show(self, last: bool) -> None:
         """Display the rows in the notebook; as plain lines if a tree cannot be displayed."""
         try:
-            self.tree.changed(last)
+            self.tree.update(last)
         except Exception:
             self.tree = None
             for indent, text in self.rows:
-                write(indent, text)
+                print_lines(indent, text)
 
     def failed(self, error: BaseException) -> None:
         """The build raised this."""
-        self.ended("could not be built")
+        self.finish("could not be built")
         report_failed_build(self.graph, self.build, error)
 
-    def ended(self, state: str) -> None:
+    def finish(self, state: str) -> None:
         """Stop printing. state: how the build ended."""
         if self.tree is not None and self.rows:
             self.state = state
@@ -137,46 +137,48 @@ class BuildLog(Observer):
 
     @never_raises
     def started(self) -> None:
-        self.start = time.perf_counter()
+        self.build_start = time.perf_counter()
         number = len(self.graph._history)
         if number:  # in the words of newer OneFlow versions when they fill their cache of graphs
             names = self.graph.input_names(self.build.tree)
             inputs = ", ".join([f"{name}: {x.spec}" for name, x in zip(names, self.build.inputs)])
-            self.say(0, f"{self.head} makes plan number {number}, for {inputs or 'no inputs'}.")
-        self.say(0, f"{self.head} start building graph.")
+            self.log(0, f"{self.head} makes plan number {number}, for {inputs or 'no inputs'}.")
+        self.log(0, f"{self.head} start building graph.")
 
     @never_raises
     def inputs_ready(self) -> None:
-        self.say(1, f"{self.head} start building graph inputs.")
+        self.log(1, f"{self.head} start building graph inputs.")
         if self.level >= 1:
             for line in listing.graph_inputs(self.build, self.style):
-                self.say(1, line, 1)
-        self.say(1, f"{self.head} end building graph inputs.")
+                self.log(1, line, 1)
+        self.log(1, f"{self.head} end building graph inputs.")
 
     @never_raises
     def build_entered(self) -> None:
-        self.say(1, f"{self.head} start building graph modules.")
+        self.log(1, f"{self.head} start building graph modules.")
 
     @never_raises
     def build_returned(self) -> None:
-        self.say(1, f"{self.head} end building graph modules.")
-        self.say(1, f"{self.head} start building graph outputs.")
+        self.log(1, f"{self.head} end building graph modules.")
+        self.log(1, f"{self.head} start building graph outputs.")
         if self.level >= 1:
             for line in listing.graph_outputs(self.build, self.style):
-                self.say(1, line, 1)
-        self.say(1, f"{self.head} end building graph outputs.")
+                self.log(1, line, 1)
+        self.log(1, f"{self.head} end building graph outputs.")
 
     def traced(self) -> None:
         self.traced_whole = True
-        self.middle = time.perf_counter()
+        self.plan_start = time.perf_counter()
         self.print_traced()
 
     @never_raises
     def print_traced(self) -> None:
         if self.phase:
-            self.say(2, f"{self.head} end building graph {self.phase}.")
-        self.say(0, f"{self.head} building graph Done! Cost time: {seconds_text(self.middle - self.start)}.\n")
-        self.say(0, f"{self.head} start building plan.")
+            self.log(2, f"{self.head} end building graph {self.phase}.")
+        self.log(
+            0, f"{self.head} building graph Done! Cost time: {seconds_text(self.plan_start - self.build_start)}.\n"
+        )
+        self.log(0, f"{self.head} start building plan.")
 
     @never_raises
     def compiled(self, compiled: Any) -> None:
@@ -184,12 +186,12 @@ class BuildLog(Observer):
         for part in compiled.parts:
             for before, after in zip(part.stages, part.stages[1:]):
                 counts = f"{len(before.graph.nodes)} -> {len(after.graph.nodes)} operations"
-                self.say(1, f"pass {after.name} ({part.name}): {counts}", 1)
+                self.log(1, f"pass {after.name} ({part.name}): {counts}", 1)
             memory = f"{part.plan.arena_bytes:,} bytes in one arena"
-            self.say(1, f"{part.name}: {len(part.graph.nodes)} operations, {memory}", 1)
-        self.say(0, f"{self.head} building plan Done! Cost time: {seconds_text(now - self.middle)}.\n")
-        self.say(0, f"{self.head}'s total time to build graph and plan : {seconds_text(now - self.start)}.\n")
-        self.ended(f"was built in {seconds_text(now - self.start)}")
+            self.log(1, f"{part.name}: {len(part.graph.nodes)} operations, {memory}", 1)
+        self.log(0, f"{self.head} building plan Done! Cost time: {seconds_text(now - self.plan_start)}.\n")
+        self.log(0, f"{self.head}'s total time to build graph and plan : {seconds_text(now - self.build_start)}.\n")
+        self.finish(f"was built in {seconds_text(now - self.build_start)}")
 
     # ---- modules and operations --------------------------------------------------------------------------------------
 
@@ -198,16 +200,16 @@ class BuildLog(Observer):
         if self.level < 1:
             return
         indent = len(self.build.stack) - 1
-        self.say(1, listing.module_head(call.path, call.module), indent)
+        self.log(1, listing.module_head(call.path, call.module), indent)
         for line in (*listing.module_inputs(call, self.style), *listing.tensor_lines(call.path, call.module)):
-            self.say(1, line, indent + 1)
+            self.log(1, line, indent + 1)
 
     @never_raises
     def module_exited(self, call: Any) -> None:
         if self.level < 1:
             return
         for line in listing.module_outputs(call, self.style):
-            self.say(1, line, len(self.build.stack) + 1)
+            self.log(1, line, len(self.build.stack) + 1)
 
     @never_raises
     def node_added(self, node: Node) -> None:
@@ -217,16 +219,16 @@ class BuildLog(Observer):
             self.names = Names(self.source_name)
         if node.phase == OPTIMIZER and not self.phase:
             self.phase = "optimizer"
-            self.say(2, f"{self.head} start building graph {self.phase}.")
+            self.log(2, f"{self.head} start building graph {self.phase}.")
         ins = [f"{self.name_of(x)}: {x.spec}" if x.__class__ is Value else repr(x) for x in node.inputs]
-        arguments = ", ".join(ins + short(node.attrs))
+        arguments = ", ".join(ins + attr_texts(node.attrs))
         outs = ", ".join([str(v.spec) for v in outputs_of(node)])
         phase = "" if node.phase == "forward" else f"{node.phase}, "
         place = f"{phase}device={node.out_specs[0].device}, sbp=(B)"
-        self.say(2, f"(OPERATOR: {self.names.of(node)}({arguments}) -> ({outs}), {place})", len(self.build.stack))
+        self.log(2, f"(OPERATOR: {self.names.of(node)}({arguments}) -> ({outs}), {place})", len(self.build.stack))
         if self.level >= 3:
-            for place in self.places(node)[: self.depth]:
-                self.say(3, f"at {place}", len(self.build.stack) + 2)
+            for place in self.user_lines(node)[: self.depth]:
+                self.log(3, f"at {place}", len(self.build.stack) + 2)
 
     def name_of(self, x: Value) -> str:
         if isinstance(x.node, Source):
@@ -249,7 +251,7 @@ class BuildLog(Observer):
                 self.tensor_names[id(total.array)] = f"{parameters.get(key, 'parameter')}-gradient"
         return self.tensor_names.setdefault(id(source.array), source.name or str(source.op))
 
-    def places(self, node: Node) -> list[str]:
+    def user_lines(self, node: Node) -> list[str]:
         """The user's lines that this operation comes from, innermost first; for a gradient the lines of its forward.
 
         Operations of the optimizer have none, since the graph adds them.
@@ -262,7 +264,8 @@ class BuildLog(Observer):
             code = frame.f_code
             if code is type(self.build).run.__code__:
                 break  # frames above called the graph and are not part of its build
-            if not IS_MINFLOW_FILE[code.co_filename] or (self.ours and not code.co_filename.startswith(ENGINE)):
+            engine = code.co_filename.startswith(ENGINE_FOLDERS)
+            if not IS_MINFLOW_FILE[code.co_filename] or (self.minflow_lines and not engine):
                 line = f"{file_name(code.co_filename)}:{frame.f_lineno} in {code.co_name}"
                 lines.append(f"{line} {source_of(code.co_filename, frame.f_lineno)}".rstrip())
             frame = frame.f_back
@@ -270,11 +273,11 @@ class BuildLog(Observer):
         return lines
 
 
-def write(indent: int, text: str) -> None:
+def print_lines(indent: int, text: str) -> None:
     print("\n".join(["  " * indent + listing.clean(line) if line else "" for line in text.split("\n")]), flush=True)
 
 
-def short(attrs: Any) -> list[str]:
+def attr_texts(attrs: Any) -> list[str]:
     """`name=value` of the attributes that fit on a line, except those that are False."""
     small = {name: x for name, x in attrs.items() if isinstance(x, int | float | str | tuple) and x is not False}
     return [f"{name}={x!r}" for name, x in small.items() if len(repr(x)) <= 40]

@@ -62,7 +62,7 @@ class GraphListing(GraphAccessors, GraphReports):
         return threads_report(self)
 
     def __repr__(self: Any) -> str:
-        return text.text(self, self.repr_style)
+        return text.listing_text(self, self.repr_style)
 
     def _repr_mimebundle_(self: Any, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ....views.html.page import with_listing
@@ -74,7 +74,7 @@ recorder(GraphListing)(picture_record)  # show(graph)
 
 
 @register_build_reader(compile_graph.__code__)
-def recorded(own: Mapping[str, Any]) -> RecordedGraph:
+def recorded_graph(own: Mapping[str, Any]) -> RecordedGraph:
     """The part of a graph that a failed build recorded, for the card of its error."""
     build = own["build"]
     return RecordedGraph(build.graph.name, build.trace.graph, build.observer.source_name)

@@ -19,25 +19,25 @@ from ....core.ir import Graph as IR, Node, Value
 class PassChanges(NamedTuple):
     """marks: node -> "new", "changed" or "moved". gone: the nodes that were removed, in order.
 
-    in_order: old node -> new node, for those that kept their order.
+    kept_order: old node -> new node, for those that kept their order.
     """
 
     before: list[Node]
-    now: list[Node]
+    after: list[Node]
     marks: dict[Node, str]
     gone: list[Node]
-    in_order: dict[Node, Node]
+    kept_order: dict[Node, Node]
 
     def lines(self, text: Callable[[Node], str]) -> Iterator[tuple[str, str]]:
         """(" ", "-" or "+", text) of every node, before and after in one list."""
-        stays = {old: new for old, new in self.in_order.items() if text(old) == text(new)}
-        after = iter(self.now)
+        stays = {old: new for old, new in self.kept_order.items() if text(old) == text(new)}
+        added = iter(self.after)
         for old in self.before:
             if old in stays:
-                new = itertools.takewhile(lambda node, end=stays[old]: node is not end, after)
+                new = itertools.takewhile(lambda node, end=stays[old]: node is not end, added)
                 yield from [("+", text(node)) for node in new]
             yield " " if old in stays else "-", text(old)
-        yield from [("+", text(new)) for new in after]
+        yield from [("+", text(new)) for new in added]
 
 
 def changes_of(before: IR, now: IR) -> PassChanges:
@@ -47,8 +47,10 @@ def changes_of(before: IR, now: IR) -> PassChanges:
     old_node = {key: node for node, key in old.items()}
     common = [(node, old_at[key]) for node, key in new.items() if key in old_at]
     marks = {node: "new" for node, key in new.items() if key not in old_at}
-    marks |= {node: "changed" for node, _ in common if content(node, new) != content(old_node[new[node]], old)}
-    kept = in_order(common)
+    marks |= {
+        node: "changed" for node, _ in common if node_content(node, new) != node_content(old_node[new[node]], old)
+    }
+    kept = longest_kept_order(common)
     for node, _ in common:
         if node not in kept:
             marks.setdefault(node, "moved")
@@ -77,12 +79,12 @@ def keys_of(nodes: list[Node]) -> dict[Node, tuple]:
     return keys
 
 
-def content(node: Node, keys: dict[Node, tuple]) -> tuple:
+def node_content(node: Node, keys: dict[Node, tuple]) -> tuple:
     inputs = tuple([(keys.get(x.node, id(x.node)), x.index) if x.__class__ is Value else x for x in node.inputs])
     return str(node.op), inputs, node.out_specs, repr(node.attrs) if node.attrs else ""
 
 
-def in_order(common: list[tuple[Node, int]]) -> dict[Node, None]:
+def longest_kept_order(common: list[tuple[Node, int]]) -> dict[Node, None]:
     """The nodes of the longest subsequence that kept its order. common: (node, its position before)."""
     tails: list[int] = []
     ends: list[int] = []  # position in `common` of the last node of each length

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # display code is imported on first use
     from ....views.records.reports import FrozenValues, TreeRow
     from ....views.text.reports import Report
 
-PURPOSES = {  # pass -> its purpose
+PASS_PURPOSES = {  # pass -> its purpose
     "trace": "the operations as they were written",
     "dead_code": "removes operations without users",
     "constant_folding": "computes constant values once, now",
@@ -55,21 +55,21 @@ class GraphReports:
         """
         from ....views.records.reports import GraphTree
 
-        rows = [row for row in folded(list(tree_rows(self))) if depth is None or row.depth <= depth]
+        rows = [row for row in fold_repeats(list(tree_rows(self))) if depth is None or row.depth <= depth]
         return report(GraphTree(f"{self.name}: modules", tuple(rows)))
 
     def stages(self: Any) -> Report:
         """The effect of each pass: operations left, removed and added, and the bytes of the arena after it."""
         from ....views.records.reports import StageRow, Stages
 
-        rows, parts = [], called(self).parts
+        rows, parts = [], require_compiled(self).parts
         for part in parts:
             for i, stage in enumerate(part.stages):
                 change = changes_of(part.stages[max(i - 1, 0)].graph, stage.graph)
                 name = stage.name if len(parts) == 1 else f"{part.name}: {stage.name}"
                 added = sum(mark == "new" for mark in change.marks.values())
-                counts = len(change.now), len(change.gone), added, arena_after(part, i)
-                rows.append(StageRow(name, *counts, stage.seconds, PURPOSES.get(stage.name, "")))
+                counts = len(change.after), len(change.gone), added, arena_after(part, i)
+                rows.append(StageRow(name, *counts, stage.seconds, PASS_PURPOSES.get(stage.name, "")))
         return report(Stages(f"{self.name}: passes", tuple(rows)))
 
     def changes(self: Any, name: str | int, part: int = 0) -> Report:
@@ -78,7 +78,7 @@ class GraphReports:
         """
         from ....views.records.reports import Change
 
-        compiled = called(self).parts[part]
+        compiled = require_compiled(self).parts[part]
         stages = compiled.stages
         if isinstance(name, int) and 0 <= name < len(stages) - 1:
             at = name + 1
@@ -91,7 +91,7 @@ class GraphReports:
             known = ", ".join(stage.name for stage in stages[1:])
             fail(GraphError, f"{self.name}: no pass {name!r} was run", f"one of {known}", passes=known)
         change = changes_of(stages[at - 1].graph, stages[at].graph)
-        title = f"{self.name}: {stages[at].name}, {len(change.before)} operations before, {len(change.now)} after"
+        title = f"{self.name}: {stages[at].name}, {len(change.before)} operations before, {len(change.after)} after"
         return report(Change(title, tuple(change.lines(lambda node: operation_text(node, compiled)))))
 
     def profile(self: Any, calls: int = 1) -> None:
@@ -108,7 +108,7 @@ class GraphReports:
         counts: dict[str, list] = {phase: [0, 0, None] for phase in PHASES}  # operations, bytes, seconds
         slow = []
         views = 0
-        for part in called(self).parts:
+        for part in require_compiled(self).parts:
             plan, seconds = part.plan, part.plan.seconds
             phases, calls = phases_of(part.graph.nodes), set(plan.nodes)
             for node in part.graph.nodes:
@@ -126,7 +126,7 @@ class GraphReports:
                     slow.append(Operation(part.names[node], phases[node], line, spec, nbytes, seconds[i], node.scope))
         lanes = tuple([Lane(phase, *lane) for phase, lane in counts.items() if lane[0]])
         slow.sort(key=lambda x: -x.seconds)
-        several = called(self).steps
+        several = require_compiled(self).steps
         title = f"{self.name}: one step" + (f", a micro-step (of {several}) and the update" if several > 1 else "")
         return report(Lanes(title, lanes, tuple(slow[:slowest]), views))
 
@@ -134,7 +134,7 @@ class GraphReports:
         """The arena: offset, size and lifetime of each value. part: 1 for the update of gradient accumulation."""
         from ....views.records.reports import Block, MemoryMap
 
-        compiled = called(self).parts[part]
+        compiled = require_compiled(self).parts[part]
         plan = compiled.plan
         phases = phases_of(plan.graph.nodes)
         blocks = []
@@ -142,7 +142,7 @@ class GraphReports:
             phase = phases.get(v.node, v.node.phase)
             blocks.append(Block(compiled.names[v.node], str(v.spec), *place, phase))
         states = sum(s.array.nbytes for s in plan.graph.states)
-        title = f"{self.name}: memory" + (f" of the {compiled.name}" if len(called(self).parts) > 1 else "")
+        title = f"{self.name}: memory" + (f" of the {compiled.name}" if len(require_compiled(self).parts) > 1 else "")
         total, outputs = sum(b.nbytes for b in blocks), sum(v.spec.nbytes for v in plan.fresh)
         sizes = plan.arena_bytes, least(plan.needs), total, len(plan.graph.nodes), states
         return report(MemoryMap(title, *sizes, len(plan.in_place), outputs, tuple(blocks)))
@@ -151,7 +151,7 @@ class GraphReports:
         """The first call of the current plan: trace, each pass, plan, first and second run."""
         from ....views.records.reports import FirstCallTimeline
 
-        last = called(self)
+        last = require_compiled(self)
         bars = [("trace", last.seconds["trace"])]
         for part in last.parts:
             label = f" of the {part.name}" if len(last.parts) > 1 else ""
@@ -161,7 +161,7 @@ class GraphReports:
 
     def frozen(self: Any) -> Report:
         """The values that the current plan has fixed, and those that it reads at each call."""
-        return report(frozen_record(self, called(self)))
+        return report(frozen_record(self, require_compiled(self)))
 
     def why(self: Any) -> Report:
         """The plans that were made, each with its reason: what changed since the previous plan, old and new."""
@@ -170,7 +170,7 @@ class GraphReports:
         rows = []
         for s in self._history:
             inputs = tuple([(name, str(spec)) for name, spec in s.inputs])
-            rows.append(PlanRow(s.number, inputs, s.nodes, sum(s.seconds.values()), s.reason, hints(s)))
+            rows.append(PlanRow(s.number, inputs, s.nodes, sum(s.seconds.values()), s.reason, plan_hints(s)))
         kept = len(self._plans)
         return report(
             PlanReasons(f"{self.name}: {len(rows)} plan{'s' * (len(rows) != 1)} made, {kept} kept", tuple(rows))
@@ -195,7 +195,7 @@ def phases_of(nodes: Iterable[Node]) -> dict[Node, str]:
     return phases
 
 
-def called(graph: Any) -> Any:
+def require_compiled(graph: Any) -> Any:
     if graph._last is None:
         what = f"{graph.name} has not been called yet, so there is nothing compiled"
         fail(GraphError, what, "call the graph once", graph=graph.name)
@@ -262,19 +262,19 @@ def is_container(module: Any) -> bool:
     return type(module).forward is Module.forward
 
 
-def folded(rows: list[TreeRow]) -> list[TreeRow]:
+def fold_repeats(rows: list[TreeRow]) -> list[TreeRow]:
     """Equal neighbours, with their contents, as one row with their number."""
     result: list[TreeRow] = []
     i = 0
     while i < len(rows):
         size = block_size(rows, i)
         count = 1
-        while alike(rows[i : i + size], rows[i + count * size : i + (count + 1) * size]):
+        while equal_blocks(rows[i : i + size], rows[i + count * size : i + (count + 1) * size]):
             count += 1
         if count > 2 or (count == 2 and size > 1):
             head = rows[i]
             result.append(replace(head, count=count))
-            result += folded(rows[i + 1 : i + size])
+            result += fold_repeats(rows[i + 1 : i + size])
             i += count * size
         else:
             result.append(rows[i])
@@ -290,7 +290,7 @@ def block_size(rows: list[TreeRow], i: int) -> int:
     return end - i
 
 
-def alike(a: list[TreeRow], b: list[TreeRow]) -> bool:
+def equal_blocks(a: list[TreeRow], b: list[TreeRow]) -> bool:
     if len(a) != len(b) or not a:
         return False
 
@@ -366,7 +366,7 @@ def frozen_record(graph: Any, last: Any) -> FrozenValues:
     return FrozenValues(f"{graph.name}: what is frozen", tuple(built_in), tuple(free))
 
 
-def hints(summary: Any) -> tuple[str, ...]:
+def plan_hints(summary: Any) -> tuple[str, ...]:
     texts = []
     changed = {what: (old, new) for what, old, new in summary.reason}
     names = {name for name, _ in summary.inputs}

@@ -16,7 +16,7 @@ from ....platforms.compiled import roofline_peaks as machine
 from ....views.records.reports import PlanCall, PlanListing, Roofline, RooflinePeaks
 from ....views.text.numbers import ms, nbytes_text
 from ....views.text.reports import PlanReport, Report
-from .reports import called, phases_of
+from .reports import phases_of, require_compiled
 from .work import bytes_moved, flops
 
 
@@ -27,7 +27,7 @@ def peaks() -> RooflinePeaks:
 
 def plan_report(graph: Any) -> PlanReport:
     """The calls of the plan that was used last."""
-    parts = called(graph).parts
+    parts = require_compiled(graph).parts
     calls = [call for part in parts for call in calls_of(part)]
     timed = [call.seconds for call in calls if call.seconds is not None]
     arena = sum(part.plan.arena_bytes for part in parts)
@@ -42,7 +42,7 @@ def roofline_report(graph: Any = None) -> Report:
         fail(DTypeError, f"roofline takes an nn.Graph, not {type(graph).__name__}", "flow.roofline(graph)", graph=graph)
     if graph is None:
         return Report(Roofline("what this processor can do", peaks()))
-    calls = [call for part in called(graph).parts for call in calls_of(part)]
+    calls = [call for part in require_compiled(graph).parts for call in calls_of(part)]
     return Report(Roofline(f"{graph.name}: roofline", peaks(), tuple(calls)))
 
 

@@ -26,7 +26,7 @@ WIDTH = 80  # columns, independent of the terminal, so that the text is the same
 # ---- one tensor ------------------------------------------------------------------------------------------------------
 
 
-def meta(tensor: Tensor, lazy: bool = False, parameter: bool = False, parts: int = 1) -> str:
+def tensor_text(tensor: Tensor, lazy: bool = False, parameter: bool = False, parts: int = 1) -> str:
     """`tensor(..., size=(64, 3, 32, 32), dtype=minflow.float32)`, wrapped at 80 columns.
 
     parts: number of micro-steps that return one such tensor each; the call returns them as one.
@@ -55,13 +55,13 @@ def meta(tensor: Tensor, lazy: bool = False, parameter: bool = False, parts: int
 def seed_names(args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
     """("0", leaf), ("1_0", leaf of a list), ... over positional arguments, then keywords."""
     for i, value in enumerate((*args, *kwargs.values())):
-        yield from numbered(str(i), value)
+        yield from nested_names(str(i), value)
 
 
-def numbered(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def nested_names(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, list | tuple | dict):
         for j, part in enumerate(value.values() if isinstance(value, dict) else value):
-            yield from numbered(f"{name}_{j}", part)
+            yield from nested_names(f"{name}_{j}", part)
     else:
         yield name, value
 
@@ -89,7 +89,7 @@ def io_lines(tag: str, owner: str, args: Any, kwargs: Any, lazy: bool, style: st
     lines = []
     for name, leaf in names:
         if isinstance(leaf, Tensor):
-            lines.append(f"({tag}:_{owner}{between}{clean(name)}:{meta(leaf, lazy, parts=parts)})")
+            lines.append(f"({tag}:_{owner}{between}{clean(name)}:{tensor_text(leaf, lazy, parts=parts)})")
         else:
             lines.append(f"[WARNING]({tag}:_{owner}{between}{clean(name)}:{clean(str(type(leaf)))})")
     return lines
@@ -142,10 +142,12 @@ def tensor_lines(path: str, module: Any) -> list[str]:
     """The PARAMETER and BUFFER lines of a module's own tensors."""
     rows = [("PARAMETER", name, t, True) for name, t in module._parameters.items()]
     rows += [("BUFFER", name, t, False) for name, t in module._buffers.items()]
-    return [f"({tag}:{clean(f'{path}.{name}')}:{meta(t, parameter=p)})" for tag, name, t, p in rows if t is not None]
+    return [
+        f"({tag}:{clean(f'{path}.{name}')}:{tensor_text(t, parameter=p)})" for tag, name, t, p in rows if t is not None
+    ]
 
 
-def text(graph: Any, style: str = "seed") -> str:
+def listing_text(graph: Any, style: str = "seed") -> str:
     """The whole listing; for a very large graph its outer lines. Never raises: an error is shown in place of the part
     that could not be listed.
     """
@@ -173,7 +175,7 @@ class Listing:
         self.operators = operator_lines(graph, compiled, located) if compiled and style == "v1" else {}
         self.rows: list[str] = []
 
-    def add(self, depth: int, line: str) -> None:
+    def add_line(self, depth: int, line: str) -> None:
         pad = "  " * depth
         self.rows.append(pad + line.replace("\n", "\n" + pad))
 
@@ -181,40 +183,40 @@ class Listing:
         graph, build, style = self.graph, self.build, self.style
         if style not in STYLES:
             known = " and ".join(map(repr, STYLES))
-            self.add(0, f"(repr_style {clean(repr(style))} is none of {known}: this is the first)")
-        self.add(0, f"{graph_head(graph)}: (")
-        self.add(1, f"(CONFIG:config:{graph.config!r})")
+            self.add_line(0, f"(repr_style {clean(repr(style))} is none of {known}: this is the first)")
+        self.add_line(0, f"{graph_head(graph)}: (")
+        self.add_line(1, f"(CONFIG:config:{graph.config!r})")
         for line in graph_inputs(build, style) if build else ():
-            self.add(1, line)
+            self.add_line(1, line)
         for name, member in graph.named_members():
-            self.module(name, member)
+            self.add_module(name, member)
         for path, module in graph._nonmembers:  # used by build elsewhere: in a closure, in a global
             if "." not in path and id(module) in self.calls:
-                self.module(path, module)
+                self.add_module(path, module)
         for line in [line for lines in self.operators.values() for line in lines]:
-            self.add(1, line)
+            self.add_line(1, line)
         for line in graph_outputs(build, style) if build else ():
-            self.add(1, line)
-        self.add(0, ")")
+            self.add_line(1, line)
+        self.add_line(0, ")")
         return self.rows
 
-    def module(self, path: str, module: Any) -> None:
+    def add_module(self, path: str, module: Any) -> None:
         """Add one module and all inside it; with a loop, so that depth is not limited."""
         trail: list[int] = []  # the enclosing modules: one that contains itself is not followed
         stack: list[tuple[int, str, Any]] = [(1, path, module)]
         while stack:
             depth, path, module = stack.pop()
             if module is None:  # a postponed line: those before it are done
-                self.add(depth, path)
+                self.add_line(depth, path)
                 continue
             del trail[depth - 1 :]
             head = module_head(path, module)
             if id(module) in trail:
-                self.add(depth, f"{head}: (...)")
+                self.add_line(depth, f"{head}: (...)")
                 continue
             trail.append(id(module))
             if depth > SHOWN_LEVELS and (deep := levels_below(module)):
-                self.add(depth, f"{head}: (... {deep:,} more level{'s' * (deep > 1)} inside)")
+                self.add_line(depth, f"{head}: (... {deep:,} more level{'s' * (deep > 1)} inside)")
                 continue
             call = self.calls.get(id(module))
             before = module_inputs(call, self.style) if call else []
@@ -223,11 +225,11 @@ class Listing:
             after = self.operators.pop(path, [])
             after += module_outputs(call, self.style) if call else []
             if not before and not inner and not after:
-                self.add(depth, f"{head}: ()")
+                self.add_line(depth, f"{head}: ()")
                 continue
-            self.add(depth, f"{head}: (")
+            self.add_line(depth, f"{head}: (")
             for line in before:
-                self.add(depth + 1, line)
+                self.add_line(depth + 1, line)
             stack.append((depth, ")", None))
             stack += [(depth + 1, line, None) for line in reversed(after)]
             stack += [(depth + 1, p, m) for p, m in reversed(inner)]
@@ -264,7 +266,7 @@ def operator_line(node: Node, names: dict[Node, str], more: str = "") -> str:
 
 def variable_line(source: Source) -> str:
     """`(OPERATOR: model.fc1.weight() -> (out:sbp=(B), size=(5, 4), dtype=(minflow.float32)), placement=(...))`."""
-    return clean(f"(OPERATOR: {source.name}() -> (out:{sized(source.out_specs[0])}), {placement(source)})")
+    return clean(f"(OPERATOR: {source.name}() -> (out:{size_text(source.out_specs[0])}), {placement(source)})")
 
 
 def placement(node: Node) -> str:
@@ -272,7 +274,7 @@ def placement(node: Node) -> str:
     return f'placement=(minflow.placement(type="{device.type}", ranks=[{device.index}]))'
 
 
-def sized(spec: Spec) -> str:
+def size_text(spec: Spec) -> str:
     return f"sbp=(B), size={tuple(spec.shape)}, dtype=({spec.dtype})"
 
 
@@ -283,4 +285,4 @@ def lbn(value: Value, names: dict[Node, str]) -> str:
         name = f"{node.name or node.op}/out"
     else:
         name = f"{names.get(node, str(node.op))}/{node.op.outputs[value.index]}_0"
-    return f"{name}:({sized(value.spec)})"
+    return f"{name}:({size_text(value.spec)})"

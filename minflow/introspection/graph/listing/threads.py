@@ -20,12 +20,12 @@ from ....core.source_location import fail
 from ....platforms.compiled.runtime import threads as machine
 from ....views.records.reports import ThreadBar, Threads
 from ....views.text.reports import Report
-from .reports import called, phases_of
+from .reports import phases_of, require_compiled
 
-Note = tuple[str, str, float, float]  # of a call: its name, its phase, start and end
+CallTime = tuple[str, str, float, float]  # of a call: its name, its phase, start and end
 
 
-def recorder() -> machine.Recorder:
+def new_recorder() -> machine.Recorder:
     """A recorder that records tasks too, if compiled kernels are available."""
     if "minflow.platforms.compiled.runtime.tasks" not in sys.modules:
         return machine.Recorder()
@@ -37,18 +37,18 @@ def recorder() -> machine.Recorder:
 @contextmanager
 def recording(compiled: Any) -> Iterator[None]:
     """Record in `compiled.recorded` the start and end of each call in the block, and the chunks of each thread."""
-    notes: list[Note] = []
+    call_times: list[CallTime] = []
     clock = time.perf_counter
 
-    def noted(call: Callable, name: str, phase: str) -> Callable:
+    def timed(call: Callable, name: str, phase: str) -> Callable:
         def run() -> None:
             start = clock()
             call()
-            notes.append((name, phase, start, clock()))
+            call_times.append((name, phase, start, clock()))
 
         return run
 
-    watch = recorder()
+    watch = new_recorder()
     with LOCK:
         plans = [part.plan for part in compiled.parts]
         before = [plan.calls for plan in plans]
@@ -57,10 +57,10 @@ def recording(compiled: Any) -> Iterator[None]:
             for part in compiled.parts:
                 phases = phases_of(part.graph.nodes)
                 part.plan.calls = [
-                    noted(call, part.names[node], phases[node]) for call, node in zip(part.plan.calls, part.plan.nodes)
+                    timed(call, part.names[node], phases[node]) for call, node in zip(part.plan.calls, part.plan.nodes)
                 ]
             yield
-            compiled.recorded = threading.get_ident(), notes, sorted(watch.notes, key=lambda note: note[2])
+            compiled.recorded = threading.get_ident(), call_times, sorted(watch.notes, key=lambda note: note[2])
         finally:
             machine.RECORDERS.remove(watch)
             for plan, calls in zip(plans, before):
@@ -68,7 +68,7 @@ def recording(compiled: Any) -> Iterator[None]:
 
 
 def threads_report(graph: Any) -> Report:
-    recorded = called(graph).recorded
+    recorded = require_compiled(graph).recorded
     if recorded is None:
         what = f"{graph.name}: no call has been watched yet"
         fail(GraphError, what, "graph.profile(), then call the graph", graph=graph.name)

@@ -75,8 +75,10 @@ FLOPS_PER_ELEMENT = {
     **dict.fromkeys(("batch_norm_grad", "blocks_batch_norm_grad"), 9),  # two sums 5, gradient 4
     "adam": 12,  # two means 3 and 4, root, division, step
 }
-MOVES = frozenset({"take", "gather", "flip", "roll", "tril", "triu", "pad", "im2col", "to_blocks", "from_blocks"})
-ROWS = frozenset({"take", "gather"})  # ops that read only as much of their first input as they return
+DATA_MOVEMENT_OPS = frozenset(
+    {"take", "gather", "flip", "roll", "tril", "triu", "pad", "im2col", "to_blocks", "from_blocks"}
+)
+ROW_LOOKUP_OPS = frozenset({"take", "gather"})  # ops that read only as much of their first input as they return
 
 
 def flops(node: Node) -> int | None:
@@ -87,7 +89,7 @@ def flops(node: Node) -> int | None:
     op, specs = node.op, [x.spec if x.__class__ is Value else Spec((), node.out_specs[0].dtype) for x in node.inputs]
     if op.name in FLOPS:
         return FLOPS[op.name](node.out_specs[0], *specs, **node.attrs)
-    if op.dtype_agnostic or op.name in MOVES:
+    if op.dtype_agnostic or op.name in DATA_MOVEMENT_OPS:
         return 0
     each = FLOPS_PER_ELEMENT.get(op.name, 1 if op.elementwise else None)
     return None if each is None else each * max(spec.size for spec in (*specs, *node.out_specs))
@@ -101,6 +103,6 @@ def bytes_moved(node: Node, root: Callable[[Value], Value] = lambda value: value
         return 0
     read = {root(x): min(x.spec.nbytes, root(x).spec.nbytes) for x in node.inputs if x.__class__ is Value}
     result = sum(spec.nbytes for spec in node.out_specs)
-    if node.op.name in ROWS and (first := node.inputs[0]).__class__ is Value:
+    if node.op.name in ROW_LOOKUP_OPS and (first := node.inputs[0]).__class__ is Value:
         read[root(first)] = min(read[root(first)], result)
     return sum(read.values()) + result

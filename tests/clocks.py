@@ -36,7 +36,7 @@ class Clock:
 
     def rest(self, seconds):
         """Advance while the caller is busy and the queue is empty."""
-        assert STREAM.idle(LONG), STREAM.thread_locations()
+        assert STREAM.wait_until_idle(LONG), STREAM.thread_locations()
         self.sleep(seconds)
 
     def work(self, seconds):

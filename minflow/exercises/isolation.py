@@ -215,9 +215,9 @@ def own_session() -> Iterator[None]:
     for run in runs:
         run.pause()
     end = time.monotonic() + JOB_WAIT
-    while time.monotonic() < end and not all(run.going.waiters or run.done() for run in runs):
+    while time.monotonic() < end and not all(run.resumed.waiters or run.done() for run in runs):
         time.sleep(0.001)  # a run may still be processing a batch
-    STREAM.idle(JOB_WAIT)
+    STREAM.wait_until_idle(JOB_WAIT)
     of_stream: tuple[Any, ...] = STREAM.errors, STREAM.records, STREAM.counts
     kept, before = dict(vars(SESSION)), [copy.copy(state) for state in of_stream]
     STREAM.errors.clear(), STREAM.records.clear()
@@ -226,7 +226,7 @@ def own_session() -> Iterator[None]:
         yield
     finally:
         STREAM.cancel_queued(threading.current_thread())
-        STREAM.idle(JOB_WAIT)
+        STREAM.wait_until_idle(JOB_WAIT)
         vars(SESSION).update(kept)
         for now, then in zip(of_stream, before):
             now.clear()

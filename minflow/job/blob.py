@@ -21,9 +21,9 @@ from .build_context import current, in_module
 
 INSTEAD = {
     "bool": (
-        "flow.where(condition, x, y) chooses number by number; a choice that does not depend on numbers may use `if`"
+        "flow.where(condition, x, y) chooses element by element; a choice that does not depend on elements may use `if`"
     ),
-    "numpy": "return it from the job; flow.watch(blob, handler) shows its numbers at every step",
+    "numpy": "return it from the job; flow.watch(blob, handler) shows its elements at every step",
 }
 
 
@@ -105,7 +105,7 @@ class Blob(Tensor):
         build = current()
         job = f"job {build.job.name}" if build is not None else "a job"
         what = "a branch (if, while, and, or)" if verb == "bool" else f"{verb}()"
-        what = f"{what} asks a Blob for its numbers; while {job} is built it has none"
+        what = f"{what} needs the elements of a Blob; it has none while {job} is built"
         hint = INSTEAD["bool" if verb == "bool" else "numpy"]
         raise JobError(what, values={"blob": self.described()}, where=here(), hint=hint)
 

@@ -154,7 +154,7 @@ class JobBuild:
         """Full name of a layer, including the surrounding namespaces."""
         return scope.full_name(default if name is None else name)
 
-    def problem(self, error: MinflowError) -> None:
+    def add_error(self, error: MinflowError) -> None:
         """Record an error after which the trace can continue, so that later errors are found too."""
         if not any(str(error) == str(known) for known in self.problems):
             self.problems.append(error)
@@ -179,9 +179,9 @@ class JobBuild:
             first = self.named[name]
             if (first, line) not in self.collisions:  # a layer has several variables but is reported once
                 self.collisions.add((first, line))
-                same = f"two layers of job {self.job.name} are named alike: {name!r} is there already"
-                hint = 'name="hidden" and name="output": by its name another job shares its numbers'
-                self.problem(JobError(same, values={"first": f"at {where_text(first)}"}, where=here(), hint=hint))
+                same = f"two layers of job {self.job.name} have the same name {name!r}"
+                hint = 'name="hidden" and name="output": other jobs share its elements by name'
+                self.add_error(JobError(same, values={"first": f"at {where_text(first)}"}, where=here(), hint=hint))
             number = 2
             while f"{name}.{number}" in self.named:
                 number += 1
@@ -290,12 +290,12 @@ class JobBuild:
         """Train on these losses. The gradients are those of the mean over all their elements."""
         if not self.training:
             what = f"job {self.job.name} minimizes a loss, and its type is predict"
-            self.problem(JobError(what, where=here(), hint='@flow.global_function(type="train")'))
+            self.add_error(JobError(what, where=here(), hint='@flow.global_function(type="train")'))
             return
         if self.optimizer is not None and self.optimizer[1] == self.replica:
             values = {"first": f"at {where_text(self.minimized_at)}"}
             hint = "one optimizer, with a list of losses: minimize([loss1, loss2])"
-            self.problem(JobError(f"job {self.job.name} minimizes twice", where=here(), values=values, hint=hint))
+            self.add_error(JobError(f"job {self.job.name} minimizes twice", where=here(), values=values, hint=hint))
             return
         for loss in losses:
             if not isinstance(loss, Tensor) or not loss.spec.dtype.floating:
@@ -303,7 +303,7 @@ class JobBuild:
                 hint = "loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)"
                 raise JobError(what, values={"got": described(loss)}, where=here(), hint=hint)
         if not losses or len({(loss.spec.shape, loss.spec.dtype) for loss in losses}) > 1:
-            what = "losses that are minimized together have one shape and dtype"
+            what = "losses that are minimized together must have the same shape and dtype"
             hint = "reduce each first"
             values = {f"loss {i}": described(loss) for i, loss in enumerate(losses)}
             raise JobError(what, where=here(), values=values, hint=hint)
@@ -366,7 +366,7 @@ class JobBuild:
         except MinflowError as error:
             if not self.problems:
                 raise
-            self.problem(error)
+            self.add_error(error)
 
     def arguments(self) -> list[Any]:
         """Symbols for the inputs of this replica, in the structure of the signature."""
@@ -394,7 +394,7 @@ class JobBuild:
             rate = "flow.optimizer.PiecewiseConstantScheduler([], [0.1])"
             hint = f'flow.optimizer.SGD({rate}).minimize(loss); or type="predict"'
             what = f"the train job {self.job.name} has no optimizer"
-            self.problem(JobError(what, where=self.job.signature.where, hint=hint))
+            self.add_error(JobError(what, where=self.job.signature.where, hint=hint))
         if len(self.problems) == 1:
             raise self.problems[0]
         if self.problems:
@@ -457,7 +457,7 @@ class JobBuild:
             pairs = [(variable, symbol, g) for (variable, symbol), g in zip(used, gradients) if g is not None]
             if not pairs:
                 what = f"the loss of job {self.job.name} depends on no variable that can be trained"
-                hint = "layers make variables: flow.layers.dense(...); trainable=True"
+                hint = "layers create variables: flow.layers.dense(...); trainable=True"
                 values = {"loss": described(self.losses[0]), "trainable": ", ".join(self.used) or "no variables"}
                 raise JobError(what, values=values, where=f"at {where_text(self.minimized_at)}", hint=hint)
             shown = [

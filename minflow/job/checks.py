@@ -1,6 +1,6 @@
 """Checks of the dtypes, names, initializers and regularizers that job functions receive.
 
-An initializer or a regularizer is recognised by its method alone; the legacy ones are in `legacy/`. Read next:
+An initializer or a regularizer is recognized by its method alone; the legacy ones are in `legacy/`. Read next:
 `session.py`, which keeps variables.
 """
 
@@ -59,7 +59,7 @@ def check_regularizer(what: str, regularizer: Any) -> None:
 def check_name(name: Any) -> None:
     """Raise JobError unless `name` can be a folder of a checkpoint."""
     if not isinstance(name, str) or not re.fullmatch(r"[\w.+\-]+(/[\w.+\-]+)*", name) or ".." in name:
-        what = "a variable has a name of letters, digits and - _ . /"
+        what = "the name of a variable must consist of letters, digits and - _ . /"
         raise JobError(what, values={"name": repr(name)[:80]}, where=here(), hint='name="dense1"')
 
 

@@ -82,7 +82,7 @@ class SettingGroup:
         if name not in GROUPS[self.name]:
             raise unknown_setting(f"function_config().{self.name}", name, GROUPS[self.name])
         if self.name in INSTEAD:
-            what = f"function_config().{self.name}.{name} is older than job functions with optimizers"
+            what = f"function_config().{self.name}.{name} is from before optimizers of job functions"
             raise JobError(what, where=here(), hint=INSTEAD[self.name])
         return lambda *args: self.config.record(f"{self.name}.{name}", *args)
 
@@ -129,8 +129,8 @@ class FunctionConfig:
     def concurrency_width(self, width: int) -> None:
         """Set the number of steps of this job that may be in flight (2 by default)."""
         if not isinstance(width, int) or isinstance(width, bool) or width < 1:
-            what = "concurrency_width is an integer above 0"
-            raise JobError(what, values={"got": repr(width)}, where=here(), hint="2 as it is")
+            what = "concurrency_width must be an integer of at least 1"
+            raise JobError(what, values={"got": repr(width)}, where=here(), hint="2, the default")
         self.depth = width
 
     def exact(self, mode: bool = True) -> None:
@@ -184,7 +184,7 @@ class JobAttributeError(JobError, AttributeError):
 
 def assignment_error(owner: str, variable: str, name: str, value: Any) -> JobAttributeError:
     return JobAttributeError(
-        f"{owner}.{name} is a call, and nothing is assigned to it",
+        f"{owner}.{name} is a method; it cannot be assigned",
         values={"got": repr(value)[:60]},
         where=here(),
         hint=f"{variable}.{name}({value!r:.40})",
@@ -257,7 +257,7 @@ class Config:
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in SESSION.settings.items())
         devices = f"{SESSION.devices} virtual CPU device{'s' if SESSION.devices > 1 else ''}"
-        return f"flow.config({shown or 'as it is'}; {devices})"
+        return f"flow.config({shown or 'defaults'}; {devices})"
 
 
 config = Config()
@@ -266,4 +266,4 @@ config = Config()
 def enable_eager_execution(enable: bool = True) -> None:
     """Accept and ignore: eager code outside job functions and compiled job functions always coexist."""
     if enable:
-        warn("enable_eager_execution: without effect; what is not in a job function is eager anyway")
+        warn("enable_eager_execution: no effect; code outside job functions is always eager")

@@ -103,7 +103,7 @@ class Job(Display):
         return None if self.signature.style == "none" else step
 
     def submit(self, args: tuple, kwargs: dict, callback: Callable | None = None, owner: Any = None) -> Step:
-        STREAM.refuse_inside(f"calling {self.name}")
+        STREAM.check_can_wait(f"calling {self.name}")
         bound = self.signature.bound(args, kwargs)
         devices = self.devices
         copies = [self.signature.copied(argument, value, devices) for argument, value in bound]
@@ -195,14 +195,14 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
         warn(what, 'global_function(type="predict", function_config=config)')
         type, function_config = "predict", type  # type: ignore[assignment]  # an error in the order
     if callable(type):
-        what = "global_function is called before it decorates"
-        hint = '@flow.global_function(type="predict"), with brackets'
+        what = "global_function must be called before it decorates"
+        hint = '@flow.global_function(type="predict"), with parentheses'
         raise JobError(what, values={"got": described(type)}, where=here(), hint=hint)
     if type not in TYPES:
-        what = "a job is of type train or predict"
+        what = "type must be train or predict"
         raise JobError(what, values={"got": repr(type)}, where=here(), hint='@flow.global_function(type="train")')
     if function_config is not None and not isinstance(function_config, FunctionConfig):
-        hint = "get_config(), with brackets" if callable(function_config) else "config = flow.function_config()"
+        hint = "get_config(), with parentheses" if callable(function_config) else "config = flow.function_config()"
         what = "function_config must be a FunctionConfig"
         raise JobError(what, values={"got": described(function_config)}, where=here(), hint=hint)
     config = function_config or FunctionConfig()
@@ -224,7 +224,7 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
             or inspect.isasyncgenfunction(function)
         ):
             what = f"job {function.__name__} is a generator or async: a call would not run its body"
-            hint = "def, and return; -> tp.Callback[tp.Numpy] makes its calls come back at once"
+            hint = "def, and return; -> tp.Callback[tp.Numpy] makes its calls return at once"
             raise JobError(what, where=place(function), hint=hint)
         return Job(function, kind, config, SESSION)
 
@@ -237,12 +237,12 @@ def clear_default_session() -> None:
 
     The state of a run that was stopped is "stopped".
     """
-    STREAM.refuse_inside("waiting for the queue")
+    STREAM.check_can_wait("waiting for the queue")
     for run in STREAM.runs:
         run.stop()
     STREAM.sync()
     # between two steps, and while no other thread builds a job on these variables
-    with STREAM.idling(), LOCK:
+    with STREAM.hold_idle(), LOCK:
         STREAM.counts.clear()  # steps are numbered from 1 again
         SESSION.clear()
 
@@ -270,12 +270,12 @@ def get_variable(
     """The variable of this name, as a Blob: created on first use, then shared by all jobs of the session."""
     build, what = building("flow.get_variable"), "flow.get_variable"
     if not isinstance(name, str):
-        wrong = f"{what}: the name is a text"
+        wrong = f"{what}: name must be a string"
         raise JobError(wrong, values={"got": described(name)}, where=here(), hint=f'{what}("w", shape=(512, 784))')
     if not isinstance(shape, tuple | list) or any(
         not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1 for n in shape
     ):
-        what = f"{what}: the shape of {name!r} is a tuple of integers above 0"
+        what = f"{what}: the shape of {name!r} must be a tuple of integers of at least 1"
         raise JobError(what, values={"got": repr(shape)[:80]}, where=here(), hint="shape=(512, 784)")
     check_initializer(what, initializer)
     check_regularizer(what, regularizer)

@@ -47,30 +47,30 @@ class Run:
         self.thread: Any = None
         self.caller = 0  # number of its thread in the timeline
         self.where = here()
-        self.going, self.over = Latch(), Latch()
-        self.going.open()
+        self.resumed, self.finished = Latch(), Latch()
+        self.resumed.open()
         self.started = clock()
         self.ended: float | None = None
 
     @property
     def state(self) -> str:
         """Current state: "running", "paused", "done", "stopped" or "failed"."""
-        if self.over.opened:
+        if self.finished.opened:
             return "failed" if self.error is not None else "stopped" if self.stopping else "done"
-        return "running" if self.going.opened else "paused"
+        return "running" if self.resumed.opened else "paused"
 
     # ---- the handle --------------------------------------------------------------------------------------------------
 
     def pause(self) -> None:
         """Stop submitting steps until `resume()`; those in flight finish."""
-        if self.going.opened and not self.done():
-            self.going = Latch()
+        if self.resumed.opened and not self.done():
+            self.resumed = Latch()
         if self.is_ending():  # another thread has stopped it in the meantime
-            self.going.open()
+            self.resumed.open()
 
     def resume(self) -> None:
         """Continue with the next batch."""
-        self.going.open()
+        self.resumed.open()
 
     def stop(self) -> None:
         """End after the running step and cancel the steps queued behind it. The parameters are those after that
@@ -78,22 +78,22 @@ class Run:
         """
         self.stopping = True
         STREAM.cancel_queued(self)
-        self.going.open()
+        self.resumed.open()
 
     def done(self) -> bool:
         """True if the run has ended, successfully or not."""
-        return self.over.opened
+        return self.finished.opened
 
     def result(self, timeout: float | None = None) -> Any:
         """Wait for the end and return the result of the last step. Raises the error of a step, of the callback or of
         the loader, and TimeoutError after `timeout` seconds. Interrupting the wait does not stop the run.
         """
-        STREAM.refuse_inside("waiting for a run")
+        STREAM.check_can_wait("waiting for a run")
         if LOOP.get() is self:
             what = f"waiting for the run of {self.job.name} inside its own loader: it would wait for itself"
             raise JobError(what, where=here(), hint="run.stop() ends it; wait where it was started")
         check_timeout(timeout)
-        if not self.over.wait(timeout):
+        if not self.finished.wait(timeout):
             raise TimeoutError(f"the run of {self.job.name} did not end in {timeout} s; it is {self.state}")
         if self.error is not None:
             self.raised = True
@@ -113,7 +113,7 @@ class Run:
         """Keep the first error; the loop ends at its next step."""
         if self.error is None:
             self.error = error
-        self.going.open()
+        self.resumed.open()
 
     def loop(self) -> None:
         """Submit one step after another; runs on the thread of the run."""
@@ -127,7 +127,7 @@ class Run:
                 self.starts.append(submitted)
                 self.epoch = epoch
                 for batch in self.loader:
-                    STREAM.waiting(self.going)  # a pause does not count as loading time
+                    STREAM.wait_for(self.resumed)  # a pause does not count as loading time
                     if self.is_ending():
                         raise Stopped
                     args, kwargs = arguments(batch)
@@ -142,9 +142,9 @@ class Run:
             self.failed(error)
         finally:
             if step is not None:
-                step.over.wait()
+                step.finished.wait()
             self.ended = clock()
-            self.over.open()
+            self.finished.open()
 
     def on_step(self, result: Any) -> None:
         """Record a finished step and call the user's callback; runs on the worker."""
@@ -194,18 +194,20 @@ def start(job: Job, loader: Iterable, epochs: int = 1, callback: Callable | None
         hint = "flow.start(train_job, zip(images, labels)), or a DataLoader"
         raise JobError(what, values={"got": described(loader)}, where=here(), hint=hint)
     if not isinstance(epochs, int) or isinstance(epochs, bool) or epochs < 1:
-        raise JobError("epochs is an integer above 0", values={"got": repr(epochs)}, where=here(), hint="epochs=1")
+        raise JobError(
+            "epochs must be an integer of at least 1", values={"got": repr(epochs)}, where=here(), hint="epochs=1"
+        )
     if epochs > 1 and isinstance(loader, Iterator):
         what = "an iterator ends after one epoch"
         hint = "list(zip(images, labels)), or a DataLoader"
         raise JobError(what, values={"epochs": epochs, "loader": type(loader).__name__}, where=here(), hint=hint)
-    STREAM.refuse_inside("starting a run")
+    STREAM.check_can_wait("starting a run")
     run = Run(job, loader, epochs, callback)
     try:
-        STREAM.background(run)
+        STREAM.start_run(run)
         return run
     except BaseException:  # Ctrl-C, or the thread could not start: the caller would have no handle
         run.stop()
         if run.thread is None or run.thread.ident is None:
-            run.over.open()
+            run.finished.open()
         raise

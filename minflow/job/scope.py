@@ -30,7 +30,7 @@ class Placement(ContextVarScope):
     def __init__(self, device_tag: str, machine_device_ids: Any = "0:0"):
         if device_tag not in ("cpu", "gpu"):
             hint = 'flow.scope.placement("cpu", "0:0")'
-            raise JobError("a placement is on cpu or gpu", values={"got": repr(device_tag)}, where=here(), hint=hint)
+            raise JobError("device_tag must be cpu or gpu", values={"got": repr(device_tag)}, where=here(), hint=hint)
         super().__init__()
         self.device_tag, self.machine_device_ids = device_tag, machine_device_ids
         if device_tag == "gpu":
@@ -105,7 +105,7 @@ def current_view() -> str:
 def namespace(name: str) -> AbstractContextManager[None]:
     """Prefix the names of layers and variables created inside with `name-`."""
     if not isinstance(name, str) or not name:
-        what = "a namespace is a name"
+        what = "a namespace must be a name: a string that is not empty"
         raise JobError(what, values={"got": repr(name)}, where=here(), hint='flow.scope.namespace("encoder")')
     return Namespace(name)
 

@@ -19,7 +19,7 @@ from ..core.source_location import here
 from ..core.spec import DType, spec_of
 from ..core.tensor import Tensor
 from .checks import Regularizer, check_name
-from .queue.ordering import Order
+from .queue.ordering import WriteOrdering
 from .queue.stream import STREAM
 
 
@@ -70,7 +70,7 @@ class Session:
         self.settings: dict[str, Any] = {}
         self.jobs: dict[str, Any] = {}
         self.alive: list[weakref.ref] = []
-        self.order = Order(self.live_jobs)
+        self.order = WriteOrdering(self.live_jobs)
         self.clear()
 
     def register(self, job: Any) -> None:
@@ -125,9 +125,9 @@ class Session:
         if loaded is not None:
             array = np.asarray(loaded(shape, dtype))
             if array.shape != shape or array.dtype != dtype.np:
-                what = f"the loaded numbers of variable {name} do not fit the job"
+                what = f"the loaded elements of variable {name} do not fit the job"
                 hint = "load the checkpoint of this model, or give the layer another name"
-                values = {"loaded": f"{array.dtype}{list(array.shape)}", "wanted": f"{dtype.name}{list(shape)}"}
+                values = {"loaded": f"{array.dtype}{list(array.shape)}", "expected": f"{dtype.name}{list(shape)}"}
                 raise JobError(what, where=here(), values=values, hint=hint)
         else:
             generator = Generator(derive_key(default_generator.initial_seed() if seed is None else seed, "init", name))
@@ -139,7 +139,7 @@ class Session:
             except MemoryError:
                 what = f"variable {name} does not fit into memory"
                 hint = "fewer units or filters; or a product of sizes was passed as one size"
-                values = {"wanted": f"{dtype.name}{list(shape)}", "GB": f"{size / 1e9:.3g}"}
+                values = {"expected": f"{dtype.name}{list(shape)}", "GB": f"{size / 1e9:.3g}"}
                 raise JobError(what, where=here(), values=values, hint=hint) from None
         array = np.array(array, dtype.np, order="C").reshape(shape)
         tensor = Tensor(array, spec_of(array))

@@ -29,7 +29,7 @@ class NoAnnotation:
     """Marks a missing return annotation: a call returns a handle."""
 
 
-class Argument(NamedTuple):
+class ArrayArgument(NamedTuple):
     """An array argument. path: "images", or "pair[1]" inside a tuple.  kind: its placeholder."""
 
     path: str
@@ -85,7 +85,7 @@ class Signature:
     """arguments: name -> a placeholder, or a tuple of them (nested).  result: the annotation after `->`, without
     Callback.
 
-    style: "sync", "callback", "future" (no annotation) or "none" (`-> None`).
+    style: "sync", "callback", "handle" (no annotation) or "none" (`-> None`).
     """
 
     def __init__(self, function: Callable, name: str):
@@ -111,7 +111,7 @@ class Signature:
         annotation = hints.get("return", NoAnnotation)
         self.style = "sync"
         if annotation is NoAnnotation:
-            self.style, annotation = "future", NoAnnotation
+            self.style, annotation = "handle", NoAnnotation
         elif annotation is None or annotation is type(None):
             self.style, annotation = "none", NoAnnotation
         elif typing.get_origin(annotation) is Callback or annotation is Callback:
@@ -155,41 +155,41 @@ class Signature:
 
     # ---- a call ------------------------------------------------------------------------------------------------------
 
-    def leaves(self) -> Iterator[Argument]:
-        def inside(path: str, tree: Any) -> Iterator[Argument]:
+    def leaves(self) -> Iterator[ArrayArgument]:
+        def inside(path: str, tree: Any) -> Iterator[ArrayArgument]:
             if isinstance(tree, tuple):
                 for i, inner in enumerate(tree):
                     yield from inside(f"{path}[{i}]", inner)
             else:
-                yield Argument(path, tree)
+                yield ArrayArgument(path, tree)
 
         for key, tree in self.arguments.items():
             yield from inside(key, tree)
 
-    def bound(self, args: tuple, kwargs: dict) -> list[tuple[Argument, Any]]:
+    def bound(self, args: tuple, kwargs: dict) -> list[tuple[ArrayArgument, Any]]:
         """Pair each placeholder with its argument. Raises JobError for a wrong count or name."""
         from ..core.source_location import here
 
         try:
             bound = self.python.bind(*args, **kwargs)
         except TypeError as error:
-            wanted = ", ".join(
+            expected = ", ".join(
                 f"{key}: {text(tree) if not isinstance(tree, tuple) else 'a tuple'}"
                 for key, tree in self.arguments.items()
             )
             what = f"job {self.name} was called with the wrong arguments: {error}"
             hint = f"{self.name}({', '.join(self.arguments)})"
             values = {
-                "it takes": wanted or "nothing",
+                "it takes": expected or "nothing",
                 "given": f"{len(args)} by position" + (f", {', '.join(kwargs)} by name" if kwargs else ""),
             }
             raise JobError(what, values=values, where=here(), hint=hint) from None
         bound.apply_defaults()
-        pairs: list[tuple[Argument, Any]] = []
+        pairs: list[tuple[ArrayArgument, Any]] = []
 
         def inside(path: str, tree: Any, value: Any) -> None:
             if not isinstance(tree, tuple):
-                pairs.append((Argument(path, tree), value))
+                pairs.append((ArrayArgument(path, tree), value))
                 return
             if not isinstance(value, tuple | list) or len(value) != len(tree):
                 got = (
@@ -210,7 +210,7 @@ class Signature:
             inside(key, tree, bound.arguments[key])
         return pairs
 
-    def copied(self, argument: Argument, value: Any, devices: int) -> list[Any]:
+    def copied(self, argument: ArrayArgument, value: Any, devices: int) -> list[Any]:
         """Check and copy an argument: one array per device. The caller may reuse its own array at once."""
         kind = argument.kind
         if issubclass(kind, Numpy):
@@ -241,7 +241,7 @@ class Signature:
             )
         return result
 
-    def checked(self, argument: Argument, array: Any, shape: tuple | None, at: str = "") -> np.ndarray:
+    def checked(self, argument: ArrayArgument, array: Any, shape: tuple | None, at: str = "") -> np.ndarray:
         """Check an array. shape: the exact shape; None: the placeholder's rank and at most its number of elements."""
         kind = argument.kind
         sizes = kind.shape or ()
@@ -286,7 +286,7 @@ class Signature:
             self.refuse(argument, what, values, hint)
         return array
 
-    def refuse(self, argument: Argument, what: str, values: dict, hint: str) -> typing.NoReturn:
+    def refuse(self, argument: ArrayArgument, what: str, values: dict, hint: str) -> typing.NoReturn:
         from ..core.source_location import here
 
         what = f"the argument {argument.path} of job {self.name} {what}"

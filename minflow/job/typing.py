@@ -34,18 +34,18 @@ class ArrayType:
 
     def __new__(cls, *args: Any, **options: Any) -> ArrayType:
         hint = f"x: tp.{'Numpy' if cls.shape else cls.__name__}.Placeholder((100, 28, 28), dtype=flow.float)"
-        raise JobError(f"tp.{cls.__name__} is an annotation, and is not called", where=here(), hint=hint)
+        raise JobError(f"tp.{cls.__name__} is an annotation; it cannot be called", where=here(), hint=hint)
 
     @classmethod
     def Placeholder(cls, shape: tuple[int, ...], dtype: DType = float32, batch_axis: int | None = 0) -> type[ArrayType]:
         """Annotation for an array argument of this kind, with `shape` and `dtype`."""
         kind = cls.__name__
         if not isinstance(shape, tuple | list):
-            what = f"{kind}.Placeholder: the shape is a tuple"
+            what = f"{kind}.Placeholder: shape must be a tuple"
             hint = f"tp.{kind}.Placeholder((100, 1, 28, 28)); of one axis: (100,)"
             raise JobError(what, values={"got": repr(shape)[:60]}, where=here(), hint=hint)
         if any(not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1 for n in shape):
-            what = f"{kind}.Placeholder: each size is an integer above 0"
+            what = f"{kind}.Placeholder: each size must be an integer of at least 1"
             hint = "the batch size is part of the shape: load batches of one size"
             raise JobError(what, values={"shape": tuple(shape)}, where=here(), hint=hint)
         if batch_axis is not None and shape and batch_axis not in range(-len(shape), len(shape)):

@@ -13,7 +13,7 @@ from minflow.job.session import default_session
 def clean():
     """Clear the session afterwards; fail if the queue does not drain."""
     yield
-    assert STREAM.idle(LONG), STREAM.thread_locations()
+    assert STREAM.wait_until_idle(LONG), STREAM.thread_locations()
     STREAM.errors.clear()
     STREAM.counts.clear()
     flow.clear_default_session()

@@ -291,7 +291,7 @@ def test_partial_checkpoint_is_reported(tmp_path, called):
 def test_wrong_checkpoint(tmp_path, called):
     folder = checkpoint(tmp_path, eval_job(names=("conv1-weight", "conv1-bias")))
     evaluate = eval_job(names=("conv2-weight", "dense-bias"))
-    what = "another model", "it has +conv1-bias, conv1-weight", "wanted +conv2-weight, dense-bias"
+    what = "another model", "it has +conv1-bias, conv1-weight", "expected +conv2-weight, dense-bias"
     text = "(?s)" + ".*".join([*what, "conv1-weight may be conv2-weight"])
     if called:
         expected = evaluate(X)
@@ -349,7 +349,7 @@ DICTS = [
     *[({"w": value}, text) for value, text in VALUES],
     ([("w", X)], "load_variables: .*dict name -> array"),
     (None, "load_variables: .*dict name -> array"),
-    ({3: X}, "load_variables: .*names of variables are texts"),
+    ({3: X}, "load_variables: .*names of variables must be strings"),
     ({STEP: np.array([-1])}, STEPS),
     ({STEP: np.array([1, 2])}, STEPS),
     ({STEP: np.array([0.5])}, STEPS),
@@ -394,7 +394,7 @@ def test_missing_checkpoint(tmp_path):
         (CheckPoint().load, "nowhere/m", "no folder .*getcwd"),
         (CheckPoint().load, "notes", "notes is not a checkpoint.*a.txt"),
         (get, "other", "other is not a checkpoint.*flow.load"),
-        (get, "other/data.safetensors", "is a file, and a checkpoint.*flow.load"),
+        (get, "other/data.safetensors", "must be a folder.*flow.load"),
         (CheckPoint().load, "lenet_models_1/w", 'folder of one variable.*"[^"]*lenet_models_1"'),
         (CheckPoint().load, "", 'snapshot_done.*Try: "[^"]*lenet_models_1"'),
     ]:
@@ -557,5 +557,5 @@ def test_manager_in_an_invalid_folder(tmp_path):
     raised_error(SimpleCheckPointManager, CheckpointError, "file cannot be a folder", tmp_path / "file")
     for prefix in ("a/b", "../x", 3):
         raised_error(
-            SimpleCheckPointManager, CheckpointError, "the prefix is the beginning of a name", tmp_path, prefix
+            SimpleCheckPointManager, CheckpointError, "prefix must be the beginning of a name", tmp_path, prefix
         )

@@ -177,9 +177,9 @@ NO_PLACE = {
     "marks a finished": ["snapshot_done", "snapshot_done/a"],
     "file of variable 'ok'": ["ok/out", "ok/meta/b"],
     "255 bytes": ["x" * 256, "ü" * 128],
-    "too deep": ["/".join("a" * 65)],
+    "nested too deeply": ["/".join("a" * 65)],
     "temporary": [".a.tmp"],
-    "texts": [3],
+    "must be strings": [3],
 }
 
 
@@ -224,7 +224,7 @@ def test_existing_folder_is_not_overwritten(saved):
         assert text in str(error)
     (saved / "snapshot_done").unlink()
     raised_error(write, CheckpointError, "a save that did not finish", saved, arrays, "save")
-    raised_error(write, CheckpointError, "is a file", saved / "step" / "out", arrays, "save")
+    raised_error(write, CheckpointError, "must be a folder", saved / "step" / "out", arrays, "save")
     assert np.array_equal(variables_in(saved)["fc1-weight"].numpy(), ARRAYS["fc1-weight"])
 
 

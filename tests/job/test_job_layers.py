@@ -416,7 +416,7 @@ def test_duplicate_layer_name_error_has_both_lines():
         x = flow.layers.dense(x, 3, use_bias=False)
         return flow.layers.dense(x, 3, use_bias=False)
 
-    error = raised_error(ran, JobError, "'Dense-weight' is there already", function, MATRIX)
+    error = raised_error(ran, JobError, "have the same name 'Dense-weight'", function, MATRIX)
     first = function.__code__.co_firstlineno + 1
     assert error.values == {"first": f"at test_job_layers.py:{first}"}
     assert error.where == f"at test_job_layers.py:{first + 1}"
@@ -432,7 +432,7 @@ def test_several_mistakes_are_reported_together():
     with pytest.raises(JobError) as told:
         ran(function, MATRIX, labels, kind="train")
     text = str(told.value)
-    assert "has 3 mistakes" in text and "named alike" in text and "labels and logits are swapped" in text
+    assert "has 3 mistakes" in text and "have the same name" in text and "labels and logits are swapped" in text
     assert "no optimizer" in text
 
 

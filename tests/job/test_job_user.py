@@ -148,9 +148,9 @@ def test_variable_cannot_have_the_name_of_a_slot(first):
 
 
 WRONG_VARIABLES = [
-    (dict(name=None, shape=(2,)), JobError, "the name is a text"),
-    (dict(name="w", shape=(-3,)), JobError, "integers above 0"),
-    (dict(name="w", shape=(2.0,)), JobError, "integers above 0"),
+    (dict(name=None, shape=(2,)), JobError, "name must be a string"),
+    (dict(name="w", shape=(-3,)), JobError, "integers of at least 1"),
+    (dict(name="w", shape=(2.0,)), JobError, "integers of at least 1"),
     (dict(name="w", shape=(2,), dtype="banana"), DTypeError, "flow.get_variable: minflow has no dtype banana"),
     (dict(name="w", shape=(2,), initializer=3), JobError, "must be an initializer, got int"),
     (dict(name="w", shape=(2,), initializer=np.ones(2)), JobError, "must be an initializer, got ndarray"),
@@ -356,16 +356,16 @@ MISTAKES = {
         lambda: flow.start(plus_one, [3]).result(),
         "the argument x of job plus_one must be a NumPy array, got an int",
     ),
-    "a namespace None": (lambda: flow.scope.namespace(None), "a namespace is a name"),
-    "a namespace of no letters": (lambda: flow.scope.namespace(""), "a namespace is a name"),
-    "a namespace 3": (lambda: flow.scope.namespace(3), "a namespace is a name"),
+    "a namespace None": (lambda: flow.scope.namespace(None), "a namespace must be a name"),
+    "a namespace of no letters": (lambda: flow.scope.namespace(""), "a namespace must be a name"),
+    "a namespace 3": (lambda: flow.scope.namespace(3), "a namespace must be a name"),
     "a dtype that is not there": (
         lambda: tp.Numpy.Placeholder((2,), dtype="banana"),
         "Numpy.Placeholder: minflow has no dtype banana",
     ),
     "an axis that is no number": (lambda: tp.Numpy.Placeholder((2,), batch_axis="x"), "batch_axis must be an axis"),
-    "no Placeholder": (lambda: tp.Numpy((2, 3)), "tp.Numpy is an annotation, and is not called"),
-    "a placeholder that is called": (lambda: tp.Numpy.Placeholder((2, 3))(), "is an annotation, and is not called"),
+    "no Placeholder": (lambda: tp.Numpy((2, 3)), "tp.Numpy is an annotation; it cannot be called"),
+    "a placeholder that is called": (lambda: tp.Numpy.Placeholder((2, 3))(), "is an annotation; it cannot be called"),
     "no callback": (lambda: wrong_callback(), "not callable"),
     "a callback without argument": (lambda: wrong_callback(lambda: 0), "with one argument"),
     "a second callback": (lambda: wrong_callback(print), "a callback already"),
@@ -410,9 +410,9 @@ def test_mistake_has_a_suggestion(mistake):
 def test_settings_are_functions():
     config = flow.function_config()
     for name in ("default_data_type", "concurrency_width", "enable_inplace"):
-        assert told(setattr, JobError, f"{name} is a call", config, name, 3).hint == f"config.{name}(3)"
+        assert told(setattr, JobError, f"{name} is a method", config, name, 3).hint == f"config.{name}(3)"
     told(lambda: setattr(config, "concurency_width", 3), JobError, "no setting 'concurency_width'")
-    told(lambda: setattr(flow.config, "cpu_device_num", 2), JobError, "flow.config.cpu_device_num is a call")
+    told(lambda: setattr(flow.config, "cpu_device_num", 2), JobError, "flow.config.cpu_device_num is a method")
     assert copy.deepcopy(config).view == "consistent"
 
 
@@ -491,7 +491,7 @@ def test_unreadable_annotation(text):
     told(
         job_of,
         JobError,
-        "annotation of x0 in job job cannot be read|is an annotation, and is not called",
+        "annotation of x0 in job job cannot be read|is an annotation; it cannot be called",
         lambda x: x,
         text,
     )

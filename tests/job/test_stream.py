@@ -16,7 +16,7 @@ from builders import ONES, counting_job, job_of, predict_job, switch_interval, t
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.job.queue.stream import STREAM, SWITCH, Record, Step, Stream
+from minflow.job.queue.stream import STREAM, SWITCH_INTERVAL, Record, Step, Stream
 from minflow.job.session import SESSION
 from tests.threads import run_in_threads
 
@@ -159,12 +159,12 @@ def test_at_most_depth_steps_are_in_flight_including_callbacks(held, depth, monk
     config = flow.function_config()
     if depth != 2:  # the default
         config.concurrency_width(depth)
-    job, submitted, full, room = counting_job(config=config), [], threading.Event(), STREAM.waiting
+    job, submitted, full, room = counting_job(config=config), [], threading.Event(), STREAM.wait_for
     job(ONES).get()
     flow.sync_default_session()
     step = held.by(job)
     assert step.done() and step.get().shape == (4,) and flow.jobs() == [step]  # its callback has not ended
-    monkeypatch.setattr(STREAM, "waiting", lambda gate, timeout=None: (full.set(), room(gate, timeout))[1])
+    monkeypatch.setattr(STREAM, "wait_for", lambda gate, timeout=None: (full.set(), room(gate, timeout))[1])
     with thread(lambda: [submitted.append(job(ONES)) for _ in range(8)]):
         wait(full)  # the caller waits for room in the queue
         assert len(submitted) == depth - 1 and len(flow.jobs()) == depth
@@ -283,7 +283,7 @@ def test_switch_interval_is_restored(held):
     job(ONES).get()
     with switch_interval(0.02):
         held.by(job)
-        assert sys.getswitchinterval() == pytest.approx(SWITCH)
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL)
         held.go.set()
         restored(0.02)
         sys.setswitchinterval(1e-5)  # a shorter interval of the user stays

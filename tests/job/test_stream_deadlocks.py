@@ -120,12 +120,12 @@ def in_a_weakref_callback_in_a_kernel(action):
 
 
 def in_a_del_while_another_call_submits(action):
-    ready, once = STREAM.ready, Once(action)
-    STREAM.ready = lambda: (once(), ready())  # inside `submit`, like the garbage collector
+    ready, once = STREAM.start_worker, Once(action)
+    STREAM.start_worker = lambda: (once(), ready())  # inside `submit`, like the garbage collector
     try:
         counting_job("place").submit((ONES,), {})
     finally:
-        del STREAM.ready
+        del STREAM.start_worker
 
 
 def in_a_callback(action):
@@ -134,7 +134,7 @@ def in_a_callback(action):
 
 def in_a_late_callback(action):
     step = predict_job("place", result=tp.Callback[tp.Numpy])(ONES)
-    wait_for(step.over)
+    wait_for(step.finished)
     step(lambda result: action())
 
 
@@ -146,7 +146,7 @@ def in_a_handler_of_watch(action):
 def in_a_listener_to_the_stream(action):
     job, once = predict_job("place", result=tp.Callback[tp.Numpy]), Once(action)
     with events.subscribe(JobStepped, lambda record: once() if record.job is job else None):
-        wait_for(job(ONES).over)
+        wait_for(job(ONES).finished)
 
 
 class Acting(Dataset):
@@ -274,7 +274,7 @@ def test_no_place_waits_for_a_step_that_cannot_end(where, waits, held):
     thread.join(LONG)
     assert not thread.is_alive(), STREAM.thread_locations()
     held.go.set()
-    assert STREAM.idle(LONG), STREAM.thread_locations()
+    assert STREAM.wait_until_idle(LONG), STREAM.thread_locations()
     assert outcomes.keys() == WAITS.keys()
     for name, (text, allowed) in WAITS.items():
         if where in allowed:

@@ -50,7 +50,7 @@ def test_step_error_is_raised_once_at_the_next_access(held, tmp_path, touch):
     wait(held.entered)
     bad = job(BAD)  # step 3, and the queue is full
     held.go.set()
-    assert STREAM.idle(LONG)
+    assert STREAM.wait_until_idle(LONG)
     error = raised_error(TOUCHES[touch], JobError, r"step 3 of train_job", tmp_path)
     assert error.step == 3 and error.__cause__.__traceback__ is not None
     assert bad.state == "failed" and job.steps == 2
@@ -77,7 +77,7 @@ def test_steps_behind_a_failed_step_do_not_run(held):
     for step in (bad, *behind):
         step(called.append)
     held.go.set()
-    assert STREAM.idle(LONG)
+    assert STREAM.wait_until_idle(LONG)
     for step in behind:
         raised_error(
             step.get, JobError, rf"step {step.number} of train_job was cancelled(.|\n)*step 2 of train_job failed"
@@ -98,17 +98,17 @@ def test_no_step_runs_between_a_failure_and_its_report():
         raise ValueError("no")
 
     bad = stream.submit("job", fail)
-    ready = stream.ready
+    ready = stream.start_worker
 
     def late():
         go.set()
-        assert bad.over.wait(LONG)
+        assert bad.finished.wait(LONG)
         ready()
 
-    stream.ready = late
+    stream.start_worker = late
     slipped = stream.submit("job", lambda: ran.append(1))
-    stream.ready = ready
-    assert stream.idle(LONG) and ran == [] and slipped.state == "cancelled"
+    stream.start_worker = ready
+    assert stream.wait_until_idle(LONG) and ran == [] and slipped.state == "cancelled"
     raised_error(stream.sync, JobError, "step 1 of job")
     stream.submit("job", lambda: ran.append(2)).get()
     assert ran == [2]
@@ -120,7 +120,7 @@ def test_callback_error_is_kept_with_its_step(held):
     bad = job(ONES)
     bad(fails)
     held.go.set()
-    assert STREAM.idle(LONG)
+    assert STREAM.wait_until_idle(LONG)
     error = raised_error(job, JobError, r"callback fails of step 2 of train_job raised KeyError: 'mean'", ONES)
     assert error.step == 2 and isinstance(error.__cause__, KeyError)
     assert "fails" in str(error.__cause__.__traceback__.tb_next.tb_frame.f_code)
@@ -138,10 +138,10 @@ def test_only_the_first_error_is_raised():
 
     step = stream.submit("job", lambda: wait(go), callback=fail)
     go.set()
-    assert stream.idle(LONG)
+    assert stream.wait_until_idle(LONG)
     assert step.state == "done"
     stream.enqueue_callback(step)  # another callback fails before the first error is raised
-    assert stream.idle(LONG) and len(stream.errors) == 2
+    assert stream.wait_until_idle(LONG) and len(stream.errors) == 2
     raised_error(stream.sync, JobError, "step 1 of job")
     stream.sync()
 

@@ -94,7 +94,7 @@ def test_callback_found_by_worker_and_caller_runs_once():
     stream, entered, go, seen = Stream(), threading.Event(), threading.Event(), []
     step = stream.submit("job", lambda: (entered.set(), wait(go)))
     wait(entered)
-    step.looked = True  # as if the worker had just announced that it looks for a callback
+    step.callback_checked = True  # as if the worker had just announced that it looks for a callback
     step(seen.append)
     go.set()
     stream.sync()

@@ -24,7 +24,7 @@ FILES = {str(path) for path in Path(room.__file__).parent.glob("*.py")}
 
 
 def ended(handle):
-    assert handle.over.wait(LONG)
+    assert handle.finished.wait(LONG)
     return handle
 
 
@@ -99,8 +99,8 @@ def check(jobs, place):
 def wait_for_the_end(place):
     """Wait for what the interrupt left running: steps in progress, and a run that was told to stop."""
     for run in STREAM.runs:
-        assert run.over.wait(LONG), place
-    assert STREAM.idle(LONG), place
+        assert run.finished.wait(LONG), place
+    assert STREAM.wait_until_idle(LONG), place
 
 
 def interrupted_everywhere(action, least):

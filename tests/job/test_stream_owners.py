@@ -52,7 +52,7 @@ def test_error_cancels_only_steps_of_its_owner(seed):
         if how != "good":
             broken.add(k)
     go.set()
-    assert stream.idle(LONG)
+    assert stream.wait_until_idle(LONG)
     assert [step.state for step in steps] == expected
     assert ran == [i for i in range(40) if expected[i] != "cancelled"]
     assert [len(owner.errors) for owner in owners[1:]] == [int(k in broken) for k in (1, 2, 3)]
@@ -105,7 +105,7 @@ def test_each_thread_gets_the_errors_of_its_own_steps():
     def caller():
         step = job(ONES)
         step(fails)
-        assert step.over.wait(LONG)
+        assert step.finished.wait(LONG)
         failed.set()
         wait(again)
         for _ in range(2):
@@ -130,7 +130,7 @@ def test_errors_of_an_ended_thread_go_to_the_next_caller():
     def caller():
         step = job(ONES)
         step(fails)
-        assert step.over.wait(LONG)
+        assert step.finished.wait(LONG)
         failed.set()
         wait(ends)
 
@@ -150,7 +150,7 @@ def test_interrupt_cancels_only_steps_of_its_caller(held):
         wait(submitted)
         run = stream.submit("run", lambda: 6, owner=Owner())
         mine = stream.submit("mine", lambda: 7)
-        stream.interrupted()  # the running step belongs to another owner: there is nothing to wait for
+        stream.handle_interrupt()  # the running step belongs to another owner: there is nothing to wait for
         assert [step.state for step in (*theirs, run, mine)] == ["queued", "queued", "cancelled"]
         assert mine not in stream.list()
         go.set()
@@ -176,7 +176,7 @@ def test_run_stopped_during_a_concurrent_pause_ends():
     run.done = lambda: (run.stop(), done())[1]  # as if it came in the middle of `pause`
     run.pause()
     go.set()
-    assert run.over.wait(LONG) and run.state == "stopped" and run.steps == 1
+    assert run.finished.wait(LONG) and run.state == "stopped" and run.steps == 1
 
 
 def test_run_shuffles_like_a_loop():

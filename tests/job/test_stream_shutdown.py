@@ -168,7 +168,7 @@ first = later.submit((ones(),), {}, holds)
 wait(entered)
 second = later(ones())
 second(lambda loss: seen.append("second"))
-first.over, second.computed, second.over = Interrupting(), Interrupting(), Interrupting()
+first.finished, second.computed, second.finished = Interrupting(), Interrupting(), Interrupting()
 cancel = STREAM.cancel_queued
 STREAM.cancel_queued = lambda *owner: (cancel(*owner), go.set())  # what runs ends only then
 try:
@@ -233,7 +233,7 @@ sys.exit(3)
     ),
     "a step that does not end": (
         """
-stream.EXIT = 0.2
+stream.EXIT_TIMEOUT = 0.2
 later, entered = training(tp.Callback[tp.Numpy]), threading.Event()
 later(ones())(lambda loss: (entered.set(), threading.Event().wait()))
 wait(entered)

@@ -102,7 +102,7 @@ def test_waiting_for_the_queue_after_each_step_is_sync():
     assert flow.timeline(job).mode == "sync"
     for _ in range(6):
         step = job(ONES)
-        assert step.over.wait(LONG)
+        assert step.finished.wait(LONG)
         step(lambda result: time.sleep(0.02))  # it comes late: the step has ended
         flow.sync_default_session()
     assert flow.timeline(job, steps=6).mode == "sync"
@@ -159,7 +159,7 @@ def test_run_has_its_own_steps_and_a_pause_is_not_loading(clock):
     run.pause()
     paused.set()
     job(ONES)(calls.append)  # another caller meanwhile
-    until(lambda: run.going.waiters)
+    until(lambda: run.resumed.waiters)
     clock.sleep(1.0)
     run.resume()
     run.result(LONG)
@@ -191,7 +191,7 @@ def test_new_cell_begins_a_new_loop(clock):
     job = counting_job()
     for _ in range(3):
         job(ONES).get()
-    STREAM.cell_starts()
+    STREAM.on_cell_start()
     clock.sleep(1.0)  # the user is thinking
     for _ in range(2):
         job(ONES).get()

@@ -25,7 +25,7 @@ ONES = np.ones(4, "f")
 @pytest.fixture(autouse=True)
 def clean():
     yield
-    STREAM.idle(60)
+    STREAM.wait_until_idle(60)
     STREAM.errors.clear()
     flow.clear_default_session()
 
@@ -209,8 +209,8 @@ def test_paused_run_keeps_its_rate(front, clock):
     run = flow.start(job, [ONES] * 60, callback=lambda x: (clock.sleep(0.005), time.sleep(0.001)))
     until(lambda: run.steps > 20)
     run.pause()
-    until(lambda: run.going.waiters)
-    STREAM.idle()
+    until(lambda: run.resumed.waiters)
+    STREAM.wait_until_idle()
     clock.sleep(2.0)
     run.resume()
     run.result(60)

@@ -18,7 +18,7 @@ from ...core.base.errors import JobError
 from ...core.files.atomic import write
 from ...core.source_location import here
 from ...job.function import Job
-from ...job.queue.records import WAITS, Record
+from ...job.queue.records import MAX_WAITS, Record
 from ...job.queue.stream import STREAM, clock
 from ...job.run import Run
 from ...job.signature import described
@@ -159,7 +159,7 @@ def records_for(job: Job | Run | str | None, records: Sequence[Record]) -> list[
         waits, others = between.pop(r.caller, ((), (0.0, 0.0))) if r.since is not None else ((), (0.0, 0.0))
         if r.name != name or (isinstance(job, Run) and r.caller != job.caller):
             step = step_times(r, 0.0, now)
-            between[r.caller] = ((*waits, *step.waits)[-WAITS:], (others[0] + step.load, others[1] + step.work))
+            between[r.caller] = ((*waits, *step.waits)[-MAX_WAITS:], (others[0] + step.load, others[1] + step.work))
         else:
             completed.append(replace(r, waits=(*waits, *r.waits), others=others) if waits or any(others) else r)
     return completed

@@ -74,7 +74,7 @@ def transpose(
     """
     if not isinstance(perm, list | tuple):
         order = list(range(a.spec.ndim))[::-1]
-        what = f"transpose: perm is {perm!r}, and for a Blob it is a list with each axis once"
+        what = f"transpose: perm of a Blob must be a list with each axis once, got {perm!r}"
         fail(DTypeError, what, f"flow.transpose(a, perm={order}); a.transpose(dim0, dim1) swaps two axes", a=a)
     if conjugate:
         fail(DTypeError, "transpose: conjugate=True, and there are no complex numbers", "leave it out", a=a)
@@ -159,7 +159,7 @@ def bounds(name: str, x: Tensor, entries: Any) -> list[range]:
     """Positions along each axis selected by a list of (start, stop, step); omitted axes are taken whole."""
     shape = x.spec.shape
     if not isinstance(entries, Sequence) or len(entries) > len(shape):
-        what = f"{name}: slice_tup_list is a list of at most {len(shape)} triples (start, stop, step)"
+        what = f"{name}: slice_tup_list must be a list of at most {len(shape)} triples (start, stop, step)"
         fail(ShapeError, what, "slice_tup_list=[(0, 2, 1)]", x=x, slice_tup_list=entries)
     ranges = []
     for axis, n in enumerate(shape):

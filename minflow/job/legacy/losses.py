@@ -52,7 +52,7 @@ def ordered(what: str, labels: Any, logits: Any, second: str = "logits") -> tupl
             build = current()
             if build is None:
                 raise
-            build.problem(error)
+            build.add_error(error)
         return logits, labels
     if not b.floating or not b.ndim:
         wrong = f"{what}: {second} must be floating scores (N, C), got {b}"

@@ -49,7 +49,7 @@ def polyval(coeffs: Sequence, x: Tensor, name: str | None = None) -> Tensor:
     first.
     """
     if not isinstance(coeffs, list | tuple):
-        fail(DTypeError, "polyval: coeffs is a list of numbers or tensors", "polyval([1, 2, 3], x)", coeffs=coeffs)
+        fail(DTypeError, "polyval: coeffs must be a list of numbers or tensors", "polyval([1, 2, 3], x)", coeffs=coeffs)
     total = s.full(shape=tuple(x.spec.shape), value=0, dtype=x.spec.dtype)
     for k, c in enumerate(coeffs):
         total = (total * x if k else total) + c

@@ -1,4 +1,4 @@
-"""Order writes to tensors that job functions capture with the steps in flight.
+"""WriteOrdering writes to tensors that job functions capture with the steps in flight.
 
 A step reads a captured tensor when it runs, on the worker, and must see it as it was when the step was submitted. A
 write by an op therefore waits until the steps that read the storage have ended, including their callbacks
@@ -22,7 +22,7 @@ from ...core.source_location import here
 from .stream import CALLBACK, STREAM
 
 
-class Order:
+class WriteOrdering:
     """Makes writes to a storage wait for the steps in flight that read it. jobs: returns all live jobs."""
 
     def __init__(self, jobs: Callable[[], Iterable[Any]]):
@@ -40,14 +40,14 @@ class Order:
         if self.in_callback():
             self.refuse_in_callback(users, readers)
         elif readers and (held() or INSIDE.get()):
-            mine = [step for step in readers if step.by is threading.current_thread()]
-            if mine or INSIDE.get():
+            own_steps = [step for step in readers if step.submitter is threading.current_thread()]
+            if own_steps or INSIDE.get():
                 what = f"a tensor that job {readers[0].name} captures is written where its steps cannot be waited for"
                 hint = "flow.sync_default_session() before the call of the graph or job"
                 raise JobError(what, values={"inside": INSIDE.get() or "an operation"}, where=here(), hint=hint)
         else:
             for entry in readers:
-                STREAM.waiting(entry.over)
+                STREAM.wait_for(entry.finished)
 
     def refuse_in_callback(self, users: ExternalUsers, readers: list[Any]) -> None:
         """Raise JobError unless this is the callback of a synchronous call and no other step reads the tensor."""

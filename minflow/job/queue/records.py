@@ -11,7 +11,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
-WAITS = 100  # waits recorded between two submissions of a thread
+MAX_WAITS = 100  # waits recorded between two submissions of a thread
 clock = time.perf_counter
 
 
@@ -52,18 +52,18 @@ class CallerState(threading.local):
     def __init__(self) -> None:
         self.number = next(self.numbers)
         self.since: float | None = None
-        self.waits: deque[tuple[float, float]] = deque(maxlen=WAITS)
+        self.waits: deque[tuple[float, float]] = deque(maxlen=MAX_WAITS)
 
-    def waited(self, start: float) -> None:
+    def record_wait(self, start: float) -> None:
         """Record a wait from `start` until now."""
         self.waits.append((start, clock()))
 
-    def got(self, record: Record) -> None:
+    def record_result(self, record: Record) -> None:
         """Record that the caller has waited for the end of this step."""
         if record.caller == self.number and record.got is None:
             record.got = clock()
 
-    def submits(self, record: Record, start: float, now: float) -> None:
+    def record_submission(self, record: Record, start: float, now: float) -> None:
         """Record a submission requested at `start` and granted at `now`. The wait for a free slot is in `blocked`."""
         record.submitted, record.blocked, record.caller, record.since = now, now - start, self.number, self.since
         record.waits = tuple([wait for wait in self.waits if wait[0] < start])

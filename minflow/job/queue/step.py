@@ -19,7 +19,7 @@ from ...diagnosis.frames import message_of, raised_at
 from .handle import Handle
 from .records import Record, clock
 
-POLL = 0.1  # seconds between two checks of the clock while waiting
+POLL_INTERVAL = 0.1  # seconds between two checks of the clock while waiting
 
 
 class Latch:
@@ -43,7 +43,7 @@ class Latch:
         end = None if timeout is None else clock() + timeout
         try:
             while not self.opened:
-                left = POLL if end is None else min(POLL, end - clock())
+                left = POLL_INTERVAL if end is None else min(POLL_INTERVAL, end - clock())
                 if left <= 0:
                     return False
                 try:
@@ -74,9 +74,11 @@ class Step(Handle):
     `step(callback)` hands the result to `callback(result)` on the worker, in the order of the calls.
     """
 
-    def __init__(self, stream: Any, name: str, number: int, work: Callable[[], Any], owner: Any = None, by: Any = None):
+    def __init__(
+        self, stream: Any, name: str, number: int, work: Callable[[], Any], owner: Any = None, submitter: Any = None
+    ):
         self.stream, self.work, self.owner = stream, work, owner
-        self.by = by  # the run or thread whose queued steps its error cancels, and to whom it is raised
+        self.submitter = submitter  # the run or thread whose queued steps its error cancels, and to whom it is raised
         self.record = Record(name, number)
         self.job: Any = None  # the job function that was called
         self.reads: frozenset = frozenset()  # storages that its plan captures: see `ordering.py`
@@ -86,13 +88,11 @@ class Step(Handle):
         self.error: BaseException | None = None
         self.callback: Callable | None = None
         self.before_callback: Callable[[Any], None] | None = None  # handlers of watches; run before the callback
-        self.looked = False  # True once the worker has checked for a callback
+        self.callback_checked = False  # True once the worker has checked for a callback
         self.start_once, self.call_once = OnceFlag(), OnceFlag()
-        self.error_once, self.shown_once = (
-            OnceFlag(),
-            OnceFlag(),
-        )  # its error was raised: to its caller, to another thread
-        self.computed, self.over = Latch(), Latch()  # opened at the end of its work; of its callback
+        # taken when its error is raised: to its caller, to another thread
+        self.error_once, self.shown_once = OnceFlag(), OnceFlag()
+        self.computed, self.finished = Latch(), Latch()  # opened at the end of its work; of its callback
 
     name = property(lambda self: self.record.name)
     number = property(lambda self: self.record.number)
@@ -113,7 +113,7 @@ class Step(Handle):
             raise JobError(what, where=here(), values={"its callback": name_of(self.callback)}, hint=hint)
         with uninterrupted():  # otherwise Ctrl-C could leave a callback that is never called
             self.callback = callback
-            if self.looked and self.call_once.take():
+            if self.callback_checked and self.call_once.take():
                 self.stream.enqueue_callback(self)
 
     async_get = __call__
@@ -122,14 +122,14 @@ class Step(Handle):
         """Wait for the result and return it. Raises JobError if the step failed or was cancelled, and TimeoutError
         after `timeout` seconds.
         """
-        self.stream.refuse_inside(f"waiting for a step of {self.name}")
+        self.stream.check_can_wait(f"waiting for a step of {self.name}")
         check_timeout(timeout)
-        if not self.stream.waiting(self.computed, timeout):
+        if not self.stream.wait_for(self.computed, timeout):
             raise TimeoutError(f"step {self.number} of {self.name} did not end in {timeout} s; it is {self.state}")
-        self.stream.callers.got(self.record)
+        self.stream.callers.record_result(self.record)
         if self.error is not None:
             if self.error_once.take():
-                self.stream.forget(self.by, self)
+                self.stream.forget(self.submitter, self)
             raise self.error
         if self.state == "cancelled":
             raise cancelled(self)
@@ -159,7 +159,7 @@ class DeferredCallback:
     """A callback that was registered after its step had ended; a separate entry of the queue."""
 
     def __init__(self, step: Step):
-        self.step, self.by, self.state, self.over = step, step.by, "late", Latch()
+        self.step, self.submitter, self.state, self.finished = step, step.submitter, "late", Latch()
         self.name, self.reads, self.waited_for = step.name, step.reads, False
 
 
@@ -176,7 +176,7 @@ def check_timeout(timeout: Any) -> None:
     end.
     """
     if timeout is not None and not (isinstance(timeout, int | float) and timeout == timeout):
-        what = "a timeout is a number of seconds, or None to wait for ever"
+        what = "timeout must be a number of seconds, or None to wait forever"
         raise JobError(what, values={"got": repr(timeout)[:60]}, where=here(), hint="timeout=10.0")
 
 
@@ -184,7 +184,7 @@ def name_of(function: Any) -> str:
     return getattr(function, "__name__", None) or type(function).__name__
 
 
-BEHIND = "correct the function, and submit the cancelled steps again: the step itself has finished"
+CANCELLED_HINT = "correct the function, and submit the cancelled steps again: the step itself has finished"
 
 
 def step_error(step: Step, error: BaseException, what: str = "") -> JobError:
@@ -195,7 +195,7 @@ def step_error(step: Step, error: BaseException, what: str = "") -> JobError:
         values={**parts.values, "then": f"the steps that {owner_text(step)} had queued behind it were cancelled"},
         where=parts.where or (what and raised_at(error)),
         hint=parts.hint
-        or (BEHIND if what else "correct it and submit again: variables are those of the last finished step"),
+        or (CANCELLED_HINT if what else "correct it and submit again: variables are those of the last finished step"),
     )
     result.__cause__ = error
     result.step = step.number
@@ -206,8 +206,12 @@ def owner_text(step: Step) -> str:
     return "the same run" if step.owner is not None else "the same caller"
 
 
-def cancelled(step: Step, by: Step | None = None) -> JobError:
-    why = f"step {by.number} of {by.name} failed before it" if by is not None else "it was taken out of the queue"
+def cancelled(step: Step, failed: Step | None = None) -> JobError:
+    why = (
+        f"step {failed.number} of {failed.name} failed before it"
+        if failed is not None
+        else "it was taken out of the queue"
+    )
     return JobError(f"step {step.number} of {step.name} was cancelled", values={"why": why}, hint="call the job again")
 
 

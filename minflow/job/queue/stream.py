@@ -9,7 +9,7 @@ The thread or run that submitted a step owns it: an error or Ctrl-C cancels only
 
 Locking. The worker takes `executor.LOCK` for each step, and holds no lock while a callback runs. A wait for a step
 would deadlock if the waiter holds LOCK (a build, a kernel of a running plan), is the worker itself, or is a thread that
-one of these waits for (a loader's worker, which inherits `executor.INSIDE`); `refuse_inside` raises in these cases.
+one of these waits for (a loader's worker, which inherits `executor.INSIDE`); `check_can_wait` raises in these cases.
 `submitting` is held by one caller, also while it waits for a free slot; a second submission by its holder (a
 `__del__`, a signal handler) is refused. `starting` is held while the worker is started, and never by a thread that
 waits for the worker. A user's thread that is started and joined inside a build cannot be detected.
@@ -43,9 +43,9 @@ from .step import DeferredCallback, Latch, Step, Stopped, cancelled, check_timeo
 
 DEPTH = 2  # steps in flight: one runs, one waits
 # switch interval of Python's threads in seconds while steps are in flight (default 5 ms): see docs/performance.md
-SWITCH = 0.0001
-EXIT = 60.0  # seconds that the program's exit waits for a step
-RECORDS = 10_000  # steps kept for the timeline
+SWITCH_INTERVAL = 0.0001
+EXIT_TIMEOUT = 60.0  # seconds that the program's exit waits for a step
+MAX_RECORDS = 10_000  # steps kept for the timeline
 CALLBACK = "a callback"
 
 
@@ -57,7 +57,7 @@ class Stream:
         self.queue: deque[Any] = deque()  # the head is running; it is removed when its callback has ended
         self.wake: SimpleQueue = SimpleQueue()
         self.errors: deque[tuple[Step, BaseException]] = deque()
-        self.records: deque[Record] = deque(maxlen=RECORDS)
+        self.records: deque[Record] = deque(maxlen=MAX_RECORDS)
         self.runs: list[Any] = []
         self.thread: threading.Thread | None = None
         self.starting, self.submitting = threading.RLock(), threading.RLock()
@@ -86,9 +86,9 @@ class Stream:
 
         reads, waited_for: see `Step`.
         """
-        self.refuse_inside(f"calling {name}")
-        self.notebook()
-        start, depth, by = clock(), depth or self.depth, owner or threading.current_thread()
+        self.check_can_wait(f"calling {name}")
+        self.register_notebook()
+        start, depth, submitter = clock(), depth or self.depth, owner or threading.current_thread()
         with self.submitting:  # serializes concurrent callers
             while True:
                 if owner is None:
@@ -98,62 +98,62 @@ class Stream:
                 if len(self.queue) < depth:
                     break
                 try:
-                    self.waiting(self.queue[0].over)
+                    self.wait_for(self.queue[0].finished)
                 except IndexError:  # it has ended in the meantime
                     pass
             number = next(self.counts.setdefault(name, itertools.count(1)))
-            step = Step(self, name, number, work, owner, by)
+            step = Step(self, name, number, work, owner, submitter)
             step.job, step.callback, step.before_callback = job, callback, before_callback
             step.reads, step.waited_for = reads, waited_for
             step.cell = None if owner is not None else self.cell
-            self.callers.submits(step.record, start, clock())
+            self.callers.record_submission(step.record, start, clock())
             with uninterrupted():  # an interrupt after the append would not wake the worker
-                self.ready()
+                self.start_worker()
                 self.queue.append(step)
                 self.wake.put(None)
         return step
 
-    def waiting(self, latch: Latch, timeout: float | None = None) -> bool:
-        """Wait for a latch. See `interrupted` for Ctrl-C."""
+    def wait_for(self, latch: Latch, timeout: float | None = None) -> bool:
+        """Wait for a latch. See `handle_interrupt` for Ctrl-C."""
         if latch.opened:
             return True
         start = clock()
         try:
             return latch.wait(timeout)
         except KeyboardInterrupt:
-            self.interrupted()
+            self.handle_interrupt()
             raise
         finally:
-            self.callers.waited(start)
+            self.callers.record_wait(start)
 
-    def interrupted(self) -> None:
+    def handle_interrupt(self) -> None:
         """Handle Ctrl-C during a wait: cancel this caller's queued steps and let the running one finish."""
         me = threading.current_thread()
         self.cancel_queued(me)
-        self.idle(EXIT, me)
+        self.wait_until_idle(EXIT_TIMEOUT, me)
 
     def sync(self, timeout: float | None = None, all_threads: bool = False) -> None:
         """Wait until every step and callback has ended, then raise pending errors. all_threads: see `raise_errors`."""
-        self.refuse_inside("waiting for the queue")
+        self.check_can_wait("waiting for the queue")
         check_timeout(timeout)
         start, steps = (
             clock(),
             [entry.step if isinstance(entry, DeferredCallback) else entry for entry in tuple(self.queue)],
         )
         try:
-            ended = self.idle(timeout)
+            ended = self.wait_until_idle(timeout)
         except KeyboardInterrupt:
-            self.interrupted()
+            self.handle_interrupt()
             raise
         finally:
-            self.callers.waited(start)
+            self.callers.record_wait(start)
         if not ended:
             what = "the queue did not end in time"
             hint = "does a callback wait for a lock that the caller holds?"
             values = {"seconds": timeout, "in flight": self.list() or "callbacks"}
             raise JobError(what, values=values, where=self.thread_locations(), hint=hint)
         for step in steps:
-            self.callers.got(step.record)
+            self.callers.record_result(step.record)
         self.raise_errors(all_threads)
 
     def sync_for_read(self) -> None:
@@ -164,30 +164,32 @@ class Stream:
     def on_worker(self) -> bool:
         return self.thread is not None and threading.get_ident() == self.thread.ident
 
-    def idle(self, timeout: float | None = None, by: Any = None) -> bool:
+    def wait_until_idle(self, timeout: float | None = None, submitter: Any = None) -> bool:
         """Wait until all current entries of the queue, and deferred callbacks added in the meantime, have ended.
 
-        by: wait only for the entries of this owner.
+        submitter: wait only for its entries.
         """
         end = None if timeout is None else clock() + timeout
         entries = [
-            entry for entry in tuple(self.queue) if by is None or (entry.by is by and entry.state != "cancelled")
+            entry
+            for entry in tuple(self.queue)
+            if submitter is None or (entry.submitter is submitter and entry.state != "cancelled")
         ]
         while entries:
-            if not entries[-1].over.wait(None if end is None else end - clock()):
+            if not entries[-1].finished.wait(None if end is None else end - clock()):
                 return False
             entries = [
                 entry
                 for entry in tuple(self.queue)
-                if isinstance(entry, DeferredCallback) and (by is None or entry.by is by)
+                if isinstance(entry, DeferredCallback) and (submitter is None or entry.submitter is submitter)
             ]
         return True
 
     @contextmanager
-    def idling(self) -> Iterator[None]:
+    def hold_idle(self) -> Iterator[None]:
         """Context manager: no step is in flight in the block, and none can be submitted."""
         with self.submitting:
-            self.idle()
+            self.wait_until_idle()
             yield
 
     def raise_errors(self, all_threads: bool = False) -> None:
@@ -198,29 +200,31 @@ class Stream:
         """
         me = threading.current_thread()
         for step, error in tuple(self.errors):
-            mine, left = step.by is me, not step.by.is_alive()
+            mine, left = step.submitter is me, not step.submitter.is_alive()
             if mine or left or all_threads:
                 with uninterrupted():  # either it is raised or it stays pending
                     if mine or left:
-                        self.forget(step.by)
+                        self.forget(step.submitter)
                     if (not (mine or left) or step.error_once.take()) and (mine or step.shown_once.take()):
                         raise error
 
-    def forget(self, by: Any, step: Step | None = None) -> None:
+    def forget(self, submitter: Any, step: Step | None = None) -> None:
         """Discard the errors of this owner, or of one of its steps: they have been raised."""
         for entry in tuple(self.errors):
-            if entry[0].by is by and step in (None, entry[0]):
+            if entry[0].submitter is submitter and step in (None, entry[0]):
                 with suppress(ValueError):  # another thread has removed it
                     self.errors.remove(entry)
 
-    def cancel_queued(self, by: Any) -> int:
+    def cancel_queued(self, submitter: Any) -> int:
         """Cancel the steps of an owner that have not started. Returns their number."""
         waiting = [
-            step for step in tuple(self.queue) if isinstance(step, Step) and step.by is by and step.state == "queued"
+            step
+            for step in tuple(self.queue)
+            if isinstance(step, Step) and step.submitter is submitter and step.state == "queued"
         ]
         return sum([step.cancel() for step in waiting])
 
-    def refuse_inside(self, what: str) -> None:
+    def check_can_wait(self, what: str) -> None:
         """Raise JobError if a wait here would never end: see the docstring of this module."""
         inside = INSIDE.get()
         if inside and inside != CALLBACK:
@@ -233,10 +237,10 @@ class Stream:
             hint = "do it before or after the call, and pass the result as an input"
             raise JobError(f"{what} {text}", where=here(), hint=hint)
         if self.submitting._is_owned():  # type: ignore[attr-defined]
-            what = f"{what} inside another call of a job, which waits for a free place in the queue"
+            what = f"{what} inside another call of a job, which waits for a free slot in the queue"
             raise JobError(what, where=here(), hint="a __del__ or a signal handler appends to a list, or sets a flag")
         if inside or self.on_worker():
-            hint = "append to a list in the callback, and go on after flow.sync_default_session()"
+            hint = "append to a list in the callback, and continue after flow.sync_default_session()"
             raise JobError(f"{what} inside a callback: the queue would wait for itself", where=here(), hint=hint)
 
     def list(self) -> list[Any]:
@@ -254,22 +258,22 @@ class Stream:
             with suppress(RuntimeError):  # it added one during the copy
                 return tuple(self.records)
 
-    def background(self, run: Any) -> None:
+    def start_run(self, run: Any) -> None:
         """Run `run.loop` on a new thread."""
-        self.notebook()
+        self.register_notebook()
         run.thread = threading.Thread(target=run.loop, name=f"minflow run of {run.job.name}", daemon=True)
         with uninterrupted():
             self.runs = [known for known in self.runs if not known.done()] + [run]
             run.thread.start()
 
     def enqueue_callback(self, step: Step) -> None:
-        self.ready()
+        self.start_worker()
         self.queue.append(DeferredCallback(step))
         self.wake.put(None)
 
     # ---- the worker --------------------------------------------------------------------------------------------------
 
-    def ready(self) -> None:
+    def start_worker(self) -> None:
         """Start the worker if there is none. It is a daemon thread: `drain` waits for it at exit."""
         if self.thread is not None and self.thread.is_alive():
             return
@@ -282,7 +286,9 @@ class Stream:
         INSIDE.set(CALLBACK)
         while True:
             self.wake.get()
-            if threading.current_thread() is not self.thread:  # an interrupt in `ready` may have started two workers
+            if (
+                threading.current_thread() is not self.thread
+            ):  # an interrupt in `start_worker` may have started two workers
                 self.wake.put(None)
                 return
             if self.queue:
@@ -296,19 +302,24 @@ class Stream:
                         self.work(head)
                 finally:
                     self.queue.popleft()
-                    head.over.open()
+                    head.finished.open()
                     del head  # so that an idle worker keeps no result alive
             self.set_switch_interval(False)
 
     def work(self, step: Step) -> None:
         record = step.record
         if not step.start_once.take():
-            record.state, step.looked = "cancelled", True
+            record.state, step.callback_checked = "cancelled", True
             step.computed.open()  # the canceller may have been interrupted before it did this
             return
-        failed = next((known for known, _ in tuple(self.errors) if known.by is step.by), None)
+        failed = next((known for known, _ in tuple(self.errors) if known.submitter is step.submitter), None)
         if failed is not None:  # submitted by a caller that had checked for errors just before this one
-            record.state, step.looked, step.work, step.error = "cancelled", True, nothing, cancelled(step, failed)
+            record.state, step.callback_checked, step.work, step.error = (
+                "cancelled",
+                True,
+                nothing,
+                cancelled(step, failed),
+            )
             step.computed.open()
             return
         record.state, record.started = "running", clock()
@@ -335,7 +346,7 @@ class Stream:
                 self.fail(step, step_error(step, error, "a listener of JobStepped"))
                 return
         step.computed.open()
-        step.looked = True
+        step.callback_checked = True
         if step.callback is not None and step.call_once.take():
             self.call(step)
 
@@ -363,38 +374,40 @@ class Stream:
             self.errors.append((step, error))
         step.error = error  # after the append: `get` in another thread may raise it and then discards it
         for queued in tuple(self.queue):
-            if isinstance(queued, Step) and queued.by is step.by and queued.state == "queued":
+            if isinstance(queued, Step) and queued.submitter is step.submitter and queued.state == "queued":
                 queued.cancel_with(cancelled(queued, step))
         step.computed.open()
 
     def set_switch_interval(self, active: bool) -> None:
         """Shorten Python's switch interval while steps are in flight, and restore it afterwards."""
-        if active and self.interval is None and sys.getswitchinterval() > SWITCH:
+        if active and self.interval is None and sys.getswitchinterval() > SWITCH_INTERVAL:
             self.interval = sys.getswitchinterval()
-            sys.setswitchinterval(SWITCH)
+            sys.setswitchinterval(SWITCH_INTERVAL)
         elif not active and self.interval is not None:
-            if abs(sys.getswitchinterval() - SWITCH) < SWITCH / 10:  # unless it was set elsewhere in the meantime
+            if (
+                abs(sys.getswitchinterval() - SWITCH_INTERVAL) < SWITCH_INTERVAL / 10
+            ):  # unless it was set elsewhere in the meantime
                 sys.setswitchinterval(self.interval)
             self.interval = None
 
     # ---- notebooks, forks and exit -----------------------------------------------------------------------------------
 
-    def notebook(self) -> None:
+    def register_notebook(self) -> None:
         """Register with IPython: the end of a cell waits for the steps of that cell, so that their output appears
         there.
         """
-        if not self.hooked and follow_cells(self.cell_starts, self.cell_ends):
+        if not self.hooked and follow_cells(self.on_cell_start, self.on_cell_end):
             self.hooked, self.cell = True, object()
 
-    def cell_starts(self, *info: Any) -> None:
+    def on_cell_start(self, *info: Any) -> None:
         self.cell = object()
         self.callers.forget()
 
-    def cell_ends(self, *info: Any) -> None:
+    def on_cell_end(self, *info: Any) -> None:
         try:
             for step in tuple(self.queue):
                 if isinstance(step, DeferredCallback) or step.cell is self.cell:
-                    self.waiting(step.over)
+                    self.wait_for(step.finished)
             self.raise_errors(True)
         except JobError as error:
             show_traceback(error)
@@ -404,13 +417,16 @@ class Stream:
         for run in self.runs:
             run.stop()
         try:
-            ended = all([run.over.wait(EXIT) for run in self.runs]) and self.idle(EXIT)
+            ended = all([run.finished.wait(EXIT_TIMEOUT) for run in self.runs]) and self.wait_until_idle(EXIT_TIMEOUT)
             for run in self.runs:
                 if run.error is not None and not run.raised:
                     raise run.error
             if not ended:
                 self.failed_at_exit = True
-                print(f"minflow: {self.list()} did not end within {EXIT:g} s of the program's end", file=sys.stderr)
+                print(
+                    f"minflow: {self.list()} did not end within {EXIT_TIMEOUT:g} s of the program's end",
+                    file=sys.stderr,
+                )
                 print(self.thread_locations(), file=sys.stderr)
             self.raise_errors(True)
         except KeyboardInterrupt:
@@ -428,7 +444,7 @@ class Stream:
         ours = [i for i in dict.fromkeys(of) if i in frames]
         return "\n".join(f"{names[i]}:\n" + "".join(traceback.format_stack(frames[i])[-4:]) for i in ours)
 
-    def forked(self) -> None:
+    def reset_after_fork(self) -> None:
         """Reset after a fork: the child process has no worker, and queued steps belong to the parent."""
         for step in tuple(self.queue):
             if isinstance(step, Step) and not step.cancel() and not step.done():  # it had just started
@@ -458,4 +474,4 @@ def set_exit_code() -> None:
 
 atexit.register(STREAM.drain)
 if hasattr(os, "register_at_fork"):  # Windows cannot fork
-    os.register_at_fork(after_in_child=STREAM.forked)
+    os.register_at_fork(after_in_child=STREAM.reset_after_fork)

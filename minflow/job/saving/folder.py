@@ -146,7 +146,7 @@ class FileVariable:
             what = f"variable {self.name!r} of the checkpoint has no meta, so its shape and dtype are not known"
             hint = (
                 "flow.load_variables gives it the shape and dtype of the variable of that name; "
-                f'np.fromfile("{self.path}", "float32") reads the bare numbers'
+                f'np.fromfile("{self.path}", "float32") reads the raw elements'
             )
             refuse(what, hint, folder=self.folder)
         return self.read(self.shape, self.dtype)
@@ -162,7 +162,7 @@ class FileVariable:
                     got += n
         except (OSError, MemoryError, ValueError) as error:
             self.damaged(
-                "its numbers cannot be read",
+                "its elements cannot be read",
                 error,
                 file=self.path,
                 reason=getattr(error, "strerror", None) or str(error) or "out of memory",
@@ -280,9 +280,9 @@ def check_names(names: list[str], what: str) -> None:
     for name in names:
         parts = name.split("/") if isinstance(name, str) else []
         reason = (
-            "names are texts"
+            "names must be strings"
             if not isinstance(name, str)
-            else "it would lie outside of the checkpoint"
+            else "it would be outside the checkpoint"
             if ".." in parts or name[:1] in ("/", "~") or re.match(r"[A-Za-z]:", name)
             else "a part of it is empty"
             if not all(parts) or "." in parts
@@ -292,11 +292,11 @@ def check_names(names: list[str], what: str) -> None:
             if parts[0] == DONE
             else "a part of it is longer than 255 bytes"
             if max(len(part.encode()) for part in parts) > 255
-            else "it is too deep"
+            else "it is nested too deeply"
             if len(parts) > DEEPEST
             else "it ends like a temporary folder"
             if any(map(temporary, parts))
-            else f"that place is a file of variable {owner!r}"
+            else f"that path is a file of variable {owner!r}"
             if (owner := next(owners_of(parts, taken), None)) is not None
             else ""
         )
@@ -325,7 +325,7 @@ def write(path: Path, arrays: Mapping[str, np.ndarray], what: str) -> None:
         atomic.new_folder(path, lambda stage: fill(stage, arrays), DONE)
     except OSError as error:
         what = f"{what}: {path} cannot be written: {error.strerror or error}"
-        hint = f"look whether {path.parent} has room (df -h) and may be written, or save to another folder"
+        hint = f"check that {path.parent} has free space (df -h) and is writable, or save to another folder"
         refuse(what, hint, error, path=path, size=f"{size:,} bytes in {len(arrays)} variables", left_behind="nothing")
 
 
@@ -361,7 +361,7 @@ def entries(path: Path) -> list[str]:
         return sorted(os.listdir(path))
     except OSError as error:
         what = f"the folder {path} cannot be read"
-        refuse(what, "look whether it is there, and at its permissions", error, reason=error.strerror or error)
+        refuse(what, "check that it exists, and its permissions", error, reason=error.strerror or error)
 
 
 def refuse_full(path: Path, what: str) -> None:
@@ -369,7 +369,7 @@ def refuse_full(path: Path, what: str) -> None:
     if not os.path.exists(path):
         return
     if not os.path.isdir(path):
-        refuse(f"{what}: {path} is a file, and a checkpoint is a folder", "another name", path=path)
+        refuse(f"{what}: {path} must be a folder, got a file", "another name", path=path)
     atomic.sweep(path)
     if names := entries(path):
         half = (

@@ -102,11 +102,11 @@ def make_variables(session: Session, what: str) -> None:
     if session.variables:
         return
     if not session.jobs:
-        hint = "define the job with @flow.global_function first: its layers make the variables"
+        hint = "define the job with @flow.global_function first: its layers create the variables"
         refuse(f"{what}: there are no variables yet, because no job function is defined", hint, variables="none")
     if reasons:
-        what = f"{what}: there are no variables yet, and the jobs that would make them cannot be compiled"
-        refuse(what, "call the job: its error tells all", **reasons)
+        what = f"{what}: there are no variables yet, and the jobs that would create them cannot be compiled"
+        refuse(what, "call the job for the full error", **reasons)
     what = f"{what}: there are no variables: no job function has a layer or a flow.get_variable"
     refuse(what, "a job with flow.layers.dense(...), for example", jobs=first_names(session.jobs))
 
@@ -122,7 +122,7 @@ def save(path: str | os.PathLike, var_dict: Mapping[str, Any] | None = None) -> 
 
 def save_as(path: Any, var_dict: Any, what: str) -> None:
     place = checked(path, what)
-    STREAM.refuse_inside(what)
+    STREAM.check_can_wait(what)
     if os.path.lexists(place):
         folder.refuse_full(place, what)  # before waiting for the queue and copying
     if var_dict is None:
@@ -138,7 +138,11 @@ def check_mapping(value: Any, what: str) -> Mapping[str, Any]:
         refuse(what, '{"dense1-weight": array}', got=repr(value))
     for name in value:
         if not isinstance(name, str):
-            refuse(f"{what}: the names of variables are texts, not {type(name).__name__}", f'"{name}"', name=repr(name))
+            refuse(
+                f"{what}: the names of variables must be strings, got a {type(name).__name__}",
+                f'"{name}"',
+                name=repr(name),
+            )
     return value
 
 
@@ -248,7 +252,7 @@ class LoadReport:
             else "that of this model"
         )
         what = f"{self.source} has no variable of this session: it belongs to another model"
-        refuse(what, hint, it_has=first_names(without_states(self.names)), wanted=first_names(here))
+        refuse(what, hint, it_has=first_names(without_states(self.names)), expected=first_names(here))
 
     def __repr__(self) -> str:
         waits = f" (waiting for {', '.join(sorted(self.pending))})" if self.pending else ""
@@ -303,7 +307,7 @@ def load_values(
     """Load values into the session, all or nothing. whole: the values are a whole model, so missing variables are
     reported, and it is an error if no name fits.
     """
-    STREAM.refuse_inside(what)
+    STREAM.check_can_wait(what)
     session = default_session()
     session.sync()
     there = saved_tensors(session)
@@ -344,7 +348,7 @@ def load_values(
             "nothing was loaded"
         )
         hint = (
-            "the same sizes in the job as where it was saved; or leave them out: flow.load_variables({...}) of the "
+            "the same sizes in the job as when it was saved; or leave them out: flow.load_variables({...}) of the "
             "others"
         )
         refuse(what, hint, **shown, **more)
@@ -409,7 +413,7 @@ def no_folder(place: Path, what: str) -> NoReturn:
             if place.suffix == ".safetensors"
             else "the folder that was given to save"
         )
-        refuse(f"{what}: {place} is a file, and a checkpoint of jobs is a folder", hint, path=place)
+        refuse(f"{what}: {place} must be a folder, got a file", hint, path=place)
     there = folder.entries(place.parent) if os.path.isdir(place.parent) else []
     there = [name for name in there if os.path.isfile(place.parent / name / DONE) and not folder.temporary(name)]
     near = similar_names(place.name, there, 3, 0.4) or there
@@ -432,10 +436,10 @@ class CheckPoint:
         }
         if done:
             what = (
-                "CheckPoint.init leaves the variables as training has left them: they get their first numbers when a "
-                "job makes them"
+                "CheckPoint.init leaves the variables as training has left them: they are initialized when a "
+                "job creates them"
             )
-            warn(what, "flow.clear_default_session() and the jobs defined again start anew", **done)
+            warn(what, "flow.clear_default_session() and then the jobs defined again start over", **done)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write all variables to the new folder `path`, as flow.checkpoint.save does."""
@@ -461,7 +465,7 @@ class CheckPoint:
             hint = (
                 f'"{place / inside[-1]}"'
                 if inside
-                else f'if it is whole all the same: flow.load_variables(flow.checkpoint.get("{place}"))'
+                else f'if it is complete anyway: flow.load_variables(flow.checkpoint.get("{place}"))'
             )
             refuse(what, hint, folder=place, variables=first_names(variables))
         return load_values(variables, what, f"the checkpoint {place}", whole=True)
@@ -476,7 +480,7 @@ class SimpleCheckPointManager:
     def __init__(self, root_path: str | os.PathLike, prefix: str = "snapshot_"):
         self.root = checked(root_path, "SimpleCheckPointManager")
         if not isinstance(prefix, str) or os.path.basename(prefix) != prefix or "\0" in prefix:
-            what = "SimpleCheckPointManager: the prefix is the beginning of a name"
+            what = "SimpleCheckPointManager: prefix must be the beginning of a name"
             refuse(what, 'prefix="snapshot_"', prefix=repr(prefix))
         self.prefix, self.checkpoint = prefix, CheckPoint()
         try:

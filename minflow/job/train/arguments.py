@@ -18,7 +18,7 @@ from ...core.messages.suggestions import signature_error
 from ...core.source_location import fail
 
 
-class Argument(NamedTuple):
+class DeclaredArgument(NamedTuple):
     """An argument of a constructor: its check, which returns the value to store, and its type in the signature."""
 
     check: Callable[[str, str, Any], Any]  # (class name, argument name, value) -> value
@@ -67,22 +67,22 @@ class DeclaredArguments:
         return f"{type(self).__name__}({inside})"
 
 
-def real(default: Any = Parameter.empty, low: float = -math.inf, high: float = math.inf, **ends: Any) -> Any:
+def float_argument(default: Any = Parameter.empty, low: float = -math.inf, high: float = math.inf, **ends: Any) -> Any:
     """Declare a float in a range. ends: open_low, open_high. Like `dataclasses.field`, it has the type of the value."""
-    check = partial(number, low=low, high=high, **ends)
-    return Argument(check, "float | None" if default is None else "float", default)
+    check = partial(check_number, low=low, high=high, **ends)
+    return DeclaredArgument(check, "float | None" if default is None else "float", default)
 
 
-def integer(low: int) -> Any:
+def integer_argument(low: int) -> Any:
     """Declare an int of at least `low`."""
-    return Argument(partial(whole, low=low), "int")
+    return DeclaredArgument(partial(check_integer, low=low), "int")
 
 
-def flag(default: bool) -> Any:
-    return Argument(lambda owner, name, value: bool(value), "bool", default)
+def flag_argument(default: bool) -> Any:
+    return DeclaredArgument(lambda owner, name, value: bool(value), "bool", default)
 
 
-def instance(kind: type, hint: str, expected: str = "", default: Any = None) -> Any:
+def instance_argument(kind: type, hint: str, expected: str = "", default: Any = None) -> Any:
     """Declare an instance of a class. expected: names the instance in the error; default: the class."""
 
     def check(owner: str, name: str, value: Any) -> Any:
@@ -95,10 +95,10 @@ def instance(kind: type, hint: str, expected: str = "", default: Any = None) -> 
             )
         return value
 
-    return Argument(check, f"{kind.__name__} | None" if default is None else kind.__name__, default)
+    return DeclaredArgument(check, f"{kind.__name__} | None" if default is None else kind.__name__, default)
 
 
-def number(
+def check_number(
     owner: str,
     name: str,
     value: Any,
@@ -120,12 +120,12 @@ def number(
         or (open_low and result == low)
         or (open_high and result == high)
     ):
-        what = f"{owner}: {name} must be {between(low, high, open_low, open_high)}, got {result:g}"
-        fail(OptimError, what, f"{name}={inside(low, high):g}", **{name: value})
+        what = f"{owner}: {name} must be {range_text(low, high, open_low, open_high)}, got {result:g}"
+        fail(OptimError, what, f"{name}={example_value(low, high):g}", **{name: value})
     return result
 
 
-def between(low: float, high: float, open_low: bool, open_high: bool) -> str:
+def range_text(low: float, high: float, open_low: bool, open_high: bool) -> str:
     """The range in words, such as "more than 0 and below 1"."""
     ends = []
     if math.isfinite(low):
@@ -135,12 +135,12 @@ def between(low: float, high: float, open_low: bool, open_high: bool) -> str:
     return " and ".join(ends) or "finite"
 
 
-def inside(low: float, high: float) -> float:
+def example_value(low: float, high: float) -> float:
     """An example value from the range, for a hint."""
     return (low + high) / 2 if high <= 100 and math.isfinite(low) else max(0.1, low + 1)
 
 
-def whole(owner: str, name: str, value: Any, low: int) -> int:
+def check_integer(owner: str, name: str, value: Any, low: int) -> int:
     """Convert to an int of at least `low`. Raises OptimError."""
     try:
         result = operator.index(value)

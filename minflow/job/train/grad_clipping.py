@@ -14,7 +14,7 @@ from ...core.ops.reduce import sum
 from ...core.ops.shape import cast
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
-from .arguments import number
+from .arguments import check_number
 
 
 class ClipGradientConf:
@@ -40,7 +40,7 @@ class by_global_norm(ClipGradientConf):
     """
 
     def __init__(self, clip_norm: float):
-        self.clip_norm = number("grad_clipping.by_global_norm", "clip_norm", clip_norm, 0, open_low=True)
+        self.clip_norm = check_number("grad_clipping.by_global_norm", "clip_norm", clip_norm, 0, open_low=True)
 
     def clipped(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         if not gradients:

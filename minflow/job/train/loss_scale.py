@@ -18,7 +18,7 @@ from ...core.ops.reduce import all
 from ...core.ops.shape import reshape
 from ...core.spec import DType, float32, int64
 from ...core.tensor import Tensor
-from .arguments import number, whole
+from .arguments import check_integer, check_number
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -39,7 +39,9 @@ class static_loss_scale(LossScalePolicy):
     """A constant factor. loss_scale_factor: more than 0; a power of 2 leaves results in float32 unchanged."""
 
     def __init__(self, loss_scale_factor: float):
-        self.loss_scale_factor = number("static_loss_scale", "loss_scale_factor", loss_scale_factor, 0, open_low=True)
+        self.loss_scale_factor = check_number(
+            "static_loss_scale", "loss_scale_factor", loss_scale_factor, 0, open_low=True
+        )
 
     def scale(self, build: Any) -> float:
         return self.loss_scale_factor
@@ -68,9 +70,9 @@ class dynamic_loss_scale(LossScalePolicy):
 
     def __init__(self, initial_loss_scale: float = 2**30, increment_period: int = 2000, multiplier: float = 2.0):
         owner = "dynamic_loss_scale"
-        self.initial_loss_scale = number(owner, "initial_loss_scale", initial_loss_scale, 1, LARGEST)
-        self.increment_period = whole(owner, "increment_period", increment_period, 1)
-        self.multiplier = number(owner, "multiplier", multiplier, 1, open_low=True)
+        self.initial_loss_scale = check_number(owner, "initial_loss_scale", initial_loss_scale, 1, LARGEST)
+        self.increment_period = check_integer(owner, "increment_period", increment_period, 1)
+        self.multiplier = check_number(owner, "multiplier", multiplier, 1, open_low=True)
 
     def state(self, build: Any) -> tuple[Tensor, Tensor]:
         """The factor and the counter of good steps, each of shape (1,)."""

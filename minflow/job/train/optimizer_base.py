@@ -19,7 +19,7 @@ from ...core.source_location import fail
 from ...core.tensor import Tensor
 from ...diagnosis.name_suggestions import similar_names
 from ..build_context import building
-from .arguments import Argument, DeclaredArguments, instance, real
+from .arguments import DeclaredArgument, DeclaredArguments, float_argument, instance_argument
 from .grad_clipping import ClipGradientConf
 from .loss_scale import LossScalePolicy, static_loss_scale
 from .schedule import LrScheduler
@@ -42,9 +42,11 @@ class Optimizer(DeclaredArguments):
     """
 
     arguments = "loss_scale_factor train_step_lbn loss_scale_policy"
-    loss_scale_factor: Any = Argument(lambda owner, name, value: value, "float | None", None)
-    train_step_lbn: Any = Argument(refuse_counter, "str | None", None)
-    loss_scale_policy = instance(LossScalePolicy, "loss_scale_policy=flow.optimizer.loss_scale.dynamic_loss_scale()")
+    loss_scale_factor: Any = DeclaredArgument(lambda owner, name, value: value, "float | None", None)
+    train_step_lbn: Any = DeclaredArgument(refuse_counter, "str | None", None)
+    loss_scale_policy = instance_argument(
+        LossScalePolicy, "loss_scale_policy=flow.optimizer.loss_scale.dynamic_loss_scale()"
+    )
 
     def complete(self) -> None:
         factor, policy = self.loss_scale_factor, self.loss_scale_policy
@@ -78,7 +80,7 @@ class Optimizer(DeclaredArguments):
                 fail(OptimError, wrong, hint, loss=x)
             if (x.shape, x.dtype) != (losses[0].shape, losses[0].dtype):
                 wrong = f"{what}: losses[{i}] is {x.spec}, losses[0] is {losses[0].spec}"
-                hint = "losses of one shape and dtype; flow.math.reduce_mean(loss) of each"
+                hint = "losses of the same shape and dtype; flow.math.reduce_mean(loss) of each"
                 fail(OptimError, wrong, hint, first=losses[0], other=x)
         build.minimize(self, losses)
 
@@ -140,9 +142,11 @@ class OneRule(Optimizer):
 
     last = "grad_clipping train_step_lbn loss_scale_policy variables"
     arguments = f"lr_scheduler loss_scale_factor {last}"
-    lr_scheduler: Any = Argument(check_schedule, "LrScheduler")
-    grad_clipping = instance(ClipGradientConf, "grad_clipping=flow.optimizer.grad_clipping.by_global_norm(1.0)")
-    variables: Any = Argument(names_of_variables, "Names", None)
+    lr_scheduler: Any = DeclaredArgument(check_schedule, "LrScheduler")
+    grad_clipping = instance_argument(
+        ClipGradientConf, "grad_clipping=flow.optimizer.grad_clipping.by_global_norm(1.0)"
+    )
+    variables: Any = DeclaredArgument(names_of_variables, "Names", None)
 
     def own(self, pairs: Sequence[tuple[Any, Tensor, Tensor]]) -> list[tuple[Any, Tensor, Tensor]]:
         """The pairs of the variables that this optimizer trains."""
@@ -198,8 +202,8 @@ class Decaying(OneRule):
     """
 
     last = f"weight_decay weight_decay_includes weight_decay_excludes {OneRule.last}"
-    weight_decay = real(None, 0)
-    weight_decay_includes: Any = Argument(patterns, "str | Sequence[str] | None", None)
+    weight_decay = float_argument(None, 0)
+    weight_decay_includes: Any = DeclaredArgument(patterns, "str | Sequence[str] | None", None)
     weight_decay_excludes: Any = weight_decay_includes
 
     def complete(self) -> None:

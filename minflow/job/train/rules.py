@@ -18,7 +18,7 @@ from ...core.ops.shape import cast
 from ...core.ops.update import adam, sgd
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import Argument, flag, real
+from .arguments import DeclaredArgument, flag_argument, float_argument
 from .optimizer_base import Decaying, OneRule, Optimizer, Update
 
 # ---- stochastic gradient descent ---------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ class SGDW(Decaying):
     """
 
     arguments = f"lr_scheduler loss_scale_factor momentum {Decaying.last}"
-    momentum = real(0.9, 0, 1, open_high=True)
+    momentum = float_argument(0.9, 0, 1, open_high=True)
 
     def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor) -> list[Update]:
         decay = self.decay_of(variable.name)
@@ -58,7 +58,7 @@ class SGD(SGDW):
 # ---- Adam and its family ------------------------------------------------------------------------------------------
 
 
-BETAS = real(0.9, 0, 1, open_high=True), real(0.999, 0, 1, open_high=True)
+BETAS = float_argument(0.9, 0, 1, open_high=True), float_argument(0.999, 0, 1, open_high=True)
 
 
 class AdamW(Decaying):
@@ -71,8 +71,8 @@ class AdamW(Decaying):
     """
 
     arguments = f"lr_scheduler beta1 beta2 epsilon do_bias_correction loss_scale_factor {Decaying.last}"
-    beta1, beta2, epsilon = *BETAS, real(1e-8, 0)
-    do_bias_correction = flag(False)
+    beta1, beta2, epsilon = *BETAS, float_argument(1e-8, 0)
+    do_bias_correction = flag_argument(False)
 
     def now(self, build: Any) -> tuple[Tensor, ...]:
         (rate,) = super().now(build)
@@ -128,7 +128,7 @@ class LAMB(Decaying):
     """
 
     arguments = f"lr_scheduler beta1 beta2 epsilon loss_scale_factor {Decaying.last}"
-    beta1, beta2, epsilon = *BETAS, real(1e-6, 0)
+    beta1, beta2, epsilon = *BETAS, float_argument(1e-6, 0)
 
     def now(self, build: Any) -> tuple[Tensor, ...]:
         return *super().now(build), *[build.at_step(lambda t, b=b: 1 - b ** (t + 1)) for b in (self.beta1, self.beta2)]
@@ -163,7 +163,11 @@ class RMSProp(OneRule):
     """
 
     arguments = f"lr_scheduler decay_rate epsilon centered loss_scale_factor {OneRule.last}"
-    decay_rate, epsilon, centered = real(0.99, 0, 1, open_high=True), real(1e-8, 0), flag(False)
+    decay_rate, epsilon, centered = (
+        float_argument(0.99, 0, 1, open_high=True),
+        float_argument(1e-8, 0),
+        flag_argument(False),
+    )
 
     def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor) -> list[Update]:
         s = build.slot(variable, "mean_square")
@@ -186,8 +190,8 @@ class LARS(OneRule):
     """
 
     arguments = f"lr_scheduler momentum_beta epsilon lars_coefficient loss_scale_factor {OneRule.last}"
-    momentum_beta, epsilon = real(0.9, 0, 1, open_high=True), real(1e-9, 0, open_low=True)
-    lars_coefficient = real(0.0001, 0)
+    momentum_beta, epsilon = float_argument(0.9, 0, 1, open_high=True), float_argument(1e-9, 0, open_low=True)
+    lars_coefficient = float_argument(0.0001, 0)
 
     def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor) -> list[Update]:
         m, lr = build.slot(variable, "momentum"), cast(rate, dtype=w.dtype)
@@ -208,7 +212,7 @@ class CombinedOptimizer(Optimizer):
     """
 
     arguments = f"optimizers {Optimizer.arguments}"
-    optimizers: Any = Argument(lambda owner, name, value: list(value), "Sequence[Optimizer]")
+    optimizers: Any = DeclaredArgument(lambda owner, name, value: list(value), "Sequence[Optimizer]")
 
     def complete(self) -> None:
         super().complete()

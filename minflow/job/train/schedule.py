@@ -15,7 +15,16 @@ from typing import Any
 from ...core.base.errors import OptimError
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import Argument, DeclaredArguments, flag, instance, integer, number, real, whole
+from .arguments import (
+    DeclaredArgument,
+    DeclaredArguments,
+    check_integer,
+    check_number,
+    flag_argument,
+    float_argument,
+    instance_argument,
+    integer_argument,
+)
 
 
 class Warmup:
@@ -35,8 +44,8 @@ class constant(Warmup):
     """base * multiplier while t < steps.  steps: at least 0; multiplier: more than 0 and less than 1."""
 
     def __init__(self, steps: int, multiplier: float):
-        self.steps = whole("warmup.constant", "steps", steps, 0)
-        self.multiplier = number("warmup.constant", "multiplier", multiplier, 0, 1, open_low=True, open_high=True)
+        self.steps = check_integer("warmup.constant", "steps", steps, 0)
+        self.multiplier = check_number("warmup.constant", "multiplier", multiplier, 0, 1, open_low=True, open_high=True)
 
     def multiplier_at(self, t: int) -> float:
         return self.multiplier
@@ -46,8 +55,10 @@ class linear(Warmup):
     """base * (s + (1 - s) * t / steps) while t < steps.  steps: at least 0; s = start_multiplier: from 0 to below 1."""
 
     def __init__(self, steps: int, start_multiplier: float):
-        self.steps = whole("warmup.linear", "steps", steps, 0)
-        self.start_multiplier = number("warmup.linear", "start_multiplier", start_multiplier, 0, 1, open_high=True)
+        self.steps = check_integer("warmup.linear", "steps", steps, 0)
+        self.start_multiplier = check_number(
+            "warmup.linear", "start_multiplier", start_multiplier, 0, 1, open_high=True
+        )
 
     def multiplier_at(self, t: int) -> float:
         return self.start_multiplier + (1 - self.start_multiplier) * t / self.steps
@@ -66,8 +77,8 @@ class LrScheduler(DeclaredArguments):
     """
 
     arguments = "base_lr warmup"
-    base_lr: float = real(low=0)
-    warmup = instance(
+    base_lr: float = float_argument(low=0)
+    warmup = instance_argument(
         Warmup,
         "warmup=flow.optimizer.warmup.linear(100, 0.1): steps, and the share of the rate to start from",
         "warmup.constant or warmup.linear",
@@ -96,7 +107,7 @@ def ascending(owner: str, name: str, boundaries: Sequence[int]) -> list[int]:
     if not isinstance(boundaries, Sequence) or isinstance(boundaries, str):
         what = f"{owner}: boundaries must be a list of steps, got a {type(boundaries).__name__}"
         fail(OptimError, what, "boundaries=[1000, 2000]", boundaries=boundaries)
-    steps = [whole(owner, f"boundaries[{i}]", b, 0) for i, b in enumerate(boundaries)]
+    steps = [check_integer(owner, f"boundaries[{i}]", b, 0) for i, b in enumerate(boundaries)]
     for i, (a, b) in enumerate(itertools.pairwise(steps)):
         if b <= a:
             what = f"{owner}: boundaries[{i + 1}] is {b} and does not come after boundaries[{i}], which is {a}"
@@ -113,7 +124,7 @@ def numbers(owner: str, name: str, values: Any) -> list[float]:
     if not isinstance(values, Sequence) or isinstance(values, str):
         what = f"{owner}: {name} must be a list of numbers, got a {type(values).__name__}"
         fail(OptimError, what, f"{name}=[0.1, 0.01]", **{name: values})
-    return [number(owner, f"{name}[{i}]", v, 0) for i, v in enumerate(values)]
+    return [check_number(owner, f"{name}[{i}]", v, 0) for i, v in enumerate(values)]
 
 
 class PiecewiseConstantScheduler(LrScheduler):
@@ -124,8 +135,8 @@ class PiecewiseConstantScheduler(LrScheduler):
     """
 
     arguments = "boundaries values warmup"
-    boundaries: Any = Argument(ascending, "Sequence[int]")
-    values: Any = Argument(numbers, "Sequence[float]")
+    boundaries: Any = DeclaredArgument(ascending, "Sequence[int]")
+    values: Any = DeclaredArgument(numbers, "Sequence[float]")
 
     def complete(self) -> None:
         pieces, values = len(self.boundaries) + 1, len(self.values)
@@ -147,8 +158,8 @@ class PiecewiseScalingScheduler(LrScheduler):
     """
 
     arguments = "base_lr boundaries scale warmup"
-    boundaries: Any = Argument(ascending, "Sequence[int]")
-    scale: Any = Argument(lambda owner, name, value: value, "float | Sequence[float]")
+    boundaries: Any = DeclaredArgument(ascending, "Sequence[int]")
+    scale: Any = DeclaredArgument(lambda owner, name, value: value, "float | Sequence[float]")
 
     def complete(self) -> None:
         owner, count = "PiecewiseScalingScheduler", len(self.boundaries)
@@ -169,7 +180,7 @@ class Decay(LrScheduler):
     """Base class of schedules that measure time in units of `steps`."""
 
     arguments = "base_lr steps warmup"
-    steps: int = integer(1)
+    steps: int = integer_argument(1)
 
     def until(self, t: int) -> float:
         """Fraction of `steps` that has passed, at most 1."""
@@ -180,7 +191,7 @@ class CosineScheduler(Decay):
     """base_lr * ((1 - alpha) * (1 + cos(pi * u)) / 2 + alpha), u = min(t, steps) / steps: down to base_lr * alpha."""
 
     arguments = "base_lr steps alpha warmup"
-    alpha: float = real(0.0)
+    alpha: float = float_argument(0.0)
 
     def decayed(self, t: int) -> float:
         cosine = 0.5 * (1 + math.cos(math.pi * self.until(t)))
@@ -191,7 +202,7 @@ class LinearCosineScheduler(Decay):
     """base_lr * ((alpha + 1 - u) * (1 + cos(2 pi * num_periods * u)) / 2 + beta), u = min(t, steps) / steps."""
 
     arguments = "base_lr steps num_periods alpha beta warmup"
-    num_periods, alpha, beta = real(0.5), real(0.0), real(0.001)
+    num_periods, alpha, beta = float_argument(0.5), float_argument(0.0), float_argument(0.001)
 
     def decayed(self, t: int) -> float:
         cosine = 0.5 * (1 + math.cos(2 * math.pi * self.num_periods * self.until(t)))
@@ -205,7 +216,7 @@ class PolynomialScheduler(Decay):
     """
 
     arguments = "base_lr steps end_learning_rate power cycle warmup"
-    end_learning_rate, power, cycle = real(0.0001, 0), real(1.0, 0), flag(False)
+    end_learning_rate, power, cycle = float_argument(0.0001, 0), float_argument(1.0, 0), flag_argument(False)
 
     def decayed(self, t: int) -> float:
         # As in OneFlow, the first step counts as the second if `cycle`: at 0 no cycle has begun yet.
@@ -222,7 +233,7 @@ class Exponential(Decay):
     """Base class of schedules that decay without end. staircase: count only whole multiples of `steps`."""
 
     arguments = "base_lr steps decay_rate staircase warmup"
-    decay_rate, staircase = real(low=0), flag(False)
+    decay_rate, staircase = float_argument(low=0), flag_argument(False)
 
     def passed(self, t: int) -> float:
         """Number of times that the rate has decayed after `t` steps."""
@@ -256,7 +267,7 @@ class NaturalExpScheduler(Exponential):
 def rate_or_function(owner: str, name: str, value: Any) -> Any:
     if isinstance(value, Tensor):
         if value.numel() != 1 or not value.spec.floating:
-            what = f"{owner}: the learning rate is one floating number"
+            what = f"{owner}: the learning rate must be one floating number"
             fail(OptimError, what, "a Placeholder of shape (1,)", rate=value)
     elif not callable(value):
         what = f"{owner}: {value!r} is neither a Blob nor a function of the step"
@@ -272,7 +283,7 @@ class CustomScheduler(LrScheduler):
     """
 
     arguments = "lbn"
-    lbn: Any = Argument(rate_or_function, "Tensor | Callable[[int], float]")
+    lbn: Any = DeclaredArgument(rate_or_function, "Tensor | Callable[[int], float]")
     warmup = None
 
     def decayed(self, t: int) -> float:

@@ -99,7 +99,7 @@ class JobSource(Source):
 
     def wait(self) -> None:
         if STREAM.thread is not threading.current_thread():
-            STREAM.idle()
+            STREAM.wait_until_idle()
 
 
 class RunSource(JobSource):
@@ -138,7 +138,7 @@ class RunSource(JobSource):
         self.epochs += 1
 
     def wait(self) -> None:
-        self.run.over.wait()
+        self.run.finished.wait()
 
     def note(self) -> str:
         if self.run.state == "failed":

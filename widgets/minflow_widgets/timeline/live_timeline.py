@@ -78,7 +78,7 @@ class LiveTimeline:
 
     def settle(self) -> None:
         if not isinstance(self.job, Run) and threading.current_thread() is not STREAM.thread:
-            STREAM.idle(60.0)
+            STREAM.wait_until_idle(60.0)
 
     def __enter__(self) -> LiveTimeline:
         if not isinstance(self.job, Run):
@@ -93,7 +93,7 @@ class LiveTimeline:
         """Wait for the steps in flight, so that they are in the picture; not after an error."""
         try:
             if kind is None and isinstance(self.job, Run):
-                self.job.over.wait()
+                self.job.finished.wait()
             elif kind is None:
                 self.settle()
         except BaseException as interrupt:

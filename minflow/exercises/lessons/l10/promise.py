@@ -157,7 +157,7 @@ def outcome_of(call):
         if count:
             return f"refused: {count} mistakes on its card"
         values = ", ".join(f"{name} {value}" for name, value in error.values.items() if "[" in value)
-        what = re.sub(r"^nn\.\w+: | of job \w+| is there already", "", error.what)
+        what = re.sub(r"^nn\.\w+: | of job \w+", "", error.what)
         return f"refused: {values if 'expected' in error.values else what}"
 
 

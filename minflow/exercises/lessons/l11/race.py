@@ -248,7 +248,8 @@ class Slow:
     def hold(self):
         """Hold a callback back, on the worker, until the answer waits."""
         while not self.returned.wait(0.0005) and time.monotonic() < self.end:
-            gates = [gate for one in tuple(STREAM.queue) for gate in (one.over, getattr(one, "computed", one.over))]
+            queue = tuple(STREAM.queue)
+            gates = [gate for one in queue for gate in (one.finished, getattr(one, "computed", one.finished))]
             if any(gate.waiters and not gate.opened for gate in gates):
                 if self.looping and not self.calling:
                     self.note("a wait for the queue, in the loop")
@@ -298,7 +299,7 @@ def with_slow(evaluate, batches, calls=1):
             given.append("0 images were counted")
         finally:
             slow.returned.set()
-        STREAM.idle(PATIENCE)
+        STREAM.wait_until_idle(PATIENCE)
         waits += slow.waits
     return given, waits
 

@@ -132,9 +132,7 @@ def marked_lines(record: CardRecord, name: str, lines: list[str]) -> list[str]:
     wrong = wrong_index(record) if name == "got" else -1
     if name == "expected":
         return [plate_html(escape(line), TEXT_COLOR, PALE_GREEN) for line in lines]
-    return [
-        plate_html(escape(line), RED_TEXT, PALE_RED) if i == wrong else escape(line) for i, line in enumerate(lines)
-    ]
+    return [plate_html(x, RED_TEXT, PALE_RED) if i == wrong else x for i, x in enumerate(map(escape, lines))]
 
 
 def wrong_index(record: CardRecord) -> int:

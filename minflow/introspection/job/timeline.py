@@ -89,9 +89,8 @@ class Timeline(Displayable):
         """Draw both on the same time axis, sync above async, with the possible and the measured gain."""
         if not isinstance(other, Timeline):
             hint = "flow.timeline(sync_job).compare(flow.timeline(async_job))"
-            raise JobError(
-                "Timeline.compare: other must be a timeline", values={"got": described(other)}, where=here(), hint=hint
-            )
+            what = "Timeline.compare: other must be a timeline"
+            raise JobError(what, values={"got": described(other)}, where=here(), hint=hint)
         return TimelineComparison(pair(self.record, other.record))
 
 
@@ -188,9 +187,8 @@ def record_of(
     """
     name = records[-1].name if records else ""
     now = clock() if now is None else now
-    return TimelineRecord(
-        name, tuple(trim_first_load([step_times(r, since, now) for r in records])), core_count(), asked
-    )
+    steps = trim_first_load([step_times(r, since, now) for r in records])
+    return TimelineRecord(name, tuple(steps), core_count(), asked)
 
 
 def step_times(r: Record, since: float, now: float) -> StepTimes:

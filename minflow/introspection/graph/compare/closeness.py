@@ -10,13 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# dtype -> rtol, atol; 0 for others
-DEFAULT_TOLERANCES = {
-    "bfloat16": (1.6e-2, 1e-5),
-    "float16": (1e-3, 1e-5),
-    "float32": (1.3e-6, 1e-5),
-    "float64": (1e-7, 1e-7),
-}
+# dtype -> default rtol and atol; 0 for others
+TOLERANCES = {"bfloat16": (1.6e-2, 1e-5), "float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
 MAX_ULPS = 8  # units in the last place of the largest element, by which sums in different orders may differ
 MAX_PROBES = 16  # maximum number of elements of an array that are compared first
 MAX_CANDIDATES = 20  # maximum number of results of one shape that are compared in full
@@ -39,7 +34,7 @@ class Tolerance(NamedTuple):
 
     def allowed_difference(self, dtypes: tuple, size: np.ndarray, largest: np.ndarray) -> np.ndarray:
         """The tolerance of elements of this size. largest: the size of the largest element of their tensor."""
-        defaults = [DEFAULT_TOLERANCES.get(str(dtype), (0.0, 0.0)) for dtype in dtypes]
+        defaults = [TOLERANCES.get(str(dtype), (0.0, 0.0)) for dtype in dtypes]
         rtol = max(d[0] for d in defaults) if self.rtol is None else self.rtol
         atol = self.atol
         if atol is None:

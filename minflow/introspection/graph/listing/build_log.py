@@ -175,9 +175,8 @@ class BuildLog(Observer):
     def print_traced(self) -> None:
         if self.phase:
             self.log(2, f"{self.head} end building graph {self.phase}.")
-        self.log(
-            0, f"{self.head} building graph Done! Cost time: {seconds_text(self.plan_start - self.build_start)}.\n"
-        )
+        spent = seconds_text(self.plan_start - self.build_start)
+        self.log(0, f"{self.head} building graph Done! Cost time: {spent}.\n")
         self.log(0, f"{self.head} start building plan.")
 
     @never_raises

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class GraphListing(GraphAccessors, GraphReports):
     """Mixin of nn.Graph for printing; with those for values and reports."""
 
-    _level, _debug = -1, {}  # arguments of `debug`
+    _level, _debug = -1, dict[str, Any]()  # arguments of `debug`
 
     def debug(self, v_level: int = 0, *, ranks: Any = None, max_py_stack_depth: int = 2, **other: Any) -> None:
         """Print the progress of the next build: 0 phases and times, 1 modules, 2 operations, 3 also their source lines;

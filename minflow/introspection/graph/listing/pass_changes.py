@@ -94,7 +94,8 @@ def longest_kept_order(common: list[tuple[Node, int]]) -> dict[Node, None]:
         back.append(ends[k - 1] if k else -1)
         tails[k : k + 1] = [at]
         ends[k : k + 1] = [i]
-    kept, i = {}, ends[-1] if ends else -1
+    kept: dict[Node, None] = {}
+    i = ends[-1] if ends else -1
     while i >= 0:
         kept[common[i][0]] = None
         i = back[i]

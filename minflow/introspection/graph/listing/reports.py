@@ -83,7 +83,7 @@ class GraphReports:
         if isinstance(name, int) and 0 <= name < len(stages) - 1:
             at = name + 1
         else:
-            now = RENAMED_PASSES.get(name, name)
+            now = RENAMED_PASSES.get(str(name), name)
             if now != name:
                 warnings.warn(f"the pass {name} is now {now}", DeprecationWarning, stacklevel=2)
             at = next((i for i, stage in enumerate(stages) if i and stage.name == now), 0)

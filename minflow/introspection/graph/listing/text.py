@@ -142,9 +142,8 @@ def tensor_lines(path: str, module: Any) -> list[str]:
     """The PARAMETER and BUFFER lines of a module's own tensors."""
     rows = [("PARAMETER", name, t, True) for name, t in module._parameters.items()]
     rows += [("BUFFER", name, t, False) for name, t in module._buffers.items()]
-    return [
-        f"({tag}:{clean(f'{path}.{name}')}:{tensor_text(t, parameter=p)})" for tag, name, t, p in rows if t is not None
-    ]
+    rows = [(tag, clean(f"{path}.{name}"), t, p) for tag, name, t, p in rows if t is not None]
+    return [f"({tag}:{name}:{tensor_text(t, parameter=p)})" for tag, name, t, p in rows]
 
 
 def listing_text(graph: Any, style: str = "seed") -> str:

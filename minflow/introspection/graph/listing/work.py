@@ -75,9 +75,7 @@ FLOPS_PER_ELEMENT = {
     **dict.fromkeys(("batch_norm_grad", "blocks_batch_norm_grad"), 9),  # two sums 5, gradient 4
     "adam": 12,  # two means 3 and 4, root, division, step
 }
-DATA_MOVEMENT_OPS = frozenset(
-    {"take", "gather", "flip", "roll", "tril", "triu", "pad", "im2col", "to_blocks", "from_blocks"}
-)
+DATA_MOVEMENT_OPS = frozenset("take gather flip roll tril triu pad im2col to_blocks from_blocks".split())
 ROW_LOOKUP_OPS = frozenset({"take", "gather"})  # ops that read only as much of their first input as they return
 
 

@@ -33,7 +33,7 @@ class Front:
 def front(monkeypatch):
     """The front end of all widgets; afterwards nothing is watched."""
     front = Front()
-    monkeypatch.setattr(frontends, "choose", front.choose)
+    monkeypatch.setattr(frontends, "choose_frontend", front.choose)
     flow.clear_default_session()
     yield front
     flow.clear_default_session()

@@ -30,8 +30,8 @@ def test_drawn_weights_are_the_given_ones():
     assert [t.get_text() for t in ax.texts] == ["1.00", ".25", ".75", ".10", ".85", ".05"]
     assert all([t.get_text() for t in axis.get_ticklabels()] == ["a", "+", "b"] for axis in (ax.xaxis, ax.yaxis))
     assert len(ax.collections) == 1 and len(ax.collections[0].get_paths()) == 3 and ax.collections[0].get_hatch()
-    assert ax.get_xlabel() == "is looked at\nhatched: masked"
-    assert ax.get_title() == "b (place 2) looks at + (place 1) with 85%, more than any other"
+    assert ax.get_xlabel() == "attended position\nhatched: masked"
+    assert ax.get_title() == "b (position 2) attends to + (position 1) with 85%, more than any other"
     from matplotlib.figure import Figure
 
     given = Figure().subplots()
@@ -40,25 +40,27 @@ def test_drawn_weights_are_the_given_ones():
 
 def test_text_is_a_table_and_a_sentence():
     assert attention_text(flow.tensor(SHARES), "a b").splitlines() == [
-        "   looks at     a   ' '     b",
-        "-----------------------------",
-        "0  a         1.00     x     x",
-        "1  ' '       0.25  0.75     x",
-        "2  b         0.10  0.85  0.05",
-        "Attention between 3 places: each may look at itself and those before it; "
-        "b (place 2) looks at ' ' (place 1) with 85%, more than any other.",
+        "   attends to     a   ' '     b",
+        "-------------------------------",
+        "0  a           1.00     x     x",
+        "1  ' '         0.25  0.75     x",
+        "2  b           0.10  0.85  0.05",
+        "Attention between 3 positions: each may attend to itself and those before it; "
+        "b (position 2) attends to ' ' (position 1) with 85%, more than any other.",
     ]
     bundle = attention(SHARES, "a b").figure._repr_mimebundle_()
     assert bundle["text/plain"] == attention_text(SHARES, "a b")
-    assert '<img alt="Attention between 3 places: each may look at itself' in bundle["text/html"]
+    assert '<img alt="Attention between 3 positions: each may attend to itself' in bundle["text/html"]
 
 
 def test_text_of_a_large_matrix_names_the_largest_weights():
     weights = causal(40)[0]
     text = attention_text(weights)
-    assert text.splitlines()[2] == "0   0    0 (place 0) 1.00"
+    assert text.splitlines()[2] == "0   0    0 (position 0) 1.00"
     best = np.argsort(-weights[39])[:3]
-    assert text.splitlines()[41].split("39   ")[1] == ", ".join(f"{j} (place {j}) {weights[39, j]:.2f}" for j in best)
+    assert text.splitlines()[41].split("39   ")[1] == ", ".join(
+        f"{j} (position {j}) {weights[39, j]:.2f}" for j in best
+    )
     assert not drawn(attention(weights)).texts
 
 
@@ -72,14 +74,14 @@ def test_heads():
 def test_unusual_weights_are_reported():
     broken = np.array([[0.5, 0.5], [0.6, 0.6]])
     text = attention_text(broken, mask=[[False, True], [False, False]])
-    assert "1 of 2 rows do not sum to 1; 1 masked places are looked at." in text and "1 of 4 pairs" not in text
+    assert "1 of 2 rows do not sum to 1; 1 masked positions are attended to." in text and "1 of 4 pairs" not in text
     title = drawn(attention(broken, mask=[[False, True], [False, False]])).get_title()
-    assert title.endswith("1 of 2 rows do not sum to 1\n1 masked places are looked at")
-    assert "each may look at all" in attention_text(broken)
+    assert title.endswith("1 of 2 rows do not sum to 1\n1 masked positions are attended to")
+    assert "each may attend to all" in attention_text(broken)
     assert "1 of 4 pairs are masked" in attention_text(broken, mask=[[0, 0], [1, 0]])
     assert "2 of 2 rows do not sum to 1" in attention_text(np.full((2, 2), np.nan))
     drawn(attention(np.full((2, 2), np.nan)))
-    assert "no place has a choice" in attention_text([[1.0]])
+    assert "no position has a choice" in attention_text([[1.0]])
     drawn(attention([[1.0]]))
 
 

@@ -41,7 +41,7 @@ def test_objects_in_one_curve_are_reported_separately():
             curve.add(step, **{"fast loss": NAN if step == 3 else 1.0, "fast group 0 lr": 0.5, "fast group 1 lr": 0.1})
             curve.add(step, **{"slow loss": NAN if step == 2 else 1.0, "slow lr": 0.25, "slow accuracy": NAN})
     every = list(curve._series.values())
-    said = {s.name: series_warnings(every, s) for s in every if s.bad}
+    said = {s.name: series_warnings(every, s) for s in every if s.first_nonfinite}
     assert said == {
         "fast loss": ["NaN from step 3", "lower the learning rate (0.5)"],
         "slow loss": ["NaN first at step 2", "lower the learning rate (0.25)"],
@@ -72,5 +72,5 @@ def test_diverging_run_warns_once_and_is_marked(way):
                 else:
                     eager_step(model, optimizer)
     assert len([w for w in caught if "finite" in str(w.message)]) == 1
-    at = int(curve._series["loss"].bad[0])
+    at = int(curve._series["loss"].first_nonfinite[0])
     assert f"step {at}: lower the learning rate (1e+30)" in curve.text() and curve.text().count("lower") == 1

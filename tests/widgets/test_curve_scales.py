@@ -145,17 +145,17 @@ def test_pause_does_not_count_as_training(monkeypatch):
         for _ in range(n):
             now[0] += 0.1
             curve.add(loss=1.0 + now[0] % 7)
-            curve._look()
+            curve._take_new_values()
 
     steps(100)
     assert " s left" in curve._status() and "10 steps/s" in curve._status()
     curve.control.state = "paused"
-    curve._look()
+    curve._take_new_values()
     now[0] += 30
-    curve._look()
+    curve._take_new_values()
     assert "left" not in curve._status() and curve._status().endswith(" · paused")
     curve.control.state = "running"
-    curve._look()
+    curve._take_new_values()
     steps(100)
     assert curve._status().startswith("step 199 of 400 · 10 steps/s · 50 s · 30 s of pauses · 20 s left")
     ((a, b),) = header(curve)["gaps"]

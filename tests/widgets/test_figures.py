@@ -44,7 +44,7 @@ def model():
 def test_history_of_a_curve_draws_its_values(monkeypatch):
     curve = LossCurve()
     front = type("Front", (), {"update": print, "finish": lambda *_: None})()
-    monkeypatch.setattr("minflow_widgets.frontends.choose", lambda *kinds: front)
+    monkeypatch.setattr("minflow_widgets.frontends.choose_frontend", lambda *kinds: front)
     for step in range(10):
         curve.add(step * 2, loss=1 / (step + 1), accuracy=step / 10)
     curve.finish()

@@ -109,7 +109,7 @@ def test_sampling_rate_of_the_norm():
             norm.left -= 1
             if norm.left <= 0:
                 taken.append(step)
-                norm.choose(step, when, took)
+                norm.choose_next(step, when, took)
         return taken
 
     fast = GradientNorm()

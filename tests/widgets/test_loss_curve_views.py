@@ -61,7 +61,11 @@ def test_batched_values_equal_single_ones():
         for step, value in zip(steps, values):
             one.add(step, value, step / 2)
         many.extend(steps, values, [s / 2 for s in steps])
-    assert one.best == many.best and one.bad == many.bad == (7.0, float("inf"), 3.5) and one.moved == many.moved is True
+    assert (
+        one.best == many.best
+        and one.first_nonfinite == many.first_nonfinite == (7.0, float("inf"), 3.5)
+        and one.moved == many.moved is True
+    )
     assert all(
         np.array_equal(a, b, equal_nan=True)
         for a, b in [(one.steps, many.steps), (one.values, many.values), (one.seconds, many.seconds)]
@@ -71,9 +75,9 @@ def test_batched_values_equal_single_ones():
 def test_batches_of_equal_or_non_finite_values():
     series = Series("loss")
     series.extend(range(20), [2.0] * 20, range(20))
-    assert not series.moved and series.best == (2.0, 0.0) and series.bad is None
+    assert not series.moved and series.best == (2.0, 0.0) and series.first_nonfinite is None
     series.extend(range(20, 40), [float("nan")] * 20, range(20))
-    assert series.moved and series.best == (2.0, 0.0) and series.bad[0] == 20.0
+    assert series.moved and series.best == (2.0, 0.0) and series.first_nonfinite[0] == 20.0
 
 
 def test_steps_have_correct_times_around_a_pause():

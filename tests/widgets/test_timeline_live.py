@@ -144,7 +144,7 @@ def test_without_a_block_it_follows_until_stopped(notebook, front):
 
 
 def test_without_a_block_and_without_widgets(notebook, monkeypatch):
-    monkeypatch.setattr(module.frontends, "choose", lambda *kinds: module.frontends.StaticPicture())
+    monkeypatch.setattr(module.frontends, "choose_frontend", lambda *kinds: module.frontends.StaticPicture())
     live = watch_timeline()
     assert not IPythonDisplayFormatter()(live) and live.update_thread is not None
     assert live._repr_mimebundle_() == {"text/plain": "no step has run so far: call a job"}

@@ -122,7 +122,7 @@ def test_one_expensive_update_does_not_stop_updates_for_long(monkeypatch):
     class Owner:
         shown = []
 
-        def _look(self):
+        def _take_new_values(self):
             return True
 
         def _update(self):
@@ -131,7 +131,7 @@ def test_one_expensive_update_does_not_stop_updates_for_long(monkeypatch):
             while update_thread.thread_cpu_time() < end:
                 pass
 
-        def _share(self):
+        def _cpu_share(self):
             return 0.007
 
     class Event(threading.Event):

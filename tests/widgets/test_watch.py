@@ -65,11 +65,11 @@ def test_losses_without_steps_do_not_accumulate():
     with watch(model, optimizer) as curve:
         source = curve._source.sources[0]
         for i in range(2500):
-            source.backward(events.BackwardDone(1, None, (flow.tensor(float(i)),)))
+            source.on_backward(events.BackwardDone(1, None, (flow.tensor(float(i)),)))
         kept = next(iter(source.losses.values()))
         assert len(kept) <= 2000 and kept[-1] == 2499 and kept == sorted(kept)
         again = kept
-        source.backward(events.BackwardDone(1, None, (flow.tensor(1.0),)))
+        source.on_backward(events.BackwardDone(1, None, (flow.tensor(1.0),)))
         assert next(iter(source.losses.values())) is again, "nothing is copied"
 
 
@@ -348,8 +348,8 @@ def test_slow_updates_reduce_their_rate(monkeypatch):
         monkeypatch.setattr(loss_curve, "clock", lambda: now + 1.0)
         curve._recorded = (now, 0.0)
         rows.extend([(("loss",), 1, loss_curve.clock(), 1.0)] * rate)
-        assert curve._look()
-        return curve._share()
+        assert curve._take_new_values()
+        return curve._cpu_share()
 
     assert share(12e-6, 100) == loss_curve.UPDATE_SHARE and share(7e-6, 1000) == loss_curve.UPDATE_SHARE
     assert loss_curve.MIN_UPDATE_SHARE <= share(12e-6, 1000) < 0.0045

@@ -21,7 +21,7 @@ ENDED_WIDGETS: deque = deque()  # recently ended widgets that are still open
 SHOWN_WIDGETS: deque = deque()  # the same, for widgets without a static picture on the page
 
 
-def choose(widget, lines=None):
+def choose_frontend(widget, lines=None):
     """The best front end of this process: the result of `widget()`, a picture, or `lines`, which writes text.
     `MINFLOW_LIVE=0` leaves only the final static output.
     """
@@ -51,11 +51,11 @@ def finish_safely(front, shown) -> None:
 
 
 class RestrictedTraits:
-    """A widget that accepts from a page only the traits in `hears`, all strings. Other messages would show an error in
-    the notebook, or change the state for other pages.
+    """A widget that accepts from a page only the traits in `accepted_traits`, all strings. Other messages would show
+    an error in the notebook, or change the state for other pages.
     """
 
-    hears: tuple[str, ...] = ()
+    accepted_traits: tuple[str, ...] = ()
 
     def _handle_msg(self, msg) -> None:
         data = msg["content"].get("data")
@@ -67,7 +67,7 @@ class RestrictedTraits:
 
     def set_state(self, sync_data) -> None:
         state = sync_data if isinstance(sync_data, dict) else {}
-        heard = {name: state[name] for name in self.hears if isinstance(state.get(name), str)}
+        heard = {name: state[name] for name in self.accepted_traits if isinstance(state.get(name), str)}
         super().set_state(heard)  # type: ignore[misc]
 
 

@@ -1,6 +1,6 @@
 """UpdateThread: the thread that updates a live curve or a live timeline, at most ten times per second.
 
-Calls only `_look()`, `_update()` and `_share()` of its owner. Read next: `curve/loss_curve.py`,
+Calls only `_take_new_values()`, `_update()` and `_cpu_share()` of its owner. Read next: `curve/loss_curve.py`,
 `timeline/live_timeline.py`.
 """
 
@@ -25,8 +25,8 @@ class UpdateThread:
     """Updates its owner: at most once per UPDATE_PERIOD, only if there is something new, and always with the latest
     values.
 
-    owner: `_look()` takes new values and returns True if there were any (None: it has ended, and so does the thread);
-    `_update()` shows them; `_share()` is the share of a processor that this may take. The owner is held by a weak
+    owner: `_take_new_values()` returns True if there were any (None: it has ended, and so does the thread);
+    `_update()` shows them; `_cpu_share()` is the share of a processor that this may take. The owner is held by a weak
     reference: the thread ends when it is collected. idle: seconds without `wake` after which the thread looks on its
     own; 0: every UPDATE_PERIOD. A failing display, such as a closed page, is given up after a few tries, but looking
     continues, because it detects the end of a run. If threads cannot start (WebAssembly), `wake` does the work.
@@ -34,7 +34,7 @@ class UpdateThread:
 
     def __init__(self, owner, idle: float = 1.0):
         self.owner, self.idle = weakref.ref(owner), idle
-        self.news, self.stopping = threading.Event(), threading.Event()
+        self.wake_event, self.stopping = threading.Event(), threading.Event()
         self.shown_at, self.failures = -UPDATE_PERIOD, 0
         name = f"minflow {type(owner).__name__}"
         self.thread: threading.Thread | None = threading.Thread(target=self.run, name=name, daemon=True)
@@ -45,8 +45,8 @@ class UpdateThread:
 
     def wake(self) -> None:
         if self.thread is not None:
-            if not self.news.is_set():
-                self.news.set()
+            if not self.wake_event.is_set():
+                self.wake_event.set()
         elif clock() - self.shown_at >= UPDATE_PERIOD:
             self.shown_at = clock()
             if (owner := self.owner()) is not None:
@@ -54,8 +54,8 @@ class UpdateThread:
 
     def run(self) -> None:
         while True:
-            fresh = self.news.wait(timeout=self.idle)
-            self.news.clear()
+            fresh = self.wake_event.wait(timeout=self.idle)
+            self.wake_event.clear()
             start, now = thread_cpu_time(), clock()
             share = None if self.stopping.is_set() else self.once(fresh)
             if share is None:
@@ -70,14 +70,14 @@ class UpdateThread:
         if owner is None:
             return None
         try:
-            looked = owner._look()
+            looked = owner._take_new_values()
         except Exception:  # see `show`
             looked = False
         if looked is None:
             return None
         if fresh or looked:
             self.show(owner)
-        return owner._share()
+        return owner._cpu_share()
 
     def show(self, owner) -> None:
         if self.failures >= MAX_FAILURES:
@@ -90,23 +90,25 @@ class UpdateThread:
 
     def stop(self) -> None:
         self.stopping.set()
-        self.news.set()
+        self.wake_event.set()
         if self.thread is not None and self.thread is not threading.current_thread():
             self.thread.join(timeout=5.0)
 
 
-class EndOnce:
-    """Guard that lets only the first caller end something. over: set when the final picture is there."""
+class EndGuard:
+    """Guard that lets only the first caller end something. done: set when the final picture is there."""
 
     def __init__(self) -> None:
-        self.lock, self.by, self.over = new_lock(), 0, threading.Event()
+        self.lock, self.claimed_by, self.done = new_lock(), 0, threading.Event()
 
-    def first(self, updates: UpdateThread | None) -> bool:
+    def claim(self, updates: UpdateThread | None) -> bool:
         """True for the first caller. Later callers wait until the first is done, because the program may exit then."""
         with self.lock:
-            if not self.by:
-                self.by = threading.get_ident()
+            if not self.claimed_by:
+                self.claimed_by = threading.get_ident()
                 return True
-        if self.by != threading.get_ident() and (updates is None or updates.thread is not threading.current_thread()):
-            self.over.wait(JOIN_TIMEOUT)
+        if self.claimed_by != threading.get_ident() and (
+            updates is None or updates.thread is not threading.current_thread()
+        ):
+            self.done.wait(JOIN_TIMEOUT)
         return False

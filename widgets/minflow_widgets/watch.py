@@ -167,7 +167,7 @@ class Sources:
                     self.feeds.append(source.norm.feed)
                 passed = {events.LoaderPassed: self.passed(source)} if source.passes else {}
                 for kind, listener in (source.listeners() | passed).items():
-                    self.listening.enter_context(events.subscribe(kind, source.safely(listener)))
+                    self.listening.enter_context(events.subscribe(kind, source.catch_errors(listener)))
         if self.curve._front is None and not self.curve._finished:
             self.curve.__enter__()
         if self.curve._update_thread is not None:
@@ -184,7 +184,7 @@ class Sources:
 
         return heard
 
-    def look(self) -> bool:
+    def take_new_values(self) -> bool:
         """Take new values. Return False if all sources have ended."""
         if self.listening is None:
             return True
@@ -195,7 +195,7 @@ class Sources:
         """Wait until submitted steps have completed and the last one is fully recorded. Not called after an error."""
         for source in self.sources:
             source.wait()
-            source.safely(lambda _, source=source: source.last())(None)
+            source.catch_errors(lambda _, source=source: source.last())(None)
 
     def end(self) -> None:
         with self.lock:

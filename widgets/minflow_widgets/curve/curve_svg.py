@@ -95,7 +95,7 @@ def describe(series: list[Series], note: str = "") -> str:
     last = max((s.steps[-1] for s in series if s.count), default=None)
     parts = ["no values" if last is None else f"step {number(last)}"]
     for s in series:
-        bad = f" ({': '.join(series_warnings(series, s))})" if s.bad else ""
+        bad = f" ({': '.join(series_warnings(series, s))})" if s.first_nonfinite else ""
         parts.append(", ".join(filter(None, [s.label(latest_step(series, s)), s.epoch_means()])) + bad)
     return "; ".join([*parts, note] if note else parts)
 
@@ -252,8 +252,8 @@ class Panel:
         else:
             self.dots(isolated(across, up), 2, color)
         self.stairs(s, color)
-        if s.bad:
-            at = min(max(self.across(s.bad[0 if self.scene.x == "step" else 2]), self.left), self.right)
+        if s.first_nonfinite:
+            at = min(max(self.across(s.first_nonfinite[0 if self.scene.x == "step" else 2]), self.left), self.right)
             self.path(f"M{at:.1f} {self.top}V{self.bottom}", stroke=theme.RED, stroke_dasharray="4 3")
 
     def legend(self, rows: list[tuple[str, bool]], row: int, color: str, dash: str) -> None:

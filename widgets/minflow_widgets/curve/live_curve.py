@@ -19,7 +19,7 @@ SCRIPTS = ("page_theme.js", "curve/curve_panel.js", "curve/loss_curve.js")
 
 def start(curve):
     """Choose the front end that shows this curve from now on."""
-    return frontends.choose(lambda: frontends.Widget(curve, live(curve)))
+    return frontends.choose_frontend(lambda: frontends.Widget(curve, live(curve)))
 
 
 @functools.cache
@@ -34,7 +34,7 @@ def widget_class():
     import traitlets
 
     class LiveCurve(frontends.RestrictedTraits, anywidget.AnyWidget):
-        hears = "look", "wish"
+        accepted_traits = "look", "wish"
         _esm = frontends.script(*SCRIPTS)
         data = traitlets.Bytes(b"").tag(sync=True)
         before = traitlets.Bytes(b"").tag(sync=True)

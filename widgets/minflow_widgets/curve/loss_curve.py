@@ -24,7 +24,7 @@ from minflow.views.text.listing import clean
 from .. import frontends
 from ..runs.log import OPEN_CURVES, RunLog
 from ..runs.saved_runs import gather, series_of
-from ..update_thread import EndOnce, UpdateThread, clock
+from ..update_thread import EndGuard, UpdateThread, clock
 from . import live_curve, previous_run
 from .arguments import as_number, check_name, check_options, panel_words
 from .epochs import Epochs
@@ -100,7 +100,7 @@ class LossCurve:
         self._source: Any = None  # fills the curve automatically: `../watch.py`
         self._within: list = []  # the same inside `with` blocks of the caller
         self._note = ""
-        self._finished, self._left, self._ending = False, False, EndOnce()  # left: its `with` block ended
+        self._finished, self._left, self._ending = False, False, EndGuard()  # left: its `with` block ended
         # processor seconds that feeds have cost their loops; time of the last look
         self._recording, self._recorded = 0.0, (clock(), 0.0)
         self._started = clock()
@@ -243,7 +243,7 @@ class LossCurve:
         """Show the last values, and replace the live picture with the static one. Called when the `with` block ends."""
         if self._source is not None:
             self._source.end()  # takes the remaining values and stops listening
-        if not self._ending.first(self._update_thread):
+        if not self._ending.claim(self._update_thread):
             return
         try:
             with self._lock:
@@ -265,7 +265,7 @@ class LossCurve:
                 if self._front is not None:
                     frontends.finish_safely(self._front, self)
         finally:
-            self._ending.over.set()
+            self._ending.done.set()
             if self._source is not None:
                 self._source.release()
 
@@ -316,21 +316,21 @@ class LossCurve:
     def _update(self) -> None:
         self._front.update(self)
 
-    def _look(self) -> bool | None:
+    def _take_new_values(self) -> bool | None:
         """True if there is something new; None if its source, and therefore the curve, has ended."""
-        if self._source is not None and not self._source.look():
+        if self._source is not None and not self._source.take_new_values():
             self.finish(self._source.note())
             return None
         for source in tuple(self._within):
-            source.look()
-        self._look_for_pauses()
+            source.take_new_values()
+        self._record_pauses()
         with self._lock:
             fresh = self._take()
         if self._log is not None:
             self._log.write(self)
         return fresh
 
-    def _look_for_pauses(self) -> None:
+    def _record_pauses(self) -> None:
         open_ = bool(self._pauses) and len(self._pauses[-1]) == 1
         if (getattr(self.control, "state", "running") == "paused") != open_:
             self._pauses[-1:] = [[*self._pauses[-1], clock()]] if open_ else [*self._pauses[-1:], [clock()]]
@@ -353,7 +353,7 @@ class LossCurve:
                 result.append([a + 0.1 * (b - a), b - 0.1 * (b - a)])
         return result
 
-    def _share(self) -> float:
+    def _cpu_share(self) -> float:
         """Share of a processor for updates: the budget minus the cost of recording."""
         (since, before), self._recorded = self._recorded, (clock(), self._recording)
         recording = (self._recording - before) / max(self._recorded[0] - since, 1e-9)
@@ -466,7 +466,8 @@ class LossCurve:
             parts = [] if last is None else [f"step {number(last)}{total}"]
             every = list(self._series.values())
             parts += [
-                s.now(latest_step(every, s)) + (f" ({': '.join(series_warnings(every, s))})" if s.bad else "")
+                s.now(latest_step(every, s))
+                + (f" ({': '.join(series_warnings(every, s))})" if s.first_nonfinite else "")
                 for s in every
             ]
         return "  ".join(parts) or "no values yet"

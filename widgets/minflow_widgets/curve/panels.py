@@ -39,14 +39,14 @@ def latest_step(series: list[Series], s: Series) -> float | None:
 
 def series_warnings(series: list[Series], s: Series) -> list[str]:
     """First step that was not finite, and advice; only for the first of the series with the same prefix."""
-    if not s.bad:
+    if not s.first_nonfinite:
         return []
-    ill = [one for one in series if one.bad and one.word in ("loss", "norm") and one.prefix == s.prefix]
-    if s is not min(ill, key=lambda one: one.bad[0] if one.bad else 0.0, default=None):
+    ill = [one for one in series if one.first_nonfinite and one.word in ("loss", "norm") and one.prefix == s.prefix]
+    if s is not min(ill, key=lambda one: one.first_nonfinite[0] if one.first_nonfinite else 0.0, default=None):
         return [s.warning()]
-    if s.bad[0] <= 1 and s.bad[0] == s.steps[0]:
+    if s.first_nonfinite[0] <= 1 and s.first_nonfinite[0] == s.steps[0]:
         return [s.warning(), "before any update: look at the data"]
-    rates = [one.at(s.bad[0]) for one in series if one.word == "lr" and one.prefix == s.prefix]
+    rates = [one.at(s.first_nonfinite[0]) for one in series if one.word == "lr" and one.prefix == s.prefix]
     return [s.warning(), "lower the learning rate" + (f" ({number(rates[0])})" if rates else "")]
 
 
@@ -59,7 +59,7 @@ def line_series(series: list[Series], declared: tuple[str, ...] = ()) -> list[Se
 
 def scale_members(members: list[Series]) -> list[Series]:
     """The series that determine the scale: those of runs that have not diverged, if there are any."""
-    return [s for s in members if s.style is None or not s.bad] or members
+    return [s for s in members if s.style is None or not s.first_nonfinite] or members
 
 
 def panels(series: list[Series], declared: tuple[str, ...] = ()) -> list[str]:
@@ -113,7 +113,11 @@ def encode(
             | ({} if clock is times else {"clock": clock})
             | ({} if clock or not s.count else {"timed": True})
             | ({"epochs": s.stairs(), "means": s.epoch_now()} if s.epochs else {})
-            | ({"bad": s.bad[0], "late": s.bad[2], "warnings": series_warnings(series, s)} if s.bad else {})
+            | (
+                {"bad": s.first_nonfinite[0], "late": s.first_nonfinite[2], "warnings": series_warnings(series, s)}
+                if s.first_nonfinite
+                else {}
+            )
         )
     small = [i for i, title in enumerate(titles) if title in STRIP_WORDS]
     logs = [i for i, title in enumerate(titles) if spans_decades(title, heights[i])]

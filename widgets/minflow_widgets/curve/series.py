@@ -51,7 +51,7 @@ class Series:
         # sum of the increases of its steps; number of decreases, as at a new epoch
         self.total_increase, self.decreases = 0.0, 0
         # (step, value, seconds) of the first value that is NaN or infinite
-        self.bad: tuple[float, float, float] | None = None
+        self.first_nonfinite: tuple[float, float, float] | None = None
         self.best: tuple[float, float] | None = None  # (value, step)
         self.sign = -1.0 if self.word in HIGHER_IS_BETTER else 1.0
         self.epochs: list[Mean] = []  # finished epochs
@@ -73,7 +73,7 @@ class Series:
         self.count = at + 1
         self.moved = self.moved or bool(value != table[1, 0])
         if value - value != 0.0:  # NaN or infinite
-            self.bad = self.bad or (step, value, seconds)
+            self.first_nonfinite = self.first_nonfinite or (step, value, seconds)
         elif self.best is None or self.sign * value < self.sign * self.best[0]:
             self.best = value, step
 
@@ -96,7 +96,10 @@ class Series:
             good = [math.isfinite(value) for value in values]
             if not all(good):
                 first = good.index(False)
-                self.moved, self.bad = True, self.bad or (steps[first], values[first], times[first] - self.zero)
+                self.moved, self.first_nonfinite = (
+                    True,
+                    self.first_nonfinite or (steps[first], values[first], times[first] - self.zero),
+                )
                 steps, values = list(compress(steps, good)), list(compress(values, good))
         if not values:
             return
@@ -207,10 +210,10 @@ class Series:
 
     def warning(self) -> str:
         """`NaN from step 12`, `NaN first at step 12` if finite values followed; empty if all are finite."""
-        if not self.bad:
+        if not self.first_nonfinite:
             return ""
         since = "first at" if np.isfinite(self.values[-1]) else "from"
-        return f"{number(self.bad[1])} {since} step {number(self.bad[0])}"
+        return f"{number(self.first_nonfinite[1])} {since} step {number(self.first_nonfinite[0])}"
 
     # ---- points ----------------------------------------------------------------------------------------------------
 
@@ -218,7 +221,7 @@ class Series:
         """x and y of at most MAX_POINTS values, with spikes kept; NaN (a gap) for values that are not finite."""
         at = self.extremes.indices(self.values, MAX_POINTS if self.word not in STRIP_WORDS else MAX_POINTS // 4)
         y = self.values[at]
-        return self.across(x)[at], np.where(np.isfinite(y), y, np.nan) if self.bad else y
+        return self.across(x)[at], np.where(np.isfinite(y), y, np.nan) if self.first_nonfinite else y
 
     def means(self, x: str = "step") -> tuple[np.ndarray, np.ndarray, int]:
         """x and y of the smoothed line, and the number of values per mean (0: no such line)."""
@@ -252,7 +255,7 @@ class Series:
         """A downsampled copy, for comparison with the next run."""
         copy = Series(self.name)
         at = decimate(self.values, MAX_POINTS // 2)
-        copy.table, copy.count, copy.bad = self.table[:, at], len(at), self.bad
+        copy.table, copy.count, copy.first_nonfinite = self.table[:, at], len(at), self.first_nonfinite
         return copy
 
 

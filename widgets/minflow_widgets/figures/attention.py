@@ -13,15 +13,15 @@ from minflow.views.text.tables import ruled_table
 
 from .drawing import GAP_COLOR, axes, describe, font_families, literal, numbers_of, set_caption
 
-MAX_WRITTEN_POSITIONS = 16  # up to this many places, shares are written into the cells
-# up to this many places, the text has a column for each; beyond, the three strongest of each row
+MAX_WRITTEN_POSITIONS = 16  # up to this many positions, shares are written into the cells
+# up to this many positions, the text has a column for each; beyond, the three strongest of each row
 MAX_TABLE_POSITIONS = 24
-MAX_POSITIONS = 128  # places that are drawn, at most
+MAX_POSITIONS = 128  # positions that are drawn, at most
 WEIGHTS_HINT = "weights (T, T) or (heads, T, T), as softmax gives them; head=0 for one of them"
 
 
 class AttentionTable:
-    """The checked arguments: `shares` float64 (T, T), `masked` bool (T, T), `words`, the names of the places."""
+    """The checked arguments: `shares` float64 (T, T), `masked` bool (T, T), `words`, the names of the positions."""
 
     def __init__(self, weights: Any, symbols: Any, head: int | None, mask: Any):
         shares = numbers_of(weights, "attention: weights", WEIGHTS_HINT)
@@ -34,7 +34,7 @@ class AttentionTable:
         ):
             values = {"weights": f"shape {list(shares.shape)}"}
             raise ShapeError(
-                f"attention: weights must be square, with at most {MAX_POSITIONS} places",
+                f"attention: weights must be square, with at most {MAX_POSITIONS} positions",
                 values=values,
                 hint=WEIGHTS_HINT,
             )
@@ -56,14 +56,14 @@ class AttentionTable:
             got = f"{len(symbols)} of them" if hasattr(symbols, "__len__") else describe(symbols)
             values = {"weights": f"shape {list(shares.shape)}", "symbols": got}
             raise ShapeError(
-                "attention: symbols must have one entry for each place", values=values, hint='symbols="3+4=7"'
+                "attention: symbols must have one entry for each position", values=values, hint='symbols="3+4=7"'
             )
         self.words = [repr(str(s)) if str(s).isspace() else literal(s) for s in symbols]
         above = np.triu(np.ones((n, n), bool), 1)
-        if mask is None:  # if no place looks at a later one, the weights are causal
+        if mask is None:  # if no position attends to a later one, the weights are causal
             self.masked = above & (not shares[above].any())
         else:
-            masked = numbers_of(mask, "attention: mask", "True where a place must not look")
+            masked = numbers_of(mask, "attention: mask", "True where a position must not attend")
             if masked.shape != (n, n):
                 values = {"weights": f"shape {list(shares.shape)}", "mask": f"shape {list(masked.shape)}"}
                 raise ShapeError(
@@ -71,35 +71,37 @@ class AttentionTable:
                 )
             self.masked = masked != 0
 
-    def at(self, place: int) -> str:
-        """A place as named in sentences."""
-        return f"{self.words[place]} (place {place})"
+    def position_text(self, position: int) -> str:
+        """A position as named in sentences."""
+        return f"{self.words[position]} (position {position})"
 
     def strongest(self) -> str:
-        """The result: the strongest attention among places that have a choice."""
+        """The result: the strongest attention among positions that have a choice."""
         n = len(self.shares)
         choice = (~self.masked).sum(axis=1) > 1
         known = np.where(np.isfinite(self.shares) & choice[:, None], self.shares, -np.inf)
         if not np.isfinite(known).any():
-            return "no place has a choice"
+            return "no position has a choice"
         row, column = divmod(int(known.argmax()), n)
-        whom = "itself" if row == column else self.at(column)
-        return f"{self.at(row)} looks at {whom} with {self.shares[row, column]:.0%}, more than any other"
+        whom = "itself" if row == column else self.position_text(column)
+        return f"{self.position_text(row)} attends to {whom} with {self.shares[row, column]:.0%}, more than any other"
 
     def notes(self) -> list[str]:
-        """Notes about rows that do not sum to 1, and about masked places that are looked at."""
+        """Notes about rows that do not sum to 1, and about masked positions that are attended to."""
         sums = self.shares.sum(axis=1)
         bad = ~(np.abs(sums - 1) < 1e-3)
         through = int((self.masked & (self.shares != 0)).sum())
         notes = [f"{bad.sum()} of {len(sums)} rows do not sum to 1"] * bool(bad.any())
-        return notes + [f"{through} masked places are looked at"] * bool(through)
+        return notes + [f"{through} masked positions are attended to"] * bool(through)
 
     def sentence(self) -> str:
         n, masked = len(self.shares), int(self.masked.sum())
-        seen = f"{masked} of {n * n} pairs are masked" if masked else "each may look at all"
+        seen = f"{masked} of {n * n} pairs are masked" if masked else "each may attend to all"
         if masked and (self.masked == np.triu(np.ones((n, n), bool), 1)).all():
-            seen = "each may look at itself and those before it"
-        return "; ".join([f"Attention between {n} places{self.heads}: {seen}", self.strongest(), *self.notes()]) + "."
+            seen = "each may attend to itself and those before it"
+        return (
+            "; ".join([f"Attention between {n} positions{self.heads}: {seen}", self.strongest(), *self.notes()]) + "."
+        )
 
     def text(self) -> str:
         """The table of shares, then the sentence."""
@@ -107,14 +109,18 @@ class AttentionTable:
         cells = np.where(self.masked & (self.shares == 0), "x", np.char.mod("%.2f", self.shares))
         if n <= MAX_TABLE_POSITIONS:
             rows = [[str(i), word, *cells[i]] for i, word in enumerate(self.words)]
-            lines = ruled_table(["", "looks at", *self.words], rows, right=range(2, n + 2))
+            lines = ruled_table(["", "attends to", *self.words], rows, right=range(2, n + 2))
         else:
             best = np.argsort(-np.nan_to_num(self.shares), axis=1, kind="stable")[:, :3]
             rows = [
-                [str(i), word, ", ".join(f"{self.at(j)} {cells[i, j]}" for j in best[i] if not self.masked[i, j])]
+                [
+                    str(i),
+                    word,
+                    ", ".join(f"{self.position_text(j)} {cells[i, j]}" for j in best[i] if not self.masked[i, j]),
+                ]
                 for i, word in enumerate(self.words)
             ]
-            lines = ruled_table(["", "who", "looks most at"], rows)
+            lines = ruled_table(["", "who", "attends most to"], rows)
         return "\n".join([*lines, self.sentence()])
 
 
@@ -126,11 +132,12 @@ def attention(
     mask: Any = None,
     ax: Any = None,
 ) -> Any:
-    """Draw which place looks at which, darker for more; returns the Axes.
+    """Draw which position attends to which, darker for more; returns the Axes.
 
-    weights: (T, T), the share that place i (row) gives to place j (column); or (heads, T, T), drawn as the mean, or one
-    of them with `head`. Up to 128 places.  symbols: a string of T letters, or a list of T names.
-    mask: (T, T), True where a place must not look, drawn hatched; default: causal if no place looks at a later one.
+    weights: (T, T), the share that position i (row) gives to position j (column); or (heads, T, T), drawn as the
+    mean, or one of them with `head`. Up to 128 positions.  symbols: a string of T letters, or a list of T names.
+    mask: (T, T), True where a position must not attend, drawn hatched; default: causal if no position attends to a
+    later one.
     The title names the strongest attention, and rows that do not sum to 1 or a violated mask.
     """
     looks = AttentionTable(weights, symbols, head, mask)
@@ -156,8 +163,8 @@ def attention(
     every = range(0, n, max(1, n // 40))
     ax.set_xticks(list(every), [words[i] for i in every], rotation=60 if max(map(len, words)) > 3 else 0, **look)
     ax.set_yticks(list(every), [words[i] for i in every], **look)
-    ax.set_xlabel("is looked at" + "\nhatched: masked" * bool(looks.masked.any()))
-    ax.set_ylabel("looks")
+    ax.set_xlabel("attended position" + "\nhatched: masked" * bool(looks.masked.any()))
+    ax.set_ylabel("attending position")
     title = "\n".join([looks.strongest(), *looks.notes()])
     ax.set_title(title, fontsize=9, **look)
     return set_caption(ax, alt, text)
@@ -166,7 +173,7 @@ def attention(
 def attention_text(
     weights: Any, symbols: Sequence[Any] | str | None = None, *, head: int | None = None, mask: Any = None
 ) -> str:
-    """Attention weights as a table, x where masked; beyond 24 places the three strongest of each row."""
+    """Attention weights as a table, x where masked; beyond 24 positions the three strongest of each row."""
     return AttentionTable(weights, symbols, head, mask).text()
 
 

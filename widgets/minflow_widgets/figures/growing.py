@@ -41,7 +41,7 @@ class GrowingFigure:
             end_with_cells()
             self._cell, self._front = (
                 notebook.running_cell(),
-                frontends.choose(lambda: frontends.StaticPicture(live=True)),
+                frontends.choose_frontend(lambda: frontends.StaticPicture(live=True)),
             )
             OPEN_FIGURES.add(self)
             self._next = 0.0

@@ -60,7 +60,7 @@ class RunComparison(LossCurve):
             mine = [s for s in self._series.values() if s.style == number]
             words = [
                 s.label().removeprefix(f"{clean(run.name)} ")
-                + (f" ({': '.join(series_warnings(mine, s))})" if s.bad else "")
+                + (f" ({': '.join(series_warnings(mine, s))})" if s.first_nonfinite else "")
                 for s in mine
             ]
             lines.append(f"  {clean(run.name)}: {'; '.join(words) or 'no values'}")

@@ -65,7 +65,7 @@ class RunLog:
         """Write new values. note: note of the curve, at its end."""
         with self.lock:
             with curve._lock:
-                news = self.news(curve)
+                news = self.new_values(curve)
             try:
                 for file, parts in news:
                     file.write(parts, curve._epochs)
@@ -75,7 +75,7 @@ class RunLog:
             except (OSError, ValueError) as error:
                 self.fail(error)
 
-    def news(self, curve) -> list[tuple[RunFile, dict]]:
+    def new_values(self, curve) -> list[tuple[RunFile, dict]]:
         """Values that each file lacks: column -> (steps, values, times), copies. The caller holds the lock."""
         columns: dict[str, dict] = {}
         for s in curve._averaged():
@@ -87,7 +87,7 @@ class RunLog:
                 name = " ".join(filter(None, [curve.name, prefix.strip()])) or "run"
                 self.files[prefix] = RunFile(self.folder, name, curve.configs.get(prefix, {}))
             file = self.files[prefix]
-            if parts := file.news(series, curve._epochs.known(prefix.rstrip()), prefix.rstrip()):
+            if parts := file.new_values(series, curve._epochs.known(prefix.rstrip()), prefix.rstrip()):
                 news.append((file, parts))
         return news
 
@@ -121,7 +121,7 @@ class RunFile:
         self.open: dict[str, float] = {}  # the last row
         self.offset = 0
 
-    def news(self, series: dict, known: bool, prefix: str) -> dict:
+    def new_values(self, series: dict, known: bool, prefix: str) -> dict:
         means = [name for name, s in series.items() if s.epochs and not s.decreases]
         columns = ["step", *["epoch"] * known, *series, *[name + MEAN_SUFFIX for name in means], "seconds"]
         if columns != self.columns:  # a new column: rewrite the file

@@ -26,13 +26,13 @@ class GradientNorm:
     """Selection of the steps that are measured. left: steps until the next one, decremented by the loop.  last: (step,
     when) of the last step.
 
-    every: n if every n-th step is measured.  bad: True after a NaN or infinite value; the first of them is always
-    measured.
+    every: n if every n-th step is measured.  seen_nonfinite: True after a NaN or infinite value; the first of
+    them is always measured.
     """
 
     def __init__(self) -> None:
         self.feed: Any = None  # set before its source listens
-        self.every, self.left, self.bad = 1, 1, False
+        self.every, self.left, self.seen_nonfinite = 1, 1, False
         self.last: tuple[float, float] | None = None
         self.taken: tuple[float, float] | None = None  # (step, when) of the last measurement
         self.count, self.credit, self.apart = 0, INITIAL_CREDIT, 1
@@ -40,16 +40,16 @@ class GradientNorm:
     def record(self, step: float, when: float, gradients: Callable[[], list]) -> None:
         """Measure this step, and choose the next."""
         start = thread_cpu_time()
-        self.bad = self.bad or self.left > 0  # called early because the loss is not finite
+        self.seen_nonfinite = self.seen_nonfinite or self.left > 0  # called early because the loss is not finite
         arrays = gradients()
         if arrays:
             value = norm_of(arrays)
-            self.bad = self.bad or value - value != 0.0
+            self.seen_nonfinite = self.seen_nonfinite or value - value != 0.0
             self.feed.every = self.every
             self.feed.append((NORM_NAMES, step, when, value))
-        self.choose(step, when, thread_cpu_time() - start)
+        self.choose_next(step, when, thread_cpu_time() - start)
 
-    def choose(self, step: float, when: float, took: float) -> None:
+    def choose_next(self, step: float, when: float, took: float) -> None:
         """Choose the next step: a round n that keeps the cost within its share. Unused budget is saved, up to
         INITIAL_CREDIT.
         """

@@ -29,9 +29,9 @@ class GraphSource(Source):
         return hyperparameters(self.graph.optimizers[0][0]) if self.training else {}
 
     def listeners(self) -> dict:
-        return {GraphRan: self.ran}
+        return {GraphRan: self.on_call}
 
-    def ran(self, event) -> None:
+    def on_call(self, event) -> None:
         if event.graph is not self.graph:
             return
         step, when, result = event.step, clock(), event.result
@@ -53,7 +53,7 @@ class GraphSource(Source):
         if norm is not None:
             norm.last = step, when
             norm.left -= 1
-            if norm.left <= 0 or (values and values[0] - values[0] != 0.0 and not norm.bad):
+            if norm.left <= 0 or (values and values[0] - values[0] != 0.0 and not norm.seen_nonfinite):
                 norm.record(step, when, self.gradients)
 
     def gradients(self) -> list:

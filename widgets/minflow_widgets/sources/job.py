@@ -35,16 +35,18 @@ class JobSource(Source):
         self.count: Any = None
 
     def listeners(self) -> dict:
-        return {JobStepped: self.stepped}
+        return {JobStepped: self.on_step}
 
-    def stepped(self, event) -> None:
+    def on_step(self, event) -> None:
         if event.job is not self.job:
             return
         if self.count is None:
-            self.begun(event)
+            self.on_first_step(event)
         step = self.count = self.count + 1
         result, (more, lr) = event.result, self.lr()
-        if type(result) is np.ndarray and result.size == 1 and result.dtype.kind == "f":  # inlined, see GraphSource.ran
+        if (
+            type(result) is np.ndarray and result.size == 1 and result.dtype.kind == "f"
+        ):  # inlined, see GraphSource.on_call
             self.feed.append(
                 (LOSS_LR_NAMES if more else LOSS_NAMES, step, event.record.ended, float(result.item()), *lr)
             )
@@ -54,7 +56,7 @@ class JobSource(Source):
             self.problem = f"{self.name} returns no number to draw: return the loss"
         self.feed.append((names + more, step, event.record.ended, *values, *lr))
 
-    def begun(self, event) -> None:
+    def on_first_step(self, event) -> None:
         """The first observed step: continues where another watch of the same curve has ended."""
         with self.curve._lock:
             self.curve._take()
@@ -69,10 +71,10 @@ class JobSource(Source):
         """
         plan = self.job.compiled
         if plan is not self.plan:
-            self.scheduled(plan)
+            self.use_schedule(plan)
         return (LR_NAMES, (max(self.job.steps - 1, 0),)) if self.rate is not None else NO_NUMBERS
 
-    def scheduled(self, plan) -> None:
+    def use_schedule(self, plan) -> None:
         """Use the schedule of this plan from now on."""
         rate = getattr(plan, "rate", None)
         if rate is not self.rate:
@@ -107,11 +109,11 @@ class RunSource(JobSource):
 
     def __init__(self, run: Run):
         super().__init__(run.job)
-        self.run, self.seen, self.epochs, self.taking = run, 0, 1, new_lock()
+        self.run, self.seen, self.epochs, self.lock = run, 0, 1, new_lock()
         self.rates: dict[int, Any] = {}
         self.passes = False  # a run knows its epochs
 
-    def stepped(self, event) -> None:
+    def on_step(self, event) -> None:
         if event.owner is self.run:
             self.rates[len(self.run.values)] = self.lr()  # the run appends this step's value after this event
 
@@ -119,19 +121,19 @@ class RunSource(JobSource):
         """Add new values to the curve. Return True once the run has ended."""
         run = self.run
         over = run.done()
-        with self.taking:
+        with self.lock:
             self.feed.zero = run.started
             for i in range(self.seen, len(run.values)):
                 names, lr = self.rates.pop(i, NO_NUMBERS)
                 self.feed.append((LOSS_NAMES + names, i + 1, run.times[i], run.values[i], *lr))
                 self.seen = i + 1
             while self.epochs < len(run.starts) and 0 < run.starts[self.epochs] <= self.seen:
-                self.ended(run.starts[self.epochs])
+                self.end_epoch(run.starts[self.epochs])
             if over and run.state == "done" and self.seen and self.epochs == len(run.starts):
-                self.ended(self.seen)
+                self.end_epoch(self.seen)
         return over
 
-    def ended(self, at: int) -> None:
+    def end_epoch(self, at: int) -> None:
         """Record the end of an epoch after `at` steps."""
         with self.curve._lock:
             self.curve._epochs.passed(self.prefix.rstrip(), float(at), self.run.times[at - 1] - self.run.started)

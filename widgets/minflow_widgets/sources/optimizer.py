@@ -38,9 +38,9 @@ class OptimizerSource(Source):
         return hyperparameters(self.optimizer)
 
     def listeners(self) -> dict:
-        return {events.BackwardDone: self.backward, events.StepDone: self.stepped, GraphRan: self.ran}
+        return {events.BackwardDone: self.on_backward, events.StepDone: self.on_step, GraphRan: self.on_graph_call}
 
-    def backward(self, event) -> None:
+    def on_backward(self, event) -> None:
         losses = [float(t.array.item()) for t in event.outputs if t.array is not None and t.array.size == 1]
         if losses:
             kept = self.losses.setdefault(get_ident(), losses)
@@ -49,7 +49,7 @@ class OptimizerSource(Source):
                 if len(kept) > 2 * MAX_LOSSES:  # a thread that never steps
                     del kept[:-MAX_LOSSES]
 
-    def stepped(self, event) -> None:
+    def on_step(self, event) -> None:
         losses = self.losses.pop(get_ident(), None)
         optimizer, step, lr = event
         if optimizer is not self.optimizer:
@@ -67,7 +67,7 @@ class OptimizerSource(Source):
             if norm is not None:
                 norm.last = step, when
                 norm.left -= 1
-                if norm.left <= 0 or (loss - loss != 0.0 and not norm.bad):
+                if norm.left <= 0 or (loss - loss != 0.0 and not norm.seen_nonfinite):
                     norm.record(step, when, self.gradients)
 
     def gradients(self) -> list:
@@ -76,14 +76,14 @@ class OptimizerSource(Source):
 
     def last(self) -> None:
         if self.norm is not None and self.graph is not None:
-            self.norm.end(self.of_graph)
+            self.norm.end(self.graph_gradients)
         elif self.norm is not None and not self.losses:  # otherwise a later backward has changed the gradients
             self.norm.end(self.gradients)
 
-    def of_graph(self) -> list:
+    def graph_gradients(self) -> list:
         return [g.numpy() for g in self.graph.grads.values()]
 
-    def ran(self, event) -> None:
+    def on_graph_call(self, event) -> None:
         if any(optimizer is self.optimizer for optimizer, _ in event.graph.optimizers):
             step, when, (names, values) = self.optimizer.steps, clock(), numbers_of(event.result, True)
             self.graph = event.graph
@@ -91,5 +91,5 @@ class OptimizerSource(Source):
             if self.norm is not None:
                 self.norm.last = step, when
                 self.norm.left -= 1
-                if self.norm.left <= 0 or (values and values[0] - values[0] != 0.0 and not self.norm.bad):
-                    self.norm.record(step, when, self.of_graph)
+                if self.norm.left <= 0 or (values and values[0] - values[0] != 0.0 and not self.norm.seen_nonfinite):
+                    self.norm.record(step, when, self.graph_gradients)

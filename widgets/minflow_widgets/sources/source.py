@@ -24,7 +24,7 @@ class Source:
     def listeners(self) -> dict:
         return {}
 
-    def safely(self, listener):
+    def catch_errors(self, listener):
         """Wrap a listener so that its errors never stop the training; the curve reports them at its end."""
 
         def heard(event) -> None:

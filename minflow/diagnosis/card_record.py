@@ -52,7 +52,7 @@ def card_from_failure(failure: Failure, raised: BaseException) -> CardRecord:
         failure.expected = expected_module_input(failure)
     if ours and " if " in error.hint:  # the hint depends on the user's intention
         failure.expected = ""
-    got, values = named_parts(error, failure, got) if ours else (got, ())
+    got, values = split_named_values(error, failure, got) if ours else (got, ())
     where = error.where if ours and error.where else ""
     if failure.user_line and failure.plan is None and failure.user_line not in where:
         where = where or (f"in {failure.scope}" if failure.scope else "")
@@ -105,22 +105,22 @@ def warning_record(parts: MinflowError, file: str, number: int) -> CardRecord:
     )
 
 
-def named_parts(error: MinflowError, failure: Failure, got: Pairs) -> tuple[Pairs, Pairs]:
+def split_named_values(error: MinflowError, failure: Failure, got: Pairs) -> tuple[Pairs, Pairs]:
     """(got, the other values). Values that the error itself names as got or expected take precedence over those of the
     frames.
     """
     values = dict(error.values)
     failure.expected = values.pop("expected", failure.expected)
-    said_got = [name for name in values if name == "got" or name.startswith("got ")]
-    if said_got:
-        got = tuple((name[4:], values.pop(name)) for name in said_got)
+    named_got = [name for name in values if name == "got" or name.startswith("got ")]
+    if named_got:
+        got = tuple((name[4:], values.pop(name)) for name in named_got)
     elif "expected" in error.values:  # show only the input that the error is about
-        spoken, _, rest = failure.expected.partition(" ")
-        failure.expected = f"{spoken}  {rest}"
-        got = tuple(pair for pair in (*got, *values.items()) if pair[0] == spoken)[:1] or got
-        failure.inputs = [(name, x) for name, x in failure.inputs if x.label or name == spoken] or failure.inputs
+        named, _, rest = failure.expected.partition(" ")
+        failure.expected = f"{named}  {rest}"
+        got = tuple(pair for pair in (*got, *values.items()) if pair[0] == named)[:1] or got
+        failure.inputs = [(name, x) for name, x in failure.inputs if x.label or name == named] or failure.inputs
         if failure.plan is not None and (name := input_of(failure.node)):
-            got = tuple((f"{spoken}, the input {name}", values.pop(own)) for own, _ in got if own in values) or got
+            got = tuple((f"{named}, the input {name}", values.pop(own)) for own, _ in got if own in values) or got
     elif failure.inputs and all(
         x.label for _, x in failure.inputs
     ):  # the inputs that are not parameters are not tensors

@@ -54,7 +54,7 @@ def message_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as another:
-        return f"(its text cannot be made: {type(another).__name__})"
+        return f"(its message cannot be formatted: {type(another).__name__})"
 
 
 def user_frames(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
@@ -209,11 +209,11 @@ def debugger_at_user_line(debugger: Any) -> type:
     return Debugger
 
 
-def install(shows: Callable[[BaseException], list[str]]) -> None:
-    """Make IPython show minflow errors through `shows` (by the method `_render_traceback_`), and interrupts unless the
+def install(renderer: Callable[[BaseException], list[str]]) -> None:
+    """Make IPython show minflow errors through `renderer` (as `_render_traceback_`), and interrupts unless the
     user has a handler for them.
     """
-    MinflowError._render_traceback_ = shows  # type: ignore[attr-defined]
+    MinflowError._render_traceback_ = renderer  # type: ignore[attr-defined]
     shell = ipython()
     if shell is not None and hasattr(getattr(shell, "InteractiveTB", None), "debugger_cls"):
         shell.InteractiveTB.debugger_cls = debugger_at_user_line(shell.InteractiveTB.debugger_cls)

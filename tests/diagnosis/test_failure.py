@@ -367,7 +367,7 @@ def test_error_with_failing_str_has_a_card():
 
     with pytest.raises(Odd) as caught:
         Bad()(flow.ones(2))
-    assert "cannot be made: ValueError" in card_text(card_of(caught.value))
+    assert "cannot be formatted: ValueError" in card_text(card_of(caught.value))
 
 
 def test_circular_causes_terminate():

@@ -82,7 +82,10 @@ def test_errors_read():
         def __str__(self):
             raise RuntimeError
 
-    assert message_of(ValueError("no")) == "no" and message_of(Hostile()) == "(its text cannot be made: RuntimeError)"
+    assert (
+        message_of(ValueError("no")) == "no"
+        and message_of(Hostile()) == "(its message cannot be formatted: RuntimeError)"
+    )
     with pytest.raises(flow.MinflowError) as caught:
         flow.ones(2) @ flow.ones(3)
     assert re.fullmatch(r"at test_notebook.py:\d+", raised_at(caught.value)) and raised_at(ValueError()) == ""

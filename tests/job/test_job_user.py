@@ -432,7 +432,7 @@ def test_error_with_failing_str_does_not_end_the_worker():
     error = told(
         lambda: flow.sync_default_session(timeout=20),
         JobError,
-        "raised Hostile: .its text cannot be made: RuntimeError",
+        "raised Hostile: .its message cannot be formatted: RuntimeError",
     )
     assert isinstance(here(error).__cause__, Hostile)
     assert plus_one(X)[0, 0] == 2

@@ -201,7 +201,9 @@ def test_job_hides_trivial_reshapes_and_names_ops_outside_modules(job):
     assert job.detail()["title"] == "for all parameters"
     job.act({"do": "select", "id": rows_of(job)["softmax_cross_entropy"].item.id, "column": 0})
     told = job.detail()["rows"]
-    assert [text for what, text in told if what == "with it"] == [f"reshape-{k}, which keeps the shape" for k in (1, 2)]
+    assert [text for what, text in told if what == "also covers"] == [
+        f"reshape-{k}, which keeps the shape" for k in (1, 2)
+    ]
     assert dict(told)["operation"].startswith("softmax_cross_entropy(ignore_index=")
     counted = [
         int(re.match(r"\d+", text).group())

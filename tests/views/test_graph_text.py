@@ -69,7 +69,7 @@ TIMELINE = FirstCallTimeline(
     "G_0: the first call", (("trace", 0.010), ("dead_code", 0.001), ("plan", 0.004), ("first run", 0.005))
 )
 FROZEN = FrozenValues(
-    "G_0: what is frozen", (("all modules", "train()"), ("SGD", "momentum=0.9")), (("learning rate", "0.1"),)
+    "G_0: frozen values", (("all modules", "train()"), ("SGD", "momentum=0.9")), (("learning rate", "0.1"),)
 )
 WHY = PlanReasons(
     "G_0: 2 plans made, 2 kept",
@@ -210,7 +210,7 @@ def test_texts(golden):
         WHY,
         PlanListing("G_0: plan", CALLS, 1, LIMITS),
         Roofline("G_0: roofline", LIMITS, CALLS),
-        Roofline("what this processor can do", LIMITS),
+        Roofline("peaks of this processor", LIMITS),
         THREADS,
         replace(THREADS, count=1, bars=THREADS.bars[:2]),
     )

@@ -138,8 +138,8 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
     elif steps is not None:
         selected = selected[-steps:]
     if not selected:
-        what = "no step" + (f" of {name_of(job)}" if job is not None else "") + " is remembered"
-        hint = "call the job first; the last 10,000 steps are remembered"
+        what = "no step" + (f" of {name_of(job)}" if job is not None else "") + " is recorded"
+        hint = "call the job first; the last 10,000 steps are recorded"
         values = {"asked for": f"steps {steps}"} if isinstance(steps, range) else None
         raise JobError(what, where=here(), values=values, hint=hint)
     return Timeline(record_of(selected, asked=steps is not None))

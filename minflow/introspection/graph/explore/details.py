@@ -62,7 +62,7 @@ def detail_of(model: ExplorerModel, tree: StepTree, row: Row, column: int) -> di
     if item.kind == "op" and (len(nodes) == 1 or column == 0):
         detail = operation_detail(model, tree, item.nodes[0] if column == 0 else nodes[0])
         others = [record.nodes[i].name for i in nodes if column == 0 and i != item.nodes[0]]
-        detail["rows"] += [["with it", f"{name}, which keeps the shape"] for name in others]
+        detail["rows"] += [["also covers", f"{name}, which keeps the shape"] for name in others]
         detail["rows"] += swap_rows(record, row, column, nodes)
         return detail
     return group_detail(model, tree, row, column, nodes)
@@ -109,7 +109,7 @@ def whole_detail(model: ExplorerModel, tree: StepTree) -> dict[str, Any]:
 
 
 def sizes_text(states: list[StepNode]) -> str:
-    return f"{count(len(states), 'tensor')}, {count(sum(s.size for s in states), 'number')}"
+    return f"{count(len(states), 'tensor')}, {count(sum(s.size for s in states), 'element')}"
 
 
 def which_step(model: ExplorerModel) -> str:
@@ -191,7 +191,7 @@ def time_rows(model: ExplorerModel, names: list[str]) -> list[list[str]]:
     total, mine = sum(known.values()), sum(known.get(name, 0.0) for name in names)
     share = f", {100 * mine / total:.3g} % of {which_step(model)}" if total else ""
     if not any(name in known for name in names):
-        return [["time", "0: a view, made when the plan is" if names else "0"]]
+        return [["time", "0: a view, created with the plan" if names else "0"]]
     return [["time", seconds_text(mine) + share]]
 
 
@@ -228,13 +228,13 @@ def storage_rows(model: ExplorerModel, name: str) -> list[list[str]]:
     if value is None:
         return []
     if value in part.plan.in_place:
-        return [["kept in", f"{part.plan.in_place[value].name}, written in place"]]
+        return [["stored in", f"{part.plan.in_place[value].name}, written in place"]]
     if value not in part.plan.places:
         return []
     offset, _, _, last = part.plan.places[value]
     nodes = part.graph.nodes
     until = f"until {part.names[nodes[last]]} has run" if last < len(nodes) else "until the next call"
-    return [["kept in", f"the arena from byte {offset:,}, {until}"]]
+    return [["stored in", f"the arena from byte {offset:,}, {until}"]]
 
 
 def gradients_of(model: ExplorerModel, tree: StepTree, item: Item, nodes: list[int]) -> list[list]:

@@ -379,7 +379,7 @@ def fused_note(compiled: Any, more: str = "") -> str:
     if compiled.exact:
         return ""
     fused = sum([len(part.graph.nodes) for part in compiled.parts])
-    return f"Calls do the same by {fused} fused operations{more}."
+    return f"Calls run {fused} fused operations instead{more}."
 
 
 def kinds_of(graph: Any) -> dict[str, str]:

@@ -42,7 +42,7 @@ class Gradients(Mapping):
         graph = self.graph
         gradient = last_run(graph, "gradients", name).kept(f"grad {name}")
         if gradient is None:
-            hint = "self.add_optimizer(optimizer) and loss.backward() make gradients"
+            hint = "self.add_optimizer(optimizer) and loss.backward() compute gradients"
             if not graph.config.gradients:
                 hint = "config.keep_gradients(True)"
             elif self.names():

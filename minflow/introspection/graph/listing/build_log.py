@@ -46,7 +46,7 @@ def set_debug_options(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: 
         fail(GraphError, f"{graph.name}.debug: ranks is {ranks!r}", "an int or a list of ints; -1 for all", ranks=ranks)
     if not is_count(max_py_stack_depth) or max_py_stack_depth < 0:
         what = f"{graph.name}.debug: max_py_stack_depth is {max_py_stack_depth!r}"
-        fail(GraphError, what, "how many lines to print: 0 or more", max_py_stack_depth=max_py_stack_depth)
+        fail(GraphError, what, "the number of lines to print, 0 or more", max_py_stack_depth=max_py_stack_depth)
     unknown = [name for name in other if name not in ONEFLOW_OPTIONS]
     if unknown:
         hint = "v_level, ranks, max_py_stack_depth"

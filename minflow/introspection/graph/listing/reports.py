@@ -363,7 +363,7 @@ def frozen_record(graph: Any, last: Any) -> FrozenValues:
         free.append(("learning rate", str(graph.lr)))
     if "generator" in names:
         free.append(("random numbers", "seed and counter of the generator"))
-    return FrozenValues(f"{graph.name}: what is frozen", tuple(built_in), tuple(free))
+    return FrozenValues(f"{graph.name}: frozen values", tuple(built_in), tuple(free))
 
 
 def plan_hints(summary: Any) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def roofline_report(graph: Any = None) -> Report:
     if graph is not None and not isinstance(graph, RunningGraph):
         fail(DTypeError, f"roofline takes an nn.Graph, not {type(graph).__name__}", "flow.roofline(graph)", graph=graph)
     if graph is None:
-        return Report(Roofline("what this processor can do", peaks()))
+        return Report(Roofline("peaks of this processor", peaks()))
     calls = [call for part in require_compiled(graph).parts for call in calls_of(part)]
     return Report(Roofline(f"{graph.name}: roofline", peaks(), tuple(calls)))
 

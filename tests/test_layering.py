@@ -217,12 +217,12 @@ CAPS = {
     "core.ops.examples": None,  # data that ops are tested with
     "core.functions": 5100,  # a few lines each over the ops; nothing in the engine is understood by them
     "core.methods": 1670,  # the list of methods: one line each, besides its signature
-    "core.messages": 1240,  # names, arguments and likely mistakes; runs only then
+    "core.messages": 1250,  # names, arguments and likely mistakes; runs only then
     "core.backend.fast": 810,  # tuned kernels beside the reference ones, which say what they compute
     "compiler": 255,  # what graphs and jobs share: parts, the cache of plans, free memory, calls of NumPy
     "compiler.fusion": 1680,  # passes for the machine, and the operations that they bring in
     "views": 6170,  # 450: the listing of a plan, its roofline, its threads
-    "diagnosis": 910,
+    "diagnosis": 915,
     "nn": 3120,
     "nn.modules": 2420,
     "nn.functional": 3490,

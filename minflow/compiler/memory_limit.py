@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ..core.base.errors import OutOfMemoryError
 from ..core.ir import Node, Source, Value, where_text
-from ..core.memory import shortage, size
+from ..core.memory import free_bytes_if_short, size_text
 
 HINT = (
     "a smaller batch or smaller inputs; float32 instead of float64; in training also "
@@ -19,18 +19,18 @@ def need_room(needed: int, values: Iterable[Value], name_of: Callable[[Node], st
 
     kernels: how many of the bytes are workspace of kernels.
     """
-    if (free := shortage(needed)) is None:
+    if (free := free_bytes_if_short(needed)) is None:
         return
     largest = sorted(dict.fromkeys(values), key=lambda v: -v.spec.nbytes)[:3]
     shown = {
         (v.node.name or "input")
         if isinstance(v.node, Source)
-        else name_of(v.node): f"{v.spec}, {size(v.spec.nbytes)}, created at {where_text(v.node.where)}"
+        else name_of(v.node): f"{v.spec}, {size_text(v.spec.nbytes)}, created at {where_text(v.node.where)}"
         for v in largest
     }
-    within = f", {size(kernels)} of them for kernels to compute with" if kernels else ""
+    within = f", {size_text(kernels)} of them for kernels to compute with" if kernels else ""
     raise OutOfMemoryError(
-        f"the plan of this graph needs {size(needed)} of memory, and {size(free)} are free",
+        f"the plan of this graph needs {size_text(needed)} of memory, and {size_text(free)} are free",
         values={"needed": f"{needed} bytes{within}", "free": f"{free} bytes", **shown},
         hint=HINT,
         where=f"at {where_text(largest[0].node.where)}" if largest else "",

@@ -17,12 +17,12 @@ from .ops.shape import check_fits
 from .source_location import fail
 from .spec import DType, as_dtype, bfloat16, bool_, default_dtype, int64
 
-ARRAYS = (np.ndarray, np.generic)
+ARRAY_TYPES = (np.ndarray, np.generic)
 
 
 def array_of(data, dtype: DType | None) -> np.ndarray:
     """A new numpy array of numbers or nested lists, also of arrays and tensors; Python floats get the default dtype."""
-    if isinstance(data, ARRAYS):
+    if isinstance(data, ARRAY_TYPES):
         data = np.asarray(data)
         if data.dtype.kind not in "biufc" and data.dtype != bfloat16.np:
             fail(DTypeError, f"tensor() cannot hold an array of {data.dtype}", "array.astype('float32')", data=data)
@@ -69,7 +69,7 @@ def check_range(array: np.ndarray, dtype: DType, kinds: str = "iuO") -> np.ndarr
     return array
 
 
-def copied(array: np.ndarray) -> np.ndarray:
+def copy_keeping_strides(array: np.ndarray) -> np.ndarray:
     """A copy with the same strides, since the order in which kernels sum may depend on strides."""
     if array.flags.c_contiguous or not array.size:
         return np.array(array, order="C")
@@ -101,7 +101,7 @@ def leaf_dtypes(data) -> list[DType]:
         return [dtype for x in data for dtype in leaf_dtypes(x)]
     if hasattr(data, "spec"):
         return [data.spec.dtype]
-    kind = None if isinstance(data, ARRAYS) else next((t for t in BY_PYTHON if isinstance(data, t)), None)
+    kind = None if isinstance(data, ARRAY_TYPES) else next((t for t in BY_PYTHON if isinstance(data, t)), None)
     return [as_dtype(kind or np.asarray(data).dtype)]
 
 
@@ -118,7 +118,7 @@ def to_numpy(data, depth: int):
     """
     if isinstance(data, list | tuple):
         return [to_numpy(x, depth - 1) for x in data]
-    if isinstance(data, ARRAYS):
+    if isinstance(data, ARRAY_TYPES):
         return np.asarray(data, "float32") if data.dtype.name == "bfloat16" else data
     if not hasattr(data, "spec"):
         return data
@@ -137,4 +137,4 @@ def to_numpy(data, depth: int):
 def has_arrays(data) -> bool:
     if isinstance(data, list | tuple):
         return any(has_arrays(x) for x in data)
-    return isinstance(data, ARRAYS) or hasattr(data, "spec")
+    return isinstance(data, ARRAY_TYPES) or hasattr(data, "spec")

@@ -23,7 +23,7 @@ from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
 from .grad.modes import no_grad
 from .ir import AFTER, INPUTS, NUMBERS, FreedMarker, Node, Value, outputs_of, toposort, where_text
 from .messages.no_gradient import no_gradient
-from .messages.training_warnings import Seen, check_losses
+from .messages.training_warnings import CheckState, check_losses
 from .mode import MODE, Mode, mutation_counter
 from .ops.complex import conj
 from .ops.elementwise import add
@@ -359,7 +359,7 @@ def backward(
 def accumulate_grad(leaf, g, taken: set[int], create_graph: bool) -> None:
     """Add g to `.grad` of a leaf. Leaves never share the array of their `.grad`, and it is never a view."""
     if leaf.label and not leaf.has_optimizer:
-        Seen.untracked.append(ref(leaf))
+        CheckState.untracked.append(ref(leaf))
     if leaf.gradient is not None:
         # accumulated_after_step: a step has used this gradient and it was not zeroed; optim warns if the sum is used
         # again

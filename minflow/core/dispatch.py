@@ -37,7 +37,7 @@ def apply(op: Any, *inputs, **attrs):
     except Exception as error:
         if (method := special_method(error)) in INSPECTION_METHODS:
             raise unreadable_input(op, inputs, method, error) from error
-        if not isinstance(error, RAW):
+        if not isinstance(error, RAW_ERRORS):
             raise
         refuse_symbolic(inputs)
         op.unknown(attrs)
@@ -46,7 +46,7 @@ def apply(op: Any, *inputs, **attrs):
         raise raw_error(op.name, error, {**dict(zip(input_names(op, inputs), inputs)), **attrs}) from error
 
 
-RAW = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+RAW_ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 RAW_KINDS = (
     (MemoryError, OutOfMemoryError),
     (ZeroDivisionError, DivisionError),
@@ -61,7 +61,7 @@ def raised_by_user(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not IS_MINFLOW_FILE[file] and not LIBRARY(file):
+        if not IS_MINFLOW_FILE[file] and not is_library_file(file):
             return True
         trace = trace.tb_next
     return False
@@ -69,7 +69,7 @@ def raised_by_user(error: BaseException) -> bool:
 
 # methods of an object that a call runs to inspect or show it
 INSPECTION_METHODS = {"__class__", "__getattr__", "__getattribute__", "__repr__", "__str__", "__format__"}
-SPECIAL = INSPECTION_METHODS | {
+SPECIAL_METHODS = INSPECTION_METHODS | {
     "__len__",
     "__bool__",
     "__eq__",
@@ -94,8 +94,8 @@ def special_method(error: BaseException) -> str | None:
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not IS_MINFLOW_FILE[code.co_filename] and not LIBRARY(code.co_filename):
-            return code.co_name if code.co_name in SPECIAL else None
+        if not IS_MINFLOW_FILE[code.co_filename] and not is_library_file(code.co_filename):
+            return code.co_name if code.co_name in SPECIAL_METHODS else None
         trace = trace.tb_next
     return None
 
@@ -113,8 +113,8 @@ def unreadable_input(op: Any, inputs: Sequence, method: str | None, error: BaseE
 
 
 # a file of numpy, scipy or Python itself, in a folder that may also contain the user's packages
-PYTHON = re.escape(os.path.dirname(os.__file__))
-LIBRARY = re.compile(rf"<frozen |<__array|.*site-packages.(numpy|scipy)\b|{PYTHON}.(?!site-packages)").match
+STDLIB = re.escape(os.path.dirname(os.__file__))
+is_library_file = re.compile(rf"<frozen |<__array|.*site-packages.(numpy|scipy)\b|{STDLIB}.(?!site-packages)").match
 
 
 def raw_error(name: str, error: BaseException, values: Mapping[str, Any], hint: str = "") -> MinflowError:

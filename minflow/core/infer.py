@@ -12,7 +12,7 @@ from typing import Any
 
 from .base.errors import DTypeError, MinflowError, OutOfMemoryError, TraceError
 from .ir import NUMBERS
-from .memory import MIN_CHECKED_BYTES, shortage, size
+from .memory import MIN_CHECKED_BYTES, free_bytes_if_short, size_text
 from .mode import MODE
 from .source_location import explain, here
 from .spec import DEPENDS_ON_DEFAULT, Spec, bfloat16, default_dtype, promote
@@ -61,10 +61,10 @@ def check_memory(name: str, outs: Sequence[Spec]) -> None:
     whole.
     """
     needed = sum([spec.nbytes for spec in outs])
-    if (free := shortage(needed)) is not None:
+    if (free := free_bytes_if_short(needed)) is not None:
         raise OutOfMemoryError(
-            f"{name}: the result, {', '.join(map(str, outs))}, needs {size(needed)} of memory, and "
-            f"{size(free)} are free",
+            f"{name}: the result, {', '.join(map(str, outs))}, needs {size_text(needed)} of memory, and "
+            f"{size_text(free)} are free",
             values={"needed": f"{needed} bytes", "free": f"{free} bytes"},
             where=here(),
             hint="smaller sizes, or a smaller dtype; expand() repeats elements without allocating",

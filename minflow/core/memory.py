@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MIN_CHECKED_BYTES = 1 << 26  # bytes: smaller requests are not compared with the free memory
 # files of control groups, version 2 and 1: (folder of the groups, limit, usage, reclaimable part of memory.stat)
-GROUPS = (
+CGROUP_FILES = (
     ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
     ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
@@ -25,62 +25,62 @@ def free_bytes(root: Path | None = None) -> int | None:
     from pathlib import Path  # at first use: import takes 3 ms
 
     root = root or Path("/")
-    known = numbers(root / "proc/meminfo")
+    known = read_numbers(root / "proc/meminfo")
     free = [1024 * (known["MemAvailable"] + known.get("SwapFree", 0))] if "MemAvailable" in known else []
-    for top, limit, used, kept in GROUPS:
-        for folder in groups_of(root, root / top):
-            most, now = number(folder / limit), number(folder / used)
+    for top, limit, used, kept in CGROUP_FILES:
+        for folder in cgroup_folders(root, root / top):
+            most, now = read_number(folder / limit), read_number(folder / used)
             if most is not None and now is not None:
-                free.append(max(most - now + numbers(folder / "memory.stat").get(kept, 0), 0))
+                free.append(max(most - now + read_numbers(folder / "memory.stat").get(kept, 0), 0))
     limit = next(
         (
             line.split()[3]
-            for line in text(root / "proc/self/limits").splitlines()
+            for line in read_text(root / "proc/self/limits").splitlines()
             if line.startswith("Max address space")
         ),
         "",
     )
-    used = numbers(root / "proc/self/status").get("VmSize")
+    used = read_numbers(root / "proc/self/status").get("VmSize")
     if limit.isdecimal() and used is not None:  # ulimit -v
         free.append(max(int(limit) - 1024 * used, 0))
     return min(free, default=None)
 
 
-def groups_of(root: Path, top: Path) -> Iterable[Path]:
+def cgroup_folders(root: Path, top: Path) -> Iterable[Path]:
     """The folders of the control groups of this process, from its own up to the root."""
     yield top
-    for line in text(root / "proc/self/cgroup").splitlines():
+    for line in read_text(root / "proc/self/cgroup").splitlines():
         number, names, path = ([*line.split(":", 2), "", ""])[:3]
         if number == "0" or "memory" in names.split(","):
             parts = [part for part in path.split("/") if part]
             yield from (top.joinpath(*parts[:n]) for n in range(len(parts), 0, -1) if ".." not in parts)
 
 
-def text(path: Path) -> str:
+def read_text(path: Path) -> str:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError):
         return ""
 
 
-def number(path: Path) -> int | None:
+def read_number(path: Path) -> int | None:
     """The number in a file, or None if it contains something else, such as "max"."""
-    found = text(path).strip()
+    found = read_text(path).strip()
     return int(found) if found.isdecimal() else None
 
 
-def numbers(path: Path) -> dict[str, int]:
+def read_numbers(path: Path) -> dict[str, int]:
     """Parse a file with a name and a number per line."""
-    rows = [line.replace(":", " ").split() for line in text(path).splitlines()]
+    rows = [line.replace(":", " ").split() for line in read_text(path).splitlines()]
     return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()}
 
 
-def shortage(needed: int) -> int | None:
+def free_bytes_if_short(needed: int) -> int | None:
     """The free bytes if fewer than `needed`, else None."""
     if needed <= MIN_CHECKED_BYTES or (free := free_bytes()) is None or needed <= free:
         return None
     return free
 
 
-def size(nbytes: int) -> str:
+def size_text(nbytes: int) -> str:
     return f"{nbytes / 1e9:,.1f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:,.1f} MB"

@@ -29,14 +29,15 @@ class MinflowFiles(dict):
     """Cache: file name -> True if the file belongs to minflow, or is called between the user's line and minflow."""
 
     def __missing__(self, name: str) -> bool:
-        self[name] = result = name.startswith(OUTSIDE) or WIDGETS in name
+        self[name] = result = name.startswith(SKIPPED_PREFIXES) or WIDGETS_FOLDER in name
         return result
 
 
 ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+NUMPY_FOLDER = os.path.join(os.path.dirname(np.__file__), "")
 # also files between the user's line and ours on the stack: the import system, copy.deepcopy, functions of numpy
-OUTSIDE = ROOT, "<frozen importlib", importlib.__file__, copy.__file__, os.path.join(os.path.dirname(np.__file__), "")
-WIDGETS = f"{os.sep}minflow_widgets{os.sep}"  # the widgets package, wherever it is installed
+SKIPPED_PREFIXES = ROOT, "<frozen importlib", importlib.__file__, copy.__file__, NUMPY_FOLDER
+WIDGETS_FOLDER = f"{os.sep}minflow_widgets{os.sep}"  # the widgets package, wherever it is installed
 IS_MINFLOW_FILE = MinflowFiles()
 
 
@@ -76,7 +77,7 @@ def name_of(x: Any, otherwise: str) -> str:
 def describe(x: Any) -> str:
     """Text of a value for an error: spec and line of a tensor, else a short repr. Never raises."""
     try:
-        return described(x)
+        return describe_or_raise(x)
     except Exception:  # raised by a special method of the user's object
         return one_line(x)
 
@@ -87,7 +88,7 @@ def one_line(x: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def described(x: Any) -> str:
+def describe_or_raise(x: Any) -> str:
     spec = getattr(x, "spec", None)
     if spec is None:
         return one_line(x)
@@ -129,7 +130,7 @@ def need(module: str, what_for: str) -> Any:
         raise
 
 
-WARNED: set = set()
+WARNED_LINES: set = set()
 
 
 class Notices:
@@ -150,11 +151,11 @@ def warn(what: str, hint: str = "", /, **values) -> None:
 def warn_at(what: str, hint: str, values: Mapping, where: Where | None, place: str, kind: str = "") -> None:
     """Warn at the given line, once per line and kind."""
     key = kind or what.partition(":")[0], where
-    if key in WARNED or not NOTICES.on:
+    if key in WARNED_LINES or not NOTICES.on:
         return
-    if len(WARNED) > 10_000:
-        WARNED.clear()
-    WARNED.add(key)
+    if len(WARNED_LINES) > 10_000:
+        WARNED_LINES.clear()
+    WARNED_LINES.add(key)
     parts = MinflowError(what, values={name_of(x, n): describe(x) for n, x in values.items()}, where=place, hint=hint)
     warning = MinflowWarning(str(parts))
     warning.parts = parts

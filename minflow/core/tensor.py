@@ -494,7 +494,7 @@ class Tensor(
         return format(self.item() if number else str(self), form)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return printing.text(self)
+        return printing.tensor_text(self)
 
     def __deepcopy__(self, memo: dict) -> Self:
         """A copy of the elements; tensors that shared an array share its copy. The tape is not copied."""
@@ -683,7 +683,7 @@ def leaf_value(tensor: Tensor) -> Value:
     return Value(source, 0, tensor.spec)
 
 
-WHOLE = {int, type(None)}  # the classes of start, stop and step of most slices
+INT_OR_NONE = {int, type(None)}  # the classes of start, stop and step of most slices
 
 
 def basic_index(index: Any) -> tuple | None:
@@ -695,7 +695,7 @@ def basic_index(index: Any) -> tuple | None:
         if i.__class__ is slice:
             part: tuple[Any, ...] = i.start, i.stop, i.step
             start, stop, step = part
-            if not (start.__class__ in WHOLE and stop.__class__ in WHOLE and step.__class__ in WHOLE):
+            if not (start.__class__ in INT_OR_NONE and stop.__class__ in INT_OR_NONE and step.__class__ in INT_OR_NONE):
                 start, stop, step = part = tuple([x if x is None else x.__index__() for x in part])
             parts.append(part)
             if step is not None and step < 1:

@@ -215,7 +215,7 @@ class Trace(Mode):
                 if overlap(tensor.array, source.array):
                     watch = MODE.get().watch
                     name = watch.name_of(source.array) if watch is not None else ""
-                    raise stale(
+                    raise stale_read_error(
                         tensor, verb, name or tensor.label or source.name or "tensor", place, self.lines.get(value)
                     )
 
@@ -456,7 +456,7 @@ class Trace(Mode):
         return states
 
 
-def stale(tensor: Tensor, verb: str, name: str, place: str, written: Any) -> TraceError:
+def stale_read_error(tensor: Tensor, verb: str, name: str, place: str, written: Any) -> TraceError:
     """The error for reading elements, while a graph is built, that the graph writes."""
     what = (
         f"{verb}() reads the elements of a tensor that the graph writes: they are read once, while it is built, "

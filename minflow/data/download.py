@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..core.base.errors import DataError
 from ..core.files.atomic import resolved
-from ..core.files.temporary import alive, host, remove_ours
+from ..core.files.temporary import host, is_running, remove_ours
 from ..core.source_location import here
 from ..diagnosis.notebook import in_notebook
 from ..io.files import status
@@ -119,7 +119,8 @@ def remove_stale_parts(path: Path) -> None:
     """Remove partial downloads of this user's processes on this host that have ended."""
     for name in os.listdir(path.parent):
         pid = name.removeprefix(f"{path.name}.{host()}.").removesuffix(".part")
-        if name == f"{path.name}.{host()}.{pid}.part" and pid.isdecimal() and len(pid) < 10 and not alive(int(pid)):
+        is_part = name == f"{path.name}.{host()}.{pid}.part"
+        if is_part and pid.isdecimal() and len(pid) < 10 and not is_running(int(pid)):
             with suppress(OSError):
                 remove_ours(name, None, path.parent)
 

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, cast
 
 from ..core.base.locks import exclusive_lock
 from ..core.files.atomic import replace as replace, resolved as resolved, sync_folder as sync_folder, write as write
-from ..core.files.temporary import NO_LINKS, TEMPORARY, private_folder, sweep as sweep
+from ..core.files.temporary import NO_LINKS, TEMPORARY_NAME, private_folder, sweep as sweep
 
 KEPT_COPY = re.compile(r"\.minflow\.[0-9a-f]{32}\.(.+)\.old", re.DOTALL)
 LOCK_TIMEOUT = 5  # seconds to wait for other processes that save to the same folder
@@ -82,7 +82,7 @@ def identity(path: Path) -> tuple[int, ...] | None:
 
 
 def check_contents(path: Path, old_names: Collection[str]) -> list[str]:
-    names = [name for name in sorted(os.listdir(path)) if not TEMPORARY.fullmatch(name)]
+    names = [name for name in sorted(os.listdir(path)) if not TEMPORARY_NAME.fullmatch(name)]
     files = [name for name in names if stat.S_ISREG(os.lstat(path / name).st_mode)]
     copies = [name for name in files if old_names and KEPT_COPY.fullmatch(name)]
     strange = [name for name in names if name not in copies and (name not in old_names or name not in files)]
@@ -128,7 +128,7 @@ def rename_into_place(new: Path, path: Path, old_names: Collection[str]) -> bool
         names = replaceable_files(path, old_names)
         try:
             if names is not None:
-                if any(map(TEMPORARY.fullmatch, os.listdir(path))):  # another process is moving files into it
+                if any(map(TEMPORARY_NAME.fullmatch, os.listdir(path))):  # another process is moving files into it
                     return False
                 for name in ("", *names):
                     copy_attributes(new / name, path / name)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from ..core.base.errors import CheckpointError
-from ..core.files.atomic import advice, old_file_state
+from ..core.files.atomic import old_file_state, write_hint
 from ..core.source_location import fail, here
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor
@@ -79,7 +79,7 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
             with suppress(OSError):
                 path.rmdir()
         size = sum(array.nbytes for array in writer.arrays.values())
-        refuse_unwritten(error, file, size, advice(path), old_file=old_file_state(file))
+        refuse_unwritten(error, file, size, write_hint(path), old_file=old_file_state(file))
 
 
 def refuse_unwritten(error: OSError, path: Path, size: int, hint: str, **values: str) -> NoReturn:

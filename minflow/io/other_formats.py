@@ -16,7 +16,7 @@ from typing import IO
 import numpy as np
 
 from ..core.base.errors import CheckpointError
-from ..core.memory import shortage, size
+from ..core.memory import free_bytes_if_short, size_text
 from ..core.source_location import here
 from ..core.spec import DType
 from . import torch_zip
@@ -113,10 +113,10 @@ def check_gaps(path: Path, archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo
 def check_memory(path: Path, infos: list[zipfile.ZipInfo]) -> None:
     """Refuse arrays that need more memory than is free: they may be a thousand times larger than the file."""
     needed = sum([info.file_size for info in infos])
-    if (free := shortage(needed)) is not None:
+    if (free := free_bytes_if_short(needed)) is not None:
         refuse(
             path,
-            f"its arrays need {size(needed)} of memory, and {size(free)} are free",
+            f"its arrays need {size_text(needed)} of memory, and {size_text(free)} are free",
             "numpy.load(path)[name] for one array; or a computer with more memory",
             file_size=f"{path.stat().st_size} bytes",
             arrays=f"{needed} bytes",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.plan_cache import Part
-from ..core.arrays import copied
+from ..core.arrays import copy_keeping_strides
 from ..core.autograd import grad
 from ..core.base.errors import JobError, MinflowError
 from ..core.functionalize import external_users_of, write_into
@@ -67,7 +67,7 @@ class JobTrace(Trace):
             return array, None
         key = "lent", len(self.lent)
         self.lent[key] = self.drawn[key] = array
-        return copied(array), lambda: self.drawn[key]
+        return copy_keeping_strides(array), lambda: self.drawn[key]
 
     def resolve(self, tensor: Any) -> Any:
         """Refuse a Blob of another build: its value is not computed in this trace."""

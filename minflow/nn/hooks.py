@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from ..core.base.errors import ModuleError, StateError, with_article
 from ..core.grad.function import Function
-from ..core.grad.hooks import Handle, check_callable, functions_on, refuse, replaced
+from ..core.grad.hooks import Handle, check_callable, functions_on, refuse, replaced_gradients
 from ..core.grad.modes import is_grad_enabled
 from ..core.mode import bump_mutations
 from ..core.ops.shape import full
@@ -250,11 +250,11 @@ class BackwardHooks:
 
     def run_pre_hooks(self, grad_output: tuple) -> tuple:
         for hook in self.before_hooks:
-            grad_output = tuple(replaced(hook, hook(self.module, grad_output), grad_output))
+            grad_output = tuple(replaced_gradients(hook, hook(self.module, grad_output), grad_output))
         self.grad_output = grad_output
         return grad_output
 
     def run_post_hooks(self, grad_input: tuple) -> tuple:
         for hook in self.after_hooks:
-            grad_input = tuple(replaced(hook, hook(self.module, grad_input, self.grad_output), grad_input))
+            grad_input = tuple(replaced_gradients(hook, hook(self.module, grad_input, self.grad_output), grad_input))
         return grad_input

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.base.errors import GraphError
-from ..core.files.atomic import advice, old_file_state
+from ..core.files.atomic import old_file_state, write_hint
 from ..core.source_location import describe, fail, here, need, warn
 from ..deploy.program import Program, program_of
 from ..deploy.replay import LoadedGraph, saved_axes
@@ -282,5 +282,5 @@ def write(data: bytes, f: Any) -> None:
             f"onnx.export: {target} cannot be written: {error.strerror or error}",
             where=here(),
             values={"file": target, "size": f"{len(data):,} bytes", "old file": old_file_state(target)},
-            hint=advice(target),
+            hint=write_hint(target),
         ) from error

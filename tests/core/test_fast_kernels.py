@@ -69,7 +69,8 @@ def test_where_with_two_scalars_may_overwrite_an_input():
 
 
 @in_cases("shape, axis", [
-    ((5, 4 * reduce.ROW + 3), None), ((5, 4 * reduce.ROW + 3), (1,)), ((70, 100), (1,)), ((7, 31, 33), (1, 2)),
+    ((5, 4 * reduce.ROW_ELEMENTS + 3), None), ((5, 4 * reduce.ROW_ELEMENTS + 3), (1,)), ((70, 100), (1,)),
+    ((7, 31, 33), (1, 2)),
     ((70, 100), (0,)), ((600, 10), (1,)), ((reduce.MIN_ELEMENTS,), None),
 ])  # fmt: skip
 @in_cases("keepdims", [False, True])

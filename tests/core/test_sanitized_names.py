@@ -11,7 +11,15 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base import errors
-from minflow.core.base.errors import LINE, NAME, CheckpointError, MinflowError, MinflowWarning, StateError, clean
+from minflow.core.base.errors import (
+    MAX_LINE,
+    MAX_NAME,
+    CheckpointError,
+    MinflowError,
+    MinflowWarning,
+    StateError,
+    clean,
+)
 from minflow.core.source_location import warn
 from minflow.io import container
 from minflow.job.saving.folder import FileVariable
@@ -111,15 +119,18 @@ def test_names_are_escaped_everywhere(what, key, tmp_path_factory):
     text = SHOWN[what](NAMES[key], tmp_path_factory.mktemp("shown"))
     strange = {c for c in text if not c.isprintable() and c != "\n"}
     assert not strange and text, strange
-    assert len(text) < 150_000 and max(map(len, text.split("\n"))) < 2 * LINE
+    assert len(text) < 150_000 and max(map(len, text.split("\n"))) < 2 * MAX_LINE
 
 
 def test_truncation_is_reported():
     assert clean("a\u202eb\x1b[0m") == "a\\u202eb\\x1b[0m" and clean("名前 імʼя\U0001f600") == "名前 імʼя\U0001f600"
-    assert clean("x" * NAME) == "x" * NAME and clean(f"/{'x' * NAME}/{'y' * NAME}") == f"/{'x' * NAME}/{'y' * NAME}"
+    assert (
+        clean("x" * MAX_NAME) == "x" * MAX_NAME
+        and clean(f"/{'x' * MAX_NAME}/{'y' * MAX_NAME}") == f"/{'x' * MAX_NAME}/{'y' * MAX_NAME}"
+    )
     cut = clean(f"first{'x' * 1000}last")
-    assert len(cut) <= NAME + 8 and cut.startswith("first") and cut.endswith("last") and "...771 more..." in cut
-    assert "more..." in clean("a b " * LINE) and len(clean("a b " * LINE)) <= LINE + 16
+    assert len(cut) <= MAX_NAME + 8 and cut.startswith("first") and cut.endswith("last") and "...771 more..." in cut
+    assert "more..." in clean("a b " * MAX_LINE) and len(clean("a b " * MAX_LINE)) <= MAX_LINE + 16
 
 
 def test_our_own_lines_are_kept():

@@ -7,12 +7,12 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.source_location import WARNED
+from minflow.core.source_location import WARNED_LINES
 
 
 @pytest.fixture(autouse=True)
 def forget_warnings():
-    WARNED.clear()
+    WARNED_LINES.clear()
 
 
 def data(n=64, features=6, classes=3):

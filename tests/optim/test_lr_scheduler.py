@@ -6,13 +6,13 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import MinflowWarning, OptimError, StateError
-from minflow.core.source_location import WARNED
+from minflow.core.source_location import WARNED_LINES
 from minflow.optim import lr_scheduler as s
 
 
 @pytest.fixture(autouse=True)
 def forget_warnings():
-    WARNED.clear()
+    WARNED_LINES.clear()
 
 
 def optimizer(lr=0.8):

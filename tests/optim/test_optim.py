@@ -11,7 +11,7 @@ from minflow.core.base import events
 from minflow.core.base.errors import MinflowWarning, OptimError, StateError
 from minflow.core.mode import MODE, mutation_counter
 from minflow.core.op import OPS
-from minflow.core.source_location import WARNED
+from minflow.core.source_location import WARNED_LINES
 from tests.measuring import peak
 
 RNG = np.random.default_rng(11)
@@ -20,7 +20,7 @@ SHAPES = [(3, 4), (), (0, 2), (70_000,)]
 
 @pytest.fixture(autouse=True)
 def forget_warnings():
-    WARNED.clear()
+    WARNED_LINES.clear()
 
 
 def parameters(dtype="float64", shapes=SHAPES):

@@ -317,7 +317,7 @@ class Change:
         grad, indices = node.inputs
         if indices not in self.blocks:
             return False
-        window = {name: indices.node.attrs[name] for name in pool.WINDOW.keys() | {"kernel_size"}}
+        window = {name: indices.node.attrs[name] for name in pool.WINDOW_ATTRS.keys() | {"kernel_size"}}
         (out,) = outputs_of(node)
         small, self.spread[out] = self.in_blocks(grad), node
         if is_simple(indices.node) and self.for_filters(out):

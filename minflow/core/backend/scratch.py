@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 
-LIMIT = 64 << 20  # bytes; larger buffers are allocated at each use and not kept
+MAX_CACHED_BYTES = 64 << 20  # bytes; larger buffers are allocated at each use and not kept
 LOCAL = threading.local()
 
 
@@ -15,7 +15,7 @@ def buffer(purpose: str, shape: tuple[int, ...], dtype) -> np.ndarray:
     """An uninitialised C-contiguous array in this thread's scratch memory, valid until the next call for `purpose`."""
     dtype = np.dtype(dtype)
     size = math.prod(shape) * dtype.itemsize
-    if size > LIMIT:
+    if size > MAX_CACHED_BYTES:
         return np.empty(shape, dtype)
     held = LOCAL.__dict__.setdefault("buffers", {})
     memory = held.get(purpose)

@@ -12,19 +12,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 # largest number of characters of a name (the limit for file names), a line, a part of an error
-NAME, LINE, PART = 255, 10_000, 20_000
+MAX_NAME, MAX_LINE, MAX_PART = 255, 10_000, 20_000
 DISTRIBUTION = "minflow-learn"  # name on PyPI, where `minflow` is another project
-PUBLIC = "minflow"  # module in tracebacks: minflow.ShapeError
-LONG = re.compile(rf"[^\s/]{{{NAME + 1},}}")
+PUBLIC_MODULE = "minflow"  # module in tracebacks: minflow.ShapeError
+LONG_NAME = re.compile(rf"[^\s/]{{{MAX_NAME + 1},}}")
 
 
 def clean(text: str) -> str:
     """Escape characters that would break a line, a terminal or the text direction, since names come from users and
     files; and leave out the middle of a long line.
     """
-    if len(text) <= NAME and text.isprintable():
+    if len(text) <= MAX_NAME and text.isprintable():
         return text
-    text = LONG.sub(lambda found: cut(found[0], NAME), cut(text, LINE))
+    text = LONG_NAME.sub(lambda found: cut(found[0], MAX_NAME), cut(text, MAX_LINE))
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text)
@@ -38,7 +38,7 @@ def cut(text: str, most: int) -> str:
 
 def clean_lines(text: str) -> str:
     """`clean` for each line of a text."""
-    return "\n".join(map(clean, cut(text, PART).split("\n")))
+    return "\n".join(map(clean, cut(text, MAX_PART).split("\n")))
 
 
 def shown(value: Any, text: Callable[[Any], str] = repr, name: str = "") -> str:
@@ -71,11 +71,11 @@ class MinflowError(Exception):
     """
 
     raw: BaseException | None = None
-    __module__ = PUBLIC
+    __module__ = PUBLIC_MODULE
 
     def __init_subclass__(cls):
         if cls.__module__ == __name__:
-            cls.__module__ = PUBLIC
+            cls.__module__ = PUBLIC_MODULE
 
     def __init__(self, what: str, *, values: Mapping[str, object] | None = None, where: str = "", hint: str = ""):
         super().__init__(what)
@@ -85,7 +85,7 @@ class MinflowError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        values = {cut(clean(name), NAME): clean_lines(value) for name, value in self.values.items()}
+        values = {cut(clean(name), MAX_NAME): clean_lines(value) for name, value in self.values.items()}
         width = max(map(len, values), default=0)
         lines = [clean_lines(self.what), *(f"  {name:<{width}}  {value}" for name, value in values.items())]
         if self.where:
@@ -235,4 +235,4 @@ class MinflowWarning(UserWarning):
     """A warning about a likely mistake in code that still runs. parts: the same as an error."""
 
     parts: MinflowError | None = None
-    __module__ = PUBLIC
+    __module__ = PUBLIC_MODULE

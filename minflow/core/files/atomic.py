@@ -20,7 +20,7 @@ from ..base.locks import locked
 from .temporary import sweep, temporary
 
 KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
-LINKS = 40  # largest number of symbolic links in a path, as on Linux
+MAX_LINKS = 40  # largest number of symbolic links in a path, as on Linux
 
 
 def replace(path: str | os.PathLike, write: Callable[[BinaryIO], object]) -> None:
@@ -63,7 +63,7 @@ def write(path: str | os.PathLike, data: bytes | str, what: str = "", where: Cal
     except OSError as error:
         values = {"file": path, "size": f"{len(data):,} bytes", "old file": old_file_state(path)}
         what = f"{what and f'{what}: '}{os.fspath(path)} cannot be written: {error.strerror or error}"
-        refused = FileError(what, values=values, where=where(), hint=advice(Path(path)))
+        refused = FileError(what, values=values, where=where(), hint=write_hint(Path(path)))
         refused.errno, refused.strerror, refused.filename = error.errno, error.strerror, os.fspath(path)
         raise refused from error
 
@@ -72,7 +72,7 @@ def old_file_state(path: str | os.PathLike) -> str:
     return "unchanged" if os.path.isfile(path) else "there is none"
 
 
-def advice(path: Path) -> str:
+def write_hint(path: Path) -> str:
     """The hint of the error if `path` cannot be written."""
     if not os.path.isdir(path.parent):
         return f'make the folder first: os.makedirs("{path.parent}")'
@@ -116,10 +116,10 @@ def resolved(path: str | os.PathLike) -> Path:
             place = entry
             continue
         link = stat.S_ISLNK(found.st_mode)
-        if (link or not todo) and planted(found, os.stat(place)):
+        if (link or not todo) and is_foreign_entry(found, os.stat(place)):
             kind = "a link" if link else "it"
             raise PermissionError(errno.EACCES, f"{kind} belongs to another user, in a folder that all users may write")
-        if link and links == LINKS:
+        if link and links == MAX_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if link:
             links += 1
@@ -129,7 +129,7 @@ def resolved(path: str | os.PathLike) -> Path:
     return Path(place)
 
 
-def planted(entry: os.stat_result, folder: os.stat_result) -> bool:
+def is_foreign_entry(entry: os.stat_result, folder: os.stat_result) -> bool:
     """True if an entry of a sticky folder that all users may write belongs neither to us nor to the folder's owner."""
     public = stat.S_ISVTX | stat.S_IWOTH
     return folder.st_mode & public == public and entry.st_uid not in (os.geteuid(), folder.st_uid)

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from ..base.locks import exclusive_lock, locked
 
-LIVE: set[str] = set()  # names of temporaries that this process is writing now
-TEMPORARY = re.compile(r"\.minflow\.([0-9a-f]{8})\.(\d{1,10})\.[0-9a-f]{16}\.tmp")  # (machine, process)
+LIVE_TEMPORARIES: set[str] = set()  # names of temporaries that this process is writing now
+TEMPORARY_NAME = re.compile(r"\.minflow\.([0-9a-f]{8})\.(\d{1,10})\.[0-9a-f]{16}\.tmp")  # (machine, process)
 NO_LINKS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -37,11 +37,11 @@ def temporary(folder: Path) -> Iterator[Path]:
     The name does not contain the final name, which may already have the largest length that the file system allows.
     """
     path = folder / f".minflow.{host()}.{os.getpid()}.{secrets.token_hex(8)}.tmp"
-    LIVE.add(path.name)
+    LIVE_TEMPORARIES.add(path.name)
     try:
         yield path
     finally:
-        LIVE.discard(path.name)
+        LIVE_TEMPORARIES.discard(path.name)
         with suppress(OSError):
             path.unlink()
 
@@ -101,7 +101,7 @@ def remove_ours(name: str, handle: int | None, folder: Path) -> None:
 
 def sweep(folder: Path) -> None:
     """Remove the temporaries that dead processes of this user and machine have left in `folder`."""
-    if not (names := dead(folder)):
+    if not (names := dead_temporaries(folder)):
         return
     handle = None
     if os.name != "nt":
@@ -122,24 +122,30 @@ def sweep(folder: Path) -> None:
             os.close(handle)
 
 
-def dead(folder: Path) -> list[str]:
+def dead_temporaries(folder: Path) -> list[str]:
     """Names of the temporaries in a folder whose processes have ended."""
     try:
-        matches = [found for name in os.listdir(folder) if (found := TEMPORARY.fullmatch(name))]
+        matches = [found for name in os.listdir(folder) if (found := TEMPORARY_NAME.fullmatch(name))]
     except OSError:
         return []
-    return [found[0] for found in matches if found[1] == host() and found[0] not in LIVE and not alive(int(found[2]))]
+    return [
+        found[0]
+        for found in matches
+        if found[1] == host() and found[0] not in LIVE_TEMPORARIES and not is_running(int(found[2]))
+    ]
 
 
 def write_in_progress(folder: Path) -> bool:
     """True if a live process is writing in the folder now."""
     try:
-        return bool({name for name in os.listdir(folder) if TEMPORARY.fullmatch(name)} - set(dead(folder)))
+        return bool(
+            {name for name in os.listdir(folder) if TEMPORARY_NAME.fullmatch(name)} - set(dead_temporaries(folder))
+        )
     except OSError:
         return False
 
 
-def alive(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     """True if a process with this id is running, other than this one (whose temporaries are in LIVE)."""
     if pid == os.getpid():
         return False
@@ -155,7 +161,7 @@ def alive(pid: int) -> bool:
 
 
 def alive_on_windows(pid: int) -> bool:
-    """`alive` for Windows, where signal 0 is Ctrl-C, so that `os.kill` would stop the process."""
+    """`is_running` for Windows, where signal 0 is Ctrl-C, so that `os.kill` would stop the process."""
     import ctypes
 
     kernel = ctypes.WinDLL("kernel32", use_last_error=True)

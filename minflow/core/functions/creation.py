@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import functions as F
-from ..arrays import copied, storage_of
+from ..arrays import copy_keeping_strides, storage_of
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.legacy_dispatch import overloaded
 from ..functionalize import Alias, external_users_of, version_counter_of
@@ -81,7 +81,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
         array = array.astype(array.dtype.newbyteorder("="))
     trace = MODE.get().trace
     if trace is not None:
-        array = copied(array)
+        array = copy_keeping_strides(array)
     result = Tensor(array, spec_of(array))
     if array.flags.c_contiguous:
         return constant_or_lent(result, result, trace)
@@ -400,7 +400,7 @@ def linspace(
     pin_memory: bool = False,
 ) -> Tensor:
     """`steps` equally spaced values from start to end, both included."""
-    count("linspace", steps)
+    check_count("linspace", steps)
     dtype = as_dtype(default_dtype() if dtype is None else dtype)
     check_memory("linspace", [Spec((int(steps),), dtype)])
     if dtype.floating:
@@ -415,7 +415,7 @@ def linspace(
     return tensor(numbers if steps != 1 else [first], dtype, device, requires_grad)
 
 
-def count(name: str, n: int) -> None:
+def check_count(name: str, n: int) -> None:
     if not isinstance(n, int | np.integer) or n is True or n is False or n < 0:
         fail(
             OutOfRangeError,
@@ -490,7 +490,7 @@ def randperm(
     pin_memory: bool = False,
 ) -> Tensor:
     """0 to n - 1 in random order."""
-    count("randperm", n)
+    check_count("randperm", n)
     return finish(F.randperm_of(n, as_dtype(int if dtype is None else dtype), generator), device, requires_grad)
 
 

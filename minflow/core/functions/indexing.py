@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-ALL = (None, None, None)
+FULL_SLICE = (None, None, None)
 
 
 def entries_of(x: Tensor, index: Tensor) -> list:
@@ -47,7 +47,7 @@ def entries_of(x: Tensor, index: Tensor) -> list:
             x=x,
         )
     if dots:
-        parts[dots[0] : dots[0] + 1] = [ALL] * (ndim - used)
+        parts[dots[0] : dots[0] + 1] = [FULL_SLICE] * (ndim - used)
     entries: list = []
     axis = 0
     for part in parts:
@@ -113,7 +113,7 @@ def unmasked(x: Tensor, mask: Tensor, axis: int) -> list:
         chosen = i.nonzero(s.reshape(mask, shape=(1,)))
         return [("new", s.reshape(chosen, shape=(chosen.spec.shape[0],)))]
     positions = i.nonzero(mask)
-    return [s.getitem(positions, index=(ALL, d)) for d in range(mask.spec.ndim)]
+    return [s.getitem(positions, index=(FULL_SLICE, d)) for d in range(mask.spec.ndim)]
 
 
 def new_axis(entry: Any) -> bool:
@@ -137,17 +137,17 @@ def advanced_target(x: Tensor, index: Tensor) -> Any:
             separated |= closed
             indices.append(entry[1] if new_axis(entry) else entry)
             places.append(axis)
-            basic.append(None if new_axis(entry) else ALL)
+            basic.append(None if new_axis(entry) else FULL_SLICE)
             axis += 1
         elif is_tensor(entry):
             single.append((axis, entry))
-            basic.append(ALL)
+            basic.append(FULL_SLICE)
         else:
             basic.append(entry)
             if entry.__class__ is not int:
                 closed = bool(indices)
                 axis += 1
-    y = x if all(entry == ALL for entry in basic) else s.getitem(x, index=tuple(basic))
+    y = x if all(entry == FULL_SLICE for entry in basic) else s.getitem(x, index=tuple(basic))
     for axis, entry in single:
         y = i.take(y, entry, axis=axis)
     shape = y.spec.shape

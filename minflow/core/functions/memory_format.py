@@ -33,7 +33,7 @@ class memory_format(Layout):
 strided = Layout("strided")
 contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
 channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
-LAST = {channels_last: 4, channels_last_3d: 5}  # the number of axes
+CHANNELS_LAST_NDIM = {channels_last: 4, channels_last_3d: 5}  # the number of axes
 
 
 def check_format(name: str, format: Any) -> None:
@@ -50,6 +50,6 @@ def check_format(name: str, format: Any) -> None:
 def view_in_format(x: Any, format: Any) -> Any:
     """The view of x that is contiguous if x has that format; None if the number of axes does not fit the format."""
     check_format("is_contiguous", format)
-    if format not in LAST:
+    if format not in CHANNELS_LAST_NDIM:
         return x
-    return x.permute(0, *range(2, x.ndim), 1) if x.ndim == LAST[format] else None
+    return x.permute(0, *range(2, x.ndim), 1) if x.ndim == CHANNELS_LAST_NDIM[format] else None

@@ -46,7 +46,9 @@ base.NAMES.update(
     modified_bessel_k1 ndtri scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0 xlog1py
 """.split()
 )
-NEW = frozenset("arange empty eye full linspace logspace ones rand randint randn randperm range zeros".split())
+FACTORY_FUNCTIONS = frozenset(
+    "arange empty eye full linspace logspace ones rand randint randn randperm range zeros".split()
+)
 
 
 def run_into(name: str, function: Callable, args: tuple, options: Mapping[str, Any]) -> Any:
@@ -57,7 +59,7 @@ def run_into(name: str, function: Callable, args: tuple, options: Mapping[str, A
     out = options.pop("out")
     if out is None:
         return function(*args, **options)
-    if name.rpartition(".")[2] in NEW and is_tensor(out) and options.get("dtype") is None:
+    if name.rpartition(".")[2] in FACTORY_FUNCTIONS and is_tensor(out) and options.get("dtype") is None:
         options["dtype"] = out.dtype
     result = function(*args, **options)
     results, outs = (list(x) if isinstance(x, tuple | list) else [x] for x in (result, out))

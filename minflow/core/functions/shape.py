@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-ALL = (None, None, None)  # a slice in the attrs of getitem
+FULL_SLICE = (None, None, None)  # a slice in the attrs of getitem
 
 
 def infer_size(shape: tuple[int, ...], total: int, name: str, x: Any) -> tuple[int, ...]:
@@ -415,14 +415,14 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
             "start + length <= size",
             x=input,
         )
-    return s.getitem(input, index=(*(ALL,) * axis, (first, first + length, None)))
+    return s.getitem(input, index=(*(FULL_SLICE,) * axis, (first, first + length, None)))
 
 
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The slice at one index along `dim`, without that axis; a view."""
     check_min_axes("select", input)
     axis = normalize_axis(dim, input.spec.ndim, input)
-    return s.getitem(input, index=(*(ALL,) * axis, integer(index, "index")))
+    return s.getitem(input, index=(*(FULL_SLICE,) * axis, integer(index, "index")))
 
 
 @accept_axis
@@ -472,7 +472,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     if not input.spec.ndim:
         fail(ShapeError, "unbind: the tensor must have at least one axis", "x.item() for its value", x=input)
     axis = normalize_axis(dim, input.spec.ndim, input)
-    return tuple([s.getitem(input, index=(*(ALL,) * axis, k)) for k in range(input.spec.shape[axis])])
+    return tuple([s.getitem(input, index=(*(FULL_SLICE,) * axis, k)) for k in range(input.spec.shape[axis])])
 
 
 # ---- reversing and rolling

@@ -157,7 +157,7 @@ def run_hooks(value: Value, grads: dict) -> None:
         if g is None:
             break
         if (new := hook(g)) is not None:
-            grads[value] = checked(hook, new, g, "a tensor, or None to keep the gradient")
+            grads[value] = check_replacement(hook, new, g, "a tensor, or None to keep the gradient")
 
 
 def run_after(hooks: Mapping, leaf) -> None:
@@ -176,7 +176,7 @@ def run_after(hooks: Mapping, leaf) -> None:
 def run_before_node(node: Node, gs: list) -> list:
     """Run the prehooks of a node; return the gradients of its outputs, perhaps replaced."""
     for _, hook in sorted(node.hooks.get(OUTPUTS, {}).items()):
-        gs = replaced(hook, hook(tuple(gs)), gs)
+        gs = replaced_gradients(hook, hook(tuple(gs)), gs)
     return gs
 
 
@@ -187,11 +187,11 @@ def run_after_node(node: Node, gs: list, gradients: list) -> list:
     known = dict(gradients)
     for _, hook in sorted(node.hooks.get(INPUTS, {}).items()):
         old = [known.get(i) for i in places]
-        known = dict(zip(places, replaced(hook, hook(tuple(old), tuple(gs)), old)))
+        known = dict(zip(places, replaced_gradients(hook, hook(tuple(old), tuple(gs)), old)))
     return list(known.items())
 
 
-def replaced(hook: Callable, new: Any, old: list | tuple, noun: str = "gradient") -> list | tuple:
+def replaced_gradients(hook: Callable, new: Any, old: list | tuple, noun: str = "gradient") -> list | tuple:
     """The gradients that a hook returned in place of `old`; None keeps them all."""
     if new is None:
         return old
@@ -208,12 +208,12 @@ def replaced(hook: Callable, new: Any, old: list | tuple, noun: str = "gradient"
     return [
         y
         if y is None or (x is None and hasattr(y, "spec"))
-        else checked(hook, y, x, "tensors, or None for no gradient")
+        else check_replacement(hook, y, x, "tensors, or None for no gradient")
         for x, y in zip(old, new)
     ]
 
 
-def checked(hook: Callable, new: Any, old, wanted: str):
+def check_replacement(hook: Callable, new: Any, old, wanted: str):
     """The tensor that a hook returned in place of `old`: it must have the same shape and dtype."""
     if not hasattr(new, "spec"):
         refuse(

@@ -82,11 +82,11 @@ def formatter(array: np.ndarray):
     return (lambda x: f"{form(x):>{width}}"), width
 
 
-def numbers(array: np.ndarray, indent: int) -> str:
+def elements_text(array: np.ndarray, indent: int) -> str:
     """The elements in nested brackets, abbreviated if there are more than the threshold."""
     edges = edges_of(array)
-    form, width = formatter(array[np.ix_(*[kept(n, edges) for n in array.shape])] if edges else array)
-    return nested(array, indent, form, width, edges)
+    form, width = formatter(array[np.ix_(*[printed_indices(n, edges) for n in array.shape])] if edges else array)
+    return nested_text(array, indent, form, width, edges)
 
 
 def edges_of(array: np.ndarray) -> tuple[int, int] | None:
@@ -95,21 +95,21 @@ def edges_of(array: np.ndarray) -> tuple[int, int] | None:
         return None
     edge = OPTIONS["edgeitems"]
     for edges in (edge, edge), *[(n, n) for n in range(min(edge - 1, 3), 0, -1)], (1, 0):
-        if math.prod([len(kept(n, edges)) for n in array.shape]) <= MAX_PRINTED:
+        if math.prod([len(printed_indices(n, edges)) for n in array.shape]) <= MAX_PRINTED:
             break
     return edges
 
 
-def kept(n: int, edges: tuple[int, int]) -> list[int]:
+def printed_indices(n: int, edges: tuple[int, int]) -> list[int]:
     """The indices that are shown of an axis of size n."""
     head, tail = edges
     return [*range(head), *range(n - tail, n)] if n > max(head + tail, 1) else [*range(n)]
 
 
-def nested(array: np.ndarray, indent: int, form, width: int, edges: tuple[int, int] | None) -> str:
+def nested_text(array: np.ndarray, indent: int, form, width: int, edges: tuple[int, int] | None) -> str:
     if not array.ndim:
         return form(array.item())
-    places = kept(len(array), edges) if edges else range(len(array))
+    places = printed_indices(len(array), edges) if edges else range(len(array))
     gap = edges[0] if edges and len(places) < len(array) else None
     if array.ndim == 1:
         a_line = max(1, (OPTIONS["linewidth"] - indent) // (width + 2))
@@ -118,13 +118,13 @@ def nested(array: np.ndarray, indent: int, form, width: int, edges: tuple[int, i
             parts.insert(gap, " ...")
         lines = [", ".join(parts[i : i + a_line]) for i in range(0, len(parts), a_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
-    rows = [nested(array[i], indent + 1, form, width, edges) for i in places]
+    rows = [nested_text(array[i], indent + 1, form, width, edges) for i in places]
     if gap is not None:
         rows.insert(gap, "...")
     return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(rows) + "]"
 
 
-def text(tensor) -> str:
+def tensor_text(tensor) -> str:
     """`tensor([[1., 1.]], dtype=minflow.float32)`, with grad_fn or requires_grad, and a device other than the CPU."""
     name = "Parameter containing:\n" if type(tensor).__name__ == "Parameter" else ""
     parts = []
@@ -133,7 +133,7 @@ def text(tensor) -> str:
         parts += ["...", "is_lazy='True'", f"size={tuple(tensor.spec.shape)}"]
     else:
         array = tensor.array.astype("float32") if tensor.dtype.name == "bfloat16" else tensor.array
-        parts.append(numbers(array, len("tensor(")) if array.size else "[]")
+        parts.append(elements_text(array, len("tensor(")) if array.size else "[]")
         if not tensor.array.size and tensor.spec.shape != (0,):
             parts.append(f"size={tuple(tensor.spec.shape)}")
     if tensor.device.type != "cpu":

@@ -19,11 +19,11 @@ from ..base.errors import CallError, MinflowError, MissingNameError
 from ..base.legacy_dispatch import BUILDING, OVERLOADED, find_overload
 from ..base.out import run_into, wants_out
 from ..base.signatures import argument_names
-from ..dispatch import RAW, special_method
+from ..dispatch import RAW_ERRORS, special_method
 from ..source_location import here, one_line
 from .renamed import translate_call
 from .unsupported import reason
-from .wrong_arguments import explain_error, has
+from .wrong_arguments import explain_error, safe_hasattr
 
 # argument names of other libraries, and of other functions of this one -> ours
 ARGUMENT_SYNONYMS = {name: tuple(ours.split()) for name, ours in {
@@ -41,9 +41,9 @@ ARGUMENT_SYNONYMS = {name: tuple(ours.split()) for name, ours in {
     "workers": "num_workers", "params": "parameters", "parameters": "params",
 }.items()}  # fmt: skip
 Kind = TypeVar("Kind", bound=type)
-NONE: Mapping[str, str] = {}
-EXPLAINED = (*RAW, MinflowError, RecursionError)
-LONGEST = 100  # longest name for which suggestions are made
+NO_NAMES: Mapping[str, str] = {}
+EXPLAINED_ERRORS = (*RAW_ERRORS, MinflowError, RecursionError)
+MAX_NAME_LENGTH = 100  # longest name for which suggestions are made
 NAMESPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> its names
 LAZY_NAMES: dict[str, Mapping[str, str]] = {}  # "minflow.optim" -> its names that are imported on first use
 # job/ fills these two: "flow.nn" -> its legacy names, which are imported on first use; and a function
@@ -60,12 +60,12 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
     Case and underscores are ignored; a different number at the end is never taken for a typing error.
     """
-    asked = plain(name)
+    asked = normalized(name)
     letters, result = set(asked), []
-    if len(name) > LONGEST:  # hardly typed by hand, and the edit distance of long texts is slow
+    if len(name) > MAX_NAME_LENGTH:  # hardly typed by hand, and the edit distance of long texts is slow
         return result
     for other in known:
-        it = plain(other)
+        it = normalized(other)
         if other[:1] == "_" or other == name:
             continue
         if asked == it:
@@ -84,7 +84,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     return [other for slips, other in result if slips == result[0][0]][:3]
 
 
-def plain(name: str) -> str:
+def normalized(name: str) -> str:
     return name.replace("_", "").lower()
 
 
@@ -125,7 +125,7 @@ def missing_name(namespace: str, name: str, known: Iterable[str]) -> AttributeEr
     if (
         "__path__" in above
         and name.isidentifier()
-        and len(name) <= LONGEST
+        and len(name) <= MAX_NAME_LENGTH
         and importlib.util.find_spec(f"{above['__name__']}.{name}")
     ):
         return MissingNameError(
@@ -160,7 +160,9 @@ def without_modules(found: list[str], names: Mapping[str, Any]) -> list[str]:
     """Drop modules whose names differ from another name only in case, such as sgd if there is SGD."""
     files = {n for n in found if isinstance(names.get(n), ModuleType)}
     return [
-        n for n in found if n not in files or not any(plain(n) == plain(other) for other in found if other not in files)
+        n
+        for n in found
+        if n not in files or not any(normalized(n) == normalized(other) for other in found if other not in files)
     ]
 
 
@@ -197,7 +199,7 @@ def by_module(table: Mapping[str, str]) -> dict[str, str]:
 
 
 def missing_names(
-    namespace: str, names: dict[str, Any], at_first_use: Mapping[str, str] = NONE
+    namespace: str, names: dict[str, Any], at_first_use: Mapping[str, str] = NO_NAMES
 ) -> Callable[[str], Any]:
     """Make the `__getattr__` of the module whose public name is `namespace`, and set its `__dir__` for completion.
 
@@ -265,7 +267,7 @@ def signature_error(
     many = [f"*{n}" for n, p in parameters.items() if p.kind is p.VAR_POSITIONAL]
     hint = f"{qualname}({', '.join([*by_place, *many, *[f'{n}=...' for n in named if n not in by_place]])})"
     unknown = [k for k in kwargs if k not in named]
-    passed = {k: short(kwargs[k]) for k in unknown[:3]}
+    passed = {k: short_text(kwargs[k]) for k in unknown[:3]}
     if unknown:
         what = f"{qualname} has no argument {unknown[0]!r}"
         meant = [n for n in ARGUMENT_SYNONYMS.get(unknown[0], ()) if n in named] or nearest(
@@ -279,7 +281,7 @@ def signature_error(
     elif twice := [n for n in by_place[: len(args)] if n in kwargs]:
         what, passed = (
             f"{qualname} got {twice[0]!r} twice, by position and by name",
-            {twice[0]: short(kwargs[twice[0]])},
+            {twice[0]: short_text(kwargs[twice[0]])},
         )
     else:
         known = {*kwargs, *by_place[: len(args)]}
@@ -288,8 +290,8 @@ def signature_error(
     return CallError(what, values=passed, where=here(), hint=hint)
 
 
-def short(value: Any) -> str:
-    return str(value.spec) if has(value, "spec") else one_line(value)
+def short_text(value: Any) -> str:
+    return str(value.spec) if safe_hasattr(value, "spec") else one_line(value)
 
 
 def with_hints(function: FunctionType, qualname: str, module: str = "", method: bool = False) -> FunctionType:
@@ -299,7 +301,7 @@ def with_hints(function: FunctionType, qualname: str, module: str = "", method: 
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            if not isinstance(error, EXPLAINED) and special_method(error) is None:
+            if not isinstance(error, EXPLAINED_ERRORS) and special_method(error) is None:
                 raise
             words = translate_call(qualname.format(type(args[0]).__name__ if args else ""), args, kwargs, error)
             if words is None and not wants_out(qualname, kwargs):
@@ -309,7 +311,7 @@ def with_hints(function: FunctionType, qualname: str, module: str = "", method: 
         return run_into(qualname, wrapper, args, kwargs) if words is None else wrapper(*words[0], **words[1])
 
     functools.update_wrapper(wrapper, function)  # called a thousand times at import; `wraps` takes twice as long
-    return named(wrapper, qualname, module) if module else wrapper  # type: ignore[return-value]
+    return with_public_name(wrapper, qualname, module) if module else wrapper  # type: ignore[return-value]
 
 
 def explained(
@@ -332,7 +334,7 @@ def explained(
     return better
 
 
-def named(wrapper: Any, qualname: str, module: str) -> Any:
+def with_public_name(wrapper: Any, qualname: str, module: str) -> Any:
     wrapper.__module__ = module
     wrapper.__name__ = wrapper.__qualname__ = qualname.rpartition(".")[2]  # the public name, e.g. concat for cat
     return wrapper
@@ -350,7 +352,7 @@ def with_overloads(function: Callable, qualname: str, module: str) -> Callable:
             try:
                 return function(*args, **kwargs)
             except Exception as error:
-                if not isinstance(error, EXPLAINED) and special_method(error) is None:
+                if not isinstance(error, EXPLAINED_ERRORS) and special_method(error) is None:
                     raise
                 words = translate_call(qualname, args, kwargs, error)
                 if words is not None and not accepts(function, *words):  # with a keyword of the overload
@@ -368,7 +370,7 @@ def with_overloads(function: Callable, qualname: str, module: str) -> Callable:
                     raise
         return other(*args, **kwargs)
 
-    return named(wrapper, qualname, module)
+    return with_public_name(wrapper, qualname, module)
 
 
 def accepts(function: Callable, args: tuple, kwargs: Mapping[str, Any]) -> bool:
@@ -406,7 +408,9 @@ def is_error(it: Any) -> bool:
     return isinstance(it, type) and issubclass(it, Exception)
 
 
-def name_hints(namespace: str, names: dict[str, Any], at_first_use: Mapping[str, str] = NONE) -> Callable[[str], Any]:
+def name_hints(
+    namespace: str, names: dict[str, Any], at_first_use: Mapping[str, str] = NO_NAMES
+) -> Callable[[str], Any]:
     """Wrap the public functions and classes of the module whose public name is `namespace`, so that errors suggest the
     argument that was meant. Returns its `__getattr__`, which does the same for names.
 

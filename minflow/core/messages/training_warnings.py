@@ -21,7 +21,7 @@ from ..source_location import NOTICES, caller, here, warn, warn_at
 from .wrong_arguments import Unquoted
 
 MAX_LIVE_LOSSES = 64  # number of consecutive losses that are all alive at which growing tapes are reported
-SEARCHES = 20  # largest number of searches of tapes per process
+MAX_SEARCHES = 20  # largest number of searches of tapes per process
 GRADIENT = "gradient"
 FROM_ZERO = {
     **dict.fromkeys(("log", "log2"), "x.clamp(min=1e-6) before the logarithm"),
@@ -32,7 +32,7 @@ FROM_ZERO = {
 }
 
 
-class Seen:
+class CheckState:
     """State of the checks in this process.
 
     reported: the line of the last loss if it was not finite, or GRADIENT.  roots: the nodes of the last losses.
@@ -49,8 +49,8 @@ class Seen:
 def notices(on: bool = True) -> bool:
     """Turn warnings about likely mistakes on or off for the process; return the previous setting."""
     before, NOTICES.on = NOTICES.on, bool(on)
-    Seen.reported, Seen.searches = None, 0
-    Seen.roots.clear()
+    CheckState.reported, CheckState.searches = None, 0
+    CheckState.roots.clear()
     return before
 
 
@@ -59,19 +59,19 @@ def notices(on: bool = True) -> bool:
 
 def check_losses(losses: list) -> None:
     """Check before each eager backward that the loss is finite and that the tapes of earlier losses are freed."""
-    array, Seen.untracked = losses[0].array, []
+    array, CheckState.untracked = losses[0].array, []
     if array.size == 1:
         if math.isfinite(array.item()):
-            Seen.reported = None
-        elif Seen.reported not in (GRADIENT, where := caller(3)):
-            Seen.reported = where
+            CheckState.reported = None
+        elif CheckState.reported not in (GRADIENT, where := caller(3)):
+            CheckState.reported = where
             scaled = array.dtype == "float16" and np.isinf(array.item())  # a GradScaler handles this itself
-            if Seen.searches < SEARCHES and not scaled:
-                Seen.searches += 1
+            if CheckState.searches < MAX_SEARCHES and not scaled:
+                CheckState.searches += 1
                 report_loss(losses[0])
-    Seen.roots.append(ref(losses[0].value.node))
-    if not mutation_counter.backwards % MAX_LIVE_LOSSES and len(Seen.roots) == MAX_LIVE_LOSSES:
-        alive = {id(node) for root in Seen.roots if (node := root()) is not None}
+    CheckState.roots.append(ref(losses[0].value.node))
+    if not mutation_counter.backwards % MAX_LIVE_LOSSES and len(CheckState.roots) == MAX_LIVE_LOSSES:
+        alive = {id(node) for root in CheckState.roots if (node := root()) is not None}
         if len(alive) == MAX_LIVE_LOSSES:
             warn(
                 f"backward: the last {MAX_LIVE_LOSSES} losses are all kept, each with the tape that computed it",
@@ -132,7 +132,7 @@ def count_nonfinite(array: np.ndarray) -> str:
     return f"has {int(np.isnan(array).sum())} NaN and {int(np.isinf(array).sum())} inf among {array.size} elements"
 
 
-def finite(array: Any) -> bool:
+def all_finite(array: Any) -> bool:
     """True unless it is a floating array with NaN or infinities."""
     return not isinstance(array, np.ndarray) or array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
@@ -147,7 +147,7 @@ def first_nonfinite(root: Value) -> tuple[Node, str, list] | None:
             tensor = node.tensor()
             if tensor is not None and tensor.array is not None:
                 known[Value(node, 0, node.out_specs[0])] = tensor.array
-                if not finite(tensor.array):
+                if not all_finite(tensor.array):
                     return node, "leaf", [tensor.array]
             continue
         if node.saved.__class__ is FreedMarker or node.op.custom_backward is not None:
@@ -159,7 +159,7 @@ def first_nonfinite(root: Value) -> tuple[Node, str, list] | None:
             for i, x in enumerate(node.inputs)
         ]
         for x, array in zip(node.inputs, args):
-            if x.__class__ is not Value and array is not None and not finite(array):
+            if x.__class__ is not Value and array is not None and not all_finite(array):
                 return node, "data", [array]
         outs: list = [kept.get(~k) for k in range(len(node.out_specs))]
         if any(out is None for out in outs) and all(a is not None for a in args):
@@ -169,7 +169,7 @@ def first_nonfinite(root: Value) -> tuple[Node, str, list] | None:
         for value, out in zip(outputs_of(node), outs):
             if out is not None:
                 known[value] = np.asarray(out)
-                if not finite(known[value]):
+                if not all_finite(known[value]):
                     return node, "op", args
     return root.node, "op", []
 
@@ -179,7 +179,7 @@ def rates_of(loss: Any) -> str:
     leaves = {id(node.tensor()) for node in toposort([loss.value.node]) if isinstance(node, Source)}
     return ", ".join(
         f"{type(o).__name__} {', '.join(f'{rate:g}' for rate in o.learning_rates())}"
-        for o in list(Seen.optimizers)
+        for o in list(CheckState.optimizers)
         if any(id(p) in leaves for p in o.parameters())
     )
 
@@ -211,11 +211,11 @@ def check_gradients(optimizer: Any, pairs: list) -> None:
     """Warn about a gradient that is not finite. Called if the sum of all squares is not finite, which may also be an
     overflow of finite gradients.
     """
-    if Seen.reported is not None:
+    if CheckState.reported is not None:
         return  # this, or the loss, was reported already
     for p, g in pairs:
-        if not finite(g.array):
-            Seen.reported = GRADIENT
+        if not all_finite(g.array):
+            CheckState.reported = GRADIENT
             warn(
                 f"{type(optimizer).__name__}.step: the gradient of a parameter is not finite, though the loss was",
                 "`with flow.autograd.detect_anomaly():` around forward and backward names the operation; "

@@ -146,12 +146,12 @@ def wrong_argument(
     """The error for the first argument whose type does not fit its parameter, or None."""
     for key, value in arguments.items():
         wanted = types_of(signature.parameters[key])
-        if key != "self" and wanted and not any(fits(value, part) for part in wanted):
+        if key != "self" and wanted and not any(matches_annotation(value, part) for part in wanted):
             return wrong_kind(name, key, value, " or ".join(TYPE_CHECKS[part][1] for part in wanted), call)
     return None
 
 
-def fits(value: Any, part: str) -> bool:
+def matches_annotation(value: Any, part: str) -> bool:
     """True if the value fits this part of an annotation; False also if a method of the value raises."""
     try:
         return TYPE_CHECKS[part][0](value)
@@ -159,7 +159,7 @@ def fits(value: Any, part: str) -> bool:
         return False
 
 
-def has(x: Any, name: str) -> bool:
+def safe_hasattr(x: Any, name: str) -> bool:
     """`hasattr` for an object whose methods may raise any error."""
     try:
         return hasattr(x, name)
@@ -277,7 +277,7 @@ def wrong_kind(name: str, argument: str, value: Any, wanted: str, call: str) -> 
 def not_a_tensor(name: str, argument: str, value: Any, wanted: str = "a tensor") -> MinflowError:
     """The error for an argument that is not a tensor, with a hint on how to make one."""
     kind, which = type(value).__name__, f"the {argument}"
-    if has(value, "named_parameters"):
+    if safe_hasattr(value, "named_parameters"):
         return ModuleError(
             f"{name}: {which} is a {kind} module, not a tensor",
             where=here(),
@@ -292,9 +292,13 @@ def not_a_tensor(name: str, argument: str, value: Any, wanted: str = "a tensor")
     array = issubclass(type(value), np.ndarray)
     what = f"{kind} of {value.dtype}, shape {list(value.shape)}" if array else kind
     text = f"{kind} {value.dtype}{list(value.shape)}" if array else describe(value)
-    image = has(value, "getbands")  # of PIL
+    image = safe_hasattr(value, "getbands")  # of PIL
     created = (
-        "transforms.ToTensor()" if image else "flow.from_numpy(...)" if has(value, "__array__") else "flow.tensor(...)"
+        "transforms.ToTensor()"
+        if image
+        else "flow.from_numpy(...)"
+        if safe_hasattr(value, "__array__")
+        else "flow.tensor(...)"
     )
     hint = f"{created} of it, or as a transform of the dataset" if image else f"{created} around it"
     return DTypeError(f"{name}: {which} must be a tensor, got {what}", values={argument: text}, where=here(), hint=hint)

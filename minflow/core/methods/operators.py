@@ -10,7 +10,7 @@ from .. import functions as F
 from ..dispatch import apply
 from ..functionalize import apply_inplace, write_result
 from ..ir import NUMBERS
-from ..messages.wrong_arguments import has
+from ..messages.wrong_arguments import safe_hasattr
 from ..ops import compare as c, elementwise as e
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Operators:
 
 def comparable(x: Any) -> bool:
     """True if == compares elementwise. With None or a string the result is just False."""
-    return type(x) in NUMBERS or issubclass(type(x), np.ndarray | np.generic) or has(x, "spec")
+    return type(x) in NUMBERS or issubclass(type(x), np.ndarray | np.generic) or safe_hasattr(x, "spec")
 
 
 # NumPy's operators on a tensor: `array + tensor` calls `np.add(array, tensor)`

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import functions as F
 from ..messages.suggestions import hint_methods
-from .counting import Counting
+from .counts_and_splits import CountsAndSplits
 
 if TYPE_CHECKING:
     from ..base.dtypes import DTypeLike
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @hint_methods
-class Reductions(Counting):
+class Reductions(CountsAndSplits):
     """Reductions and sorting along axes."""
 
     @F.accept_axis

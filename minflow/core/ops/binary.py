@@ -167,14 +167,14 @@ def _(xp, x):
 
 # ---- integers ----------------------------------------------------------------------------------------------------
 
-WHOLE = [
+INTEGER_EXAMPLES = [
     case(ints(3, 4, low=-9, high=9), ints(4, low=-9, high=9)),
     case(ints(()), ints(3)),
     case(ints(0, 3), ints(3)),
     case(ints(5), 6),
     case(ints(4, dtype="uint8"), ints(4, dtype="uint8")),
 ]
-SHIFTS = [
+SHIFT_EXAMPLES = [
     case(ints(3, 4, low=-9, high=9), ints(4)),
     case(ints(()), ints(3)),
     case(ints(0, 3), ints(3)),
@@ -199,9 +199,9 @@ def integer_op(name: str, ufunc: str, doc: str, examples: list):
     return op
 
 
-gcd = integer_op("gcd", "gcd", "The greatest common divisor.", WHOLE)
-lcm = integer_op("lcm", "lcm", "The least common multiple; 0 if one is 0.", WHOLE)
+gcd = integer_op("gcd", "gcd", "The greatest common divisor.", INTEGER_EXAMPLES)
+lcm = integer_op("lcm", "lcm", "The least common multiple; 0 if one is 0.", INTEGER_EXAMPLES)
 bitwise_left_shift = integer_op(
-    "bitwise_left_shift", "left_shift", "a << b: a * 2**b; overflowing bits are lost.", SHIFTS
+    "bitwise_left_shift", "left_shift", "a << b: a * 2**b; overflowing bits are lost.", SHIFT_EXAMPLES
 )
-bitwise_right_shift = integer_op("bitwise_right_shift", "right_shift", "a >> b: floor(a / 2**b).", SHIFTS)
+bitwise_right_shift = integer_op("bitwise_right_shift", "right_shift", "a >> b: floor(a / 2**b).", SHIFT_EXAMPLES)

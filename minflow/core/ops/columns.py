@@ -53,7 +53,7 @@ def image_spec(columns: Spec, shape, kernel_size, stride, padding, dilation) -> 
     return columns.replace(shape=tuple(shape))
 
 
-WINDOW = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1))
+WINDOW_ATTRS = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1))
 CASES = [
     ((2, 3, 4, 5), dict(kernel_size=(2, 3))),
     ((1, 2, 5, 5), dict(kernel_size=(3, 2), stride=(2, 1), padding=(1, 2), dilation=(1, 2))),
@@ -62,7 +62,7 @@ CASES = [
 
 
 def columns_of(shape, options) -> tuple[int, int, int]:
-    k, o = options["kernel_size"], WINDOW | options
+    k, o = options["kernel_size"], WINDOW_ATTRS | options
     rows, columns = positions(shape[2:], k, o["stride"], o["padding"], o["dilation"])
     return shape[0], shape[1] * k[0] * k[1], rows * columns
 
@@ -73,7 +73,7 @@ im2col = define(
     lambda g, x_spec, kernel_size, stride, padding, dilation: col2im(
         g, shape=x_spec.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
     ),
-    examples=[case(floats(*shape), **(WINDOW | o)) for shape, o in CASES],
+    examples=[case(floats(*shape), **(WINDOW_ATTRS | o)) for shape, o in CASES],
     doc="(N, C, H, W) as (N, C * KH * KW, positions): column p holds the pixels under the window at position p.",
 )
 
@@ -83,7 +83,7 @@ col2im = define(
     lambda g, kernel_size, stride, padding, dilation: im2col(
         g, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
     ),
-    examples=[case(floats(*columns_of(shape, o)), shape=shape, **(WINDOW | o)) for shape, o in CASES],
+    examples=[case(floats(*columns_of(shape, o)), shape=shape, **(WINDOW_ATTRS | o)) for shape, o in CASES],
     doc="The adjoint of im2col: columns added back to their pixels; overlapping windows are summed.",
 )
 

@@ -38,11 +38,16 @@ def ctc_spec(log_probs: Spec, targets: Spec, input_lengths: Spec, target_lengths
     return log_probs.replace(shape=log_probs.shape[1:2])
 
 
-FRAMES: dict[str, Any] = dict(low=-3.0, high=-0.1)
+LOG_PROB_RANGE: dict[str, Any] = dict(low=-3.0, high=-0.1)
 CASES = [
-    (floats(5, 2, 4, **FRAMES), ints(2, 2, low=1, high=4), ints(2, low=4, high=6), ints(2, low=1, high=3)),
-    (floats(5, 2, 3, **FRAMES), ints(3, low=1, high=2), ints(2, low=5, high=6), ints(2, low=1, high=2)),
-    (floats(3, 1, 3, dtype="float32", **FRAMES), ints(1, 0, low=1, high=2), ints(1, low=3, high=4), ints(1, high=1)),
+    (floats(5, 2, 4, **LOG_PROB_RANGE), ints(2, 2, low=1, high=4), ints(2, low=4, high=6), ints(2, low=1, high=3)),
+    (floats(5, 2, 3, **LOG_PROB_RANGE), ints(3, low=1, high=2), ints(2, low=5, high=6), ints(2, low=1, high=2)),
+    (
+        floats(3, 1, 3, dtype="float32", **LOG_PROB_RANGE),
+        ints(1, 0, low=1, high=2),
+        ints(1, low=3, high=4),
+        ints(1, high=1),
+    ),
 ]
 
 # A primitive, because a loop over the frames would take a dozen ops per frame.

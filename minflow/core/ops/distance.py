@@ -14,7 +14,7 @@ from .examples import case, floats, positive, strided
 from .rules import need_floating, need_spec, via_float32, write_out
 from .shape import permute
 
-MANY = 625  # number of pairs from which a matrix product pays off: 25 rows and 25 rows
+MIN_MATMUL_PAIRS = 625  # number of pairs from which a matrix product pays off: 25 rows and 25 rows
 
 # A primitive, because maximum has no gradient below the bound, and clamped elements must still learn.
 at_least = define(
@@ -100,7 +100,7 @@ pair_distances_grad = define(
 
 def use_product(xp, a, b, p: float) -> bool:
     """True if |a|**2 + |b|**2 - 2ab is exact enough: for float32 inputs in double precision."""
-    return p == 2 and a.dtype.char == "f" and a.shape[-2] * b.shape[-2] > MANY
+    return p == 2 and a.dtype.char == "f" and a.shape[-2] * b.shape[-2] > MIN_MATMUL_PAIRS
 
 
 @kernel(pair_distances)

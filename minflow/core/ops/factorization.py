@@ -25,7 +25,7 @@ from .linear_solvers import (
     check_square,
     dot,
     need_finite,
-    regular,
+    regular_matrices,
     solve_triangular,
     transposed,
 )
@@ -33,7 +33,7 @@ from .rules import need_index
 from .shape import cat, diagonal, full, view_write
 
 
-def definite(*shape: int, dtype: str = "float64") -> Maker:
+def definite_matrices(*shape: int, dtype: str = "float64") -> Maker:
     """Symmetric matrices with distinct positive eigenvalues."""
 
     def lay(a):
@@ -42,7 +42,13 @@ def definite(*shape: int, dtype: str = "float64") -> Maker:
     return Maker(shape, dtype=dtype, layout=lay)
 
 
-DEFINITE = [definite(3, 3), definite(2, 4, 4), definite(2, 2, dtype="float32"), definite(1, 1), floats(0, 0)]
+DEFINITE_EXAMPLES = [
+    definite_matrices(3, 3),
+    definite_matrices(2, 4, 4),
+    definite_matrices(2, 2, dtype="float32"),
+    definite_matrices(1, 1),
+    floats(0, 0),
+]
 
 
 def as_row(x):
@@ -66,7 +72,7 @@ cholesky = define(
     "cholesky(a)",
     lambda a: check_square("cholesky", a),
     _cholesky_gradient,
-    examples=DEFINITE,
+    examples=DEFINITE_EXAMPLES,
     doc="The lower triangular L with L @ L.T = a, for a symmetric positive definite a, whose lower triangle is read.",
 )
 
@@ -115,10 +121,10 @@ qr = define(
     lambda a, complete: qr_spec("qr", a, complete),
     _qr_gradient,
     examples=[
-        case(regular(3, 3), complete=False),
-        case(regular(2, 4, 3), complete=False),
-        case(regular(3, 5), complete=False),
-        case(regular(3, 3), complete=True),
+        case(regular_matrices(3, 3), complete=False),
+        case(regular_matrices(2, 4, 3), complete=False),
+        case(regular_matrices(3, 5), complete=False),
+        case(regular_matrices(3, 3), complete=True),
         case(floats(3, 2, dtype="float32"), complete=True),
         case(floats(0, 2), complete=False),
     ],
@@ -159,7 +165,7 @@ eigh = define(
     "eigh(a) -> values, vectors",
     lambda a: (check_square("eigh", a).replace(shape=a.shape[:-1]), a),
     _eigh_gradient,
-    examples=DEFINITE,
+    examples=DEFINITE_EXAMPLES,
     doc="Ascending eigenvalues, and eigenvectors as columns, of a symmetric a (its lower triangle).",
 )
 
@@ -180,7 +186,7 @@ eig = define(
     lambda a: tuple(
         s.replace(dtype=a.dtype.to_complex()) for s in (check_square("eig", a).replace(shape=a.shape[:-1]), a)
     ),
-    examples=[regular(3, 3), floats(2, 4, 4), regular(2, 2, dtype="float32"), floats(0, 0)],
+    examples=[regular_matrices(3, 3), floats(2, 4, 4), regular_matrices(2, 2, dtype="float32"), floats(0, 0)],
     doc="The complex eigenvalues, unordered, and the eigenvectors as columns, of a square a. No gradient.",
 )
 
@@ -237,7 +243,7 @@ svd = define(
         case(floats(3, 3), complete=False),
         case(floats(2, 4, 3), complete=False),
         case(floats(3, 5), complete=False),
-        case(regular(2, 2, dtype="float32"), complete=True),
+        case(regular_matrices(2, 2, dtype="float32"), complete=True),
         case(floats(3, 2, dtype="float32"), complete=True),
         case(floats(0, 2), complete=False),
     ],
@@ -279,7 +285,7 @@ lu = define(
     lambda a: (check_matrices("lu", a), a.replace(shape=(*a.shape[:-2], min(a.shape[-2:])), dtype=int32)),
     {"a": _lu_gradient},
     examples=[
-        regular(3, 3),
+        regular_matrices(3, 3),
         floats(2, 4, 4),
         floats(2, 4, 3, dtype="float32"),
         floats(2, 3, dtype="float32"),

@@ -242,7 +242,7 @@ def _(xp, x, index, dim, by="indexing", out=None):
     return x.reshape(-1).take(place, out=out, mode="clip")  # "raise" would buffer
 
 
-SCATTERS = [
+SCATTER_EXAMPLES = [
     case(floats(3, 4), ints(1, 4, high=3), floats(1, 4), dim=0),
     case(floats(3, 4), ints(3, 1, low=-4, high=4), floats(3, 1), dim=1),
     case(strided(3, 4), ints(2, 1, high=4), strided(2, 1), dim=1),
@@ -254,7 +254,7 @@ scatter = define(
     gather_spec,
     dict(x=lambda g, index, dim: scatter(g, index, 0, dim=dim), src=lambda g, index, dim: gather(g, index, dim=dim)),
     domain="holomorphic",
-    examples=[*SCATTERS, case(floats(3, 4), ints(3, 2, high=4), 1.5, dim=1)],
+    examples=[*SCATTER_EXAMPLES, case(floats(3, 4), ints(3, 2, high=4), 1.5, dim=1)],
     doc="x with x[i, index[i, j]] = src[i, j] for dim 1, and so on; src may be a number.",
 )
 
@@ -271,7 +271,7 @@ scatter_add = define(
     gather_spec,
     dict(x=lambda g: g, src=lambda g, index, dim: gather(g, index, dim=dim)),
     domain="holomorphic",
-    examples=[*SCATTERS, case(floats(3, 4), ints(6, 4, high=3), floats(6, 4), dim=0)],
+    examples=[*SCATTER_EXAMPLES, case(floats(3, 4), ints(6, 4, high=3), floats(6, 4), dim=0)],
     doc="x with x[i, index[i, j]] += src[i, j] for dim 1, and so on; repeated positions accumulate.",
 )
 
@@ -307,7 +307,7 @@ def triangle_spec(x: Spec, diagonal: int, op: str) -> Spec:
     return x
 
 
-BAND = 64  # rows per band of a triangle: left and right of the diagonal block, rows are copied or filled whole
+BAND_ROWS = 64  # rows per band of a triangle: left and right of the diagonal block, rows are copied or filled whole
 
 
 @functools.lru_cache(64)
@@ -337,8 +337,8 @@ def triangle(name: str, doc: str):
     @kernel(op)
     def _(xp, x, diagonal, out=None):
         result, (rows, columns) = output_like(xp, x, out), x.shape[-2:]
-        for first in range(0, rows, BAND):
-            last = min(first + BAND, rows)
+        for first in range(0, rows, BAND_ROWS):
+            last = min(first + BAND_ROWS, rows)
             start, end = [min(max(i + diagonal, 0), columns) for i in (first, last)]
             here, there = result[..., first:last, :], x[..., first:last, :]
             kept, rest = (slice(end), slice(end, None)) if lower else (slice(start, None), slice(start))

@@ -79,7 +79,7 @@ matmul = define(
 )
 
 
-DOTS = {  # (ta, tb) -> the BLAS product of two matrices
+BLAS_PRODUCTS = {  # (ta, tb) -> the BLAS product of two matrices
     (False, False): np.ndarray.dot,
     (True, False): lambda a, b: a.T.dot(b),
     (False, True): lambda a, b: a.dot(b.T),
@@ -92,7 +92,7 @@ def choose_dot(a: Spec, b: Spec, ta: bool, tb: bool):
     dot would skip 0 * NaN.
     """
     fits = a.ndim == b.ndim == 2 and a.dtype in (float32, float64) and a.size > 1 < b.size
-    return DOTS[bool(ta), bool(tb)] if fits else None
+    return BLAS_PRODUCTS[bool(ta), bool(tb)] if fits else None
 
 
 @kernel(matmul, specialize=choose_dot)

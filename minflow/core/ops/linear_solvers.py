@@ -21,12 +21,19 @@ from .rules import broadcast_shape, mark
 from .shape import cat, permute
 
 
-def regular(*shape: int, dtype: str = "float64") -> Maker:
+def regular_matrices(*shape: int, dtype: str = "float64") -> Maker:
     """Matrices that are far from singular."""
     return Maker(shape, dtype=dtype, layout=lambda a: a + 5 * np.eye(*shape[-2:], dtype=dtype))
 
 
-SQUARE = [regular(3, 3), regular(2, 4, 4), regular(2, 2, dtype="float32"), regular(1, 1), floats(0, 0), floats(0, 2, 2)]
+SQUARE_EXAMPLES = [
+    regular_matrices(3, 3),
+    regular_matrices(2, 4, 4),
+    regular_matrices(2, 2, dtype="float32"),
+    regular_matrices(1, 1),
+    floats(0, 0),
+    floats(0, 2, 2),
+]
 
 
 # ---- rules and checks ------------------------------------------------------------------------------------------------
@@ -116,21 +123,21 @@ def dot(*xs):
 # ---- solving ---------------------------------------------------------------------------------------------------------
 
 
-SINGULAR = "is singular: some row is a sum of multiples of others"
+SINGULAR_MESSAGE = "is singular: some row is a sum of multiples of others"
 TAKE_PINV = "linalg.pinv and linalg.lstsq take such matrices; or add a small multiple of flow.eye(n)"
 
 inverse = define(
     "inverse(a)",
     lambda a: check_square("inverse", a),
     lambda g, out: -dot(transposed(out), g, transposed(out)),
-    examples=SQUARE,
+    examples=SQUARE_EXAMPLES,
     doc="The inverse matrix.",
 )
 
 
 @kernel(inverse)
 def _(xp, a):
-    return call_lapack(xp, "inverse", SINGULAR, TAKE_PINV, xp.linalg.inv, a)
+    return call_lapack(xp, "inverse", SINGULAR_MESSAGE, TAKE_PINV, xp.linalg.inv, a)
 
 
 solve = define(
@@ -138,10 +145,10 @@ solve = define(
     lambda a, b: solution_shape("solve", a, b),
     {"a, b": lambda g, a, out: (lambda gb: (-matmul(gb, out, ta=False, tb=True), gb))(solve(transposed(a), g))},
     examples=[
-        case(regular(3, 3), floats(3, 2)),
-        case(regular(2, 3, 3), floats(3, 1)),
-        case(regular(3, 3), floats(2, 3, 4)),
-        case(regular(2, 2, dtype="float32"), floats(2, 2, dtype="float32")),
+        case(regular_matrices(3, 3), floats(3, 2)),
+        case(regular_matrices(2, 3, 3), floats(3, 1)),
+        case(regular_matrices(3, 3), floats(2, 3, 4)),
+        case(regular_matrices(2, 2, dtype="float32"), floats(2, 2, dtype="float32")),
         case(floats(0, 0), floats(0, 2)),
     ],
     doc="x with a @ x = b, by an LU factorization with pivoting.",
@@ -150,7 +157,7 @@ solve = define(
 
 @kernel(solve)
 def _(xp, a, b):
-    return call_lapack(xp, "solve", SINGULAR, TAKE_PINV, xp.linalg.solve, a, b)
+    return call_lapack(xp, "solve", SINGULAR_MESSAGE, TAKE_PINV, xp.linalg.solve, a, b)
 
 
 def triangle(x, upper: bool, unit: bool):
@@ -167,10 +174,10 @@ solve_triangular = define(
         )(solve_triangular(transposed(a), g, upper=not upper, unit=unit))
     },
     examples=[
-        case(regular(3, 3), floats(3, 2), upper=False, unit=False),
-        case(regular(2, 3, 3), floats(3, 1), upper=True, unit=False),
+        case(regular_matrices(3, 3), floats(3, 2), upper=False, unit=False),
+        case(regular_matrices(2, 3, 3), floats(3, 1), upper=True, unit=False),
         case(floats(3, 3), floats(2, 3, 2), upper=True, unit=True),
-        case(regular(2, 2, dtype="float32"), floats(2, 2, dtype="float32"), upper=False, unit=True),
+        case(regular_matrices(2, 2, dtype="float32"), floats(2, 2, dtype="float32"), upper=False, unit=True),
         case(floats(0, 0), floats(0, 2), upper=True, unit=False),
     ],
     doc="x with a @ x = b, reading one triangle of a; unit: its diagonal counts as ones.",
@@ -203,7 +210,7 @@ pinv = define(
     lambda a, rtol, atol: check_matrices("pinv", a).replace(shape=(*a.shape[:-2], a.shape[-1], a.shape[-2])),
     _pinv_gradient,
     examples=[
-        case(regular(3, 3), rtol=1e-12, atol=0.0),
+        case(regular_matrices(3, 3), rtol=1e-12, atol=0.0),
         case(floats(2, 4, 2), rtol=1e-12, atol=0.0),
         case(floats(2, 4), rtol=1e-12, atol=0.0),
         case(floats(3, 2, dtype="float32"), rtol=1e-6, atol=0.0),
@@ -244,7 +251,7 @@ det = define(
     "det(a)",
     lambda a: per_matrix("det", a),
     lambda g, a: mul(g.unsqueeze(-1).unsqueeze(-1), cofactors(a)),
-    examples=SQUARE,
+    examples=SQUARE_EXAMPLES,
     doc="The determinant: the factor by which the matrix scales volumes.",
 )
 
@@ -265,7 +272,7 @@ cofactors = define(
     "cofactors(a)",
     lambda a: check_square("cofactors", a),
     _cofactors_gradient,
-    examples=SQUARE,
+    examples=SQUARE_EXAMPLES,
     doc="The gradient of the determinant, det(a) * inverse(a).T, also for singular matrices.",
 )
 
@@ -286,7 +293,7 @@ slogdet = define(
     "slogdet(a) -> sign, logabsdet",
     lambda a: (per_matrix("slogdet", a),) * 2,
     lambda g, a: 0 * a if g[1] is None else mul(g[1].unsqueeze(-1).unsqueeze(-1), transposed(inverse(a))),
-    examples=SQUARE,
+    examples=SQUARE_EXAMPLES,
     doc="The sign of the determinant, and the logarithm of its absolute value, which does not overflow.",
 )
 

@@ -12,7 +12,7 @@ from .elementwise import log, log1p, maximum, sigmoid
 from .examples import case, floats, strided
 from .rules import SPLIT_2, as_arrays, broadcast, constant, via_float32
 
-UNIT: dict[str, Any] = dict(low=0.1, high=0.9)
+PROBABILITY_RANGE: dict[str, Any] = dict(low=0.1, high=0.9)
 
 
 def entropy_grad(g, p, target, p_spec: Spec):
@@ -30,11 +30,11 @@ binary_entropy = define(
     scalar="-(target * max(log(p), -100) + (1 - target) * max(log1p(-p), -100))",
     sbp=SPLIT_2,
     examples=[
-        case(floats(3, 4, **UNIT), floats(3, 4, **UNIT)),
-        case(floats((), **UNIT), floats((), **UNIT)),
-        case(strided(4, 5, **UNIT), floats(5, **UNIT)),
-        case(floats(0, 3, **UNIT), floats(3, **UNIT)),
-        case(floats(3, dtype="float32", **UNIT), floats(3, dtype="float32", **UNIT)),
+        case(floats(3, 4, **PROBABILITY_RANGE), floats(3, 4, **PROBABILITY_RANGE)),
+        case(floats((), **PROBABILITY_RANGE), floats((), **PROBABILITY_RANGE)),
+        case(strided(4, 5, **PROBABILITY_RANGE), floats(5, **PROBABILITY_RANGE)),
+        case(floats(0, 3, **PROBABILITY_RANGE), floats(3, **PROBABILITY_RANGE)),
+        case(floats(3, dtype="float32", **PROBABILITY_RANGE), floats(3, dtype="float32", **PROBABILITY_RANGE)),
     ],
     doc="-(target * log(p) + (1 - target) * log(1 - p)), with logarithms clamped at -100.",
 )
@@ -62,11 +62,11 @@ logit_entropy = define(
     scalar="target * log1p(exp(-x)) + (1 - target) * log1p(exp(x))",
     sbp=SPLIT_2,
     examples=[
-        case(floats(3, 4), floats(3, 4, **UNIT)),
-        case(floats(()), floats((), **UNIT)),
-        case(strided(4, 5), floats(5, **UNIT)),
-        case(floats(0, 3), floats(3, **UNIT)),
-        case(floats(3, dtype="float32"), floats(3, dtype="float32", **UNIT)),
+        case(floats(3, 4), floats(3, 4, **PROBABILITY_RANGE)),
+        case(floats(()), floats((), **PROBABILITY_RANGE)),
+        case(strided(4, 5), floats(5, **PROBABILITY_RANGE)),
+        case(floats(0, 3), floats(3, **PROBABILITY_RANGE)),
+        case(floats(3, dtype="float32"), floats(3, dtype="float32", **PROBABILITY_RANGE)),
     ],
     doc="target * softplus(-x) + (1 - target) * softplus(x): the binary entropy of sigmoid(x), exact for large x.",
 )

@@ -22,7 +22,7 @@ DEGREES = [
     case(floats(5, dtype="float32"), ints(5)),
     case(ints(3), ints(3)),
 ]
-LARGEST = 1000  # degree; recurrences take one step per degree
+MAX_DEGREE = 1000  # degree; recurrences take one step per degree
 
 
 def polynomial(name: str, evaluate: Callable, doc: str):
@@ -38,20 +38,20 @@ def polynomial(name: str, evaluate: Callable, doc: str):
         with silent():
             n = xp.trunc(n)
             right = xp.greater_equal(n, 0)
-            degree = xp.where(right, xp.minimum(n, LARGEST + 1), 0).astype("int64")
-            value = evaluate(special, xp.minimum(degree, LARGEST), x.astype("float64"))
-            value = xp.where(degree > LARGEST, xp.nan, xp.where(right, value, 0))
+            degree = xp.where(right, xp.minimum(n, MAX_DEGREE + 1), 0).astype("int64")
+            value = evaluate(special, xp.minimum(degree, MAX_DEGREE), x.astype("float64"))
+            value = xp.where(degree > MAX_DEGREE, xp.nan, xp.where(right, value, 0))
             return write_out(xp, value.astype(x.dtype), out)
 
     return op
 
 
-def third(s, n, x):
+def chebyshev_third(s, n, x):
     """U(n) - U(n-1): the third kind, cos((n + 1/2) t) / cos(t / 2) with x = cos(t)."""
     return s.eval_chebyu(n, x) - (n > 0) * s.eval_chebyu(abs(n - 1), x)
 
 
-def fourth(s, n, x):
+def chebyshev_fourth(s, n, x):
     """U(n) + U(n-1): the fourth kind, sin((n + 1/2) t) / sin(t / 2) with x = cos(t)."""
     return s.eval_chebyu(n, x) + (n > 0) * s.eval_chebyu(abs(n - 1), x)
 
@@ -66,8 +66,12 @@ chebyshev_polynomial_u = polynomial(
     lambda s, n, x: s.eval_chebyu(n, x),
     "Chebyshev polynomial of the second kind: sin((n + 1) * t) / sin(t).",
 )
-chebyshev_polynomial_v = polynomial("chebyshev_polynomial_v", third, "Chebyshev polynomial of the third kind.")
-chebyshev_polynomial_w = polynomial("chebyshev_polynomial_w", fourth, "Chebyshev polynomial of the fourth kind.")
+chebyshev_polynomial_v = polynomial(
+    "chebyshev_polynomial_v", chebyshev_third, "Chebyshev polynomial of the third kind."
+)
+chebyshev_polynomial_w = polynomial(
+    "chebyshev_polynomial_w", chebyshev_fourth, "Chebyshev polynomial of the fourth kind."
+)
 shifted_chebyshev_polynomial_t = polynomial(
     "shifted_chebyshev_polynomial_t",
     lambda s, n, x: s.eval_chebyt(n, 2 * x - 1),
@@ -79,10 +83,14 @@ shifted_chebyshev_polynomial_u = polynomial(
     "chebyshev_polynomial_u at 2 * a - 1.",
 )
 shifted_chebyshev_polynomial_v = polynomial(
-    "shifted_chebyshev_polynomial_v", lambda s, n, x: third(s, n, 2 * x - 1), "chebyshev_polynomial_v at 2 * a - 1."
+    "shifted_chebyshev_polynomial_v",
+    lambda s, n, x: chebyshev_third(s, n, 2 * x - 1),
+    "chebyshev_polynomial_v at 2 * a - 1.",
 )
 shifted_chebyshev_polynomial_w = polynomial(
-    "shifted_chebyshev_polynomial_w", lambda s, n, x: fourth(s, n, 2 * x - 1), "chebyshev_polynomial_w at 2 * a - 1."
+    "shifted_chebyshev_polynomial_w",
+    lambda s, n, x: chebyshev_fourth(s, n, 2 * x - 1),
+    "chebyshev_polynomial_w at 2 * a - 1.",
 )
 hermite_polynomial_h = polynomial(
     "hermite_polynomial_h",

@@ -62,7 +62,7 @@ def padded_with(xp, x, size: Pair, kernel_size: Pair, stride: Pair, padding: Pai
 
 # ---- max pooling -------------------------------------------------------------------------------------------------
 
-WINDOW = dict(stride=(2, 2), padding=(0, 0), dilation=(1, 1), ceil_mode=False)
+WINDOW_ATTRS = dict(stride=(2, 2), padding=(0, 0), dilation=(1, 1), ceil_mode=False)
 MAX_CASES: list[tuple[Any, ...]] = [
     ((2, 3, 4, 6), dict(kernel_size=(2, 2))),
     ((1, 2, 5, 5), dict(kernel_size=(2, 2), ceil_mode=True)),
@@ -79,7 +79,7 @@ max_pool2d = define(
             g[0], out1, shape=x_spec.shape, apart=all(s > d * (k - 1) for s, k, d in zip(stride, kernel_size, dilation))
         )
     ),
-    examples=[case(distinct(*shape), **(WINDOW | o)) for shape, o in MAX_CASES],
+    examples=[case(distinct(*shape), **(WINDOW_ATTRS | o)) for shape, o in MAX_CASES],
     doc="The maximum of each window (ties: the first; NaN wins, the last one), and its position in H * W.",
 )
 
@@ -160,8 +160,8 @@ picked.examples = (case(floats(2, 3, 4, 4), example_positions(2, 3, 2, 2)),)
 # ---- average pooling
 # ----------------------------------------------------------------------------------------------------
 
-MEAN = WINDOW | dict(count_include_pad=True, divisor_override=None)
-del MEAN["dilation"]
+MEAN_ATTRS = WINDOW_ATTRS | dict(count_include_pad=True, divisor_override=None)
+del MEAN_ATTRS["dilation"]
 AVG_CASES: list[tuple[Any, ...]] = [
     ((2, 3, 4, 6), dict(kernel_size=(2, 2))),
     ((1, 2, 5, 5), dict(kernel_size=(3, 3), ceil_mode=True, padding=(1, 1), count_include_pad=False)),
@@ -188,7 +188,7 @@ avg_pool2d = define(
         count_include_pad=count_include_pad,
         divisor_override=divisor_override,
     ),
-    examples=[case(floats(*shape), **(MEAN | o)) for shape, o in AVG_CASES],
+    examples=[case(floats(*shape), **(MEAN_ATTRS | o)) for shape, o in AVG_CASES],
     doc="The mean of each window.",
 )
 
@@ -214,7 +214,7 @@ avg_pool2d_grad = define(
         count_include_pad=count_include_pad,
         divisor_override=divisor_override,
     ),
-    examples=[case(floats(2, 3, 2, 3), shape=(2, 3, 4, 6), kernel_size=(2, 2), **MEAN)],
+    examples=[case(floats(2, 3, 2, 3), shape=(2, 3, 4, 6), kernel_size=(2, 2), **MEAN_ATTRS)],
     doc="Each element of the cotangent distributed evenly over its window.",
 )
 

@@ -18,7 +18,7 @@ from .checks import check_unit
 from .examples import case, floats, ints
 from .rules import need_floating, need_spec
 
-COUNTER = ints(2, high=100)
+COUNTER_EXAMPLE = ints(2, high=100)
 
 
 def words(xp, counter, offset: int, size: int, start: int = 0):
@@ -81,8 +81,8 @@ uniform = define(
     "uniform(counter; shape, low, high, dtype, offset)",
     random_spec("uniform"),
     examples=[
-        case(COUNTER, shape=(3, 5), low=0.0, high=1.0, dtype=float32, offset=0),
-        case(COUNTER, shape=(), low=-2.0, high=3.0, dtype=float64, offset=1),
+        case(COUNTER_EXAMPLE, shape=(3, 5), low=0.0, high=1.0, dtype=float32, offset=0),
+        case(COUNTER_EXAMPLE, shape=(), low=-2.0, high=3.0, dtype=float64, offset=1),
     ],
     doc="Uniform random values in [low, high).",
 )
@@ -102,8 +102,8 @@ normal = define(
     "normal(counter; shape, mean, std, dtype, offset)",
     random_spec("normal"),
     examples=[
-        case(COUNTER, shape=(3, 5), mean=0.0, std=1.0, dtype=float32, offset=0),
-        case(COUNTER, shape=(), mean=-2.0, std=3.0, dtype=float64, offset=1),
+        case(COUNTER_EXAMPLE, shape=(3, 5), mean=0.0, std=1.0, dtype=float32, offset=0),
+        case(COUNTER_EXAMPLE, shape=(), mean=-2.0, std=3.0, dtype=float64, offset=1),
     ],
     doc="Normally distributed random values.",
 )
@@ -127,8 +127,8 @@ randint = define(
     "randint(counter; shape, low, high, dtype, offset)",
     randint_spec,
     examples=[
-        case(COUNTER, shape=(3, 5), low=0, high=10, dtype=int64, offset=0),
-        case(COUNTER, shape=(4,), low=-3, high=3, dtype=float32, offset=2),
+        case(COUNTER_EXAMPLE, shape=(3, 5), low=0, high=10, dtype=int64, offset=0),
+        case(COUNTER_EXAMPLE, shape=(4,), low=-3, high=3, dtype=float32, offset=2),
     ],
     doc="Integers in [low, high): the high half of a 32-bit word times the width (Lemire 2019).",
 )
@@ -148,7 +148,7 @@ def randperm_spec(counter, n: int, dtype: DType, offset: int) -> Spec:
 randperm = define(
     "randperm(counter; n, dtype, offset)",
     randperm_spec,
-    examples=[case(COUNTER, n=10, dtype=int64, offset=0), case(COUNTER, n=0, dtype=int64, offset=0)],
+    examples=[case(COUNTER_EXAMPLE, n=10, dtype=int64, offset=0), case(COUNTER_EXAMPLE, n=0, dtype=int64, offset=0)],
     doc="0 to n - 1 in the order of n random words of 64 bits.",
 )
 
@@ -169,8 +169,8 @@ bernoulli = define(
     "bernoulli(p, counter; offset)",
     bernoulli_spec,
     examples=[
-        case(floats(3, 4, low=0.1, high=0.9), COUNTER, offset=0),
-        case(floats((), low=0.1, high=0.9), COUNTER, offset=1),
+        case(floats(3, 4, low=0.1, high=0.9), COUNTER_EXAMPLE, offset=0),
+        case(floats((), low=0.1, high=0.9), COUNTER_EXAMPLE, offset=1),
     ],
     doc="1 with probability p, else 0: a 32-bit word below p * 2**32.",
 )
@@ -199,10 +199,10 @@ dropout = define(
     dropout_spec,
     dict(x=lambda g, out1: None if g[0] is None else g[0] * out1),  # the mask itself has no gradient
     examples=[
-        case(floats(3, 5), COUNTER, p=0.5, offset=0),
-        case(floats(()), COUNTER, p=0.25, offset=0),
-        case(floats(4, dtype="float32"), COUNTER, p=1.0, offset=1),
-        case(floats(0, 3), COUNTER, p=0.5, offset=0),
+        case(floats(3, 5), COUNTER_EXAMPLE, p=0.5, offset=0),
+        case(floats(()), COUNTER_EXAMPLE, p=0.25, offset=0),
+        case(floats(4, dtype="float32"), COUNTER_EXAMPLE, p=1.0, offset=1),
+        case(floats(0, 3), COUNTER_EXAMPLE, p=0.5, offset=0),
     ],
     doc="0 with probability p, else x / (1 - p): an element is dropped if 16 random bits are below p * 2**16.",
 )

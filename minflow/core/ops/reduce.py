@@ -39,9 +39,9 @@ EXAMPLES = [
     case(strided(4, 5), axis=(0,), keepdims=False),
     case(floats(3, 4, dtype="float32"), axis=(1,), keepdims=False),
 ]
-EMPTY = [case(floats(0, 3), axis=(0,), keepdims=False), case(floats(0, 3), axis=(1,), keepdims=True)]
+EMPTY_EXAMPLES = [case(floats(0, 3), axis=(0,), keepdims=False), case(floats(0, 3), axis=(1,), keepdims=True)]
 INTEGERS = [case(ints(3, 4), axis=(0,), keepdims=False), case(bools(3, 4), axis=None, keepdims=False)]
-FEW = 1 << 12  # elements; above that, a fast kernel may be quicker
+MAX_NUMPY_ELEMENTS = 1 << 12  # elements; above that, a fast kernel may be quicker
 
 
 def expand_reduced(g, x: Spec, axis):
@@ -61,7 +61,7 @@ sum = define(
     lambda x, axis, keepdims: widen_integers(reduced(x, axis, keepdims)),
     lambda g, x_spec, axis: expand_reduced(g, x_spec, axis),
     domain="holomorphic",
-    examples=[*EXAMPLES, *EMPTY, *INTEGERS],
+    examples=[*EXAMPLES, *EMPTY_EXAMPLES, *INTEGERS],
     doc="The sum; int64 for bools and integers.",
 )
 
@@ -69,7 +69,7 @@ sum = define(
 def numpy_sum(x: Spec, axis, keepdims: bool):
     """NumPy's own sum, for few elements, if strides and class cannot change its order of summation."""
     ndim = 0 if axis is None else x.ndim - len(axis)
-    if x.size >= FEW or x.dtype not in (float32, float64) or keepdims or ndim > 1:
+    if x.size >= MAX_NUMPY_ELEMENTS or x.dtype not in (float32, float64) or keepdims or ndim > 1:
         return None
     return partial(np.add.reduce, axis=axis) if ndim else lambda array: np.asarray(np.add.reduce(array, axis))
 
@@ -145,7 +145,7 @@ prod = define(
     lambda x, axis, keepdims: widen_integers(reduced(x, axis, keepdims)),
     lambda g, x, axis: product_of_others(g, x, axis),
     domain="holomorphic",
-    examples=[*EXAMPLES, *EMPTY, *INTEGERS, case(positive(3, 4), axis=(0,), keepdims=False)],
+    examples=[*EXAMPLES, *EMPTY_EXAMPLES, *INTEGERS, case(positive(3, 4), axis=(0,), keepdims=False)],
     doc="The product; int64 for bools and integers.",
 )
 kernel(
@@ -265,7 +265,7 @@ def quantifier(name: str, ufunc: str, doc: str):
         f"{name}(x; axis, keepdims)",
         lambda x, axis, keepdims: reduced(x, axis, keepdims).replace(dtype=bool_),
         domain="complex",
-        examples=[*EXAMPLES, *EMPTY, *INTEGERS],
+        examples=[*EXAMPLES, *EMPTY_EXAMPLES, *INTEGERS],
         doc=doc,
     )
     kernel(op, lambda xp, x, axis, keepdims, out=None: getattr(xp, ufunc).reduce(x, axis, keepdims=keepdims, out=out))

@@ -13,7 +13,7 @@ from ..source_location import fail, need
 from ..spec import Spec, float64, int64, spec_of
 from .checks import check_unit, first_wrong
 from .examples import case, floats, positive
-from .random import COUNTER, as_result, need_counter, uniform_floats
+from .random import COUNTER_EXAMPLE, as_result, need_counter, uniform_floats
 from .rules import broadcast_shape, need_floating, need_spec, write_out
 
 
@@ -38,9 +38,9 @@ multinomial = define(
     "multinomial(p, counter; num_samples, replacement, offset)",
     multinomial_spec,
     examples=[
-        case(positive(4), COUNTER, num_samples=3, replacement=False, offset=0),
-        case(positive(2, 5), COUNTER, num_samples=7, replacement=True, offset=1),
-        case(floats(0, 3, dtype="float32"), COUNTER, num_samples=1, replacement=False, offset=0),
+        case(positive(4), COUNTER_EXAMPLE, num_samples=3, replacement=False, offset=0),
+        case(positive(2, 5), COUNTER_EXAMPLE, num_samples=7, replacement=True, offset=1),
+        case(floats(0, 3, dtype="float32"), COUNTER_EXAMPLE, num_samples=1, replacement=False, offset=0),
     ],
     doc="Indices drawn with the probabilities of a row: by their cumulative sum, or the smallest of exponential times.",
 )
@@ -97,9 +97,9 @@ poisson = define(
     "poisson(rate, counter; offset)",
     poisson_spec,
     examples=[
-        case(positive(3, 4), COUNTER, offset=0),
-        case(floats(0), COUNTER, offset=1),
-        case(floats((), low=5, high=50, dtype="float32"), COUNTER, offset=0),
+        case(positive(3, 4), COUNTER_EXAMPLE, offset=0),
+        case(floats(0), COUNTER_EXAMPLE, offset=1),
+        case(floats((), low=5, high=50, dtype="float32"), COUNTER_EXAMPLE, offset=0),
     ],
     doc="Poisson counts with these rates.",
 )
@@ -133,8 +133,13 @@ binomial = define(
     "binomial(count, prob, counter; offset)",
     binomial_spec,
     examples=[
-        case(floats(3, 1, low=5, high=9), floats(4, low=0.1, high=0.9), COUNTER, offset=0),
-        case(floats((), low=5, high=9, dtype="float32"), floats((), low=0, high=1, dtype="float32"), COUNTER, offset=1),
+        case(floats(3, 1, low=5, high=9), floats(4, low=0.1, high=0.9), COUNTER_EXAMPLE, offset=0),
+        case(
+            floats((), low=5, high=9, dtype="float32"),
+            floats((), low=0, high=1, dtype="float32"),
+            COUNTER_EXAMPLE,
+            offset=1,
+        ),
     ],
     doc="The number of successes in `count` trials with probability `prob` each.",
 )

@@ -10,7 +10,7 @@ from .index import gather, gather_spec, index_grid, scatter, scatter_add
 from .shape import cast, zeros_of
 
 UFUNCS = {"prod": "multiply", "amax": "maximum", "amin": "minimum"}
-STARTS = {
+INITIAL_VALUES = {
     "prod": lambda xp, dtype: 1,
     "amax": lambda xp, dtype: neutral_element(xp, dtype, -1),
     "amin": lambda xp, dtype: neutral_element(xp, dtype, 1),
@@ -50,7 +50,7 @@ scatter_reduce = define(
 def _(xp, x, index, src, dim, reduce, include_self, by="scatter_reduce"):
     places, result = index_grid(xp, by, x, index, dim), x.copy()
     if not include_self:
-        result[places] = STARTS[reduce](xp, x.dtype)
+        result[places] = INITIAL_VALUES[reduce](xp, x.dtype)
     getattr(xp, UFUNCS[reduce]).at(result, places, src)
     return result
 

@@ -182,11 +182,11 @@ def test_large_array_is_frozen_with_a_warning(name):
 
 
 def test_copied_array_keeps_its_strides():
-    from minflow.core.arrays import copied
+    from minflow.core.arrays import copy_keeping_strides
 
     whole = np.arange(24.0).reshape(2, 3, 4)
     for a in (whole, whole[:, ::2], whole.T, whole[::-1, :, 1::2], np.broadcast_to(whole[0], (5, 3, 4)), whole[:0]):
-        copy_ = copied(a)
+        copy_ = copy_keeping_strides(a)
         assert np.array_equal(copy_, a) and not np.shares_memory(copy_, a)
         assert not a.size or copy_.strides == a.strides
 

@@ -15,7 +15,7 @@ from ..scratch import buffer
 from .blas import on_one_thread
 
 TILE = 1 << 20  # bytes that stay in the L2 cache; im2col uses four tiles, which measured best
-SMALL = 64  # images of fewer pixels are joined, since a product per image would be too small
+MIN_PIXELS = 64  # images of fewer pixels are joined, since a product per image would be too small
 TOLERANCE = 32  # a different order of summation
 
 
@@ -98,7 +98,7 @@ def _(xp, x, weight, stride, padding, dilation, groups, out=None):
     if geo.depthwise:
         return depthwise(xp, geo, x, weight, out)
     filters = weight.reshape(groups, geo.fg, geo.depth)
-    if geo.plain and groups == 1 and geo.pixels >= SMALL:
+    if geo.plain and groups == 1 and geo.pixels >= MIN_PIXELS:
         xp.matmul(filters[0], x.reshape(geo.n, geo.c, geo.pixels), out=out.reshape(geo.n, geo.f, geo.pixels))
         return out
     for tile in geo.tiles():
@@ -128,7 +128,7 @@ def _(xp, grad, weight, shape, stride, padding, dilation, groups, out=None):
     if geo.depthwise:
         return depthwise_input_grad(xp, geo, grad, weight, out)
     filters = weight.reshape(groups, geo.fg, geo.depth)
-    if geo.plain and groups == 1 and geo.pixels >= SMALL:
+    if geo.plain and groups == 1 and geo.pixels >= MIN_PIXELS:
         xp.matmul(filters[0].T, grad.reshape(geo.n, geo.f, geo.pixels), out=out.reshape(shape[0], shape[1], geo.pixels))
         return out
     (ph, pw), (h, w) = padding, shape[2:]
@@ -203,7 +203,7 @@ def windows(geo: Geometry):
                 yield u, v, tuple(outs), tuple(ins)
 
 
-def multiplied(xp, a, b):
+def buffered_product(xp, a, b):
     return xp.multiply(a, b, out=buffer("product", a.shape, a.dtype))
 
 
@@ -216,7 +216,7 @@ def depthwise(xp, geo: Geometry, x, weight, out):
             sums.fill(0)
             for u, v, outs, ins in windows(geo):
                 place = sums[outs]
-                xp.add(place, multiplied(xp, images[ins], weight[m::many, 0, u, v]), out=place)
+                xp.add(place, buffered_product(xp, images[ins], weight[m::many, 0, u, v]), out=place)
             out[tile, m::many] = sums.transpose(2, 3, 0, 1)
     return out
 
@@ -230,7 +230,7 @@ def depthwise_input_grad(xp, geo: Geometry, grad, weight, out):
             g = transposed_tile(grad[tile, m::many], "turned")
             for u, v, outs, ins in windows(geo):
                 place = sums[ins]
-                xp.add(place, multiplied(xp, g[outs], weight[m::many, 0, u, v]), out=place)
+                xp.add(place, buffered_product(xp, g[outs], weight[m::many, 0, u, v]), out=place)
         out[tile] = sums.transpose(2, 3, 0, 1)
     return out
 
@@ -243,6 +243,6 @@ def depthwise_weight_grad(xp, geo: Geometry, grad, x, out):
         for m in range(many):
             g = transposed_tile(grad[tile, m::many], "sums")
             for u, v, outs, ins in windows(geo):
-                product = multiplied(xp, images[ins], g[outs]).reshape(-1, geo.c)
+                product = buffered_product(xp, images[ins], g[outs]).reshape(-1, geo.c)
                 out[m::many, 0, u, v] += xp.add.reduce(product, 0)
     return out

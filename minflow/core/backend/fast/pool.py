@@ -35,7 +35,7 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
     for tile in tiles(x):
         wide = padded_with(xp, x[tile], size, kernel_size, stride, padding, dilation, -xp.inf)
         seen = [pixels_under(wide, u, v, size, stride, dilation) for u, v in steps]
-        chosen = largest(xp, seen, y[tile])
+        chosen = write_largest(xp, seen, y[tile])
         xp.add(offsets.take(chosen, mode="clip"), top * width + left, out=indices[tile])
         if any(padding):  # in a window of -inf alone, the first position may be padding; take the first pixel instead
             xp.copyto(
@@ -51,7 +51,7 @@ def first_inside(xp, start, dilation: int):
     return xp.where(start < 0, start % dilation, start)
 
 
-def largest(xp, seen: list, y):
+def write_largest(xp, seen: list, y):
     """Write the largest of the views into y; return its index (the first of equal ones, or the last NaN)."""
     xp.copyto(y, seen[0])
     if len(seen) <= 255:  # a later view that is larger wins by its higher index, so no masked writes are needed

@@ -11,7 +11,8 @@ from ...ops.reduce import mean, sum
 from ...ops.rules import count, keepdims_shape
 from ..kernels import KERNELS, fast
 
-MIN_ELEMENTS, ROW = 1 << 12, 1 << 10  # elements: below MIN_ELEMENTS numpy is as fast; ROW are summed sequentially
+MIN_ELEMENTS = 1 << 12  # below, numpy is as fast
+ROW_ELEMENTS = 1 << 10  # summed sequentially
 TOLERANCE = 32  # a different order of summation
 
 
@@ -22,14 +23,15 @@ def sums(x, axis):
     last, n = axis is None or axis == tuple(range(x.ndim - len(axis), x.ndim)), count(x.shape, axis)
     if not last or n < 16:
         return None
-    if n <= ROW:
+    if n <= ROW_ELEMENTS:
         return np.einsum("ij->i", x.reshape(-1, n))
-    rows, whole = x.reshape(-1, n), n // ROW * ROW  # parts of a long row are summed separately, which rounds less
-    total = np.add.reduce(np.einsum("ijk->ij", rows[:, :whole].reshape(len(rows), -1, ROW)), 1)
+    # parts of a long row are summed separately, which rounds less
+    rows, whole = x.reshape(-1, n), n // ROW_ELEMENTS * ROW_ELEMENTS
+    total = np.add.reduce(np.einsum("ijk->ij", rows[:, :whole].reshape(len(rows), -1, ROW_ELEMENTS)), 1)
     return total if whole == n else total + np.einsum("ij->i", rows[:, whole:])
 
 
-def written(x, axis, keepdims: bool, found, out):
+def shaped_sums(x, axis, keepdims: bool, found, out):
     """The sums in the output shape, in `out` if given."""
     shape = keepdims_shape(x.shape, axis) if keepdims else () if axis is None else x.shape[: x.ndim - len(axis)]
     found = found.reshape(shape)
@@ -44,7 +46,7 @@ def _(xp, x, axis, keepdims, out=None):
     found = sums(x, axis)
     if found is None:
         return KERNELS[sum].reference(x, axis, keepdims, out=out)
-    return written(x, axis, keepdims, found, out)
+    return shaped_sums(x, axis, keepdims, found, out)
 
 
 @fast(mean, tolerance=TOLERANCE)
@@ -52,4 +54,4 @@ def _(xp, x, axis, keepdims, out=None):
     found = sums(x, axis)
     if found is None:
         return KERNELS[mean].reference(x, axis, keepdims, out=out)
-    return written(x, axis, keepdims, np.true_divide(found, count(x.shape, axis), out=found), out)
+    return shaped_sums(x, axis, keepdims, np.true_divide(found, count(x.shape, axis), out=found), out)

@@ -12,10 +12,8 @@ from ...ops.activation import leaky_relu, leaky_relu_grad
 from ...ops.elementwise import clamp, relu, where
 from ..kernels import KERNELS, fast
 
-MIN_ELEMENTS, CHUNK = (
-    1 << 11,
-    1 << 16,
-)  # elements: below MIN_ELEMENTS, calls cost more than branches; CHUNK stay in the L2 cache
+MIN_ELEMENTS = 1 << 11  # below, calls cost more than branches
+CHUNK = 1 << 16  # elements that stay in the L2 cache
 BITS = {4: "u4", 8: "u8"}
 
 

@@ -13,14 +13,14 @@ from ...ops.sort import sort
 from ..kernels import KERNELS, fast
 
 MIN_ELEMENTS = 1 << 10  # elements; below, numpy's stable sort is as fast
-SIGN, LOW = 1 << 31, (1 << 32) - 1
+SIGN_BIT, INDEX_MASK = 1 << 31, (1 << 32) - 1
 
 
 def keys(x, descending: bool):
     """The keys of float32[..., n], as uint64; NaN is largest, and 0 equals -0."""
     bits = np.add(x, 0).view("u4")  # turns -0 into 0
-    bits[np.isnan(x)] = LOW >> 1
-    bits ^= (bits.view("i4") >> 31).view("u4") | np.uint32(SIGN)
+    bits[np.isnan(x)] = INDEX_MASK >> 1
+    bits ^= (bits.view("i4") >> 31).view("u4") | np.uint32(SIGN_BIT)
     found = (~bits if descending else bits).astype("u8")
     found <<= np.uint64(32)
     found |= np.arange(x.shape[-1], dtype="u8")
@@ -29,12 +29,12 @@ def keys(x, descending: bool):
 
 @fast(sort, tolerance=0)
 def _(xp, x, axis, descending, out=None):
-    if x.dtype.char != "f" or x.size < MIN_ELEMENTS or xp is not np or x.shape[axis] > LOW:
+    if x.dtype.char != "f" or x.size < MIN_ELEMENTS or xp is not np or x.shape[axis] > INDEX_MASK:
         return KERNELS[sort].reference(x, axis, descending, out=out)
     rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))
     order = keys(rows, descending)
     order.sort(-1)
-    order &= np.uint64(LOW)
+    order &= np.uint64(INDEX_MASK)
     places = order.view("i8")
     starts = np.arange(0, rows.size, rows.shape[-1]).reshape(*rows.shape[:-1], 1)
     values = rows.reshape(-1).take(places + starts, mode="clip")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @hint_methods
-class Counting:
+class CountsAndSplits:
     """Counts, quantiles, operations along an axis, stacking and splitting."""
 
     # ---- along an axis ----------------------------------------------------------------------------------------------

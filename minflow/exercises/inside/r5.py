@@ -19,7 +19,7 @@ readings = [
         "views.draw.boxes",
         "As which shape is a leaf drawn?",
         "ellipse",
-        'STATE = {"shape": "ellipse"',
+        'STATE_STYLE = {"shape": "ellipse"',
         'After "leaf" there is a name; the line above the table defines it.',
         "Shape says it as well as colour: the picture can be read in black and white.",
     ),

@@ -94,7 +94,7 @@ def parser() -> argparse.ArgumentParser:
 
     sub = commands.add_parser("exercises", help="for teachers and translators: editions of lessons, marks, a report")
     add_exercise_commands(
-        sub.add_subparsers(title="commands", metavar="build | grade | mend | report | translate", required=True)
+        sub.add_subparsers(title="commands", metavar="build | grade | repair | report | translate", required=True)
     )
 
     sub = commands.add_parser("slides", help="write a lesson as slides: one page that needs no network")
@@ -154,11 +154,15 @@ def add_exercise_commands(commands: Any) -> None:
     sub.add_argument("--jobs", type=int, help="answers graded in parallel (default: one per core)")
     sub.set_defaults(command=teacher_command("grade"))
 
-    sub = commands.add_parser("mend", help="rebuild a notebook whose cells were copied, split or deleted")
-    sub.add_argument("files", nargs="+", help="notebooks, or folders of them")
-    sub.add_argument("--release", help="the notebook that was given out (default: the course's own)")
-    sub.add_argument("--in-place", action="store_true", help="replace the file (default: write NAME.mended.ipynb)")
-    sub.set_defaults(command=teacher_command("mend"))
+    text = "rebuild a notebook whose cells were copied, split or deleted"
+    for name, shown in (("repair", {"help": text}), ("mend", {})):  # the old name works for one version
+        sub = commands.add_parser(name, **shown)
+        sub.add_argument("files", nargs="+", help="notebooks, or folders of them")
+        sub.add_argument("--release", help="the notebook that was given out (default: the course's own)")
+        sub.add_argument(
+            "--in-place", action="store_true", help="replace the file (default: write NAME.repaired.ipynb)"
+        )
+        sub.set_defaults(command=teacher_command("repair"), old_name=name == "mend")
 
     sub = commands.add_parser("report", help="write a table of a class from the files NAME/.progress.jsonl in a folder")
     sub.add_argument("folder", help="folder that contains one folder per learner")

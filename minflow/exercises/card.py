@@ -82,14 +82,18 @@ def make_card(verdict: Verdict, level: int = 1, stuck: bool = False, progress: s
 
 
 def fill_right(verdict: Verdict, card: Card) -> None:
-    if verdict.total <= 1 and not verdict.held[1]:
+    if verdict.total <= 1 and not verdict.hidden[1]:
         card.headline = say("right")
     else:
         card.headline = say(
-            "right: {right} of {of} cases", right=verdict.right + verdict.held[0], of=verdict.total + verdict.held[1]
+            "right: {right} of {of} cases",
+            right=verdict.right + verdict.hidden[0],
+            of=verdict.total + verdict.hidden[1],
         )
-        if 0 < verdict.largest < 1e-3:
-            card.headline += say(", largest difference {size}", size=f"{verdict.largest:.0e}".replace("e-0", "e-"))
+        if 0 < verdict.largest_difference < 1e-3:
+            card.headline += say(
+                ", largest difference {size}", size=f"{verdict.largest_difference:.0e}".replace("e-0", "e-")
+            )
     if verdict.exercise.fact:
         card.paragraphs.append(say("Worth knowing: {fact}", fact=say(verdict.exercise.fact)))
 
@@ -114,14 +118,14 @@ def fill_stopped(verdict: Verdict, card: Card) -> None:
     place = say("before its first line") if verdict.message else say("when its result was checked")
     if line:  # code made by exec has no text
         place = say("in your line {line}:  {text}", line=line, text=shorten(text)).rstrip(" :\uff1a")
-    if verdict.result.late and verdict.case:
+    if verdict.result.timed_out and verdict.case:
         card.headline = say(
-            "stopped after {seconds} s {place}", seconds=format_number(verdict.exercise.limit), place=place
+            "stopped after {seconds} s {place}", seconds=format_number(verdict.exercise.time_limit), place=place
         )
     else:
         card.headline = say("stopped {place}", place=place)
     add_case_rows(verdict, card)
-    if not verdict.result.late:
+    if not verdict.result.timed_out:
         card.paragraphs.append(error_text(error))
     if near := answer_source.suggest_name(error, own):
         card.paragraphs.append(near)
@@ -143,11 +147,11 @@ def fill_wrong(verdict: Verdict, card: Card) -> None:
     if verdict.total <= 1 and verdict.case is None:  # the answer is a value, not code
         card.headline = say("not yet")
         card.rows.append((say("yours"), format_value(verdict.got)))
-        if isinstance(verdict.got, str) and isinstance(verdict.wanted, numbers.Real) and not verdict.wrong:
+        if isinstance(verdict.got, str) and isinstance(verdict.expected, numbers.Real) and not verdict.wrong:
             card.paragraphs.append(say("Write a number, without quotes."))
         return
-    if verdict.case.held:
-        good, every = verdict.held
+    if verdict.case.hidden:
+        good, every = verdict.hidden
         card.headline = say(
             "all {of} cases shown are right; {missed} of {others} hidden cases failed.",
             of=verdict.total,
@@ -166,14 +170,14 @@ def fill_wrong(verdict: Verdict, card: Card) -> None:
     else:
         card.headline = say("the smallest case that fails: {number} of {of}", number=verdict.number, of=verdict.total)
     add_case_rows(verdict, card)
-    card.rows += [(say("yours"), format_value(verdict.got)), (say("wanted"), format_value(verdict.wanted))]
+    card.rows += [(say("yours"), format_value(verdict.got)), (say("expected"), format_value(verdict.expected))]
     if verdict.difference.text:
         card.paragraphs.append(verdict.difference.text)
     elif (
         verdict.difference.kind == "value"
         and np.isfinite(verdict.difference.size)
         and verdict.difference.size
-        and max(verdict.exercise.allowed)
+        and max(verdict.exercise.tolerance)
     ):
         card.rows.append(
             (
@@ -181,30 +185,34 @@ def fill_wrong(verdict: Verdict, card: Card) -> None:
                 say(
                     "{size}, allowed {allowed}",
                     size=format_number(verdict.difference.size),
-                    allowed=format_number(max(verdict.exercise.allowed)),
+                    allowed=format_number(max(verdict.exercise.tolerance)),
                 ),
             )
         )
-    mine, wanted = to_array(verdict.got), to_array(verdict.wanted)
+    mine, expected = to_array(verdict.got), to_array(verdict.expected)
     if (
         mine is not None
-        and wanted is not None
-        and mine.ndim == wanted.ndim == 2
+        and expected is not None
+        and mine.ndim == expected.ndim == 2
         and mine.size > 1
-        and max(*mine.shape, *wanted.shape) <= MAX_GRID
+        and max(*mine.shape, *expected.shape) <= MAX_GRID
     ):
         with np.errstate(all="ignore"):
-            same = np.isclose(mine, wanted, *reversed(verdict.exercise.allowed)) if mine.shape == wanted.shape else None
+            same = (
+                np.isclose(mine, expected, *reversed(verdict.exercise.tolerance))
+                if mine.shape == expected.shape
+                else None
+            )
         card.tables += [
             (say("yours"), mine, ~same if same is not None else np.zeros(mine.shape, bool)),
-            (say("wanted"), wanted, np.zeros(wanted.shape, bool)),
+            (say("expected"), expected, np.zeros(expected.shape, bool)),
         ]
 
 
 def add_case_rows(verdict: Verdict, card: Card) -> None:
     """Add the rows of the failing case: its text, else its arguments by name."""
     case = verdict.case
-    if case is None or case.held:
+    if case is None or case.hidden:
         return
     label = say("case {number}", number=verdict.number)
     if case.text:
@@ -228,12 +236,14 @@ def add_help(verdict: Verdict, card: Card, level: int, stuck: bool) -> None:
     if wrong:
         card.paragraphs.append(say(hints[min(level, len(hints)) - 1]))
     elif verdict.outcome == "stopped" and level == 1:  # the error message is enough
-        if verdict.result.late:
+        if verdict.result.timed_out:
             card.paragraphs.append(say("Which loop does not end, or does the same work again and again?"))
     elif level == 1 and verdict.case and verdict.difference and verdict.difference.kind in ("type", "dtype"):
         pass  # the difference is already described, and the hint is about something else
     elif verdict.case is None or not (
-        seen := verdict.difference and not verdict.case.held and clue(verdict.got, verdict.wanted, verdict.difference)
+        seen := verdict.difference
+        and not verdict.case.hidden
+        and clue(verdict.got, verdict.expected, verdict.difference)
     ):
         card.paragraphs.append(say(exercise.hint) if exercise.hint else default_advice(verdict))
     else:
@@ -257,8 +267,8 @@ def add_output(verdict: Verdict, card: Card) -> None:
     result = verdict.result
     if result.printed:
         text = "\n".join(result.printed)
-        if result.more:
-            text += "\n" + say("... {more} more lines are not shown", more=f"{result.more:,}")
+        if result.omitted_lines:
+            text += "\n" + say("... {more} more lines are not shown", more=f"{result.omitted_lines:,}")
         card.folded.append((say("what your code printed"), text))
     for text in dict.fromkeys(result.warned):
         card.folded.append((say("a warning"), text))

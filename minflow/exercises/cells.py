@@ -17,11 +17,11 @@ PLACEHOLDER = "# your code here"
 def answer_cell(name: str) -> str:
     """Answer cell as released: the stub of the definition, else the solution's signature with an empty body."""
     exercise = find(name)
-    if exercise.start is not NOT_GIVEN:
+    if exercise.starter is not NOT_GIVEN:
         return (
-            definition_source(exercise.start)
-            if callable(exercise.start)
-            else f"{exercise.answer} = {literal(exercise.start)}"
+            definition_source(exercise.starter)
+            if callable(exercise.starter)
+            else f"{exercise.answer} = {literal(exercise.starter)}"
         )
     if exercise.value:
         return f"{exercise.answer} = ...  # your answer here"
@@ -40,7 +40,7 @@ def solved_cell(name: str) -> str:
     if callable(exercise.right) and not exercise.value:
         return definition_source(exercise.right)
     if callable(exercise.right):
-        given = [*exercise.given, *([f"draw({quoted(name)})"] if exercise.draws else [])]
+        given = [*exercise.given, *([f"draw({quoted(name)})"] if exercise.draw_object else [])]
         return (
             definition_source(exercise.right) + f"\n\n{exercise.answer} = {exercise.right.__name__}({', '.join(given)})"
         )

@@ -56,13 +56,13 @@ def check(name: str, answer: Any, *given: Any) -> Any:
     """
     __tracebackhide__ = True
     exercise = find(name)
-    if exercise.draws is not None and not given:
+    if exercise.draw_object is not None and not given:
         given = (draw(name),)
     if isolation.is_running():
         raise RuntimeError("check is called by an answer that is being checked")
     try:
         with isolation.ONE_AT_A_TIME:  # the whole check, since the recursion limit is shared by all threads
-            return limited(CHECK_LIMIT * exercise.limit, lambda: run_check(exercise, answer, given))
+            return limited(CHECK_LIMIT * exercise.time_limit, lambda: run_check(exercise, answer, given))
     except OutOfTime as error:  # comparing or showing the result does not end: its methods do not return
         late = Verdict(exercise, "stopped", result=Result(error=error))
         if is_grading():
@@ -132,10 +132,10 @@ def draw(name: str) -> Any:
     draws nothing.
     """
     exercise = find(name)
-    if exercise.draws is None:
+    if exercise.draw_object is None:
         raise LookupError(f"nothing is drawn for {name!r}")
     word = os.environ.get(WORD_VARIABLE, "")
-    return exercise.draws(np.random.default_rng([zlib.crc32(word.encode()), zlib.crc32(name.encode())]))
+    return exercise.draw_object(np.random.default_rng([zlib.crc32(word.encode()), zlib.crc32(name.encode())]))
 
 
 class HintResult(CardDisplay):

@@ -42,97 +42,103 @@ class Difference:
     where: tuple = ()
 
 
-def difference(got: Any, wanted: Any, allowed: tuple[float, float], exact_types: bool = False) -> Difference | None:
-    """Compare `got` with `wanted`; None if they agree. allowed: (absolute, relative) error."""
-    if isinstance(wanted, dict):
-        return compare_dicts(got, wanted, allowed, exact_types)
-    if isinstance(wanted, str | bytes | set | frozenset | type | None):
-        if isinstance(got, type(wanted)) and got == wanted:
+def difference(got: Any, expected: Any, tolerance: tuple[float, float], exact_types: bool = False) -> Difference | None:
+    """Compare `got` with `expected`; None if they agree. allowed: (absolute, relative) error."""
+    if isinstance(expected, dict):
+        return compare_dicts(got, expected, tolerance, exact_types)
+    if isinstance(expected, str | bytes | set | frozenset | type | None):
+        if isinstance(got, type(expected)) and got == expected:
             return None
-        same = isinstance(got, type(wanted))
-        return Difference("value" if same else "type", "" if same else type_text(got, wanted))
-    if to_array(wanted) is None and isinstance(wanted, list | tuple):
-        return compare_sequences(got, wanted, allowed, exact_types)
-    right = to_array(wanted)
+        same = isinstance(got, type(expected))
+        return Difference("value" if same else "type", "" if same else type_text(got, expected))
+    if to_array(expected) is None and isinstance(expected, list | tuple):
+        return compare_sequences(got, expected, tolerance, exact_types)
+    right = to_array(expected)
     if right is None:
         return (
             None
-            if same_object(got, wanted)
-            else Difference("value" if type(got) is type(wanted) else "type", type_text(got, wanted))
+            if same_object(got, expected)
+            else Difference("value" if type(got) is type(expected) else "type", type_text(got, expected))
         )
-    if exact_types and type(got) is not type(wanted):
-        return Difference("type", type_text(got, wanted))
+    if exact_types and type(got) is not type(expected):
+        return Difference("type", type_text(got, expected))
     mine = to_array(got)
-    if mine is None and isinstance(got, list | tuple) and isinstance(wanted, list | tuple):
+    if mine is None and isinstance(got, list | tuple) and isinstance(expected, list | tuple):
         return compare_sequences(
-            got, wanted, allowed, exact_types
+            got, expected, tolerance, exact_types
         )  # rows of different lengths, or elements that are not numbers
     if mine is None:
-        return Difference("type", type_text(got, wanted))
-    if isinstance(got, list | tuple) and isinstance(wanted, list | tuple) and len(got) != len(wanted):
-        return Difference("length", length_text(len(got), len(wanted)))
-    if isinstance(wanted, numbers.Number) and isinstance(got, list | tuple):
+        return Difference("type", type_text(got, expected))
+    if isinstance(got, list | tuple) and isinstance(expected, list | tuple) and len(got) != len(expected):
+        return Difference("length", length_text(len(got), len(expected)))
+    if isinstance(expected, numbers.Number) and isinstance(got, list | tuple):
         return Difference(
             "type",
             say("It must be a single number, got a {got} of {entries}.", got=type(got).__name__, entries=len(got)),
         )
-    if isinstance(wanted, list | tuple) and mine.ndim == 0:
-        return Difference("type", say("It must be a list of {wanted}, got a single number.", wanted=len(wanted)))
-    return compare_arrays(mine, right, allowed, exact_types)
+    if isinstance(expected, list | tuple) and mine.ndim == 0:
+        return Difference("type", say("It must be a list of {expected}, got a single number.", expected=len(expected)))
+    return compare_arrays(mine, right, tolerance, exact_types)
 
 
-def length_text(got: int, wanted: int) -> str:
-    return say("The number of entries must be {wanted}, got {got}.", got=got, wanted=wanted)
+def length_text(got: int, expected: int) -> str:
+    return say("The number of entries must be {expected}, got {got}.", got=got, expected=expected)
 
 
-def compare_dicts(got: Any, wanted: dict, allowed: tuple[float, float], exact_types: bool) -> Difference | None:
+def compare_dicts(got: Any, expected: dict, tolerance: tuple[float, float], exact_types: bool) -> Difference | None:
     if not isinstance(got, dict):
-        return Difference("type", type_text(got, wanted))
-    if got.keys() != wanted.keys():
-        missing, more = [key for key in wanted if key not in got], [key for key in got if key not in wanted]
+        return Difference("type", type_text(got, expected))
+    if got.keys() != expected.keys():
+        missing, more = [key for key in expected if key not in got], [key for key in got if key not in expected]
         return Difference(
             "keys", say("Missing: {missing}. Unexpected: {more}.", missing=join_names(missing), more=join_names(more))
         )
-    for key, value in wanted.items():
-        if diff := difference(got[key], value, allowed, exact_types):
+    for key, value in expected.items():
+        if diff := difference(got[key], value, tolerance, exact_types):
             return dataclasses.replace(diff, where=(key, *diff.where))
     return None
 
 
-def compare_sequences(got: Any, wanted: Any, allowed: tuple[float, float], exact_types: bool) -> Difference | None:
+def compare_sequences(got: Any, expected: Any, tolerance: tuple[float, float], exact_types: bool) -> Difference | None:
     if isinstance(got, np.ndarray) or hasattr(got, "numpy"):
         got = list(got)
     if not isinstance(got, list | tuple):
-        return Difference("type", type_text(got, wanted))
-    if len(got) != len(wanted):
-        return Difference("length", length_text(len(got), len(wanted)))
-    for i, (item, other) in enumerate(zip(got, wanted)):
-        if diff := difference(item, other, allowed, exact_types):
+        return Difference("type", type_text(got, expected))
+    if len(got) != len(expected):
+        return Difference("length", length_text(len(got), len(expected)))
+    for i, (item, other) in enumerate(zip(got, expected)):
+        if diff := difference(item, other, tolerance, exact_types):
             return dataclasses.replace(diff, where=(i, *diff.where))
     return None
 
 
-def compare_arrays(got: np.ndarray, wanted: np.ndarray, allowed: tuple[float, float], exact: bool) -> Difference | None:
-    if got.shape != wanted.shape:
-        return Difference("shape", say("Its shape must be {wanted}, got {got}.", got=got.shape, wanted=wanted.shape))
-    mine, right = (kind_of(array) for array in (got, wanted))
+def compare_arrays(
+    got: np.ndarray, expected: np.ndarray, tolerance: tuple[float, float], exact: bool
+) -> Difference | None:
+    if got.shape != expected.shape:
+        return Difference(
+            "shape", say("Its shape must be {expected}, got {got}.", got=got.shape, expected=expected.shape)
+        )
+    mine, right = (kind_of(array) for array in (got, expected))
     if got.size and (mine != right if "b" in (mine, right) or exact else right == "i" and mine != "i"):
-        if (exact and got.dtype != wanted.dtype) or mine != right:
+        if (exact and got.dtype != expected.dtype) or mine != right:
             return Difference(
                 "dtype",
                 say(
-                    "It must contain {wanted}, got {got}.",
+                    "It must contain {expected}, got {got}.",
                     got=say(KIND_NAMES[got.dtype.kind]),
-                    wanted=say(KIND_NAMES[wanted.dtype.kind]),
+                    expected=say(KIND_NAMES[expected.dtype.kind]),
                 ),
-                *max_difference(got, wanted),
+                *max_difference(got, expected),
             )
-    if exact and got.dtype != wanted.dtype:
-        return Difference("dtype", say("Its dtype must be {wanted}, got {got}.", got=got.dtype, wanted=wanted.dtype))
-    size, relative = max_difference(got, wanted)
+    if exact and got.dtype != expected.dtype:
+        return Difference(
+            "dtype", say("Its dtype must be {expected}, got {got}.", got=got.dtype, expected=expected.dtype)
+        )
+    size, relative = max_difference(got, expected)
     with np.errstate(all="ignore"):
-        x, y = got.astype(wide_dtype(got)), wanted.astype(wide_dtype(wanted))
-        right_there = np.isclose(x, y, rtol=allowed[1], atol=allowed[0], equal_nan=True)
+        x, y = got.astype(wide_dtype(got)), expected.astype(wide_dtype(expected))
+        right_there = np.isclose(x, y, rtol=tolerance[1], atol=tolerance[0], equal_nan=True)
     if right_there.all():
         return None
     where = tuple(int(i) for i in np.argwhere(~right_there)[0]) if got.ndim else ()
@@ -142,21 +148,21 @@ def compare_arrays(got: np.ndarray, wanted: np.ndarray, allowed: tuple[float, fl
     return Difference("value", "", size, relative, where)
 
 
-def max_difference(got: np.ndarray, wanted: np.ndarray) -> tuple[float, float]:
+def max_difference(got: np.ndarray, expected: np.ndarray) -> tuple[float, float]:
     """(largest absolute difference, that divided by the largest expected number)."""
-    if not got.size or kind_of(wanted) == "b":
+    if not got.size or kind_of(expected) == "b":
         return 0.0, 0.0
     with np.errstate(all="ignore"):
-        x, y = got.astype(wide_dtype(got)), wanted.astype(wide_dtype(wanted))
+        x, y = got.astype(wide_dtype(got)), expected.astype(wide_dtype(expected))
         distance = np.abs(np.where(x == y, 0, x - y))
         largest = float(np.max(np.where(np.isnan(distance), np.where(np.isnan(x) & np.isnan(y), 0, np.inf), distance)))
         scale = float(np.max(np.abs(y), where=np.isfinite(y), initial=0))
     return largest, largest / scale if scale else largest
 
 
-def clue(got: Any, wanted: Any, diff: Difference) -> str:
+def clue(got: Any, expected: Any, diff: Difference) -> str:
     """Describe a pattern in a wrong result: shape, sign, factor, transposed, reversed, constant offset; or ""."""
-    mine, right = to_array(got), to_array(wanted)
+    mine, right = to_array(got), to_array(expected)
     if diff.kind != "value" or mine is None or right is None:
         if diff.kind == "shape" and mine is not None and right is not None:
             if mine.ndim == 2 and mine.T.shape == right.shape and close(mine.T, right):
@@ -223,17 +229,17 @@ def wide_dtype(array: np.ndarray) -> Any:
     return np.complex128 if array.dtype.kind == "c" else np.float64
 
 
-def same_object(got: Any, wanted: Any) -> bool:
+def same_object(got: Any, expected: Any) -> bool:
     try:
-        return got is wanted or bool(type(got) is type(wanted) and got == wanted)
+        return got is expected or bool(type(got) is type(expected) and got == expected)
     except Exception:  # the learner's own __eq__ may raise
         return False
 
 
-def type_text(got: Any, wanted: Any) -> str:
+def type_text(got: Any, expected: Any) -> str:
     if got is None:
         return say("It is None: did you forget a return?")
-    return say("Its type must be {wanted}, got {got}.", got=type(got).__name__, wanted=type(wanted).__name__)
+    return say("Its type must be {expected}, got {got}.", got=type(got).__name__, expected=type(expected).__name__)
 
 
 # ---- values as text -------------------------------------------------------------------------------------------------

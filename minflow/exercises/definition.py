@@ -38,27 +38,32 @@ class Case:
     text: description for the learner, one line; made from the arguments if "".
     run: `run(answer, *args, **kwargs)` replaces the plain call and returns the value to compare, for properties that a
     call does not show: how often a function was called, whether an argument was changed, the result of a second step.
-    wanted: expected result; the solution's if NOT_GIVEN.
-    held: True for a held-back case, whose numbers are never printed; a failure shows only a hint.
+    expected: result of the case; the solution's if NOT_GIVEN.
+    hidden: True for a hidden case, whose numbers are never printed; a failure shows only a hint.
     """
 
     args: tuple
     kwargs: dict[str, Any]
     text: str = ""
     run: Callable | None = None
-    wanted: Any = NOT_GIVEN
-    held: bool = False
+    expected: Any = NOT_GIVEN
+    hidden: bool = False
 
 
 def case(
-    *args: Any, text: str = "", run: Callable | None = None, wanted: Any = NOT_GIVEN, held: bool = False, **kwargs: Any
+    *args: Any,
+    text: str = "",
+    run: Callable | None = None,
+    expected: Any = NOT_GIVEN,
+    hidden: bool = False,
+    **kwargs: Any,
 ) -> Case:
     """Make a `Case`. Yield the smallest first: the first case that fails is shown."""
-    return Case(args, kwargs, text, run, wanted, held)
+    return Case(args, kwargs, text, run, expected, hidden)
 
 
 @dataclasses.dataclass(frozen=True)
-class Wrong:
+class NamedWrongAnswer:
     """A named wrong answer.
 
     answer: code; or a value, or a function of the given variables that computes the value.
@@ -81,8 +86,9 @@ class Exercise:
     value: True if the answer is a value, not code; by default it depends on the kind.
     fact: shown as "Worth knowing" after a right answer. sibling: a worked related problem in Markdown, the last help.
     hint: shown for a failure that matches no named wrong answer.
-    allowed: (absolute, relative) error of floats; (0, 0) means exact. exact_types: True if dtypes and types must match.
-    limit: seconds per case. forbidden: name in the code -> why it is forbidden; loops are "for" and "while".
+    tolerance: (absolute, relative) error of floats; (0, 0) means exact.
+    exact_types: True if dtypes and types must match.
+    time_limit: seconds per case. forbidden: name in the code -> why it is forbidden; loops are "for" and "while".
     given: notebook variables that `check` takes after the answer: check("mixed_up", pair, matrix).
     examples: values of these variables, for tests.
     """
@@ -100,9 +106,9 @@ class Exercise:
         answer: str = "",
         value: bool | None = None,
         hint: str = "",
-        allowed: tuple[float, float] = (1e-6, 1e-5),
+        tolerance: tuple[float, float] = (1e-6, 1e-5),
         exact_types: bool = False,
-        limit: float = 2.0,
+        time_limit: float = 2.0,
         forbidden: dict[str, str] | None = None,
         given: Iterable[str] = (),
         examples: Iterable[Any] = (),
@@ -112,15 +118,15 @@ class Exercise:
         self.number, self.name, self.kind, self.level, self.question = number, name, kind, level, question
         self.answer, self.value = answer or name, kind in VALUES if value is None else value
         self.fact, self.sibling, self.hint = fact, sibling, hint
-        self.allowed, self.exact_types, self.limit = allowed, exact_types, limit
+        self.tolerance, self.exact_types, self.time_limit = tolerance, exact_types, time_limit
         self.forbidden, self.given, self.examples = dict(forbidden or {}), tuple(given), tuple(examples)
         self.right: Any = NOT_GIVEN
-        self.also: list[Any] = []
-        self.wrongs: list[Wrong] = []
-        self.start: Any = NOT_GIVEN
-        self.make: Callable | None = None
-        self.accepts: Callable | None = None
-        self.draws: Callable | None = None
+        self.other_solutions: list[Any] = []
+        self.wrongs: list[NamedWrongAnswer] = []
+        self.starter: Any = NOT_GIVEN
+        self.make_cases: Callable | None = None
+        self.accepts_value: Callable | None = None
+        self.draw_object: Callable | None = None
 
     @property
     def lesson(self) -> str:
@@ -146,53 +152,53 @@ class Exercise:
 
         An exercise with code has at least two of them.
         """
-        self.also.append(answer)
+        self.other_solutions.append(answer)
         return answer
 
     def stub(self, answer: Any) -> Any:
         """Set the initial code of the cell if it is not an empty answer: code with a mistake or with gaps."""
-        self.start = answer
+        self.starter = answer
         return answer
 
     def wrong(self, name: str, *hints: str) -> Callable:
-        """Decorator: add a named wrong answer. hints: see `Wrong`."""
+        """Decorator: add a named wrong answer. hints: see `NamedWrongAnswer`."""
 
-        def keep(answer: Any) -> Any:
-            self.wrongs.append(Wrong(name, answer, hints))
+        def register(answer: Any) -> Any:
+            self.wrongs.append(NamedWrongAnswer(name, answer, hints))
             return answer
 
-        return keep
+        return register
 
     def wrong_value(self, name: str, value: Any, *hints: str, when: Callable | None = None) -> None:
         """Add a named wrong value, or a function of the given variables that computes it.
 
         when: `when(value, *given)` matches a whole range, of which `value` is an example.
         """
-        self.wrongs.append(Wrong(name, value, hints, when))
+        self.wrongs.append(NamedWrongAnswer(name, value, hints, when))
 
     # ---- how they are judged ---------------------------------------------------------------------------------------
 
-    def cases(self, make: Callable[..., Iterable[Case]]) -> Callable:
-        """Decorator: `make(rng)` yields five to nine shown cases, smallest first, and two to four held-back ones.
+    def cases(self, make_cases: Callable[..., Iterable[Case]]) -> Callable:
+        """Decorator: `make_cases(rng)` yields five to nine shown cases, smallest first, and two to four hidden ones.
 
         rng: a NumPy Generator with a new seed for each attempt.
         """
-        self.make = make
-        return make
+        self.make_cases = make_cases
+        return make_cases
 
-    def accept(self, accepts: Callable) -> Callable:
-        """Decorator for values: `accepts(value, *given)` replaces equality with the solution."""
-        self.accepts = accepts
-        return accepts
+    def accept(self, accepts_value: Callable) -> Callable:
+        """Decorator for values: `accepts_value(value, *given)` replaces equality with the solution."""
+        self.accepts_value = accepts_value
+        return accepts_value
 
-    def drawn(self, draws: Callable) -> Callable:
-        """Decorator: `draws(rng)` makes the random object that the question is about, such as a model or a graph.
+    def drawn(self, draw_object: Callable) -> Callable:
+        """Decorator: `draw_object(rng)` makes the random object that the question is about, such as a graph.
 
-        `draw(name)` returns it in the notebook. It is also passed to `accepts`, after the value, and to the solution
-        and the wrong answers.
+        `draw(name)` returns it in the notebook. It is also passed to `accepts_value`, after the value, and to the
+        solution and the wrong answers.
         """
-        self.draws = draws
-        return draws
+        self.draw_object = draw_object
+        return draw_object
 
 
 def recall(number: str, *questions: tuple[str, str, str]) -> Exercise:

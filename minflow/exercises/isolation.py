@@ -42,7 +42,7 @@ class RecordedOutput:
 
     def __init__(self, stream: Any) -> None:
         self.stream, self.thread = stream, threading.get_ident()
-        self.text, self.more = "", 0
+        self.text, self.omitted_lines = "", 0
 
     def write(self, text: str) -> int:
         if threading.get_ident() != self.thread:
@@ -50,7 +50,7 @@ class RecordedOutput:
         left = MAX_CHARS - len(self.text)
         kept = text[:left] if self.text.count("\n") < MAX_LINES and left > 0 else ""
         self.text += kept
-        self.more += text.count("\n", len(kept))
+        self.omitted_lines += text.count("\n", len(kept))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -178,7 +178,7 @@ class Isolated:
     """Output of an isolated block. printed: lines, shortened. more: count of omitted lines. warned: warning texts."""
 
     printed: list[str]
-    more: int
+    omitted_lines: int
     warned: list[str]
 
 
@@ -201,7 +201,7 @@ def isolated() -> Iterator[Isolated]:
             for state, (get, put) in zip(states, STATES):
                 put(state)
         result.printed = mine.text.splitlines()[:MAX_LINES]
-        result.more = mine.more + max(0, len(mine.text.splitlines()) - MAX_LINES)
+        result.omitted_lines = mine.omitted_lines + max(0, len(mine.text.splitlines()) - MAX_LINES)
         result.warned = [str(warning.message) for warning in caught]
 
 

@@ -20,29 +20,29 @@ import numpy as np
 
 from . import answer_source, cells, isolation
 from .compare import Difference, difference, to_array, type_text
-from .definition import NOT_GIVEN, Case, Exercise, Wrong
+from .definition import NOT_GIVEN, Case, Exercise, NamedWrongAnswer
 from .i18n import say
 from .limits import OutOfTime, limited
 
 ARGUMENT_ERROR = re.compile(r"\(\) (takes|missing|got) ")  # in a TypeError: arguments do not match the parameters
-NEARLY = 0.01  # largest relative error of a nearly right answer
-NEARLY_SHARE = 1 / 3  # or the largest share of failing cases
+NEARLY_RIGHT_ERROR = 0.01  # largest relative error of a nearly right answer
+NEARLY_RIGHT_SHARE = 1 / 3  # or the largest share of failing cases
 MAX_RESULT_BYTES = 100_000_000  # bytes of a result after which no more cases run
 
 
 @dataclasses.dataclass
 class Result:
-    """Outcome of one call: a value, or the error it raised. late: True if the time limit stopped it."""
+    """Outcome of one call: a value, or the error it raised. timed_out: True if the time limit stopped it."""
 
     value: Any = None
     error: BaseException | None = None
     seconds: float = 0.0
     printed: list[str] = dataclasses.field(default_factory=list)
-    more: int = 0
+    omitted_lines: int = 0
     warned: list[str] = dataclasses.field(default_factory=list)
 
     @property
-    def late(self) -> bool:
+    def timed_out(self) -> bool:
         return isinstance(self.error, OutOfTime)
 
 
@@ -52,9 +52,9 @@ class Verdict:
 
     outcome: "right", "nearly", "wrong", "stopped" (raised or took too long), "not started", "refused" (not an answer,
     or it uses something forbidden), "changed" (minflow itself was modified).
-    right, total: counts of the shown cases. held: (right, total) of the held-back ones, which run once all shown cases
-    are right. number, case, got, wanted, difference, result: the first failing case. wrong: the named wrong answer that
-    it matches. largest: largest difference in the cases that are right. message: a sentence, if no case failed.
+    right, total: counts of the shown cases. hidden: (right, total) of the hidden ones, which run once all shown cases
+    are right. number, case, got, expected, difference, result: the first failing case. wrong: the named wrong answer
+    that it matches. largest_difference: over the cases that are right. message: a sentence, if no case failed.
     source: source of the answer.
     """
 
@@ -62,15 +62,15 @@ class Verdict:
     outcome: str
     right: int = 0
     total: int = 0
-    held: tuple[int, int] = (0, 0)
+    hidden: tuple[int, int] = (0, 0)
     number: int = 0
     case: Case | None = None
     got: Any = None
-    wanted: Any = None
+    expected: Any = None
     difference: Difference | None = None
     result: Result | None = None
-    wrong: Wrong | None = None
-    largest: float = 0.0
+    wrong: NamedWrongAnswer | None = None
+    largest_difference: float = 0.0
     seconds: float = 0.0
     message: str = ""
     source: answer_source.AnswerSource | None = None
@@ -89,7 +89,9 @@ def judge(exercise: Exercise, answer: Any, given: tuple = (), seed: int | None =
     begun = time.perf_counter()
     if touched := isolation.replaced_attribute():
         return Verdict(exercise, "changed", message=touched)
-    verdict = judge_value(exercise, answer, given) if exercise.make is None else judge_code(exercise, answer, seed)
+    verdict = (
+        judge_value(exercise, answer, given) if exercise.make_cases is None else judge_code(exercise, answer, seed)
+    )
     if touched := isolation.replaced_attribute():  # changed while it ran, so the comparison is worthless
         return Verdict(exercise, "changed", message=touched)
     verdict.seconds = time.perf_counter() - begun
@@ -103,7 +105,7 @@ def judge_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
     """Judge a value: it is right if the exercise accepts it or if it equals the solution."""
     if value is ... or (isinstance(value, tuple | list) and any(item is ... for item in value)):
         return Verdict(exercise, "not started")
-    if len(given) != len(exercise.given) + (exercise.draws is not None):
+    if len(given) != len(exercise.given) + (exercise.draw_object is not None):
         call = f'check("{exercise.name}", {", ".join((exercise.answer, *exercise.given))})'
         return Verdict(exercise, "refused", message=say("This check is called as {call}.", call=call))
     if exercise.kind == "recall":
@@ -111,18 +113,18 @@ def judge_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
     with isolation.isolated():
         right = definition_value(exercise.right, given)
         try:
-            if exercise.accepts is not None:
-                fine = bool(exercise.accepts(value, *given))
+            if exercise.accepts_value is not None:
+                fine = bool(exercise.accepts_value(value, *given))
             else:
                 fine = any(
                     matches_value(value, definition_value(right_value, given), exercise)
-                    for right_value in (right, *exercise.also)
+                    for right_value in (right, *exercise.other_solutions)
                 )
         except Exception:  # a value of the wrong kind
             fine = False
-        verdict = Verdict(exercise, "right" if fine else "wrong", right=int(fine), total=1, got=value, wanted=right)
+        verdict = Verdict(exercise, "right" if fine else "wrong", right=int(fine), total=1, got=value, expected=right)
         if not fine:
-            verdict.difference = difference(value, right, exercise.allowed)
+            verdict.difference = difference(value, right, exercise.tolerance)
             verdict.wrong = next(
                 (wrong for wrong in exercise.wrongs if matches_wrong(wrong, value, given, exercise)), None
             )
@@ -134,11 +136,11 @@ def definition_value(answer: Any, given: tuple) -> Any:
     return answer(*copy.copy(given)) if callable(answer) and not isinstance(answer, type) else answer
 
 
-def matches_value(value: Any, wanted: Any, exercise: Exercise) -> bool:
+def matches_value(value: Any, expected: Any, exercise: Exercise) -> bool:
     """True if the value is as expected. 64.0 equals 64 unless the exercise asks for exact types."""
-    if type(wanted) is int and not exercise.exact_types:
-        wanted = float(wanted)
-    return difference(value, wanted, exercise.allowed, exercise.exact_types) is None
+    if type(expected) is int and not exercise.exact_types:
+        expected = float(expected)
+    return difference(value, expected, exercise.tolerance, exercise.exact_types) is None
 
 
 def normalize_letters(value: Any) -> Any:
@@ -150,7 +152,7 @@ def normalize_letters(value: Any) -> Any:
     return value
 
 
-def matches_wrong(wrong: Wrong, value: Any, given: tuple, exercise: Exercise) -> bool:
+def matches_wrong(wrong: NamedWrongAnswer, value: Any, given: tuple, exercise: Exercise) -> bool:
     try:
         if wrong.when is not None:
             return bool(wrong.when(value, *given))
@@ -169,19 +171,19 @@ def judge_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
         return refused
     if seed is None:
         seed = zlib.crc32(answer_source.fingerprint(answer).encode())
-    every = list(exercise.make(np.random.default_rng([seed, zlib.crc32(exercise.name.encode())])))
-    shown, held = [[case for case in every if case.held is side] for side in (False, True)]
-    verdict = Verdict(exercise, "right", total=len(shown), held=(0, 0), source=own)
+    every = list(exercise.make_cases(np.random.default_rng([seed, zlib.crc32(exercise.name.encode())])))
+    shown, hidden = [[case for case in every if case.hidden is side] for side in (False, True)]
+    verdict = Verdict(exercise, "right", total=len(shown), hidden=(0, 0), source=own)
     results, failures = run_cases(verdict, shown, answer)
     verdict.right = len(results) - len(failures)
     if results and all(is_unwritten(result) for result in results):
         return Verdict(exercise, "not started", source=own)
     if not failures:
-        results, failures = run_cases(verdict, held, answer)
-        verdict.held = len(results) - len(failures), len(held)
+        results, failures = run_cases(verdict, hidden, answer)
+        verdict.hidden = len(results) - len(failures), len(hidden)
     if failures:
         missed_cases = {number for number, *_ in failures}
-        cases = held if verdict.held[1] else shown
+        cases = hidden if verdict.hidden[1] else shown
         explain_failure(
             verdict,
             failures,
@@ -192,11 +194,11 @@ def judge_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
             ],
         )
         missed = 1 - verdict.right / verdict.total
-        if not isinstance(verdict.result.error, BaseException) and not verdict.case.held:  # type: ignore[union-attr]
-            small = max((diff.relative for *_, diff in failures if diff), default=1.0) <= NEARLY
+        if not isinstance(verdict.result.error, BaseException) and not verdict.case.hidden:  # type: ignore[union-attr]
+            small = max((diff.relative for *_, diff in failures if diff), default=1.0) <= NEARLY_RIGHT_ERROR
             kinds = {diff.kind for *_, diff in failures if diff}
             close = (small and kinds <= {"value", "dtype"}) or kinds == {"dtype"}
-            verdict.outcome = "nearly" if close or missed <= NEARLY_SHARE else "wrong"
+            verdict.outcome = "nearly" if close or missed <= NEARLY_RIGHT_SHARE else "wrong"
     return verdict
 
 
@@ -226,9 +228,9 @@ def reject(exercise: Exercise, answer: Any, own: answer_source.AnswerSource | No
     if (
         own
         and own.text
-        and exercise.start is not NOT_GIVEN
+        and exercise.starter is not NOT_GIVEN
         and exercise.kind == "complete"
-        and answer_source.same_program(own.text, cells.definition_source(exercise.start))
+        and answer_source.same_program(own.text, cells.definition_source(exercise.starter))
     ):
         return Verdict(exercise, "not started")
     if own and (used := answer_source.find_forbidden(own.node, exercise.forbidden)):
@@ -247,17 +249,17 @@ def is_unwritten(result: Result) -> bool:
 
 
 def run_cases(verdict: Verdict, cases: list[Case], answer: Any) -> tuple[list, list]:
-    """Run cases until one takes too long. Returns results and failures: (number, case, result, wanted, diff)."""
+    """Run cases until one takes too long. Returns results and failures: (number, case, result, expected, diff)."""
     exercise, results, failures = verdict.exercise, [], []
     for number, case in enumerate(cases, 1):
-        result = run_case(case, answer, exercise.limit)
-        wanted = expected_result(case, exercise)
-        diff = None if result.error else compare_safely(result.value, wanted, exercise)
+        result = run_case(case, answer, exercise.time_limit)
+        expected = expected_result(case, exercise)
+        diff = None if result.error else compare_safely(result.value, expected, exercise)
         results.append(result)
         if result.error or diff:
-            failures.append((number, case, result, wanted, diff))
+            failures.append((number, case, result, expected, diff))
         else:
-            verdict.largest = max(verdict.largest, largest_difference(result.value, wanted))
+            verdict.largest_difference = max(verdict.largest_difference, largest_difference(result.value, expected))
         if isinstance(result.error, OutOfTime | KeyboardInterrupt) or is_huge(result.value):
             break
     return results, failures
@@ -283,29 +285,29 @@ def run_case(case: Case, answer: Any, limit: float) -> Result:
         except BaseException as error:  # SystemExit too: an answer must not end the check
             result.error = error
     result.seconds = time.perf_counter() - begun
-    result.printed, result.more, result.warned = alone.printed, alone.more, alone.warned
+    result.printed, result.omitted_lines, result.warned = alone.printed, alone.omitted_lines, alone.warned
     return result
 
 
 def expected_result(case: Case, exercise: Exercise) -> Any:
-    if case.wanted is not NOT_GIVEN:
-        return case.wanted
-    result = run_case(case, exercise.right, 10 * exercise.limit)
+    if case.expected is not NOT_GIVEN:
+        return case.expected
+    result = run_case(case, exercise.right, 10 * exercise.time_limit)
     if result.error:
         raise RuntimeError(f"the solution of {exercise.name} fails: please report this") from result.error
     return result.value
 
 
-def compare_safely(got: Any, wanted: Any, exercise: Exercise) -> Difference | None:
+def compare_safely(got: Any, expected: Any, exercise: Exercise) -> Difference | None:
     try:
-        return difference(got, wanted, exercise.allowed, exercise.exact_types)
+        return difference(got, expected, exercise.tolerance, exercise.exact_types)
     except (Exception, SystemExit) as error:  # the learner's own object raises when it is inspected
         return Difference("type", say("It cannot be compared: {error}.", error=f"{type(error).__name__}: {error}"))
 
 
-def largest_difference(got: Any, wanted: Any) -> float:
+def largest_difference(got: Any, expected: Any) -> float:
     """Largest difference between the elements of two results that agree."""
-    mine, right = to_array(got), to_array(wanted)
+    mine, right = to_array(got), to_array(expected)
     if mine is None or right is None or mine.shape != right.shape or "b" in (mine.dtype.kind, right.dtype.kind):
         return 0.0
     with np.errstate(all="ignore"):
@@ -315,7 +317,7 @@ def largest_difference(got: Any, wanted: Any) -> float:
 
 def explain_failure(verdict: Verdict, failures: list, passed: list) -> None:
     """Fill in the first failure and the named wrong answer that fails alike. passed: (case, result) of the others."""
-    verdict.number, verdict.case, result, verdict.wanted, verdict.difference = failures[0]
+    verdict.number, verdict.case, result, verdict.expected, verdict.difference = failures[0]
     verdict.result, verdict.got = result, result.value
     verdict.outcome = "stopped" if result.error else "wrong"
     if isinstance(result.error, TypeError) and ARGUMENT_ERROR.search(str(result.error)) and not answer_line(verdict):
@@ -330,7 +332,7 @@ def explain_failure(verdict: Verdict, failures: list, passed: list) -> None:
         and not verdict.wrong
         and not verdict.message
     ):  # the check raised the error: it inspected the result None
-        verdict.outcome, verdict.difference = "wrong", Difference("type", type_text(None, verdict.wanted))
+        verdict.outcome, verdict.difference = "wrong", Difference("type", type_text(None, verdict.expected))
 
 
 def answer_line(verdict: Verdict) -> int:
@@ -338,7 +340,7 @@ def answer_line(verdict: Verdict) -> int:
     return answer_source.error_line(verdict.result.error, verdict.source or answer_source.AnswerSource("", "", None))[0]
 
 
-def find_named_wrong(exercise: Exercise, failures: list, passed: list) -> Wrong | None:
+def find_named_wrong(exercise: Exercise, failures: list, passed: list) -> NamedWrongAnswer | None:
     """Find the named wrong answer with the same results in all failing cases, preferably also in the passed ones.
 
     If the shown case does not raise, cases that do may be ignored: they may show another mistake.
@@ -349,8 +351,8 @@ def find_named_wrong(exercise: Exercise, failures: list, passed: list) -> Wrong 
             wrong
             for wrong in exercise.wrongs
             if all(
-                same_result(run_case(case, wrong.answer, exercise.limit), result, exercise)
-                for number, case, result, wanted, diff in some
+                same_result(run_case(case, wrong.answer, exercise.time_limit), result, exercise)
+                for number, case, result, expected, diff in some
             )
         ]
 
@@ -362,7 +364,8 @@ def find_named_wrong(exercise: Exercise, failures: list, passed: list) -> Wrong 
             wrong
             for wrong in alike
             if all(
-                same_result(run_case(case, wrong.answer, exercise.limit), result, exercise) for case, result in passed
+                same_result(run_case(case, wrong.answer, exercise.time_limit), result, exercise)
+                for case, result in passed
             )
         ),
         next(iter(alike), None),
@@ -373,12 +376,12 @@ def same_result(theirs: Result, mine: Result, exercise: Exercise) -> bool:
     if theirs.error or mine.error:
         return type(theirs.error) is type(mine.error)
     try:
-        return difference(mine.value, theirs.value, exercise.allowed, exercise.exact_types) is None
+        return difference(mine.value, theirs.value, exercise.tolerance, exercise.exact_types) is None
     except Exception:
         return False
 
 
 def signature_text(verdict: Verdict) -> str:
     """Sentence for a call that does not match the answer's parameters."""
-    wanted = f"{verdict.exercise.answer}{inspect.signature(verdict.exercise.right)}"
-    return say("It is called as {wanted}.", wanted=wanted)
+    expected = f"{verdict.exercise.answer}{inspect.signature(verdict.exercise.right)}"
+    return say("It is called as {expected}.", expected=expected)

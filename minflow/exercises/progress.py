@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import warnings
 from typing import Any
 
 from ..views.draw.theme import AMBER, GREEN
@@ -21,13 +22,19 @@ class Progress:
     """Result of `progress()`.
 
     lessons: lesson ("02") -> {exercise: "right", "tried" or ""}. next: the exercise to continue with, "" if all are
-    right. points, of: points earned and available; stretch exercises count only as earned.
+    right. points, max_points: points earned and available; stretch exercises count only as earned.
     """
 
     lessons: dict[str, dict[str, str]]
     next: str
     points: int
-    of: int
+    max_points: int
+
+    @property
+    def of(self) -> int:
+        """Old name of `max_points`."""
+        warnings.warn("Progress.of is now Progress.max_points", DeprecationWarning, stacklevel=2)
+        return self.max_points
 
     def __repr__(self) -> str:
         wide = max((len(name) for names in self.lessons.values() for name in names), default=0)
@@ -61,7 +68,7 @@ class Progress:
         return f'<span style="{look}">{MARKS[state]} {html.escape(name)}</span>'
 
     def headline(self) -> str:
-        text = say("{points} of {of} points.", points=self.points, of=self.of)
+        text = say("{points} of {of} points.", points=self.points, of=self.max_points)
         lesson = next((lesson for lesson, names in self.lessons.items() if self.next in names), "")
         return (
             text

@@ -30,9 +30,9 @@ def typed(text, name, **names):
     return space[name]
 
 
-def exercise_of(solution, inputs, limit=60.0):
+def exercise_of(solution, inputs, time_limit=60.0):
     """Return an exercise named after its solution, with a case for each input (a tuple: several arguments)."""
-    one = Exercise("99.1", solution.__name__, kind="write", level="core", question="?", fact="", limit=limit)
+    one = Exercise("99.1", solution.__name__, kind="write", level="core", question="?", fact="", time_limit=time_limit)
     one.solution(solution)
     one.cases(lambda rng: [case(*x) if isinstance(x, tuple) else case(x) for x in inputs])
     return one
@@ -40,7 +40,7 @@ def exercise_of(solution, inputs, limit=60.0):
 
 def given_to(exercise):
     """Return the arguments that a check takes after a value: random ones, or the definition's examples."""
-    if exercise.draws is not None:
+    if exercise.draw_object is not None:
         return (draw(exercise.name),)
     return tuple(exercise.examples) if exercise.given else ()
 
@@ -77,12 +77,12 @@ def fault(verdict, wrong):
 @contextlib.contextmanager
 def patient(exercise, times=20):
     """Allow more time per case, so that verdicts do not depend on other programs on this machine."""
-    limit = exercise.limit
-    exercise.limit = times * limit
+    limit = exercise.time_limit
+    exercise.time_limit = times * limit
     try:
         yield
     finally:
-        exercise.limit = limit
+        exercise.time_limit = limit
 
 
 def trials(exercise, every=False):
@@ -90,12 +90,12 @@ def trials(exercise, every=False):
 
     It is judged with every seed, or with one that depends on its name.
     """
-    given, code = given_to(exercise), exercise.make is not None
+    given, code = given_to(exercise), exercise.make_cases is not None
     value = (lambda one: one) if code else lambda one: definition_value(one, given)
     by_cell = code or not exercise.given
     solution = from_cell(exercise, cells.solved_cell(exercise.name)) if by_cell else value(exercise.right)
     answers = [("the solution", None, solution)]
-    answers += [(f"right answer {number}", None, value(one)) for number, one in enumerate(exercise.also, 2)]
+    answers += [(f"right answer {number}", None, value(one)) for number, one in enumerate(exercise.other_solutions, 2)]
     answers += [(wrong.name, wrong, value(wrong.answer)) for wrong in exercise.wrongs]
     for name, wrong, answer in answers:
         one = int(place(f"{exercise.name} {name}") * len(SEEDS))

@@ -29,7 +29,7 @@ HEAD = """# The exercises, and why their checks can be trusted
   two arguments swapped, a line deleted): how many are caught. A mutant that is not caught is equivalent to the
   solution, or nearly so.
 
-Cases are visible or held back; those held back catch answers that only reproduce the visible numbers. They are not
+Cases are visible or hidden; the hidden ones catch answers that only reproduce the visible numbers. They are not
 secret from readers of the package: this is for learning.
 
 """
@@ -42,7 +42,7 @@ def rows(faults=None):
     for exercise in all_exercises():
         if not exercise.points:
             continue
-        name, code = exercise.name, exercise.make is not None
+        name, code = exercise.name, exercise.make_cases is not None
         empty = judge(exercise, from_cell(exercise, cells.answer_cell(name)), given_to(exercise))
         every = list(trials(exercise, every=True))
         passed = [not some for wrong, _, some in every if wrong is None]
@@ -50,8 +50,8 @@ def rows(faults=None):
         named = sum(not some for wrong, _, some in every if wrong)
         if faults is not None:
             faults += [fault for *_, some in every for fault in some]
-        cases = list(exercise.make(np.random.default_rng(0))) if code else []
-        shown = f"{sum(not one.held for one in cases)} + {sum(one.held for one in cases)}" if code else "a value"
+        cases = list(exercise.make_cases(np.random.default_rng(0))) if code else []
+        shown = f"{sum(not one.hidden for one in cases)} + {sum(one.hidden for one in cases)}" if code else "a value"
         mutants = ""
         if code and callable(exercise.right):
             count, alive = survivors(name)

@@ -13,7 +13,7 @@ NAN = math.nan
 
 
 @pytest.mark.parametrize(
-    "got, wanted",
+    "got, expected",
     [
         (2, 2),
         (2.0, 2.0),
@@ -42,12 +42,12 @@ NAN = math.nan
         ([np.zeros(2), np.ones(3)], [np.zeros(2), np.ones(3)]),
     ],
 )
-def test_equal_values(got, wanted):
-    assert difference(got, wanted, CLOSE) is None
+def test_equal_values(got, expected):
+    assert difference(got, expected, CLOSE) is None
 
 
 @pytest.mark.parametrize(
-    "got, wanted, kind",
+    "got, expected, kind",
     [
         (2.1, 2.0, "value"),
         (None, 2.0, "type"),
@@ -74,8 +74,8 @@ def test_equal_values(got, wanted):
         ([], [1.0], "length"),
     ],
 )
-def test_different_values(got, wanted, kind):
-    assert difference(got, wanted, CLOSE).kind == kind
+def test_different_values(got, expected, kind):
+    assert difference(got, expected, CLOSE).kind == kind
 
 
 def test_exact_types():
@@ -100,7 +100,7 @@ def test_object_that_refuses_comparison():
 
 
 @pytest.mark.parametrize(
-    "got, wanted, says",
+    "got, expected, says",
     [
         ([-1.0, -2.0], [1.0, 2.0], "sign"),
         ([2.0, 4.0], [1.0, 2.0], "2 times"),
@@ -112,15 +112,15 @@ def test_object_that_refuses_comparison():
         ([5.0, 1.0], [1.0, 2.0], ""),
     ],
 )
-def test_differences_are_described(got, wanted, says):
-    got, wanted = np.asarray(got), np.asarray(wanted)
-    text = clue(got, wanted, difference(got, wanted, CLOSE))
+def test_differences_are_described(got, expected, says):
+    got, expected = np.asarray(got), np.asarray(expected)
+    text = clue(got, expected, difference(got, expected, CLOSE))
     assert says in text and bool(text) == bool(says)
 
 
 def test_nearly_equal_is_not_called_equal():
-    got, wanted = np.array([1.0, 2.0]) * (1 + 1e-8), np.array([1.0, 2.0])
-    assert clue(got, wanted, difference(got, wanted, (1e-12, 1e-12))) == ""
+    got, expected = np.array([1.0, 2.0]) * (1 + 1e-8), np.array([1.0, 2.0])
+    assert clue(got, expected, difference(got, expected, (1e-12, 1e-12))) == ""
 
 
 @pytest.mark.parametrize(

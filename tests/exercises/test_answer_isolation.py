@@ -20,12 +20,12 @@ def double(x):
     return x * 2
 
 
-def exercise(limit=0.3):
-    return exercise_of(double, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], limit)
+def exercise(time_limit=0.3):
+    return exercise_of(double, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], time_limit)
 
 
-def verdict(text, limit=0.3):
-    return judge(exercise(limit), typed(text, "double", flow=flow, np=np, sys=sys))
+def verdict(text, time_limit=0.3):
+    return judge(exercise(time_limit), typed(text, "double", flow=flow, np=np, sys=sys))
 
 
 def test_jobs_of_the_notebook_keep_their_session():
@@ -62,7 +62,7 @@ def test_jobs_of_the_notebook_keep_their_session():
     """
     answer = typed(text, "double", flow=flow, np=np, job_of=job_of, mine=mine)
     done = run.steps
-    found = judge(exercise(limit=5.0), answer)
+    found = judge(exercise(time_limit=5.0), answer)
     assert found.ok, found.result
     run.stop()
     run.result()
@@ -86,14 +86,14 @@ def test_jobs_of_the_notebook_keep_their_session():
     ],
 )
 def test_endless_answer_is_stopped_at_its_line(body):
-    found = verdict(f"def double(x):\n    {body}\n", limit=0.1)
-    assert found.outcome == "stopped" and found.result.late and found.number == 1
+    found = verdict(f"def double(x):\n    {body}\n", time_limit=0.1)
+    assert found.outcome == "stopped" and found.result.timed_out and found.number == 1
 
 
 def test_output_flood_is_counted_not_shown(capsys):
-    found = verdict("def double(x):\n    for i in range(5_000): print('line', i)\n    return 0\n", limit=20)
+    found = verdict("def double(x):\n    for i in range(5_000): print('line', i)\n    return 0\n", time_limit=20)
     assert found.result.printed[:2] == ["line 0", "line 1"] and len(found.result.printed) == 20
-    assert found.result.more == 5_000 - 20
+    assert found.result.omitted_lines == 5_000 - 20
     assert capsys.readouterr().out == ""
 
 
@@ -157,8 +157,8 @@ def test_expected_value_cannot_be_read_from_the_caller():
         def double(x):
             frame = sys._getframe(1)
             while frame:
-                if "wanted" in frame.f_locals:
-                    return frame.f_locals["wanted"]
+                if "expected" in frame.f_locals:
+                    return frame.f_locals["expected"]
                 frame = frame.f_back
     """)
     assert not found.ok

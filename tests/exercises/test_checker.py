@@ -183,7 +183,7 @@ def test_output_and_warnings_are_folded():
 def test_hidden_case_shows_no_values():
     answer = typed(RIGHT.replace("    return", "    if h == 0.25: return 0.0\n    return"), "slope")
     text = card_text(make_card(judge(find("slope"), answer)))
-    assert "all 6 cases shown are right; 1 of 2 hidden cases failed." in text and "wanted" not in text
+    assert "all 6 cases shown are right; 1 of 2 hidden cases failed." in text and "expected" not in text
 
 
 def test_html_has_the_same_text_and_no_scripts():
@@ -288,7 +288,7 @@ def test_progress():
     tried(RIGHT)
     now = progress()
     assert now.lessons["02"]["slope"] == "right" and now.points == 1
-    assert now.headline() == f"1 of {now.of} points. Next: blind, in lesson 00."
+    assert now.headline() == f"1 of {now.max_points} points. Next: blind, in lesson 00."
     assert "\u2713 slope" in repr(now) and "\u2713 slope" in now._repr_mimebundle_()["text/html"]
 
 
@@ -318,7 +318,7 @@ def test_unknown_names():
 def test_grading_raises_or_returns_points(monkeypatch, capfd, name, value):
     monkeypatch.setenv(name, value)
     assert tried(RIGHT) == 1.0
-    monkeypatch.setattr(find("slope"), "limit", 0.05)
+    monkeypatch.setattr(find("slope"), "time_limit", 0.05)
     for wrong in (ONE_SIDE, "def slope(f, x, h=1e-3):\n    ...\n", "def slope(f, x, h=1e-3):\n    while True: pass\n"):
         with pytest.raises(WrongAnswer, match="slope"):
             tried(wrong)

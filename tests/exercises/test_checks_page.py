@@ -23,8 +23,8 @@ LIMIT = 0.5  # seconds, for mutants that never end
 def survivors(name):
     """Return (number of mutants, changes of those that pass)."""
     exercise = find(name)
-    limit, count, alive = exercise.limit, 0, []
-    exercise.limit = max(LIMIT, limit / 4)
+    limit, count, alive = exercise.time_limit, 0, []
+    exercise.time_limit = max(LIMIT, limit / 4)
     try:
         for what, text in mutants(cells.solved_cell(name)):
             count += 1
@@ -35,7 +35,7 @@ def survivors(name):
             if judge(exercise, answer, (), 0).ok:
                 alive.append(what)
     finally:
-        exercise.limit = limit
+        exercise.time_limit = limit
     return count, alive
 
 

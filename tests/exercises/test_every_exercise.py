@@ -36,18 +36,18 @@ def test_exercise(name):
             assert exercise.level in POINTS and exercise.question
             assert len(exercise.wrongs) >= FEWEST_WRONG or not exercise.points
             assert not [wrong.name for wrong in exercise.wrongs if not wrong.hints or not all(wrong.hints)]
-        if exercise.make is not None:
+        if exercise.make_cases is not None:
             with case("answers and cases are enough"):
-                assert 1 + len(exercise.also) >= FEWEST_RIGHT
-                assert len(list(exercise.make(np.random.default_rng(0)))) >= FEWEST_CASES
-        if exercise.make is not None and callable(exercise.right):
+                assert 1 + len(exercise.other_solutions) >= FEWEST_RIGHT
+                assert len(list(exercise.make_cases(np.random.default_rng(0)))) >= FEWEST_CASES
+        if exercise.make_cases is not None and callable(exercise.right):
             with case("the source of its solution is read as it is written"):
                 own = answer_source.find_source(from_cell(exercise, cells.solved_cell(name)))
                 assert own.node is not None and not answer_source.is_placeholder(own.node)
         with case("an empty answer earns nothing"):
             verdict = judge(exercise, from_cell(exercise, cells.answer_cell(name)), given_to(exercise))
             assert not verdict.ok
-            assert exercise.start is not NOT_GIVEN or verdict.outcome == "not started"
+            assert exercise.starter is not NOT_GIVEN or verdict.outcome == "not started"
         for wrong, _, faults in trials(exercise):
             with case(wrong.name if wrong else "a right answer"):
                 assert not faults, "\n".join(faults)

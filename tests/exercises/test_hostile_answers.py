@@ -39,7 +39,7 @@ def exercise(monkeypatch):
 @pytest.fixture
 def hasty(exercise):
     """A short time limit, for endless answers."""
-    exercise.limit = 0.04
+    exercise.time_limit = 0.04
 
 
 def checked(body, before=""):
@@ -135,7 +135,7 @@ def test_ways_to_end(body, kind):
 
 
 def test_error_with_endless_text(exercise):
-    exercise.limit = 0.2
+    exercise.time_limit = 0.2
     text = repr(checked("raise E()", "class E(Exception):\n    def __str__(self):\n        while True: pass"))
     assert "stopped in your line" in text
 

@@ -166,7 +166,7 @@ def test_names_are_shown_before_they_are_needed(lesson):
             else:
                 shown |= names_in(text(cell)) | set(re.findall(r"\b[a-z_]\w*(?==)", text(cell)))
     for exercise in lesson_exercises(lesson_of(lesson)):
-        if exercise.make is None or not callable(exercise.right):
+        if exercise.make_cases is None or not callable(exercise.right):
             continue
         source = cells.solved_cell(exercise.name)
         missing = names_in(source) - shown - own_names(source)

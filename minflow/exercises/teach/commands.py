@@ -9,7 +9,7 @@ from pathlib import Path
 from ...core.base.optional import install_command
 from ...core.messages import invocation
 from ...io import atomic
-from . import build as building, grade as grading, mend as mending, notebook as nb, report as reporting
+from . import build as building, grade as grading, notebook as nb, repair as repairing, report as reporting
 
 
 def build(options: argparse.Namespace) -> int:
@@ -61,17 +61,19 @@ def grade(options: argparse.Namespace) -> int:
     return written("grade", {Path(options.out): text})
 
 
-def mend(options: argparse.Namespace) -> int:
+def repair(options: argparse.Namespace) -> int:
     """Rebuild notebooks, next to the files or in their place."""
+    if options.old_name:
+        print("minflow exercises mend is now minflow exercises repair", file=sys.stderr)
     worst = 0
     for path in nb.notebooks(options.files):
-        if path.name.endswith(mending.ENDING) and str(path) not in options.files:
+        if path.name.endswith((repairing.SUFFIX, ".mended.ipynb")) and str(path) not in options.files:
             continue
         try:
             release = Path(options.release) if options.release else None
-            target, remarks = mending.mend(path, release, path if options.in_place else None)
+            target, remarks = repairing.repair(path, release, path if options.in_place else None)
         except (nb.NotebookError, LookupError, OSError) as error:
-            worst = failed("mend", ValueError(f"{path}: {error}"))
+            worst = failed("repair", ValueError(f"{path}: {error}"))
             continue
         print(target)
         for remark in remarks:

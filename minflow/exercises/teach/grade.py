@@ -2,7 +2,7 @@
 
 Only the answers are taken from a learner's notebook, by the ids of their cells (notebook.py). Each answer runs in its
 own process (worker.py) with limits of time and memory, after the cells of the released lesson that it needs. A reader
-of this package can find the held-back cases and, with effort, report success from inside: if marks matter, look at the
+of this package can find the hidden cases and, with effort, report success from inside: if marks matter, look at the
 answers too.
 """
 
@@ -50,7 +50,10 @@ SUSPICIOUS = {
 }
 COLUMNS = ("file", "lesson", "exercise", "points", "of", "outcome", "wrong answer", "remark")
 BOOTSTRAP = "import sys; sys.path[:] = {path!r}; from minflow.exercises.teach.worker import main; main()"
-SET_UP, PER_CASE = 30.0, 15.0  # seconds for start-up and the lesson's cells; limit of all cases, in limits of one case
+SETUP_SECONDS, CASE_LIMIT_FACTOR = (
+    30.0,
+    15.0,
+)  # seconds for start-up and the lesson's cells; limit of all cases, as a multiple of one case
 MAX_OUTPUT_BYTES = 100_000  # bytes read from a process's output
 
 
@@ -68,7 +71,7 @@ class Limits:
     word: str = ""
 
     def time_for(self, exercise: Exercise) -> float:
-        return self.seconds or SET_UP + PER_CASE * exercise.limit
+        return self.seconds or SETUP_SECONDS + CASE_LIMIT_FACTOR * exercise.time_limit
 
 
 @dataclasses.dataclass(frozen=True)

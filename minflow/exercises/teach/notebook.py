@@ -95,14 +95,14 @@ def notebooks(paths: Iterable[str]) -> list[Path]:
 # ---- lessons --------------------------------------------------------------------------------------------------------
 
 
-def releases(wanted: Iterable[str] | None = None) -> dict[str, Path]:
-    """Lesson ("02") -> its notebook, for lessons with exercises. Raises LookupError for an unknown one in `wanted`."""
+def releases(numbers: Iterable[str] | None = None) -> dict[str, Path]:
+    """Lesson ("02") -> its notebook, for lessons with exercises. Raises LookupError for an unknown one in `numbers`."""
     files = {file.name[:2]: file for file in sorted(course.source().glob("[0-9][0-9]_*.ipynb"))}
     every = {lesson: files[lesson] for lesson in lessons() if lesson in files}
-    wanted = list(every) if not wanted else list(wanted)
-    if missing := [lesson for lesson in wanted if lesson not in every]:
+    numbers = list(every) if not numbers else list(numbers)
+    if missing := [lesson for lesson in numbers if lesson not in every]:
         raise LookupError(f"there is no lesson {missing[0]} with exercises; there are: {', '.join(every)}")
-    return {lesson: every[lesson] for lesson in wanted}
+    return {lesson: every[lesson] for lesson in numbers}
 
 
 def cell_id(name: str, part: str) -> str:

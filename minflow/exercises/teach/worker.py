@@ -158,12 +158,14 @@ def judge_answer(question: dict[str, Any]) -> dict[str, str]:
         with contextlib.suppress(Exception):  # the answer will miss the names it should have bound
             execute(source, f"<ipython-input-{i}-before>", module)
     given = tuple(module.__dict__.get(name, ...) for name in exercise.given)
-    if exercise.draws is not None and not given:
+    if exercise.draw_object is not None and not given:
         given = (checker.draw(exercise.name),)
     known = dict(judging_objects(exercise))
     refuse_access(os.getcwd())
     try:
-        limited(CELL_SECONDS * exercise.limit, lambda: execute(question["answer"], "<ipython-input-0-answer>", module))
+        limited(
+            CELL_SECONDS * exercise.time_limit, lambda: execute(question["answer"], "<ipython-input-0-answer>", module)
+        )
     except OutOfTime:
         return {"outcome": "stopped", "remark": "the cell does not end"}
     except BaseException as error:

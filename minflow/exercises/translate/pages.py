@@ -70,8 +70,8 @@ def exercise_texts(exercise: Exercise) -> Iterator[str]:
     yield from (exercise.question, exercise.hint, exercise.fact, exercise.sibling, *exercise.forbidden.values())
     for wrong in exercise.wrongs:
         yield from (wrong.name, *wrong.hints)
-    if exercise.make is not None:
-        for node in ast.walk(ast.parse(Path(inspect.getfile(exercise.make)).read_text(encoding="utf-8"))):
+    if exercise.make_cases is not None:
+        for node in ast.walk(ast.parse(Path(inspect.getfile(exercise.make_cases)).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "case":
                 yield from (
                     word.value.value

@@ -102,8 +102,8 @@ def test_answer_may_use_another_answer_of_the_learner():
             "the code of",
         ),
         (
-            "from minflow.exercises.registry import find\nfind('slope').also.append(3)\n" + SLOPE,
-            "slope.also was changed",
+            "from minflow.exercises.registry import find\nfind('slope').other_solutions.append(3)\n" + SLOPE,
+            "slope.other_solutions was changed",
         ),
         (
             "def slope(f, x, h=1):\n    import minflow.exercises.judge as j\n    j.compare_safely = lambda *a: None",

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from minflow.exercises import cells
-from minflow.exercises.teach import build, mend, notebook as nb
+from minflow.exercises.teach import build, notebook as nb, repair
 from tests.exercises.teach.small_course import EXERCISES, RIGHT, WRONG, answered
-from tests.exercises.teach.test_teach_mend import broken
+from tests.exercises.teach.test_teach_repair import broken
 
 TOP = Path(__file__).parents[3]
 
@@ -76,13 +76,13 @@ def follow_nbgrader(python, tmp_path):
     for name, notebook in learners.items():
         nb.write(top / f"submitted/{name}/ps02/02_downhill.ipynb", notebook)
     nb.write(tmp_path / "broken.ipynb", broken(answered(RIGHT, release)))
-    mend.mend(tmp_path / "broken.ipynb", target=top / "submitted/mended/ps02/02_downhill.ipynb")
+    repair.repair(tmp_path / "broken.ipynb", target=top / "submitted/repaired/ps02/02_downhill.ipynb")
     command(python, "nbgrader", "autograde", "ps02", "--create", cwd=top)
     command(python, "nbgrader", "generate_feedback", "ps02", cwd=top)
     command(python, "nbgrader", "export", cwd=top)
     with open(top / "grades.csv", newline="") as file:
         marks = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(file)}
-    assert marks == {"right": (6, 6), "mended": (6, 6), "wrong": (0, 6), "empty": (0, 6)}
+    assert marks == {"right": (6, 6), "repaired": (6, 6), "wrong": (0, 6), "empty": (0, 6)}
     feedback = {name: (top / f"feedback/{name}/ps02/02_downhill.html").read_text() for name in marks}
     assert "Do you look to both sides of x?" in feedback["wrong"] and "not started" in feedback["empty"]
     assert "WrongAnswer" not in feedback["right"]

@@ -26,14 +26,14 @@ def test_folder_and_missing_file_are_not_notebooks(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes in folders")
-@pytest.mark.parametrize("words", [["mend"], ["mend", "--in-place"], ["grade"]])
+@pytest.mark.parametrize("words", [["repair"], ["repair", "--in-place"], ["grade"]])
 def test_pipe_is_not_a_notebook(tmp_path, capsys, words):
     """Reading it would wait for a writer."""
     os.mkfifo(tmp_path / "x.ipynb")
     with pytest.raises(nb.NotebookError, match="it is a pipe, not a file"):
         nb.read(tmp_path / "x.ipynb")
     code = cli.main(["exercises", *words, str(tmp_path)])
-    assert "it is a pipe, not a file" in capsys.readouterr().err and code == (words[0] == "mend")
+    assert "it is a pipe, not a file" in capsys.readouterr().err and code == (words[0] == "repair")
 
 
 def test_oversized_notebook_is_not_read(tmp_path, monkeypatch):

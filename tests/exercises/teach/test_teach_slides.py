@@ -35,10 +35,10 @@ def test_single_page_without_answers_and_network(course_folder, tmp_path, monkey
 
 
 def test_reveal_is_loaded_from_the_given_address(course_folder, tmp_path):
-    for words, wanted in ((["--reveal", "own/reveal"], '"own/reveal/dist/reveal.js"'), (["--reveal"], "reveal.js")):
+    for words, expected in ((["--reveal", "own/reveal"], '"own/reveal/dist/reveal.js"'), (["--reveal"], "reveal.js")):
         assert cli.main(["slides", "02", "--not-run", "--out", str(tmp_path / "s.html"), *words]) == 0
         text = (tmp_path / "s.html").read_text(encoding="utf-8")
-        assert wanted in text and "your code here" not in text
+        assert expected in text and "your code here" not in text
 
 
 def test_failing_cell_is_named(course_folder, tmp_path, capsys):

@@ -7,7 +7,7 @@ import numpy as np
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "00.3", "keep_rate", kind="measure", level="core", answer="best_rate", allowed=(0, 0),
+    "00.3", "keep_rate", kind="measure", level="core", answer="best_rate", tolerance=(0, 0),
     question="Which learning rate do you keep?",
     hint="For each rate, take the mean of the last ten losses. Keep the rate with the lowest mean.",
     fact="One number of a noisy curve says little. A mean over its end says where it really is.",
@@ -151,7 +151,7 @@ def best_rate(losses):
     return min(losses, key=lambda rate: ends[rate])
 
 
-def line(first, last, noise=0.0):
+def loss_curve(first, last, noise=0.0):
     """Ten losses around `first`, then ten around `last`, above and below in turns."""
     return [level + noise * (-1) ** i for level in (first, last) for i in range(10)]
 
@@ -160,19 +160,22 @@ def line(first, last, noise=0.0):
 def cases(rng):
     nan = math.nan
     yield case({0.5: [3.0], 0.1: [2.0]}, text="{0.5: [3.0], 0.1: [2.0]}")
-    yield case({0.001: line(2.3, 2.2), 0.5: line(1.5, 0.2), 5.0: line(8.0, 2.4)},
+    yield case({0.001: loss_curve(2.3, 2.2), 0.5: loss_curve(1.5, 0.2), 5.0: loss_curve(8.0, 2.4)},
                text="0.001 stays high, 0.5 falls, 5.0 begins at 8 and stays high")
-    yield case({0.01: line(0.75, 0.75), 0.1: [*line(1.6, 0.8)[:-1], 0.3], 2.0: [*line(1.7, 0.9)[:-3], 0.05, 0.9, 0.9],
-                0.5: line(1.5, 0.4, 0.1)},
+    yield case({0.01: loss_curve(0.75, 0.75), 0.1: [*loss_curve(1.6, 0.8)[:-1], 0.3],
+                2.0: [*loss_curve(1.7, 0.9)[:-3], 0.05, 0.9, 0.9],
+                0.5: loss_curve(1.5, 0.4, 0.1)},
                text="noise: 2.0 has one very low loss, 0.1 a low last one, 0.5 ends low")
-    yield case({1.0: line(0.3, 2.0), 0.1: line(2.0, 1.0), 0.3: line(1.1, 1.1), 0.01: line(2.1, 2.5)},
+    yield case({1.0: loss_curve(0.3, 2.0), 0.1: loss_curve(2.0, 1.0), 0.3: loss_curve(1.1, 1.1),
+                0.01: loss_curve(2.1, 2.5)},
                text="1.0 dips at first, then climbs; 0.1 ends lowest")
-    yield case({1.0: [0.9, 0.9, 0.9], 0.1: [0.5] * 8, 0.01: line(2.2, 2.1)},
+    yield case({1.0: [0.9, 0.9, 0.9], 0.1: [0.5] * 8, 0.01: loss_curve(2.2, 2.1)},
                text="fewer than ten: 1.0 has three losses of 0.9, 0.1 has eight of 0.5")
-    yield case({5.0: [3.0, 40.0, *[nan] * 18], 0.5: line(0.9, 0.3), 0.01: line(2.2, 2.1)},
+    yield case({5.0: [3.0, 40.0, *[nan] * 18], 0.5: loss_curve(0.9, 0.3), 0.01: loss_curve(2.2, 2.1)},
                text="5.0 comes first and ends in NaN")
-    yield case({0.5: line(0.9, 0.3), 5.0: [0.2, 0.1, *[nan] * 18]}, text="5.0 begins low and ends in NaN")
+    yield case({0.5: loss_curve(0.9, 0.3), 5.0: [0.2, 0.1, *[nan] * 18]}, text="5.0 begins low and ends in NaN")
     rates = [float(rate) for rate in rng.permutation([0.003, 0.02, 0.2, 0.7])]
     ends = rng.permutation([0.4, 0.6, 0.9, 1.4])
-    yield case({rate: [float(end + x) for x in rng.normal(0, 0.05, 30)] for rate, end in zip(rates, ends)}, held=True)
-    yield case({rates[0]: line(1.0, 0.5), rates[1]: [2.0, *[nan] * 19], rates[2]: line(0.9, 0.8)}, held=True)
+    yield case({rate: [float(end + x) for x in rng.normal(0, 0.05, 30)] for rate, end in zip(rates, ends)}, hidden=True)
+    yield case({rates[0]: loss_curve(1.0, 0.5), rates[1]: [2.0, *[nan] * 19], rates[2]: loss_curve(0.9, 0.8)},
+               hidden=True)

@@ -42,7 +42,7 @@ def the_last_of_equals(matrix):
     return max(reversed(pairs), key=lambda pair: matrix[pair[0]][pair[1]])
 
 
-def counted(matrix):
+def count_of_pair(matrix):
     truth, read = mixed_up(matrix)
     return int(matrix[truth][read])
 
@@ -50,7 +50,7 @@ def counted(matrix):
 @exercise.accept
 def largest_mistake(pair, matrix):
     truth, read = pair
-    return truth != read and 0 <= truth < 10 and 0 <= read < 10 and matrix[truth][read] == counted(matrix)
+    return truth != read and 0 <= truth < 10 and 0 <= read < 10 and matrix[truth][read] == count_of_pair(matrix)
 
 
 def right_answers(matrix):
@@ -81,10 +81,10 @@ def no_mistake(matrix):
 
 def rarer(matrix):
     return next((truth, read) for truth in range(10) for read in range(10) if truth != read
-                and 0 < matrix[truth][read] < counted(matrix) and (truth, read) != swapped(matrix))
+                and 0 < matrix[truth][read] < count_of_pair(matrix) and (truth, read) != swapped(matrix))
 
 
-def inside(pair):
+def is_digit_pair(pair):
     """True for a pair of digits."""
     return (isinstance(pair, list | tuple | np.ndarray) and len(pair) == 2
             and all(isinstance(digit, int | np.integer) and 0 <= digit < 10 for digit in pair))
@@ -94,13 +94,13 @@ exercise.wrong_value(
     "right answers", right_answers,
     "On the diagonal the digit was read as itself: there the model was *right*. Look beside it.",
     "The two digits differ. Which orange number is the largest?",
-    when=lambda pair, matrix: inside(pair) and pair[0] == pair[1])
+    when=lambda pair, matrix: is_digit_pair(pair) and pair[0] == pair[1])
 exercise.wrong_value(
     "swapped", swapped,
     "The right two digits, in the wrong order: rows are the truth.",
     "First the number at the left end of the row, then the number below the column.")
 exercise.wrong_value(
-    "a count", counted,
+    "a count", count_of_pair,
     "That is how often it happened. Which two digits meet at that number?",
     "Go from the number to the left: the first digit. Go down from it: the second.")
 exercise.wrong_value(
@@ -115,14 +115,14 @@ exercise.wrong_value(
     "not two digits", "4 as 1",
     "Those are not two digits. Which two, of 0 to 9, meet at the largest mistake?",
     "Write two digits in brackets: `(row, column)`, without quotes.",
-    when=lambda pair, matrix: not inside(pair))
+    when=lambda pair, matrix: not is_digit_pair(pair))
 exercise.wrong_value(
     "never happened", no_mistake,
     "That never happened: its square is empty. Look for the largest number off the diagonal.",
     "First the row of the true digit, then the column of the digit that was read instead.",
-    when=lambda pair, matrix: inside(pair) and matrix[pair[0]][pair[1]] == 0)
+    when=lambda pair, matrix: is_digit_pair(pair) and matrix[pair[0]][pair[1]] == 0)
 exercise.wrong_value(
     "not the most", rarer,
     "That did happen, but not most often. Is there a larger number off the diagonal?",
     "Compare all orange squares: the darkest holds the largest number.",
-    when=lambda pair, matrix: inside(pair) and 0 < matrix[pair[0]][pair[1]] < counted(matrix))
+    when=lambda pair, matrix: is_digit_pair(pair) and 0 < matrix[pair[0]][pair[1]] < count_of_pair(matrix))

@@ -7,7 +7,7 @@ import minflow as flow
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "01.2", "distances", kind="write", level="core", allowed=(1e-5, 1e-5),
+    "01.2", "distances", kind="write", level="core", tolerance=(1e-5, 1e-5),
     question="How far is each of n points from each of m others, without a loop?",
     hint="Give x the shape (n, 1, d) and y the shape (1, m, d). What is the shape of their difference?",
     fact="Each of n rows meets each of m rows without a loop: an axis of size 1 is all that it takes.",
@@ -141,15 +141,15 @@ def distances(x, y):
     return (x**2).sum(1)[:, None] + (y**2).sum(1)[None] - 2 * (x @ y.transpose(0, 1))
 
 
-def wanted(x, y):
+def expected_distances(x, y):
     """Expected result, by NumPy in float64: a wrong engine must not be compared with itself."""
     a, b = (np.asarray(points.numpy(), np.float64) for points in (x, y))
     return ((a[:, None] - b[None])**2).sum(2).astype(np.float32)
 
 
-def asked(x, y, text="", **options):
+def distances_case(x, y, text="", **options):
     x, y = (flow.tensor(np.asarray(points, np.float32)) for points in (x, y))
-    return case(x, y, text=text or f"x = {x.tolist()}, y = {y.tolist()}", wanted=wanted(x, y), **options)
+    return case(x, y, text=text or f"x = {x.tolist()}, y = {y.tolist()}", expected=expected_distances(x, y), **options)
 
 
 def to_itself(distances, x):
@@ -165,18 +165,19 @@ def to_itself(distances, x):
 
 @exercise.cases
 def cases(rng):
-    yield asked([[1.0]], [[4.0]])
-    yield asked([[0.0, 0.0]], [[3.0, 4.0], [1.0, 0.0]])
-    yield asked([[0.0, 0.0], [1.0, 2.0]], [[2.0, 1.0], [0.0, -1.0]])
-    yield asked([[0.0, 1.0, 2.0], [2.0, 2.0, 0.0]],
+    yield distances_case([[1.0]], [[4.0]])
+    yield distances_case([[0.0, 0.0]], [[3.0, 4.0], [1.0, 0.0]])
+    yield distances_case([[0.0, 0.0], [1.0, 2.0]], [[2.0, 1.0], [0.0, -1.0]])
+    yield distances_case([[0.0, 1.0, 2.0], [2.0, 2.0, 0.0]],
                 [[1.0, 1.0, 1.0], [3.0, 0.0, 3.0], [0.0, 0.0, 0.5], [1.0, 2.0, 4.0]],
                 text="2 points x and 4 points y, of 3 coordinates")
-    yield asked([[0.0], [2.0], [5.0]], [[1.0], [5.0]])
+    yield distances_case([[0.0], [2.0], [5.0]], [[1.0], [5.0]])
     points = flow.tensor(rng.normal(size=(4, 2)).astype(np.float32))
     yield case(points, run=to_itself, text="4 points to each other, x = y",
-               wanted="the same from i to j and from j to i, 0 from i to i")
-    yield asked([[10000.0, 10000.0], [10002.0, 10001.0]], [[10001.0, 9998.0], [10003.0, 10004.0], [9999.0, 10000.0]],
+               expected="the same from i to j and from j to i, 0 from i to i")
+    yield distances_case([[10000.0, 10000.0], [10002.0, 10001.0]],
+                         [[10001.0, 9998.0], [10003.0, 10004.0], [9999.0, 10000.0]],
                 text="points near (10000, 10000), 1 to 4 apart")
-    yield asked(rng.normal(size=(5, 3)), rng.normal(size=(3, 3)), held=True)
-    yield asked(rng.normal(size=(2, 4)) * 10, rng.normal(size=(6, 4)), held=True)
-    yield asked(rng.integers(0, 5, (3, 2)) + 20000, rng.integers(0, 5, (2, 2)) + 20000, held=True)
+    yield distances_case(rng.normal(size=(5, 3)), rng.normal(size=(3, 3)), hidden=True)
+    yield distances_case(rng.normal(size=(2, 4)) * 10, rng.normal(size=(6, 4)), hidden=True)
+    yield distances_case(rng.integers(0, 5, (3, 2)) + 20000, rng.integers(0, 5, (2, 2)) + 20000, hidden=True)

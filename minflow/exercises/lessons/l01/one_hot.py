@@ -105,20 +105,20 @@ def one_hot(labels, k):
     return result
 
 
-def asked(labels, k, **options):
+def one_hot_case(labels, k, **options):
     labels = [int(label) for label in labels]
-    wanted = flow.tensor(np.array([[label == i for i in range(k)] for label in labels], "float32"))
+    expected = flow.tensor(np.array([[label == i for i in range(k)] for label in labels], "float32"))
     text = f"labels = {labels}, k = {k}"
-    return case(flow.tensor(labels), k, wanted=wanted, text=text, **options)
+    return case(flow.tensor(labels), k, expected=expected, text=text, **options)
 
 
 @exercise.cases
 def cases(rng):
-    yield asked([0], 1)
-    yield asked([1], 2)
-    yield asked([2, 0, 1], 3)
-    yield asked([1, 1], 3)
-    yield asked([0, 0, 0], 2)
-    yield asked([3, 0, 9, 3], 10)
-    yield asked(rng.integers(0, 4, 6), 6, held=True)
-    yield asked(rng.integers(0, 12, 5), 15, held=True)
+    yield one_hot_case([0], 1)
+    yield one_hot_case([1], 2)
+    yield one_hot_case([2, 0, 1], 3)
+    yield one_hot_case([1, 1], 3)
+    yield one_hot_case([0, 0, 0], 2)
+    yield one_hot_case([3, 0, 9, 3], 10)
+    yield one_hot_case(rng.integers(0, 4, 6), 6, hidden=True)
+    yield one_hot_case(rng.integers(0, 12, 5), 15, hidden=True)

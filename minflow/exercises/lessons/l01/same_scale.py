@@ -7,7 +7,7 @@ import minflow as flow
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "01.4", "same_scale", kind="mend", level="core", allowed=(1e-5, 1e-4),
+    "01.4", "same_scale", kind="mend", level="core", tolerance=(1e-5, 1e-4),
     question="Why do these three lines not bring the columns to the same scale?",
     hint="Print each step with its shape: the mean of each column, the numbers after you subtract it, and their "
          "spread.",
@@ -139,22 +139,22 @@ def unchanged(same_scale, x):
     return "x is as it was" if x.tolist() == before else "x has changed"
 
 
-def asked(x, text="", **options):
+def scale_case(x, text="", **options):
     x = np.asarray(x, np.float32)
     centred = x.astype(np.float64) - x.mean(0, dtype=np.float64)
     spread = np.sqrt((centred**2).mean(0))
-    wanted = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
-    return case(flow.tensor(x), text=text or f"x = {x.tolist()}", wanted=wanted.astype(np.float32), **options)
+    expected = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
+    return case(flow.tensor(x), text=text or f"x = {x.tolist()}", expected=expected.astype(np.float32), **options)
 
 
 @exercise.cases
 def cases(rng):
-    yield asked([[1.0], [3.0]])
-    yield asked([[1.0, 10.0], [3.0, 30.0]])
-    yield asked([[0.0, 4.0, -2.0], [1.0, 4.5, 2.0], [5.0, 2.0, 3.0]])
-    yield case(flow.tensor([[1.0, 10.0], [3.0, 30.0]]), run=unchanged, wanted="x is as it was",
+    yield scale_case([[1.0], [3.0]])
+    yield scale_case([[1.0, 10.0], [3.0, 30.0]])
+    yield scale_case([[0.0, 4.0, -2.0], [1.0, 4.5, 2.0], [5.0, 2.0, 3.0]])
+    yield case(flow.tensor([[1.0, 10.0], [3.0, 30.0]]), run=unchanged, expected="x is as it was",
                text="x is the same after the call as before")
-    yield asked([[2.0, 5.0], [4.0, 5.0]])
-    yield asked([[7.0, 3.0]], text="one row: x = [[7.0, 3.0]]")
-    yield asked(rng.integers(-9, 9, (8, 3)) * [1, 10, 1000] + [0, 50, 3], held=True)
-    yield asked(np.column_stack([rng.normal(size=6), np.full(6, 0.25), rng.normal(3, 0.1, 6)]), held=True)
+    yield scale_case([[2.0, 5.0], [4.0, 5.0]])
+    yield scale_case([[7.0, 3.0]], text="one row: x = [[7.0, 3.0]]")
+    yield scale_case(rng.integers(-9, 9, (8, 3)) * [1, 10, 1000] + [0, 50, 3], hidden=True)
+    yield scale_case(np.column_stack([rng.normal(size=6), np.full(6, 0.25), rng.normal(3, 0.1, 6)]), hidden=True)

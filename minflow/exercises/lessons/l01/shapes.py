@@ -25,7 +25,7 @@ def in_order(shapes):
     return [one.lower() if isinstance(one, str) else tuple(one) for one in shapes] == RIGHT
 
 
-def but(*changes):
+def replace_answers(*changes):
     """The right answers with some of them replaced."""
     answers = list(RIGHT)
     for place, answer in changes:
@@ -33,7 +33,7 @@ def but(*changes):
     return answers
 
 
-def says(place, *answers):
+def has_answer(place, *answers):
     """True if one of these is the answer at that place."""
     return lambda shapes: len(shapes) == 5 and any(
         shapes[place] == one if isinstance(one, str) else list(shapes[place]) == list(one) for one in answers)
@@ -50,37 +50,37 @@ exercise.wrong_value(
     'Only "error" is a text.',
     when=lambda shapes: any(isinstance(one, str) and "(" in one for one in shapes))
 exercise.wrong_value(
-    "no comma", but((3, 3)),
+    "no comma", replace_answers((3, 3)),
     "A shape with a single axis is written with a comma: (5,). Without it, Python reads a plain number.",
     "`(5)` is the number 5, `(5,)` is a tuple with one entry.",
     when=lambda shapes: any(isinstance(one, int) for one in shapes))
 exercise.wrong_value(
-    "left ends", but((0, "error"), (4, (4, 3))),
+    "left ends", replace_answers((0, "error"), (4, (4, 3))),
     "You laid the left ends together. Write the shapes under each other with their *right* ends together.",
     "(4, 3) over (3,): the last 3 is over the 3, and the 4 has nothing below it.",
-    when=says(0, "error"))
+    when=has_answer(0, "error"))
 exercise.wrong_value(
-    "no stretching", but((1, "error")),
+    "no stretching", replace_answers((1, "error")),
     "The second fits: a size of 1 stretches to whatever it meets.",
     "(4, 1) over (1, 3): on the right 1 meets 3, on the left 4 meets 1. Both stretch.",
-    when=says(1, "error"))
+    when=has_answer(1, "error"))
 exercise.wrong_value(
-    "one of the two", but((1, (4, 1))),
+    "one of the two", replace_answers((1, (4, 1))),
     "In the second *both* stretch: each size of 1 becomes the size that it meets.",
     "Go axis by axis: 1 meets 3, and 4 meets 1. Take the larger each time.",
-    when=says(1, (4, 1), (1, 3), (3, 4), (4, 3, 1), (1, 1)))
+    when=has_answer(1, (4, 1), (1, 3), (3, 4), (4, 3, 1), (1, 1)))
 exercise.wrong_value(
-    "third", but((2, (2, 4, 1))),
+    "third", replace_answers((2, (2, 4, 1))),
     "Look at the right end of the third: 3 meets 1. Which of them stretches?",
     "Go from the right: 3 meets 1, then 1 meets 4, then 2 has nothing to meet.",
-    when=says(2, (2, 4, 1), (2, 1, 3), (4, 3), (8, 3), (2, 1, 1), "error"))
+    when=has_answer(2, (2, 4, 1), (2, 1, 3), (4, 3), (8, 3), (2, 1, 1), "error"))
 exercise.wrong_value(
-    "the other axis", but((3, (4,))),
+    "the other axis", replace_answers((3, (4,))),
     "The axis that you name is the one that goes. Which size stays?",
     "Axis 0 of (4, 3) has size 4. Summed over it, the 4 is gone.",
-    when=says(3, (4,), (4, 3), (1, 3), (4, 1), (1,), ()))
+    when=has_answer(3, (4,), (4, 3), (1, 3), (4, 1), (1,), ()))
 exercise.wrong_value(
-    "does not fit", but((4, (4, 3))),
+    "does not fit", replace_answers((4, (4, 3))),
     "Look at the last: 3 meets 4 at the right end, and neither is 1.",
     'Only a size of 1 stretches. If they do not fit, the answer is the text "error".',
     when=lambda shapes: len(shapes) == 5 and shapes[4] != "error")

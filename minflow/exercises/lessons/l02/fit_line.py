@@ -7,7 +7,7 @@ import minflow as flow
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "02.3", "fit_line", kind="write", level="core", allowed=(1e-4, 1e-4),
+    "02.3", "fit_line", kind="write", level="core", tolerance=(1e-4, 1e-4),
     question="Can a line find its best position by itself?",
     hint="Do the first step on paper: at w = 0, b = 0 the error of each point is 0 - y. What are the two slopes?",
     fact="The two slopes at 0, 0 are only sums over the points. The best line could even be found in one go, by "
@@ -210,15 +210,15 @@ def reference(x, y, rate, steps):
     return w, b
 
 
-def line(x, y, rate, steps, text="", held=False):
+def fit_case(x, y, rate, steps, text="", hidden=False):
     if not text:
         xs, ys = (" ".join(f"{value:g}" for value in values) for values in (x, y))
         text = f"x = [{xs}], y = [{ys}], rate = {rate:g}, steps = {steps}"
     return case(flow.tensor(x, dtype=flow.float32), flow.tensor(y, dtype=flow.float32), rate, steps, text=text,
-                run=pair, wanted=reference(x, y, rate, steps), held=held)
+                run=as_numbers, expected=reference(x, y, rate, steps), hidden=hidden)
 
 
-def pair(fit_line, x, y, rate, steps):
+def as_numbers(fit_line, x, y, rate, steps):
     """w and b as plain numbers, also if they are tensors."""
     result = fit_line(x, y, rate, steps)
     if not isinstance(result, tuple | list) or len(result) != 2:
@@ -230,12 +230,13 @@ def pair(fit_line, x, y, rate, steps):
 
 @exercise.cases
 def cases(rng):
-    yield line([2], [1], 0.1, 1)
-    yield line([0, 1, 2], [1, 3, 5], 0.1, 1)
-    yield line([0, 1, 2], [1, 3, 5], 0.1, 2)
-    yield line([0, 1, 2, 3], [-1, 2, 5, 8], 0.1, 200)
-    yield line([-1, 0, 1], [4, 4, 4], 0.25, 3)
+    yield fit_case([2], [1], 0.1, 1)
+    yield fit_case([0, 1, 2], [1, 3, 5], 0.1, 1)
+    yield fit_case([0, 1, 2], [1, 3, 5], 0.1, 2)
+    yield fit_case([0, 1, 2, 3], [-1, 2, 5, 8], 0.1, 200)
+    yield fit_case([-1, 0, 1], [4, 4, 4], 0.25, 3)
     x = rng.uniform(-1, 1, 20)
-    yield line(x, 2 * x - 1 + rng.normal(0, 0.1, 20), 0.3, 50, "20 points near the line 2*x - 1, rate 0.3, 50 steps")
-    yield line(rng.uniform(-1, 1, 7), rng.uniform(-1, 1, 7), 0.2, 5, held=True)
-    yield line(rng.uniform(0, 2, 50), rng.uniform(-1, 1, 50), 0.1, 30, held=True)
+    yield fit_case(x, 2 * x - 1 + rng.normal(0, 0.1, 20), 0.3, 50,
+                   "20 points near the line 2*x - 1, rate 0.3, 50 steps")
+    yield fit_case(rng.uniform(-1, 1, 7), rng.uniform(-1, 1, 7), 0.2, 5, hidden=True)
+    yield fit_case(rng.uniform(0, 2, 50), rng.uniform(-1, 1, 50), 0.1, 30, hidden=True)

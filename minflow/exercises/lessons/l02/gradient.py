@@ -5,7 +5,7 @@ import numpy as np
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "02.2", "gradient", kind="write", level="core", allowed=(1e-6, 1e-6),
+    "02.2", "gradient", kind="write", level="core", tolerance=(1e-6, 1e-6),
     question="Which way is up, when there are many knobs?",
     hint="Take the first knob alone. Which two lists do you pass to f? Only one number in each differs from w.",
     fact="For n knobs f is called 2*n times. With a million knobs that is too often: lesson 03 needs two passes.",
@@ -236,8 +236,8 @@ def cases(rng):
     yield case(first_alone, [1.0, 1.0, 1.0], text="f = 5*w[0], w = [1.0, 1.0, 1.0]")
     yield case(product, [2.0, 3.0, 4.0], 0.1, text="f = w[0]*w[1]*w[2], w = [2.0, 3.0, 4.0], h = 0.1")
     yield case(weighted, [3, 1, 2], text="f = 1*w[0]**2 + 2*w[1]**2 + 3*w[2]**2, w = [3, 1, 2]: whole numbers")
-    yield case(product, [2.0, 3.0], 0.1, run=knobs_afterwards, wanted=[2.0, 3.0],
+    yield case(product, [2.0, 3.0], 0.1, run=knobs_afterwards, expected=[2.0, 3.0],
                text="w itself, after gradient(f, w, h=0.1) with w = [2.0, 3.0]")
-    yield case(weighted, rng.uniform(1, 2, 6).tolist(), held=True)
-    yield case(curved, rng.uniform(1, 2, 2).tolist(), held=True)
-    yield case(product, rng.uniform(1, 2, 4).tolist(), 0.05, held=True)
+    yield case(weighted, rng.uniform(1, 2, 6).tolist(), hidden=True)
+    yield case(curved, rng.uniform(1, 2, 2).tolist(), hidden=True)
+    yield case(product, rng.uniform(1, 2, 4).tolist(), 0.05, hidden=True)

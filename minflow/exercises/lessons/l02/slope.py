@@ -5,7 +5,7 @@ import math
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "02.1", "slope", kind="write", level="warm-up", allowed=(1e-6, 1e-6),
+    "02.1", "slope", kind="write", level="warm-up", tolerance=(1e-6, 1e-6),
     question="How steep is a curve at one place?",
     hint="Walk from x - h to x + h: how much does f rise, and how far do you walk?",
     fact="If you look to both sides, the error shrinks with h*h, not with h: that is why h may be large.",
@@ -152,5 +152,5 @@ def cases(rng):
     yield case(cube, 1.0, 0.1, text="f = x**3, x = 1, h = 0.1")
     yield case(math.sin, 0.5, text="f = sin, x = 0.5")
     yield case(square, 3.0, run=calls, text="is f called two to four times?")
-    yield case(cube, float(rng.uniform(1, 2)), 0.25, held=True)
-    yield case(math.exp, float(rng.uniform(-1, 1)), held=True)
+    yield case(cube, float(rng.uniform(1, 2)), 0.25, hidden=True)
+    yield case(math.exp, float(rng.uniform(-1, 1)), hidden=True)

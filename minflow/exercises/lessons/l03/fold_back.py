@@ -166,8 +166,8 @@ def reference(g, shape):
     return result
 
 
-def stretched(g, shape, text="", held=False):
-    return case(flow.tensor(g, dtype=flow.float32), shape, wanted=reference(g, shape), held=held,
+def fold_case(g, shape, text="", hidden=False):
+    return case(flow.tensor(g, dtype=flow.float32), shape, expected=reference(g, shape), hidden=hidden,
                 text=text or f"g: shape {g.shape}, all 1; shape = {shape}")
 
 
@@ -175,13 +175,13 @@ def stretched(g, shape, text="", held=False):
 def cases(rng):
     ones = np.ones((4, 3))
     counted = np.arange(12.0).reshape(4, 3)
-    yield stretched(ones, (4, 3))
-    yield stretched(ones, (3,))
-    yield stretched(ones, (4, 1))
-    yield stretched(ones, ())
-    yield stretched(counted, (1, 3), "g: shape (4, 3), numbers 0 to 11; shape = (1, 3)")
-    yield stretched(counted, (1,), "g: shape (4, 3), numbers 0 to 11; shape = (1,)")
-    yield stretched(np.arange(24.0).reshape(2, 3, 4), (3, 1), "g: shape (2, 3, 4), numbers 0 to 23; shape = (3, 1)")
-    yield stretched(rng.integers(-9, 9, (2, 3, 4)).astype(float), (1, 3, 1), held=True)
-    yield stretched(rng.integers(-9, 9, (3, 3)).astype(float), (3, 1), held=True)
-    yield stretched(rng.integers(-9, 9, (5, 2, 1, 3)).astype(float), (2, 1, 3), held=True)
+    yield fold_case(ones, (4, 3))
+    yield fold_case(ones, (3,))
+    yield fold_case(ones, (4, 1))
+    yield fold_case(ones, ())
+    yield fold_case(counted, (1, 3), "g: shape (4, 3), numbers 0 to 11; shape = (1, 3)")
+    yield fold_case(counted, (1,), "g: shape (4, 3), numbers 0 to 11; shape = (1,)")
+    yield fold_case(np.arange(24.0).reshape(2, 3, 4), (3, 1), "g: shape (2, 3, 4), numbers 0 to 23; shape = (3, 1)")
+    yield fold_case(rng.integers(-9, 9, (2, 3, 4)).astype(float), (1, 3, 1), hidden=True)
+    yield fold_case(rng.integers(-9, 9, (3, 3)).astype(float), (3, 1), hidden=True)
+    yield fold_case(rng.integers(-9, 9, (5, 2, 1, 3)).astype(float), (2, 1, 3), hidden=True)

@@ -9,7 +9,7 @@ import minflow as flow
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "03.4", "forgot", kind="mend", level="core", answer="train_step", allowed=(1e-5, 1e-5),
+    "03.4", "forgot", kind="mend", level="core", answer="train_step", tolerance=(1e-5, 1e-5),
     question="Why does the walk never come to rest?",
     hint="Say what each line does, in order. What does `.grad` hold before the step, and what should it hold?",
     fact="`backward` adds, it does not replace. That is on purpose: where ways meet, slopes add. It also helps with "
@@ -228,14 +228,14 @@ def reference(x, y, steps):
 def cases(rng):
     x, y = [[1.0], [2.0]], [[2.0], [3.0]]
     data = "x = [1 2], y = [2 3], the line at w = 0.5, b = 0"
-    yield case(x, y, 1, run=weights, wanted=reference(x, y, 1)[0], text=f"w and b after 1 step; {data}")
-    yield case(x, y, 1, run=slopes, wanted=reference(x, y, 1)[1], text=f"the slope of w that step 1 uses; {data}")
-    yield case(x, y, 2, run=weights, wanted=reference(x, y, 2)[0], text=f"w and b after 2 steps; {data}")
-    yield case(x, y, 2, run=slopes, wanted=reference(x, y, 2)[1], text=f"the slope of w that step 2 uses; {data}")
-    yield case(x, y, 1, True, run=weights, wanted=reference(x, y, 1)[0],
+    yield case(x, y, 1, run=weights, expected=reference(x, y, 1)[0], text=f"w and b after 1 step; {data}")
+    yield case(x, y, 1, run=slopes, expected=reference(x, y, 1)[1], text=f"the slope of w that step 1 uses; {data}")
+    yield case(x, y, 2, run=weights, expected=reference(x, y, 2)[0], text=f"w and b after 2 steps; {data}")
+    yield case(x, y, 2, run=slopes, expected=reference(x, y, 2)[1], text=f"the slope of w that step 2 uses; {data}")
+    yield case(x, y, 1, True, run=weights, expected=reference(x, y, 1)[0],
                text="w and b after 1 step, where backward ran once before it")
-    yield case(x, y, run=kind, wanted="float", text="the type of what train_step returns")
-    yield case(x, y, 4, run=losses, wanted=reference(x, y, 4)[2], text=f"what 4 steps return; {data}")
+    yield case(x, y, run=kind, expected="float", text="the type of what train_step returns")
+    yield case(x, y, 4, run=losses, expected=reference(x, y, 4)[2], text=f"what 4 steps return; {data}")
     x, y = rng.uniform(-1, 1, (6, 1)).round(2).tolist(), rng.uniform(-1, 1, (6, 1)).round(2).tolist()
-    yield case(x, y, 5, run=weights, wanted=reference(x, y, 5)[0], held=True)
-    yield case(x, y, 5, run=losses, wanted=reference(x, y, 5)[2], held=True)
+    yield case(x, y, 5, run=weights, expected=reference(x, y, 5)[0], hidden=True)
+    yield case(x, y, 5, run=losses, expected=reference(x, y, 5)[2], hidden=True)

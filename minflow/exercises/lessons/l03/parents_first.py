@@ -5,7 +5,7 @@ import graphlib
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "03.2", "parents_first", kind="write", level="core", answer="order", limit=4.0,
+    "03.2", "parents_first", kind="write", level="core", answer="order", time_limit=4.0,
     question="In which order can you walk through a computation?",
     hint="Follow your code on paper with the smallest case that fails. When may a node go into the list? When all its "
          "inputs are in it.",
@@ -261,7 +261,7 @@ def report(order, graph, node):
     shown = ", ".join(map(str, result)) if 0 < len(result) <= 8 else f"{len(result)} nodes"
     if any(isinstance(one, list | tuple) for one in result):
         return Report("nested", f"{shown}: there is a list in your list")
-    right = list(graphlib.TopologicalSorter(behind(graph, node)).static_order())
+    right = list(graphlib.TopologicalSorter(ancestors(graph, node)).static_order())
     for one in right:
         if one not in result:
             return Report("missing", f"{shown}: {one} is missing")
@@ -278,7 +278,7 @@ def report(order, graph, node):
     return Report(IN_ORDER)
 
 
-def behind(graph, node):
+def ancestors(graph, node):
     """The part of the graph that the node depends on."""
     found = [node]
     for one in found:
@@ -305,15 +305,15 @@ def drawn(rng, nodes):
 
 @exercise.cases
 def cases(rng):
-    yield case({"a": []}, "a", run=report, wanted=IN_ORDER, text='a alone: inputs("a") is []')
-    yield case(CHAIN, "c", run=report, wanted=IN_ORDER, text="c is made of b, b of a")
-    yield case(TWO_WAYS, "y", run=report, wanted=IN_ORDER, text="y is made of u and v, u of x, v of x")
-    yield case(DIAMOND, "d", run=report, wanted=IN_ORDER, text="d is made of c and b, c of b and b, b of a and a")
-    yield case(SHORT_AND_LONG, "e", run=report, wanted=IN_ORDER,
+    yield case({"a": []}, "a", run=report, expected=IN_ORDER, text='a alone: inputs("a") is []')
+    yield case(CHAIN, "c", run=report, expected=IN_ORDER, text="c is made of b, b of a")
+    yield case(TWO_WAYS, "y", run=report, expected=IN_ORDER, text="y is made of u and v, u of x, v of x")
+    yield case(DIAMOND, "d", run=report, expected=IN_ORDER, text="d is made of c and b, c of b and b, b of a and a")
+    yield case(SHORT_AND_LONG, "e", run=report, expected=IN_ORDER,
                text="e is made of b and d, d of c, c of b, b of a")
-    yield case({**TWO_WAYS, "z": ["y"]}, "u", run=report, wanted=IN_ORDER,
+    yield case({**TWO_WAYS, "z": ["y"]}, "u", run=report, expected=IN_ORDER,
                text="u, in the graph y of u and v, u of x, v of x")
-    yield case(drawn(rng, 9), 8, run=report, wanted=IN_ORDER, text="a random graph of 9 nodes")
-    yield case(5000, run=long_chain, wanted=IN_ORDER, text="a chain of 5,000 nodes")
-    yield case(drawn(rng, 14), 13, run=report, wanted=IN_ORDER, held=True)
-    yield case(3000, run=long_chain, wanted=IN_ORDER, held=True)
+    yield case(drawn(rng, 9), 8, run=report, expected=IN_ORDER, text="a random graph of 9 nodes")
+    yield case(5000, run=long_chain, expected=IN_ORDER, text="a chain of 5,000 nodes")
+    yield case(drawn(rng, 14), 13, run=report, expected=IN_ORDER, hidden=True)
+    yield case(3000, run=long_chain, expected=IN_ORDER, hidden=True)

@@ -48,14 +48,14 @@ def accept(name, loss):
     return name.split()[-1].lower() == keeper(loss)
 
 
-def second(loss):
+def second_keeper(loss):
     from minflow.views.renderers.tape_memory import memory_record
 
     return memory_record(loss).rows[1].keepers[0].split()[1].rstrip(":")
 
 
 exercise.wrong_value(
-    "the other large one", second,
+    "the other large one", second_keeper,
     "This one keeps something, but there is a longer bar. Compare the bytes.",
     "The rows are sorted: the first one has the most bytes.")
 exercise.wrong_value(

@@ -7,7 +7,7 @@ import minflow as flow
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "04.4", "collapse", kind="write", level="core", allowed=(1e-5, 1e-5),
+    "04.4", "collapse", kind="write", level="core", tolerance=(1e-5, 1e-5),
     question="Which single layer does the same as two without a bend between them?",
     hint="Write out both layers: h = x @ w1.T + b1, then h @ w2.T + b2. Put the first into the second and collect "
          "terms.",
@@ -111,21 +111,21 @@ def collapse(w1, b1, w2, b2):
     return w1 + w2, w2 @ b1 + b2
 
 
-def of(w1, b1, w2, b2, text="", held=False):
+def collapse_case(w1, b1, w2, b2, text="", hidden=False):
     w1, b1, w2, b2 = (np.asarray(numbers, "float64") for numbers in (w1, b1, w2, b2))
     arrays = [flow.tensor(numbers.astype("float32")) for numbers in (w1, b1, w2, b2)]
     right = (w2 @ w1).astype("float32"), (w2 @ b1 + b2).astype("float32")
-    return case(*arrays, wanted=right, text=text, held=held)
+    return case(*arrays, expected=right, text=text, hidden=hidden)
 
 
 @exercise.cases
 def cases(rng):
-    yield of([[2]], [1], [[3]], [5], text="double and add 1, then triple and add 5")
-    yield of([[2]], [0], [[-1]], [0], text="double and add 0, then times -1 and add 0")
-    yield of([[1, 2], [0, 1]], [1, 0], [[1, 0], [3, 1]], [0, 2])
-    yield of([[1, 0], [0, 1]], [1, 2], [[0, 1], [1, 0]], [0, 0])
-    yield of([[1, 2], [3, 4], [5, 6]], [1, 0, 1], [[1, 0, 2]], [4], text="2 -> 3 -> 1")
+    yield collapse_case([[2]], [1], [[3]], [5], text="double and add 1, then triple and add 5")
+    yield collapse_case([[2]], [0], [[-1]], [0], text="double and add 0, then times -1 and add 0")
+    yield collapse_case([[1, 2], [0, 1]], [1, 0], [[1, 0], [3, 1]], [0, 2])
+    yield collapse_case([[1, 0], [0, 1]], [1, 2], [[0, 1], [1, 0]], [0, 0])
+    yield collapse_case([[1, 2], [3, 4], [5, 6]], [1, 0, 1], [[1, 0, 2]], [4], text="2 -> 3 -> 1")
     sizes = rng.integers(2, 5, 2)
     first = rng.integers(-3, 4, (sizes[0], 5)), rng.integers(-3, 4, sizes[0])
-    yield of(*first, rng.integers(-3, 4, (3, sizes[0])), rng.integers(-3, 4, 3), held=True)
-    yield of(rng.integers(1, 4, (2, 2)), [1, 2], rng.integers(1, 4, (2, 2)), [3, 4], held=True)
+    yield collapse_case(*first, rng.integers(-3, 4, (3, sizes[0])), rng.integers(-3, 4, 3), hidden=True)
+    yield collapse_case(rng.integers(1, 4, (2, 2)), [1, 2], rng.integers(1, 4, (2, 2)), [3, 4], hidden=True)

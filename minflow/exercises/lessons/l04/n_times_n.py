@@ -9,7 +9,7 @@ import minflow as flow
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "04.5", "n_times_n", kind="mend", level="core", answer="loss_of", allowed=(1e-5, 1e-5),
+    "04.5", "n_times_n", kind="mend", level="core", answer="loss_of", tolerance=(1e-5, 1e-5),
     question="Why does this network learn nothing but the mean?",
     hint="Print the shapes of both sides. They must be equal before you subtract one from the other.",
     fact="The best answer to n x n pairs is the mean of y, for every x: that is what such a network learns.",
@@ -107,23 +107,23 @@ def slope(loss_of, weight, x, y):
     return weight.grad
 
 
-def of(x, y, text="", held=False):
+def loss_case(x, y, text="", hidden=False):
     x, y = (np.asarray(numbers, "float32").astype("float64") for numbers in (x, y))
     right = ((2 * x - y) ** 2).mean()
     tensors = flow.tensor(x[:, None].astype("float32")), flow.tensor(y.astype("float32"))
-    return case(doubling, *tensors, wanted=right, text=text, held=held)
+    return case(doubling, *tensors, expected=right, text=text, hidden=hidden)
 
 
 @exercise.cases
 def cases(rng):
-    yield of([1], [2], text="1 row: x = [[1]], y = [2], the model doubles")
-    yield of([1], [5], text="1 row: x = [[1]], y = [5], the model doubles")
-    yield of([1, 3], [2, 6], text="2 rows: x = [[1], [3]], y = [2, 6], the model doubles")
-    yield of([0, 0], [1, -1], text="2 rows: x = [[0], [0]], y = [1, -1], the model doubles")
-    yield of([1, 2, 3], [2, 5, 7], text="3 rows: x = [[1], [2], [3]], y = [2, 5, 7], the model doubles")
-    yield of(np.arange(50) / 50, np.arange(50) / 25, text="50 rows; the model doubles, and so does y")
-    yield case(flow.tensor(3.0), flow.tensor([[1.0], [2.0]]), flow.tensor([2.0, 4.0]), run=slope, wanted=5.0,
+    yield loss_case([1], [2], text="1 row: x = [[1]], y = [2], the model doubles")
+    yield loss_case([1], [5], text="1 row: x = [[1]], y = [5], the model doubles")
+    yield loss_case([1, 3], [2, 6], text="2 rows: x = [[1], [3]], y = [2, 6], the model doubles")
+    yield loss_case([0, 0], [1, -1], text="2 rows: x = [[0], [0]], y = [1, -1], the model doubles")
+    yield loss_case([1, 2, 3], [2, 5, 7], text="3 rows: x = [[1], [2], [3]], y = [2, 5, 7], the model doubles")
+    yield loss_case(np.arange(50) / 50, np.arange(50) / 25, text="50 rows; the model doubles, and so does y")
+    yield case(flow.tensor(3.0), flow.tensor([[1.0], [2.0]]), flow.tensor([2.0, 4.0]), run=slope, expected=5.0,
                text="the slope of the loss in the weight 3: x = [[1], [2]], y = [2, 4]")
     x = rng.normal(0, 1, 50)
-    yield of(x, 2 * x + rng.normal(0, 0.1, 50), held=True)
-    yield of(rng.normal(0, 1, 4), rng.normal(0, 1, 4), held=True)
+    yield loss_case(x, 2 * x + rng.normal(0, 0.1, 50), hidden=True)
+    yield loss_case(rng.normal(0, 1, 4), rng.normal(0, 1, 4), hidden=True)

@@ -7,7 +7,7 @@ import minflow as flow
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "04.2", "softmax", kind="write", level="core", allowed=(1e-6, 1e-5),
+    "04.2", "softmax", kind="write", level="core", tolerance=(1e-6, 1e-5),
     question="How do scores become shares that sum to 1?",
     hint="Three steps for each row: subtract its largest score, take exp, divide by the row's sum.",
     fact="Only differences of scores count: if you add the same number to a whole row, no share changes.",
@@ -117,7 +117,7 @@ def softmax(scores):
     return lowered / lowered.sum(1, keepdim=True)
 
 
-def shares(rows):
+def expected_shares(rows):
     """Expected shares, in float64."""
     rows = np.asarray(rows, "float32").astype("float64")  # as the answer gets them
     weights = np.exp(rows - rows.max(1, keepdims=True))
@@ -130,21 +130,21 @@ def scores_after(softmax, scores):
     return scores
 
 
-def of(rows, held=False):
-    return case(flow.tensor(np.asarray(rows, "float32")), wanted=shares(rows), held=held)
+def softmax_case(rows, hidden=False):
+    return case(flow.tensor(np.asarray(rows, "float32")), expected=expected_shares(rows), hidden=hidden)
 
 
 @exercise.cases
 def cases(rng):
-    yield of([[0, 0]])
-    yield of([[0, 1, 2], [1, 1, 1]])
-    yield of([[0, 2], [3, 1]])
-    yield of([[5], [-7]])
-    yield of([[1000, 1001]])
-    yield of([[0, 200]])
-    yield of([[-1000, -1001], [1000, 999]])
+    yield softmax_case([[0, 0]])
+    yield softmax_case([[0, 1, 2], [1, 1, 1]])
+    yield softmax_case([[0, 2], [3, 1]])
+    yield softmax_case([[5], [-7]])
+    yield softmax_case([[1000, 1001]])
+    yield softmax_case([[0, 200]])
+    yield softmax_case([[-1000, -1001], [1000, 999]])
     rows = [[3.0, 1.0], [2.0, 5.0]]
-    yield case(flow.tensor(rows), run=scores_after, wanted=np.array(rows, "float32"),
+    yield case(flow.tensor(rows), run=scores_after, expected=np.array(rows, "float32"),
                text="are the given scores still the same?")
-    yield of(np.round(rng.normal(0, 3, (3, 4)), 2), held=True)
-    yield of(np.round(rng.normal(0, 3, (2, 2)), 2) + [[500.0], [-500.0]], held=True)
+    yield softmax_case(np.round(rng.normal(0, 3, (3, 4)), 2), hidden=True)
+    yield softmax_case(np.round(rng.normal(0, 3, (2, 2)), 2) + [[500.0], [-500.0]], hidden=True)

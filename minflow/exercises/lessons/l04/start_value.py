@@ -19,7 +19,7 @@ exercise.also_right(2.35)
 
 
 @exercise.accept
-def near(value):
+def is_near_ln_10(value):
     return 2.2 <= value <= 2.4
 
 

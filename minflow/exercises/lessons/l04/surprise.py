@@ -7,7 +7,7 @@ import minflow as flow
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "04.3", "surprise", kind="write", level="core", answer="cross_entropy", allowed=(2e-4, 1e-5),
+    "04.3", "surprise", kind="write", level="core", answer="cross_entropy", tolerance=(2e-4, 1e-5),
     question="How surprised is the network by the right answers, on average?",
     hint="ln(share) is the lowered score minus ln(sum of exp). Take it at each row's label, change the sign, average.",
     fact="Its slope in each score is (share - 1 at the right class) / n: by how much the share is too large or too "
@@ -161,21 +161,21 @@ def gradient(cross_entropy, scores, labels):
     return scores.grad
 
 
-def of(rows, labels, held=False):
+def loss_case(rows, labels, hidden=False):
     right = -logs_of(rows)[np.arange(len(labels)), labels].mean()
-    return case(flow.tensor(np.asarray(rows, "float32")), flow.tensor(labels), wanted=right, held=held)
+    return case(flow.tensor(np.asarray(rows, "float32")), flow.tensor(labels), expected=right, hidden=hidden)
 
 
 @exercise.cases
 def cases(rng):
-    yield of([[0, 0]], [1])
-    yield of([[0, 0, 0], [0, 0, 0]], [0, 2])
-    yield of([[1, 2, 0]], [1])
-    yield of([[2, 0], [1, 3], [0, 4]], [0, 0, 1])
-    yield of([[1000, 0]], [1])
-    yield of([[-1000, -1001], [1000, 999]], [0, 1])
+    yield loss_case([[0, 0]], [1])
+    yield loss_case([[0, 0, 0], [0, 0, 0]], [0, 2])
+    yield loss_case([[1, 2, 0]], [1])
+    yield loss_case([[2, 0], [1, 3], [0, 4]], [0, 0, 1])
+    yield loss_case([[1000, 0]], [1])
+    yield loss_case([[-1000, -1001], [1000, 999]], [0, 1])
     rows, labels = [[2.0, 0.0], [0.0, 1.0]], [0, 0]
     slopes = (np.exp(logs_of(rows)) - [[1, 0], [1, 0]]).astype("float32") / 2
-    yield case(flow.tensor(rows), flow.tensor(labels), run=gradient, wanted=slopes, text="its slope in each score")
-    yield of(np.round(rng.normal(0, 2, (4, 5)), 2), rng.integers(0, 5, 4).tolist(), held=True)
-    yield of(np.round(rng.normal(0, 2, (3, 3)), 2) + 300, rng.integers(0, 3, 3).tolist(), held=True)
+    yield case(flow.tensor(rows), flow.tensor(labels), run=gradient, expected=slopes, text="its slope in each score")
+    yield loss_case(np.round(rng.normal(0, 2, (4, 5)), 2), rng.integers(0, 5, 4).tolist(), hidden=True)
+    yield loss_case(np.round(rng.normal(0, 2, (3, 3)), 2) + 300, rng.integers(0, 3, 3).tolist(), hidden=True)

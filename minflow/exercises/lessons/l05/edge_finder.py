@@ -47,21 +47,21 @@ def reply(kernel, image):
     return "0" if largest < 1e-6 else "near 0" if largest < 0.5 else "far from 0"
 
 
-def of(kind, rows, wanted, held=False):
+def edge_case(kind, rows, expected, hidden=False):
     drawn = " ".join("".join("#" if bright > 0.5 else "+" if bright else "." for bright in row) for row in rows)
     text = f"{kind}: {drawn}   (. is 0, + is 0.4, # is 1)"
-    return case(np.asarray(rows, "float64"), run=reply, wanted=wanted, text=text, held=held)
+    return case(np.asarray(rows, "float64"), run=reply, expected=expected, text=text, hidden=hidden)
 
 
 @exercise.cases
 def cases(rng):
     across = np.tile([0.0, 0.0, 1.0, 1.0], (4, 1))
-    yield of("flat, white", np.ones((4, 4)), "0")
-    yield of("flat, grey", np.full((4, 4), 0.4), "0")
-    yield of("a horizontal edge", across.T, "0")
-    yield of("a vertical edge", across, "far from 0")
-    yield of("a vertical edge", 1 - across, "far from 0")
+    yield edge_case("flat, white", np.ones((4, 4)), "0")
+    yield edge_case("flat, grey", np.full((4, 4), 0.4), "0")
+    yield edge_case("a horizontal edge", across.T, "0")
+    yield edge_case("a vertical edge", across, "far from 0")
+    yield edge_case("a vertical edge", 1 - across, "far from 0")
     width, place = rng.integers(5, 8), rng.integers(2, 4)
     row = (np.arange(width) >= place).astype("float64")
-    yield of("a vertical edge", np.tile(row, (5, 1)), "far from 0", held=True)
-    yield of("a horizontal edge", np.tile(row, (5, 1)).T, "0", held=True)
+    yield edge_case("a vertical edge", np.tile(row, (5, 1)), "far from 0", hidden=True)
+    yield edge_case("a horizontal edge", np.tile(row, (5, 1)).T, "0", hidden=True)

@@ -3,7 +3,7 @@
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "05.3", "out_size", kind="write", level="core", allowed=(0, 0),
+    "05.3", "out_size", kind="write", level="core", tolerance=(0, 0),
     question="How large is the result of a convolution?",
     hint="Add the padding on both sides, place the window at the start, count the steps to the end, and add one for "
          "the start.",
@@ -90,25 +90,26 @@ def out_size(n, k, stride=1, padding=0):
     return (n - k) // stride + 1
 
 
-def of(n, k, stride, padding, held=False):
-    wanted = sum(1 for start in range(-padding, n + padding, stride) if start + k <= n + padding)
-    return case(n, k, stride, padding, text=f"n = {n}, k = {k}, stride = {stride}, padding = {padding}", wanted=wanted,
-                held=held)
+def size_case(n, k, stride, padding, hidden=False):
+    expected = sum(1 for start in range(-padding, n + padding, stride) if start + k <= n + padding)
+    return case(n, k, stride, padding, text=f"n = {n}, k = {k}, stride = {stride}, padding = {padding}",
+                expected=expected,
+                hidden=hidden)
 
 
-def usual(out_size, n, k):
+def with_defaults(out_size, n, k):
     return out_size(n, k)
 
 
 @exercise.cases
 def cases(rng):
-    yield of(5, 5, 1, 0)
-    yield of(5, 2, 1, 0)
-    yield of(6, 2, 2, 0)
-    yield of(8, 3, 2, 0)
-    yield of(28, 5, 1, 2)
-    yield of(224, 7, 2, 3)
-    yield case(28, 3, run=usual, wanted=26, text="n = 28, k = 3, stride and padding not given")
+    yield size_case(5, 5, 1, 0)
+    yield size_case(5, 2, 1, 0)
+    yield size_case(6, 2, 2, 0)
+    yield size_case(8, 3, 2, 0)
+    yield size_case(28, 5, 1, 2)
+    yield size_case(224, 7, 2, 3)
+    yield case(28, 3, run=with_defaults, expected=26, text="n = 28, k = 3, stride and padding not given")
     k = int(rng.integers(2, 6))
-    yield of(int(rng.integers(20, 60)), k, int(rng.integers(2, 5)), int(rng.integers(1, k)), held=True)
-    yield of(int(rng.integers(20, 60)), k, 3, 0, held=True)
+    yield size_case(int(rng.integers(20, 60)), k, int(rng.integers(2, 5)), int(rng.integers(1, k)), hidden=True)
+    yield size_case(int(rng.integers(20, 60)), k, 3, 0, hidden=True)

@@ -145,12 +145,12 @@ def dots(places, height=1, width=4):
     return flow.tensor(images)
 
 
-def of(places, labels, dx, height=1, width=4, held=False):
+def shift_case(places, labels, dx, height=1, width=4, hidden=False):
     images, labels = dots(places, height, width), flow.tensor(labels)
     right = np.mean(Where()(moved_by(images, dx)).numpy().argmax(1) == labels.numpy())
     text = f"dx = {dx}, images of {height} x {width}, bright at pixel {places}; the model says which one is bright, " \
            f"{height * width} if none; labels {labels.tolist()}"
-    return case(Where(), images, labels, dx, text=text, wanted=right, held=held)
+    return case(Where(), images, labels, dx, text=text, expected=right, hidden=hidden)
 
 
 def images_after(shifted_accuracy, model, images, labels, dx):
@@ -161,14 +161,14 @@ def images_after(shifted_accuracy, model, images, labels, dx):
 
 @exercise.cases
 def cases(rng):
-    yield of([0, 1, 2], [0, 1, 1], 0)
-    yield of([0, 1, 2], [1, 2, 0], 1)
-    yield of([3, 2], [4, 3], 1)
-    yield of([0, 3, 2], [2, 4, 4], 2)
-    yield of([2, 3, 1], [0, 1, 0], -2)
-    yield of([0, 1, 3, 4], [1, 2, 4, 5], 1, 2, 3)
-    yield case(Where(), dots([0]), flow.tensor([1]), 1, run=images_after, wanted=dots([0]).numpy(),
+    yield shift_case([0, 1, 2], [0, 1, 1], 0)
+    yield shift_case([0, 1, 2], [1, 2, 0], 1)
+    yield shift_case([3, 2], [4, 3], 1)
+    yield shift_case([0, 3, 2], [2, 4, 4], 2)
+    yield shift_case([2, 3, 1], [0, 1, 0], -2)
+    yield shift_case([0, 1, 3, 4], [1, 2, 4, 5], 1, 2, 3)
+    yield case(Where(), dots([0]), flow.tensor([1]), 1, run=images_after, expected=dots([0]).numpy(),
                text="are the given images still the same?")
     places = rng.integers(0, 20, 6).tolist()
-    yield of(places, [place + 1 for place in places], 1, 4, 5, held=True)
-    yield of(places, [place - 2 for place in places], -2, 4, 5, held=True)
+    yield shift_case(places, [place + 1 for place in places], 1, 4, 5, hidden=True)
+    yield shift_case(places, [place - 2 for place in places], -2, 4, 5, hidden=True)

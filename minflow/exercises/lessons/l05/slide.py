@@ -7,7 +7,7 @@ import minflow as flow
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "05.2", "slide", kind="write", level="core", allowed=(1e-5, 1e-5),
+    "05.2", "slide", kind="write", level="core", tolerance=(1e-5, 1e-5),
     question="What comes out when a filter slides over an image?",
     hint="For each place: cut out a window as large as the kernel, multiply entry by entry, add it all up.",
     fact="minflow's `conv2d` loops over the few entries of the kernel, not over the many places: for each entry it "
@@ -124,11 +124,11 @@ def slide(image, kernel):
     return out
 
 
-def of(image, kernel, held=False):
+def slide_case(image, kernel, hidden=False):
     image, kernel = np.asarray(image, "float32"), np.asarray(kernel, "float32")
     windows = np.lib.stride_tricks.sliding_window_view(image.astype("float64"), kernel.shape)
     right = (windows * kernel).sum((2, 3)).astype("float32")
-    return case(flow.tensor(image), flow.tensor(kernel), wanted=right, held=held)
+    return case(flow.tensor(image), flow.tensor(kernel), expected=right, hidden=hidden)
 
 
 @exercise.wrong("matrix product",
@@ -142,11 +142,11 @@ def slide(image, kernel):
 
 @exercise.cases
 def cases(rng):
-    yield of([[2]], [[3]])
-    yield of([[1, 2], [3, 4]], [[10]])
-    yield of([[1, 2], [3, 4]], [[1, 0], [0, -1]])
-    yield of([[1, 2, 3], [4, 5, 6], [7, 8, 10]], [[1, 2], [0, 0]])
-    yield of([[1, 0, 2, 0], [0, 3, 0, 4]], [[1, 2, 3], [4, 5, 6]])
-    yield of([[1, 2], [4, 8], [1, 1], [0, 2]], [[1], [-1]])
-    yield of(rng.integers(-3, 4, (5, 4)), rng.integers(-3, 4, (3, 2)), held=True)
-    yield of(rng.integers(-3, 4, (4, 6)), rng.integers(-3, 4, (3, 3)), held=True)
+    yield slide_case([[2]], [[3]])
+    yield slide_case([[1, 2], [3, 4]], [[10]])
+    yield slide_case([[1, 2], [3, 4]], [[1, 0], [0, -1]])
+    yield slide_case([[1, 2, 3], [4, 5, 6], [7, 8, 10]], [[1, 2], [0, 0]])
+    yield slide_case([[1, 0, 2, 0], [0, 3, 0, 4]], [[1, 2, 3], [4, 5, 6]])
+    yield slide_case([[1, 2], [4, 8], [1, 1], [0, 2]], [[1], [-1]])
+    yield slide_case(rng.integers(-3, 4, (5, 4)), rng.integers(-3, 4, (3, 2)), hidden=True)
+    yield slide_case(rng.integers(-3, 4, (4, 6)), rng.integers(-3, 4, (3, 3)), hidden=True)

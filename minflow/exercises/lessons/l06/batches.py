@@ -147,14 +147,14 @@ def batches(x, y, size, seed):
     return pieces(x, y, flow.tensor([*places, places[0]]), size)
 
 
-def ten(n):
+def numbered_pairs(n):
     """x = 10, 20, 30, ... and y = 1, 2, 3, ...: pairs that belong together."""
     y = flow.arange(1, n + 1)
     return y.float() * 10, y
 
 
 def sizes(batches, n, size, seed):
-    every = list(batches(*ten(n), size, seed))
+    every = list(batches(*numbered_pairs(n), size, seed))
     if any(not isinstance(one, tuple | list) or len(one) != 2 for one in every):
         return f"{len(every)} batches, of which one is no pair (x part, y part)"
     if any(getattr(part, "ndim", 1) != 1 for pair in every for part in pair):
@@ -162,39 +162,39 @@ def sizes(batches, n, size, seed):
     return [(len(x), len(y)) for x, y in every]
 
 
-def seen(batches, n, size, seed):
+def count_seen(batches, n, size, seed):
     """Count the examples that come once, and those that come more often."""
-    labels = [label for x, y in batches(*ten(n), size, seed) for label in x.numpy().tolist()]
+    labels = [label for x, y in batches(*numbered_pairs(n), size, seed) for label in x.numpy().tolist()]
     times = [labels.count(label) for label in set(labels)]
     return "each once" if times.count(1) == n else "some twice" if max(times, default=0) > 1 else "some never"
 
 
-def together(batches, n, size, seed):
-    return all((x.numpy() == 10 * y.numpy()).all() for x, y in list(batches(*ten(n), size, seed)))
+def pairs_match(batches, n, size, seed):
+    return all((x.numpy() == 10 * y.numpy()).all() for x, y in list(batches(*numbered_pairs(n), size, seed)))
 
 
 def order(batches, n, seed):
-    return [label for x, y in batches(*ten(n), 7, seed) for label in x.numpy().tolist()]
+    return [label for x, y in batches(*numbered_pairs(n), 7, seed) for label in x.numpy().tolist()]
 
 
-def mixed(batches, n, seed):
+def is_shuffled(batches, n, seed):
     return order(batches, n, seed) != sorted(order(batches, n, seed))
 
 
 def neighbours(batches, n, seed):
     """True if some batch is not a slice of the original order."""
     return any(sorted(y.numpy().tolist()) != list(range(int(y.min()), int(y.min()) + len(y)))
-               for x, y in list(batches(*ten(n), 5, seed)))
+               for x, y in list(batches(*numbered_pairs(n), 5, seed)))
 
 
-def equal(batches, n, first, second):
+def same_order(batches, n, first, second):
     return order(batches, n, first) == order(batches, n, second)
 
 
-def still(batches, n, size, seed):
+def batches_stay_unchanged(batches, n, size, seed):
     """True if each batch keeps its numbers when later ones are made."""
     kept, copies = [], []
-    for x, y in batches(*ten(n), size, seed):
+    for x, y in batches(*numbered_pairs(n), size, seed):
         kept.append((x, y))
         copies.append((x.numpy().tolist(), y.numpy().tolist()))
     return [(x.numpy().tolist(), y.numpy().tolist()) for x, y in kept] == copies
@@ -203,14 +203,19 @@ def still(batches, n, size, seed):
 @exercise.cases
 def cases(rng):
     seed = int(rng.integers(1, 1000))
-    yield case(2, 5, seed, run=sizes, wanted=[(2, 2)], text="2 examples, size 5: the length of each batch (x, y)")
-    yield case(5, 2, seed, run=sizes, wanted=[(2, 2), (2, 2), (1, 1)], text="5 examples, size 2: the lengths")
-    yield case(5, 2, seed, run=seen, wanted="each once", text="5 examples, size 2: how often does each one come?")
-    yield case(30, 7, seed, run=together, wanted=True, text="30 pairs (10, 1), (20, 2), ...: do they stay together?")
-    yield case(30, seed, run=mixed, wanted=True, text="30 examples: are they mixed?")
-    yield case(30, seed, run=neighbours, wanted=True, text="30 examples, size 5: are those of a batch from all over?")
-    yield case(30, seed, seed, run=equal, wanted=True, text="30 examples, the same seed twice: is the order the same?")
-    yield case(30, seed, seed + 1, run=equal, wanted=False, text="30 examples, two seeds: is the order the same?")
-    yield case(6, 2, seed, run=still, wanted=True, text="6 examples, size 2: do earlier batches keep their numbers?")
-    yield case(12, 4, seed, run=sizes, wanted=[(4, 4)] * 3, held=True)
-    yield case(40, 9, seed, run=together, wanted=True, held=True)
+    yield case(2, 5, seed, run=sizes, expected=[(2, 2)], text="2 examples, size 5: the length of each batch (x, y)")
+    yield case(5, 2, seed, run=sizes, expected=[(2, 2), (2, 2), (1, 1)], text="5 examples, size 2: the lengths")
+    yield case(5, 2, seed, run=count_seen, expected="each once",
+               text="5 examples, size 2: how often does each one come?")
+    yield case(30, 7, seed, run=pairs_match, expected=True,
+               text="30 pairs (10, 1), (20, 2), ...: do they stay together?")
+    yield case(30, seed, run=is_shuffled, expected=True, text="30 examples: are they mixed?")
+    yield case(30, seed, run=neighbours, expected=True, text="30 examples, size 5: are those of a batch from all over?")
+    yield case(30, seed, seed, run=same_order, expected=True,
+               text="30 examples, the same seed twice: is the order the same?")
+    yield case(30, seed, seed + 1, run=same_order, expected=False,
+               text="30 examples, two seeds: is the order the same?")
+    yield case(6, 2, seed, run=batches_stay_unchanged, expected=True,
+               text="6 examples, size 2: do earlier batches keep their numbers?")
+    yield case(12, 4, seed, run=sizes, expected=[(4, 4)] * 3, hidden=True)
+    yield case(40, 9, seed, run=pairs_match, expected=True, hidden=True)

@@ -17,7 +17,7 @@ exercise.also_right((1, 0.15))
 
 
 @exercise.accept
-def near(value):
+def is_near_solution(value):
     train, test = value
     return 0.95 <= train <= 1 and 0.05 <= test <= 0.2
 

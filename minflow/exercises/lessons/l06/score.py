@@ -140,24 +140,25 @@ def mode_after(score, model, x, y):
     return {"training": model.training, "the layer inside": model.inner.training}
 
 
-def of(rows, labels, training=True, held=False, **other):
+def score_case(rows, labels, training=True, hidden=False, **other):
     if not other:
         x, y = flow.tensor(rows).float(), flow.tensor(labels)
-        other = {"wanted": float((x.numpy().argmax(1) == y.numpy()).mean())}
+        other = {"expected": float((x.numpy().argmax(1) == y.numpy()).mean())}
         mode = "train" if training else "eval"
         other["text"] = f"a model that came in {mode} mode; in eval mode its scores are {rows}; labels {labels}"
-    return case(Moody(training), flow.tensor(rows).float(), flow.tensor(labels), held=held, **other)
+    return case(Moody(training), flow.tensor(rows).float(), flow.tensor(labels), hidden=hidden, **other)
 
 
 @exercise.cases
 def cases(rng):
-    yield of([[2, 1]], [0], training=False)
-    yield of([[2, 1], [3, 0], [1, 4]], [0, 0, 0], training=False)
-    yield of([[2, 1], [3, 0], [1, 4]], [0, 1, 0])
-    yield of([[5, 1, 0], [0, 5, 1], [0, 1, 5], [5, 1, 0]], [0, 1, 0, 0])
+    yield score_case([[2, 1]], [0], training=False)
+    yield score_case([[2, 1], [3, 0], [1, 4]], [0, 0, 0], training=False)
+    yield score_case([[2, 1], [3, 0], [1, 4]], [0, 1, 0])
+    yield score_case([[5, 1, 0], [0, 5, 1], [0, 1, 5], [5, 1, 0]], [0, 1, 0, 0])
     for training in (True, False):
-        yield of([[2, 1]], [0], training, run=mode_after, wanted={"training": training, "the layer inside": training},
+        yield score_case([[2, 1]], [0], training, run=mode_after,
+                         expected={"training": training, "the layer inside": training},
                  text=f"a model that came in {'train' if training else 'eval'} mode: its mode afterwards")
     labels = rng.integers(0, 2, 5).tolist()
-    yield of([[3, 1, 0]] * 5, labels, held=True)
-    yield of([[0, 3, 1]] * 5, [1, 1, 0, 1, 2], held=True)
+    yield score_case([[3, 1, 0]] * 5, labels, hidden=True)
+    yield score_case([[0, 3, 1]] * 5, [1, 1, 0, 1, 2], hidden=True)

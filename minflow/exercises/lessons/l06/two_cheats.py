@@ -18,18 +18,18 @@ exercise.solution({SCALED, PICKED})
 
 
 @exercise.accept
-def both(value):
+def is_both_cheats(value):
     return set(value) == {SCALED, PICKED}
 
 
-def many(value):
+def is_long_list(value):
     return len(value) >= 7
 
 
 exercise.wrong_value("every line", set(range(1, 15)),
                      "Most of these lines are honest, and each false suspicion costs time. Which two use test images?",
                      "Ask about each line: would its result change if the test images were different ones?",
-                     when=lambda value: many(set(value)))
+                     when=lambda value: is_long_list(set(value)))
 exercise.wrong_value("text", {"4", "13"},
                      "Write the numbers without quotes, such as {1, 14}.",
                      "A number in quotes is text: '3' is not 3.",

@@ -9,7 +9,7 @@ from ...definition import Exercise, case
 nn = flow.nn
 
 exercise = Exercise(
-    "07.3", "assemble", kind="complete", level="warm-up", answer="Train", allowed=(1e-5, 1e-5),
+    "07.3", "assemble", kind="complete", level="warm-up", answer="Train", tolerance=(1e-5, 1e-5),
     question="What belongs in a training graph?",
     hint="`__init__` says what the graph holds, `build` says what one step computes. Which of your lines is which?",
     fact="A call of a training graph is a whole step: forward, backward, update. That is why the graph can plan the "
@@ -192,7 +192,7 @@ class Train(nn.Graph):
 RATE = 0.1
 
 
-def parts(weight):
+def line_model(weight):
     """A line through 0 with this weight, its loss and its optimizer."""
     model = nn.Linear(len(weight), 1, bias=False)
     model.weight.data.copy_(flow.tensor([weight]))
@@ -201,13 +201,13 @@ def parts(weight):
 
 def losses(Train, weight, x, y, steps):
     """Results of the first calls."""
-    train = Train(*parts(weight))
+    train = Train(*line_model(weight))
     return [train(flow.tensor(x), flow.tensor(y)).item() for _ in range(steps)]
 
 
 def weights(Train, weight, x, y, steps):
     """The weights after the same calls."""
-    model, loss_fn, optimizer = parts(weight)
+    model, loss_fn, optimizer = line_model(weight)
     train = Train(model, loss_fn, optimizer)
     for _ in range(steps):
         train(flow.tensor(x), flow.tensor(y))
@@ -216,7 +216,7 @@ def weights(Train, weight, x, y, steps):
 
 def same_bits(Train, weight, x, y, steps):
     """True if the weights equal those of eager mode in all bits."""
-    model, loss_fn, optimizer = parts(weight)
+    model, loss_fn, optimizer = line_model(weight)
     for _ in range(steps):
         optimizer.zero_grad()
         loss_fn(model(flow.tensor(x)), flow.tensor(y)).backward()
@@ -226,14 +226,14 @@ def same_bits(Train, weight, x, y, steps):
 
 def slopes_by_hand(Train, weight, x, y):
     """True if the weight has a slope after build was called by hand."""
-    model, loss_fn, optimizer = parts(weight)
+    model, loss_fn, optimizer = line_model(weight)
     Train(model, loss_fn, optimizer).build(flow.tensor(x), flow.tensor(y))
     return "no" if model.weight.grad is None else "yes"
 
 
 def given_by_hand(Train, weight, x, y):
     """Type of the result of build."""
-    return type(Train(*parts(weight)).build(flow.tensor(x), flow.tensor(y))).__name__
+    return type(Train(*line_model(weight)).build(flow.tensor(x), flow.tensor(y))).__name__
 
 
 def has_build(Train):
@@ -254,14 +254,14 @@ def reference(weight, x, y, steps):
 def cases(rng):
     small = [0.5], [[1.0], [2.0]], [[2.0], [3.0]]
     data = "a weight of 0.5, x = [1 2], y = [2 3]"
-    yield case(*small, 1, run=losses, wanted=reference(*small, 1)[0], text=f"the loss of the first call; {data}")
-    yield case(*small, 1, run=weights, wanted=reference(*small, 1)[1], text=f"the weight after one call; {data}")
-    yield case(*small, 5, run=losses, wanted=reference(*small, 5)[0], text=f"the losses of five calls; {data}")
+    yield case(*small, 1, run=losses, expected=reference(*small, 1)[0], text=f"the loss of the first call; {data}")
+    yield case(*small, 1, run=weights, expected=reference(*small, 1)[1], text=f"the weight after one call; {data}")
+    yield case(*small, 5, run=losses, expected=reference(*small, 5)[0], text=f"the losses of five calls; {data}")
     x, y = rng.uniform(-1, 1, (6, 3)).round(2).tolist(), rng.uniform(-1, 1, (6, 1)).round(2).tolist()
     wide = [0.1, -0.2, 0.3], x, y
-    yield case(*wide, 5, run=same_bits, wanted="yes", text="after five calls: the same bits as eager?")
-    yield case(run=has_build, wanted="yes", text="does the class have a build of its own?")
-    yield case(*small, run=slopes_by_hand, wanted="yes", text="are there slopes, once build was called by hand?")
-    yield case(*small, run=given_by_hand, wanted="Tensor", text="the type of what build gives")
-    yield case(*wide, 5, run=losses, wanted=reference(*wide, 5)[0], held=True)
-    yield case(*wide, 3, run=weights, wanted=reference(*wide, 3)[1], held=True)
+    yield case(*wide, 5, run=same_bits, expected="yes", text="after five calls: the same bits as eager?")
+    yield case(run=has_build, expected="yes", text="does the class have a build of its own?")
+    yield case(*small, run=slopes_by_hand, expected="yes", text="are there slopes, once build was called by hand?")
+    yield case(*small, run=given_by_hand, expected="Tensor", text="the type of what build gives")
+    yield case(*wide, 5, run=losses, expected=reference(*wide, 5)[0], hidden=True)
+    yield case(*wide, 3, run=weights, expected=reference(*wide, 3)[1], hidden=True)

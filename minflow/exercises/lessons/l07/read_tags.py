@@ -79,27 +79,27 @@ def answers(graph):
     return {"parameters": len(parameters), "buffer": owner, "no input": unused}
 
 
-def short(path):
+def strip_model_prefix(path):
     return str(path).removeprefix("model.")
 
 
 @exercise.accept
-def same(value, graph):
+def matches_answers(value, graph):
     right = answers(graph)
     return value["parameters"] == right["parameters"] and all(
-        short(value[key]) == short(right[key]) for key in ("buffer", "no input"))
+        strip_model_prefix(value[key]) == strip_model_prefix(right[key]) for key in ("buffer", "no input"))
 
 
 def numbers_in(graph):
     return sum(tensor.numel() for tensor in graph.model.parameters())
 
 
-def instead(key, other):
+def replace_answer(key, other):
     """The right answers with one replaced by `other`."""
     return lambda graph: answers(graph) | {key: other(graph)}
 
 
-def is_other(key, *others):
+def has_answer(key, *others):
     return lambda value, graph: any(value[key] == other(graph) for other in others)
 
 
@@ -111,9 +111,9 @@ def first_module(graph):
     return lines(graph, "MODULE")[1]
 
 
-def ran(value, graph):
-    return value["no input"] in {"model", *lines(graph, "MODULE")} and short(value["no input"]) != short(
-        answers(graph)["no input"])
+def is_module_with_input(value, graph):
+    given, right = value["no input"], answers(graph)["no input"]
+    return given in {"model", *lines(graph, "MODULE")} and strip_model_prefix(given) != strip_model_prefix(right)
 
 
 exercise.wrong_value("no dict", 7,
@@ -121,31 +121,32 @@ exercise.wrong_value("no dict", 7,
                      'The keys are "parameters", "buffer" and "no input".',
                      when=lambda value, graph: not isinstance(value, dict)
                      or set(value) != {"parameters", "buffer", "no input"})
-exercise.wrong_value("modules counted", instead("parameters", lambda graph: len(lines(graph, "MODULE"))),
+exercise.wrong_value("modules counted", replace_answer("parameters", lambda graph: len(lines(graph, "MODULE"))),
                      "You counted MODULE lines. The tag comes first in each line: look for PARAMETER.",
                      "A layer may have one PARAMETER line or two, so counting layers is not enough.",
-                     when=is_other("parameters", lambda graph: len(lines(graph, "MODULE")),
+                     when=has_answer("parameters", lambda graph: len(lines(graph, "MODULE")),
                                    lambda graph: len(lines(graph, "MODULE")) - 1))
-exercise.wrong_value("numbers counted", instead("parameters", numbers_in),
+exercise.wrong_value("numbers counted", replace_answer("parameters", numbers_in),
                      "That is how many numbers they hold. Count the *lines* that begin with PARAMETER.",
-                     "A weight of 8 times 8 numbers is one line.", when=is_other("parameters", numbers_in))
-exercise.wrong_value("buffers as parameters", instead("parameters", with_buffers),
+                     "A weight of 8 times 8 numbers is one line.", when=has_answer("parameters", numbers_in))
+exercise.wrong_value("buffers as parameters", replace_answer("parameters", with_buffers),
                      "You counted the BUFFER lines too. No optimizer changes a buffer.",
-                     "Count only the lines whose first word is PARAMETER.", when=is_other("parameters", with_buffers))
-exercise.wrong_value("the graph's name", instead("buffer", lambda graph: "Predict_0"),
+                     "Count only the lines whose first word is PARAMETER.", when=has_answer("parameters", with_buffers))
+exercise.wrong_value("the graph's name", replace_answer("buffer", lambda graph: "Predict_0"),
                      "That is the graph. The path in the BUFFER line tells which module keeps it.",
                      "Take the path after BUFFER, and leave out its last part.",
                      when=lambda value, graph: str(value["buffer"]) in ("model", "Predict", "graph")
                      or str(value["buffer"]).startswith("Predict_"))
-exercise.wrong_value("the buffer itself", instead("buffer", lambda graph: lines(graph, "BUFFER")[0]),
+exercise.wrong_value("the buffer itself", replace_answer("buffer", lambda graph: lines(graph, "BUFFER")[0]),
                      "That is a buffer. Which module *owns* it? Leave out the last part of the path.",
                      "The part before the last dot is the module.",
                      when=lambda value, graph: any(str(value["buffer"]) in (path, path.rpartition(".")[2])
                                                    for path in lines(graph, "BUFFER")))
-exercise.wrong_value("a module that ran", instead("no input", first_module),
+exercise.wrong_value("a module that ran", replace_answer("no input", first_module),
                      "That one ran: see the INPUT line inside its brackets. Which module has none?",
-                     "Go from MODULE line to MODULE line. Below each that ran, the next line is its INPUT.", when=ran)
-exercise.wrong_value("another count", instead("parameters", lambda graph: 0),
+                     "Go from MODULE line to MODULE line. Below each that ran, the next line is its INPUT.",
+                     when=is_module_with_input)
+exercise.wrong_value("another count", replace_answer("parameters", lambda graph: 0),
                      "Count again the lines that begin with PARAMETER. A layer has one or two.",
                      "Do not forget the module that never ran: its parameters are listed too.",
                      when=lambda value, graph: value["parameters"] != answers(graph)["parameters"])

@@ -7,7 +7,7 @@ from ...definition import Exercise, case
 nn = flow.nn
 
 exercise = Exercise(
-    "07.4", "stuck_counter", kind="mend", level="core", answer="Warm", allowed=(1e-5, 1e-5),
+    "07.4", "stuck_counter", kind="mend", level="core", answer="Warm", tolerance=(1e-5, 1e-5),
     question="Why does the counter not change in a graph?",
     hint="`forward` runs at each call in eager mode, and once in a graph. A tensor that the module holds is read "
          "again at each call.",
@@ -182,8 +182,8 @@ class Factors(str):
         by = [1 / value if value else float("inf") for value in outputs]
         self = super().__new__(cls, ", ".join(f"{value:.3g}" for value in outputs))
         known = {"right": [1, 2, 3], "halved": [1, 2, 4], "from 0": [0, 1, 2], "one behind": [2, 3, 4]}
-        self.manner = next((name for name, wanted in known.items()
-                            if all(abs(one - two) < 1e-3 for one, two in zip(by, wanted))), "")
+        self.manner = next((name for name, expected in known.items()
+                            if all(abs(one - two) < 1e-3 for one, two in zip(by, expected))), "")
         if not self.manner:
             steps = {round(two - one, 3) for one, two in zip(by, by[1:])}
             self.manner = {frozenset([0.0]): "stuck", frozenset([1.0]): "goes on",
@@ -230,7 +230,7 @@ def plans(Warm):
     return str(hold.why()).splitlines()[0].partition(": ")[2]
 
 
-def kept(Warm):
+def has_state(Warm):
     """True if the module keeps a tensor."""
     return "yes" if Warm().state_dict() else "no"
 
@@ -238,10 +238,10 @@ def kept(Warm):
 @exercise.cases
 def cases(rng):
     right = Factors([1, 1 / 2, 1 / 3])
-    yield case(1.0, run=eager, wanted=right, text="three calls, eager, x = 1")
-    yield case(1.0, run=graph, wanted=right, text="three calls, in a graph, x = 1")
-    yield case(run=plans, wanted="1 plan made, 1 kept", text="plans made in three calls")
-    yield case(run=two, wanted=right, text="two modules take turns, eager: what the second gives, x = 1")
-    yield case(run=kept, wanted="yes", text="is the count in the module's state_dict()?")
-    yield case(float(rng.integers(2, 9)), run=graph, wanted=right, held=True)
-    yield case(float(rng.integers(2, 9)), run=eager, wanted=right, held=True)
+    yield case(1.0, run=eager, expected=right, text="three calls, eager, x = 1")
+    yield case(1.0, run=graph, expected=right, text="three calls, in a graph, x = 1")
+    yield case(run=plans, expected="1 plan made, 1 kept", text="plans made in three calls")
+    yield case(run=two, expected=right, text="two modules take turns, eager: what the second gives, x = 1")
+    yield case(run=has_state, expected="yes", text="is the count in the module's state_dict()?")
+    yield case(float(rng.integers(2, 9)), run=graph, expected=right, hidden=True)
+    yield case(float(rng.integers(2, 9)), run=eager, expected=right, hidden=True)

@@ -9,7 +9,7 @@ from ...definition import Exercise, case
 nn = flow.nn
 
 exercise = Exercise(
-    "08.4", "doctor", kind="write", level="stretch", answer="complaints", limit=4.0,
+    "08.4", "doctor", kind="write", level="stretch", answer="complaints", time_limit=4.0,
     question="What is wrong with this training graph?",
     hint="Write one rule after the other, and try each on the graphs of this lesson. Which rule complains wrongly, or "
          "not at all?",
@@ -211,7 +211,7 @@ def patient(*ailments):
     return Train(model), flow.randn(12, 8, generator=generator), y
 
 
-def found(complaints, *ailments):
+def sorted_complaints(complaints, *ailments):
     """The complaints, sorted."""
     result = complaints(*patient(*ailments))
     return sorted(result) if isinstance(result, set | frozenset | list | tuple) else result
@@ -228,17 +228,19 @@ def as_before(complaints, *ailments):
 
 @exercise.cases
 def cases(rng):
-    def of(wanted, *ailments, text="", **more):
-        return case(*ailments, run=found, wanted=sorted(wanted), text=text, **more)
+    def diagnosis_case(expected, *ailments, text="", **more):
+        return case(*ailments, run=sorted_complaints, expected=sorted(expected), text=text, **more)
 
-    yield of([], text="a healthy graph, 12 examples, 3 classes")
-    yield of(["never ran", "no gradient"], "never ran", text="a second head that is never called")
-    yield of(["no gradient"], "no gradient", text="a `detach()` in the middle")
-    yield of(["nan"], "nan", text="one parameter is NaN")
-    yield of(["first loss"], "classes", text="a head of 60 classes for labels 0, 1, 2")
-    yield of(["dead relu"], "dead", text="the second of two ReLU modules gives 0 for all")
-    yield of(["first loss"], "knows", text="labels 0, 1, 2 would be possible, all are 2, and the first loss is near 0")
-    yield of([], "two", text="labels 0 and 1, and the first loss is near 1.3: not far from ln 2")
-    yield case("no gradient", run=as_before, wanted="yes", text="is the graph as it was, after the visit?")
-    yield of(["dead relu", "first loss", "never ran", "no gradient"], "dead", "far", "never ran", held=True)
-    yield case("far", run=as_before, wanted="yes", held=True)
+    yield diagnosis_case([], text="a healthy graph, 12 examples, 3 classes")
+    yield diagnosis_case(["never ran", "no gradient"], "never ran", text="a second head that is never called")
+    yield diagnosis_case(["no gradient"], "no gradient", text="a `detach()` in the middle")
+    yield diagnosis_case(["nan"], "nan", text="one parameter is NaN")
+    yield diagnosis_case(["first loss"], "classes", text="a head of 60 classes for labels 0, 1, 2")
+    yield diagnosis_case(["dead relu"], "dead", text="the second of two ReLU modules gives 0 for all")
+    yield diagnosis_case(["first loss"], "knows",
+                         text="labels 0, 1, 2 would be possible, all are 2, and the first loss is near 0")
+    yield diagnosis_case([], "two", text="labels 0 and 1, and the first loss is near 1.3: not far from ln 2")
+    yield case("no gradient", run=as_before, expected="yes", text="is the graph as it was, after the visit?")
+    yield diagnosis_case(["dead relu", "first loss", "never ran", "no gradient"], "dead", "far", "never ran",
+                         hidden=True)
+    yield case("far", run=as_before, expected="yes", hidden=True)

@@ -67,26 +67,26 @@ def name(given):
 
 
 @exercise.accept
-def same(value, given):
+def matches_answer(value, given):
     """Accept a name that was copied with the sign before it."""
     return value.lstrip(">= ").rstrip() == name(given)
 
 
-def at(given):
+def answer_index(given):
     return [row.name for row in rows(given)].index(name(given))
 
 
-def before(given):
-    return rows(given)[at(given) - 1].name
+def name_before(given):
+    return rows(given)[answer_index(given) - 1].name
 
 
-def last(given):
+def last_name(given):
     return rows(given)[-1].name
 
 
 def largest(given):
     """The largest difference between the first and the last."""
-    return max(rows(given)[at(given) + 1:-1], key=lambda row: row.difference).name
+    return max(rows(given)[answer_index(given) + 1:-1], key=lambda row: row.difference).name
 
 
 def module(given):
@@ -97,21 +97,21 @@ def names(given):
     return [row.name for row in rows(given)]
 
 
-exercise.wrong_value("the last", last,
+exercise.wrong_value("the last", last_name,
                      "It depends on everything before it: it only passes on an earlier mistake.",
                      "Go up, row by row, while the rows differ. Where does it begin?")
 exercise.wrong_value("an input", "x",
                      "The inputs are the same for both. The answer is an operation.",
                      "Names of operations end in a number, such as `model.first-matmul-0`.",
                      when=lambda value, given: value in ("x", "input", "inputs", "_Predict_0-input_0"))
-exercise.wrong_value("the one before", before,
+exercise.wrong_value("the one before", name_before,
                      "That one is equal, in all bits: it is not the cause. Go one row down.",
                      "= marks every row that is equal.",
-                     when=lambda value, given: value in names(given)[:at(given)])
+                     when=lambda value, given: value in names(given)[:answer_index(given)])
 exercise.wrong_value("the largest difference", largest,
                      "The difference is large there because it has grown on the way. Where is the *first*?",
                      "The first that differs may differ only a little. Look for `>>>`.",
-                     when=lambda value, given: value in names(given)[at(given) + 1:])
+                     when=lambda value, given: value in names(given)[answer_index(given) + 1:])
 exercise.wrong_value("a module", module,
                      "That is a module. Which operation in it? Its name is longer.",
                      "Copy the whole name of the row, up to the number at its end.",

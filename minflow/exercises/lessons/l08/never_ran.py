@@ -9,7 +9,7 @@ from ...definition import Exercise, case
 nn = flow.nn
 
 exercise = Exercise(
-    "08.2", "never_ran", kind="mend", level="core", answer="repair", allowed=(1e-6, 1e-6),
+    "08.2", "never_ran", kind="mend", level="core", answer="repair", tolerance=(1e-6, 1e-6),
     question="Why does the new head not run?",
     hint="Print the model: which modules does it have, and which of them does its `forward` call?",
     fact="Keeping what a network has learnt and giving it a new head is called fine-tuning. The first loss shows at "
@@ -187,7 +187,7 @@ def below(repair, pixels, width):
     return "yes" if scores.min().item() < 0 else "no"
 
 
-def kept(repair, pixels, width):
+def keeps_features(repair, pixels, width):
     """True if the features' parameters are the same objects."""
     model, features = repaired(repair, pixels, width)
     if model is None:
@@ -204,12 +204,13 @@ def same_model(repair, pixels, width):
 
 @exercise.cases
 def cases(rng):
-    yield case(8, 16, run=shape, wanted="(4, 10)", text="the shape of the scores of 4 images")
-    yield case(8, 16, run=first_loss, wanted="near ln 10", text="the first loss")
-    yield case(8, 16, run=below, wanted="yes", text="are some of its scores below 0?")
-    yield case(8, 16, run=badges, wanted="0 modules", text="how many modules never run")
-    yield case(8, 16, run=kept, wanted="all", text="which parameters of the features are the same objects as before")
-    yield case(8, 16, run=same_model, wanted="yes", text="is it the model that was given?")
+    yield case(8, 16, run=shape, expected="(4, 10)", text="the shape of the scores of 4 images")
+    yield case(8, 16, run=first_loss, expected="near ln 10", text="the first loss")
+    yield case(8, 16, run=below, expected="yes", text="are some of its scores below 0?")
+    yield case(8, 16, run=badges, expected="0 modules", text="how many modules never run")
+    yield case(8, 16, run=keeps_features, expected="all",
+               text="which parameters of the features are the same objects as before")
+    yield case(8, 16, run=same_model, expected="yes", text="is it the model that was given?")
     width = int(rng.integers(20, 40))
-    yield case(12, width, run=first_loss, wanted="near ln 10", held=True)
-    yield case(12, width, run=kept, wanted="all", held=True)
+    yield case(12, width, run=first_loss, expected="near ln 10", hidden=True)
+    yield case(12, width, run=keeps_features, expected="all", hidden=True)

@@ -65,56 +65,57 @@ def answer(given):
     except flow.MinflowError as error:
         text = str(error)
     path = re.search(r"in (model\.\w+)", text).group(1)
-    got, wanted = re.search(r"has (\d+) features .* takes (\d+)", text).groups()
-    return path, int(got), int(wanted)
+    got, expected = re.search(r"has (\d+) features .* takes (\d+)", text).groups()
+    return path, int(got), int(expected)
 
 
-def parts(given):
+def card_parts(given):
     """The right answer, and other numbers and names on the card."""
-    path, got, wanted = answer(given)
+    path, got, expected = answer(given)
     names = given[0].model.names
     before = names[names.index(path.removeprefix("model.")) - 1]
-    return path, got, wanted, f"model.{before}", len(given[1])
+    return path, got, expected, f"model.{before}", len(given[1])
 
 
-def short(path):
+def strip_model_prefix(path):
     return str(path).removeprefix("model.")
 
 
 @exercise.accept
-def same(value, given):
-    path, got, wanted = answer(given)
-    return len(value) == 3 and short(value[0]) == short(path) and tuple(value[1:]) == (got, wanted)
+def matches_answer(value, given):
+    path, got, expected = answer(given)
+    return (len(value) == 3 and strip_model_prefix(value[0]) == strip_model_prefix(path)
+            and tuple(value[1:]) == (got, expected))
 
 
 def swapped(given):
-    path, got, wanted = answer(given)
-    return path, wanted, got
+    path, got, expected = answer(given)
+    return path, expected, got
 
 
 def one_before(given):
-    path, got, wanted, before, batch = parts(given)
-    return before, got, wanted
+    path, got, expected, before, batch = card_parts(given)
+    return before, got, expected
 
 
 def with_batch(given):
-    path, got, wanted, before, batch = parts(given)
-    return path, batch, wanted
+    path, got, expected, before, batch = card_parts(given)
+    return path, batch, expected
 
 
 def kind(given):
-    path, got, wanted = answer(given)
-    return "Linear", got, wanted
+    path, got, expected = answer(given)
+    return "Linear", got, expected
 
 
 def where(given):
-    path, got, wanted = answer(given)
-    return 12, got, wanted
+    path, got, expected = answer(given)
+    return 12, got, expected
 
 
 def outputs(given):
-    path, got, wanted = answer(given)
-    return path, got, getattr(given[0].model, short(path)).out_features
+    path, got, expected = answer(given)
+    return path, got, getattr(given[0].model, strip_model_prefix(path)).out_features
 
 
 def three(value):
@@ -140,7 +141,7 @@ exercise.wrong_value("swapped", swapped,
 exercise.wrong_value("the batch size", with_batch,
                      "That is how many rows came in: the batch. A layer takes any number of rows.",
                      "The last axis of the input does not fit: its second number.",
-                     when=lambda value, given: parts(given)[4] in value[1:])
+                     when=lambda value, given: card_parts(given)[4] in value[1:])
 exercise.wrong_value("the size of its result", outputs,
                      "That is how many numbers the layer gives. What does it *take*?",
                      "The sentence says how many the weight takes.",
@@ -148,5 +149,5 @@ exercise.wrong_value("the size of its result", outputs,
 exercise.wrong_value("the module before", one_before,
                      "That module worked: it ran, and gave its result. Which module could not take it?",
                      "The card names the module after the word `in`.",
-                     when=lambda value, given: short(value[0]) != short(answer(given)[0])
+                     when=lambda value, given: strip_model_prefix(value[0]) != strip_model_prefix(answer(given)[0])
                      and tuple(value[1:]) == answer(given)[1:])

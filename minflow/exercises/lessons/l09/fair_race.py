@@ -8,7 +8,7 @@ import types
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "09.4", "fair_race", kind="measure", level="core", answer="ratio", allowed=(1e-6, 0.05),
+    "09.4", "fair_race", kind="measure", level="core", answer="ratio", tolerance=(1e-6, 0.05),
     question="How do you measure fairly which of two functions is slower?",
     hint="Call each once without looking at the clock. Then take turns, and keep the middle result of the rounds.",
     fact="A ratio of medians, measured in turns, is reliable even on a busy machine on which single times differ by "
@@ -230,10 +230,10 @@ def cases(rng):
     yield case(0.01, 0.02, run=race, first=0.5, text="f 10 ms, g 20 ms; the first call of each takes 0.5 s more")
     yield case(0.01, 0.02, run=race, slow={7: 1.0}, text="f 10 ms, g 20 ms; one call in the middle takes 1 s more")
     yield case(0.01, 0.02, run=race, drift=0.04, text="f 10 ms, g 20 ms; each call slows the machine down by 4 %",
-               wanted=2.0)
+               expected=2.0)
     yield case(0.02, 0.02, 3, run=race, text="f and g take 20 ms, 3 rounds")
     yield case(0.01, 0.02, 2, run=race, first=0.03, text="f 10 ms, g 20 ms, 2 rounds; the first call of each takes "
                                                          "30 ms more")
     a, b = float(rng.uniform(0.01, 0.02)), float(rng.uniform(0.03, 0.05))
-    yield case(a, b, run=race, first=0.2, slow={9: 2.0}, held=True)
-    yield case(b, a, 5, run=race, first=0.1, slow={6: 1.0}, held=True)
+    yield case(a, b, run=race, first=0.2, slow={9: 2.0}, hidden=True)
+    yield case(b, a, 5, run=race, first=0.1, slow={6: 1.0}, hidden=True)

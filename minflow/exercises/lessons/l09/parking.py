@@ -169,12 +169,12 @@ def place(lives):
     return addresses
 
 
-def needed(lives):
+def peak_bytes(lives):
     """Largest number of bytes that live at the same time, a lower bound for every placement."""
     return max((sum(size for a, b, size in lives if a <= step <= b) for step in {one[0] for one in lives}), default=0)
 
 
-def judged(place, lives):
+def describe_placement(place, lives):
     """Describe what is wrong with a placement, and the size of the buffer relative to the lower bound."""
     given = place([tuple(one) for one in lives])
     if given is None:
@@ -188,35 +188,40 @@ def judged(place, lives):
         for j, (c, d, length) in enumerate(lives[:i]):
             if a <= d and c <= b and addresses[i] < addresses[j] + length and addresses[j] < addresses[i] + size:
                 return f"values {j} and {i} overlap: addresses {addresses}"
-    end = end_of(addresses, lives)
-    enough = max(1.3 * needed(lives), end_of(reference(lives), lives))
-    return "fits" if end <= enough else f"a buffer of {end} where {needed(lives)} live at once: {addresses}"
+    end = buffer_size(addresses, lives)
+    enough = max(1.3 * peak_bytes(lives), buffer_size(reference(lives), lives))
+    return "fits" if end <= enough else f"a buffer of {end} where {peak_bytes(lives)} live at once: {addresses}"
 
 
-def end_of(addresses, lives):
+def buffer_size(addresses, lives):
     return max((one + size for one, (a, b, size) in zip(addresses, lives)), default=0)
 
 
-def some(rng, count, steps=20):
+def random_lives(rng, count, steps=20):
     starts = rng.integers(0, steps, count)
     return [(int(a), int(a + rng.integers(0, 6)), int(rng.integers(1, 65))) for a in starts]
 
 
-def many(place, sets):
+def first_fault(place, sets):
     """Report the first fault among many sets."""
-    return next((said for said in (judged(place, lives) for lives in sets) if said != "fits"), "fits")
+    return next((said for said in (describe_placement(place, lives) for lives in sets) if said != "fits"), "fits")
 
 
 @exercise.cases
 def cases(rng):
-    yield case([(0, 1, 4)], run=judged, text="one value, (first, last, size) = (0, 1, 4)", wanted="fits")
-    yield case([(0, 2, 4), (1, 3, 4)], run=judged, text="two that live together: (0, 2, 4), (1, 3, 4)", wanted="fits")
-    yield case([(0, 1, 4), (2, 3, 4)], run=judged, text="one after the other: (0, 1, 4), (2, 3, 4)", wanted="fits")
-    yield case([(0, 1, 4), (1, 2, 4)], run=judged, text="the second is written while the first is read: (0, 1, 4), "
-                                                        "(1, 2, 4)", wanted="fits")
-    yield case([(0, 1, 2), (0, 3, 8), (2, 3, 2)], run=judged, text="(0, 1, 2), (0, 3, 8), (2, 3, 2)", wanted="fits")
+    yield case([(0, 1, 4)], run=describe_placement, text="one value, (first, last, size) = (0, 1, 4)", expected="fits")
+    yield case([(0, 2, 4), (1, 3, 4)], run=describe_placement, text="two that live together: (0, 2, 4), (1, 3, 4)",
+               expected="fits")
+    yield case([(0, 1, 4), (2, 3, 4)], run=describe_placement, text="one after the other: (0, 1, 4), (2, 3, 4)",
+               expected="fits")
+    yield case([(0, 1, 4), (1, 2, 4)], run=describe_placement,
+               text="the second is written while the first is read: (0, 1, 4), "
+                                                        "(1, 2, 4)", expected="fits")
+    yield case([(0, 1, 2), (0, 3, 8), (2, 3, 2)], run=describe_placement, text="(0, 1, 2), (0, 3, 8), (2, 3, 2)",
+               expected="fits")
     gap = [(0, 1, 4), (0, 9, 8), (0, 9, 16), (3, 9, 6), (0, 1, 5)]
-    yield case(gap, run=judged, text=", ".join(map(str, gap)), wanted="fits")
-    yield case([some(rng, 12) for _ in range(60)], run=many, text="60 sets of 12 values, drawn", wanted="fits")
-    yield case([some(rng, 30) for _ in range(30)], run=many, held=True, wanted="fits")
-    yield case([some(rng, 80, 60) for _ in range(6)], run=many, held=True, wanted="fits")
+    yield case(gap, run=describe_placement, text=", ".join(map(str, gap)), expected="fits")
+    yield case([random_lives(rng, 12) for _ in range(60)], run=first_fault, text="60 sets of 12 values, drawn",
+               expected="fits")
+    yield case([random_lives(rng, 30) for _ in range(30)], run=first_fault, hidden=True, expected="fits")
+    yield case([random_lives(rng, 80, 60) for _ in range(6)], run=first_fault, hidden=True, expected="fits")

@@ -168,13 +168,13 @@ def compiled(times_one, build, array):
 
     program, x = Program(), flow.tensor(array)
     program.passes.append(times_one)
-    wanted = build(x)
+    expected = build(x)
     try:
         result = program(x)
     except flow.GraphError as error:  # the pass did not return a graph
         return str(error).split("\n")[0]
-    exact = result.dtype is wanted.dtype and result.shape == wanted.shape and np.array_equal(
-        result.numpy(), wanted.numpy(), equal_nan=True)
+    exact = result.dtype is expected.dtype and result.shape == expected.shape and np.array_equal(
+        result.numpy(), expected.numpy(), equal_nan=True)
     return {"products": products(program), "same bits": exact}
 
 
@@ -188,18 +188,18 @@ WHOLE = np.array([1, 2, 3], np.int32)
 
 @exercise.cases
 def cases(rng):
-    yield case(lambda x: x * 1, FLOATS, run=compiled, text="x * 1", wanted={"products": 0, "same bits": True})
-    yield case(lambda x: 1 * x + x, FLOATS, run=compiled, text="1 * x + x", wanted={"products": 0, "same bits": True})
-    yield case(lambda x: x * 2, FLOATS, run=compiled, text="x * 2", wanted={"products": 1, "same bits": True})
+    yield case(lambda x: x * 1, FLOATS, run=compiled, text="x * 1", expected={"products": 0, "same bits": True})
+    yield case(lambda x: 1 * x + x, FLOATS, run=compiled, text="1 * x + x", expected={"products": 0, "same bits": True})
+    yield case(lambda x: x * 2, FLOATS, run=compiled, text="x * 2", expected={"products": 1, "same bits": True})
     yield case(lambda x: (x * 1 * 1).exp(), FLOATS, run=compiled, text="exp(x * 1 * 1)",
-               wanted={"products": 0, "same bits": True})
+               expected={"products": 0, "same bits": True})
     yield case(lambda x: x * 1.0, WHOLE, run=compiled, text="x * 1.0, x of whole numbers",
-               wanted={"products": 0, "same bits": True})
+               expected={"products": 0, "same bits": True})
     yield case(lambda x: x * 1.0000001, np.array([3.0, 7.0]), run=compiled, text="x * 1.0000001",
-               wanted={"products": 1, "same bits": True})
+               expected={"products": 1, "same bits": True})
     yield case(lambda x: 1 / x + x * x, FLOATS, run=compiled, text="1 / x + x * x",
-               wanted={"products": 1, "same bits": True})
-    yield case(lambda x: (x * 1).relu() * 3 * 1, FLOATS, run=compiled, held=True,
-               wanted={"products": 1, "same bits": True})
-    yield case(lambda x: x.sum() * 1 + (x * x).sum() * 1.0, FLOATS, run=compiled, held=True,
-               wanted={"products": 1, "same bits": True})
+               expected={"products": 1, "same bits": True})
+    yield case(lambda x: (x * 1).relu() * 3 * 1, FLOATS, run=compiled, hidden=True,
+               expected={"products": 1, "same bits": True})
+    yield case(lambda x: x.sum() * 1 + (x * x).sum() * 1.0, FLOATS, run=compiled, hidden=True,
+               expected={"products": 1, "same bits": True})

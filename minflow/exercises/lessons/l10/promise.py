@@ -161,19 +161,20 @@ def outcome_of(call):
         return f"refused: {values if 'expected' in error.values else what}"
 
 
-def flat(images):
+def flatten_images(images):
     """A network of 64 classes: the score of a class is a pixel."""
     return flow.reshape(images, [images.shape[0], -1])
 
 
-def kinds(make_eval, images, labels):
+def result_types(make_eval, images, labels):
     """dtypes and shapes of the results, or why there are none."""
-    return outcome_of(lambda: " and ".join(f"{one.dtype}{list(one.shape)}" for one in make_eval(flat)(images, labels)))
+    return outcome_of(lambda: " and ".join(
+        f"{one.dtype}{list(one.shape)}" for one in make_eval(flatten_images)(images, labels)))
 
 
-def refuses(make_eval, images, labels):
+def raises_error(make_eval, images, labels):
     """True if the job refuses this."""
-    job = make_eval(flat)
+    job = make_eval(flatten_images)
     try:
         job(images, labels)
     except flow.MinflowError:
@@ -181,18 +182,18 @@ def refuses(make_eval, images, labels):
     return "taken"
 
 
-def right_of(make_eval, images, labels):
+def expected_labels(make_eval, images, labels):
     """Number of images that are read correctly."""
     def count():
-        given, scores = make_eval(flat)(images, labels)
+        given, scores = make_eval(flatten_images)(images, labels)
         return int((scores.argmax(1) == given).sum())
 
     return outcome_of(count)
 
 
-def twice(make_eval, images, labels):
+def labels_of_two_calls(make_eval, images, labels):
     """The labels of two calls of one job."""
-    job = make_eval(flat)
+    job = make_eval(flatten_images)
     return outcome_of(lambda: [job(images, numbers)[0].tolist() for numbers in (labels, labels[::-1].copy())])
 
 
@@ -203,12 +204,12 @@ def cases(rng):
     best = images.reshape(50, 64).argmax(1).astype("int32")
     best[:20] = 63 - best[:20]
     count = int((images.reshape(50, 64).argmax(1) == best).sum())
-    yield case(images, labels, run=kinds, wanted="int32[50] and float32[50, 64]",
+    yield case(images, labels, run=result_types, expected="int32[50] and float32[50, 64]",
                text="50 images of 1 x 8 x 8 float32, 50 labels int32, 64 scores each: what comes back")
-    yield case(images, best, run=right_of, wanted=count, text="how many of 50 are read right")
+    yield case(images, best, run=expected_labels, expected=count, text="how many of 50 are read right")
     both = [labels.tolist(), labels[::-1].tolist()]
-    yield case(images, labels, run=twice, wanted=both, text="the labels of two calls")
-    yield case(images.astype("float64"), labels, run=refuses, wanted="refused", text="images of float64")
-    yield case(images[:49], labels[:49], run=refuses, wanted="refused", text="a batch of 49")
-    yield case(images, best, run=right_of, wanted=count, held=True)
-    yield case(images, labels.astype("int64"), run=refuses, wanted="refused", held=True)
+    yield case(images, labels, run=labels_of_two_calls, expected=both, text="the labels of two calls")
+    yield case(images.astype("float64"), labels, run=raises_error, expected="refused", text="images of float64")
+    yield case(images[:49], labels[:49], run=raises_error, expected="refused", text="a batch of 49")
+    yield case(images, best, run=expected_labels, expected=count, hidden=True)
+    yield case(images, labels.astype("int64"), run=raises_error, expected="refused", hidden=True)

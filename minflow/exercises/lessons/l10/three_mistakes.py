@@ -12,7 +12,7 @@ from .promise import outcome_of
 
 tp = flow.typing
 exercise = Exercise(
-    "10.3", "three_mistakes", kind="mend", level="core", answer="make_train", limit=10.0,
+    "10.3", "three_mistakes", kind="mend", level="core", answer="make_train", time_limit=10.0,
     question="Which three mistakes does this job have?",
     hint="Call the job and read its card: it names each mistake with its line.",
     fact="All mistakes of a job are reported together, since it is written down as a whole before anything runs. An "
@@ -176,50 +176,50 @@ def make_train(Images, Labels):
 # ---- how it is judged ------------------------------------------------------------------------------------------------
 
 @functools.cache
-def digits(batch):
+def digit_batches(batch):
     """Placeholders for a batch, and the batches."""
     (images, labels), _ = flow.data.digits(batch)
     return (tp.Numpy.Placeholder((batch, 1, 8, 8)), tp.Numpy.Placeholder((batch,), dtype=flow.int32)), images, labels
 
 
-def same(call):
+def hide_variable_names(call):
     """Leave out the names that learners choose, except for the default."""
     result = outcome_of(call)
     return re.sub(r"'(?!Dense)[^'-]*-", "'...-", result) if isinstance(result, str) else result
 
 
-def builds(make_train, batch):
+def first_call_works(make_train, batch):
     """True if a first call works."""
-    kinds, images, labels = digits(batch)
-    return same(lambda: make_train(*kinds)(images[0], labels[0]) is not None and "it builds")
+    kinds, images, labels = digit_batches(batch)
+    return hide_variable_names(lambda: make_train(*kinds)(images[0], labels[0]) is not None and "it builds")
 
 
 def variables(make_train, batch):
     """The sizes of all variables of the job, sorted."""
-    kinds, images, labels = digits(batch)
+    kinds, images, labels = digit_batches(batch)
 
     def sizes():
         make_train(*kinds)(images[0], labels[0])
         return sorted(list(one.shape) for name, one in flow.get_all_variables().items()
                       if re.search("-(weight|bias)$", name))
 
-    return same(sizes)
+    return hide_variable_names(sizes)
 
 
 def first_loss(make_train, batch):
     """True if the first loss is that of an untrained network with ten classes."""
-    kinds, images, labels = digits(batch)
+    kinds, images, labels = digit_batches(batch)
 
     def loss():
         found = float(np.mean(make_train(*kinds)(images[0], labels[0])))
         return "near ln 10" if abs(found - np.log(10)) < 0.4 else "not near ln 10"
 
-    return same(loss)
+    return hide_variable_names(loss)
 
 
-def counted(make_train, batch):
+def count_steps(make_train, batch):
     """Number of training steps that it counts after two calls."""
-    kinds, images, labels = digits(batch)
+    kinds, images, labels = digit_batches(batch)
 
     def steps():
         job = make_train(*kinds)
@@ -227,12 +227,12 @@ def counted(make_train, batch):
             job(images[i], labels[i])
         return job.steps
 
-    return same(steps)
+    return hide_variable_names(steps)
 
 
-def learns(make_train, batch, order):
+def loss_after(make_train, batch, order):
     """The loss after these batches."""
-    kinds, images, labels = digits(batch)
+    kinds, images, labels = digit_batches(batch)
 
     def train():
         job = make_train(*kinds)
@@ -240,15 +240,16 @@ def learns(make_train, batch, order):
             loss = float(np.mean(job(images[i % len(images)], labels[i % len(images)])))
         return "it has fallen" if loss < 2.2 else "it stays the same" if loss < 3 else "it has grown"
 
-    return same(train)
+    return hide_variable_names(train)
 
 
 @exercise.cases
 def cases(rng):
-    yield case(50, run=builds, wanted="it builds", text="the first call, with 50 images")
-    yield case(50, run=variables, wanted=[[10], [10, 64], [64], [64, 64]], text="the shapes of its variables, sorted")
-    yield case(50, run=first_loss, wanted="near ln 10", text="the first loss")
-    yield case(50, run=counted, wanted=2, text="how many training steps it counts after two calls")
-    yield case(50, rng.permutation(29).tolist() * 2, run=learns, wanted="it has fallen", text="the loss after 58 steps")
-    yield case(25, run=builds, wanted="it builds", held=True)
-    yield case(25, run=first_loss, wanted="near ln 10", held=True)
+    yield case(50, run=first_call_works, expected="it builds", text="the first call, with 50 images")
+    yield case(50, run=variables, expected=[[10], [10, 64], [64], [64, 64]], text="the shapes of its variables, sorted")
+    yield case(50, run=first_loss, expected="near ln 10", text="the first loss")
+    yield case(50, run=count_steps, expected=2, text="how many training steps it counts after two calls")
+    yield case(50, rng.permutation(29).tolist() * 2, run=loss_after, expected="it has fallen",
+               text="the loss after 58 steps")
+    yield case(25, run=first_call_works, expected="it builds", hidden=True)
+    yield case(25, run=first_loss, expected="near ln 10", hidden=True)

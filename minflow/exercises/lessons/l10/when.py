@@ -14,17 +14,17 @@ exercise = Exercise(
 exercise.solution(["defined", "build", "result", "result"])
 
 
-def words(value):
+def normalize_words(value):
     return [str(word).strip().lower() for word in value]
 
 
 @exercise.accept
 def accept(value):
-    return words(value) == exercise.right
+    return normalize_words(value) == exercise.right
 
 
 def is_one_of(*orders):
-    return lambda value: " ".join(words(value)) in orders
+    return lambda value: " ".join(normalize_words(value)) in orders
 
 
 exercise.wrong_value(

@@ -16,23 +16,23 @@ exercise.also_right((5.0, 3.05))
 LOAD, COMPUTE, STEPS = 0.03, 0.02, 100
 
 
-def pair(value):
+def as_floats(value):
     first, second = value
     return float(first), float(second)
 
 
-def near(number, right, away=0.001):
+def is_close(number, right, away=0.001):
     return abs(number - right) <= away * max(1, right)
 
 
-def is_near(*right):
-    return lambda value: all(near(mine, one) for mine, one in zip(pair(value), right, strict=True))
+def is_any_close(*right):
+    return lambda value: all(is_close(mine, one) for mine, one in zip(as_floats(value), right, strict=True))
 
 
 @exercise.accept
 def accept(value):
-    waiting, not_waiting = pair(value)
-    return near(waiting, 5) and 2.999 <= not_waiting <= 3.051
+    waiting, not_waiting = as_floats(value)
+    return is_close(waiting, 5) and 2.999 <= not_waiting <= 3.051
 
 
 exercise.wrong_value(
@@ -43,7 +43,7 @@ exercise.wrong_value(
     "only computing", (5.0, 2.0),
     "The loading still has to be done: 100 times 30 ms.",
     "Which is busy for longer, the loader or the worker that computes?",
-    when=lambda value: near(pair(value)[0], 5) and 1.999 <= pair(value)[1] <= 2.05)
+    when=lambda value: is_close(as_floats(value)[0], 5) and 1.999 <= as_floats(value)[1] <= 2.05)
 exercise.wrong_value(
     "no gain", (5.0, 5.0),
     "Without waiting, which of them is idle while a batch is loaded? And while a step is computed?",
@@ -51,22 +51,22 @@ exercise.wrong_value(
 exercise.wrong_value(
     "milliseconds", (5000.0, 3000.0),
     "Give seconds: 1000 ms are one second.",
-    "30 ms are 0.03 seconds.", when=lambda value: min(pair(value)) >= 1000)
+    "30 ms are 0.03 seconds.", when=lambda value: min(as_floats(value)) >= 1000)
 exercise.wrong_value(
     "the ends counted too often", (5.0, 3.5),
     "There is a long wait only at the beginning and at the end: one load, one step.",
     "100 loads, and then the last step alone: what is that together?",
-    when=lambda value: near(pair(value)[0], 5) and 3.051 < pair(value)[1] < 4.99)
+    when=lambda value: is_close(as_floats(value)[0], 5) and 3.051 < as_floats(value)[1] < 4.99)
 exercise.wrong_value(
     "turned", (3.0, 5.0),
     "Your two numbers are swapped: the first is the time with waiting.",
     "With waiting, each step takes a load and a computation.",
-    when=lambda value: near(pair(value)[1], 5) and 2.999 <= pair(value)[0] <= 3.051)
+    when=lambda value: is_close(as_floats(value)[1], 5) and 2.999 <= as_floats(value)[0] <= 3.051)
 exercise.wrong_value(
     "one step", (0.05, 0.03),
     "That is one step. There are 100.",
-    "Multiply by the number of steps.", when=is_near(0.05, 0.03))
+    "Multiply by the number of steps.", when=is_any_close(0.05, 0.03))
 exercise.wrong_value(
     "multiplied", (0.06, 0.03),
     "The two times are added, not multiplied: first one, then the other.",
-    "One step with waiting: 30 ms and then 20 ms.", when=lambda value: near(pair(value)[0], 0.06))
+    "One step with waiting: 30 ms and then 20 ms.", when=lambda value: is_close(as_floats(value)[0], 0.06))

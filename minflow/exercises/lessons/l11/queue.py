@@ -3,7 +3,7 @@
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "11.3", "queue", kind="write", level="stretch", answer="total", allowed=(1e-9, 1e-9),
+    "11.3", "queue", kind="write", level="stretch", answer="total", tolerance=(1e-9, 1e-9),
     question="How long do a loader and a worker take, with a queue of this width?",
     hint="Keep three times for each batch: loaded, handed in, computed. What has to happen before each of them?",
     fact="A wider queue never makes the slower one faster. It helps if the times differ from batch to batch: batches "
@@ -152,4 +152,4 @@ def cases(rng):
     yield case([1.0, 1.0, 1.0, 6.0], [4.0, 4.0, 1.0, 1.0], 2, text="load 1, 1, 1, 6; compute 4, 4, 1, 1; width 2")
     for width in (1, 2, 8):
         load, compute = rng.integers(1, 9, (2, 12)).astype(float).tolist()
-        yield case(load, compute, width, held=True)
+        yield case(load, compute, width, hidden=True)

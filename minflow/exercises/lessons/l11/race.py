@@ -12,7 +12,7 @@ from ...definition import Exercise, case
 
 tp = flow.typing
 exercise = Exercise(
-    "11.2", "race", kind="mend", level="core", answer="evaluate", limit=8.0,
+    "11.2", "race", kind="mend", level="core", answer="evaluate", time_limit=8.0,
     question="Why are sometimes only some of the images counted?",
     hint="When the loop ends, two steps may still be in the queue. Where must the program wait for them?",
     forbidden={
@@ -83,7 +83,7 @@ def evaluate(job, batches):
     return counts[0] / counts[1]
 
 
-def counter():
+def make_counter():
     """(callback, counts): right, all."""
     counts = [0, 0]
 
@@ -99,7 +99,7 @@ def counter():
                 "The loop has ended, and the last steps have not. The counts are read too early.",
                 "One line is missing, between the loop and `return`.")
 def evaluate(job, batches):
-    count, counts = counter()
+    count, counts = make_counter()
     for images, labels in batches:
         job(images, labels)(count)
     return counts[0] / counts[1]
@@ -109,7 +109,7 @@ def evaluate(job, batches):
                 "Before the loop nothing is in flight yet, so there is nothing to wait for.",
                 "The callbacks run while the loop runs, and after it. Where do you read the counts?")
 def evaluate(job, batches):
-    count, counts = counter()
+    count, counts = make_counter()
     flow.sync_default_session()
     for images, labels in batches:
         job(images, labels)(count)
@@ -121,7 +121,7 @@ def evaluate(job, batches):
                 "step.",
                 "Hand in all batches first, and wait once, after the loop.")
 def evaluate(job, batches):
-    count, counts = counter()
+    count, counts = make_counter()
     for images, labels in batches:
         count(job(images, labels).get())
     return counts[0] / counts[1]
@@ -131,7 +131,7 @@ def evaluate(job, batches):
                 "`.get()` waits for a result, not for its callback: the last count is late. And it waits in each step.",
                 "Take `.get()` out of the loop, and wait once after it, for the callbacks too.")
 def evaluate(job, batches):
-    count, counts = counter()
+    count, counts = make_counter()
     for images, labels in batches:
         step = job(images, labels)
         step(count)
@@ -143,7 +143,7 @@ def evaluate(job, batches):
                 "That is right, but as slow as with waiting: in the loop it waits for every step.",
                 "Move that line out of the loop: one wait, at the end.")
 def evaluate(job, batches):
-    count, counts = counter()
+    count, counts = make_counter()
     for images, labels in batches:
         job(images, labels)(count)
         flow.sync_default_session()
@@ -154,7 +154,7 @@ def evaluate(job, batches):
                 "The last result is there, but its callback has not ended: `.get()` does not wait for callbacks.",
                 "Wait for the whole queue: `flow.sync_default_session()`.")
 def evaluate(job, batches):
-    count, counts = counter()
+    count, counts = make_counter()
     step = None
     for images, labels in batches:
         step = job(images, labels)
@@ -167,7 +167,7 @@ def evaluate(job, batches):
                 "You divide by all images, but not all of them are counted: the share is too small.",
                 "The count of right answers is late as well. Wait after the loop.")
 def evaluate(job, batches):
-    count, counts = counter()
+    count, counts = make_counter()
     batches = list(batches)
     for images, labels in batches:
         job(images, labels)(count)
@@ -178,7 +178,7 @@ def evaluate(job, batches):
                 "You wait in the loop, before it has ended. That does not wait for the steps that are handed in later.",
                 "The wait belongs after the loop, not in it.")
 def evaluate(job, batches):
-    count, counts = counter()
+    count, counts = make_counter()
     for i, (images, labels) in enumerate(batches):
         job(images, labels)(count)
         if i == 0:
@@ -188,7 +188,7 @@ def evaluate(job, batches):
 
 @exercise.wrong("sleep", "How long is long enough?")
 def evaluate(job, batches):
-    count, counts = counter()
+    count, counts = make_counter()
     for images, labels in batches:
         job(images, labels)(count)
     time.sleep(0.1)
@@ -197,7 +197,7 @@ def evaluate(job, batches):
 
 @exercise.wrong("a lock", "The counts were not corrupted, they were late.")
 def evaluate(job, batches):
-    count, counts = counter()
+    count, counts = make_counter()
     lock = threading.Lock()
 
     def safe(result):
@@ -234,25 +234,25 @@ class Slow:
 
     def __call__(self, images, labels):
         if STREAM.callers.waits and not self.called:
-            self.note("a wait for the queue, before the first call")
+            self.record_wait("a wait for the queue, before the first call")
         self.called = self.calling = True
         try:
             return Handle(self, self.job(images, labels))
         finally:
             self.calling = False
 
-    def note(self, what):
+    def record_wait(self, what):
         if what not in self.waits:
             self.waits.append(what)
 
-    def hold(self):
+    def delay_callback(self):
         """Hold a callback back, on the worker, until the answer waits."""
         while not self.returned.wait(0.0005) and time.monotonic() < self.end:
             queue = tuple(STREAM.queue)
             gates = [gate for one in queue for gate in (one.finished, getattr(one, "computed", one.finished))]
             if any(gate.waiters and not gate.opened for gate in gates):
                 if self.looping and not self.calling:
-                    self.note("a wait for the queue, in the loop")
+                    self.record_wait("a wait for the queue, in the loop")
                 return
 
 
@@ -264,14 +264,14 @@ class Handle:
 
     def __call__(self, callback):
         def late(result):
-            self.slow.hold()
+            self.slow.delay_callback()
             callback(result)
 
         self.step(late)
 
     def get(self, timeout=None):
         if self.slow.looping:
-            self.slow.note("a .get(), in the loop")
+            self.slow.record_wait("a .get(), in the loop")
         return self.step.get(timeout)
 
     def __getattr__(self, name):
@@ -309,11 +309,11 @@ def accuracy(evaluate, batches):
     return with_slow(evaluate, batches)[0][0]
 
 
-def twice(evaluate, batches):
+def two_calls(evaluate, batches):
     return with_slow(evaluate, batches, 2)[0]
 
 
-def early(evaluate, batches):
+def waits_in_loop(evaluate, batches):
     """Waits that happen while there are batches left."""
     return "; ".join(with_slow(evaluate, batches)[1]) or "nothing"
 
@@ -325,12 +325,16 @@ def batches_of(*rights):
 
 @exercise.cases
 def cases(rng):
-    yield case(batches_of(2, 2, 0, 1), run=accuracy, wanted=5 / 8, text="4 batches of 2: right 2, 2, 0, 1; slow worker")
-    yield case(batches_of(1), run=accuracy, wanted=1 / 2, text="1 batch of 2: right 1")
-    yield case(batches_of(2, 1, 0), run=accuracy, wanted=3 / 6, text="3 batches of 2: right 2, 1, 0")
-    yield case(batches_of(1, 1, 1, 1, 1, 0), run=accuracy, wanted=5 / 12, text="6 batches of 2: right 1, 1, 1, 1, 1, 0")
-    yield case(batches_of(2, 1, 2, 0), run=early, wanted="nothing", text="what it waits for before the loop has ended")
-    yield case(batches_of(2, 0, 1), run=twice, wanted=[0.5, 0.5], text="called twice: 3 batches of 2: right 2, 0, 1")
+    yield case(batches_of(2, 2, 0, 1), run=accuracy, expected=5 / 8,
+               text="4 batches of 2: right 2, 2, 0, 1; slow worker")
+    yield case(batches_of(1), run=accuracy, expected=1 / 2, text="1 batch of 2: right 1")
+    yield case(batches_of(2, 1, 0), run=accuracy, expected=3 / 6, text="3 batches of 2: right 2, 1, 0")
+    yield case(batches_of(1, 1, 1, 1, 1, 0), run=accuracy, expected=5 / 12,
+               text="6 batches of 2: right 1, 1, 1, 1, 1, 0")
+    yield case(batches_of(2, 1, 2, 0), run=waits_in_loop, expected="nothing",
+               text="what it waits for before the loop has ended")
+    yield case(batches_of(2, 0, 1), run=two_calls, expected=[0.5, 0.5],
+               text="called twice: 3 batches of 2: right 2, 0, 1")
     rights = rng.integers(0, 3, 7)
-    yield case(batches_of(*rights), run=accuracy, wanted=rights.sum() / 14, held=True)
-    yield case(batches_of(*rights[:5]), run=early, wanted="nothing", held=True)
+    yield case(batches_of(*rights), run=accuracy, expected=rights.sum() / 14, hidden=True)
+    yield case(batches_of(*rights[:5]), run=waits_in_loop, expected="nothing", hidden=True)

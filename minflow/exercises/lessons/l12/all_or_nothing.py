@@ -223,23 +223,23 @@ class Watched:
         if there:
             self.path.write_bytes(OLD)
 
-    def look(self):
+    def record_state(self):
         content = self.path.read_bytes() if self.path.exists() else None
         state = {None: "no file", OLD: "old", self.new: "new"}.get(content, "half")
         if self.seen[-1:] != [state]:
             self.seen.append(state)
 
-    def spy(self, name):
+    def spy_on(self, name):
         """Wrap `os.replace` and similar functions to look at the file before and after."""
         do = getattr(os, name)
 
         def call(path, *others, **more):
-            self.look()
+            self.record_state()
             if others and os.path.realpath(others[0]) == os.path.realpath(self.path):
                 inside = os.path.realpath(path).startswith(os.path.realpath(self.folder) + os.sep)
                 self.came_from = "its own folder" if inside else "another folder"
             result = do(path, *others, **more)
-            self.look()
+            self.record_state()
             return result
 
         return mock.patch.object(os, name, call)
@@ -247,13 +247,13 @@ class Watched:
     def save(self, safe_write, fail_at=None, error=ValueError):
         """Save once. fail_at: number of bytes after which `write` fails. Returns whether the caller got the error."""
         def write(file):
-            self.look()
+            self.record_state()
             file.write(self.new[:fail_at])
-            self.look()
+            self.record_state()
             if fail_at is not None:
                 raise error("the disk is full")
 
-        with self.spy("replace"), self.spy("rename"), self.spy("remove"), self.spy("unlink"):
+        with self.spy_on("replace"), self.spy_on("rename"), self.spy_on("remove"), self.spy_on("unlink"):
             try:
                 safe_write(str(self.path), write)
             except error as caught:
@@ -261,7 +261,7 @@ class Watched:
                     raise
                 return "an error is raised"
             finally:
-                self.look()
+                self.record_state()
         return "no error is raised"
 
 
@@ -279,16 +279,17 @@ def save(safe_write, ask, new, there=True, fail_at=None, error=ValueError):
 def cases(rng):
     new = rng.bytes(int(rng.integers(20, 90)))
     size = len(new)
-    yield case("after", new, run=save, wanted="new", text=f"{size} bytes over an old file: which one is there?")
-    yield case("after", new, False, run=save, wanted="new", text=f"{size} bytes, no old file: which one is there?")
-    yield case("saw", new, run=save, wanted=["old", "new"], text="what does a reader see, from first to last?")
-    yield case("from", new, run=save, wanted="its own folder", text="from which folder was the new file renamed?")
-    yield case("after", new, True, 10, run=save, wanted="old", text="`write` fails after 10 bytes: which one is there?")
-    yield case("names", new, True, 10, run=save, wanted=["model.bin"],
+    yield case("after", new, run=save, expected="new", text=f"{size} bytes over an old file: which one is there?")
+    yield case("after", new, False, run=save, expected="new", text=f"{size} bytes, no old file: which one is there?")
+    yield case("saw", new, run=save, expected=["old", "new"], text="what does a reader see, from first to last?")
+    yield case("from", new, run=save, expected="its own folder", text="from which folder was the new file renamed?")
+    yield case("after", new, True, 10, run=save, expected="old",
+               text="`write` fails after 10 bytes: which one is there?")
+    yield case("names", new, True, 10, run=save, expected=["model.bin"],
                text="`write` fails after 10 bytes: the files in the folder")
-    yield case("heard", new, True, 10, run=save, wanted="an error is raised",
+    yield case("heard", new, True, 10, run=save, expected="an error is raised",
                text="`write` fails after 10 bytes: what does the caller see?")
-    yield case("names", new, run=save, wanted=["model.bin"], text="all goes well: the files in the folder")
-    yield case("names", new, False, 0, run=save, wanted=[], held=True)
-    yield case("after", new, True, 0, OSError, run=save, wanted="old", held=True)
-    yield case("saw", new[:5] * 3, True, None, run=save, wanted=["old", "new"], held=True)
+    yield case("names", new, run=save, expected=["model.bin"], text="all goes well: the files in the folder")
+    yield case("names", new, False, 0, run=save, expected=[], hidden=True)
+    yield case("after", new, True, 0, OSError, run=save, expected="old", hidden=True)
+    yield case("saw", new[:5] * 3, True, None, run=save, expected=["old", "new"], hidden=True)

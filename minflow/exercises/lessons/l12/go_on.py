@@ -13,7 +13,7 @@ from ...definition import Exercise, case
 nn = flow.nn
 
 exercise = Exercise(
-    "12.1", "go_on", kind="complete", level="core", answer="Checkpoint", allowed=(0, 0), limit=4.0,
+    "12.1", "go_on", kind="complete", level="core", answer="Checkpoint", tolerance=(0, 0), time_limit=4.0,
     question="What must be saved so that a training goes on as if nothing had happened?",
     hint="Four things change from step to step: the model, the optimizer, the schedule and the random generator. Each "
          "must be written by `save`, and put back by `load`.",
@@ -84,7 +84,7 @@ class Checkpoint:
         flow.set_rng_state(flow.load(f"{path}.g")["g"])
 
 
-def but(skip=(), change=None):
+def partial_solution(skip=(), change=None):
     """The right answer without some of its pieces."""
     class Checkpoint(exercise.right):
         def load(self, path, model, optimizer, schedule):
@@ -111,37 +111,37 @@ def no_steps(saved):
 exercise.wrong("model only",
                "Only the model comes back. The optimizer remembers earlier slopes: its memory is empty again.",
                "`optimizer.state_dict()`, `schedule.state_dict()` and `flow.get_rng_state()` belong in the file too.",
-               )(but(skip=("optimizer", "schedule", "generator")))
+               )(partial_solution(skip=("optimizer", "schedule", "generator")))
 exercise.wrong("no optimizer",
                "The memory of the optimizer is empty: its next steps are like its first ones.",
                "Save `optimizer.state_dict()`, and give it to `optimizer.load_state_dict(...)`.",
-               )(but(skip=("optimizer",)))
+               )(partial_solution(skip=("optimizer",)))
 exercise.wrong("no generator",
                "Dropout removes other numbers than before: the random generator is at another position.",
                "`flow.get_rng_state()` returns its position; `flow.set_rng_state(...)` puts it back there.",
-               )(but(skip=("generator",)))
+               )(partial_solution(skip=("generator",)))
 exercise.wrong("no schedule",
                "The schedule starts counting from the beginning. Look at the rate a few steps later.",
                "Save `schedule.state_dict()`, and give it to `schedule.load_state_dict(...)`.",
-               )(but(skip=("schedule",)))
+               )(partial_solution(skip=("schedule",)))
 exercise.wrong("two of four",
                "Model and optimizer come back. The schedule and the random generator do not.",
                "Write `schedule.state_dict()` and `flow.get_rng_state()` too, and put both back.",
-               )(but(skip=("schedule", "generator")))
+               )(partial_solution(skip=("schedule", "generator")))
 exercise.wrong("step count lost",
                "Adam's first steps are special: it must know how many it has done.",
                "Keep the optimizer's whole `state_dict()`, the count of its steps too.",
-               )(but(change=no_steps))
+               )(partial_solution(change=no_steps))
 exercise.wrong("no model",
                "The model starts with new random parameters: they are in the file, but are not read back.",
                "`model.load_state_dict(saved[\"model\"])`.",
-               )(but(skip=("model",)))
+               )(partial_solution(skip=("model",)))
 
 
 @exercise.wrong("seeded anew",
                 "Dropout removes other numbers than before. A seed starts the random numbers; it does not go on.",
                 "Save `flow.get_rng_state()`. `flow.set_rng_state(...)` puts the generator back to that very place.")
-class Checkpoint(but(skip=("generator",))):
+class Checkpoint(partial_solution(skip=("generator",))):
     def load(self, path, model, optimizer, schedule):
         super().load(path, model, optimizer, schedule)
         flow.manual_seed(0)
@@ -224,9 +224,9 @@ def went_on(kind, drop, every, seed):
 
 @exercise.cases
 def cases(rng):
-    def one(text, *args, held=False):
+    def one(text, *args, hidden=False):
         seed = int(rng.integers(9))
-        return case(*args, seed, run=resumed, wanted=went_on(*args, seed), held=held,
+        return case(*args, seed, run=resumed, expected=went_on(*args, seed), hidden=hidden,
                     text=text and f"{text}: 4 losses after 3 steps, save, load")
 
     yield one("plain SGD", "plain", 0, 99)
@@ -235,5 +235,5 @@ def cases(rng):
     yield one("plain SGD, the rate halves every 2 steps", "plain", 0, 2)
     yield one("Adam", "Adam", 0, 99)
     yield one("Adam, dropout, the rate halves every 2 steps", "Adam", 0.5, 2)
-    yield one("", "momentum", 0.3, 2, held=True)
-    yield one("", "Adam", 0.2, 3, held=True)
+    yield one("", "momentum", 0.3, 2, hidden=True)
+    yield one("", "Adam", 0.2, 3, hidden=True)

@@ -18,7 +18,7 @@ exercise.also_right("the dropout")
 
 
 @exercise.accept
-def said(cause):
+def names_dropout(cause):
     return "dropout" in cause.lower() and "batch" not in cause.lower()
 
 

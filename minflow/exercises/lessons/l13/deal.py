@@ -56,7 +56,7 @@ def deal(x, n, axis):
     return parts
 
 
-def cut(x, sizes, axis):
+def split_at(x, sizes, axis):
     """Parts of these sizes, one after the other."""
     ends = np.cumsum([0, *sizes])
     return [np.take(x, range(a, min(b, x.shape[axis])), axis=axis) for a, b in zip(ends, ends[1:])]
@@ -68,7 +68,7 @@ def cut(x, sizes, axis):
 def deal(x, n, axis):
     size = x.shape[axis]
     most = -(-size // n)
-    return cut(x, [max(0, min(most, size - i * most)) for i in range(n)], axis)
+    return split_at(x, [max(0, min(most, size - i * most)) for i in range(n)], axis)
 
 
 @exercise.wrong("last one larger",
@@ -76,14 +76,14 @@ def deal(x, n, axis):
                 "One more for each of the first `size % n` parts.")
 def deal(x, n, axis):
     size = x.shape[axis]
-    return cut(x, [size // n] * (n - 1) + [size - size // n * (n - 1)], axis)
+    return split_at(x, [size // n] * (n - 1) + [size - size // n * (n - 1)], axis)
 
 
 @exercise.wrong("rest dropped",
                 "Some entries are in no part. Count them: do all parts together have as many as x?",
                 "`size % n` entries are left over. Give one each to the first parts.")
 def deal(x, n, axis):
-    return cut(x, [x.shape[axis] // n] * n, axis)
+    return split_at(x, [x.shape[axis] // n] * n, axis)
 
 
 @exercise.wrong("equal parts only",
@@ -104,7 +104,7 @@ def deal(x, n, axis):
                 "You cut along `axis`, but count rows: `len(x)` is the size of axis 0.",
                 "`x.shape[axis]` is the size to cut.")
 def deal(x, n, axis):
-    return cut(x, [len(x) // n + (i < len(x) % n) for i in range(n)], axis)
+    return split_at(x, [len(x) // n + (i < len(x) % n) for i in range(n)], axis)
 
 
 @exercise.wrong("views",
@@ -119,7 +119,7 @@ def deal(x, n, axis):
                 "`i < size % n` is true for the first ones.")
 def deal(x, n, axis):
     size = x.shape[axis]
-    return cut(x, [size // n + (i >= n - size % n) for i in range(n)], axis)
+    return split_at(x, [size // n + (i >= n - size % n) for i in range(n)], axis)
 
 
 @exercise.wrong("dealt like cards",
@@ -140,7 +140,7 @@ def sizes(deal, x, n, axis):
     return [part.shape[axis] for part in deal(x, n, axis)]
 
 
-def parts(deal, x, n, axis):
+def part_lists(deal, x, n, axis):
     return [part.tolist() for part in deal(x, n, axis)]
 
 
@@ -149,7 +149,7 @@ def collected(deal, x, n, axis):
     return np.concatenate(deal(x, n, axis), axis)
 
 
-def own(deal, x, n, axis):
+def parts_are_copies(deal, x, n, axis):
     """True if writing into the parts leaves x unchanged."""
     before = x.copy()
     for part in deal(x, n, axis):
@@ -163,14 +163,16 @@ def cases(rng):
         return np.arange(math.prod(shape), dtype=np.float64).reshape(shape) + int(rng.integers(1, 9))
 
     four, ten = np.arange(4.0), np.arange(10.0)
-    yield case(four, 2, 0, run=parts, wanted=[[0.0, 1.0], [2.0, 3.0]], text="[0 1 2 3] to 2")
-    yield case(ten, 4, 0, run=sizes, wanted=[3, 3, 2, 2], text="10 numbers to 4: the sizes")
-    yield case(ten, 4, 0, run=parts, wanted=[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0], [8.0, 9.0]],
+    yield case(four, 2, 0, run=part_lists, expected=[[0.0, 1.0], [2.0, 3.0]], text="[0 1 2 3] to 2")
+    yield case(ten, 4, 0, run=sizes, expected=[3, 3, 2, 2], text="10 numbers to 4: the sizes")
+    yield case(ten, 4, 0, run=part_lists, expected=[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0], [8.0, 9.0]],
                text="[0 ... 9] to 4")
-    yield case(np.arange(8.0).reshape(2, 4), 2, 1, run=parts,
-               wanted=[[[0.0, 1.0], [4.0, 5.0]], [[2.0, 3.0], [6.0, 7.0]]], text="(2, 4) to 2, axis 1")
-    yield case(np.arange(2.0), 3, 0, run=sizes, wanted=[1, 1, 0], text="2 numbers to 3: the sizes")
-    yield case(four, 2, 0, run=own, wanted=True, text="[0 1 2 3] to 2: does writing into the parts leave x as it was?")
+    yield case(np.arange(8.0).reshape(2, 4), 2, 1, run=part_lists,
+               expected=[[[0.0, 1.0], [4.0, 5.0]], [[2.0, 3.0], [6.0, 7.0]]], text="(2, 4) to 2, axis 1")
+    yield case(np.arange(2.0), 3, 0, run=sizes, expected=[1, 1, 0], text="2 numbers to 3: the sizes")
+    yield case(four, 2, 0, run=parts_are_copies, expected=True,
+               text="[0 1 2 3] to 2: does writing into the parts leave x as it was?")
     for shape, n, axis in (((3, 5, 4), 3, 2), ((7, 2), 5, 0), ((2, 11, 3), 4, 1)):
         x = table(*shape)
-        yield case(x, n, axis, run=collected, wanted=x, held=axis != 2, text=f"{shape} to {n}, axis {axis}: together")
+        yield case(x, n, axis, run=collected, expected=x, hidden=axis != 2,
+                   text=f"{shape} to {n}, axis {axis}: together")

@@ -5,7 +5,7 @@ import numpy as np
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "13.4", "ring", kind="write", level="stretch", limit=4.0,
+    "13.4", "ring", kind="write", level="stretch", time_limit=4.0,
     question="How do n devices add their arrays if each may only send to its neighbour?",
     hint="Cut each array into n pieces. First half, n - 1 rounds: in round r device d sends piece (d - r) % n, and "
          "its neighbour adds it. Second half, n - 1 rounds: finished pieces go round, and are only copied.",
@@ -193,7 +193,7 @@ def all_sent(ring, parts):
     return sum(sent(ring, parts))
 
 
-def still(ring, parts):
+def parts_unchanged(ring, parts):
     """True if the parts are unchanged."""
     before = [part.copy() for part in parts]
     ring(parts, Wires(len(parts)).send)
@@ -210,15 +210,15 @@ def cases(rng):
 
     two, three, four = [np.array([1.0, 2.0]), np.array([10.0, 20.0])], parts(3, 6), parts(4, 8)
     uneven = parts(3, 7)
-    yield case(two, run=sums, wanted=[[11.0, 22.0]] * 2, text="[1 2] and [10 20]")
-    yield case(two, run=sent, wanted=[16, 16], text="[1 2] and [10 20]: the bytes that each sends")
-    yield case(three, run=sums, wanted=total(three), text="3 devices, 6 numbers each")
-    yield case(three, run=still, wanted=True, text="3 devices: are the given arrays as they were?")
-    yield case(four, run=sent, wanted=[96] * 4, text="4 devices, 8 numbers each: the bytes that each sends")
-    yield case(uneven, run=sums, wanted=total(uneven), text="3 devices, 7 numbers each")
+    yield case(two, run=sums, expected=[[11.0, 22.0]] * 2, text="[1 2] and [10 20]")
+    yield case(two, run=sent, expected=[16, 16], text="[1 2] and [10 20]: the bytes that each sends")
+    yield case(three, run=sums, expected=total(three), text="3 devices, 6 numbers each")
+    yield case(three, run=parts_unchanged, expected=True, text="3 devices: are the given arrays as they were?")
+    yield case(four, run=sent, expected=[96] * 4, text="4 devices, 8 numbers each: the bytes that each sends")
+    yield case(uneven, run=sums, expected=total(uneven), text="3 devices, 7 numbers each")
     one = parts(1, 3)
-    yield case(one, run=sums, wanted=total(one), text="one device alone")
-    yield case(uneven, run=all_sent, wanted=2 * 2 * 7 * 8, held=True)
+    yield case(one, run=sums, expected=total(one), text="one device alone")
+    yield case(uneven, run=all_sent, expected=2 * 2 * 7 * 8, hidden=True)
     five = parts(5, 13)
-    yield case(five, run=sums, wanted=total(five), held=True)
-    yield case(five, run=all_sent, wanted=2 * 4 * 13 * 8, held=True)
+    yield case(five, run=sums, expected=total(five), hidden=True)
+    yield case(five, run=all_sent, expected=2 * 4 * 13 * 8, hidden=True)

@@ -19,11 +19,11 @@ exercise.stub(dict.fromkeys(RIGHT, "?"))
 
 
 @exercise.accept
-def said(table):
+def matches_table(table):
     return {key: value.strip().upper() for key, value in table.items()} == RIGHT
 
 
-def is_now(key, *values):
+def has_value(key, *values):
     return lambda table: key in table and str(table[key]).strip().upper() in values
 
 
@@ -38,18 +38,18 @@ exercise.wrong_value("no dict", "S0 S1 P B",
 exercise.wrong_value("a copy of other rows", RIGHT | {"S0 @ B": "B"},
                      "S0 @ B: the two devices have other rows of x, so they get other rows of the product.",
                      "Device 0 has the upper rows of x and all of w. Which part of the product can it make?",
-                     when=is_now("S0 @ B", "B", "S1", "P"))
+                     when=has_value("S0 @ B", "B", "S1", "P"))
 exercise.wrong_value("rows for columns", RIGHT | {"B @ S1": "S0"},
                      "B @ S1: each device has other *columns* of w. A column of w makes a column of the product.",
-                     "Axis 1 counts the columns.", when=is_now("B @ S1", "S0", "B", "P"))
+                     "Axis 1 counts the columns.", when=has_value("B @ S1", "S0", "B", "P"))
 exercise.wrong_value("a finished sum", RIGHT | {"S1 @ S0": "B"},
                      "S1 @ S0: both results have the full shape, but each device has only *half of every sum*.",
                      "A number of the product is a sum over the columns of x. Does any device have all columns?",
-                     when=is_now("S1 @ S0", "B"))
+                     when=has_value("S1 @ S0", "B"))
 exercise.wrong_value("a finished row", RIGHT | {"S1 @ S0": "S0"},
                      "S1 @ S0: neither device has a finished row. Each has half of the columns of x.",
-                     "What must you do with both results to get the product?", when=is_now("S1 @ S0", "S0", "S1"))
+                     "What must you do with both results to get the product?", when=has_value("S1 @ S0", "S0", "S1"))
 exercise.wrong_value("twice", RIGHT | {"B @ B": "P"},
                      "B @ B: each device has the whole product. If they were summands, adding would double it.",
                      "Both do the same work on the same numbers. What do they have then?",
-                     when=is_now("B @ B", "P", "S0", "S1"))
+                     when=has_value("B @ B", "P", "S0", "S1"))

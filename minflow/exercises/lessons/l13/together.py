@@ -5,7 +5,7 @@ import numpy as np
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "13.3", "together", kind="mend", level="core", answer="combine", allowed=(1e-12, 1e-12),
+    "13.3", "together", kind="mend", level="core", answer="combine", tolerance=(1e-12, 1e-12),
     question="How do the losses of unequal parts become the loss of the whole?",
     hint="Make each mean a sum again: times its number of images. Add. Divide once, by all images.",
     fact="The same holds for gradients, since the gradient of a sum is the sum of the gradients. With equal parts the "
@@ -100,12 +100,12 @@ def of_images(combine, images, sizes):
 
 @exercise.cases
 def cases(rng):
-    yield case([3.0], [5], wanted=3.0)
-    yield case([1.0, 2.0], [10, 10], wanted=1.5)
-    yield case([1.0, 2.0], [30, 20], wanted=1.4)
-    yield case([4.0, 1.0, 1.0], [1, 2, 3], wanted=1.5)
-    yield case([2.0, 7.0], [4, 1], wanted=3.0)
-    for sizes, held in (((30, 20), False), ((3, 3, 2, 2), True), ((17, 1, 30), True)):
+    yield case([3.0], [5], expected=3.0)
+    yield case([1.0, 2.0], [10, 10], expected=1.5)
+    yield case([1.0, 2.0], [30, 20], expected=1.4)
+    yield case([4.0, 1.0, 1.0], [1, 2, 3], expected=1.5)
+    yield case([2.0, 7.0], [4, 1], expected=3.0)
+    for sizes, hidden in (((30, 20), False), ((3, 3, 2, 2), True), ((17, 1, 30), True)):
         images = rng.uniform(0, 3, sum(sizes))
-        yield case(images, sizes, run=of_images, wanted=float(np.mean(images)), held=held,
+        yield case(images, sizes, run=of_images, expected=float(np.mean(images)), hidden=hidden,
                    text=f"{sum(sizes)} images in parts of {', '.join(map(str, sizes))}, beside one device")

@@ -10,7 +10,7 @@ import minflow as flow
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "14.3", "spiral_by_you", kind="complete", level="stretch", answer="train", limit=5.0, allowed=(1e-6, 1e-6),
+    "14.3", "spiral_by_you", kind="complete", level="stretch", answer="train", time_limit=5.0, tolerance=(1e-6, 1e-6),
     question="Can an engine of one page train a network?",
     hint="Follow the smallest case that fails with pencil and shapes. Each gradient has the shape of its array.",
     fact="Your losses equal minflow's, digit by digit. An engine is no more than this: values that remember, a rule "
@@ -355,10 +355,10 @@ def spiral(n):
     return x.astype(float), y
 
 
-def asks(run, points, weights, steps, rate, text, held=False, **kwargs):
+def asks(run, points, weights, steps, rate, text, hidden=False, **kwargs):
     """Case whose expected value comes from the training by hand."""
-    wanted = run(by_hand, *points, weights, steps, rate, **kwargs)
-    return case(*points, weights, steps, rate, run=run, wanted=wanted, text=text, held=held, **kwargs)
+    expected = run(by_hand, *points, weights, steps, rate, **kwargs)
+    return case(*points, weights, steps, rate, run=run, expected=expected, text=text, hidden=hidden, **kwargs)
 
 
 @exercise.cases
@@ -372,10 +372,10 @@ def cases(rng):
     yield asks(trained, few, small, 1, 0.1, "3 points, 1 step at the rate 0.1: b3 afterwards", place=5)
     yield asks(trained, few, small, 1, 0.1, "3 points, 1 step at the rate 0.1: w1 afterwards", place=0)
     yield asks(losses, few, small, 4, 0.1, "3 points, 4 steps at the rate 0.1: the losses")
-    yield case(*few, small, 2, 0.1, run=unchanged, wanted=True, text="are the weights that were given as they were?")
-    yield case(*few, small, 8, 0.1, run=climbs, many=80, wanted=False,
+    yield case(*few, small, 2, 0.1, run=unchanged, expected=True, text="are the weights that were given as they were?")
+    yield case(*few, small, 8, 0.1, run=climbs, many=80, expected=False,
                text="80 steps in place of 8: does it need three times the memory?")
     yield asks(losses, spiral(100), wide, 20, 1.0, "the spiral, 100 points, 20 steps at the rate 1: the losses")
     points = rng.normal(size=(7, 2)), rng.integers(0, 3, 7)
-    yield asks(losses, points, start(rng, 3, 5, classes=3), 5, 0.3, "", held=True)
-    yield asks(trained, points, start(rng, 4, 3, classes=3), 3, 0.3, "", held=True, place=1)
+    yield asks(losses, points, start(rng, 3, 5, classes=3), 5, 0.3, "", hidden=True)
+    yield asks(trained, points, start(rng, 4, 3, classes=3), 3, 0.3, "", hidden=True, place=1)

@@ -7,7 +7,7 @@ import minflow as flow
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "14.1", "swish_rule", kind="write", level="core", answer="rule", allowed=(1e-9, 1e-9),
+    "14.1", "swish_rule", kind="write", level="core", answer="rule", tolerance=(1e-9, 1e-9),
     question="What is the gradient of an operation that is new?",
     hint="Put an x into the formula, nudge it, and compare with your slope. Where is the first x at which they differ?",
     fact="Swish is used in many networks today, also under the name SiLU. Its slope at 0 is 1/2, and far to the right "
@@ -107,7 +107,7 @@ def rule(g, x):
                 "The gradient is right, but it has no gradient itself: new numbers are not on the tape.",
                 "Write the rule in the engine's operations on x itself: no detach, numpy or item.")
 def rule(g, x):
-    return flow.tensor(first(g.numpy(), x.detach().numpy()))
+    return flow.tensor(expected_gradient(g.numpy(), x.detach().numpy()))
 
 
 @exercise.wrong("value in place of slope",
@@ -122,41 +122,41 @@ def sigmoid(x):
         return np.where(x < 0, np.exp(np.minimum(x, 0)) / (1 + np.exp(np.minimum(x, 0))), 1 / (1 + np.exp(-abs(x))))
 
 
-def first(g, x):
+def expected_gradient(g, x):
     """Expected result of the rule, by NumPy."""
     s = sigmoid(x)
     return g * (s + x * s * (1 - s))
 
 
-def of(g, x, held=False):
+def gradient_case(g, x, hidden=False):
     g, x = np.asarray(g, float), np.asarray(x, float)
-    return case(flow.tensor(g), flow.tensor(x), wanted=first(g, x), held=held,
-                text="" if held else f"g = {g.tolist()}, x = {x.tolist()}")
+    return case(flow.tensor(g), flow.tensor(x), expected=expected_gradient(g, x), hidden=hidden,
+                text="" if hidden else f"g = {g.tolist()}, x = {x.tolist()}")
 
 
-def again(rule, g, x):
+def second_gradient(rule, g, x):
     """The gradient of the sum of the gradient."""
     x.requires_grad_()
     rule(g, x).sum().backward()
     return x.grad
 
 
-def twice(x, text, held=False):
+def second_gradient_case(x, text, hidden=False):
     x = np.asarray(x, float)
     s = sigmoid(x)
     slope = s * (1 - s)
-    return case(flow.ones(len(x), dtype=flow.float64), flow.tensor(x), run=again, text=text, held=held,
-                wanted=2 * slope + x * slope * (1 - 2 * s))
+    return case(flow.ones(len(x), dtype=flow.float64), flow.tensor(x), run=second_gradient, text=text, hidden=hidden,
+                expected=2 * slope + x * slope * (1 - 2 * s))
 
 
 @exercise.cases
 def cases(rng):
-    yield of([1.0], [0.0])
-    yield of([1.0, 1.0], [1.0, -2.0])
-    yield of([10.0, -1.0], [1.0, -2.0])
-    yield of([[1.0, 2.0], [0.0, 3.0]], [[0.5, 1.5], [3.0, -0.5]])
-    yield of([1.0, 1.0], [-1000.0, 1000.0])
-    yield twice([0.0, 1.0], "the gradient of your gradient, g = [1, 1], x = [0, 1]")
-    yield twice([-1000.0, 1000.0], "the gradient of your gradient, g = [1, 1], x = [-1000, 1000]")
-    yield of(rng.normal(size=(3, 4)), rng.normal(size=(3, 4)), held=True)
-    yield twice(rng.normal(size=5), "", held=True)
+    yield gradient_case([1.0], [0.0])
+    yield gradient_case([1.0, 1.0], [1.0, -2.0])
+    yield gradient_case([10.0, -1.0], [1.0, -2.0])
+    yield gradient_case([[1.0, 2.0], [0.0, 3.0]], [[0.5, 1.5], [3.0, -0.5]])
+    yield gradient_case([1.0, 1.0], [-1000.0, 1000.0])
+    yield second_gradient_case([0.0, 1.0], "the gradient of your gradient, g = [1, 1], x = [0, 1]")
+    yield second_gradient_case([-1000.0, 1000.0], "the gradient of your gradient, g = [1, 1], x = [-1000, 1000]")
+    yield gradient_case(rng.normal(size=(3, 4)), rng.normal(size=(3, 4)), hidden=True)
+    yield second_gradient_case(rng.normal(size=5), "", hidden=True)

@@ -6,7 +6,7 @@ import math
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "14.2", "value", kind="write", level="core", answer="Value", limit=1.2, allowed=(1e-9, 1e-9),
+    "14.2", "value", kind="write", level="core", answer="Value", time_limit=1.2, tolerance=(1e-9, 1e-9),
     question="What must a number remember so that slopes can be found?",
     hint="Draw the smallest case that fails, with a slope at each arrow. What should each value get, and when?",
     fact="These 40 lines are the heart of every engine. A real one adds arrays, more rules, and care for memory: its "
@@ -419,8 +419,8 @@ def nudged(f, *data, h=1e-20):
     return [complex(f(*[x + 1j * h * (i == k) for k, x in enumerate(data)])).imag / h for i in range(len(data))]
 
 
-def asks(f, *data, text, held=False):
-    return case(f, *data, run=slopes, wanted=nudged(f, *data), text=text, held=held)
+def asks(f, *data, text, hidden=False):
+    return case(f, *data, run=slopes, expected=nudged(f, *data), text=text, hidden=hidden)
 
 
 def diamond(a):
@@ -465,19 +465,19 @@ def drawn(rng):
 
 @exercise.cases
 def cases(rng):
-    yield case(lambda a, b: a * b + a, 3.0, 2.0, run=result, wanted=9.0, text="a = 3, b = 2: the data of a * b + a")
-    yield case(lambda a, b: a * b, run=remembered, wanted=[True, True], text="are a and b in (a * b).inputs?")
-    yield case(5.0, run=of_itself, wanted=1.0, text="after backward of d = 5 * 2: the grad of d itself")
+    yield case(lambda a, b: a * b + a, 3.0, 2.0, run=result, expected=9.0, text="a = 3, b = 2: the data of a * b + a")
+    yield case(lambda a, b: a * b, run=remembered, expected=[True, True], text="are a and b in (a * b).inputs?")
+    yield case(5.0, run=of_itself, expected=1.0, text="after backward of d = 5 * 2: the grad of d itself")
     yield asks(lambda a, b: a + b, 3.0, 2.0, text="a = 3, b = 2, backward of a + b: the grads of a and b")
     yield asks(lambda a, b: a * b, 3.0, 2.0, text="a = 3, b = 2, backward of a * b: the grads of a and b")
     yield asks(tanh, 0.5, text="v = 0.5, backward of v.tanh(): its grad")
     yield asks(lambda v: v + v, 3.0, text="v = 3, backward of v + v")
     yield asks(lambda v: v * 2.0, 3.0, text="v = 3, backward of v * 2")
-    yield case(3.0, run=two_walks, wanted=5.0, text="v = 3, backward of v * 2, then of v * 3: the grad of v")
-    yield case(3.0, run=between, wanted=3.0, text="v = 3, b = v * 2, backward of b * 3: the grad of b")
+    yield case(3.0, run=two_walks, expected=5.0, text="v = 3, backward of v * 2, then of v * 3: the grad of v")
+    yield case(3.0, run=between, expected=3.0, text="v = 3, b = v * 2, backward of b * 3: the grad of b")
     yield asks(lambda v: 2.0 * v + (1.0 + v), 3.0, text="v = 3, backward of 2 * v + (1 + v)")
     yield asks(diamond, 2.0, text="the diamond: a = 2, b = a * a, c = b + b, d = c * b: the grad of a")
     yield asks(two_ways, 2.0, text="b = a * 3, e = b + b * 4 * 5, a short and a long way: the grad of a")
     yield asks(chain, 1.0, text="a chain of 5,000 products")
-    yield case(doubled, 1.0, run=slopes, wanted=[2.0**40], text="40 times v = v + v: the grad of the first v")
-    yield from [asks(drawn(rng), *rng.normal(size=3).tolist(), text="", held=True) for _ in range(4)]
+    yield case(doubled, 1.0, run=slopes, expected=[2.0**40], text="40 times v = v + v: the grad of the first v")
+    yield from [asks(drawn(rng), *rng.normal(size=3).tolist(), text="", hidden=True) for _ in range(4)]

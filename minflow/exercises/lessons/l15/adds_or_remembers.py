@@ -3,7 +3,7 @@
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "15.4", "adds_or_remembers", kind="measure", level="core", answer="verdict", limit=0.5, allowed=(1e-9, 1e-9),
+    "15.4", "adds_or_remembers", kind="measure", level="core", answer="verdict", time_limit=0.5, tolerance=(1e-9, 1e-9),
     question="Does it add, or does it remember?",
     hint="Take one sum of the smallest case that fails. Which symbols does your model write, one after the other, and "
          "when do you stop?",
@@ -63,7 +63,7 @@ def answer_of(model, text, most=4):
     return written
 
 
-def judged(share, seen, held_out):
+def expected_verdict(share, seen, held_out):
     a, b = (sum(map(share, sums)) / len(sums) for sums in (seen, held_out))
     return a, b, "adds" if b >= a - 0.05 else "remembers"
 
@@ -77,7 +77,7 @@ def symbols_right(mine, text):
                 "You count right symbols. Two right digits out of three are a wrong sum.",
                 "Compare whole texts: written == text.")
 def verdict(model, seen, held_out):
-    return judged(lambda text: symbols_right(answer_of(model, text), text), seen, held_out)
+    return expected_verdict(lambda text: symbols_right(answer_of(model, text), text), seen, held_out)
 
 
 @exercise.wrong("fed with the true symbols",
@@ -90,35 +90,35 @@ def verdict(model, seen, held_out):
         mine = text[:start] + "".join([model(text[:i]) for i in range(start, len(text))])
         return symbols_right(mine, text)
 
-    return judged(share, seen, held_out)
+    return expected_verdict(share, seen, held_out)
 
 
 @exercise.wrong("seen sums alone",
                 "You asked for seen sums only, or twice. A table of all seen sums would fool you.",
                 "The second share is that of `held_out`.")
 def verdict(model, seen, held_out):
-    return judged(lambda text: answer_of(model, text) == text, seen, seen)
+    return expected_verdict(lambda text: answer_of(model, text) == text, seen, seen)
 
 
 @exercise.wrong("end mark ignored",
                 "You take 120 for 12: a number ends at the end mark.",
                 "Compare the whole text, with its \".\".")
 def verdict(model, seen, held_out):
-    return judged(lambda text: answer_of(model, text).startswith(text[:-1]), seen, held_out)
+    return expected_verdict(lambda text: answer_of(model, text).startswith(text[:-1]), seen, held_out)
 
 
 @exercise.wrong("never stopped",
                 "A model that never writes \".\" keeps you for ever. Allow at most four symbols.",
                 "Count the symbols, or use a for loop with range(4).")
 def verdict(model, seen, held_out):
-    return judged(lambda text: answer_of(model, text, -1) == text, seen, held_out)
+    return expected_verdict(lambda text: answer_of(model, text, -1) == text, seen, held_out)
 
 
 @exercise.wrong("first symbol alone",
                 "You let it write one symbol. 12 has two, and the end mark is one too.",
                 'Go on until ".", and append what it wrote to the question.')
 def verdict(model, seen, held_out):
-    return judged(lambda text: answer_of(model, text, 1)[-1] == text[text.index("=") + 1], seen, held_out)
+    return expected_verdict(lambda text: answer_of(model, text, 1)[-1] == text[text.index("=") + 1], seen, held_out)
 
 
 @exercise.wrong("counts in place of shares",
@@ -141,7 +141,7 @@ def verdict(model, seen, held_out):
                 "One sum in forty less still counts as adding: up to 5 points less are allowed.",
                 "held >= seen - 0.05.")
 def verdict(model, seen, held_out):
-    a, b, word = judged(lambda text: answer_of(model, text) == text, seen, held_out)
+    a, b, word = expected_verdict(lambda text: answer_of(model, text) == text, seen, held_out)
     return a, b, "adds" if b >= a else "remembers"
 
 
@@ -149,7 +149,7 @@ def verdict(model, seen, held_out):
                 "Your word looks at one share only. A model that is bad at both does not remember.",
                 "Compare the two shares: how far is the second below the first?")
 def verdict(model, seen, held_out):
-    a, b, word = judged(lambda text: answer_of(model, text) == text, seen, held_out)
+    a, b, word = expected_verdict(lambda text: answer_of(model, text) == text, seen, held_out)
     return a, b, "adds" if b > 0.5 else "remembers"
 
 
@@ -157,7 +157,7 @@ def verdict(model, seen, held_out):
                 "The held-out sums went better than the seen ones, but you call that remembering.",
                 "Only *below* counts: no abs.")
 def verdict(model, seen, held_out):
-    a, b, word = judged(lambda text: answer_of(model, text) == text, seen, held_out)
+    a, b, word = expected_verdict(lambda text: answer_of(model, text) == text, seen, held_out)
     return a, b, "adds" if abs(a - b) <= 0.05 else "remembers"
 
 
@@ -165,7 +165,7 @@ def verdict(model, seen, held_out):
                 "Your word is always \"adds\". Shares go from 0 to 1: which difference is too large?",
                 "0.05, not 5.")
 def verdict(model, seen, held_out):
-    a, b, word = judged(lambda text: answer_of(model, text) == text, seen, held_out)
+    a, b, word = expected_verdict(lambda text: answer_of(model, text) == text, seen, held_out)
     return a, b, "adds"
 
 
@@ -173,14 +173,14 @@ def verdict(model, seen, held_out):
                 "You stop too early: \"105.\" has four symbols, and the end mark is one of them.",
                 "range(4).")
 def verdict(model, seen, held_out):
-    return judged(lambda text: answer_of(model, text, 3) == text, seen, held_out)
+    return expected_verdict(lambda text: answer_of(model, text, 3) == text, seen, held_out)
 
 
 @exercise.wrong("the words swapped",
                 "The shares are right, the words are swapped. Which word fits if new sums go as well as seen ones?",
                 "Held-out within 0.05 of seen, or better: it adds.")
 def verdict(model, seen, held_out):
-    a, b, word = judged(lambda text: answer_of(model, text) == text, seen, held_out)
+    a, b, word = expected_verdict(lambda text: answer_of(model, text) == text, seen, held_out)
     return a, b, "remembers" if word == "adds" else "adds"
 
 
@@ -232,23 +232,23 @@ def cases(rng):
     every = sums_of([(int(i) // 10, int(i) % 10) for i in rng.permutation(100)])
     few = sums_of([(1, 1), (2, 3)]), sums_of([(1, 2), (3, 4)])
     large = sums_of([(6, 6), (9, 9), (1, 2)]), sums_of([(7, 5), (8, 8)])
-    yield case(adder, *few, wanted=(1.0, 1.0, "adds"), text="two seen and two others, a model that adds")
-    yield case(table(few[0]), *few, wanted=(1.0, 0.0, "remembers"), text="the same sums, a table of the seen ones")
-    yield case(short, *large, wanted=(1 / 3, 0.0, "remembers"),
+    yield case(adder, *few, expected=(1.0, 1.0, "adds"), text="two seen and two others, a model that adds")
+    yield case(table(few[0]), *few, expected=(1.0, 0.0, "remembers"), text="the same sums, a table of the seen ones")
+    yield case(short, *large, expected=(1 / 3, 0.0, "remembers"),
                text="6+6, 9+9, 1+2 and 7+5, 8+8, a model that stops after one digit")
-    yield case(stumbles, *large, wanted=(0.0, 0.0, "adds"), text="the same sums, a model whose first digit is a 7")
-    yield case(one_more, *large, wanted=(0.0, 0.0, "adds"), text="the same sums, a model that writes 120 for 12")
-    yield case(endless, *few, wanted=(0.0, 0.0, "adds"), text="a model that never writes the end mark")
-    yield case(adder, sums_of([(57, 48), (1, 2)]), sums_of([(95, 9)]), wanted=(1.0, 1.0, "adds"),
+    yield case(stumbles, *large, expected=(0.0, 0.0, "adds"), text="the same sums, a model whose first digit is a 7")
+    yield case(one_more, *large, expected=(0.0, 0.0, "adds"), text="the same sums, a model that writes 120 for 12")
+    yield case(endless, *few, expected=(0.0, 0.0, "adds"), text="a model that never writes the end mark")
+    yield case(adder, sums_of([(57, 48), (1, 2)]), sums_of([(95, 9)]), expected=(1.0, 1.0, "adds"),
                text="57+48, 1+2 and 95+9, a model that adds")
-    yield case(endless, sums_of([(57, 48), (1, 2)]), sums_of([(95, 9)]), wanted=(0.0, 0.0, "adds"),
+    yield case(endless, sums_of([(57, 48), (1, 2)]), sums_of([(95, 9)]), expected=(0.0, 0.0, "adds"),
                text="the same sums, a model that never writes the end mark")
-    yield case(table(few[0] + few[1][:1]), few[0], few[1], wanted=(1.0, 0.5, "remembers"),
+    yield case(table(few[0] + few[1][:1]), few[0], few[1], expected=(1.0, 0.5, "remembers"),
                text="a table with one of the others")
-    yield case(table(every[:99]), every[:60], every[60:], wanted=(1.0, 39 / 40, "adds"),
+    yield case(table(every[:99]), every[:60], every[60:], expected=(1.0, 39 / 40, "adds"),
                text="60 seen, 40 others, of which one is wrong")
-    yield case(table(every[2:]), every[:20], every[20:40], wanted=(0.9, 1.0, "adds"),
+    yield case(table(every[2:]), every[:20], every[20:40], expected=(0.9, 1.0, "adds"),
                text="20 seen, of which two are wrong, 20 others, all right")
-    yield case(table(every[:80]), every[:80], every[80:], wanted=(1.0, 0.0, "remembers"), held=True)
-    yield case(adder, every[:70], every[70:], wanted=(1.0, 1.0, "adds"), held=True)
-    yield case(off_by_one, every[:30], every[30:], wanted=(0.0, 0.0, "adds"), held=True)
+    yield case(table(every[:80]), every[:80], every[80:], expected=(1.0, 0.0, "remembers"), hidden=True)
+    yield case(adder, every[:70], every[70:], expected=(1.0, 1.0, "adds"), hidden=True)
+    yield case(off_by_one, every[:30], every[30:], expected=(0.0, 0.0, "adds"), hidden=True)

@@ -9,7 +9,7 @@ import minflow as flow
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "15.2", "look_back", kind="write", level="core", answer="attention", allowed=(1e-5, 1e-5),
+    "15.2", "look_back", kind="write", level="core", answer="attention", tolerance=(1e-5, 1e-5),
     question="How does a place take what it needs from earlier places, and nothing from later ones?",
     hint="Three steps: scores of each place for each place, shares that sum to 1 in each row, and a mean by these "
          "shares. What does row 0 look at?",
@@ -168,10 +168,10 @@ def reference(q, k, v):
     return result
 
 
-def of(q, k, v, text="", held=False):
+def attention_case(q, k, v, text="", hidden=False):
     arrays = [np.asarray(one, float) for one in (q, k, v)]
-    return case(*[flow.tensor(one, dtype=flow.float32) for one in arrays], wanted=reference(*arrays), text=text,
-                held=held)
+    return case(*[flow.tensor(one, dtype=flow.float32) for one in arrays], expected=reference(*arrays), text=text,
+                hidden=hidden)
 
 
 def column(*numbers):
@@ -184,27 +184,28 @@ def before_change(attention, q, k, v, k2, v2):
     return (one - other)[:, :-1].abs().max().item()
 
 
-def future(rng, held=False):
+def future(rng, hidden=False):
     q, k, v, k2, v2 = rng.normal(size=(5, 1, 4, 3))
     k2[:, :-1], v2[:, :-1] = k[:, :-1], v[:, :-1]
-    return case(*[flow.tensor(one, dtype=flow.float32) for one in (q, k, v, k2, v2)], run=before_change, wanted=0.0,
-                text="4 places, k and v of the last one changed: the change at the others", held=held)
+    return case(*[flow.tensor(one, dtype=flow.float32) for one in (q, k, v, k2, v2)], run=before_change, expected=0.0,
+                text="4 places, k and v of the last one changed: the change at the others", hidden=hidden)
 
 
 @exercise.cases
 def cases(rng):
     fixed = np.random.default_rng(3)
-    yield of(column(2), column(3), column(5), "one place: q = 2, k = 3, v = 5")
-    yield of(column(0, 0, 0), column(0, 0, 0), column(1, 1, 1), "3 places, q and k all 0, v all 1")
-    yield of(column(0, 0, 0), column(0, 0, 0), column(1, 3, 8), "3 places, q and k all 0, v = 1, 3, 8")
-    yield of(column(1, 2), column(1, -1), column(10, 20), "2 places: q = 1, 2, k = 1, -1, v = 10, 20")
-    yield of([[[1, 1, 1, 1], [1, 0, 1, 0]]], [[[1, 0, 0, 0], [1, 1, 1, 1]]], [[[1, 0], [0, 1]]],
+    yield attention_case(column(2), column(3), column(5), "one place: q = 2, k = 3, v = 5")
+    yield attention_case(column(0, 0, 0), column(0, 0, 0), column(1, 1, 1), "3 places, q and k all 0, v all 1")
+    yield attention_case(column(0, 0, 0), column(0, 0, 0), column(1, 3, 8), "3 places, q and k all 0, v = 1, 3, 8")
+    yield attention_case(column(1, 2), column(1, -1), column(10, 20), "2 places: q = 1, 2, k = 1, -1, v = 10, 20")
+    yield attention_case([[[1, 1, 1, 1], [1, 0, 1, 0]]], [[[1, 0, 0, 0], [1, 1, 1, 1]]], [[[1, 0], [0, 1]]],
              "2 places, q and k 4 wide, v 2 wide: every size counts")
     yield future(fixed)
-    yield of(column(0, 1, 1), column(0, 0, 1e5), column(1, 2, 3), "3 places, a score of 100,000 for the last")
-    yield of(column(1e5, 1e5, 1e5), column(-1e5, -1e5, -1e5), column(1, 2, 3),
+    yield attention_case(column(0, 1, 1), column(0, 0, 1e5), column(1, 2, 3),
+                         "3 places, a score of 100,000 for the last")
+    yield attention_case(column(1e5, 1e5, 1e5), column(-1e5, -1e5, -1e5), column(1, 2, 3),
              "3 places, all scores -10,000,000,000, v = 1, 2, 3")
-    yield of(*fixed.normal(size=(3, 2, 3, 16)) * 2, "a batch of 2, 3 places, 16 wide")
-    yield of(*rng.normal(size=(3, 3, 5, 8)), held=True)
-    yield of(*rng.normal(size=(3, 1, 6, 2)), held=True)
-    yield future(rng, held=True)
+    yield attention_case(*fixed.normal(size=(3, 2, 3, 16)) * 2, "a batch of 2, 3 places, 16 wide")
+    yield attention_case(*rng.normal(size=(3, 3, 5, 8)), hidden=True)
+    yield attention_case(*rng.normal(size=(3, 1, 6, 2)), hidden=True)
+    yield future(rng, hidden=True)

@@ -40,7 +40,7 @@ def windows(ids, length):
     return flow.tensor(both[:, :-1].copy()), flow.tensor(both[:, 1:].copy())
 
 
-def cut(ids, length, starts):
+def stack_windows(ids, length, starts):
     return flow.stack([ids[i:i + length] for i in starts])
 
 
@@ -48,7 +48,7 @@ def cut(ids, length, starts):
                 "y is the same as x. If the answer is the input itself, copying it is enough, and nothing is learnt.",
                 "y begins one place later than x.")
 def windows(ids, length):
-    x = cut(ids, length, range(len(ids) - length))
+    x = stack_windows(ids, length, range(len(ids) - length))
     return x, x
 
 
@@ -57,7 +57,7 @@ def windows(ids, length):
                 "x begins at i, and y at i + 1.")
 def windows(ids, length):
     starts = range(len(ids) - length)
-    return cut(ids, length, [i + 1 for i in starts]), cut(ids, length, starts)
+    return stack_windows(ids, length, [i + 1 for i in starts]), stack_windows(ids, length, starts)
 
 
 @exercise.wrong("one window too many",
@@ -66,7 +66,7 @@ def windows(ids, length):
 def windows(ids, length):
     longer = flow.cat([ids, ids[:1]])
     starts = range(len(ids) - length + 1)
-    return cut(longer, length, starts), cut(longer[1:], length, starts)
+    return stack_windows(longer, length, starts), stack_windows(longer[1:], length, starts)
 
 
 @exercise.wrong("one window too few",
@@ -76,7 +76,7 @@ def windows(ids, length):
     starts = range(len(ids) - length - 1)
     if not starts:
         return ids[:0].reshape(0, length), ids[:0].reshape(0, length)
-    return cut(ids, length, starts), cut(ids[1:], length, starts)
+    return stack_windows(ids, length, starts), stack_windows(ids[1:], length, starts)
 
 
 @exercise.wrong("the last next one alone",
@@ -84,7 +84,7 @@ def windows(ids, length):
                 "y has the shape of x: it is the text, one place further on.")
 def windows(ids, length):
     starts = range(len(ids) - length)
-    return cut(ids, length, starts), flow.stack([ids[i + length] for i in starts])
+    return stack_windows(ids, length, starts), flow.stack([ids[i + length] for i in starts])
 
 
 @exercise.wrong("side by side",
@@ -92,7 +92,7 @@ def windows(ids, length):
                 "The starts are 0, 1, 2, ..., not 0, length, 2 * length, ...")
 def windows(ids, length):
     starts = range(0, len(ids) - length, length)
-    return cut(ids, length, starts), cut(ids[1:], length, starts)
+    return stack_windows(ids, length, starts), stack_windows(ids[1:], length, starts)
 
 
 @exercise.wrong("numbers with a fraction",
@@ -100,23 +100,23 @@ def windows(ids, length):
                 "Keep the dtype of `ids`: no float.")
 def windows(ids, length):
     starts = range(len(ids) - length)
-    return cut(ids, length, starts).float(), cut(ids[1:], length, starts).float()
+    return stack_windows(ids, length, starts).float(), stack_windows(ids[1:], length, starts).float()
 
 
-def of(ids, length, held=False):
+def windows_case(ids, length, hidden=False):
     n = len(ids) - length
-    wanted = [np.array([ids[i + on:i + on + length] for i in range(n)], np.int64) for on in (0, 1)]
-    return case(flow.tensor(ids), length, wanted=tuple(wanted), held=held,
-                text="" if held else f"ids = {list(ids)}, length = {length}")
+    expected = [np.array([ids[i + on:i + on + length] for i in range(n)], np.int64) for on in (0, 1)]
+    return case(flow.tensor(ids), length, expected=tuple(expected), hidden=hidden,
+                text="" if hidden else f"ids = {list(ids)}, length = {length}")
 
 
 @exercise.cases
 def cases(rng):
-    yield of([7, 8], 1)
-    yield of([7, 8, 9], 2)
-    yield of([3, 1, 4, 1, 5], 2)
-    yield of([3, 1, 4, 1, 5, 9], 1)
-    yield of([3, 1, 4, 1, 5, 9, 2, 6], 3)
-    yield of([12, 11, 10, 9, 8], 4)
-    yield of(rng.integers(0, 50, 30).tolist(), 8, held=True)
-    yield of(rng.integers(0, 50, 12).tolist(), 5, held=True)
+    yield windows_case([7, 8], 1)
+    yield windows_case([7, 8, 9], 2)
+    yield windows_case([3, 1, 4, 1, 5], 2)
+    yield windows_case([3, 1, 4, 1, 5, 9], 1)
+    yield windows_case([3, 1, 4, 1, 5, 9, 2, 6], 3)
+    yield windows_case([12, 11, 10, 9, 8], 4)
+    yield windows_case(rng.integers(0, 50, 30).tolist(), 8, hidden=True)
+    yield windows_case(rng.integers(0, 50, 12).tolist(), 5, hidden=True)

@@ -7,7 +7,7 @@ import minflow as flow
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "15.3", "sample", kind="write", level="core", allowed=(0.08, 0.0),
+    "15.3", "sample", kind="write", level="core", tolerance=(0.08, 0.0),
     question="How does a model choose the next symbol?",
     hint="Divide the scores by the temperature, make shares of them, draw with `rng`. Only at 0 there is no draw.",
     fact="At the temperature 1 a model chooses each symbol as often as its text did. For facts, people turn it down; "
@@ -113,45 +113,46 @@ def sample(scores, temperature, rng):
 DRAWS = 500
 
 
-def often(sample, scores, temperature, seed):
+def draw_shares(sample, scores, temperature, seed):
     """The share of each symbol in many draws."""
     rng = np.random.default_rng(seed)
     drawn = [int(sample(scores, temperature, rng)) for _ in range(DRAWS)]
     return np.bincount(drawn, minlength=len(scores)) / DRAWS
 
 
-def again(sample, scores, seed):
+def same_draws(sample, scores, seed):
     first, second = ([int(sample(scores, 1.0, rng)) for _ in range(12)]
                      for rng in (np.random.default_rng(seed), np.random.default_rng(seed)))
     return first == second
 
 
-def wanted(scores, temperature):
+def expected_shares(scores, temperature):
     scores = np.asarray(scores, float) / temperature
     shares = np.exp(scores - scores.max())
     return shares / shares.sum()
 
 
-def of(scores, temperature, seed, held=False):
-    return case(flow.tensor(scores, dtype=flow.float32), temperature, seed, run=often, held=held,
-                wanted=wanted(scores, temperature),
-                text="" if held else f"scores {scores}, temperature {temperature}: how often each comes in 500 draws")
+def shares_case(scores, temperature, seed, hidden=False):
+    return case(flow.tensor(scores, dtype=flow.float32), temperature, seed, run=draw_shares, hidden=hidden,
+                expected=expected_shares(scores, temperature),
+                text="" if hidden else f"scores {scores}, temperature {temperature}: how often each comes in 500 draws")
 
 
-def top(scores, place, text="", held=False):
-    return case(flow.tensor(scores), 0, np.random.default_rng(0), wanted=place, text=text, held=held)
+def top(scores, place, text="", hidden=False):
+    return case(flow.tensor(scores), 0, np.random.default_rng(0), expected=place, text=text, hidden=hidden)
 
 
 @exercise.cases
 def cases(rng):
     seed = int(rng.integers(1, 10**6))
     yield top([1.0, 3.0, 2.0], 1, "scores [1, 3, 2], temperature 0")
-    yield of([0.0, 0.0], 1.0, seed)
-    yield of([2.0, 0.0, 1.0], 1.0, seed)
-    yield of([2.0, 0.0, 1.0], 0.5, seed)
-    yield of([2.0, 0.0, 1.0], 10.0, seed)
-    yield of([2.0, 0.0, 1.0], 0.1, seed)
-    yield case(flow.zeros(5), seed, run=again, wanted=True, text="5 equal scores, the same rng twice: the same draws?")
-    yield of([1000.0, 999.0], 1.0, seed)
-    yield of(rng.normal(size=4).round(1).tolist(), 0.7, seed, held=True)
-    yield top([-5.0, -9.0, -2.0, -7.0], 2, held=True)
+    yield shares_case([0.0, 0.0], 1.0, seed)
+    yield shares_case([2.0, 0.0, 1.0], 1.0, seed)
+    yield shares_case([2.0, 0.0, 1.0], 0.5, seed)
+    yield shares_case([2.0, 0.0, 1.0], 10.0, seed)
+    yield shares_case([2.0, 0.0, 1.0], 0.1, seed)
+    yield case(flow.zeros(5), seed, run=same_draws, expected=True,
+               text="5 equal scores, the same rng twice: the same draws?")
+    yield shares_case([1000.0, 999.0], 1.0, seed)
+    yield shares_case(rng.normal(size=4).round(1).tolist(), 0.7, seed, hidden=True)
+    yield top([-5.0, -9.0, -2.0, -7.0], 2, hidden=True)

@@ -1,7 +1,7 @@
 """A repaired notebook has the release's cells and the learner's answers."""
 
 from minflow import cli
-from minflow.exercises.teach import mend, nbgrader, notebook as nb
+from minflow.exercises.teach import nbgrader, notebook as nb, repair
 from tests.exercises.teach.small_course import FIRST, RIGHT, answered, lesson
 
 
@@ -19,17 +19,17 @@ def broken(notebook):
 def test_cells_are_the_releases_and_answers_the_learners(course_folder, tmp_path, capsys):
     path = tmp_path / "anna.ipynb"
     nb.write(path, broken(answered(RIGHT)))
-    assert cli.main(["exercises", "mend", str(path)]) == 0
-    assert nb.read(tmp_path / "anna.mended.ipynb") == answered(RIGHT)
+    assert cli.main(["exercises", "repair", str(path)]) == 0
+    assert nb.read(tmp_path / "anna.repaired.ipynb") == answered(RIGHT)
     out = capsys.readouterr().out
     assert "slope: 2 cells" in out and "same_scale: the answer is in 2 cells" in out
-    assert cli.main(["exercises", "mend", "--in-place", str(tmp_path)]) == 0  # no second repair
+    assert cli.main(["exercises", "repair", "--in-place", str(tmp_path)]) == 0  # no second repair
     assert nb.read(path) == answered(RIGHT) and len(list(tmp_path.glob("*.ipynb"))) == 2
 
 
 def test_nbgrader_metadata_is_kept(course_folder, tmp_path):
     nb.write(tmp_path / "x.ipynb", broken(answered(RIGHT, nbgrader.add_metadata(lesson()))))
-    path, remarks = mend.mend(tmp_path / "x.ipynb")
+    path, remarks = repair.repair(tmp_path / "x.ipynb")
     assert nb.read(path) == answered(RIGHT, nbgrader.add_metadata(lesson())) and len(remarks) == 2
 
 
@@ -38,17 +38,20 @@ def test_custom_release(course_folder, tmp_path):
     release["cells"][0]["source"] = "# Ours"
     nb.write(tmp_path / "release.ipynb", release)
     nb.write(tmp_path / "x.ipynb", broken(answered(RIGHT)))
-    assert cli.main(["exercises", "mend", "--release", str(tmp_path / "release.ipynb"), str(tmp_path / "x.ipynb")]) == 0
-    assert nb.read(tmp_path / "x.mended.ipynb") == answered(RIGHT, release)
+    assert (
+        cli.main(["exercises", "repair", "--release", str(tmp_path / "release.ipynb"), str(tmp_path / "x.ipynb")]) == 0
+    )
+    assert nb.read(tmp_path / "x.repaired.ipynb") == answered(RIGHT, release)
 
 
 def test_missing_answer_becomes_the_stub(course_folder, tmp_path):
     notebook = {**lesson(), "cells": [cell for cell in lesson()["cells"] if cell["id"] != "slope-answer"]}
     nb.write(tmp_path / "x.ipynb", notebook)
-    assert nb.read(mend.mend(tmp_path / "x.ipynb")[0]) == lesson()
+    assert nb.read(repair.repair(tmp_path / "x.ipynb")[0]) == lesson()
 
 
 def test_files_that_are_not_lessons(course_folder, tmp_path, capsys):
     nb.write(tmp_path / "x.ipynb", {**lesson(), "cells": [nb.cell("code", FIRST, "a")]})
-    assert cli.main(["exercises", "mend", str(tmp_path / "x.ipynb")]) == 1
+    assert cli.main(["exercises", "repair", str(tmp_path / "x.ipynb")]) == 1
+    assert cli.main(["exercises", "mend", str(tmp_path / "x.ipynb")]) == 1  # the old name
     assert "x.ipynb: it is not a lesson" in capsys.readouterr().err and len(list(tmp_path.glob("*.ipynb"))) == 1

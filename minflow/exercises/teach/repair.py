@@ -1,4 +1,4 @@
-"""`minflow exercises mend`: rebuild a notebook whose cells were copied, split or deleted.
+"""`minflow exercises repair`: rebuild a notebook whose cells were copied, split or deleted.
 
 All cells come from the release; only the answers come from the learner's file, so nothing else in it can break marking.
 """
@@ -10,14 +10,14 @@ from pathlib import Path
 from .. import cells
 from . import nbgrader, notebook as nb
 
-ENDING = ".mended.ipynb"
+SUFFIX = ".repaired.ipynb"
 
 
-def mend(path: Path, release: Path | None = None, target: Path | None = None) -> tuple[Path, list[str]]:
+def repair(path: Path, release: Path | None = None, target: Path | None = None) -> tuple[Path, list[str]]:
     """Write the release with the learner's answers. Returns (written file, remarks).
 
     release: the released notebook; by default the course's, with nbgrader's metadata if the file has it.
-    target: file to write; by default NAME.mended.ipynb next to the file. Raises NotebookError, OSError.
+    target: file to write; by default NAME.repaired.ipynb next to the file. Raises NotebookError, OSError.
     """
     notebook = nb.read(path)
     if release is None:
@@ -35,6 +35,6 @@ def mend(path: Path, release: Path | None = None, target: Path | None = None) ->
             cell = {**cell, "source": source or cells.answer_cell(exercise.name)}
             remarks += [f"{exercise.name}: {remark}"] if remark else []
         new.append(cell)
-    target = target or path.with_name(path.stem + ENDING)
+    target = target or path.with_name(path.stem + SUFFIX)
     nb.write(target, {**whole, "cells": new})
     return target, remarks

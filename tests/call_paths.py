@@ -126,7 +126,7 @@ def main() -> None:
     from minflow.nn.graph.compiled import GraphRan
 
     front_end = FrontEnd()
-    frontends.choose = lambda *kinds: front_end
+    frontends.choose_frontend = lambda *kinds: front_end
     heard = []
     with events.subscribe(GraphRan, heard.append):
         graph(x)

@@ -373,13 +373,13 @@ def view_curve(name):
     from minflow_widgets import LossCurve
     from minflow_widgets.curve import loss_curve as module
 
-    chosen, module.frontends.choose = module.frontends.choose, lambda *kinds: NullFrontEnd()
+    chosen, module.frontends.choose_frontend = module.frontends.choose_frontend, lambda *kinds: NullFrontEnd()
     try:
         with LossCurve() as curve:
             for step in range(5):
                 curve.add(step, **{name: 1 / (step + 1), "v" + name: step})
     finally:
-        module.frontends.choose = chosen
+        module.frontends.choose_frontend = chosen
     return [curve.bundle()]
 
 
@@ -388,7 +388,7 @@ def view_runs(name):
     from minflow_widgets import LossCurve, compare
     from minflow_widgets.curve import loss_curve as module
 
-    chosen, module.frontends.choose = module.frontends.choose, lambda *kinds: NullFrontEnd()
+    chosen, module.frontends.choose_frontend = module.frontends.choose_frontend, lambda *kinds: NullFrontEnd()
     try:
         curves = [LossCurve(name=name, config={name: lr}, epoch=2) for lr in (0.1, 0.01)]
         for curve, last in zip(curves, (0.5, float("inf"))):
@@ -396,7 +396,7 @@ def view_runs(name):
                 curve.add(step, **{"loss": loss, "v" + name: step})
             curve.finish()
     finally:
-        module.frontends.choose = chosen
+        module.frontends.choose_frontend = chosen
     return [compare(*curves).bundle(), curves[0].bundle()]
 
 

@@ -15,13 +15,13 @@ from minflow.views.timeline.record import (
     StepTimes,
     TimelineRecord,
     bars,
-    extent,
-    formula,
+    formula_text,
     gain_share,
     ms,
-    pair,
+    ordered_pair,
     pair_verdict,
     step_range,
+    time_range,
     trim_first_load,
     verdict,
 )
@@ -72,16 +72,16 @@ def test_formula_and_measurement(load, comp, best):
     assert a.best == pytest.approx(best) and b.best == pytest.approx(best)
     assert a.step == pytest.approx((load + comp) / 1e3) and b.step == pytest.approx(max(load, comp) / 1e3)
     assert a.overlap == pytest.approx(1) and b.overlap == pytest.approx(best)
-    both = pair(a, b)
+    both = ordered_pair(a, b)
     assert both.gain == pytest.approx(best)
-    assert f"= {best:.2f}" in formula(a) and "max(load, compute)" in formula(a)
+    assert f"= {best:.2f}" in formula_text(a) and "max(load, compute)" in formula_text(a)
 
 
 def test_callback_counts_as_work_of_the_worker():
     a = hidden(load=0.002, comp=0.003, callback=0.003)
     assert a.work == pytest.approx(0.006) and a.step == pytest.approx(0.006) and a.best == pytest.approx(8 / 6)
     assert "callback 3.0 ms" in timeline_text(a)
-    assert "callback runs on the worker" in pair_verdict(pair(sync(load=0.002, comp=0.006), a))
+    assert "callback runs on the worker" in pair_verdict(ordered_pair(sync(load=0.002, comp=0.006), a))
 
 
 def late_by(record, seconds):
@@ -95,7 +95,8 @@ def test_waiting_for_room_is_async_and_limited_by_the_callback():
     assert a.mode == "async" and a.step == pytest.approx(a.overlapped_seconds, rel=0.01)
     assert verdict(a).startswith("The callback is the slowest: it sets the pace")
     assert (
-        formula(a) == "(load + compute + callback) / max(load, compute + callback) = (20.0 + 0.5 + 30.0) / 30.5 = 1.66"
+        formula_text(a)
+        == "(load + compute + callback) / max(load, compute + callback) = (20.0 + 0.5 + 30.0) / 30.5 = 1.66"
     )
     for shown in (timeline_text(a), words(timeline_svg(a))):
         assert "job, async" in shown and "waits for every step" not in shown and "The callback is the slowest" in shown
@@ -133,7 +134,7 @@ def test_time_of_other_jobs_is_neither_loading_nor_computing():
     a = TimelineRecord("train", tuple(steps))
     assert a.mode == "sync" and a.load == pytest.approx(0.004) and a.compute == pytest.approx(0.004)
     assert a.sequential_seconds == pytest.approx(a.step) == pytest.approx(0.014) and a.best == pytest.approx(14 / 9)
-    assert formula(a) == (
+    assert formula_text(a) == (
         "(load + load others + compute + other jobs) / max(load + load others, compute + other jobs) "
         "= (4.0 + 1.0 + 4.0 + 5.0) / 9.0 = 1.56"
     )
@@ -153,7 +154,7 @@ def test_bars_are_numbered_from_one_and_heading_has_figures():
     assert [s.number for s in a.steps] == list(range(47, 55))
     assert step_range(a.steps[:1]) == "step 47" and step_range(a.steps[::2]) == "4 steps, number 47 to 53,"
     assert step_range(sync(8).steps) == "8 steps"
-    both = pair(a, hidden(8))
+    both = ordered_pair(a, hidden(8))
     assert "steps 47 to 54, a step every 8.0 ms" in pair_svg(both)
     assert "steps 47 to 54; load 4.0 ms, compute 4.0 ms; a step every 8.0 ms" in pair_text(both)
 
@@ -186,15 +187,15 @@ def test_dashes_do_not_cross_the_word_waits():
 
 def test_sync_is_above_async_in_either_order():
     a, b = sync(), hidden()
-    assert pair(b, a) == pair(a, b) and pair(a, b).first is a
-    assert pair(a, sync()).first is a  # of the same kind: in the given order
+    assert ordered_pair(b, a) == ordered_pair(a, b) and ordered_pair(a, b).first is a
+    assert ordered_pair(a, sync()).first is a  # of the same kind: in the given order
 
 
 def test_speedup_is_the_same_everywhere():
     """Computed per step, from end to end: in the headings, the arrow, the bars and the sentence; the lengths of
     pictures differ.
     """
-    both = pair(sync(20, load=0.0066, comp=0.0066), hidden(20, load=0.0066, comp=0.0066))
+    both = ordered_pair(sync(20, load=0.0066, comp=0.0066), hidden(20, load=0.0066, comp=0.0066))
     for shown in (pair_text(both), words(pair_svg(both))):
         assert "every 13.2 ms" in shown and "every 6.6 ms" in shown
         assert "13.2 ms / 6.6 ms = 2.00 times as fast, all of the possible gain" in shown
@@ -207,14 +208,14 @@ def test_gain_above_the_formula_is_explained():
     late = replace(
         a, steps=tuple([replace(s, compute=tuple([t + 0.0002 * i for t in s.compute])) for i, s in enumerate(a.steps)])
     )
-    both = pair(late, hidden(20, load=0.0063, comp=0.0066))
+    both = ordered_pair(late, hidden(20, load=0.0063, comp=0.0066))
     assert both.gain > 2.02 and both.first.best == pytest.approx(2.0)
     words = pair_verdict(both)
     assert "More than 2.00 times, as in sync 0.2 ms of each step go by between loading and" in words
     assert "loading took 6.3 ms instead of 6.6 ms" in words
     assert "computing took" not in words and "all of the possible" not in pair_text(both)
     assert "times as fast, more than the 2.00 of the formula" in pair_text(both)
-    assert "More than" not in pair_verdict(pair(a, hidden(20, load=0.0066, comp=0.0066)))
+    assert "More than" not in pair_verdict(ordered_pair(a, hidden(20, load=0.0066, comp=0.0066)))
 
 
 def paused(record, after, seconds):
@@ -247,9 +248,11 @@ def test_pauses_do_not_count_as_step_time(made):
     assert a.mode == whole.mode and sum(a.pauses) == pytest.approx(4.3, abs=0.01) and not any(whole.pauses)
     for shown in (timeline_text(a), words(timeline_svg(a))):
         assert "4.3 s of pauses are left out" in shown and "pauses" not in timeline_text(whole)
-    assert len(a.shown) == 8 and extent(bars(a.shown))[1] - extent(bars(a.shown))[0] < 0.1, "the later part is drawn"
-    assert "of pauses are left out" in pair_text(pair(sync(), a))
-    assert "of pauses are left out" in pair_svg(pair(sync(), a))
+    assert len(a.shown) == 8 and time_range(bars(a.shown))[1] - time_range(bars(a.shown))[0] < 0.1, (
+        "the later part is drawn"
+    )
+    assert "of pauses are left out" in pair_text(ordered_pair(sync(), a))
+    assert "of pauses are left out" in pair_svg(ordered_pair(sync(), a))
 
 
 def test_other_long_waits_are_not_pauses():
@@ -261,17 +264,21 @@ def test_other_long_waits_are_not_pauses():
 
 
 def test_missing_gain_is_explained():
-    small = pair(sync(load=0.0001, comp=0.01), hidden(load=0.0001, comp=0.01))
+    small = ordered_pair(sync(load=0.0001, comp=0.01), hidden(load=0.0001, comp=0.01))
     assert "only 1 % of a step" in pair_verdict(small)
-    large = pair(sync(load=0.02, comp=0.001), hidden(load=0.02, comp=0.001))
+    large = ordered_pair(sync(load=0.02, comp=0.001), hidden(load=0.02, comp=0.001))
     assert "loader sets the pace" in pair_verdict(large)
     stretched = hidden(load=0.008, comp=0.008)  # both take twice as long when they overlap
-    assert pair(sync(), stretched).gain == pytest.approx(1)
-    assert "GIL" in pair_verdict(pair(sync(), stretched)) and "2.0 times" in pair_verdict(pair(sync(), stretched))
-    assert "only one core" in pair_verdict(pair(sync(cores=1), hidden(load=0.008, comp=0.008, cores=1)))
-    good = pair_verdict(pair(sync(load=0.003), hidden(load=0.003)))
+    assert ordered_pair(sync(), stretched).gain == pytest.approx(1)
+    assert "GIL" in pair_verdict(ordered_pair(sync(), stretched)) and "2.0 times" in pair_verdict(
+        ordered_pair(sync(), stretched)
+    )
+    assert "only one core" in pair_verdict(ordered_pair(sync(cores=1), hidden(load=0.008, comp=0.008, cores=1)))
+    good = pair_verdict(ordered_pair(sync(load=0.003), hidden(load=0.003)))
     assert good.startswith("Loading is hidden behind computing")
-    assert pair_verdict(pair(sync(load=0.005), hidden(load=0.005))).startswith("Computing is hidden behind loading")
+    assert pair_verdict(ordered_pair(sync(load=0.005), hidden(load=0.005))).startswith(
+        "Computing is hidden behind loading"
+    )
     assert (
         gain_share(1.9, 2.0) == ", 90 % of the possible gain" and gain_share(2.0, 2.0) == ", all of the possible gain"
     )
@@ -301,7 +308,7 @@ def test_at_most_200_bars_and_the_rest_is_counted():
     assert len(bars(asked.shown)) <= 200
     for text in (timeline_text(asked), words(timeline_svg(asked))):
         assert f"the last {MAX_STEPS} of 400 steps are drawn, the numbers are of all" in text
-    both = pair(sync(30), hidden(400))
+    both = ordered_pair(sync(30), hidden(400))
     assert f"the last {DEFAULT_STEPS} steps of 30 and 400" in pair_text(both)
     assert f"the last {DEFAULT_STEPS} steps of 30 and 400" in pair_svg(both)
     assert "left" not in hidden(5).left_out and hidden(5).left_out == ""
@@ -312,7 +319,7 @@ def test_first_load_does_not_begin_too_early():
     steps[0] = StepTimes(1, ((40.0, 100.004),), (), steps[0].queued, steps[0].compute)
     first = trim_first_load(steps)[0]
     assert first.load == pytest.approx(0.004) and first.loads[0][1] == 100.004
-    start, stop = extent(bars(tuple(trim_first_load(steps))))
+    start, stop = time_range(bars(tuple(trim_first_load(steps))))
     assert stop - start < 0.1
 
 
@@ -329,20 +336,20 @@ def test_text_lanes():
     loader, compute = lines[1][11:], next(x for x in lines if "compute" in x)[11:]
     assert re.fullmatch(r"1+\.+2+\.+3+\.+4+", loader) and re.fullmatch(r" +1+ +2+ +3+ +4+", compute)
     assert all(a in " ." or b == " " for a, b in zip(loader, compute))  # never both
-    assert len(max(pair_text(pair(sync(), hidden())).splitlines(), key=len)) < 200
-    together = pair_text(pair(sync(12), hidden(12))).splitlines()
+    assert len(max(pair_text(ordered_pair(sync(), hidden())).splitlines(), key=len)) < 200
+    together = pair_text(ordered_pair(sync(12), hidden(12))).splitlines()
     ends = [len(x) for x in together if x.startswith("  compute")]
     assert ends[1] < 0.65 * ends[0]  # equal times are equal columns
 
 
 def test_picture_has_a_description():
-    svg = pair_svg(pair(sync(), hidden(callback=0.0005)))
+    svg = pair_svg(ordered_pair(sync(), hidden(callback=0.0005)))
     for said in (*LANES, "(load + compute) / max(load, compute)", "of the possible gain", "less"):
         assert said in words(svg), said
     assert ET.fromstring(svg).get("width") == "760"
     assert all(float(e.get("font-size", 12)) >= 11 for e in elements(svg, "text"))
     assert ET.fromstring(svg).get("role") == "img" and "times as fast" in ET.fromstring(svg).get("aria-label")
-    assert svg == pair_svg(pair(sync(), hidden(callback=0.0005)))
+    assert svg == pair_svg(ordered_pair(sync(), hidden(callback=0.0005)))
     for rect in elements(svg, "rect"):
         assert float(rect.get("x", 0)) >= 0 and float(rect.get("x", 0)) + float(rect.get("width")) <= 760.5
 
@@ -351,7 +358,7 @@ def test_picture_has_a_description():
 def test_texts_have_a_background_or_fit_into_a_bar(name):
     assert not texts_without_background(timeline_svg(sync(400, name=name)))
     assert not texts_without_background(timeline_svg(hidden(callback=0.0005, name=name)))
-    assert not texts_without_background(pair_svg(pair(sync(name=name), hidden(callback=0.0005, name=name))))
+    assert not texts_without_background(pair_svg(ordered_pair(sync(name=name), hidden(callback=0.0005, name=name))))
 
 
 def test_empty_single_failed_and_running_steps():

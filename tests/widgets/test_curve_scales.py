@@ -68,7 +68,7 @@ def test_automatic_logarithmic_scale(values, word, expected):
 def test_page_can_choose_scale_and_axis_independently(monkeypatch):
     pytest.importorskip("anywidget")
     curve = filled([900_000.0, 2.0, 1.0])
-    widget = live_curve.live(curve)
+    widget = live_curve.live_widget(curve)
     assert json.loads(widget.look) == {"log": None, "x": "step"}
     widget.set_state({"look": '{"log": null, "x": "time"}'})
     assert (curve.log, curve.x) == (None, "time")

@@ -198,7 +198,7 @@ def test_buttons_reach_the_run(front):
     )
     curve = LossCurve(control=control, log=True)
     curve.add(1, loss=1.0)
-    widget = live_curve.live(curve)
+    widget = live_curve.live_widget(curve)
     assert json.loads(widget.look) == {"log": True, "x": "step"}
     for wish in ("pause 1", "resume 2", "stop 3", "__class__ 4"):
         widget.wish = wish

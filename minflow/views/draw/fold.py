@@ -33,7 +33,7 @@ def fold(record: TapeRecord | GraphRecord, limit: int = MAX_BOXES) -> TapeRecord
     if graph:
         record = mergeable_order(record)
     # inputs are never merged
-    scopes = {n.id: (n.id,) if n.kind == "input" else tuple(levels(n.scope)) for n in record.nodes}
+    scopes = {n.id: (n.id,) if n.kind == "input" else tuple(scope_levels(n.scope)) for n in record.nodes}
     for depth, inner in depths_to_try(record.nodes, scopes, limit, graph):
         at = {n.id: scopes[n.id][: inner if n.phase else depth] for n in record.nodes}
         keys = {n.id: (n.mark, n.phase, *at[n.id]) for n in record.nodes}
@@ -42,7 +42,7 @@ def fold(record: TapeRecord | GraphRecord, limit: int = MAX_BOXES) -> TapeRecord
         if 3 <= len(runs) <= limit:
             shown = [at[nodes[run[0]].id] for run in runs]
             alone = {nodes[run[0]].id for run, scope in zip(runs, shown) if len(run) == 1 and shown.count(scope) == 1}
-            nodes = tuple(named_by_module(n, inner if n.phase else depth) if n.id in alone else n for n in nodes)
+            nodes = tuple(name_by_module(n, inner if n.phase else depth) if n.id in alone else n for n in nodes)
             return merge_runs(replace(record, nodes=nodes), runs, "by module")
     keep = max(limit - 1, 1)
     runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]
@@ -127,14 +127,14 @@ def grouped_order(nodes: tuple[NodeRecord, ...], keys: dict[str, tuple[str, ...]
     return tuple(order)
 
 
-def levels(scope: str) -> list[str]:
+def scope_levels(scope: str) -> list[str]:
     """The modules of a scope, outermost first, and the function in the last: "model", ".fc1", "/gelu"."""
     return re.split(r"(?<=.)(?=[./])", scope)
 
 
-def named_by_module(node: NodeRecord, depth: int) -> NodeRecord:
+def name_by_module(node: NodeRecord, depth: int) -> NodeRecord:
     """Name a module of one operation like the folded boxes around it, instead of drawing a frame."""
-    modules = levels(node.scope)
+    modules = scope_levels(node.scope)
     if node.kind != "op" or not node.scope or len(modules) < depth:
         return node
     name = f"{module_name([module.lstrip('./') for module in modules[:depth]])} {node.phase}".strip()
@@ -179,14 +179,14 @@ def merge_runs(record: TapeRecord | GraphRecord, runs: list[range], how: str) ->
         for place, (id, k, _) in enumerate(outs):
             places[id, k] = new_id[id], place
         rest = "operations" if how == "by module" else "earlier operations"
-        boxes.append(box(members, new_id[members[0].id], inside, tuple(spec for *_, spec in outs), rest, held))
+        boxes.append(folded_box(members, new_id[members[0].id], inside, tuple(spec for *_, spec in outs), rest, held))
 
     def moved(x: Input) -> Input:
         ref, index = places.get((x.ref, x.index), (new_id.get(x.ref, ""), x.index))
         return x._replace(ref=ref, index=index)
 
-    boxes = into_frames(boxes, {b.id: common_scope([nodes[i].scope for i in run]) for b, run in zip(boxes, runs)})
-    boxes = [replace(b, inputs=unique(map(moved, b.inputs), b.kind == "folded")) for b in boxes]
+    boxes = move_into_frames(boxes, {b.id: common_scope([nodes[i].scope for i in run]) for b, run in zip(boxes, runs)})
+    boxes = [replace(b, inputs=unique_inputs(map(moved, b.inputs), b.kind == "folded")) for b in boxes]
     gone = len(nodes) - len(boxes)
     note = (
         f"{len(nodes)} nodes are shown as {len(boxes)} boxes: {gone + sum(len(r) > 1 for r in runs)} are folded, {how}"
@@ -207,11 +207,11 @@ def merge_runs(record: TapeRecord | GraphRecord, runs: list[range], how: str) ->
     )
 
 
-def into_frames(boxes: list[NodeRecord], scopes: dict[str, str]) -> list[NodeRecord]:
+def move_into_frames(boxes: list[NodeRecord], scopes: dict[str, str]) -> list[NodeRecord]:
     """Put a folded box of a module's own operations into the frame of that module. scopes: id -> module."""
     frames = {
         "".join(parts[:k])
-        for parts in (levels(b.scope) for b in boxes if not b.phase)
+        for parts in (scope_levels(b.scope) for b in boxes if not b.phase)
         for k in range(1, len(parts) + 1)
     }
     return [
@@ -222,7 +222,7 @@ def into_frames(boxes: list[NodeRecord], scopes: dict[str, str]) -> list[NodeRec
     ]
 
 
-def box(
+def folded_box(
     members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, ...], rest: str, held: int
 ) -> NodeRecord:
     """The box that replaces its members. rest: its name if they share no module."""
@@ -232,7 +232,7 @@ def box(
     states = sum(n.hidden or n.kind not in ("op", "folded") for n in members)
     phases = {n.phase for n in members}
     phase = phases.pop() if len(phases) == 1 else ""
-    label = f"{module_name([level.lstrip('./') for level in levels(scope)])} {phase}".strip() or rest
+    label = f"{module_name([level.lstrip('./') for level in scope_levels(scope)])} {phase}".strip() or rest
     kind = "states" if any(n.kind == "state" for n in members) else "parameters"
     named = count == len(ops) <= MAX_NAMED_OPS and not phase
     attrs = ", ".join(n.label for n in ops) if named else f"{count} operation{'s' * (count != 1)}"
@@ -244,7 +244,7 @@ def box(
         outs=outs,
         inputs=tuple(x for n in members for x in n.inputs if x.ref and x.ref not in inside),
         attrs=attrs,
-        scope="".join(levels(scope)[:-1]),
+        scope="".join(scope_levels(scope)[:-1]),
         needs=any(n.needs for n in members),
         count=count,
         phase=phase,
@@ -255,7 +255,7 @@ def box(
 
 def common_scope(scopes: list[str]) -> str:
     """The innermost module that contains all scopes."""
-    parts = [levels(s) for s in dict.fromkeys(scopes)]
+    parts = [scope_levels(s) for s in dict.fromkeys(scopes)]
     shared = []
     for level in zip(*parts, strict=False):
         if len(set(level)) > 1:
@@ -264,7 +264,7 @@ def common_scope(scopes: list[str]) -> str:
     return "".join(shared)
 
 
-def unique(inputs, folded: bool) -> tuple[Input, ...]:
+def unique_inputs(inputs, folded: bool) -> tuple[Input, ...]:
     """Inputs without duplicates and names for a folded box; unchanged for others."""
     if not folded:
         return tuple(inputs)

@@ -32,7 +32,7 @@ class Place:
 def layout_svg(diagram: Diagram) -> str:
     """The picture as SVG."""
     boxes = {box.id: box for box in (*diagram.boxes, *diagram.beside)}
-    ranks = ranked(list(boxes), diagram.edges)
+    ranks = rank_boxes(list(boxes), diagram.edges)
     places: dict[object, Place] = {id: Place(box, ranks[id]) for id, box in boxes.items()}
     chains: list[tuple[Edge, list]] = []
     for k, edge in enumerate(diagram.edges):
@@ -45,8 +45,8 @@ def layout_svg(diagram: Diagram) -> str:
     rows: list[list] = [[] for _ in range(max((p.rank for p in places.values()), default=-1) + 1)]
     for key, place in places.items():
         rows[place.rank].append(key)
-    above, below = neighbours(places, chains)
-    order(rows, above, below)
+    above, below = neighbor_lists(places, chains)
+    order_rows(rows, above, below)
     assign_x(rows, places, above, below)
     sides = separate_frames(diagram.frames, list(places.values()), len(rows))
     inner = nesting_depths(diagram)
@@ -120,7 +120,7 @@ def separate_frames(names: tuple[str, ...], places: list[Place], rows: int) -> d
     return dict(sorted(sides.items(), key=lambda item: len(item[0])))
 
 
-def ranked(ids: list[str], edges: tuple[Edge, ...]) -> dict[str, int]:
+def rank_boxes(ids: list[str], edges: tuple[Edge, ...]) -> dict[str, int]:
     """The row of each box: the longest path from a source; edges that would close a cycle are ignored."""
     out = defaultdict(list)
     for edge in edges:
@@ -159,7 +159,7 @@ def ranked(ids: list[str], edges: tuple[Edge, ...]) -> dict[str, int]:
     return rank
 
 
-def neighbours(places, chains):
+def neighbor_lists(places, chains):
     above, below = defaultdict(list), defaultdict(list)
     for _, chain in chains:
         for a, b in zip(chain, chain[1:]):  # noqa: RUF007
@@ -172,7 +172,7 @@ def neighbours(places, chains):
     return above, below
 
 
-def order(rows: list[list], above, below) -> None:
+def order_rows(rows: list[list], above, below) -> None:
     """Reduce crossings: sort each row by the mean position of its neighbours, sweeping down and up, and keep the best
     order.
     """

@@ -11,7 +11,7 @@ from bisect import bisect_left
 
 import numpy as np
 
-from ..draw.fold import MAX_BOXES, levels
+from ..draw.fold import MAX_BOXES, scope_levels
 from ..records.graph import module_name
 from ..records.step import StepRecord
 
@@ -128,7 +128,7 @@ class StepTree:
             [i for i, n in enumerate(nodes) if not n.column and i not in hosts], key=lambda i: nodes[i].order
         ):
             node = nodes[i]
-            wanted = levels(node.scope) if node.scope else []
+            wanted = scope_levels(node.scope) if node.scope else []
             shared = 0
             while shared < min(len(paths), len(wanted)) and paths[shared] == wanted[shared]:
                 shared += 1
@@ -444,7 +444,7 @@ def can_fold(item: Item, first: Item) -> bool:
     name like `query` says more than a count.) first: the item at the same place in the first repeat.
     """
     return item.kind == "op" or (
-        item.kind == "module" and (item.path == first.path or levels(item.path)[-1].lstrip("./").isdigit())
+        item.kind == "module" and (item.path == first.path or scope_levels(item.path)[-1].lstrip("./").isdigit())
     )
 
 
@@ -460,4 +460,4 @@ def repeat_label(members: list[Item], sign: str) -> str:
 
 def short_name(path: str) -> str:
     """ "conv1" for "model.conv1"; an index keeps the name of its list: "features.3"."""
-    return module_name([level.lstrip("./") for level in levels(path)])
+    return module_name([level.lstrip("./") for level in scope_levels(path)])

@@ -10,7 +10,7 @@ from functools import partial
 from ..draw import svg_writer as svg
 from ..draw.fonts import text_width, truncated_words
 from ..draw.theme import AMBER, AMBER_TEXT, BLUE, GREEN, LINE, MUTED, PALE_AMBER, PALE_BLUE, PALE_GREEN, PLATE, VIOLET
-from ..text.listing import clean, columns, count
+from ..text.listing import align_columns, clean, count
 from .grid import COLUMN_NAMES_Y, PADDING, TEXT_GAP, Grid, forward_words, mark_text, notes_of, update_words
 
 COLUMN_FILLS, COLUMN_STROKES = (PALE_BLUE, PALE_AMBER, PALE_GREEN), (BLUE, AMBER, GREEN)  # forward, backward, update
@@ -123,4 +123,4 @@ def text_of(grid: Grid, title: str) -> str:
         ]
         right += f"  [{', '.join(signs)}]" if signs else ""
         lines.append((clean(left), clean(right)))
-    return "\n".join([clean(title), *columns(lines)])
+    return "\n".join([clean(title), *align_columns(lines)])

@@ -18,7 +18,7 @@ from ..renderers.threads import threads_svg
 from ..text.listing import clean, count, shape_of
 from ..text.numbers import ms, nbytes_text, percent, shares
 from ..text.plan import MAX_CALLS, hidden_calls_note, limit_share, limits_note, place_text, rates, roofline_text, shapes
-from ..text.reports import memory_text, times, views_note
+from ..text.reports import memory_text, repeat_text, views_note
 from ..text.threads import threads_text, verdict
 from ..text.trees import outer_rows, within_limit
 from .page import CARD_STYLE, FAINT_STYLE, NO_MATH, RULE_COLOR, picture_card
@@ -108,7 +108,7 @@ def tree_table(record: GraphTree, most: int) -> str:
         name = row.path.rpartition(".")[2] if row.depth else row.path
         extra = f"({row.extra})" if row.extra else ""
         line = f"{left}{safe(f'{name}: {row.kind}')}{faint(extra) if extra else ''}"
-        line += (f" <b>{times(row)}</b>" if row.count > 1 else "") + "</div>"
+        line += (f" <b>{repeat_text(row)}</b>" if row.count > 1 else "") + "</div>"
         calls = [f"ran {row.calls} times"] if (row.calls or 0) > 1 else []
         marks = "".join(map(badge, (*calls, *row.badges)))
         flow = " \u2192 ".join(safe(", ".join(map(shape_of, specs))) for specs in (row.inputs, row.outputs))

@@ -157,14 +157,14 @@ def attrs_text(attrs: Mapping[str, Any], limit: int = 40) -> str:
         if name in HIDDEN_ATTRS and HIDDEN_ATTRS[name] in (None, x):
             continue
         if name == "path" or (name == "index" and isinstance(x, tuple)):  # of a write into a view; of a view
-            words.append(cut(view_text(x) if name == "path" else brackets(x), limit))
+            words.append(cut(view_text(x) if name == "path" else index_brackets(x), limit))
             continue
         usual = name in ATTR_DEFAULTS and type(x) is type(ATTR_DEFAULTS[name]) and x == ATTR_DEFAULTS[name]
         if not usual or (name == "stride" and "kernel_size" in attrs):  # a pool strides by its kernel size by default
             words.append(
                 ATTR_WORDS.get(name, name)
                 if x is True and ATTR_DEFAULTS.get(name) is False
-                else f"{name}={short(x, limit)}"
+                else f"{name}={short_repr(x, limit)}"
             )
     return ", ".join(words)
 
@@ -184,7 +184,7 @@ def module_name(path: Sequence[str]) -> str:
     return ".".join(path[max(first, 0) :])
 
 
-def short(x: Any, limit: int = 40) -> str:
+def short_repr(x: Any, limit: int = 40) -> str:
     """The repr of an attribute, cut to a readable length."""
     return cut(x.name if isinstance(x, DType) else repr(x), limit)
 
@@ -197,13 +197,15 @@ def view_text(path: Sequence[tuple[Any, Mapping[str, Any]]]) -> str:
     """The views from a base to the part that is written, in Python syntax: `[0]`, `[1:, None]`, `.permute(1, 0)`."""
     return "".join(
         [
-            brackets(attrs["index"]) if "index" in attrs else f".{op.name}({', '.join(map(short, attrs.values()))})"
+            index_brackets(attrs["index"])
+            if "index" in attrs
+            else f".{op.name}({', '.join(map(short_repr, attrs.values()))})"
             for op, attrs in path
         ]
     )
 
 
-def brackets(index: tuple) -> str:
+def index_brackets(index: tuple) -> str:
     return f"[{', '.join(map(index_text, index))}]"
 
 

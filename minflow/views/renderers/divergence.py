@@ -129,10 +129,10 @@ def lines_to_divergence(record: GraphComparison) -> list[str]:
         note = f"  differs by {row.difference:.3g}" if row.state == "differs" else ""
         lines.append(f"{sign} {clean(row.name):<{width}}  {clean(row.spec)}{note}  {clean(row.where)}".rstrip())
     lines += [f"      {name}: {text}" for name, text in record.why]
-    return lines + [f"{name}: {text}" for name, text in closing(record)]
+    return lines + [f"{name}: {text}" for name, text in closing_rows(record)]
 
 
-def closing(record: GraphComparison) -> list[tuple[str, str]]:
+def closing_rows(record: GraphComparison) -> list[tuple[str, str]]:
     """(name, sentence) about the outputs, and about operations without counterpart unless `why` names them."""
     if record.output is None:
         outputs = "have different shapes" + (f": {record.shapes}" if record.shapes else "")
@@ -141,10 +141,10 @@ def closing(record: GraphComparison) -> list[tuple[str, str]]:
     ours = [name for name in record.only_here if record.first is None or name != record.first.name]
     theirs = [name for name in record.extra if name not in {text for _, text in record.why}]
     only = ("only here", ours), (f"only in {record.reference}", theirs)
-    return [("outputs", outputs), *((name, some_of(names)) for name, names in only if names)]
+    return [("outputs", outputs), *((name, first_names(names)) for name, names in only if names)]
 
 
-def some_of(names: list[str]) -> str:
+def first_names(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
@@ -152,7 +152,9 @@ def comparison_html(record: GraphComparison) -> str:
     """A card like that of an error; the picture is folded if both runs agree."""
     color, sign = (GOOD_COLOR, "\u2713") if record.equal else (BAD_COLOR, CROSS_MARK)
     marks = {"differs": BAD_COLOR, "here": BAD_COLOR, f"in {record.reference}": GOOD_COLOR}
-    rows = [(clean(name), escape(clean(text)), marks.get(name, "")) for name, text in (*record.why, *closing(record))]
+    rows = [
+        (clean(name), escape(clean(text)), marks.get(name, "")) for name, text in (*record.why, *closing_rows(record))
+    ]
     picture = ""
     if record.graph.nodes:
         svg = render_svg(diagram_of(fold_near_end(record.graph), NEARBY_BOXES))[0]

@@ -22,7 +22,7 @@ MARK_SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "on
 MAX_VALUES = 6  # values that a folded box lists; if there are more, only their count
 
 
-def columns(rows: list[tuple[str, str]]) -> list[str]:
+def align_columns(rows: list[tuple[str, str]]) -> list[str]:
     """Left and right parts in two aligned columns."""
     width = min(max((len(left) for left, right in rows if right), default=0), MAX_RIGHT_COLUMN)
     return [f"{left:<{width}}  {right}".rstrip() for left, right in rows]
@@ -57,7 +57,7 @@ def tape_text(record: TapeRecord, limit: int = MAX_TREE_LINES) -> str:
         lead = prefix + branch if level <= MAX_INDENT_LEVEL else f"{'':<{3 * MAX_INDENT_LEVEL}}({level}) "
         lead += f"{clean(x.name)}: " if x.name else ""
         if not x.ref:
-            rows.append((lead + constant(x.text), ""))
+            rows.append((lead + constant_text(x.text), ""))
             continue
         node = by_id[x.ref]
         if node.id in marks:
@@ -68,7 +68,7 @@ def tape_text(record: TapeRecord, limit: int = MAX_TREE_LINES) -> str:
             marks[node.id] = str(len(marks) + 1)
             tag = f"[{marks[node.id]}] "
         output = f" (output {x.index})" if len(node.outs) > 1 and node.kind == "op" else ""
-        rows.append((lead + tag + headline(node, x.index) + output, place(node)))
+        rows.append((lead + tag + headline(node, x.index) + output, location_text(node)))
         below = prefix + ("   " if branch in ("", "└─ ") else "│  ") if level else ""
         for title, numbers in (("value", node.value), ("grad", node.grad)):
             if numbers:
@@ -83,7 +83,7 @@ def tape_text(record: TapeRecord, limit: int = MAX_TREE_LINES) -> str:
         inputs = shown_inputs(node)
         for i in range(len(inputs) - 1, -1, -1):
             stack.append((inputs[i], below, "└─ " if i == len(inputs) - 1 else "├─ ", level + 1))
-    return "\n".join([*columns(rows), *([f"({record.note})"] if record.note else [])])
+    return "\n".join([*align_columns(rows), *([f"({record.note})"] if record.note else [])])
 
 
 def shown_inputs(node: NodeRecord) -> list[Input]:
@@ -106,12 +106,12 @@ def headline(node: NodeRecord, index: int) -> str:
     return f"{clean(node.label)}{f'({clean(node.attrs)})' if node.attrs else ''} -> {spec}"
 
 
-def constant(text: str) -> str:
+def constant_text(text: str) -> str:
     """A Python number, or a tensor whose spec alone is recorded."""
     return f"{text}, no gradient" if "[" in text else text
 
 
-def place(node: NodeRecord) -> str:
+def location_text(node: NodeRecord) -> str:
     return "  ".join(clean(part) for part in (node.scope if node.kind != "leaf" else "", node.where) if part)
 
 
@@ -136,24 +136,24 @@ def graph_text(record: GraphRecord, limit: int = MAX_TREE_LINES) -> str:
             rows.append((f"{values} = {node.kind} {clean(node.label)} {specs}", ""))
             continue
         read = [names.get((x.ref, x.index), "?") if x.ref else x.text for x in node.inputs]
-        reads = [clean(listed(read, node))] if read else []
+        reads = [clean(values_text(read, node))] if read else []
         attrs = [clean(node.attrs)] if node.attrs else []
         if node.mark:
             values, specs = MARK_SIGNS[node.mark] + (values or "-"), "fails" if node.mark == "failed" else specs
-        rows.append((f"{values} = {clean(node.label)}({', '.join(reads + attrs)}) -> {specs}", place(node)))
+        rows.append((f"{values} = {clean(node.label)}({', '.join(reads + attrs)}) -> {specs}", location_text(node)))
     by_id = {n.id: n for n in record.nodes}
     updates: dict[tuple, list[str]] = {}  # updates between the same two boxes are listed together
     for state, id, k in record.updates:
         folded = by_id[state].kind == "folded"
         updates.setdefault((state, id) if folded else (state, id, k), []).append(names[id, k])
     for (state, id, *_), new in updates.items():
-        rows.append((f"update {clean(by_id[state].label)} <- {listed(new, by_id[state])}", ""))
+        rows.append((f"update {clean(by_id[state].label)} <- {values_text(new, by_id[state])}", ""))
     if record.outputs or not any(node.mark for node in record.nodes):
         rows.append((f"return {', '.join(names[o] for o in record.outputs)}", ""))
-    return "\n".join([*columns(rows), *([f"({record.note})"] if record.note else [])])
+    return "\n".join([*align_columns(rows), *([f"({record.note})"] if record.note else [])])
 
 
-def listed(values: list[str], node: NodeRecord) -> str:
+def values_text(values: list[str], node: NodeRecord) -> str:
     """`%3, %4`, or "88 values" for a folded box with many."""
     return ", ".join(values) if node.kind != "folded" or len(values) <= MAX_VALUES else f"{len(values)} values"
 

@@ -75,7 +75,7 @@ class PlanReport(Report):
 # ---- the tree --------------------------------------------------------------------------------------------------------
 
 
-def times(row: TreeRow) -> str:
+def repeat_text(row: TreeRow) -> str:
     """Number of modules that a row represents; its parameters are those of each."""
     return f"x{row.count:,}" + (" (each)" if row.params else "")
 
@@ -103,7 +103,7 @@ def tree_table(record: GraphTree, most: int) -> str:
         )
         calls = (f"ran {row.calls} times",) if (row.calls or 0) > 1 else ()
         badges = " ".join(f"[{clean(badge)}]" for badge in (*calls, *row.badges))
-        title += f"  {times(row)}" if row.count > 1 else ""
+        title += f"  {repeat_text(row)}" if row.count > 1 else ""
         rows.append((title, f"{row.params:,}" if row.params else "-", f"{flow}  {badges}".strip()))
     return "\n".join([clean(record.title), *table(rows, (1,))])
 
@@ -174,7 +174,8 @@ def lanes_text(record: Lanes) -> str:
     if record.slowest:
         slow: list[tuple[str, ...]] = [("the slowest", "phase", "written", "time", "line, module")]
         slow += [
-            (cut(clean(x.name), 52), x.phase, nbytes_text(x.nbytes), ms(x.seconds), place(x)) for x in record.slowest
+            (cut(clean(x.name), 52), x.phase, nbytes_text(x.nbytes), ms(x.seconds), location_text(x))
+            for x in record.slowest
         ]
         lines += ["", *table(slow, (2, 3))]
     return "\n".join(lines)
@@ -185,7 +186,7 @@ def views_note(record: Lanes) -> str:
     return f"{record.views:,} of the operations {are} and need{'s' * (record.views == 1)} no call"
 
 
-def place(x: Operation) -> str:
+def location_text(x: Operation) -> str:
     """Source line and module of an operation: `In[3]:12 in model.fc1`."""
     return clean(x.where) + (f" in {cut(clean(x.module), 32)}" if x.module else "")
 

@@ -48,7 +48,7 @@ class StepTimes:
     @property
     def work(self) -> float:
         """Seconds on the worker: compute and callback."""
-        return span(self.compute) + span(self.callback)
+        return span_seconds(self.compute) + span_seconds(self.callback)
 
     @property
     def end(self) -> float | None:
@@ -56,7 +56,7 @@ class StepTimes:
         return last[1] if last else None
 
 
-def span(x: Span | None) -> float:
+def span_seconds(x: Span | None) -> float:
     return x[1] - x[0] if x else 0.0
 
 
@@ -99,11 +99,11 @@ class TimelineRecord:
 
     @cached_property
     def compute(self) -> float:
-        return mean([span(s.compute) for s in self.steady])
+        return mean([span_seconds(s.compute) for s in self.steady])
 
     @cached_property
     def callback(self) -> float:
-        return mean([span(s.callback) for s in self.steady])
+        return mean([span_seconds(s.callback) for s in self.steady])
 
     @cached_property
     def work(self) -> float:
@@ -148,14 +148,14 @@ class TimelineRecord:
                 a, b = max(a, first), min(b, last)
                 room = s.queued is not None and b >= s.queued[0]  # True for back-pressure
                 if b - a > MIN_PAUSE and not room:
-                    free = b - a - covered(flying, a, b)
+                    free = b - a - covered_seconds(flying, a, b)
                     idle += free if free > MIN_PAUSE else 0.0
             pauses.append(idle)
         return tuple(pauses)
 
     @cached_property
     def best(self) -> float:
-        """Speedup of async over sync at best, with one loader; see `formula`."""
+        """Speedup of async over sync at best, with one loader; see `formula_text`."""
         return self.sequential_seconds / max(self.overlapped_seconds, 1e-12)
 
     @cached_property
@@ -209,7 +209,7 @@ def drop_early_waits(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
     return (first, *steps[1:])
 
 
-def covered(spans: list[Span], a: float, b: float) -> float:
+def covered_seconds(spans: list[Span], a: float, b: float) -> float:
     """Seconds between a and b that are covered by the spans, which are sorted."""
     seconds, at = 0.0, a
     for start, stop in spans:
@@ -227,7 +227,7 @@ def trim_first_load(steps: list[StepTimes]) -> list[StepTimes]:
     """Cut the first loader bar to the longest other bar: time before the loop is not loading."""
     if len(steps) < 2:
         return steps
-    longest = max([s.load for s in steps[1:]] + [span(s.compute) for s in steps] + [1e-4])
+    longest = max([s.load for s in steps[1:]] + [span_seconds(s.compute) for s in steps] + [1e-4])
     first = steps[0]
     if first.load <= longest or not first.loads:
         return steps
@@ -260,7 +260,7 @@ def renumbered(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
     return tuple([replace(s, number=i) for i, s in enumerate(steps, 1)])
 
 
-def extent(drawn: list[Bar]) -> Span:
+def time_range(drawn: list[Bar]) -> Span:
     """Start and end of a picture in seconds."""
     return (min([b.start for b in drawn]), max([b.stop for b in drawn])) if drawn else (0.0, 1.0)
 
@@ -289,7 +289,7 @@ def ms(seconds: float) -> str:
 Term = tuple[str, float]  # an activity and its seconds
 
 
-def terms(record: TimelineRecord) -> tuple[list[Term], list[Term]]:
+def step_terms(record: TimelineRecord) -> tuple[list[Term], list[Term]]:
     """The parts of a step on the loop's thread, and on the worker; invisibly short ones are left out."""
     loop, worker = [("load", record.load)], [("compute", record.compute), ("callback", record.callback)]
     if record.callback < 0.02 * record.compute or not record.callback:
@@ -300,11 +300,11 @@ def terms(record: TimelineRecord) -> tuple[list[Term], list[Term]]:
     return loop, worker
 
 
-def formula(record: TimelineRecord) -> str:
+def formula_text(record: TimelineRecord) -> str:
     """`(load + compute) / max(load, compute) = (4.0 + 4.1) / 4.1 = 1.97`, with callback and other jobs if there are
     any.
     """
-    loop, worker = terms(record)
+    loop, worker = step_terms(record)
     digits = 2 if record.overlapped_seconds < 1e-3 else 1
     side = [" + ".join([name for name, _ in of]) for of in (loop, worker)]
     numbers = " + ".join([f"{seconds * 1e3:.{digits}f}" for _, seconds in loop + worker])
@@ -312,13 +312,13 @@ def formula(record: TimelineRecord) -> str:
     return f"({side[0]} + {side[1]}) / max({side[0]}, {side[1]}) = ({numbers}) / {busiest} = {record.best:.2f}"
 
 
-def parts(record: TimelineRecord) -> str:
+def durations_text(record: TimelineRecord) -> str:
     """Durations of the parts: `load 4.0 ms, compute 4.1 ms, callback 0.1 ms; a step every 4.5 ms`."""
-    loop, worker = terms(record)
+    loop, worker = step_terms(record)
     return ", ".join([f"{name} {ms(seconds)}" for name, seconds in loop + worker]) + f"; a step every {ms(record.step)}"
 
 
-def remarks(record: TimelineRecord) -> str:
+def remarks_text(record: TimelineRecord) -> str:
     """Sentences about failed steps, time of other jobs, and pauses; empty if there are none."""
     took, paused = sum(record.other_jobs), sum(record.pauses)
     failed = [step.number for step in record.steps if step.failed]
@@ -392,7 +392,7 @@ def slowest(record: TimelineRecord) -> str:
     """The longest activity on the busier of loop and worker, if that one is hardly ever idle; else ""."""
     if record.step > 1.15 * record.overlapped_seconds:
         return ""
-    loop, worker = terms(record)
+    loop, worker = step_terms(record)
     busier = max(loop, worker, key=lambda of: sum([seconds for _, seconds in of]))
     return max(busier, key=lambda term: term[1])[0]
 
@@ -446,7 +446,7 @@ class TimelinePair:
         return f"the last {n} steps of {a:,} and {b:,} are drawn, the numbers are of all" if n < max(a, b) else ""
 
 
-def pair(a: TimelineRecord, b: TimelineRecord) -> TimelinePair:
+def ordered_pair(a: TimelineRecord, b: TimelineRecord) -> TimelinePair:
     """Order two timelines: sync first, otherwise as given."""
     return TimelinePair(b, a) if (a.mode, b.mode) == ("async", "sync") else TimelinePair(a, b)
 

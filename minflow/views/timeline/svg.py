@@ -19,16 +19,16 @@ from .record import (
     TimelinePair,
     TimelineRecord,
     bars,
-    extent,
-    formula,
+    durations_text,
+    formula_text,
     measured_text,
     ms,
     pair_verdict,
-    parts,
-    remarks,
+    remarks_text,
     renumbered,
     step_range,
-    terms,
+    step_terms,
+    time_range,
     verdict,
     wait_legend,
 )
@@ -105,7 +105,7 @@ class Card:
     ) -> None:
         """Draw the bars of some steps; `seconds` is the full width. won: text between their end and `room` seconds."""
         drawn = bars(renumbered(steps))
-        start, stop = extent(drawn)
+        start, stop = time_range(drawn)
         self.heading(title, note)
         top = self.y
         lanes = [name for i, name in enumerate(LANES) if name != "callback" or any([bar.lane == i for bar in drawn])]
@@ -179,7 +179,7 @@ class Card:
 
     def sums(self, a: TimelineRecord, rows: list[tuple[str, float]]) -> None:
         """Draw the formula as bars: loop and worker in sequence, in parallel, and as measured."""
-        loop, worker = terms(a)
+        loop, worker = step_terms(a)
         longest = max([a.sequential_seconds, 1e-9, *[seconds for _, seconds in rows]])
         across = lambda t: FORMULA_LEFT + t / longest * (WIDTH - FORMULA_LEFT - 12)
 
@@ -216,24 +216,24 @@ class Card:
 def timeline_svg(record: TimelineRecord) -> str:
     """The picture of one timeline."""
     shown, card = record.shown, Card()
-    a, b = extent(bars(shown))
+    a, b = time_range(bars(shown))
     seconds = max(b - a, 1e-9)
     card.lanes(record.title, f"{step_range(shown)} in {ms(seconds)}{wait_legend(shown, seconds)}", shown, seconds)
     card.axis(seconds)
     card.sums(record, [(f"measured{', ' + record.mode if record.mode else ''}", record.step)])
-    card.sentence(f"At best async is {formula(record)} times as fast as sync.")
+    card.sentence(f"At best async is {formula_text(record)} times as fast as sync.")
     card.sentence(verdict(record), bold=True)
-    if remarks(record):
-        card.sentence(remarks(record))
+    if remarks_text(record):
+        card.sentence(remarks_text(record))
     if record.left_out:
         card.sentence(record.left_out, theme.MUTED)
-    return card.svg(f"Timeline of {record.title}: {parts(record)}; {verdict(record)}")
+    return card.svg(f"Timeline of {record.title}: {durations_text(record)}; {verdict(record)}")
 
 
 def pair_svg(record: TimelinePair) -> str:
     """Two timelines on one scale, sync above async."""
     card = Card()
-    spans = [extent(bars(steps)) for steps in record.shown]
+    spans = [time_range(bars(steps)) for steps in record.shown]
     lengths = [max(b - a, 1e-9) for a, b in spans]
     seconds, gain = max(lengths), record.gain
     for i, (one, steps) in enumerate(zip((record.first, record.second), record.shown)):
@@ -248,10 +248,10 @@ def pair_svg(record: TimelinePair) -> str:
     card.sums(
         record.first, [(f"measured, {name}", one.step) for name, one in zip(names, (record.first, record.second))]
     )
-    card.sentence(f"At best {formula(record.first)} times as fast.")
+    card.sentence(f"At best {formula_text(record.first)} times as fast.")
     card.sentence(f"Measured {measured_text(record)}.", bold=True)
     card.sentence(pair_verdict(record), bold=True)
-    for more in dict.fromkeys([remarks(record.first), remarks(record.second)]):
+    for more in dict.fromkeys([remarks_text(record.first), remarks_text(record.second)]):
         card.sentence(more)
     if record.left_out:
         card.sentence(record.left_out, theme.MUTED)

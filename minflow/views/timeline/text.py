@@ -11,15 +11,15 @@ from .record import (
     TimelinePair,
     TimelineRecord,
     bars,
-    extent,
-    formula,
+    durations_text,
+    formula_text,
     measured_text,
     ms,
     pair_verdict,
-    parts,
-    remarks,
+    remarks_text,
     renumbered,
     step_range,
+    time_range,
     verdict,
 )
 
@@ -29,7 +29,7 @@ COLUMNS = 84  # width of the lanes
 def lanes_text(steps: tuple[StepTimes, ...], seconds: float, columns: int = COLUMNS) -> list[str]:
     """A line for each lane; a digit is the last digit of the step's number in the picture, a dot a wait of the loop."""
     drawn = bars(renumbered(steps))
-    start = extent(drawn)[0]
+    start = time_range(drawn)[0]
     lines = [[" "] * columns for _ in LANES]
     for bar in sorted(drawn, key=lambda b: b.kind != "wait"):  # busy overwrites wait
         first, last = [min(max(round((t - start) / seconds * columns), 0), columns) for t in (bar.start, bar.stop)]
@@ -48,26 +48,26 @@ LEGEND = "  (digits: the steps drawn here, counted from 1; .: the loop waits)"
 def timeline_text(record: TimelineRecord) -> str:
     """The text of one timeline."""
     shown = record.shown
-    a, b = extent(bars(shown))
+    a, b = time_range(bars(shown))
     lines = [f"{record.title}: {step_range(shown)} in {ms(b - a)}", *lanes_text(shown, max(b - a, 1e-9)), LEGEND]
     lines += [f"  {record.left_out}"] if record.left_out else []
-    lines += [parts(record), f"at best async is {formula(record)} times as fast as sync", verdict(record)]
-    lines += [remarks(record)] if remarks(record) else []
+    lines += [durations_text(record), f"at best async is {formula_text(record)} times as fast as sync", verdict(record)]
+    lines += [remarks_text(record)] if remarks_text(record) else []
     return "\n".join(lines)
 
 
 def pair_text(record: TimelinePair) -> str:
     """Both timelines on one scale, then the gain, and why it is not larger."""
-    spans = [extent(bars(steps)) for steps in record.shown]
+    spans = [time_range(bars(steps)) for steps in record.shown]
     seconds = max([b - a for a, b in spans])
     lines = []
     for one, steps in zip((record.first, record.second), record.shown):
-        lines += [f"{one.title}: {step_range(steps)}; {parts(one)}", *lanes_text(steps, seconds)]
+        lines += [f"{one.title}: {step_range(steps)}; {durations_text(one)}", *lanes_text(steps, seconds)]
     lines += [LEGEND] + ([f"  {record.left_out}"] if record.left_out else [])
     lines += [
-        f"at best: {formula(record.first)} times as fast",
+        f"at best: {formula_text(record.first)} times as fast",
         f"measured: {measured_text(record)}",
         pair_verdict(record),
     ]
-    lines += list(dict.fromkeys([more for one in (record.first, record.second) if (more := remarks(one))]))
+    lines += list(dict.fromkeys([more for one in (record.first, record.second) if (more := remarks_text(one))]))
     return "\n".join(lines)

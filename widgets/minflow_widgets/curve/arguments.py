@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .series import word_of
+from .series import last_word
 
 X_AXES = ("step", "time")
 CONTROL_METHODS = ("pause", "resume", "stop")  # methods of a control, called by the buttons
@@ -70,7 +70,7 @@ def panel_words(panels) -> tuple[str, ...]:
     if not all(isinstance(name, str) for name in names):
         values = {"got": repr(panels)[:60]}
         raise MinflowError("LossCurve: panels must be last words of names", values=values, hint='panels=("loss", "lr")')
-    return tuple(dict.fromkeys(map(word_of, names)))
+    return tuple(dict.fromkeys(map(last_word, names)))
 
 
 def as_number(name: str, value, owner: str = "LossCurve.add") -> float:

@@ -17,9 +17,9 @@ from .. import frontends
 SCRIPTS = ("page_theme.js", "curve/curve_panel.js", "curve/loss_curve.js")
 
 
-def start(curve):
+def start_frontend(curve):
     """Choose the front end that shows this curve from now on."""
-    return frontends.choose_frontend(lambda: frontends.Widget(curve, live(curve)))
+    return frontends.choose_frontend(lambda: frontends.Widget(curve, live_widget(curve)))
 
 
 @functools.cache
@@ -47,7 +47,7 @@ def widget_class():
     return LiveCurve
 
 
-def live(curve):
+def live_widget(curve):
     """A widget that shows the curve and reacts to its buttons."""
     mine = weakref.ref(curve)
     look = json.dumps({"log": curve.log, "x": curve.x})
@@ -84,7 +84,7 @@ def explore(curve) -> None:
         curve._front.show(curve)
         return
     try:
-        widget = live(curve)
+        widget = live_widget(curve)
         notebook.display(widget)
         frontends.retire(widget, frontends.SHOWN_WIDGETS, 16)
     except Exception:

@@ -23,7 +23,7 @@ from minflow.views.text.listing import clean
 
 from .. import frontends
 from ..runs.log import OPEN_CURVES, RunLog
-from ..runs.saved_runs import gather, series_of
+from ..runs.saved_runs import gather_runs, series_of
 from ..update_thread import EndGuard, UpdateThread, clock
 from . import live_curve, previous_run
 from .arguments import as_number, check_name, check_options, panel_words
@@ -85,7 +85,7 @@ class LossCurve:
         kept = isinstance(log, str | os.PathLike)
         self.log = None if log is None or kept else bool(log)
         self._log = RunLog(log) if isinstance(log, str | os.PathLike) else None
-        runs, self._left_out = gather([compare], MAX_EARLIER_RUNS, needed=False) if compare else ([], "")
+        runs, self._left_out = gather_runs([compare], MAX_EARLIER_RUNS, needed=False) if compare else ([], "")
         self._others = series_of(runs, 1)  # drawn with its own
         self._epochs = Epochs(epoch)
         self._pauses: list[list[float]] = []  # [start, end] of pauses of the control, as seen by the update thread
@@ -252,7 +252,7 @@ class LossCurve:
                 self._finished, self._ended = True, ended or clock()
                 self._add_note(note or ("" if self._series or self._source is None else self._source.note()))
                 if self._front is None:
-                    self._front = live_curve.start(self) if self._series else None
+                    self._front = live_curve.start_frontend(self) if self._series else None
                     self._cell = notebook.running_cell()
                 self._place.keep([s.downsampled() for s in self._series.values() if s.count])
             try:
@@ -306,7 +306,7 @@ class LossCurve:
         self._started = clock()
         self._place = previous_run.claim_slot()
         self._cell = notebook.running_cell()
-        self._front = live_curve.start(self)
+        self._front = live_curve.start_frontend(self)
         self._update_thread = UpdateThread(self)
         if self._log is not None:
             OPEN_CURVES.add(self)

@@ -45,7 +45,7 @@ class Series:
         # name in the legend, if different; index of its colour, if not its position: equal for all series of a run
         self.shown = ""
         self.style: int | None = None
-        self.word = word_of(name)  # series with the same word share a panel
+        self.word = last_word(name)  # series with the same word share a panel
         self.count, self.moved = 0, False  # moved: True if a value differed from the first
         self.table = np.empty((3, 256))  # steps, values, seconds; grown by doubling
         # sum of the increases of its steps; number of decreases, as at a new epoch
@@ -259,7 +259,7 @@ class Series:
         return copy
 
 
-def word_of(name: str) -> str:
+def last_word(name: str) -> str:
     """The last word of a name: "loss" for "val_loss"."""
     return name.lower().rsplit("_", 1)[-1].rsplit(" ", 1)[-1]
 

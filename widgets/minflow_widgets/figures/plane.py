@@ -73,14 +73,14 @@ class Plane(GrowingFigure):
         low, high = self.x.min(axis=0), self.x.max(axis=0)
         rim = np.where(high > low, (high - low) * 0.1, 1.0)
         self.across, self.up = np.linspace(low - rim, high + rim, GRID_POINTS).T
-        self._ask()
+        self._evaluate()
 
     def draw(self) -> None:
         """Evaluate the model again, and show the result."""
         self._stale = True
         self._changed()
 
-    def _ask(self) -> None:
+    def _evaluate(self) -> None:
         """Scores (n, classes) of the grid, then of the points."""
         from minflow import tensor
 
@@ -106,7 +106,10 @@ class Plane(GrowingFigure):
         scores = np.concatenate([np.where(known[:, None], scores, 0.0), missing], axis=1)
         given = np.where(known, scores.argmax(axis=1), -1)
         self._scores = scores[: len(grid)].reshape(GRID_POINTS, GRID_POINTS, classes)
-        self._given, self._guess = given[: len(grid)].reshape(GRID_POINTS, GRID_POINTS), given[len(grid) :]
+        self._grid_classes, self._point_classes = (
+            given[: len(grid)].reshape(GRID_POINTS, GRID_POINTS),
+            given[len(grid) :],
+        )
 
     def plot(self, ax: Any = None) -> Any:
         """The plane with its points; returns the Axes."""
@@ -114,22 +117,24 @@ class Plane(GrowingFigure):
         from matplotlib.patches import Patch
 
         if self._stale:
-            self._ask()
+            self._evaluate()
         ax = axes(ax, "plane()", self.size)
         ax.set_facecolor(GAP_COLOR)
         colors = [COLORS[k % len(COLORS)] for k in range(len(self._words))]
         rgb = np.array([[int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)] for color in [*colors, GAP_COLOR]])
         shares = np.exp(self._scores - self._scores.max(axis=2, keepdims=True))
         sure = (shares.max(axis=2) / shares.sum(axis=2) - 1 / shares.shape[2]) / (1 - 1 / shares.shape[2])
-        pale = 0.15 + 0.45 * np.where(self._given < 0, 1.0, sure)[..., None]
+        pale = 0.15 + 0.45 * np.where(self._grid_classes < 0, 1.0, sure)[..., None]
         ends = (self.across[0], self.across[-1], self.up[0], self.up[-1])
-        ax.imshow(1 - pale * (1 - rgb[self._given]), extent=ends, origin="lower", interpolation="none", aspect="auto")
+        ax.imshow(
+            1 - pale * (1 - rgb[self._grid_classes]), extent=ends, origin="lower", interpolation="none", aspect="auto"
+        )
         handles = []
         for k, (word, color) in enumerate(zip(self._words, colors, strict=True)):
             others = np.delete(self._scores, k, axis=2).max(axis=2)
             with np.errstate(invalid="ignore"):
                 lead = np.clip(np.nan_to_num(self._scores[..., k] - others, nan=-1.0), -1e9, 1e9)
-            lead[self._given < 0] = -1
+            lead[self._grid_classes < 0] = -1
             if lead.max() > 0 > lead.min():
                 ax.contour(self.across, self.up, lead, [0], colors=theme.TEXT_COLOR, linewidths=1)
             if HATCHES[k] and lead.max() > 0:
@@ -147,7 +152,7 @@ class Plane(GrowingFigure):
             face = "#" + bytes(np.uint8(255 * (1 - 0.4 * (1 - rgb[k])))).hex()
             patch = Patch(facecolor=face, edgecolor=(*rgb[k], 0.45), hatch=HATCHES[k], linewidth=0)
             handles.append(((patch, Line2D([], [], **look)), word))
-        wrong = self.x[self._guess != self.y]
+        wrong = self.x[self._point_classes != self.y]
         if len(wrong):
             ring = {"marker": "o", "markersize": 11, "linestyle": "", "fillstyle": "none", "color": theme.TEXT_COLOR}
             handles.append((ax.plot(*wrong.T, **ring)[0], f"wrong ({len(wrong)})"))
@@ -163,14 +168,14 @@ class Plane(GrowingFigure):
         return set_caption(ax, self._sentence(), self.text())
 
     def _result(self) -> str:
-        right, n = int((self._guess == self.y).sum()), len(self.y)
-        lost = int((self._given < 0).sum())
-        beside = f"; at {lost:,} of {self._given.size:,} places the scores are not finite" if lost else ""
+        right, n = int((self._point_classes == self.y).sum()), len(self.y)
+        lost = int((self._grid_classes < 0).sum())
+        beside = f"; at {lost:,} of {self._grid_classes.size:,} places the scores are not finite" if lost else ""
         return f"{right} of {n} points right ({right / n:.1%}){beside}"
 
     def _sentence(self) -> str:
         spans = [f"{name} from {r[0]:.3g} to {r[-1]:.3g}" for name, r in (("x0", self.across), ("x1", self.up))]
-        shares = [f"{(self._given == k).mean():.0%} is {word.strip()}" for k, word in enumerate(self._words)]
+        shares = [f"{(self._grid_classes == k).mean():.0%} is {word.strip()}" for k, word in enumerate(self._words)]
         return clean(f"The plane, {', '.join(spans)}: {', '.join(shares)}. {self._result()}.")
 
     def text(self) -> str:
@@ -178,9 +183,9 @@ class Plane(GrowingFigure):
         sentence.
         """
         if self._stale:
-            self._ask()
+            self._evaluate()
         rows, columns = (np.linspace(0, GRID_POINTS - 1, n).round().astype(int) for n in (MAP_SIZE[1], MAP_SIZE[0]))
-        letters = np.array([*CLASS_SIGNS, "×"])[self._given[np.ix_(rows[::-1], columns)]]
+        letters = np.array([*CLASS_SIGNS, "×"])[self._grid_classes[np.ix_(rows[::-1], columns)]]
         return "\n".join([*map("".join, letters.tolist()), self._sentence()])
 
 

@@ -16,7 +16,7 @@ from minflow.views.text.listing import clean
 from ..curve.arguments import check_options
 from ..curve.loss_curve import LossCurve
 from ..curve.panels import series_warnings
-from .saved_runs import gather, series_of
+from .saved_runs import gather_runs, series_of
 
 MAX_RUNS = 10  # runs in one picture
 
@@ -31,7 +31,7 @@ def compare(*runs: Any, x: str = "step", log: bool | None = None) -> RunComparis
     inside a folder, such a file is left out with a warning.
     """
     check_options(None, None, x)
-    return RunComparison(*gather(runs, MAX_RUNS), x=x, log=log)
+    return RunComparison(*gather_runs(runs, MAX_RUNS), x=x, log=log)
 
 
 class RunComparison(LossCurve):

@@ -52,7 +52,7 @@ class RunLog:
         except (OSError, ValueError) as error:
             raise MinflowError(
                 "the run cannot be kept in this folder",
-                values={"log": self.folder, "because": reason(error)},
+                values={"log": self.folder, "because": error_reason(error)},
                 where=here(),
                 hint='log="runs/", a folder that can be written, or no log',
             ) from error
@@ -93,7 +93,7 @@ class RunLog:
 
     def fail(self, error: Exception) -> None:
         if not self.problem:
-            self.problem = f"the run is not kept: {reason(error)}"
+            self.problem = f"the run is not kept: {error_reason(error)}"
             hint = "make room or give permission: it is written as soon as it can be; curve.csv(path) writes elsewhere"
             warn_at(f"watch: {self.problem}", hint, {"log": str(self.folder)}, *self.at, kind=f"log {id(self)}")
 
@@ -194,7 +194,7 @@ class RunFile:
 
 
 @atexit.register
-def leave() -> None:
+def write_at_exit() -> None:
     for curve in tuple(OPEN_CURVES):
         curve._log.write(curve)
 
@@ -232,5 +232,5 @@ def file_name(name: str) -> str:
     return f"_{short}" if RESERVED_NAMES.match(short) else short
 
 
-def reason(error: Exception) -> str:
+def error_reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)

@@ -18,7 +18,7 @@ from minflow.core.source_location import here, warn
 from minflow.views.text.listing import clean, count
 
 from ..curve.series import Series
-from .log import MEAN_SUFFIX, reason
+from .log import MEAN_SUFFIX, error_reason
 
 MAX_HEADER_CHARS = 100_000  # characters of a header line
 MAX_NAMED_KEYS = 3  # differing hyperparameters that are named
@@ -41,7 +41,7 @@ def read(path: Path) -> SavedRun:
             text = file.read() if "step" in header else ""  # never read another, possibly large, file
         rows = list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline="")))
     except (OSError, ValueError, csv.Error) as error:
-        raise format_error(path, "this table of a run cannot be read", because=reason(error)) from error
+        raise format_error(path, "this table of a run cannot be read", because=error_reason(error)) from error
     names = [name for name in header if name not in ("step", "epoch", "seconds") and not name.endswith(MEAN_SUFFIX)]
     if "step" not in header or not names or not rows:
         missing = "column `step`" if "step" not in header else "column of numbers" if not names else "row"
@@ -101,7 +101,7 @@ def runs_of_curve(curve, number: int) -> list[SavedRun]:
         ]
 
 
-def newest(folder: Path, most: int) -> tuple[list[SavedRun], int, list[FormatError]]:
+def newest_runs(folder: Path, most: int) -> tuple[list[SavedRun], int, list[FormatError]]:
     """(the most recently written runs of a folder, oldest first; the number left out; errors of files that are not
     runs).
     """
@@ -109,7 +109,7 @@ def newest(folder: Path, most: int) -> tuple[list[SavedRun], int, list[FormatErr
         with os.scandir(folder) as entries:
             files = [(entry.stat(), entry.path) for entry in entries if entry.name.lower().endswith(".csv")]
     except OSError as error:
-        raise format_error(folder, "this folder of runs cannot be read", because=reason(error)) from error
+        raise format_error(folder, "this folder of runs cannot be read", because=error_reason(error)) from error
     paths = [Path(path) for of, path in sorted(files, key=lambda file: file[0].st_mtime_ns) if stat.S_ISREG(of.st_mode)]
     runs: list[SavedRun] = []
     skipped: list[FormatError] = []
@@ -121,7 +121,7 @@ def newest(folder: Path, most: int) -> tuple[list[SavedRun], int, list[FormatErr
     return runs, len(paths), skipped
 
 
-def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[SavedRun], str]:
+def gather_runs(things: Sequence, most: int, needed: bool = True) -> tuple[list[SavedRun], str]:
     """At most `most` runs, with distinct names, and a note about those left out.
 
     things: folders, tables, curves. An argument that is not a run raises; inside a folder it is only reported.
@@ -143,7 +143,7 @@ def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Saved
             )
         path = Path(thing).expanduser()
         if path.is_dir():
-            found, more, wrong = newest(path, most)
+            found, more, wrong = newest_runs(path, most)
             runs, left, skipped = runs + found, left + more, skipped + wrong
         else:
             runs.append(read(path))

@@ -9,7 +9,7 @@ from minflow.nn.graph.compiled import GraphRan
 from ..update_thread import clock
 from .gradient_norm import GradientNorm
 from .source import Source
-from .step_values import LOSS_NAMES, NO_NUMBERS, hyperparameters, numbers_of, rates, scheduled
+from .step_values import LOSS_NAMES, NO_NUMBERS, hyperparameters, numbers_of, rate_values, scheduled_panels
 
 
 class GraphSource(Source):
@@ -22,7 +22,7 @@ class GraphSource(Source):
         self.last_rates, self.lr = (), NO_NUMBERS
         self.names: tuple[str, ...] = LOSS_NAMES
         self.norm = GradientNorm() if gradients and graph.training and graph.config.gradients else None
-        rates_panel = scheduled(graph.optimizers[0][0]) if graph.training else ()
+        rates_panel = scheduled_panels(graph.optimizers[0][0]) if graph.training else ()
         self.panels = ("loss", *rates_panel, *(["norm"] if self.norm else []))
 
     def config(self) -> dict:
@@ -38,7 +38,7 @@ class GraphSource(Source):
         if not step:
             step = self.count = self.count + 1
         elif event.lr != self.last_rates:
-            self.last_rates, self.lr = event.lr, rates(event.lr)
+            self.last_rates, self.lr = event.lr, rate_values(event.lr)
             self.names = LOSS_NAMES + self.lr[0]
         # inlined, because a function call costs a microsecond between cold steps
         if type(result) is Tensor and result.array.size == 1:

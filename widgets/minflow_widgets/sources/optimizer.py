@@ -11,7 +11,7 @@ from minflow.nn.graph.compiled import GraphRan
 from ..update_thread import clock
 from .gradient_norm import GradientNorm
 from .source import Source
-from .step_values import LOSS_NAMES, NO_NUMBERS, hyperparameters, numbers_of, rates, scheduled
+from .step_values import LOSS_NAMES, NO_NUMBERS, hyperparameters, numbers_of, rate_values, scheduled_panels
 
 MAX_LOSSES = 1000  # losses remembered for one step
 
@@ -32,7 +32,7 @@ class OptimizerSource(Source):
         # rates of the last step; the same as names and values; names of a step with a loss
         self.last_rates, self.lr = None, NO_NUMBERS
         self.names: tuple[str, ...] = LOSS_NAMES
-        self.panels = ("loss", *scheduled(optimizer), *(["norm"] if gradients else []))
+        self.panels = ("loss", *scheduled_panels(optimizer), *(["norm"] if gradients else []))
 
     def config(self) -> dict:
         return hyperparameters(self.optimizer)
@@ -56,7 +56,7 @@ class OptimizerSource(Source):
             return
         when = clock()
         if lr != self.last_rates:
-            self.last_rates, self.lr = lr, rates(lr)
+            self.last_rates, self.lr = lr, rate_values(lr)
             self.names = LOSS_NAMES + self.lr[0]
         if losses is None:
             self.feed.append((self.lr[0], step, when, *self.lr[1]))

@@ -20,12 +20,12 @@ LOSS_NAMES, LR_NAMES, LOSS_LR_NAMES = ("loss",), ("lr",), ("loss", "lr")
 ARRAY_TYPES = np.ndarray | np.generic
 
 
-def scheduled(optimizer) -> tuple[str, ...]:
+def scheduled_panels(optimizer) -> tuple[str, ...]:
     """The panel of the learning rate, if a schedule changes it, to reserve space from the start."""
     return ("lr",) if any("initial_lr" in group for group in optimizer.param_groups) else ()
 
 
-def rates(lr: tuple[float, ...]) -> Numbers:
+def rate_values(lr: tuple[float, ...]) -> Numbers:
     """The learning rates of the groups; equal ones are merged."""
     if len(lr) == 1 or len(set(lr)) == 1:
         return LR_NAMES, lr[:1]

@@ -27,7 +27,7 @@ from minflow.job.queue.stream import STREAM
 from minflow.job.run import Run
 from minflow.views.html.page import picture_bundle
 from minflow.views.text.listing import clean
-from minflow.views.timeline.record import LANES, bars, extent, formula, ms, pair
+from minflow.views.timeline.record import LANES, bars, formula_text, ms, ordered_pair, time_range
 
 from .. import frontends
 from ..update_thread import EndGuard, UpdateThread
@@ -137,7 +137,7 @@ class LiveTimeline:
         runs.sort(key=lambda loop: loop[-1].submitted)
         last = [record_of(loop, since=self.begun) for loop in runs[-2:]]
         if len(last) == 2 and {one.mode for one in last} == {"sync", "async"}:
-            return TimelineComparison(pair(*last))
+            return TimelineComparison(ordered_pair(*last))
         return Timeline(last[-1])
 
     def now(self):
@@ -168,7 +168,7 @@ class LiveTimeline:
         if record is None or not record.ended:
             return "no step has ended yet"
         step = f"step {record.steps[-1].number:,} · a step every {ms(record.step)}"
-        return f"{record.title}: {step} · {formula(record)} at best"
+        return f"{record.title}: {step} · {formula_text(record)} at best"
 
     def text(self) -> str:
         timeline = self.timeline
@@ -211,13 +211,13 @@ class LiveTimeline:
         """Message for the front end: length of the header, header as JSON, seven float32 values per bar."""
         record = self.now()
         drawn = bars(record.shown) if record else []
-        start, stop = extent(drawn)
+        start, stop = time_range(drawn)
         busy = record is not None and bool(record.ended)
         pace = f" · step {record.steps[-1].number:,} · a step every {ms(record.step)}" if busy else ""
         header = {
             "title": record.title if record else "waiting for the first step",
             "status": pace if record else " · call a job, here or in another cell: its steps are drawn here",
-            "formula": f"async at best: {formula(record)} times as fast as sync" if busy else "",
+            "formula": f"async at best: {formula_text(record)} times as fast as sync" if busy else "",
             "lanes": LANES,
             "seconds": stop - start,
         }

@@ -24,7 +24,7 @@ from ....core.ir import CONSTANT, Graph as IR, Node, Source, Value
 from ....core.random import default_generator
 from ....core.source_location import fail
 from ....views.explorer.rows import loss_of
-from ....views.records.graph import op_fields, short
+from ....views.records.graph import op_fields, short_repr
 from ....views.records.step import StepNode, StepRecord
 from ..compare.restore import input_arrays, preserve_last_call, restore_on_exit
 from ..listing.pass_changes import arena_after, changes_of, keys_of
@@ -444,7 +444,7 @@ class NodeRecords(dict):
             name=self.part.name_of(node),
             column=column,
             nbytes=0 if node.op.is_view else sum(s.nbytes for s in node.out_specs),
-            every=", ".join(f"{name}={short(x, 24)}" for name, x in node.attrs.items()),
+            every=", ".join(f"{name}={short_repr(x, 24)}" for name, x in node.attrs.items()),
             twin=twin,
             order=order,
             view=node.op.is_view,

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from .core.base.dtypes import HALVES
+from .core.base.dtypes import HALF_DTYPES
 from .core.base.errors import DeviceError, DTypeError, StateError
 from .core.base.interrupts import ContextVarScope
 from .core.messages.suggestions import name_hints as _name_hints
@@ -55,7 +55,7 @@ class Casting:
 
 
 def is_castable(dtype) -> bool:
-    return dtype is float32 or dtype in HALVES
+    return dtype is float32 or dtype in HALF_DTYPES
 
 
 @functools.cache
@@ -78,7 +78,7 @@ class autocast(ContextVarScope):
             fail(DeviceError, f'autocast: device_type must be "cpu" or "cuda", got {device_type!r}', '"cpu" or "cuda"')
         self.device_type, self.enabled = device_type, enabled
         self.dtype = bfloat16 if dtype is None else as_dtype(dtype)
-        if enabled and self.dtype not in HALVES:
+        if enabled and self.dtype not in HALF_DTYPES:
             fail(
                 DTypeError,
                 f"autocast: dtype must be bfloat16 or float16, got {self.dtype.name}",

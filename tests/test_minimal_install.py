@@ -167,7 +167,7 @@ BY_SCIPY = [
 ]
 
 
-def run(program, folder, shown=optional.CORE):
+def run(program, folder, shown=optional.REQUIRED_PACKAGES):
     """Return the output of a program in a process that finds only `shown` and our packages."""
     packages = Path(folder) / "packages"
     packages.mkdir()
@@ -300,7 +300,7 @@ def test_environment_with_only_the_core(uv, built, tmp_path):
         timeout=60,
     )
     names = {package["name"].replace("-", "_") for package in json.loads(done.stdout)}
-    assert names == {optional.DISTRIBUTION.replace("-", "_"), *optional.CORE}
+    assert names == {optional.DISTRIBUTION.replace("-", "_"), *optional.REQUIRED_PACKAGES}
     (tmp_path / "program.py").write_text(
         PROGRAM + "\ntry:\n    flow.special.erf(x)\n"
         "except flow.MissingDependencyError as error:\n    print(error.hint)\n"

@@ -40,7 +40,7 @@ def apply(op: Any, *inputs, **attrs):
         if not isinstance(error, RAW_ERRORS):
             raise
         refuse_symbolic(inputs)
-        op.unknown(attrs)
+        op.refuse_unknown_attrs(attrs)
         if raised_by_user(error):
             raise
         raise raw_error(op.name, error, {**dict(zip(input_names(op, inputs), inputs)), **attrs}) from error

@@ -234,11 +234,11 @@ class Eager(Mode):
         """The saved tensor of a slot. Raises GradError if its storage was written after it was saved."""
         array, counter, version = saved
         if counter.version != version:
-            raise self.changed(node, slot, array, counter)
+            raise self.written_error(node, slot, array, counter)
         x = node.inputs[slot] if slot >= 0 else new_value(Value, (node, ~slot, node.out_specs[~slot]))
         return new_tensor(array, x.spec, x) if x.__class__ is Value else new_tensor(array, x)
 
-    def changed(self, node: Node, slot: int, array, counter) -> GradError:
+    def written_error(self, node: Node, slot: int, array, counter) -> GradError:
         name = node.op.inputs[slot] if slot >= 0 else "its result"
         return GradError(
             f"{node.op}: backward needs {name} as it was, but it was changed in place at {where_text(counter.where)}",
@@ -255,7 +255,7 @@ class Eager(Mode):
         """A tensor that a Function saved; entry: (array, counter, version, Value or output index or None)."""
         array, counter, version, value = entry
         if counter.version != version:
-            raise self.changed(node, ~0, array, counter)
+            raise self.written_error(node, ~0, array, counter)
         if isinstance(value, Value):
             return new_tensor(array, value.spec, value)
         if value is not None and node is not None:

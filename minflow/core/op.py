@@ -128,14 +128,14 @@ class Op:
 
     def __call__(self, *inputs: Any, **attrs: Any) -> Tensor | Any:  # Any: a tuple, if it has several outputs
         if len(inputs) != len(self.inputs) and not self.variadic:
-            inputs = self.named(inputs, attrs)
+            inputs = self.complete_inputs(inputs, attrs)
         if attrs and not self.attrs:
             if wants_out(self.name, attrs):
                 return run_into(self.name, self, inputs, attrs)
-            self.unknown(attrs)
+            self.refuse_unknown_attrs(attrs)
         return apply(self, *inputs, **attrs)
 
-    def unknown(self, attrs: Mapping) -> None:
+    def refuse_unknown_attrs(self, attrs: Mapping) -> None:
         """Raise CallError for an attr that the op does not have."""
         for name in attrs.keys() - set(self.attrs):
             wanted = ", ".join((*self.inputs, *[f"{a}=..." for a in self.attrs]))
@@ -146,7 +146,7 @@ class Op:
                 hint=f"{self.name}({wanted})",
             )
 
-    def named(self, inputs: tuple, attrs: dict) -> tuple:
+    def complete_inputs(self, inputs: tuple, attrs: dict) -> tuple:
         """All inputs: missing ones are taken from the keywords, by our name or by PyTorch's `input` and `other`."""
         result = list(inputs)
         for ours, theirs in zip(self.inputs[len(result) :], ("input", "other", "")[len(result) :]):

@@ -123,12 +123,14 @@ def words_of(state) -> list[int]:
 
 
 default_generator = Generator()
-SAMPLE: ContextVar = ContextVar("sample", default=None)  # the Generator of the sample that a DataLoader is making
+SAMPLE_GENERATOR: ContextVar = ContextVar(
+    "sample", default=None
+)  # the Generator of the sample that a DataLoader is making
 
 
-def source(generator: Generator | None = None) -> Generator:
+def generator_or_default(generator: Generator | None = None) -> Generator:
     """The Generator to draw from: the argument, else that of the sample being loaded, else the default one."""
-    return generator or SAMPLE.get() or default_generator
+    return generator or SAMPLE_GENERATOR.get() or default_generator
 
 
 def manual_seed(seed: int) -> Generator:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from ..core.base.errors import CheckpointError, FormatError
-from ..core.files.atomic import KINDS as KINDS, status as status
+from ..core.files.atomic import SPECIAL_FILE_KINDS as SPECIAL_FILE_KINDS, status as status
 from ..core.source_location import here
 
 # The files of a saved graph, for a folder that has them all: the computation, its tensors, metadata and hashes.

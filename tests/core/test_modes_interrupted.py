@@ -16,7 +16,7 @@ from minflow.core import autograd as engine, mode as modes
 from minflow.core.backend import float_warnings
 from minflow.core.functions import arguments
 from minflow.core.grad import modes as grad_modes
-from minflow.core.random import SAMPLE
+from minflow.core.random import SAMPLE_GENERATOR
 from minflow.job import scope as job_scope
 from minflow.job.legacy import op_name
 from minflow.nn import module as modules
@@ -111,7 +111,7 @@ def state():
         job_scope.VIEW.get(),
         func._depth.get(),
         job_scope.NAMES.get(),
-        SAMPLE.get(),
+        SAMPLE_GENERATOR.get(),
     )
 
 

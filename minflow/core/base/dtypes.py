@@ -92,7 +92,7 @@ float64 = DType("float64", 2, 8)
 complex64 = DType("complex64", 3, 8)
 complex128 = DType("complex128", 3, 16)
 
-HALVES = frozenset({float16, bfloat16})  # too short for sums: ops of several steps compute in float32
+HALF_DTYPES = frozenset({float16, bfloat16})  # too short for sums: ops of several steps compute in float32
 _BY_NUMPY = {d.numpy: d for d in DType.table.values() if d.numpy is not None}
 BY_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 

@@ -16,7 +16,7 @@ from typing import Any
 from ..messages.invocation import found_by_uv, line, python, short
 from .errors import DISTRIBUTION, MissingDependencyError
 
-CORE = ("numpy", "ml_dtypes", "threadpoolctl", "safetensors")
+REQUIRED_PACKAGES = ("numpy", "ml_dtypes", "threadpoolctl", "safetensors")
 NOTEBOOK = (
     "jupyterlab",
     "nbclient",
@@ -35,7 +35,7 @@ NOTEBOOK = (
 )
 # import name of a package -> the extra that contains it; "" for the core
 EXTRAS = {
-    **dict.fromkeys(CORE, ""),
+    **dict.fromkeys(REQUIRED_PACKAGES, ""),
     **dict.fromkeys(NOTEBOOK, "notebook"),
     "scipy": "scipy",
     "numba": "fast",
@@ -56,7 +56,7 @@ def import_optional(module: str, what_for: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise missing(module.partition(".")[0], what_for, error) from error
+        raise missing_dependency(module.partition(".")[0], what_for, error) from error
 
 
 @contextlib.contextmanager
@@ -75,7 +75,7 @@ def without_grammars() -> Iterator[None]:
             modules.pop(name, None)
 
 
-def missing(package: str, what_for: str, reason: object) -> MissingDependencyError:
+def missing_dependency(package: str, what_for: str, reason: object) -> MissingDependencyError:
     """The error for a package that cannot be imported."""
     extra = EXTRAS.get(package)
     source = f" (extra {extra!r} of {DISTRIBUTION})" if extra else ""

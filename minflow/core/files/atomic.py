@@ -19,7 +19,12 @@ from ..base.errors import FileError
 from ..base.locks import locked
 from .temporary import sweep, temporary
 
-KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+SPECIAL_FILE_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
 MAX_LINKS = 40  # largest number of symbolic links in a path, as on Linux
 
 
@@ -90,7 +95,9 @@ def status(path: str | os.PathLike) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(result.st_mode) and not stat.S_ISDIR(result.st_mode):
-        raise OSError(errno.EINVAL, f"it is {KINDS.get(stat.S_IFMT(result.st_mode), 'something else')}, not a file")
+        raise OSError(
+            errno.EINVAL, f"it is {SPECIAL_FILE_KINDS.get(stat.S_IFMT(result.st_mode), 'something else')}, not a file"
+        )
     return result
 
 

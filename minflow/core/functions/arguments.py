@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..base.dtypes import HALVES
+from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import special_method
 from ..ir import NUMBERS
@@ -221,7 +221,7 @@ def in_float32(function: Function) -> Function:
 
 
 def is_half(x: Any) -> bool:
-    return is_tensor(x) and x.spec.dtype in HALVES
+    return is_tensor(x) and x.spec.dtype in HALF_DTYPES
 
 
 def sizes(shape: Sequence) -> tuple[int, ...]:

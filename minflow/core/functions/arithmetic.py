@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..base.dtypes import HALVES
+from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, OutOfRangeError
 from ..base.legacy_dispatch import overloaded
 from ..ir import NUMBERS
@@ -152,12 +152,12 @@ def sum_with(op: Op, input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Ten
     """input + value * op(tensor1, tensor2). Computed in a wider dtype if needed: 100 * 7 would wrap in int8."""
     parts = [ensure_tensor(x) for x in (input, tensor1, tensor2)]
     dtype = promote(*[x.spec for x in parts])
-    input, tensor1, tensor2 = [to(x, float32 if dtype in HALVES else dtype) for x in parts]
+    input, tensor1, tensor2 = [to(x, float32 if dtype in HALF_DTYPES else dtype) for x in parts]
     shape = common_shape(f"addc{op.name}", dict(input=input, tensor1=tensor1, tensor2=tensor2))
     if tensor1.spec.shape != shape:  # reduce the broadcast gradient last, after the product
         tensor1 = expand(tensor1, shape=shape)
     out = e.add(input, e.mul(op(tensor1, tensor2), value))
-    return to(out, dtype) if dtype in HALVES else out
+    return to(out, dtype) if dtype in HALF_DTYPES else out
 
 
 absolute, negative, multiply, subtract, divide, true_divide = e.abs, e.neg, e.mul, sub, div, div

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from ..base.dtypes import HALVES
+from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..ops import complex as z
 from ..ops.shape import cat, full
@@ -32,7 +32,7 @@ def as_transformable(name: str, input: Tensor, real: bool = False) -> Tensor:
     """Return the input in a dtype that has a transform."""
     input = ensure_tensor(input)
     dtype = input.spec.dtype
-    if dtype in HALVES:
+    if dtype in HALF_DTYPES:
         fail(DTypeError, f"{name}: not defined for {dtype.name}", "x.float()", input=input)
     if real and dtype.is_complex:
         fail(

@@ -10,7 +10,7 @@ from ..mode import MODE
 from ..ops import complex as c, random as r
 from ..ops.elementwise import log1p
 from ..ops.shape import full
-from ..random import Generator, source
+from ..random import Generator, generator_or_default
 from ..source_location import fail
 from ..spec import DType, float32
 from .arguments import cast_number, integer, is_tensor, to
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def draw(generator: Generator | None) -> Any:
     """The tensor of key and counter, and the attr that every random op takes."""
-    counter, offset = MODE.get().draw(source(generator))
+    counter, offset = MODE.get().draw(generator_or_default(generator))
     return counter, {"offset": offset}
 
 

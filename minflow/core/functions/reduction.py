@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..base.dtypes import HALVES
+from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError
 from ..base.legacy_dispatch import overloaded
 from ..dispatch import apply
@@ -51,7 +51,7 @@ def mean(
     """The mean over `dim`. Raises DTypeError for integers."""
     if dtype is not None:
         dtype = as_dtype(dtype)
-        if dtype in HALVES:  # the sum may overflow it: only the mean is rounded
+        if dtype in HALF_DTYPES:  # the sum may overflow it: only the mean is rounded
             return to(mean(input, dim, keepdim, dtype=float32), dtype)
         input = to(input, dtype)
     return r.mean(input, axis=normalize_axes(dim, input), keepdims=keepdim)

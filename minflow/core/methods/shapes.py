@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-REVERSED = [tuple(range(ndim))[::-1] for ndim in range(65)]  # number of axes -> all axes in reverse order
+REVERSED_AXES = [tuple(range(ndim))[::-1] for ndim in range(65)]  # number of axes -> all axes in reverse order
 
 
 @hint_methods
@@ -89,7 +89,7 @@ class Shapes(Storage):
     @property
     def T(self: Tensor) -> Tensor:
         """The tensor with its axes reversed."""
-        return apply(s.permute, self, dims=REVERSED[self.spec.ndim])
+        return apply(s.permute, self, dims=REVERSED_AXES[self.spec.ndim])
 
     @property
     def mT(self: Tensor) -> Tensor:

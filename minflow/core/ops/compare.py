@@ -38,7 +38,7 @@ ge = comparison("ge", "greater_equal", ">=", "a >= b.")
 # -----------------------------------------------------------------------------------------
 
 
-def test(name: str, ufunc: str, doc: str, **options):
+def predicate_op(name: str, ufunc: str, doc: str, **options):
     op = define(
         f"{name}(x)",
         broadcast(name, "x", out=bool_),
@@ -53,16 +53,16 @@ def test(name: str, ufunc: str, doc: str, **options):
     return op
 
 
-isnan = test("isnan", "isnan", "True where x is NaN.", domain="complex")
-isinf = test("isinf", "isinf", "True where x is inf or -inf.", domain="complex")
-isfinite = test("isfinite", "isfinite", "True where x is neither infinite nor NaN.", domain="complex")
-signbit = test("signbit", "signbit", "True where x has a minus sign, also for -0.0.")
-logical_not = test("logical_not", "logical_not", "True where x is zero or False.", domain="complex")
+isnan = predicate_op("isnan", "isnan", "True where x is NaN.", domain="complex")
+isinf = predicate_op("isinf", "isinf", "True where x is inf or -inf.", domain="complex")
+isfinite = predicate_op("isfinite", "isfinite", "True where x is neither infinite nor NaN.", domain="complex")
+signbit = predicate_op("signbit", "signbit", "True where x has a minus sign, also for -0.0.")
+logical_not = predicate_op("logical_not", "logical_not", "True where x is zero or False.", domain="complex")
 
 
 # ---- logic; anything but 0 counts as true ------------------------------------------------------------------
 
-LOGIC = [
+LOGIC_EXAMPLES = [
     case(bools(3, 4), bools(3, 4)),
     case(bools(4), bools(3, 1)),
     case(floats(3), ints(3)),
@@ -77,7 +77,7 @@ def logic(name: str, doc: str):
         elementwise="bool",
         sbp=SPLIT_2,
         domain="complex",
-        examples=LOGIC,
+        examples=LOGIC_EXAMPLES,
         doc=doc,
     )
     kernel(op, ufunc=name)
@@ -91,7 +91,7 @@ logical_xor = logic("logical_xor", "True where exactly one of the two is true.")
 
 # ---- bits --------------------------------------------------------------------------------------------------------
 
-BITS = [
+BITWISE_EXAMPLES = [
     case(bools(3, 4), bools(4)),
     case(ints(3, 4), ints(3, 4)),
     case(ints(4), 6),
@@ -106,7 +106,7 @@ def bitwise(name: str, symbol: str, doc: str):
         elementwise="same",
         scalar=f"a {symbol} b",
         sbp=SPLIT_2,
-        examples=BITS,
+        examples=BITWISE_EXAMPLES,
         doc=doc,
     )
     kernel(op, ufunc=name)

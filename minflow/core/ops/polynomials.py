@@ -14,7 +14,7 @@ from .binary import binary_op
 from .examples import case, floats, ints, strided
 from .rules import as_arrays, via_float32, write_out
 
-DEGREES = [
+DEGREE_EXAMPLES = [
     case(floats(3, 4), ints(4)),
     case(floats(()), ints(3)),
     case(floats(0, 3), 2),
@@ -27,7 +27,7 @@ MAX_DEGREE = 1000  # degree; recurrences take one step per degree
 
 def polynomial(name: str, evaluate: Callable, doc: str):
     """Define an op. evaluate: a function of scipy.special, of integer degrees and x."""
-    op = binary_op(name, {}, doc, examples=DEGREES)
+    op = binary_op(name, {}, doc, examples=DEGREE_EXAMPLES)
     op.__module__ = __name__  # for help and pickle
 
     @kernel(op)

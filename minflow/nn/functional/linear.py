@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NoReturn
 
-from ...core.base.dtypes import HALVES
+from ...core.base.dtypes import HALF_DTYPES
 from ...core.base.errors import ShapeError
 from ...core.functions.linear_algebra import match_product
 from ...core.ops.linalg import matmul
@@ -28,7 +28,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         explain_shapes(input, weight)
     if x.dtype is not w.dtype:
         input, weight = same_dtype("linear", input, weight)
-    if bias is not None and weight.spec.dtype in HALVES:  # the product may overflow even if the sum does not
+    if bias is not None and weight.spec.dtype in HALF_DTYPES:  # the product may overflow even if the sum does not
         return linear(*[t.to(float32) for t in (input, weight, bias)]).to(weight.spec.dtype)
     if bias is not None and bias.spec.shape != w.shape[:1]:
         return with_bias(linear(input, weight), bias)

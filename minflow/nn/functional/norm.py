@@ -5,7 +5,7 @@ Read next: `../../core/ops/norm.py`.
 
 from __future__ import annotations
 
-from ...core.base.dtypes import HALVES
+from ...core.base.dtypes import HALF_DTYPES
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.grad.modes import no_grad
 from ...core.ops import elementwise as e, norm
@@ -62,7 +62,7 @@ def batch_norm(
                 f"nn.BatchNorm1d({x.shape[1]}), BatchNorm2d: axis 1 of the input is the channels",
                 input=input,
             )
-    if x.dtype in HALVES:  # the squares would overflow; parameters may be float32, as in mixed precision
+    if x.dtype in HALF_DTYPES:  # the squares would overflow; parameters may be float32, as in mixed precision
         weight, bias = (t if t is None else t.to(float32) for t in (weight, bias))
         return batch_norm(input.to(float32), running_mean, running_var, weight, bias, training, momentum, eps).to(
             x.dtype
@@ -71,7 +71,7 @@ def batch_norm(
         input, weight = same_dtype("batch_norm", input, weight)
     if not training:
         assert running_mean is not None and running_var is not None
-        if running_mean.spec.dtype in HALVES:  # like PyTorch, compute scale and shift in float32
+        if running_mean.spec.dtype in HALF_DTYPES:  # like PyTorch, compute scale and shift in float32
             running_mean, running_var = running_mean.to(float32), running_var.to(float32)
         return normalize_with_stats(input, running_mean, running_var, weight, bias, eps)
     dtype, channels = input.spec.dtype, x.shape[1:2]
@@ -129,7 +129,7 @@ def layer_norm(
             what = f"layer_norm: the {name} has shape {list(tensor.spec.shape)}, normalized_shape is {list(shape)}"
             fail(ShapeError, what, f"a {name} of normalized_shape", **{name: tensor})
     axes = tuple(range(-len(shape), 0))
-    if input.spec.dtype in HALVES:  # the squares would overflow; parameters may be float32, as in mixed precision
+    if input.spec.dtype in HALF_DTYPES:  # the squares would overflow; parameters may be float32, as in mixed precision
         return layer_norm_impl(input.to(float32), axes, weight, bias, eps).to(input.spec.dtype)
     if weight is not None and weight.spec.dtype is not input.spec.dtype:
         input, weight = same_dtype("layer_norm", input, weight)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from ...core.base.dtypes import HALVES
+from ...core.base.dtypes import HALF_DTYPES
 from ...core.base.errors import NonFiniteError
 from ...core.functions import norm, stack
 from ...core.functions.creation import tensor
@@ -31,10 +31,10 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
     tensors, order = list(tensors), float(norm_type)
     if not tensors:
         return tensor(0.0)
-    half = tensors[0].dtype if tensors[0].dtype in HALVES and len({t.dtype for t in tensors}) == 1 else None
+    half = tensors[0].dtype if tensors[0].dtype in HALF_DTYPES and len({t.dtype for t in tensors}) == 1 else None
     with no_grad():
         # whose squares would overflow
-        tensors = [t.to(float32) if t.dtype.rank < 2 or t.dtype in HALVES else t for t in tensors]
+        tensors = [t.to(float32) if t.dtype.rank < 2 or t.dtype in HALF_DTYPES else t for t in tensors]
         if order == math.inf:
             total = stack([t.abs().max() for t in tensors]).max()
         elif order == 2.0:

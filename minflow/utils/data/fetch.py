@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ...core.base.errors import LoaderError, MinflowError
 from ...core.base.interrupts import ContextVarScope
-from ...core.random import SAMPLE, derive_key
+from ...core.random import SAMPLE_GENERATOR, derive_key
 from ...core.source_location import here
 from .collate import default_collate
 from .dataset import IterableDataset, Subset
@@ -52,7 +52,7 @@ def get_worker_info() -> WorkerInfo | None:
 class random_scope(ContextVarScope):
     """Context manager in which random numbers depend only on these words."""
 
-    variable = SAMPLE
+    variable = SAMPLE_GENERATOR
 
     def __init__(self, *words: object):
         super().__init__()
@@ -123,15 +123,15 @@ class BatchMaker:
     def samples(self, indices: Sequence) -> list:
         """Yield the samples one by one, each loaded with its own generator."""
         dataset, key, epoch, samples = self.dataset, self.key, self.epoch, []
-        token = SAMPLE.set(None)
+        token = SAMPLE_GENERATOR.set(None)
         try:
             for index in indices:
                 # A sampler may yield anything that the dataset accepts; integers of all types are the same index.
                 name = operator.index(index) if hasattr(index, "__index__") else index
-                SAMPLE.set(SampleGenerator(key, "loader", epoch, name))
+                SAMPLE_GENERATOR.set(SampleGenerator(key, "loader", epoch, name))
                 samples.append(dataset[index])
         finally:
-            SAMPLE.reset(token)
+            SAMPLE_GENERATOR.reset(token)
         return samples
 
     def next_samples(self) -> Iterator:

@@ -12,7 +12,7 @@ from typing import Any
 from ...core.base import events
 from ...core.base.errors import LoaderError
 from ...core.base.interrupts import uninterrupted
-from ...core.random import Generator, source
+from ...core.random import Generator, generator_or_default
 from ...core.source_location import fail
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
@@ -141,7 +141,7 @@ class DataLoader:
         self.pin_memory, self.persistent_workers = pin_memory, persistent_workers
 
     def __iter__(self) -> Iterator[Any]:
-        generator = source(self.generator)
+        generator = generator_or_default(self.generator)
         maker = BatchMaker(
             self.dataset,
             self.collate_fn,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.random import Generator, bits, derive_key, source
+from ...core.random import Generator, bits, derive_key, generator_or_default
 
 MASK = 0xFFFFFFFF
 
@@ -27,7 +27,7 @@ def philox_words(key: int, counter: int) -> tuple[int, int, int, int]:
 
 def random_words(generator: Generator | None = None) -> tuple[int, int, int, int]:
     """Four random 32-bit words, for one counter of the Generator (by default that of the sample being loaded)."""
-    generator = source(generator)
+    generator = generator_or_default(generator)
     return philox_words(generator.key, generator.take(1))
 
 
@@ -43,7 +43,7 @@ def with_probability(p: float, word: int) -> bool:
 
 def random_words64(n: int, generator: Generator | None = None) -> np.ndarray:
     """`uint64[n]` random words, for one counter of the Generator."""
-    generator = source(generator)
+    generator = generator_or_default(generator)
     pair = bits(np, generator.key, generator.take(1), 2 * n).reshape(-1, 2).astype("uint64")
     return (pair[:, 0] << np.uint64(32)) | pair[:, 1]
 

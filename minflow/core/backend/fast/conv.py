@@ -14,7 +14,7 @@ from ..kernels import fast
 from ..scratch import buffer
 from .blas import on_one_thread
 
-TILE = 1 << 20  # bytes that stay in the L2 cache; im2col uses four tiles, which measured best
+TILE_BYTES = 1 << 20  # bytes that stay in the L2 cache; im2col uses four tiles, which measured best
 MIN_PIXELS = 64  # images of fewer pixels are joined, since a product per image would be too small
 TOLERANCE = 32  # a different order of summation
 
@@ -49,7 +49,7 @@ class Geometry:
         self.depthwise = self.cg == 1 and groups > 1
         self.depth = self.cg * self.kh * self.kw
         column = self.depth * self.pixels * itemsize
-        self.tile = max(1, min(self.n, 4 * TILE // max(column, 1)))
+        self.tile = max(1, min(self.n, 4 * TILE_BYTES // max(column, 1)))
 
     def tiles(self):
         return [slice(i, min(i + self.tile, self.n)) for i in range(0, self.n, self.tile)]
@@ -177,7 +177,7 @@ def _(xp, grad, x, shape, stride, padding, dilation, groups, out=None):
 
 def depthwise_tiles(geo: Geometry, itemsize: int):
     """Tiles of images that stay in cache with their results."""
-    step = max(1, TILE // max(geo.c * (geo.h * geo.w + 2 * geo.pixels) * itemsize, 1))
+    step = max(1, TILE_BYTES // max(geo.c * (geo.h * geo.w + 2 * geo.pixels) * itemsize, 1))
     return [slice(i, min(i + step, geo.n)) for i in range(0, geo.n, step)]
 
 

@@ -6,13 +6,13 @@ from ...ops.norm import batch_norm, batch_norm_grad, channel_shape
 from ..kernels import fast
 from ..scratch import buffer
 
-TILE = 1 << 19  # bytes of a tile of images
+TILE_BYTES = 1 << 19  # bytes of a tile of images
 TOLERANCE = 64  # a different order of summation
 
 
 def tiles(x):
     """Slices of images of about TILE bytes."""
-    step = max(1, TILE // max(x[:1].nbytes, 1))
+    step = max(1, TILE_BYTES // max(x[:1].nbytes, 1))
     return [slice(i, min(i + step, len(x))) for i in range(0, len(x), step)]
 
 

@@ -16,7 +16,7 @@ from ...ops.pool import (
 from ..kernels import KERNELS, fast
 from .reduce import sums
 
-TILE = 1 << 18  # bytes of a tile of images
+TILE_BYTES = 1 << 18  # bytes of a tile of images
 
 
 @fast(max_pool2d, tolerance=0)
@@ -75,7 +75,7 @@ def write_largest(xp, seen: list, y):
 
 def tiles(x):
     """Slices of images of about TILE bytes."""
-    step = max(1, TILE // max(x[:1].nbytes, 1))
+    step = max(1, TILE_BYTES // max(x[:1].nbytes, 1))
     return [slice(i, min(i + step, len(x))) for i in range(0, len(x), step)]
 
 

@@ -125,7 +125,7 @@ def save(picture: Image.Image, name: str) -> None:
 
 
 def animate(pictures: Sequence[Image.Image], durations: Sequence[int], name: str) -> None:
-    """Save an animation in few colours, which makes it small."""
+    """Save an animation in few colors, which makes it small."""
     samples = np.concatenate([np.asarray(pictures[i]) for i in (len(pictures) // 3, -1)])
     palette = np.array(Image.fromarray(samples).quantize(COLOURS, METHOD).getpalette()[: 3 * COLOURS]).reshape(-1, 3)
     often, counts = np.unique(samples.reshape(-1, 3), axis=0, return_counts=True)
@@ -138,11 +138,11 @@ def animate(pictures: Sequence[Image.Image], durations: Sequence[int], name: str
 
 
 def nearest(picture: Image.Image, palette: np.ndarray) -> Image.Image:
-    """Replace each colour by the nearest of the palette; Pillow approximates this, and white becomes blue."""
+    """Replace each color by the nearest of the palette; Pillow approximates this, and white becomes blue."""
     pixels = np.asarray(picture).astype(np.uint32) @ np.array([65536, 256, 1], np.uint32)
     packed, where = np.unique(pixels, return_inverse=True)
-    colours = np.stack([packed >> 16, packed >> 8 & 255, packed & 255], 1).astype(int)
-    chosen = ((colours[:, None] - palette) ** 2).sum(2).argmin(1)
+    colors = np.stack([packed >> 16, packed >> 8 & 255, packed & 255], 1).astype(int)
+    chosen = ((colors[:, None] - palette) ** 2).sum(2).argmin(1)
     return Image.fromarray(palette[chosen][where.reshape(pixels.shape)].astype(np.uint8))
 
 

@@ -34,7 +34,7 @@ ANSI_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def write_text(text: str, stream) -> None:
-    """Write and flush; without colours unless the stream is a terminal."""
+    """Write and flush; without colors unless the stream is a terminal."""
     print(text if stream.isatty() else ANSI_COLOURS.sub("", text), end="", flush=True, file=stream)
 
 

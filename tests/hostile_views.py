@@ -216,7 +216,7 @@ def from_file(name: str):
     return namespace["program"]
 
 
-def labelled(name: str):
+def labeled(name: str):
     x = flow.ones(3, 4, requires_grad=True)
     return x, (x * 2.0).tanh().sum()
 
@@ -239,7 +239,7 @@ def view_module(name):
 
 
 def view_tape(name):
-    x, y = labelled(name)
+    x, y = labeled(name)
     model = block(name)
     out = model(flow.ones(2, 4)).sum()
     out.backward(retain_graph=True)
@@ -248,7 +248,7 @@ def view_tape(name):
 
 
 def view_tape_memory(name):
-    x, y = labelled(name)
+    x, y = labeled(name)
     return of(
         picture(y, memory=True, names={name: x}), picture(block(name)(flow.ones(2, 4)).sum(), memory=True, names={})
     )

@@ -341,7 +341,7 @@ def test_run_prints_outputs_as_text(tmp_path):
     done = command("run", str(path))
     assert done.returncode == 0, done.stderr
     assert path.read_bytes() == before
-    assert "\x1b" not in done.stdout  # no colours without a terminal
+    assert "\x1b" not in done.stdout  # no colors without a terminal
     assert done.stdout.splitlines() == [
         "",
         "# A heading",

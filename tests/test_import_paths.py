@@ -73,7 +73,7 @@ def test_size_annotations():
         ("sparse", "tensors are dense"),
         ("fx", "flow.onnx.export"),
         ("utils.tensorboard", "flow.watch"),
-        ("nn.quantized", "not quantised"),
+        ("nn.quantized", "not quantized"),
         ("distributed.fsdp", "one process"),
     ],
 )

@@ -48,7 +48,7 @@ def train(steps: int) -> float:
 
 
 def build_model() -> nn.Sequential:
-    """Functions, layers, initialisers and optimizers keep their types."""
+    """Functions, layers, initializers and optimizers keep their types."""
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten())
     assert_type(model.to("cpu").eval(), nn.Sequential)
     assert_type(nn.init.zeros_(flow.ones(2)), flow.Tensor)

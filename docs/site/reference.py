@@ -40,14 +40,14 @@ GROUPS = {
         "linear and convolution": "nn/modules/(linear|conv|embedding|distance|lazy|attention|transformer|rnn)",
         "activations": "nn/modules/(activation|piecewise)",
         "pooling, padding and shapes": "nn/modules/(pooling|adaptive|padding|resizing|shape)",
-        "normalisation and dropout": "nn/modules/(norm|group|instance|batch|dropout)",
+        "normalization and dropout": "nn/modules/(norm|group|instance|batch|dropout)",
         "losses and the rest": "",
     },
     "flow.nn.functional": {
         "activations and dropout": "nn/functional/(activation|piecewise|dropout)",
         "convolution, pooling, shapes": "nn/functional/(linear|conv|pool|adaptive|unpool|pad|unfold) "
         "nn/functional/(interpolation|grid|shape|embed)",
-        "normalisation, recurrence, attention": "nn/functional/(norm|group|rnn|attention|local)",
+        "normalization, recurrence, attention": "nn/functional/(norm|group|rnn|attention|local)",
         "losses and the rest": "",
     },
     "flow.vision.models": {"networks": "vision/models/(?!weights)", "weights": ""},

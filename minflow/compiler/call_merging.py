@@ -1,4 +1,4 @@
-"""Merge neighbouring calls of a plan into one, if their kernels can be joined.
+"""Merge neighboring calls of a plan into one, if their kernels can be joined.
 
 A compiled kernel has a `join`, which makes one call of many, and reports the bytes that it takes. How calls are joined
 is up to the platform. Read next: `plan.py`.

@@ -109,7 +109,7 @@ class Tensor(
 ):
     """An n-dimensional array of one dtype that remembers how it was computed.
 
-    Make one with `flow.tensor([[1., 2.], [3., 4.]])`; `Tensor(2, 3)` is an uninitialised float32 tensor of that shape.
+    Make one with `flow.tensor([[1., 2.], [3., 4.]])`; `Tensor(2, 3)` is an uninitialized float32 tensor of that shape.
     array: the numpy array, None while tracing.  spec: shape, dtype and device.  needs: True if it needs a gradient.
     value: its Value on the tape or in the graph.  alias: of a view, its relation to the base.  version_counter: counts
     writes to the storage.
@@ -222,7 +222,7 @@ class Tensor(
         return self.spec.dtype.itemsize
 
     def stride(self, dim: int | None = None) -> Any:
-        """Distance between neighbouring elements along each axis, or along `dim`, in elements (not bytes)."""
+        """Distance between neighboring elements along each axis, or along `dim`, in elements (not bytes)."""
         array = stride_probe(self)
         strides = tuple(n // max(array.itemsize, 1) for n in array.strides)
         if dim is None:

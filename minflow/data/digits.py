@@ -1,6 +1,6 @@
 """The 1,797 handwritten digits that ship with minflow: 8x8 pixels, 45 kB, no download.
 
-Source: Alpaydin & Kaynak, "Optical Recognition of Handwritten Digits", UCI (doi 10.24432/C50P49); licence in NOTICE.
+Source: Alpaydin & Kaynak, "Optical Recognition of Handwritten Digits", UCI (doi 10.24432/C50P49); license in NOTICE.
 Read next: `mnist.py`, whose batches have the same layout.
 """
 
@@ -74,9 +74,9 @@ def digit_arrays(train: bool, image_size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def resize_axis(images: np.ndarray, size: int, axis: int) -> np.ndarray:
-    """Resize one axis to `size` by linear interpolation between pixel centres; outside, the last pixel is repeated."""
+    """Resize one axis to `size` by linear interpolation between pixel centers; outside, the last pixel is repeated."""
     old = images.shape[axis]
-    centre = np.clip((np.arange(size) + 0.5) * old / size - 0.5, 0, old - 1)
-    low = np.minimum(centre.astype("int64"), old - 2)
-    share = (centre - low).astype("float32").reshape([-1 if a == axis else 1 for a in range(3)])
+    center = np.clip((np.arange(size) + 0.5) * old / size - 0.5, 0, old - 1)
+    low = np.minimum(center.astype("int64"), old - 2)
+    share = (center - low).astype("float32").reshape([-1 if a == axis else 1 for a in range(3)])
     return np.take(images, low, axis) * (1 - share) + np.take(images, low + 1, axis) * share

@@ -27,19 +27,19 @@ class PointKind(NamedTuple):
 
 
 def blobs(y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of a triangle at distance 1 from its centre, the first one above it."""
+    """The corners of a triangle at distance 1 from its center, the first one above it."""
     angle = np.pi / 2 + 2 * np.pi * y / 3
     return np.cos(angle), np.sin(angle)
 
 
 def moons(y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two interleaved half circles, centred at (0, 0)."""
+    """Two interleaved half circles, centered at (0, 0)."""
     side = np.where(y == 0, 1.0, -1.0)
     return side * (np.cos(np.pi * t) - 0.5), side * (np.sin(np.pi * t) - 0.25)
 
 
 def spiral(y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two arms that start near the centre and end at distance 1; one is the other, rotated by half a turn."""
+    """Two arms that start near the center and end at distance 1; one is the other, rotated by half a turn."""
     angle = 2 * np.pi * TURNS * t + np.pi * y
     return (0.1 + 0.9 * t) * np.cos(angle), (0.1 + 0.9 * t) * np.sin(angle)
 

@@ -1,7 +1,7 @@
 """An error as a card: what, got, expected, where, try; folded below, the graph up to the failed node, and the
 traceback. A warning is a smaller card.
 
-Pure functions of a record, which `card_record.py` makes from a traceback. Cards use the colours of the page, in dark
+Pure functions of a record, which `card_record.py` makes from a traceback. Cards use the colors of the page, in dark
 and light themes, and mark only what is wrong; they need only inline styles, `<img>` and `<details>`, so they also work
 in untrusted notebooks. Read next: `ipython.py`, when a card is shown.
 """
@@ -116,7 +116,7 @@ def plate_html(text: str, ink: str, ground: str) -> str:
 
 
 def card_html(record: CardRecord, traceback: str = "") -> str:
-    """The card in the colours of the page; the traceback is folded."""
+    """The card in the colors of the page; the traceback is folded."""
     rim, ink, ground = (RED, RED_TEXT, PALE_RED) if record.error else (AMBER, AMBER_TEXT, PALE_AMBER)
     mark = CROSS_MARK if record.error else "!"
     title = plate_html(f"{mark} {escape(clean(cut(record.title, MAX_TITLE)))}", ink, ground)

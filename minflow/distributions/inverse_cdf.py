@@ -144,8 +144,8 @@ class Laplace(LocationScale):
         return 0.5 - 0.5 * F.sign(z) * F.expm1(-F.abs(z))
 
     def icdf(self, value) -> Tensor:
-        centred = ensure_tensor(value) - 0.5
-        return self.loc - self.scale * F.sign(centred) * F.log1p(-2 * F.abs(centred))
+        centered = ensure_tensor(value) - 0.5
+        return self.loc - self.scale * F.sign(centered) * F.log1p(-2 * F.abs(centered))
 
     def entropy(self) -> Tensor:
         return 1 + F.log(2 * self.scale)

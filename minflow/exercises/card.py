@@ -296,7 +296,7 @@ def wrap_text(text: str, indent: str) -> list[str]:
 
 
 def card_html(card: Card) -> str:
-    """Render the card as HTML in the colours of the page, without scripts or ids."""
+    """Render the card as HTML in the colors of the page, without scripts or ids."""
     title = (
         f'<span aria-hidden="true">{card.mark}</span> <code style="background:transparent;color:inherit">'
         f"{html.escape(card.name)}</code> &nbsp;{html.escape(card.headline)}"
@@ -327,7 +327,7 @@ def card_html(card: Card) -> str:
 
 
 def matrix_html(label: str, array: np.ndarray, differs: np.ndarray) -> str:
-    """Small matrix as HTML. Differing elements have a frame and a sign, so that colour is not the only mark."""
+    """Small matrix as HTML. Differing elements have a frame and a sign, so that color is not the only mark."""
     rows = []
     for i in range(len(array)):
         cells = []

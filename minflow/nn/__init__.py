@@ -1,4 +1,4 @@
-"""nn: layers, containers, losses, initialisation. This module only re-exports names.
+"""nn: layers, containers, losses, initialization. This module only re-exports names.
 
 Read next: `module.py`, then `modules/linear.py`.
 """

@@ -21,7 +21,7 @@ from .recursion_limit import is_walked, walking
 class IndexedContainer(Module):
     """Base of Sequential and ModuleList: modules under the names "0", "1", ..."""
 
-    fold_from = 3  # the repr folds this many equal neighbours into one row; PyTorch does not fold those of a Sequential
+    fold_from = 3  # the repr folds this many equal neighbors into one row; PyTorch does not fold those of a Sequential
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -99,7 +99,7 @@ class IndexedContainer(Module):
         return module
 
     def repr_rows(self) -> list[tuple[str, str]]:
-        """Equal neighbours share one row: `(0-2): 3 x Linear(...)`."""
+        """Equal neighbors share one row: `(0-2): 3 x Linear(...)`."""
         rows: list[list] = []
         for name, text in super().repr_rows():
             if rows and rows[-1][1] == text and name.isdigit() and rows[-1][0][0].isdigit():

@@ -1,7 +1,7 @@
-"""Initialisers: each fills a tensor in place, outside the tape, and returns it.
+"""Initializers: each fills a tensor in place, outside the tape, and returns it.
 
 Random elements come from `generator`, or else from the default Generator. Read next: `modules/linear.py`, for the
-initialisers that layers use.
+initializers that layers use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Errors and warnings about a Module that is defined or used incorrectly.
 
 Each function finds the cause, and raises (or returns) the error that names it. Only `module.py` imports this module;
-modules are recognised by their attributes, so that it needs none of their classes. Read next: `state.py`.
+modules are recognized by their attributes, so that it needs none of their classes. Read next: `state.py`.
 """
 
 from __future__ import annotations

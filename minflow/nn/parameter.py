@@ -69,7 +69,7 @@ class Uninitialized(Tensor):
     def materialize(
         self, shape: tuple[int, ...], device: Device | str | None = None, dtype: DType | None = None
     ) -> None:
-        """Become a Parameter, or a buffer, of this shape; its elements are not initialised."""
+        """Become a Parameter, or a buffer, of this shape; its elements are not initialized."""
         self.data = empty(*shape, dtype=dtype or self.dtype, device=device or self.device)
         self.__class__ = Parameter if isinstance(self, Parameter) else Tensor  # type: ignore[assignment]  # on purpose
 

@@ -2,7 +2,7 @@
 
 Python stops at 1,000 nested calls, which is 200 modules. For a deeper call the limit is raised in steps while it runs,
 as far as the stack of the thread allows. Python 3.12 and 3.13 also limit calls through C, which cannot be raised: of
-10,000 (1,500 in 3.12.1), a module called with one argument takes 3, others take 5. Recognises modules by their
+10,000 (1,500 in 3.12.1), a module called with one argument takes 3, others take 5. Recognizes modules by their
 attributes. Read next: `module.py`.
 """
 

@@ -41,7 +41,7 @@ def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
 
 
 def box_convert(boxes: Tensor, in_fmt: str, out_fmt: str) -> Tensor:
-    """Convert boxes: "xyxy" two corners, "xywh" a corner and the size, "cxcywh" the centre and the size."""
+    """Convert boxes: "xyxy" two corners, "xywh" a corner and the size, "cxcywh" the center and the size."""
     check_boxes("box_convert", boxes)
     forms = ("xyxy", "xywh", "cxcywh")
     if in_fmt not in forms or out_fmt not in forms:

@@ -1,6 +1,6 @@
 // Every still view on plain pages, in a Chromium that sees the fonts of $FONTCONFIG_FILE alone.
 // node gallery.mjs PLAYWRIGHT CHROMIUM FOLDER [SHOTS]: FOLDER/views.json is [[name, html], ...]; writes FOLDER/seen.json,
-// {name: [what is wrong, ...]}, and to SHOTS a screenshot for each colour of a page.
+// {name: [what is wrong, ...]}, and to SHOTS a screenshot for each color of a page.
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const [, , playwright, executablePath, folder, shots] = process.argv;

@@ -205,7 +205,7 @@ def test_zoom_pan_and_fit(lab, tmp_path):
 
 
 def test_maps_are_enlarged_and_closed_by_keys(lab, tmp_path):
-    """With the scale of their colours; the focus returns to its previous place."""
+    """With the scale of their colors; the focus returns to its previous place."""
     large = """(() => { const dialog = document.querySelector('.mfx dialog[open]');
       return dialog && [dialog.querySelector('.range').textContent, dialog.querySelectorAll('img').length,
         dialog.querySelectorAll('img')[1].getBoundingClientRect().width > 500, dialog.getBoundingClientRect().bottom <= innerHeight]; })()"""
@@ -282,7 +282,7 @@ def test_reload_theme_and_a_saved_notebook(lab, tmp_path):
         ["shot", "dark"], ["eval", "getComputedStyle(document.querySelector('.mfx')).backgroundColor"],
         ["eval", INK], ["save"], ["wait", 500], ["reopen"], ["eval", PICTURES], ["eval", LOST], ["shot", "reopened"],
     ])  # fmt: skip
-    assert report["values"] == ["rgb(17, 17, 17)", "rgb(255, 255, 255)", 1, False], "the page's colours"
+    assert report["values"] == ["rgb(17, 17, 17)", "rgb(255, 255, 255)", 1, False], "the page's colors"
 
 
 def test_rerun_cells_and_restarted_kernel(lab, tmp_path):

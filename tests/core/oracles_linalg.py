@@ -1,4 +1,4 @@
-"""Oracles of inverses and factorisations: SciPy, sums over permutations, and products of the factors."""
+"""Oracles of inverses and factorizations: SciPy, sums over permutations, and products of the factors."""
 
 import itertools
 

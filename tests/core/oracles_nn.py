@@ -211,14 +211,14 @@ def batch_norm_grad(grad, x, weight, mean, var, eps):
     shape = (1, -1) + (1,) * (x.ndim - 2)
     axes = (0, *range(2, x.ndim))
     m = x.size // x.shape[1]
-    centred, spread = x - mean.reshape(shape), (var + eps).reshape(shape)
+    centered, spread = x - mean.reshape(shape), (var + eps).reshape(shape)
     to_hat = grad * weight.reshape(shape)
-    to_var = (to_hat * centred * -0.5 * spread**-1.5).sum(axes, keepdims=True)
+    to_var = (to_hat * centered * -0.5 * spread**-1.5).sum(axes, keepdims=True)
     to_mean = -(to_hat / np.sqrt(spread)).sum(
         axes, keepdims=True
-    )  # its second term is 0, because the mean of `centred` is 0
-    gx = to_hat / np.sqrt(spread) + to_var * 2 * centred / m + to_mean / m
-    return gx, (grad * centred / np.sqrt(spread)).sum(axes), grad.sum(axes)
+    )  # its second term is 0, because the mean of `centered` is 0
+    gx = to_hat / np.sqrt(spread) + to_var * 2 * centered / m + to_mean / m
+    return gx, (grad * centered / np.sqrt(spread)).sum(axes), grad.sum(axes)
 
 
 def with_batch_statistics(grad, x, weight, mean, var):

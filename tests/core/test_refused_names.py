@@ -14,8 +14,8 @@ from minflow.core.messages.unsupported import REFUSED, reason
     [
         (nn, "COCOReader", "OFRecord"),
         (nn, "OFRecordReader", "DataLoader"),
-        (nn, "FakeQuantization", "not quantised"),
-        (nn, "QatConv2d", "not quantised"),
+        (nn, "FakeQuantization", "not quantized"),
+        (nn, "QatConv2d", "not quantized"),
         (flow, "quantize_per_tensor", "x.half()"),
         (flow, "sparse_coo_tensor", "dense"),
         (flow.jit, "save", "load_graph"),

@@ -30,7 +30,7 @@ from tests.graphs import Predict
 
 NAMES = {
     "title": "\x1b]0;owned\x07",
-    "colour": "\x1b[31mred\x1b[0m",
+    "color": "\x1b[31mred\x1b[0m",
     "eight bit": "\x9b31m\x90q\x9c",
     "right to left": "\u202egnp.exe\u2066\u200f\u061c",
     "invisible": "a\u200bb\ufeff\u00ad",

@@ -37,7 +37,7 @@ def test_digits_equal_scikit_learns():
     assert parts[1][0][0][0].tolist() == [v / 16 for v in (0, 0, 5, 13, 9, 1, 0, 0)]
 
 
-def test_size_28_centres_digits_of_size_20():
+def test_size_28_centers_digits_of_size_20():
     images, _ = digit_arrays(False, 28)
     border = np.ones((28, 28), bool)
     border[4:24, 4:24] = False

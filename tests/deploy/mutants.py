@@ -111,7 +111,7 @@ def at(x, path):
 
 
 def text_of(data):
-    """Serialise anything as `strict_json.py` would, including invalid JSON and overlong values."""
+    """Serialize anything as `strict_json.py` would, including invalid JSON and overlong values."""
     if not isinstance(data, dict):
         return json.dumps(data).encode()
     rows = []

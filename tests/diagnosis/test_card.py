@@ -87,7 +87,7 @@ def test_card_has_four_parts_and_details():
     assert set(card_bundle(record)) == {"text/html", "text/plain"}
 
 
-def test_failing_node_is_marked_by_sign_shape_and_colour():
+def test_failing_node_is_marked_by_sign_shape_and_color():
     record = chain(3, notes=("got a float32[4, 8]", "expected a float32[4, 9]", "try: " + "long words " * 40))
     line = next(line for line in dot_text(diagram_of(record)).split("\n") if line.startswith('  "f" ['))
     assert "\u2717 matmul" in line and "penwidth=3" in line and theme.RED in line and "expected a float32[4, 9]" in line

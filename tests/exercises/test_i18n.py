@@ -1,4 +1,4 @@
-"""The checker's texts in the learner's language, catalogue files, and Chinese punctuation in code."""
+"""The checker's texts in the learner's language, catalog files, and Chinese punctuation in code."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from minflow.exercises.i18n import po
 
 @pytest.fixture
 def chinese(monkeypatch, tmp_path):
-    """A catalogue with a few texts, for a learner who reads Chinese."""
+    """A catalog with a few texts, for a learner who reads Chinese."""
     (tmp_path / "zh").mkdir()
     first = [po.Entry("Look {where}.", "看{where}。"), po.Entry("Wrong.", "错了。", fuzzy=True)]
     second = [po.Entry("{n} cases", "{m} 个"), po.Entry("{x}", "{"), po.Entry("a {set}", "集合 {set}")]
@@ -21,11 +21,11 @@ def chinese(monkeypatch, tmp_path):
     (tmp_path / "zh" / "l03.po").write_text(po.write(second, "zh"), encoding="utf-8")
     monkeypatch.setattr(i18n, "FOLDER", tmp_path)
     monkeypatch.setenv("MINFLOW_LANG", "zh_CN.UTF-8")
-    for kept in (i18n.languages, i18n.catalogue):
+    for kept in (i18n.languages, i18n.catalog):
         kept.cache_clear()
     yield
     monkeypatch.undo()
-    for kept in (i18n.languages, i18n.catalogue):
+    for kept in (i18n.languages, i18n.catalog):
         kept.cache_clear()
 
 
@@ -87,7 +87,7 @@ def test_language_comes_from_jupyterlabs_settings(chinese, monkeypatch, tmp_path
 def test_translations_are_loaded_lazily():
     code = (
         "import sys; from minflow.exercises import i18n\n"
-        "i18n.say('x {n}', n=1); assert not i18n.catalogue.cache_info().currsize\n"
+        "i18n.say('x {n}', n=1); assert not i18n.catalog.cache_info().currsize\n"
         "assert not {'nbformat', 'IPython', 'polib', 'jupyter_core'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "MINFLOW_LANG": "en"}, timeout=60)

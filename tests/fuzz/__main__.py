@@ -2,7 +2,7 @@
 
 Calls cover every public name (`calls.py`); programs are sequences of statements (`statements.py`), and functions in
 four modes (`modes.py`). Returns 0 if every difference is in docs/differences.md or is a refusal of minflow; prints, and
-with --out writes, each finding with a minimised program.
+with --out writes, each finding with a minimized program.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ def smallest(finding: Finding, rows: list, torch, examples: int = 300) -> Findin
 
 
 def run_programs(programs: int, seed: int) -> tuple[list[Finding], list[str]]:
-    """Minimised findings of programs of statements, and reports of programs that differ between modes."""
+    """Minimized findings of programs of statements, and reports of programs that differ between modes."""
     import torch
 
     found, reports = [], []
     for i in range(programs):
         if finding := statements.fault(statements.draw(f"{seed} {i}"), torch):
-            found.append(finding if finding.kind == "refused" else statements.minimised(finding, torch))
+            found.append(finding if finding.kind == "refused" else statements.minimized(finding, torch))
         program = modes.draw(f"{seed} {i}")
         if kind := modes.fault(program):
             reports.append(modes.report(program, kind))

@@ -82,7 +82,7 @@ MODES = "'constant' 'reflect' 'replicate' 'circular'"
 
 
 def padded(n: int, constant: bool = False, least: int = -1):
-    """least: PyTorch's circular pad reads uninitialised memory if one side is negative and another is not."""
+    """least: PyTorch's circular pad reads uninitialized memory if one side is negative and another is not."""
 
     def make(d: Draw):
         many = tuple(d.one(0, 1, 1, 2, least) for _ in range(2 * n))

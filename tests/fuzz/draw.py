@@ -1,7 +1,7 @@
 """Building blocks of random calls: tensors at kinks and edges, numbers, axes, shapes, and arguments of a wrong kind.
 
 All of it is text in which `L` is the library, so that one call runs in minflow and in PyTorch, and prints as a program.
-The choices come from a seeded generator, or from hypothesis's, which minimises a failing call. Read next: `calls.py`,
+The choices come from a seeded generator, or from hypothesis's, which minimizes a failing call. Read next: `calls.py`,
 where the public names say which of these they take.
 """
 

@@ -2,7 +2,7 @@
 
 A model is a chain of random layers of odd sizes, with branches, a loss and an optimizer. `checked` runs a step as
 `tests/platforms/test_checked_tasks.py` does: NumPy recomputes each operation from the inputs that its task read, with
-guard bands around every value, and NaN in all uninitialised memory. `compared` runs some steps with compiled kernels,
+guard bands around every value, and NaN in all uninitialized memory. `compared` runs some steps with compiled kernels,
 with another thread count, and without them. Child processes run the models, and one that crashes is named.
 """
 
@@ -651,7 +651,7 @@ def read_numbers(inputs: list) -> int:
 
 
 class Spoiled:
-    """NumPy with uninitialised memory filled with NaN."""
+    """NumPy with uninitialized memory filled with NaN."""
 
     def __getattr__(self, name: str):
         return getattr(np, name)

@@ -498,18 +498,18 @@ def smaller(program: Program):
             yield program._replace(**{part: getattr(program, part)[:i] + getattr(program, part)[i + 1 :]})
 
 
-def minimised(program: Program, found: str) -> Program:
+def minimized(program: Program, found: str) -> Program:
     """Drop statements, writes and things while the program has the same fault."""
     for less in smaller(program):
         try:
             if fault(less) == found:
-                return minimised(less, found)
+                return minimized(less, found)
         except SyntaxError:  # a part is empty
             continue
     return program
 
 
 def report(program: Program, found: str) -> str:
-    least = minimised(program, found)
+    least = minimized(program, found)
     told = {mode: outcome(mode, least) for mode in least.modes}
     return "\n".join([found, source(least), *[f"# {mode}: {kind} {value}" for mode, (kind, value) in told.items()]])

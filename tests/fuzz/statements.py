@@ -408,12 +408,12 @@ def fault(lines: list[str], torch) -> Finding | None:
     return None
 
 
-def minimised(found: Finding, torch) -> Finding:
+def minimized(found: Finding, torch) -> Finding:
     """Drop lines while the program has a fault of the same kind."""
     for i in reversed(range(len(found.lines) - 1)):
         less = fault([*found.lines[:i], *found.lines[i + 1 :]], torch)
         if less is not None and less.kind == found.kind and less.lines[-1] == found.lines[-1]:
-            return minimised(less, torch)
+            return minimized(less, torch)
     return found
 
 

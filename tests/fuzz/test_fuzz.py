@@ -29,7 +29,7 @@ class Wrong:
         return (lambda x, low=None, high=None, **kw: x.clamp(low)) if name == "clamp" else getattr(minflow, name)
 
 
-def test_fault_is_found_and_minimised():
+def test_fault_is_found_and_minimized():
     found = next(
         f
         for seed in range(200)

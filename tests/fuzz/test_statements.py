@@ -78,12 +78,12 @@ class Wrong:
         ("L.zeros(1) or t0[9]", "refused"),
     ],
 )
-def test_difference_is_found_and_minimised(last, kind):
+def test_difference_is_found_and_minimized(last, kind):
     lines = [*statements.START, "t1.mul_(2)", "m0 = Extra()", last, "t0.sum().backward()"]
     assert statements.fault([*lines[:-2], lines[-1]], Wrong()) is None
     found = statements.fault(lines, Wrong())
     assert found.kind == kind
-    least = statements.minimised(found, Wrong())
+    least = statements.minimized(found, Wrong())
     assert least.lines[-1] == last and len(least.lines) <= 2
 
 
@@ -94,5 +94,5 @@ def test_many_random_programs(share):
     for seed in range(share * 200, share * 200 + 200):
         found = statements.fault(statements.draw(seed), torch)
         if found is not None and found.kind != "refused":
-            found = statements.minimised(found, torch)
+            found = statements.minimized(found, torch)
             pytest.fail(f"{found.kind}\n{statements.source(found.lines)}\n# {found.ours}\n# PyTorch: {found.theirs}")

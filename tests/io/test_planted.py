@@ -61,8 +61,8 @@ def pid():
 @pytest.fixture
 def public(tmp_path):
     """A folder like /tmp, with foreign files beside and in it."""
-    (tmp_path / "public" / "neighbour").mkdir(parents=True)
-    (tmp_path / "public" / "neighbour" / "data").write_text("precious")
+    (tmp_path / "public" / "neighbor").mkdir(parents=True)
+    (tmp_path / "public" / "neighbor" / "data").write_text("precious")
     (tmp_path / "public" / "file").write_text("precious")
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "data").write_text("precious")
@@ -120,7 +120,7 @@ PLANTS = {
     "the folder above": lambda s: journal(s, {"..": number_of(s.parent), "x": 0}),
     "two above": lambda s: journal(s, {"../..": number_of(s.parent.parent), "x": 0}),
     "itself": lambda s: journal(s, {".": number_of(s.parent), "x": 0}),
-    "a neighbour": lambda s: journal(s, {"neighbour": number_of(s.parent / "neighbour"), "x": 0}),
+    "a neighbor": lambda s: journal(s, {"neighbor": number_of(s.parent / "neighbor"), "x": 0}),
     "a file": lambda s: journal(s, {"file": number_of(s.parent / "file"), "x": 0}),
     "outside": lambda s: journal(s, {"../outside": number_of(s.parent.parent / "outside"), "x": 0}),
     "no dict": lambda s: journal(s, [1]),
@@ -129,10 +129,10 @@ PLANTS = {
     "a link in it": link_in,
     "a folder in it": folder_in,
     "a pipe": lambda s: os.mkfifo(s),
-    "a link to a neighbour": lambda s: s.symlink_to(s.parent / "neighbour"),
+    "a link to a neighbor": lambda s: s.symlink_to(s.parent / "neighbor"),
     "a link to nothing": lambda s: s.symlink_to(s.parent / "none"),
     "a folder that was renamed": lambda s: (s.mkdir(0o700), (s / "data").write_text("precious")),
-    "a link of its own name": lambda s: same_name(s, lambda p: p.symlink_to(s.parent / "neighbour")),
+    "a link of its own name": lambda s: same_name(s, lambda p: p.symlink_to(s.parent / "neighbor")),
     "a file of its own name and another": lambda s: same_name(
         s, lambda p: (p.mkdir(), (s / "data").write_text("precious"))
     ),
@@ -202,7 +202,7 @@ def test_foreign_files_are_never_lost(public, pid, call, owner):
 def test_damaged_graph_is_only_read(public, pid, plant):
     path = public / "model"
     saved_graph.write(path, *graph(1))
-    (path / "neighbour").mkdir()
+    (path / "neighbor").mkdir()
     (path / "file").write_text("precious")
     (path / "weights.safetensors").unlink()
     PLANTS[plant](path / names(pid)[0])
@@ -220,11 +220,11 @@ def test_foreign_files_in_a_graph_folder(public, pid, plant, way, monkeypatch):
         monkeypatch.setattr("minflow.io.atomic.exchange", lambda a, b: False)
     path = public / "new"
     saved_graph.write(path, *graph(1))
-    (path / "neighbour").symlink_to(public / "neighbour")
+    (path / "neighbor").symlink_to(public / "neighbor")
     (path / "file").symlink_to(public / "file")
     stage = path / names(pid)[0]
     PLANTS[plant](stage)
-    (path / "neighbour").unlink(), (path / "file").unlink()
+    (path / "neighbor").unlink(), (path / "file").unlink()
     before = tree(public.parent), os.lstat(stage).st_ino
     saved_graph.write(path, *graph(2))
     assert (tree(public.parent), os.lstat(stage).st_ino) == before

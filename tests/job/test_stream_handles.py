@@ -106,13 +106,13 @@ def test_callback_registered_by_a_callback_is_waited_for(held):
     first = job(ONES)
     first.get()
     job(ONES)(lambda result: (wait(asked), first(held)))
-    with thread(lambda: (flow.sync_default_session(), seen.append("synchronised"))) as caller:
+    with thread(lambda: (flow.sync_default_session(), seen.append("synchronized"))) as caller:
         asked.set()
         wait(held.entered)
         caller.join(0.05)  # in vain: the late callback has not ended
         assert seen == [] and caller.is_alive()
         held.go.set()
-    assert seen == ["synchronised"]
+    assert seen == ["synchronized"]
 
 
 def test_second_callback_is_refused(held):

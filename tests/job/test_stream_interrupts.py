@@ -58,7 +58,7 @@ ACTIONS = {
     "get": lambda jobs, seen: jobs["later"](ONES).get(),
     "register": lambda jobs, seen: jobs["later"](ONES)(seen.append),
     "register late": lambda jobs, seen: ended(jobs["later"](ONES))(seen.append),
-    "synchronise": lambda jobs, seen: (jobs["later"](ONES), flow.sync_default_session()),
+    "synchronize": lambda jobs, seen: (jobs["later"](ONES), flow.sync_default_session()),
     "read": lambda jobs, seen: (jobs["later"](ONES), SESSION.variables["a"].numpy()),
     "start": lambda jobs, seen: run(jobs).result(),
     "pause": paused,

@@ -56,7 +56,7 @@ def test_grouped_query_attention():
 
 @pytest.mark.parametrize("need_weights", [False, True])
 def test_attention_is_one_scope_in_a_graph(need_weights):
-    """Passes and exporters recognise it by the last part of its scope."""
+    """Passes and exporters recognize it by the last part of its scope."""
     layer = nn.MultiheadAttention(4, 2)
     graph, _ = trace(lambda x: layer(x, x, x, need_weights=need_weights)[0], [flow.rand(3, 2, 4)])
     scope = "MultiheadAttention/scaled_dot_product_attention"

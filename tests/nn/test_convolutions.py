@@ -29,7 +29,7 @@ def test_output_size_sets_output_padding():
     assert layer(x, (1, 3, 7, 8)).shape == (1, 3, 7, 8)
 
 
-def test_conv_transpose1d_shapes_and_initialisation():
+def test_conv_transpose1d_shapes_and_initialization():
     layer = nn.ConvTranspose1d(4, 6, 5, groups=2)
     assert {k: tuple(v.shape) for k, v in layer.state_dict().items()} == {"weight": (4, 3, 5), "bias": (6,)}
     bound = 1 / np.sqrt(3 * 5)

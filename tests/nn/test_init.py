@@ -1,4 +1,4 @@
-"""Initialisation: bounds, moments, and reproducibility by seed."""
+"""Initialization: bounds, moments, and reproducibility by seed."""
 
 import math
 
@@ -69,7 +69,7 @@ def test_sparse():
     assert ((x == 0).sum(0) == 5).all()
 
 
-def test_initialisation_is_untracked_and_reproducible():
+def test_initialization_is_untracked_and_reproducible():
     weight = nn.Parameter(flow.empty(3, 4))
     flow.manual_seed(3)
     first = array(init.kaiming_uniform_(weight)).copy()
@@ -79,7 +79,7 @@ def test_initialisation_is_untracked_and_reproducible():
     assert (array(init.kaiming_uniform_(weight, generator=own)) == first).all()
 
 
-def test_default_initialisation_of_layers():
+def test_default_initialization_of_layers():
     linear, conv = nn.Linear(100, 200), nn.Conv2d(6, 50, 5)
     for layer, fan_in in ((linear, 100), (conv, 150)):
         for p in (layer.weight, layer.bias):

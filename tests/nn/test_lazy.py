@@ -51,7 +51,7 @@ def test_uninitialized_parameters_are_refused():
         net[0].weight.shape
 
     graph = Predict(net)
-    with pytest.raises(flow.MinflowError, match="LazyConv2d is not initialised yet"):
+    with pytest.raises(flow.MinflowError, match="LazyConv2d is not initialized yet"):
         graph(flow.tensor(X))
     net(flow.tensor(X))
     assert graph(flow.tensor(X)).shape == (2, 2)

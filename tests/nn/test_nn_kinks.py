@@ -39,7 +39,7 @@ def legacy_logits(target):
     return lambda x: flow.nn.sigmoid_cross_entropy_with_logits(flow.tensor(target, dtype=x.dtype), x)
 
 
-def labelled(loss, weight=None):
+def labeled(loss, weight=None):
     """Apply `loss` to two rows of x, ignoring the first."""
 
     def losses(x):
@@ -67,11 +67,11 @@ ROWS = {
         F.leaky_relu, [0.0, -0.0, -INF, INF, NAN], [0.0, 0.0, -INF, INF, NAN], [0.01, 0.01, 0.01, 1.0, 0.01]
     ),
     "leaky_relu of slope 0": (lambda x: F.leaky_relu(x, 0.0), [0.0, -1.0, 2.0], [0.0, 0.0, 2.0], [0.0, 0.0, 1.0]),
-    "nll of an ignored row": (labelled(F.nll_loss), [[-INF, -INF], [-1.0, -2.0]], [2.0], [[0.0, 0.0], [0.0, -1.0]]),
-    "nll of an ignored row, weighted": (labelled(F.nll_loss, weight=[1.0, 2.0]),
+    "nll of an ignored row": (labeled(F.nll_loss), [[-INF, -INF], [-1.0, -2.0]], [2.0], [[0.0, 0.0], [0.0, -1.0]]),
+    "nll of an ignored row, weighted": (labeled(F.nll_loss, weight=[1.0, 2.0]),
                                             [[-INF, -INF], [-1.0, -2.0]], [2.0], [[0.0, 0.0], [0.0, -1.0]]),
     "cross_entropy of an ignored row": (
-        labelled(F.cross_entropy), [[-INF, INF], [0.0, 0.0]], [LN2], [[NAN, NAN], [0.5, -0.5]]
+        labeled(F.cross_entropy), [[-INF, INF], [0.0, 0.0]], [LN2], [[NAN, NAN], [0.5, -0.5]]
     ),
     "layer_norm of large": (lambda x: F.layer_norm(x, (2,)), [300.0, -300.0], [1.0, -1.0], [0.0, 0.0]),
     "leaky_relu of an infinite slope": (lambda x: F.leaky_relu(x, INF), [2.0, -1.0], [2.0, -INF], [1.0, INF]),

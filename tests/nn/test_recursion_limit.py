@@ -57,7 +57,7 @@ def same_as_inner(m, call):
     return call(X).numpy().tolist() == inner(X).numpy().tolist()
 
 
-def summarised(m):
+def summarized(m):
     summary = flow.summary(m, X)
     return f"{DEEP - 60:,} more levels inside" in repr(summary) and summary.record.params == 6
 
@@ -87,7 +87,7 @@ OPERATIONS = {
     "graph repr": lambda m: "MODULE" in repr(Predict(m)),
     "training graph": lambda m: Training(m, flow.optim.SGD(m.parameters(), lr=0.1))(X).shape == (),
     "show": lambda m: flow.show(m) is None,
-    "summary": summarised,
+    "summary": summarized,
     "notebook": lambda m: len(m._repr_mimebundle_()["text/html"]) < 100_000,
 }
 

@@ -1,6 +1,6 @@
 """Whole models as ONNX files: values of onnxruntime against ours, and the names of parameters.
 
-Batch norms have the statistics of a batch, not 0 and 1, and no parameter is all zeros, as some layers are initialised.
+Batch norms have the statistics of a batch, not 0 and 1, and no parameter is all zeros, as some layers are initialized.
 One size of each family is small enough for every run; the others are slow. Errors are relative to the largest element
 of an output.
 """
@@ -21,7 +21,7 @@ AIM = 1e-5
 
 
 def randomized(model, *inputs):
-    """The model in eval mode, with nonzero values where a layer is initialised with zeros, and batch norms as after
+    """The model in eval mode, with nonzero values where a layer is initialized with zeros, and batch norms as after
     training.
 
     inputs: give the running statistics, so that they are neither 0 and 1 nor far from the data. Variances are at least
@@ -107,7 +107,7 @@ FAMILIES = {
     "dcgan discriminator": (lambda: models.DCGANDiscriminator(3, 32, 16), (4, 3, 16, 16)),
     "style transfer": (lambda: models.neural_style_transfer(), (1, 3, 16, 20)),
 }
-SIZES = {  # one VGG: the others have the same layers in other sizes, and each takes half a minute to initialise
+SIZES = {  # one VGG: the others have the same layers in other sizes, and each takes half a minute to initialize
     "alexnet": 64,
     "vgg16": 32,
     "resnet34": 64,

@@ -150,7 +150,7 @@ def check_operations(plan, inputs, close=None):
     """
     close = close or near
     for buffer, v in [(plan.buffers[v], v) for v in plan.buffers]:
-        buffer[BAND : BAND + v.spec.nbytes] = 0xFF  # NaN, in case a kernel reads uninitialised memory
+        buffer[BAND : BAND + v.spec.nbytes] = 0xFF  # NaN, in case a kernel reads uninitialized memory
     states = {s: Value(s, 0, s.out_specs[0]) for s in plan.graph.states}
     known = {v: s.array.copy() for s, v in states.items()}
     known.update(zip([Value(s, 0, s.out_specs[0]) for s in plan.graph.inputs], inputs))

@@ -239,8 +239,8 @@ def test_broadcasting(name, shape):
 @pytest.mark.parametrize("columns", [16, 33, 48, 125, 250, 1000, 1504])
 def test_products_fuse_with_sums_and_row_operands(columns):
     def layer_norm(x, weight, bias):
-        centred = x - x.mean(-1, keepdim=True)
-        return centred * (centred * centred).mean(-1, keepdim=True).rsqrt() * weight + bias
+        centered = x - x.mean(-1, keepdim=True)
+        return centered * (centered * centered).mean(-1, keepdim=True).rsqrt() * weight + bias
 
     arrays = [some(flow.empty(*shape).spec, 3) for shape in ((37, columns), (columns,), (columns,))]
     (node,) = clusters_of(layer_norm, arrays)

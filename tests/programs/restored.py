@@ -1,6 +1,6 @@
 """Restore programs from a tutorial that was saved as plain text, in which the code has lost its indentation.
 
-Code is recognised by the form of its lines, and its indentation by four habits of such programs: a method belongs to
+Code is recognized by the form of its lines, and its indentation by four habits of such programs: a method belongs to
 the last class, `return` ends a function, a class or a function without `self` starts at the margin, and loops extend to
 the end of their program. It does not depend on what the programs do.
 """

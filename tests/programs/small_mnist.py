@@ -22,13 +22,13 @@ def sizes():
 
 
 def write_mnist(folder):
-    """Write mnist.npz with the first digits of the packaged data, in grey values from 0 to 255."""
+    """Write mnist.npz with the first digits of the packaged data, in gray values from 0 to 255."""
     import minflow as flow
 
     arrays = {}
     for (part, (shape, _)), (images, labels) in zip(list(sizes().items())[:2], flow.data.digits(100, image_size=28)):
-        grey = np.rint(images.reshape(-1, 28, 28)[: shape[0]] * 255).astype("uint8")
-        arrays |= {part: grey, part.replace("x", "y"): labels.reshape(-1)[: shape[0]].astype("uint8")}
+        gray = np.rint(images.reshape(-1, 28, 28)[: shape[0]] * 255).astype("uint8")
+        arrays |= {part: gray, part.replace("x", "y"): labels.reshape(-1)[: shape[0]].astype("uint8")}
     np.savez(Path(folder) / "mnist.npz", **arrays)
 
 

@@ -142,7 +142,7 @@ def test_tracked_value_does_not_warn():
 # ---- the runner itself ---------------------------------------------------------------------------------------------
 
 
-def test_difference_is_found_and_minimised(monkeypatch):
+def test_difference_is_found_and_minimized(monkeypatch):
     """With a kernel that is wrong only in plans, like a compiler bug."""
     program = Program(
         ("tensors", "own"),
@@ -158,6 +158,6 @@ def test_difference_is_found_and_minimised(monkeypatch):
     assert modes.fault(program) is None
     monkeypatch.setattr(modes, "caller", wrong)
     assert modes.fault(program) == "sync: differs"
-    least = modes.minimised(program, "sync: differs")
+    least = modes.minimized(program, "sync: differs")
     assert (least.things, least.body, len(least.writes)) == ((), (), 1)
     assert "def make():" in modes.report(program, "sync: differs")

@@ -86,7 +86,7 @@ def test_texts_have_a_background_with_every_engine(engine, name):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_colours_come_from_the_theme(engine):
+def test_colors_come_from_the_theme(engine):
     if engine == "dot" and shutil.which("dot") is None:
         pytest.skip("no program dot")
     drawn = render_svg(diagram("fc"), (engine,))[0]
@@ -110,7 +110,7 @@ def test_oval_fits_its_lines_tightly():
         assert widest < width < 2.3 * widest + 12
 
 
-CELLS = {"tensor", "file name"}  # numbers in cells of many colours: tests/browser/test_gallery.py checks them
+CELLS = {"tensor", "file name"}  # numbers in cells of many colors: tests/browser/test_gallery.py checks them
 
 
 @pytest.mark.parametrize("what", [what for what in VIEWS if what not in CELLS])

@@ -37,7 +37,7 @@ def test_channels_of_the_first_image_are_tiled():
 
 
 @pytest.mark.parametrize(("shape", "words"), [
-    ((50, 1, 8, 8), "maps [0, 0] to [31, 0] of 50 × 1, each 8 × 8"),  # grey images: one tile each
+    ((50, 1, 8, 8), "maps [0, 0] to [31, 0] of 50 × 1, each 8 × 8"),  # gray images: one tile each
     ((4, 3, 8, 8), "maps [0, 0] to [3, 2] of 4 × 3, each 8 × 8"),
     ((2, 64, 28, 28), "maps [0, 0] to [0, 15] of 2 × 64, each 28 × 28"),
     ((1, 6, 224, 100), "maps [0, 0] to [0, 5] of 1 × 6, each 224 × 100; one row and column of 7 is drawn"),

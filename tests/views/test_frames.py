@@ -90,7 +90,7 @@ def test_default_attributes_are_omitted():
     assert attrs_text({"shape": tuple(range(50))}, 24) == "shape=" + str(tuple(range(50)))[:21] + "..."
 
 
-def test_parameters_are_labelled_with_module_and_name():
+def test_parameters_are_labeled_with_module_and_name():
     graph, x = Predict(Nested()), flow.ones(3, 4)
     ir = graph.compiled_for((x,), {}).parts[0].stages[0].graph
     for text in (dot_text(diagram_of(graph_record(ir), 60)), dot_text(nested_modules())):

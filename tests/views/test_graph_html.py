@@ -278,7 +278,7 @@ def test_values_of_a_real_plan_do_not_overlap(graph):
 
 def test_hatching_differs_and_stays_inside_its_rectangle():
     signs = {phase: hatch_path(10, 20, 40, 30, phase) for phase in PHASE_STYLES}
-    assert len(set(signs.values())) == 4 and not signs["forward"], "phases are distinguishable without colours"
+    assert len(set(signs.values())) == 4 and not signs["forward"], "phases are distinguishable without colors"
     for text in filter(None, signs.values()):
         for x1, y1, x2, y2 in re.findall(r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)", text):
             assert 10 <= float(x1) <= float(x2) <= 50 and min(float(y1), float(y2)) >= 20

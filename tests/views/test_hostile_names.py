@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
 import pytest
-from hostile_views import NAMES, VIEWS, bundles, harmless, labelled, shows, train_graph
+from hostile_views import NAMES, VIEWS, bundles, harmless, labeled, shows, train_graph
 
 from minflow.views.draw import engines as engines, theme
 from minflow.views.show import picture
@@ -180,7 +180,7 @@ def test_all_engines_draw_the_same_elements(engine):
 
 def drawn(name: str, engine: str) -> tuple[list, list[str]]:
     """Return the elements and texts of the pictures of a graph and a tape."""
-    graph, (x, y) = train_graph(name), labelled(name)
+    graph, (x, y) = train_graph(name), labeled(name)
     pictures = [
         engines.render_svg(view.diagram, (engine,)) for view in (picture(graph), picture(y, names={"v" + name: x}))
     ]
@@ -209,7 +209,7 @@ LIGHT = {"#fff", "#ffffff", "white"}  # on a dark tile
 
 
 def texts_of(element, fill, size, unit):
-    """Return (text, colour, font size, pixels per unit) of all texts; Graphviz's default size is 14."""
+    """Return (text, color, font size, pixels per unit) of all texts; Graphviz's default size is 14."""
     fill, size = element.get("fill", fill), element.get("font-size", size)
     if element.tag.endswith("}svg") and "pt" in element.get("width", ""):
         unit = 4 / 3  # a point

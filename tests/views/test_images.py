@@ -19,10 +19,10 @@ from minflow.views.show import picture
 
 @pytest.mark.parametrize(("shape", "images", "axes"), [
     ((5, 7), (1, 5, 7), "height, width"), ((1, 5, 7), (1, 5, 7), "channel, height, width"),
-    ((3, 5, 7), (1, 5, 7, 3), "colours, height, width"), ((5, 7, 3), (1, 5, 7, 3), "height, width, colours"),
+    ((3, 5, 7), (1, 5, 7, 3), "colors, height, width"), ((5, 7, 3), (1, 5, 7, 3), "height, width, colors"),
     ((9, 5, 7), (9, 5, 7), "images, height, width"), ((4, 1, 5, 7), (4, 5, 7), "images, channel, height, width"),
-    ((4, 3, 5, 7), (4, 5, 7, 3), "images, colours, height, width"),
-    ((4, 5, 7, 3), (4, 5, 7, 3), "images, height, width, colours"),
+    ((4, 3, 5, 7), (4, 5, 7, 3), "images, colors, height, width"),
+    ((4, 5, 7, 3), (4, 5, 7, 3), "images, height, width, colors"),
     ((4, 5, 7, 1), (4, 5, 7), "images, height, width, channel"),
     ((4, 6, 5, 7), (24, 5, 7), "images, each channel as an image, height, width"),
 ])  # fmt: skip
@@ -68,7 +68,7 @@ def test_image_card_is_below_60_kB(x):
 def test_omitted_images_are_counted():
     title = images_record(flow.rand(64, 3, 32, 32)).title
     shown = MAX_BYTES // (32 * 32 * 3)
-    assert title.startswith("64 images of 32 x 32, colour") and f"the first {shown}, row by row" in title
+    assert title.startswith("64 images of 32 x 32, color") and f"the first {shown}, row by row" in title
     assert "every 2nd pixel" in images_record(flow.rand(300, 300)).title
 
 
@@ -96,10 +96,10 @@ def test_labels_are_below_their_images():
         r'<span [^>]*><img alt="image (\d+): (\d+)" [^>]*base64,([^"]+)"><br>(\d+)</span>', view.bundle()["text/html"]
     )
     assert [(int(i), int(alt), int(told)) for i, alt, _, told in images] == [(i, i, i) for i in range(11)]
-    greys = [Image.open(io.BytesIO(base64.b64decode(data))).getextrema() for _, _, data, _ in images]
+    grays = [Image.open(io.BytesIO(base64.b64decode(data))).getextrema() for _, _, data, _ in images]
     # across the rows of the grid
-    assert [low == high and abs(low - 25.5 * i) < 1 for i, (low, high) in enumerate(greys)] == [True] * 11
-    assert view.text.splitlines()[0].endswith("; labelled 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10; the first:")
+    assert [low == high and abs(low - 25.5 * i) < 1 for i, (low, high) in enumerate(grays)] == [True] * 11
+    assert view.text.splitlines()[0].endswith("; labeled 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10; the first:")
 
 
 @pytest.mark.parametrize(("labels", "told"), [

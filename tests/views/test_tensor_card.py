@@ -94,7 +94,7 @@ def test_one_nan_in_a_million_is_marked_and_counted():
     assert "1 NaN" in html and "× NaN" in svg_in(html)
 
 
-def test_marks_do_not_rely_on_colour():
+def test_marks_do_not_rely_on_color():
     found = palette_indices(np.array([[0.0, np.nan, np.inf, -np.inf, 1.0]]), 0.0, 1.0)
     assert found.tolist() == [[0, NAN_INDEX, INF_INDEX, NEG_INF_INDEX, COLOR_LEVELS - 1]]
     drawn = cell_pixels(found, 7)
@@ -125,10 +125,10 @@ def test_outlier_does_not_hide_the_others():
 
 def test_values_are_written_if_they_fit_or_a_reason_is_given():
     fits, wide = (picture(flow.randn(*shape), numbers=True).bundle()["text/html"] for shape in ((16, 12), (20, 20)))
-    assert svg_in(fits).count("<text") > 16 * 12 and "colours only" not in svg_in(fits)
+    assert svg_in(fits).count("<text") > 16 * 12 and "colors only" not in svg_in(fits)
     assert len(json.dumps(fits)) < LIMIT + 10_000
-    assert "colours only: numbers are written into at most 16 rows and 12 columns" in svg_in(wide)
-    assert "colours only" not in svg_in(html_of(flow.randn(20, 20))) and "how often; tallest bar: " in svg_in(wide)
+    assert "colors only: numbers are written into at most 16 rows and 12 columns" in svg_in(wide)
+    assert "colors only" not in svg_in(html_of(flow.randn(20, 20))) and "how often; tallest bar: " in svg_in(wide)
 
 
 @pytest.mark.parametrize("shape, titles, across", [

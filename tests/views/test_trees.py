@@ -180,7 +180,7 @@ def test_omitted_rows_are_counted_and_a_failing_layer_is_shown():
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_rows_are_shown_with_their_neighbours_or_counted(seed):
+def test_rows_are_shown_with_their_neighbors_or_counted(seed):
     rng, depths = random.Random(seed), [0]
     for _ in range(rng.randrange(60)):
         depths.append(rng.randint(1, depths[-1] + 1))

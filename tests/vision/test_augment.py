@@ -1,4 +1,4 @@
-"""Random transforms, colours and points against Pillow, colorsys and NumPy; reproducibility; errors."""
+"""Random transforms, colors and points against Pillow, colorsys and NumPy; reproducibility; errors."""
 
 import colorsys
 
@@ -32,7 +32,7 @@ COLOURS = [
 
 
 @pytest.mark.parametrize(("function", "kind", "factor"), COLOURS)
-def test_colour_changes_match_pillow(function, kind, factor):
+def test_color_changes_match_pillow(function, kind, factor):
     from PIL import ImageEnhance
 
     expected = np.asarray(getattr(ImageEnhance, kind)(PICTURE).enhance(factor))
@@ -58,15 +58,15 @@ def test_hues():
         assert np.allclose(back(F.adjust_hue(FLOATS, turn)), expected, atol=1e-5)
         assert np.abs(back(F.adjust_hue(BYTES, turn)) - expected * 255).max() <= 1.01
         assert np.abs(np.asarray(F.adjust_hue(PICTURE, turn)) - expected * 255).max() <= 18  # Pillow has 256 steps
-    grey = PICTURE.convert("L")
-    assert F.adjust_hue(grey, 0.2) is grey and flow.equal(F.adjust_hue(FLOATS[:1], 0.2), FLOATS[:1])
+    gray = PICTURE.convert("L")
+    assert F.adjust_hue(gray, 0.2) is gray and flow.equal(F.adjust_hue(FLOATS[:1], 0.2), FLOATS[:1])
 
 
-def test_grey_negative_and_gamma():
-    grey = np.asarray(PICTURE.convert("L"))
-    assert np.array_equal(np.asarray(T.Grayscale()(PICTURE)), grey) and T.Grayscale()(RGB[:, :, 0]).shape == (12, 16)
-    assert np.array_equal(T.Grayscale(3)(RGB), np.dstack([grey] * 3)) and T.Grayscale(3)(FLOATS).shape == (3, 12, 16)
-    assert np.abs(back(T.Grayscale()(BYTES))[:, :, 0].astype(int) - grey).max() <= 1
+def test_gray_negative_and_gamma():
+    gray = np.asarray(PICTURE.convert("L"))
+    assert np.array_equal(np.asarray(T.Grayscale()(PICTURE)), gray) and T.Grayscale()(RGB[:, :, 0]).shape == (12, 16)
+    assert np.array_equal(T.Grayscale(3)(RGB), np.dstack([gray] * 3)) and T.Grayscale(3)(FLOATS).shape == (3, 12, 16)
+    assert np.abs(back(T.Grayscale()(BYTES))[:, :, 0].astype(int) - gray).max() <= 1
     weights = np.array([0.2989, 0.587, 0.114], "float32")
     assert np.allclose(T.Grayscale()(FLOATS).numpy()[0], back(FLOATS) @ weights, atol=1e-6)
     assert np.array_equal(F.invert(RGB), 255 - RGB) and np.array_equal(back(F.invert(BYTES)), 255 - RGB)
@@ -200,8 +200,8 @@ def test_probability_and_positions():
     for p in erased:
         rows, columns = p.any(1).sum(), p.any(0).sum()
         assert p.sum() == rows * columns and 0.08 < p.mean() < 0.33 and 0.4 < rows / columns < 2.4
-    coloured = T.RandomErasing(1.0, value=[0.1, 0.2, 0.3])(black)
-    assert np.allclose(coloured.numpy().max((1, 2)), [0.1, 0.2, 0.3])
+    colored = T.RandomErasing(1.0, value=[0.1, 0.2, 0.3])(black)
+    assert np.allclose(colored.numpy().max((1, 2)), [0.1, 0.2, 0.3])
     inplace = flow.zeros(1, 9, 9)
     assert T.RandomErasing(1.0, value=1, inplace=True)(inplace) is inplace and inplace.sum().item() > 0
     chosen = [T.RandomChoice([lambda i: 0, lambda i: 1, lambda i: 2], [1, 0, 3])(RGB) for _ in range(400)]

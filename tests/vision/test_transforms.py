@@ -14,7 +14,7 @@ from minflow.vision.transforms import functional as F
 
 Image = pytest.importorskip("PIL.Image")
 RGB = np.random.default_rng(0).integers(0, 256, (12, 16, 3), dtype="uint8")
-GREY = RGB[:, :, 0].copy()
+GRAY = RGB[:, :, 0].copy()
 
 
 def kinds(array):
@@ -39,7 +39,7 @@ def equal_on_all(function, array, expected=None):
         assert result.dtype == np.uint8 and np.array_equal(result, expected)
 
 
-@pytest.mark.parametrize("array", [RGB, GREY], ids=["colour", "grey"])
+@pytest.mark.parametrize("array", [RGB, GRAY], ids=["color", "gray"])
 def test_all_input_types_give_the_same_result(array):
     equal_on_all(F.hflip, array, array[:, ::-1])
     equal_on_all(F.vflip, array, array[::-1])
@@ -66,9 +66,9 @@ def test_to_tensor():
         x = transforms.ToTensor()(image)
         assert x.dtype is flow.float32 and x.shape == (3, 12, 16) and x.is_contiguous()
         assert np.array_equal(x.numpy(), (RGB.transpose(2, 0, 1).astype("float32") / np.float32(255)))
-    assert transforms.ToTensor()(GREY).shape == (1, 12, 16)
-    assert transforms.ToTensor()(Image.fromarray(GREY > 100)).max().item() == 1
-    assert transforms.ToTensor()(GREY.astype("float64")).dtype is flow.float64
+    assert transforms.ToTensor()(GRAY).shape == (1, 12, 16)
+    assert transforms.ToTensor()(Image.fromarray(GRAY > 100)).max().item() == 1
+    assert transforms.ToTensor()(GRAY.astype("float64")).dtype is flow.float64
     back = transforms.ToPILImage()(transforms.ToTensor()(RGB))
     assert np.array_equal(np.asarray(back), RGB)
     with pytest.raises(DTypeError, match="already a tensor"):

@@ -391,8 +391,8 @@ PAGES = {  # page and ink
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_light_and_dark_colours_are_readable(page):
-    """The script's colours are mixed from those of the page."""
+def test_light_and_dark_colors_are_readable(page):
+    """The script's colors are mixed from those of the page."""
     css = Path(module.__file__).with_name("explorer.css").read_text(encoding="utf-8")
     assert all(word in css for word in ("--jp-layout-color0", "--vscode-editor-background", "prefers-color-scheme"))
     theme = dict(zip(("page", "ink"), PAGES[page]))

@@ -169,7 +169,7 @@ def test_filters_are_in_order():
     assert np.allclose(picture[4:7, 8:11], layer.weight.detach().numpy()[1, 2])
     assert "16 filters (rows) of 8 channels" in ax.get_title()
     assert drawn(filters(nn.Conv2d(3, 200, 5))).get_title() == (
-        "weights: 200 filters of 3 x 5 x 5, the first 64; its three channels as colours"
+        "weights: 200 filters of 3 x 5 x 5, the first 64; its three channels as colors"
     )
     assert "10 filters of 1 x 8 x 8" in drawn(filters(nn.Linear(64, 10), shape=(8, 8))).get_title()
     weights = np.ones((4, 1, 3, 3))

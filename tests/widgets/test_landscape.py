@@ -38,7 +38,7 @@ def test_heights_and_path_match_the_loss():
     assert ax.get_title() == "loss 1.57 at the start, 0.25 after 2 steps\nw = 1, b = -0.4"
 
 
-def test_start_step_and_minimum_do_not_rely_on_colour():
+def test_start_step_and_minimum_do_not_rely_on_color():
     ax = landscape(bowl, (-3, 5), (-4, 4), [(0, 0), (1, 1)])
     assert len({line.get_marker() for line in ax.get_lines() if not line.get_label().startswith("_")}) == 3
     assert len(ax.texts) >= 4  # numbers on the contours

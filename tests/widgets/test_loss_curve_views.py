@@ -171,7 +171,7 @@ def test_previous_run_of_the_same_cell(front, monkeypatch):
     in_cell(monkeypatch, "a", "3")
     second = runs(7.0, 2)
     assert [s.values.tolist() for s in second._place.before] == [[6.0]], "the second curve of that cell"
-    assert "grey: previous run" in second.svg() and header(second.encode_before())["series"][0]["name"] == "loss"
+    assert "gray: previous run" in second.svg() and header(second.encode_before())["series"][0]["name"] == "loss"
     in_cell(monkeypatch, "a", "4")
     assert runs(8.0)._place.before[0].values.tolist() == [7.0]
     in_cell(monkeypatch, "", "5")

@@ -30,7 +30,7 @@ def test_visible_background_decides_before_the_text(elements, dark):
     assert in_node(f"(globalThis.getComputedStyle = (e) => e, isDark({PAGE}))", elements) is dark
 
 
-def test_live_colours_match_static_ones_and_text_is_readable():
+def test_live_colors_match_static_ones_and_text_is_readable():
     script = frontends.script("page_theme.js")
     lines = re.search("const LINES = {(.*)}", script)[1]
     assert set(re.findall("#......", lines)) <= set(theme.LINE_COLORS)

@@ -1,4 +1,4 @@
-"""The coloured plane: positions have the class that the model predicts, points their own; models are unchanged."""
+"""The colored plane: positions have the class that the model predicts, points their own; models are unchanged."""
 
 import numpy as np
 import pytest

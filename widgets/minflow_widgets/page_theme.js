@@ -1,6 +1,6 @@
 // What a canvas takes from the page behind it: light or dark, and when that changes. Put before the widgets that draw.
-// Lines have the colours of still pictures (minflow/views/draw/theme.py), seen on both: nothing changes at the end.
-const LINES = { blue: "#3f86d2", amber: "#b07c12", green: "#2f9e5b", violet: "#8f6fd6", grey: "#7d8590", red: "#dc4a3c" };
+// Lines have the colors of still pictures (minflow/views/draw/theme.py), seen on both: nothing changes at the end.
+const LINES = { blue: "#3f86d2", amber: "#b07c12", green: "#2f9e5b", violet: "#8f6fd6", gray: "#7d8590", red: "#dc4a3c" };
 const LIGHT = { ink: "#24292f", soft: "#57606a", faint: "#d0d7de", card: "#ffffff", red: "#b42318" };
 const DARK = { ink: "#e6e6e6", soft: "#b6bcc4", faint: "#4a4f57", card: "#222222", red: "#ff8f85" };
 

@@ -2,7 +2,7 @@
 
     after = attention(graph)
 
-The score and weight matrices (queries x keys) are never materialised: the kernel computes them for a few queries at a
+The score and weight matrices (queries x keys) are never materialized: the kernel computes them for a few queries at a
 time, and recomputes them for the gradient (`platforms/compiled/kernels/attention.py`). Not fused if the weights have
 other users, or pass through a dropout. Results change within float32 rounding. Keys that the mask hides are not read if
 a visible key of that query has a score at least 104 above the fill value: a NaN in them does not propagate.

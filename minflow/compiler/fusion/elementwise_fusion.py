@@ -1,4 +1,4 @@
-"""Fuse neighbouring elementwise ops and reductions into one node (a cluster), whose inner values never reach memory.
+"""Fuse neighboring elementwise ops and reductions into one node (a cluster), whose inner values never reach memory.
 
     after = clusters(graph)
 
@@ -428,7 +428,7 @@ def between(a: Group, b: Group) -> bool:
 
 
 def clusters(graph: Graph) -> Graph:
-    """Replace each group of neighbours that can run together by one node."""
+    """Replace each group of neighbors that can run together by one node."""
     # First, since recomputing a value within a cluster is free.
     graph = dead_code(recompute_cheap_values(graph, fused=True))
     groups = Groups(graph)

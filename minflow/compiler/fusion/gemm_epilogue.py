@@ -4,7 +4,7 @@
 
 The epilogue runs on each tile of the result while that is in the cache. An update writes the gradient itself only if it
 has other users. Other products become nodes of the same kind: a compiled kernel can run in one call with its
-neighbours, while a call of BLAS would split them. Results change within float32 rounding. Read next: `nchw16c.py`, for
+neighbors, while a call of BLAS would split them. Results change within float32 rounding. Read next: `nchw16c.py`, for
 how an op is defined.
 """
 

@@ -388,7 +388,7 @@ class Change:
             self.keep(kept)
 
     def taken(self, node: Node) -> bool:
-        """Rewrite a lookup of pixels without weights (nearest-neighbour interpolation)."""
+        """Rewrite a lookup of pixels without weights (nearest-neighbor interpolation)."""
         x, places = node.inputs
         after = self.only_reader(outputs_of(node)[0])
         weighted = (

@@ -3,7 +3,7 @@
 Images (N, C, H, W) are stored as [block of 16 channels][pixel of all images][16]: a vector register holds contiguous
 elements, a 1x1 convolution is one long product, and the pixels of a channel are contiguous for its mean. Lanes beyond C
 are zeros, and every op here keeps them so. Each block is padded with rows so that blocks do not map to the same cache
-sets; the padding is uninitialised and must not be read. Elementwise ops work on both layouts. Programs cannot call
+sets; the padding is uninitialized and must not be read. Elementwise ops work on both layouts. Programs cannot call
 these ops: passes create them. Read next: `layout.py`.
 """
 

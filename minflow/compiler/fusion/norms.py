@@ -29,7 +29,7 @@ LEAST = 16  # elements of a plane; fewer do not fill a vector
 
 @internal("layer_norm(x, weight, bias; columns, eps)", lambda x, weight, bias, columns, eps: x)
 def layer_norm(xp, x, weight, bias, columns, eps):
-    """Normalise rows of `columns` elements to mean 0 and variance 1, then compute row * weight + bias.
+    """Normalize rows of `columns` elements to mean 0 and variance 1, then compute row * weight + bias.
 
     weight, bias: one element per column, or the numbers 1 and 0.
     """
@@ -58,7 +58,7 @@ def layer_norm_grad(xp, grad, x, weight, columns, eps):
     lambda x, weight, bias, groups, eps: (x, *[weight.replace(shape=(x.shape[0] * groups,))] * 2),
 )
 def group_norm(xp, x, weight, bias, groups, eps):
-    """Normalise each group of channels of each image to mean 0 and variance 1, then scale and shift per channel."""
+    """Normalize each group of channels of each image to mean 0 and variance 1, then scale and shift per channel."""
     rows, ones = as_rows(xp, x, groups)
     hat, mean, var = run(norm.batch_norm, rows, ones, 0 * ones, eps=eps)
     return hat.reshape(x.shape) * channels(weight, x) + channels(bias, x), mean, var
@@ -79,7 +79,7 @@ def group_norm_grad(xp, grad, x, weight, mean, var, groups, eps):
 
 
 def standardized(xp, x, eps):
-    """Normalise rows to mean 0 and variance 1; also return the factors 1 / sqrt(var + eps)."""
+    """Normalize rows to mean 0 and variance 1; also return the factors 1 / sqrt(var + eps)."""
     centered = x - x.mean(1, keepdims=True)
     inverse = 1 / xp.sqrt((centered * centered).mean(1, keepdims=True) + x.dtype.type(eps))
     return centered * inverse, inverse
@@ -104,7 +104,7 @@ def as_rows(xp, x, groups: int):
 
 
 def norms(graph: Graph) -> Graph:
-    """Replace each norm that is recognised by one node, and its gradient by another."""
+    """Replace each norm that is recognized by one node, and its gradient by another."""
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for x in dict.fromkeys(x for x in node.inputs if x.__class__ is Value):
@@ -172,7 +172,7 @@ class Found:
         return x
 
     def scaled(self, direct: Value, weight: Value | None, shape: tuple) -> tuple[Value, Value | None] | None:
-        """Match the multiplication by the weight before the cotangent `direct` of the normalised value.
+        """Match the multiplication by the weight before the cotangent `direct` of the normalized value.
 
         Returns the cotangent of the norm and the weight; None if another weight was used.
         """
@@ -264,7 +264,7 @@ def rows_normed(found: Found, node: Node) -> bool:
 def rows_sent_back(found: Found, x: Value, c: Value, r: Value, direct: Value, count: int) -> tuple | None:
     """Match the cotangent of x in a layer norm, in the order in which the gradient rules write it.
 
-    It starts at the cotangent of the normalised value. Returns the last addition, and the other term that it adds to
+    It starts at the cotangent of the normalized value. Returns the last addition, and the other term that it adds to
     the gradient of the norm or None; None without a match.
     """
     size, column, mul = x.spec.shape, r.spec.shape, elementwise.mul

@@ -12,7 +12,7 @@ LOCAL = threading.local()
 
 
 def buffer(purpose: str, shape: tuple[int, ...], dtype) -> np.ndarray:
-    """An uninitialised C-contiguous array in this thread's scratch memory, valid until the next call for `purpose`."""
+    """An uninitialized C-contiguous array in this thread's scratch memory, valid until the next call for `purpose`."""
     dtype = np.dtype(dtype)
     size = math.prod(shape) * dtype.itemsize
     if size > MAX_CACHED_BYTES:

@@ -1,4 +1,4 @@
-"""Placements of global tensors on ranks: plain values without behaviour.
+"""Placements of global tensors on ranks: plain values without behavior.
 
 A `Placement` is a device type and an array of ranks. An `Sbp` describes, for one axis of that array, how the tensor is
 distributed: split along a dim, broadcast, or as partial sums. Source: Yuan et al. 2021 (arXiv:2110.15032), section 3.

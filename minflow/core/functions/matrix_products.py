@@ -146,13 +146,13 @@ def cov(
     rows = x.reshape(1, -1) if x.spec.ndim < 2 else x
     weights = fweights if aweights is None else aweights if fweights is None else e.mul(aweights, fweights)
     if weights is None:
-        total, centred = rows.spec.shape[1], rows - rows.mean(1, keepdim=True)
-        product, factor_ = matmul(centred, centred.T), total - correction
+        total, centered = rows.spec.shape[1], rows - rows.mean(1, keepdim=True)
+        product, factor_ = matmul(centered, centered.T), total - correction
     else:
         weights = to(weights, x.spec.dtype)
         total = weights.sum()
-        centred = rows - e.div(e.mul(rows, weights).sum(1, keepdim=True), total)
-        product = matmul(e.mul(centred, weights), centred.T)
+        centered = rows - e.div(e.mul(rows, weights).sum(1, keepdim=True), total)
+        product = matmul(e.mul(centered, weights), centered.T)
         spread = e.mul(weights, aweights).sum() / total if aweights is not None else 1.0
         factor_ = total - correction * spread
     factor_ = max(factor_, 0) if isinstance(factor_, int | float) else factor_.clamp(min=0)

@@ -151,7 +151,7 @@ def quantile(
 ) -> Tensor:
     """The q-th quantiles (q from 0 to 1) of the elements along `dim`; NaN if one element is NaN.
 
-    q: a number, or a vector of m, which adds a first axis of size m. interpolation: between neighbours, "linear",
+    q: a number, or a vector of m, which adds a first axis of size m. interpolation: between neighbors, "linear",
     "lower", "higher", "midpoint" or "nearest". Raises DTypeError unless input is float32 or float64.
     """
     return quantiles("quantile", input, q, dim, keepdim, interpolation)

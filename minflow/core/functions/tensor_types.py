@@ -53,7 +53,7 @@ class TypedTensor(type):
 
 def make_type(name: str, kind: str = "cpu") -> TypedTensor:
     dtype = as_dtype(BY_NAME[name])
-    doc = f"A {dtype.name} tensor: of numbers, `{name}([1, 2])`, or of a shape, not initialised, `{name}(2, 3)`."
+    doc = f"A {dtype.name} tensor: of numbers, `{name}([1, 2])`, or of a shape, not initialized, `{name}(2, 3)`."
     home = "minflow" if kind == "cpu" else f"minflow.{kind}"  # where pickle looks it up
     return TypedTensor(name, (), {"dtype": dtype, "kind": kind, "__doc__": doc, "__module__": home})
 

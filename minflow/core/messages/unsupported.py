@@ -18,7 +18,7 @@ def rows(names: str, why: str, namespace: str = "") -> dict[str, str]:
 REASON_ONE_PROCESS = "minflow runs in one process on one machine: leave it out, tensors are whole here"
 REASON_SPARSE = "tensors are dense: x.nonzero() and flow.gather say which numbers are meant, index_add puts them back"
 REASON_QUANTIZED = (
-    "numbers are not quantised: x.half() stores less, nn.Module and autograd.Function can round by a scale"
+    "numbers are not quantized: x.half() stores less, nn.Module and autograd.Function can round by a scale"
 )
 REASON_OFRECORD = "there is no reader of OFRecord: utils.data.Dataset and DataLoader, vision.datasets.ImageFolder"
 REASON_IMAGES = "vision.transforms on each image of a Dataset; PIL.Image.open decodes"
@@ -58,7 +58,7 @@ REFUSED: dict[str, str] = {
     **rows("deform_conv2d", "F.grid_sample moves the places, F.conv2d filters them", "nn.functional."),
     **rows("ctc_greedy_decoder", "log_probs.argmax(-1), flow.unique_consecutive, and the blank left out",
            "nn.functional."),
-    # quantised and sparse tensors
+    # quantized and sparse tensors
     **rows("MinMaxObserver MovingAverageMinMaxObserver FakeQuantization Quantization QatConv1d QatConv2d QatConv3d "
            "quantized quantized.* quantizable qat intrinsic", REASON_QUANTIZED, "nn."),
     **rows("quantization quantization.* ao ao.* quantize_* quantized_* fake_quantize_* dequantize fbgemm_* "

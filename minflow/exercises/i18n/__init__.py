@@ -26,7 +26,7 @@ def say(text: str, /, **values: Any) -> str:
     Returns English if the translation is missing, out of date, or has other names in braces.
     """
     here = language()
-    result = text if here == "en" else catalogue(here).get(text, text)
+    result = text if here == "en" else catalog(here).get(text, text)
     if result is not text and values and placeholders(result) != placeholders(text):
         result = text
     return result.format(**values) if values else result
@@ -68,7 +68,7 @@ def jupyterlab_language() -> str:
 
 
 @functools.cache
-def catalogue(language: str) -> dict[str, str]:
+def catalog(language: str) -> dict[str, str]:
     """English text -> translation, from all files of a language."""
     result: dict[str, str] = {}
     for file in sorted((FOLDER / language).glob("*.po")):

@@ -21,7 +21,7 @@ readings = [
         "ellipse",
         'STATE_STYLE = {"shape": "ellipse"',
         'After "leaf" there is a name; the line above the table defines it.',
-        "Shape says it as well as colour: the picture can be read in black and white.",
+        "Shape says it as well as color: the picture can be read in black and white.",
     ),
     Reading(
         "R5.3",

@@ -153,7 +153,7 @@ def axes_of(what: str, x: Tensor, axes: int | Sequence[int]) -> tuple[int, ...]:
 def moments(
     x: Tensor, axes: int | Sequence[int], shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(mean, biased variance) over the axes. The variance is computed from centred values, to avoid cancellation.
+    """(mean, biased variance) over the axes. The variance is computed from centered values, to avoid cancellation.
 
     shift: must be None; OneFlow never used it.
     """
@@ -229,8 +229,8 @@ def layer_norm(
             hint = f"begin_params_axis={inputs.spec.ndim - value.spec.ndim}"
             fail(ShapeError, what, hint, inputs=inputs, **{argument: value})
     axes = tuple(range(first, inputs.spec.ndim))
-    centred = inputs - mean(inputs, axes, keepdim=True)
-    out = centred * rsqrt(mean(square(centred), axes, keepdim=True) + epsilon)
+    centered = inputs - mean(inputs, axes, keepdim=True)
+    out = centered * rsqrt(mean(square(centered), axes, keepdim=True) + epsilon)
     out = out if gamma is None else out * gamma
     return out if beta is None else out + beta
 

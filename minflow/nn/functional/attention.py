@@ -1,6 +1,6 @@
 """Attention: for each query the mean of the values, weighted by how well the query matches their keys.
 
-It runs in one scope, `.../scaled_dot_product_attention`, by which views, passes and exporters recognise it.
+It runs in one scope, `.../scaled_dot_product_attention`, by which views, passes and exporters recognize it.
 Read next: `../modules/attention.py`. Source: Vaswani et al. 2017 (arXiv:1706.03762), sections 3.2.1 and 3.2.2.
 """
 

@@ -94,7 +94,7 @@ def grid_sample(
 
     input: float (N, C, H, W) or (N, C, D, H, W). grid: (N, H', W', 2) or (N, D', H', W', 3), coordinates of the last
     axis first. mode: "bilinear" (trilinear for volumes), "nearest", "bicubic". padding_mode: values outside are
-    "zeros", the "border", or a "reflection". align_corners: -1 and 1 are the centres of the outer pixels, not their
+    "zeros", the "border", or a "reflection". align_corners: -1 and 1 are the centers of the outer pixels, not their
     outer edges. NaN counts as -1. Returns (N, C, H', W') or (N, C, D', H', W').
     """
     check(input, grid, mode, padding_mode)

@@ -1,4 +1,4 @@
-"""Normalisation within an example: by groups of channels, single channels, root mean squares, neighbouring channels.
+"""Normalization within an example: by groups of channels, single channels, root mean squares, neighboring channels.
 
 Read next: `norm.py`, `../../core/ops/norm.py`: a group norm is a batch norm whose channels are the groups of an
 example.
@@ -174,7 +174,7 @@ def rms_norm(
 
 @composite("local_response_norm")
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """input / (k + alpha * mean of input**2 over `size` neighbouring channels)**beta.
+    """input / (k + alpha * mean of input**2 over `size` neighboring channels)**beta.
 
     input: float (N, C, L) or with more axes. The window has size // 2 channels before and (size - 1) // 2 after, with
     zeros beyond the ends. Krizhevsky, Sutskever & Hinton 2012, section 3.3.

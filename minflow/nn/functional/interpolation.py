@@ -135,7 +135,7 @@ def interpolate(
     input: float (N, C, L), (N, C, H, W) or (N, C, D, H, W). mode: "nearest", "nearest-exact", "area" (the mean of the
     input pixels under an output pixel), "linear" (N, C, L), "bilinear", "bicubic" (N, C, H, W), "trilinear" (N, C, D,
     H, W).
-    align_corners: keep the centres of the outer pixels in place, instead of their outer edges.
+    align_corners: keep the centers of the outer pixels in place, instead of their outer edges.
     recompute_scale_factor: compute the steps from the rounded size. antialias: when shrinking, "bilinear" and "bicubic"
     average over all input pixels under an output pixel, as PIL does.
     """

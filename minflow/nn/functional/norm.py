@@ -1,4 +1,4 @@
-"""Normalisation to mean 0 and variance 1, over the batch or within each example.
+"""Normalization to mean 0 and variance 1, over the batch or within each example.
 
 Read next: `../../core/ops/norm.py`.
 """
@@ -90,7 +90,7 @@ def batch_norm(
 def normalize_with_stats(
     x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
-    """Normalise with one multiplication and one addition per element: scale and shift are computed per channel."""
+    """Normalize with one multiplication and one addition per element: scale and shift are computed per channel."""
     scale = e.rsqrt(var + eps) if weight is None else e.rsqrt(var + eps) * weight
     shift = -mean * scale if bias is None else bias - mean * scale
     return x * per_channel(scale, x) + per_channel(shift, x)

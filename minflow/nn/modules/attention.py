@@ -21,7 +21,7 @@ class MultiheadAttention(Module):
     with average_attn_weights=False, None with need_weights=False. True in a mask means not to attend: key_padding_mask
     (N, S), attn_mask (L, S) or (N * num_heads, L, S); floats are added. is_causal is a hint that attn_mask is causal.
     in_proj_weight (3 * embed_dim, embed_dim), or q_proj_weight, k_proj_weight, v_proj_weight if kdim or vdim differ,
-    are initialised by Glorot & Bengio's rule, biases to 0. Vaswani et al. 2017, section 3.2.2.
+    are initialized by Glorot & Bengio's rule, biases to 0. Vaswani et al. 2017, section 3.2.2.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class MultiheadAttention(Module):
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
-        """Reinitialise all weights."""
+        """Reinitialize all weights."""
         for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
             if weight is not None:
                 init.xavier_uniform_(weight)

@@ -1,4 +1,4 @@
-"""Layers that convolve: Conv1d, Conv2d, Conv3d. The bias is initialised as in PyTorch: uniform in +-1/sqrt(fan_in).
+"""Layers that convolve: Conv1d, Conv2d, Conv3d. The bias is initialized as in PyTorch: uniform in +-1/sqrt(fan_in).
 
 Read next: `../functional/conv.py`; `conv_transpose.py`, the layers that enlarge images.
 """
@@ -74,7 +74,7 @@ class Convolution(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialise weight and bias: uniform in +-1/sqrt(fan_in)."""
+        """Reinitialize weight and bias: uniform in +-1/sqrt(fan_in)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(init.fans(self.weight)[0])

@@ -39,7 +39,7 @@ class Bilinear(Module):
     """out[k] = x1 @ weight[k] @ x2 + bias[k].
 
     x1: float (..., in1_features). x2: float (..., in2_features). weight: (out_features, in1_features, in2_features).
-    bias: (out_features,), or None with bias=False. Both are initialised uniform in +-1/sqrt(in1_features).
+    bias: (out_features,), or None with bias=False. Both are initialized uniform in +-1/sqrt(in1_features).
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialise weight and bias."""
+        """Reinitialize weight and bias."""
         bound = 1 / math.sqrt(self.in1_features)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)

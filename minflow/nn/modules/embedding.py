@@ -22,8 +22,8 @@ from .linear import check_size
 class Embedding(Module):
     """out[...] = weight[index[...]]: a row of features for each index.
 
-    index: int (...), each in [0, num_embeddings). weight: (num_embeddings, embedding_dim), initialised from N(0, 1).
-    Returns float (..., embedding_dim). The row padding_idx is initialised to zeros and gets no gradient.
+    index: int (...), each in [0, num_embeddings). weight: (num_embeddings, embedding_dim), initialized from N(0, 1).
+    Returns float (..., embedding_dim). The row padding_idx is initialized to zeros and gets no gradient.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Embedding(Module):
         return layer
 
     def reset_parameters(self) -> None:
-        """Reinitialise the rows from N(0, 1)."""
+        """Reinitialize the rows from N(0, 1)."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():

@@ -95,7 +95,7 @@ class RMSLayerNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """out = x / (k + alpha * mean of x**2 over `size` neighbouring channels)**beta.
+    """out = x / (k + alpha * mean of x**2 over `size` neighboring channels)**beta.
 
     x: float (N, C, ...). Channels beyond the first and the last are zeros. Krizhevsky et al. 2012, section 3.3.
     """

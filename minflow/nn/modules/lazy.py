@@ -40,7 +40,7 @@ class Lazy(Module):
     size = "in_channels"
 
     def make_uninitialized(self, *names: str) -> None:
-        """Replace parameters and buffers made by the constructor with uninitialised ones."""
+        """Replace parameters and buffers made by the constructor with uninitialized ones."""
         for name in names:
             for registry, kind in ((self._parameters, UninitializedParameter), (self._buffers, UninitializedBuffer)):
                 if registry.get(name) is not None:
@@ -54,7 +54,7 @@ class Lazy(Module):
         return [n for n, t in {**self._parameters, **self._buffers}.items() if isinstance(t, Uninitialized)]
 
     def has_uninitialized_params(self) -> bool:
-        """True if any parameter or buffer is still uninitialised."""
+        """True if any parameter or buffer is still uninitialized."""
         return bool(self.uninitialized_names())
 
     def reset_parameters(self) -> None:
@@ -68,7 +68,7 @@ class Lazy(Module):
         name = type(self).__name__
         check_tensor(name, input)
         if MODE.get().trace is not None:
-            what = f"{name} is not initialised yet, and a graph cannot do that"
+            what = f"{name} is not initialized yet, and a graph cannot do that"
             fail(GraphError, what, "model(x) once, then the graph", input=input)
         axis = self.axis(input.spec.ndim)
         if not -input.spec.ndim <= axis < input.spec.ndim:
@@ -78,7 +78,7 @@ class Lazy(Module):
         return self.forward(input)  # the forward of its new class
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Create parameters and buffers in the shapes that this input requires, and initialise them."""
+        """Create parameters and buffers in the shapes that this input requires, and initialize them."""
         self.materialize(input.spec.shape[self.axis(input.spec.ndim)])
 
     def materialize(self, count: int) -> None:

@@ -32,7 +32,7 @@ class Linear(Module):
     """out = x @ weight.T + bias.
 
     x: float (..., in_features). weight: (out_features, in_features). bias: (out_features,), or None with bias=False.
-    Returns float (..., out_features). Both are initialised uniform in +-1/sqrt(in_features).
+    Returns float (..., out_features). Both are initialized uniform in +-1/sqrt(in_features).
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialise weight and bias."""
+        """Reinitialize weight and bias."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0

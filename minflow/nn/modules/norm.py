@@ -21,7 +21,7 @@ SHAPES = {2: "(N, C)", 3: "(N, C, L)", 4: "(N, C, H, W)", 5: "(N, C, D, H, W)"}
 
 
 class Norm(Module):
-    """Base of the norms: a weight initialised to 1 and a bias initialised to 0, both optional."""
+    """Base of the norms: a weight initialized to 1 and a bias initialized to 0, both optional."""
 
     def reset_parameters(self) -> None:
         """Set weights to 1 and biases to 0."""

@@ -40,7 +40,7 @@ class RNNBase(Module):
 
     Weights of layer k: weight_ih_lk (gates * hidden_size, its input), weight_hh_lk (gates * hidden_size, hidden_size),
     bias_ih_lk and bias_hh_lk; those of the backward direction end with _reverse; weight_hr_lk (proj_size, hidden_size)
-    projects. All are initialised uniform in +-1/sqrt(hidden_size).
+    projects. All are initialized uniform in +-1/sqrt(hidden_size).
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialise all weights."""
+        """Reinitialize all weights."""
         draw_uniform(self, self.hidden_size)
 
     def flatten_parameters(self) -> None:

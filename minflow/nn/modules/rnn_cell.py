@@ -22,7 +22,7 @@ from .rnn import draw_uniform, nonlinearity_mode, pair_of_states
 
 
 class RNNCellBase(Module):
-    """Base of the cells: weight_ih, weight_hh, bias_ih, bias_hh, initialised uniform in +-1/sqrt(hidden_size)."""
+    """Base of the cells: weight_ih, weight_hh, bias_ih, bias_hh, initialized uniform in +-1/sqrt(hidden_size)."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialise all weights."""
+        """Reinitialize all weights."""
         draw_uniform(self, self.hidden_size)
 
     def step(self, function: Any, input: Tensor, states: tuple | None) -> Any:

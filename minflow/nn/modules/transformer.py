@@ -249,7 +249,7 @@ class Transformer(Module):
     LayerNorm.
 
     src: float (S, N, d_model), tgt: (T, N, d_model); with batch_first N comes first; or both without N. The output has
-    the shape of tgt. Masks: as in the layers. Weights are initialised by Glorot & Bengio's rule. custom_encoder,
+    the shape of tgt. Masks: as in the layers. Weights are initialized by Glorot & Bengio's rule. custom_encoder,
     custom_decoder: used in place of the stacks.
     """
 
@@ -285,7 +285,7 @@ class Transformer(Module):
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
 
     def _reset_parameters(self) -> None:
-        """Reinitialise all matrices."""
+        """Reinitialize all matrices."""
         for weight in self.parameters():
             if weight.spec.ndim > 1:
                 init.xavier_uniform_(weight)

@@ -93,7 +93,7 @@ def fused(name: str, layer: Layer, bn: Any, axis: int) -> Layer:
 
 
 def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
-    """Create `module_cls(*args, **kwargs)`, whose parameters will be overwritten; here they are initialised anyway."""
+    """Create `module_cls(*args, **kwargs)`, whose parameters will be overwritten; here they are initialized anyway."""
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
         fail(ModuleError, f"skip_init: {module_cls!r} is not a module class", "skip_init(nn.Linear, 3, 2)")
     return module_cls(*args, **kwargs)

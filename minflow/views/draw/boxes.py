@@ -1,6 +1,6 @@
 """The model of a picture: boxes with lines of text, edges between them, and frames around the boxes of a module.
 
-Nothing is conveyed by colour alone: leaves are ovals, boxes without a gradient are dashed, a folded box has a double
+Nothing is conveyed by color alone: leaves are ovals, boxes without a gradient are dashed, a folded box has a double
 edge, the result a thick one. Read next: `drawing.py`, the model as SVG; `dot.py`, the model in DOT.
 """
 
@@ -22,7 +22,7 @@ from .fold import MAX_BOXES, fold, scope_levels
 class Box:
     """A box with lines of text.
 
-    frames: indices of the frames around the box, outermost first.  double: True for a double rim.  text_color: colour
+    frames: indices of the frames around the box, outermost first.  double: True for a double rim.  text_color: color
     of the text.
     """
 

@@ -26,7 +26,7 @@ DASHES = {"dashed": "5 3", "dotted": "2 3"}
 @dataclass(frozen=True)
 class Line:
     """An edge with its route: Bezier points (an end, two control points, the next end, ...), the tip of the arrow, and
-    the centre of the label.
+    the center of the label.
     """
 
     edge: Edge
@@ -37,7 +37,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Frame:
-    """Sides of a frame, and the vertical centre of its name."""
+    """Sides of a frame, and the vertical center of its name."""
 
     name: str
     left: float
@@ -72,7 +72,7 @@ def label_size(words: str) -> tuple[float, float]:
 
 
 def diagram_svg(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line], frames: Iterable[Frame]) -> str:
-    """The picture as SVG. boxes: each with its centre.  frames: outer ones first."""
+    """The picture as SVG. boxes: each with its center.  frames: outer ones first."""
     places, lines, frames = [(box, x, y, *size_of(box)) for box, x, y in boxes], list(lines), list(frames)
     parts = [
         svg.rect(f.left, f.top, f.right - f.left, f.bottom - f.top, rx=6, fill="none", stroke=LINE, stroke_width=".8")
@@ -127,7 +127,7 @@ def shape_of(box: Box, x: float, y: float, w: float, h: float) -> str:
 
 
 def text_svg(box: Box, x: float, y: float) -> str:
-    """The lines of text, centred in the box."""
+    """The lines of text, centered in the box."""
     first = y - (len(box.lines) - 1) * LINE_HEIGHT / 2 + 0.36 * FONT_SIZE
     title, *rest = [svg.text(x, first + i * LINE_HEIGHT, line) for i, line in enumerate(box.lines)]
     return svg.group(

@@ -46,7 +46,7 @@ def placed_svg(diagram: Diagram, answer: bytes) -> str:
     graph = json.loads(answer)
     top = floats(graph["bb"])[3]  # y of Graphviz grows upwards
     boxes, lines, frames = (*diagram.boxes, *diagram.beside), [], []
-    centres = {}
+    centers = {}
     for place in graph.get("objects", ()):
         if place["name"].startswith("cluster_"):
             left, low, right, high = floats(place["bb"])
@@ -54,7 +54,7 @@ def placed_svg(diagram: Diagram, answer: bytes) -> str:
             frames.append(Frame(name, left, top - high, right, top - low, top - floats(place["lp"])[1]))
         else:
             x, y = floats(place["pos"])
-            centres[int(place["name"])] = x, top - y
+            centers[int(place["name"])] = x, top - y
     for place in graph.get("edges", ()):
         edge, tip, points = diagram.edges[int(place["id"])], None, []
         for part in place["pos"].split():
@@ -62,7 +62,7 @@ def placed_svg(diagram: Diagram, answer: bytes) -> str:
             tip, points = ((x, top - y), points) if part.startswith("e,") else (tip, [*points, (x, top - y)])
         x, y = floats(place["lp"]) if edge.label else (0, 0)
         lines.append(Line(edge, tuple(points), tip or points[-1], (x, top - y) if edge.label else None))
-    return diagram_svg([(box, *centres[i]) for i, box in enumerate(boxes)], lines, frames)
+    return diagram_svg([(box, *centers[i]) for i, box in enumerate(boxes)], lines, frames)
 
 
 def floats(text: str) -> list[float]:

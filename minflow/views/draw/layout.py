@@ -2,7 +2,7 @@
 depth.
 
 The four steps of Sugiyama, Tagawa & Toda 1981: ranks, dummies on long edges, few crossings by barycenters, then
-coordinates: the x coordinates of each rank are the least-squares fit to its neighbours that keeps order and distance.
+coordinates: the x coordinates of each rank are the least-squares fit to its neighbors that keeps order and distance.
 Read next: `drawing.py`, which draws it.
 """
 
@@ -19,7 +19,7 @@ SWEEPS = 12
 
 
 class Place:
-    """A box, or a dummy on a long edge: size, rank, centre."""
+    """A box, or a dummy on a long edge: size, rank, center."""
 
     __slots__ = ("box", "frames", "width", "height", "rank", "x", "y")
 
@@ -51,7 +51,7 @@ def layout_svg(diagram: Diagram) -> str:
     sides = separate_frames(diagram.frames, list(places.values()), len(rows))
     inner = nesting_depths(diagram)
     ends = {id: [p.rank for p in places.values() if id in p.frames] for id in inner}
-    labelled = {min(places[key].rank for key in chain[:2]) for edge, chain in chains if edge.label}
+    labeled = {min(places[key].rank for key in chain[:2]) for edge, chain in chains if edge.label}
     y = 0.0
     for r, row in enumerate(rows):
         tall = max((places[k].height for k in row), default=0)
@@ -61,7 +61,7 @@ def layout_svg(diagram: Diagram) -> str:
         opening = max(
             ((FRAME_MARGIN + FRAME_NAME_HEIGHT) * n for id, n in inner.items() if min(ends[id]) == r + 1), default=0
         )
-        y += tall + max(GAP_Y + LABEL_GAP * (r in labelled), closing + opening + FRAME_MARGIN)
+        y += tall + max(GAP_Y + LABEL_GAP * (r in labeled), closing + opening + FRAME_MARGIN)
     return diagram_svg(
         [(p.box, p.x, p.y) for p in places.values() if p.box],
         [route_edge(edge, [places[k] for k in chain]) for edge, chain in chains],
@@ -84,7 +84,7 @@ def nesting_depths(diagram: Diagram) -> dict[int, int]:
 
 
 def min_gap(a: Place, b: Place) -> float:
-    """Least distance between two neighbours of a row, with room for the sides of frames around only one of them."""
+    """Least distance between two neighbors of a row, with room for the sides of frames around only one of them."""
     return GAP_X + FRAME_MARGIN * (len(a.frames) + len(b.frames) - 2 * len(common_frames(a.frames, b.frames)))
 
 
@@ -173,7 +173,7 @@ def neighbor_lists(places, chains):
 
 
 def order_rows(rows: list[list], above, below) -> None:
-    """Reduce crossings: sort each row by the mean position of its neighbours, sweeping down and up, and keep the best
+    """Reduce crossings: sort each row by the mean position of its neighbors, sweeping down and up, and keep the best
     order.
     """
     best, kept = None, None
@@ -213,7 +213,7 @@ def count_crossings(upper: list, lower: list, below) -> int:
 
 
 def assign_x(rows: list[list], places, above, below) -> None:
-    """Assign an x coordinate to every place: near the mean of its neighbours, in order and without overlap."""
+    """Assign an x coordinate to every place: near the mean of its neighbors, in order and without overlap."""
     for row in rows:
         x = 0.0
         for k, after in zip(row, [*row[1:], None]):

@@ -14,7 +14,7 @@ import numpy as np
 
 
 def png(pixels: np.ndarray, palette: np.ndarray | None = None, clear: int | None = None) -> bytes:
-    """Encode uint8 pixels as a PNG file: (H, W) grey, or indices into a uint8 palette (n, 3); (H, W, 3) RGB; (H, W, 2)
+    """Encode uint8 pixels as a PNG file: (H, W) gray, or indices into a uint8 palette (n, 3); (H, W, 3) RGB; (H, W, 2)
     and (H, W, 4) with alpha. clear: index of the transparent palette entry.
     """
     height, width = pixels.shape[:2]

@@ -1,6 +1,6 @@
 """SVG as text: elements with every attribute and word escaped, and numbers in one format.
 
-A picture has no background: its lines take the colours `theme.LINES`, and its text is in a light box or a `label`.
+A picture has no background: its lines take the colors `theme.LINES`, and its text is in a light box or a `label`.
 Read next: `../renderers/memory_map.py`, a picture made with these.
 """
 
@@ -64,7 +64,7 @@ def label(
     """Lines of text on a light plate that is wide enough for the widest in any font; y is the baseline of the first.
 
     anchor: x is the "start", the "middle" or the "end" of the lines; the plate is PADDING wider on each side.
-    rest: colour of the lines after the first; only the first is bold then.
+    rest: color of the lines after the first; only the first is bold then.
     """
     width = max(text_width(clean(line), size, bold and not (rest and i)) for i, line in enumerate(lines))
     left = x - width * {"start": 0, "middle": 0.5, "end": 1}[anchor]

@@ -1,8 +1,8 @@
-"""Colours of static pictures, which are readable on light and on dark pages.
+"""Colors of static pictures, which are readable on light and on dark pages.
 
-An `<img>` looks the same on both. So a picture has no background: its lines have medium colours that are visible on
+An `<img>` looks the same on both. So a picture has no background: its lines have medium colors that are visible on
 both (contrast >= 3 on #ffffff, #1e1e1e and #111111, the backgrounds of Jupyter and VS Code), and every text is in a
-light box or on a light plate, in a colour that is readable there (contrast >= 4.5; WCAG 2.2, 1.4.3 and 1.4.11).
+light box or on a light plate, in a color that is readable there (contrast >= 4.5; WCAG 2.2, 1.4.3 and 1.4.11).
 Read next: `svg_writer.py`.
 """
 
@@ -37,7 +37,7 @@ TEXT_COLORS = (TEXT_COLOR, MUTED, RED_TEXT, AMBER_TEXT)
 
 
 def text_color_on(color: str) -> str:
-    """Black or white, whichever has more contrast on that colour: at least 4.5 on any."""
+    """Black or white, whichever has more contrast on that color: at least 4.5 on any."""
     return max("#000000", "#ffffff", key=lambda text_color: contrast(text_color, color))
 
 

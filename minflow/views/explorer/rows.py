@@ -20,7 +20,7 @@ MAX_PERIOD = 8  # longest repeated pattern that is searched for
 
 
 class Item:
-    """A module, an operation, a parameter, an input or output, or a fold of neighbours. [first, last): its leaves."""
+    """A module, an operation, a parameter, an input or output, or a fold of neighbors. [first, last): its leaves."""
 
     __slots__ = (
         "key",
@@ -329,7 +329,7 @@ class StepTree:
         return fold
 
     def fold_chunks(self, parent: Item, members: list[Item]) -> list[Item]:
-        """About ten folds of neighbours; a fold never splits a repeated pattern."""
+        """About ten folds of neighbors; a fold never splits a repeated pattern."""
         size = max(-(-len(members) // 10), 2)
         words = parent.label.partition("times ")[2]
         if words:

@@ -1,6 +1,6 @@
 """The explorer's picture as SVG for saved notebooks, and as text for terminals and screen readers. Pure functions.
 
-The widget's script draws the same data with the same sizes and colours. Read next: `../html/page.py`.
+The widget's script draws the same data with the same sizes and colors. Read next: `../html/page.py`.
 """
 
 from __future__ import annotations

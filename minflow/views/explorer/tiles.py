@@ -1,7 +1,7 @@
 """Channels of the first image, or heads of the first attention, of an array with three axes or more: small maps side by
 side, in one picture with one scale. A corner of an activation alone would say little: it mostly shows the padding.
 
-Pure functions of arrays. Read next: `../renderers/tensor_picture.py`, which defines the colours.
+Pure functions of arrays. Read next: `../renderers/tensor_picture.py`, which defines the colors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..text.sparkline import short_number
 MAX_MAPS, MAX_CELLS, MAX_SIDE = 32, 12_544, 32
 # widths in pixels: the picture, a map if there are at most eight, a map if more
 PICTURE_WIDTH, LARGE_MAP_WIDTH, SMALL_MAP_WIDTH = 272, 64, 32
-MIN_FEATURE_CHANNELS = 4  # an image with fewer channels is taken for a colour image; then several images are shown
+MIN_FEATURE_CHANNELS = 4  # an image with fewer channels is taken for a color image; then several images are shown
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Tiles:
 
     @property
     def words(self) -> str:
-        """Caption: which maps are shown, and the meaning of the colours."""
+        """Caption: which maps are shown, and the meaning of the colors."""
         *leading, height, width = [f"{n:,}" for n in self.whole]
         first = [0] * len(leading)
         shown = f"{first}" if self.shape[0] == 1 else f"{first} to {list(self.last)}"

@@ -1,7 +1,7 @@
 """Records as HTML that works in dark themes, in saved and in untrusted notebooks, without scripts.
 
 Pictures are an `<img>` with embedded SVG (in an untrusted notebook, an inline `<svg>` is stripped to loose text);
-trees are nested `<details>` with inline styles. Text has the colour of the page, backgrounds are transparent and rules
+trees are nested `<details>` with inline styles. Text has the color of the page, backgrounds are transparent and rules
 half transparent, so that they are visible on any page. No ids: equal records give equal HTML. Read next: `../show.py`.
 """
 
@@ -16,7 +16,7 @@ from ..records.module import ModuleRecord, rows_of, rows_with_errors
 from ..text.listing import clean, count, cut, module_totals
 from ..text.trees import MAX_BYTES, outer_lines, outer_rows, within_limit
 
-RULE_COLOR = "rgba(125,133,144,.55)"  # colour of borders and rules
+RULE_COLOR = "rgba(125,133,144,.55)"  # color of borders and rules
 CARD_STYLE = (
     f"background:transparent;color:inherit;border:1px solid {RULE_COLOR};border-radius:6px;padding:8px;"
     "display:inline-block;max-width:100%;box-sizing:border-box"

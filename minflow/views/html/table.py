@@ -1,4 +1,4 @@
-"""A card with a table of names and values. Red and green mark rows, text keeps the colour of the page.
+"""A card with a table of names and values. Red and green mark rows, text keeps the color of the page.
 
 Read next: `page.py`, pictures in a notebook.
 """
@@ -20,7 +20,7 @@ GOOD_COLOR, BAD_COLOR = GREEN, RED
 
 
 def framed(color: str, title: str, inside: str) -> str:
-    """A card with a stripe of that colour on the left. title, inside: HTML."""
+    """A card with a stripe of that color on the left. title, inside: HTML."""
     look = f"{CARD_STYLE};border-left:4px solid {color};padding:8px 12px;text-align:left"
     head = f'<div style="font-size:14px;font-weight:600;margin-bottom:4px;overflow-wrap:anywhere">{title}</div>'
     return f'<div {NO_MATH} style="{look}">{head}{inside}</div>'
@@ -29,7 +29,7 @@ def framed(color: str, title: str, inside: str) -> str:
 def table(rows: Iterable[tuple[str, str, str]]) -> str:
     """An HTML table of names and values.
 
-    rows: (name, value as HTML, colour of the mark before it, or empty).
+    rows: (name, value as HTML, color of the mark before it, or empty).
     """
     cells = [
         f'<tr style="background:transparent"><td style="{NAME_STYLE}">{escape(name)}</td>'

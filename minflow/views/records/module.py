@@ -54,7 +54,7 @@ def folded(record: ModuleRecord) -> ModuleRecord:
 
 
 def rows_of(record: ModuleRecord) -> list[tuple[int, ModuleRecord, int]]:
-    """(depth, record, number of modules it represents) of a module and all inside it, equal neighbours merged."""
+    """(depth, record, number of modules it represents) of a module and all inside it, equal neighbors merged."""
     rows, stack = [], [(0, folded(record), 1)]
     while stack:
         depth, module, times = stack.pop()

@@ -1,7 +1,7 @@
 """The build log of a graph as a collapsible tree: `graph.debug(1)` to `(3)` in a notebook.
 
 Pure functions of lines, (indent, text), the same ones that a terminal gets: nested `<details>` with inline styles, in
-the colours of the theme, for mouse and keyboard. Read next:
+the colors of the theme, for mouse and keyboard. Read next:
 `../../introspection/graph/listing/build_log.py`, which writes the lines.
 """
 

@@ -28,17 +28,17 @@ PICTURE_WIDTH = 640  # approximate display width of the picture in pixels
 TEXT_COLUMNS = 32  # of an image in text
 GAP = 4  # pixels between images
 MAX_LABEL_CHARS = 40  # characters of a label
-NONFINITE_COLOR = (255, 0, 200)  # colour of pixels that are NaN or infinite; the caption says how many there are
+NONFINITE_COLOR = (255, 0, 200)  # color of pixels that are NaN or infinite; the caption says how many there are
 
 
 @dataclass(frozen=True)
 class ImagesRecord:
     """Images of a tensor as pixels.
 
-    pixels: uint8 of `shape`, (H, W, 2) or (H, W, 4): all images in rows, grey or RGB, and alpha; gaps are
+    pixels: uint8 of `shape`, (H, W, 2) or (H, W, 4): all images in rows, gray or RGB, and alpha; gaps are
     transparent.
 
-    width: on the screen.  title: caption.  first: the first image in grey, for text.
+    width: on the screen.  title: caption.  first: the first image in gray, for text.
     one: height and width of an image in the picture.  labels: labels of the images shown, row by row; empty, or one for
     each.
     """
@@ -60,7 +60,7 @@ def images_of(array: np.ndarray) -> tuple[np.ndarray, str]:
     """(N, H, W) or (N, H, W, 3), and how the axes were interpreted.
 
     (H, W), (C, H, W), (N, H, W), (N, C, H, W) with C of 1 or 3, and the same with C last; with any other C, each
-    channel is a grey image. Raises DTypeError for arrays of fewer than 2 or more than 4 axes.
+    channel is a gray image. Raises DTypeError for arrays of fewer than 2 or more than 4 axes.
     """
     if not 2 <= array.ndim <= 4 or not array.size:
         raise DTypeError(
@@ -72,9 +72,9 @@ def images_of(array: np.ndarray) -> tuple[np.ndarray, str]:
         return array[None], "height, width"
     first, last = array.ndim - 3, array.ndim - 1
     if array.shape[first] in (1, 3):
-        array, axes = np.moveaxis(array, first, -1), (f"{at}channel, height, width", f"{at}colours, height, width")
+        array, axes = np.moveaxis(array, first, -1), (f"{at}channel, height, width", f"{at}colors, height, width")
     elif array.shape[last] in (1, 3):
-        axes = (f"{at}height, width, channel", f"{at}height, width, colours")
+        axes = (f"{at}height, width, channel", f"{at}height, width, colors")
     elif array.ndim == 3:
         return array, "images, height, width"
     else:
@@ -139,19 +139,19 @@ def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
         y, x = k // across * (rows * size + GAP), k % across * (columns * size + GAP)
         place = sheet[y : y + rows * size, x : x + columns * size]
         place[..., :-1], place[..., -1] = image.reshape(rows, columns, -1).repeat(size, 0).repeat(size, 1), 255
-        if bad and size >= 4:  # a cross, for readers who cannot distinguish the colour
+        if bad and size >= 4:  # a cross, for readers who cannot distinguish the color
             for i, j in np.argwhere((image == NONFINITE_COLOR).all(axis=-1)).tolist():
                 at = np.arange(size)
                 square = place[i * size : (i + 1) * size, j * size : (j + 1) * size, :-1]
                 square[at, at] = square[at, size - 1 - at] = 0
-    parts = [f"{count(total, 'image')} of {height} x {width}{', colour' if depth == 3 else ''} (axes read as {axes})"]
+    parts = [f"{count(total, 'image')} of {height} x {width}{', color' if depth == 3 else ''} (axes read as {axes})"]
     parts += [f"shown: the first {shown}, row by row"] if shown < total else []
     parts += [f"every {step}th pixel".replace("2th", "2nd").replace("3th", "3rd")] if step > 1 else []
     parts += [scale] + ([bad] if bad else [])
-    grey = images[0].astype(np.float64).mean(axis=-1) if depth == 3 else images[0].astype(np.float64)
-    grey = grey[:: -(-grey.shape[0] // TEXT_COLUMNS), :: -(-grey.shape[1] // TEXT_COLUMNS)]
+    gray = images[0].astype(np.float64).mean(axis=-1) if depth == 3 else images[0].astype(np.float64)
+    gray = gray[:: -(-gray.shape[0] // TEXT_COLUMNS), :: -(-gray.shape[1] // TEXT_COLUMNS)]
     seen = min(PICTURE_WIDTH, sheet.shape[1] * (step if shown == 1 else 1))
-    first = tuple(map(tuple, grey.tolist()))
+    first = tuple(map(tuple, gray.tolist()))
     return ImagesRecord(
         "; ".join(parts), sheet.tobytes(), sheet.shape, seen, first, (rows * size, columns * size), texts
     )
@@ -186,7 +186,7 @@ def images_text(record: ImagesRecord) -> str:
     """Caption, labels, and the first image in shades."""
     text = clean(record.title)
     if record.labels:
-        text += f"; labelled {', '.join(record.labels)}"
+        text += f"; labeled {', '.join(record.labels)}"
     return "\n".join([text if text.startswith("1 image ") else f"{text}; the first:", *shaded(record.first)])
 
 
@@ -209,7 +209,7 @@ def drop_full_alpha(pixels: np.ndarray) -> np.ndarray:
 def images_html(record: ImagesRecord) -> str:
     """Card with the images, their labels and the caption."""
     title = escape(clean(record.title), True)
-    images = labelled_html(record) if record.labels else image_tag(pixels_of(record), title, record.width)
+    images = labeled_html(record) if record.labels else image_tag(pixels_of(record), title, record.width)
     return f'<div {NO_MATH} style="{CARD_STYLE}">{images}<div style="font-size:12px">{title}</div></div>'
 
 
@@ -222,7 +222,7 @@ def image_tag(pixels: np.ndarray, alt: str, width: int) -> str:
     return f'<img alt="{alt}" width="{width}" style="max-width:100%" src="data:image/png;base64,{data}">'
 
 
-def labelled_html(record: ImagesRecord) -> str:
+def labeled_html(record: ImagesRecord) -> str:
     """Each image separately with its label below; rows wrap on a narrow page."""
     tall, wide = record.one
     across = (record.shape[1] + GAP) // (wide + GAP)

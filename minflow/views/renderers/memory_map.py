@@ -1,6 +1,6 @@
 """The arena of a graph's plan as a picture: addresses upwards, steps to the right, a rectangle for each value.
 
-Phases differ by colour and by hatching; large values are named. Depends on records only. Read next:
+Phases differ by color and by hatching; large values are named. Depends on records only. Read next:
 `../text/reports.py`, the same as text; `../html/page.py`, pictures in a notebook.
 """
 
@@ -186,7 +186,7 @@ def legend(phases: list[str], y: float) -> list[str]:
         parts.append(svg.rect(x, y, 24, 12, fill=fill, stroke=edge))
         parts.append(hatch_element(hatch_path(x, y, 24, 12, phase), phase))
         parts.append(svg.label(x + 30 + svg.PADDING, y + 10, phase or "other"))
-    note = "colour: phase; a box: one value, until it is last read"
+    note = "color: phase; a box: one value, until it is last read"
     return parts + (
         [svg.label(WIDTH - RIGHT - svg.PADDING, y + 10, note, anchor="end", text_color=theme.MUTED)]
         if len(phases) < 4

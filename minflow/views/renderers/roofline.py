@@ -182,7 +182,7 @@ def call_marks(calls: list[PlanCall], axes: Axes) -> list[str]:
 
 
 def mark_shape(x: float, y: float, size: float, phase: str) -> str:
-    """A circle, a square, a triangle or a diamond for the phase, so that phases differ without colour."""
+    """A circle, a square, a triangle or a diamond for the phase, so that phases differ without color."""
     fill, rim, _ = PHASE_STYLES.get(phase, OTHER_STYLE)
     look = {"fill": fill, "stroke": rim, "stroke_width": 1.6, "fill_opacity": ".8"}
     if phase == "backward":

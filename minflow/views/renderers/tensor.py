@@ -48,7 +48,7 @@ class TensorRecord:
     some, `across` of them side by side.  minimum, mean, maximum: those of the finite elements.  nan, positive_inf,
     negative_inf: number of elements that are NaN, inf, -inf.  true: number of True elements of a bool tensor, else
     None.  sample_size: number of elements in the statistics.  histogram: (counts, first edge, last edge); its range is
-    that of the colours.
+    that of the colors.
     text: the repr.
     """
 

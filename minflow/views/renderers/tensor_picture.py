@@ -1,7 +1,7 @@
-"""A TensorRecord as a picture: heat maps with their colour scale, a histogram, and the statistics in words.
+"""A TensorRecord as a picture: heat maps with their color scale, a histogram, and the statistics in words.
 
 Cells and slices are drawn on the page itself, all words on plates. Without written numbers the cells are one PNG. NaN
-and infinity are signs on yellow, never conveyed by colour alone. Pure functions of records. Read next:
+and infinity are signs on yellow, never conveyed by color alone. Pure functions of records. Read next:
 `../html/page.py`, cards; `images.py`, tensors as images.
 """
 
@@ -30,7 +30,7 @@ from .tensor import (
     shown_line,
 )
 
-COLOR_LEVELS = 48  # colours of a scale
+COLOR_LEVELS = 48  # colors of a scale
 NAN_INDEX, INF_INDEX, NEG_INF_INDEX, PAPER_INDEX = (
     COLOR_LEVELS,
     COLOR_LEVELS + 1,
@@ -46,11 +46,11 @@ NONFINITE_BACKGROUND, NONFINITE_SIGN = (
 MAX_TEXT_CHARS = 2600  # characters of the elements below a card; text/plain has all
 TEXT_CELL = (58, 20)  # size in pixels of a cell with a written number
 LEFT, TOP, FONT_SIZE, LINE_HEIGHT = 34, 44, 11.5, 16  # pixels: least origin of the cells; font size; line height
-SCALE_WIDTH, SCALE_PLATE_WIDTH = 190, 218  # pixels: the colour scale, and the plate under it
+SCALE_WIDTH, SCALE_PLATE_WIDTH = 190, 218  # pixels: the color scale, and the plate under it
 
 
 def scale_of(record: TensorRecord) -> tuple[float, float, bool]:
-    """Values of the first and the last colour, and True if the colour in the middle means zero."""
+    """Values of the first and the last color, and True if the color in the middle means zero."""
     _, low, high = record.histogram
     if low < 0 < high:
         most = max(-low, high)
@@ -59,7 +59,7 @@ def scale_of(record: TensorRecord) -> tuple[float, float, bool]:
 
 
 def palette(diverging: bool) -> np.ndarray:
-    """Colours of the scale, then of NaN, inf, -inf and of the gaps between slices, as uint8 (n, 3)."""
+    """Colors of the scale, then of NaN, inf, -inf and of the gaps between slices, as uint8 (n, 3)."""
     points = np.array(DIVERGING_COLORS if diverging else SEQUENTIAL_COLORS, float)
     at = np.linspace(0, len(points) - 1, COLOR_LEVELS)
     colors = [np.interp(at, range(len(points)), points[:, k]) for k in range(3)]
@@ -137,7 +137,7 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     notes = [shown_line(record)] if shown_line(record) else []
     if asked and cells and not numbers:
         columns, rows = MAX_WRITTEN_CELLS
-        notes.append(f"colours only: numbers are written into at most {rows} rows and {columns} columns")
+        notes.append(f"colors only: numbers are written into at most {rows} rows and {columns} columns")
     if not numbers and (record.nan or record.positive_inf or record.negative_inf):
         signs = ((record.nan, "× NaN"), (record.positive_inf, "+ inf"), (record.negative_inf, "− -inf"))
         notes.append("signs: " + ", ".join(name for n, name in signs if n))
@@ -230,7 +230,7 @@ def mosaic(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, fl
 
 
 def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging: bool, x: float) -> list[str]:
-    """A plate to the right of the cells: the colour scale with the values at its ends, and above it the histogram."""
+    """A plate to the right of the cells: the color scale with the values at its ends, and above it the histogram."""
     counts, first, last = record.histogram
     # no histogram from -1e308 to 1e308, whose range overflows
     if not high > low or record.true is not None or not counts:

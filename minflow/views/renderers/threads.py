@@ -1,6 +1,6 @@
 """A step as a picture: a lane for the calls of the plan, and one for each thread with the chunks that it computed.
 
-Phases differ by colour, as in the memory map. Read next: `../text/threads.py`, the same as text;
+Phases differ by color, as in the memory map. Read next: `../text/threads.py`, the same as text;
 `../timeline/svg.py`, which draws the axis in the same way.
 """
 

@@ -38,7 +38,7 @@ LANE_STEP, BAR_HEIGHT = 25, 18  # pixels: distance of lanes, height of a bar
 FORMULA_LEFT, PLATE_LEFT = 276, 4  # left edge of the formula's bars, and of plates
 # font sizes of text, and of numbers in bars and on the axis; line height
 FONT_SIZE, SMALL_FONT_SIZE, LINE_HEIGHT = 12, 11, 17
-LANE_COLORS = {  # lane or term of the formula -> (fill, rim); others are grey
+LANE_COLORS = {  # lane or term of the formula -> (fill, rim); others are gray
     "loader": (theme.PALE_BLUE, theme.BLUE),
     "queue": (theme.PLATE, theme.LINE),
     "compute": (theme.PALE_AMBER, theme.AMBER),

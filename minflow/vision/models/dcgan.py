@@ -25,7 +25,7 @@ def num_halvings(name: str, size: int) -> int:
 
 
 def reset_parameters(model: nn.Module) -> None:
-    """Reinitialise all weights as in the paper: filters normal(0, 0.02), batch norm scales normal(1, 0.02)."""
+    """Reinitialize all weights as in the paper: filters normal(0, 0.02), batch norm scales normal(1, 0.02)."""
     for m in model.modules():
         if isinstance(m, nn.Conv2d | nn.ConvTranspose2d):
             nn.init.normal_(m.weight, 0.0, 0.02)

@@ -124,7 +124,7 @@ class MobileNetV2(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialise all weights as the authors of the paper did."""
+        """Reinitialize all weights as the authors of the paper did."""
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 nn.init.kaiming_normal_(m.weight, mode="fan_out")

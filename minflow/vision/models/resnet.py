@@ -152,7 +152,7 @@ class ResNet(nn.Module):
         return nn.Sequential(*result)
 
     def reset_parameters(self, zero_init_residual: bool = False) -> None:
-        """Reinitialise the filters as in He et al. 2015 (arXiv:1502.01852), eq. 14."""
+        """Reinitialize the filters as in He et al. 2015 (arXiv:1502.01852), eq. 14."""
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")

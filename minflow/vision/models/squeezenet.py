@@ -71,7 +71,7 @@ class SqueezeNet(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialise all weights."""
+        """Reinitialize all weights."""
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 if m is self.classifier[1]:

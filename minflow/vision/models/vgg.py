@@ -47,7 +47,7 @@ class VGG(nn.Module):
             self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialise all weights."""
+        """Reinitialize all weights."""
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")

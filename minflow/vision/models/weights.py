@@ -37,7 +37,7 @@ class Weights(enum.Enum):
         return f"{BASE_URL}{self.value}.pth"
 
     def transforms(self) -> Callable[[Any], Tensor]:
-        """Return the preprocessing for these weights: a normalised crop of 224 x 224 pixels."""
+        """Return the preprocessing for these weights: a normalized crop of 224 x 224 pixels."""
         from ..transforms import CenterCrop, Compose, Normalize, Resize, ToTensor
 
         return Compose([Resize(256), CenterCrop(224), ToTensor(), Normalize(MEAN, STD)])

@@ -1,4 +1,4 @@
-"""Data augmentation: random changes of colour and geometry. Read next: `warps.py`, `color.py`."""
+"""Data augmentation: random changes of color and geometry. Read next: `warps.py`, `color.py`."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ColorJitter(Transform):
 
 
 class Grayscale(Transform):
-    """Convert to grey, with num_output_channels channels: 1 or 3."""
+    """Convert to gray, with num_output_channels channels: 1 or 3."""
 
     def __init__(self, num_output_channels: int = 1):
         self.num_output_channels = num_output_channels
@@ -97,7 +97,7 @@ class Grayscale(Transform):
 
 
 class RandomGrayscale(Transform):
-    """Convert to grey with probability p, keeping the number of channels."""
+    """Convert to gray with probability p, keeping the number of channels."""
 
     def __init__(self, p: float = 0.1):
         self.p = probability("RandomGrayscale", p)
@@ -153,7 +153,7 @@ class RandomRotation(Transform):
 
 
 class RandomAffine(Transform):
-    """Rotate, translate, scale and shear randomly about the centre; see `functional.affine`.
+    """Rotate, translate, scale and shear randomly about the center; see `functional.affine`.
 
     degrees: in [-d, d], or (min, max).  translate: the maximum, as fractions of (width, height).  scale: (min, max).
     shear: degrees along x, in [-s, s] or (min, max); four numbers for x and y.
@@ -210,7 +210,7 @@ class RandomResizedCrop(Transform):
     """Crop a random part of the image and resize it to a fixed size.
 
     scale: fraction of the image's area, (min, max).  ratio: width / height of the part. After ten parts that do not
-    fit, uses the largest centred one. Szegedy et al. 2015 (arXiv:1409.4842), section 6.
+    fit, uses the largest centered one. Szegedy et al. 2015 (arXiv:1409.4842), section 6.
     """
 
     def __init__(

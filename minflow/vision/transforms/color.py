@@ -1,4 +1,4 @@
-"""Changes of colour: brightness, contrast, saturation, hue, grey.
+"""Changes of color: brightness, contrast, saturation, hue, gray.
 
 A PIL image, or a uint8 array `[H, W]` or `[H, W, 3]`, is processed by pillow; a tensor `[..., C, H, W]` of bytes, or
 of floats in [0, 1], here, by the same formulas in floats. Read next: `images.py`.
@@ -79,7 +79,7 @@ def adjust_brightness(img: Any, brightness_factor: float) -> Any:
 
 
 def adjust_contrast(img: Any, contrast_factor: float) -> Any:
-    """Scale the contrast: 0 is the mean grey everywhere, 1 the image itself."""
+    """Scale the contrast: 0 is the mean gray everywhere, 1 the image itself."""
     f = check_factor("adjust_contrast", contrast_factor)
 
     def planes(x: np.ndarray) -> np.ndarray:
@@ -89,14 +89,14 @@ def adjust_contrast(img: Any, contrast_factor: float) -> Any:
 
 
 def adjust_saturation(img: Any, saturation_factor: float) -> Any:
-    """Scale the saturation: 0 is grey, 1 the image itself."""
+    """Scale the saturation: 0 is gray, 1 the image itself."""
     f = check_factor("adjust_saturation", saturation_factor)
     pil = pillow_enhancer("Color", "adjust_saturation", f)
     return dispatch_image("adjust_saturation", img, pil, lambda x: x if x.shape[-3] == 1 else blend(x, luma(x), f))
 
 
 def adjust_hue(img: Any, hue_factor: float) -> Any:
-    """Rotate the hue of all colours by hue_factor turns, from -0.5 to 0.5. Grey stays grey."""
+    """Rotate the hue of all colors by hue_factor turns, from -0.5 to 0.5. Gray stays gray."""
     f = check_factor("adjust_hue", hue_factor, -0.5, 0.5)
 
     def pil(image: Any) -> Any:
@@ -128,7 +128,7 @@ def rotate_hue(rgb: np.ndarray, turn: float) -> np.ndarray:
 
 
 def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
-    """gain * img ** gamma, for colours in [0, 1]; gamma above 1 darkens dark parts."""
+    """gain * img ** gamma, for colors in [0, 1]; gamma above 1 darkens dark parts."""
     g = check_factor("adjust_gamma", gamma)
 
     def planes(x: np.ndarray) -> np.ndarray:
@@ -144,7 +144,7 @@ def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
 
 
 def invert(img: Any) -> Any:
-    """Invert all colours: white becomes black."""
+    """Invert all colors: white becomes black."""
     return dispatch_image(
         "invert",
         img,
@@ -154,7 +154,7 @@ def invert(img: Any) -> Any:
 
 
 def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """Convert to grey, in one channel or three equal ones."""
+    """Convert to gray, in one channel or three equal ones."""
     n = num_output_channels
     if n not in (1, 3):
         fail(OutOfRangeError, f"rgb_to_grayscale: num_output_channels must be 1 or 3, got {n}", "num_output_channels=1")
@@ -163,8 +163,8 @@ def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
         return np.repeat(luma(x), n, -3)
 
     def pil(image: Any) -> Any:
-        grey = image.convert("L")
-        return grey if n == 1 else to_pil_image(np.repeat(np.array(grey)[:, :, None], 3, 2))
+        gray = image.convert("L")
+        return gray if n == 1 else to_pil_image(np.repeat(np.array(gray)[:, :, None], 3, 2))
 
     return dispatch_image("rgb_to_grayscale", img, pil, planes)
 

@@ -213,7 +213,7 @@ def crop(image: Any, top: int, left: int, height: int, width: int) -> Any:
 
 
 def center_crop(image: Any, size: int | Sequence[int]) -> Any:
-    """Crop the centre of the image."""
+    """Crop the center of the image."""
     height, width = to_height_width("CenterCrop", size)
     h, w = image_size(image)
     return crop(image, round((h - height) / 2.0), round((w - width) / 2.0), height, width)

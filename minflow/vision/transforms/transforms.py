@@ -163,7 +163,7 @@ class Resize(Transform):
 
 
 class CenterCrop(Transform):
-    """Crop the centre of an image; a smaller image gets a black border."""
+    """Crop the center of an image; a smaller image gets a black border."""
 
     def __init__(self, size: int | Sequence[int]):
         self.size = F.to_height_width("CenterCrop", size)
@@ -256,7 +256,7 @@ class Pad(Transform):
 
 
 class FiveCrop(Transform):
-    """Crop the four corners and the centre: a tuple, to be followed by `Lambda(lambda crops: stack(...))`."""
+    """Crop the four corners and the center: a tuple, to be followed by `Lambda(lambda crops: stack(...))`."""
 
     def __init__(self, size: int | Sequence[int]):
         self.size = F.to_height_width("FiveCrop", size)
@@ -287,7 +287,7 @@ class PILToTensor(Transform):
 
 
 class ConvertImageDtype(Transform):
-    """Convert the colours of a tensor to another dtype: floats range from 0 to 1, bytes from 0 to 255."""
+    """Convert the colors of a tensor to another dtype: floats range from 0 to 1, bytes from 0 to 255."""
 
     def __init__(self, dtype: DType):
         self.dtype = dtype

@@ -53,7 +53,7 @@ def inverse_matrix(
 
 
 def sample_affine(name: str, image: np.ndarray, matrix: Sequence[float], size: tuple[int, int], mode: int, fill: Any):
-    """Sample planes `[..., C, H, W]` at the positions given by `matrix`, in pixels from the centre; `fill` outside."""
+    """Sample planes `[..., C, H, W]` at the positions given by `matrix`, in pixels from the center; `fill` outside."""
     if mode not in SAMPLED:
         fail(OutOfRangeError, f"{name}: tensors do not support this interpolation", "nearest or bilinear")
     (height, width), (h, w) = size, image.shape[-2:]
@@ -71,7 +71,7 @@ def sample_affine(name: str, image: np.ndarray, matrix: Sequence[float], size: t
 
 
 def pillow_color(fill: Any, image: Any) -> Any:
-    """Convert the fill colour to pillow's form for this image."""
+    """Convert the fill color to pillow's form for this image."""
     if fill is None or isinstance(fill, int | float):
         return int(fill or 0) if len(image.getbands()) == 1 else (int(fill or 0),) * len(image.getbands())
     return tuple(int(v) for v in fill)
@@ -87,7 +87,7 @@ def rotate(
 ) -> Any:
     """Rotate by `angle` degrees, counter-clockwise. expand: True to enlarge the image so that nothing is cut off.
 
-    center: (x, y) in pixels, default: the centre.  fill: colour of the corners, black by default.
+    center: (x, y) in pixels, default: the center.  fill: color of the corners, black by default.
     """
     mode = pillow_mode("rotate", interpolation)
 
@@ -111,7 +111,7 @@ def rotate(
 
 
 def relative_to_center(center: Sequence[float] | None, w: int, h: int) -> tuple[float, float]:
-    """Convert pixel coordinates relative to the upper left corner to ones relative to the centre."""
+    """Convert pixel coordinates relative to the upper left corner to ones relative to the center."""
     return (0.0, 0.0) if center is None else (center[0] - w * 0.5, center[1] - h * 0.5)
 
 
@@ -144,7 +144,7 @@ def affine(
 
 
 def gaussian_blur(img: Any, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None) -> Any:
-    """Replace each pixel by a weighted mean of its neighbours, weights exp(-d^2 / (2 sigma^2)), borders mirrored.
+    """Replace each pixel by a weighted mean of its neighbors, weights exp(-d^2 / (2 sigma^2)), borders mirrored.
 
     kernel_size: odd, in pixels (of x, of y).  sigma: in pixels; default: 0.15 * kernel_size + 0.35.
     """
@@ -200,7 +200,7 @@ def resized_crop(
 
 
 def five_crop(img: Any, size: int | Sequence[int]) -> tuple:
-    """Crop the four corners and the centre: top left, top right, bottom left, bottom right, centre."""
+    """Crop the four corners and the center: top left, top right, bottom left, bottom right, center."""
     check_image("FiveCrop", img)
     (height, width), (h, w) = to_height_width("FiveCrop", size), image_size(img)
     if height > h or width > w:
@@ -210,7 +210,7 @@ def five_crop(img: Any, size: int | Sequence[int]) -> tuple:
 
 
 def ten_crop(img: Any, size: int | Sequence[int], vertical_flip: bool = False) -> tuple:
-    """Crop the corners and the centre of the image and of its mirror image, see `five_crop`."""
+    """Crop the corners and the center of the image and of its mirror image, see `five_crop`."""
     return five_crop(img, size) + five_crop(vflip(img) if vertical_flip else hflip(img), size)
 
 
@@ -248,7 +248,7 @@ def pil_to_tensor(pic: Any) -> Tensor:
 
 
 def convert_image_dtype(image: Tensor, dtype: DType = float32) -> Tensor:
-    """Convert the colours of a tensor: floats range from 0 to 1, integers from 0 to their maximum."""
+    """Convert the colors of a tensor: floats range from 0 to 1, integers from 0 to their maximum."""
     if not isinstance(image, Tensor):
         fail(DTypeError, f"ConvertImageDtype takes a tensor, got {type(image).__name__}", "PILToTensor() comes first")
     if image.dtype is dtype or (image.dtype.floating and dtype.floating):

@@ -95,7 +95,7 @@ def test_page_is_self_contained_and_accessible(tmp_path):
     assert "script" not in names and "link" not in names and "http" not in text and 'lang="en"' in text
     assert names.count("table") == names.count("caption") == 4
     assert all(attributes.get("scope") in ("row", "col") for tag, attributes in page.tags if tag == "th")
-    assert {"\u2713 2", "~ 3", "\u00b7", "one side"} <= set(page.texts)  # signs, not only colours
+    assert {"\u2713 2", "~ 3", "\u00b7", "one side"} <= set(page.texts)  # signs, not only colors
 
 
 def test_rare_mistakes_are_folded(tmp_path):

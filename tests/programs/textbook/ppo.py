@@ -1,4 +1,4 @@
-"""Proximal policy optimisation (Schulman et al. 2017, eq. 7) of a categorical policy on a small world of its own."""
+"""Proximal policy optimization (Schulman et al. 2017, eq. 7) of a categorical policy on a small world of its own."""
 
 import numpy as np
 import torch

@@ -146,13 +146,13 @@ function panel(c, theme, title, members, width, tall, scene, far, strip) {
   under.push(...members.map((s) => s.every).filter(Boolean).slice(0, 1));
   if (far) under.push("log scale: over 4 decades");
   if (mean) under.push(`thick line: mean of ${mean}`);
-  if (old.length) under.push("grey: previous run");
+  if (old.length) under.push("gray: previous run");
   if (calm.length && calm.length < members.length) under.push("diverged runs leave the scale");
   if (members.some((s) => s.means)) under.push("steps: epoch means");
   if (numbered && 6 * (under.join("; ").length + 18) < right - left) under.push("numbered: epochs");
   text((left + right) / 2, bottom + 31, under.join("; "), "center");
   if (!members.length) text(10, 18, `no ${title} yet`);
-  for (const s of old) stroke(s.x, s.y, LINES.grey, 1, 1, []);
+  for (const s of old) stroke(s.x, s.y, LINES.gray, 1, 1, []);
   let row = 0;
   members.forEach((s, k) => {
     const [color, dash] = lookOf(s, k);

@@ -138,7 +138,7 @@ class Panel:
         notes = {
             "log scale: over 4 decades": chosen,
             f"thick line: mean of {window}": bool(window),
-            "grey: previous run": bool(old),
+            "gray: previous run": bool(old),
             "diverged runs leave the scale": len(steady) < len(members),
             "steps: epoch means": any(s.epochs for s in members),
             "numbered: epochs": numbered,

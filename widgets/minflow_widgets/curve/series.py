@@ -42,7 +42,7 @@ class Series:
 
     def __init__(self, name: str, zero: float = 0.0):
         self.name, self.zero, self.every = name, zero, 1
-        # name in the legend, if different; index of its colour, if not its position: equal for all series of a run
+        # name in the legend, if different; index of its color, if not its position: equal for all series of a run
         self.shown = ""
         self.style: int | None = None
         self.word = last_word(name)  # series with the same word share a panel

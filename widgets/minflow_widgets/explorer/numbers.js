@@ -20,11 +20,11 @@ const worded = (node, text) => {
   return node;
 };
 
-// The maps over the whole page, one cell as large as there is room, with the scale of their colours; Esc or a click beside them closes.
+// The maps over the whole page, one cell as large as there is room, with the scale of their colors; Esc or a click beside them closes.
 function enlarged(label, text, [src, , words, low, high, scale]) {
   const dialog = html('dialog', { class: 'large', 'aria-label': label, 'data-lm-suppress-shortcuts': 'true' }), range = html('div', { class: 'range' });
   const image = html('img', { src, alt: words }), close = html('button', { type: 'button' }, 'close (Esc)');
-  if (low !== high) range.append(html('span', {}, low), html('img', { src: scale, alt: 'colours from the lowest to the highest number' }), html('span', {}, high));
+  if (low !== high) range.append(html('span', {}, low), html('img', { src: scale, alt: 'colors from the lowest to the highest number' }), html('span', {}, high));
   range.append(close);
   dialog.append(html('b', {}, label), worded(html('div', {}), `${words}. All numbers: ${text}`), range, image);
   image.decode().catch(() => {}).then(() => {

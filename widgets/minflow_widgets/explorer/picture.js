@@ -1,6 +1,6 @@
 // The explorer's picture: boxes, lines and the names of the columns, as Python has laid them out.
 // Put between numbers.js, of which it takes svgNode, and explorer.js, which is read next.
-// Colours are variables of explorer.css, which has them for light and dark pages.
+// Colors are variables of explorer.css, which has them for light and dark pages.
 const FILL = ['var(--f)', 'var(--b)', 'var(--u)'], STROKE = ['var(--fs)', 'var(--bs)', 'var(--us)'], INK = 'var(--ink)';
 const LINE = { f: ['var(--fs)', ''], b: ['var(--bs)', '6 3'], u: ['var(--us)', ''], k: ['var(--ks)', '2 3'], bh: ['var(--bs)', ''], kh: ['var(--ks)', ''] };
 

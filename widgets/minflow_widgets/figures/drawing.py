@@ -21,7 +21,7 @@ from minflow.views.text.listing import clean
 COLORS = theme.BLUE, theme.AMBER, theme.GREEN, theme.VIOLET
 GRID_STYLE = {"color": theme.LINE, "linewidth": 0.5, "linestyle": (0, (1, 3))}
 PLATE_STYLE = {"facecolor": theme.PLATE, "linewidth": 0, "boxstyle": "round,pad=0.3"}  # of text outside any axis
-GAP_COLOR = "#8c959f"  # between images, and for NaN or infinity: a grey that is in no colour scale
+GAP_COLOR = "#8c959f"  # between images, and for NaN or infinity: a gray that is in no color scale
 DEFAULT_TILES = 64  # filters or channels that are drawn
 
 
@@ -80,7 +80,7 @@ def svg_of(figure: Any) -> str:
 
 
 def style_axes(ax: Any) -> Any:
-    """Style Axes of our own figures with colours that are readable on any page; others are unchanged."""
+    """Style Axes of our own figures with colors that are readable on any page; others are unchanged."""
     if not ax.figure.patch.get_visible():
         for spine in ax.spines.values():
             spine.set_color(theme.LINE)
@@ -213,7 +213,7 @@ def mosaic(tiles: np.ndarray, columns: int) -> np.ndarray:
 def draw_tiles(ax: Any, tiles: np.ndarray, columns: int, title: str, what: str) -> Any:
     """Draw the tiles as one image: RGB if they have three channels, else blue below zero and red above.
 
-    what: name of one element, for the colour bar.
+    what: name of one element, for the color bar.
     """
     bad = int((~np.isfinite(tiles)).sum())
     finite = tiles[np.isfinite(tiles)]

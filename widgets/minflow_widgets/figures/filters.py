@@ -38,7 +38,7 @@ def filters(layer: Any, *, shape: tuple[int, ...] | None = None, first: int = DE
     if channels in (1, 3):
         tiles = shown[:, 0] if channels == 1 else shown.transpose(0, 2, 3, 1)
         columns = int(np.ceil(np.sqrt(len(tiles))))
-        title += "; its three channels as colours" if channels == 3 else ""
+        title += "; its three channels as colors" if channels == 3 else ""
     else:
         shown = weights[: min(first, 24), : min(first, 24)]
         title = f"weights: {many} filters (rows) of {channels} channels (columns), {height} x {width} each"

@@ -1,4 +1,4 @@
-"""The class that a model predicts for each point of the plane, with labelled points: `plane(model, x, y)`, and `Plane`,
+"""The class that a model predicts for each point of the plane, with labeled points: `plane(model, x, y)`, and `Plane`,
 which can be redrawn while the model learns.
 """
 
@@ -25,7 +25,7 @@ CLASS_SIGNS = "0123456789"
 
 
 class Plane(GrowingFigure):
-    """The plane, coloured by the class that a model predicts, with labelled points: `plane.draw()` shows the model as
+    """The plane, colored by the class that a model predicts, with labeled points: `plane.draw()` shows the model as
     it is now.
 
     model: a Module, or any function, from float32 (n, 2) to scores (n, classes), the highest of which is the
@@ -190,10 +190,10 @@ class Plane(GrowingFigure):
 
 
 def plane(model: Callable[[Any], Any], x: Any, y: Any, *, names: Sequence[Any] | None = None, ax: Any = None) -> Any:
-    """Draw the plane, coloured by the class that a model predicts, with points of known classes; returns the Axes.
+    """Draw the plane, colored by the class that a model predicts, with points of known classes; returns the Axes.
 
     model: from float32 (n, 2) to scores (n, classes), or to one number each, positive for class 1.  x: (n, 2).
-    y: (n,) integers, 0 to 9.  names: names of the classes. Stronger colours mean higher confidence; each class has its
+    y: (n,) integers, 0 to 9.  names: names of the classes. Stronger colors mean higher confidence; each class has its
     own marker and hatching, and a point in a ring is wrong. `Plane` is the same, and can be redrawn.
     """
     return Plane(model, x, y, names=names).plot(ax)

@@ -197,7 +197,7 @@ def short_value(value: Any) -> Any:
 
 
 def series_of(runs: list[SavedRun], first: int = 0) -> list[Series]:
-    """The runs as series, all of a run with the same colour, starting with colour `first`."""
+    """The runs as series, all of a run with the same color, starting with color `first`."""
     result = []
     for number, run in enumerate(runs, first):
         for column, (steps, values, seconds) in run.columns.items():

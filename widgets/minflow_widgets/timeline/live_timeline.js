@@ -1,8 +1,8 @@
 // Draws what live_timeline.py encodes: lanes of bars, the last steps of a job. One trait holds all of it.
 // Put behind page_theme.js.
 const LEFT = 104, RIGHT = 22, LANE = 25, TALL = 18, TOP = 4;
-const BARS = [["#e2efff", LINES.blue], ["#f3f5f8", LINES.grey], ["#fff8e5", LINES.amber], ["#e6f5ea", LINES.green]]; // fill, rim
-const FAILED = ["#fff0ee", LINES.red], WAITS = ["#f3f5f8", LINES.grey];
+const BARS = [["#e2efff", LINES.blue], ["#f3f5f8", LINES.gray], ["#fff8e5", LINES.amber], ["#e6f5ea", LINES.green]]; // fill, rim
+const FAILED = ["#fff0ee", LINES.red], WAITS = ["#f3f5f8", LINES.gray];
 const WHO = ["your loop", "step waits", "the worker", "the worker"];
 
 function decode(view) {

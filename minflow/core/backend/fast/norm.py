@@ -42,9 +42,9 @@ def _(xp, x, weight, bias, eps, out=None):
     for tile in tiles(x):
         mean += channel_sums(xp, x[tile])
     mean /= count
-    centre = mean.reshape(shape)
+    center = mean.reshape(shape)
     for tile in tiles(x):
-        moved = xp.subtract(x[tile], centre, out=y[tile])
+        moved = xp.subtract(x[tile], center, out=y[tile])
         var += per_channel(xp, moved, moved)
     var /= count
     scale = (weight / xp.sqrt(var + x.dtype.type(eps))).reshape(shape)
@@ -66,11 +66,11 @@ def _(xp, grad, x, weight, mean, var, eps, out=None):
     if not x.size:
         return out
     shape = channel_shape(x.ndim)
-    centre = mean.reshape(shape)
+    center = mean.reshape(shape)
     inverse = 1 / xp.sqrt(var + x.dtype.type(eps))
     for tile in tiles(x):
         g = grad[tile]
-        moved = xp.subtract(x[tile], centre, out=buffer("moved", g.shape, x.dtype))
+        moved = xp.subtract(x[tile], center, out=buffer("moved", g.shape, x.dtype))
         gbias += channel_sums(xp, g)
         gweight += per_channel(xp, g, moved)
     gweight *= inverse
@@ -79,7 +79,7 @@ def _(xp, grad, x, weight, mean, var, eps, out=None):
     slope = (-weight * inverse * inverse * gweight / count).reshape(shape)
     offset = (-weight * inverse * gbias / count).reshape(shape)
     for tile in tiles(x):
-        moved = xp.subtract(x[tile], centre, out=buffer("moved", grad[tile].shape, x.dtype))
+        moved = xp.subtract(x[tile], center, out=buffer("moved", grad[tile].shape, x.dtype))
         xp.multiply(moved, slope, out=moved)
         place = xp.multiply(grad[tile], scale, out=gx[tile])
         xp.add(place, moved, out=place)

@@ -1,4 +1,4 @@
-"""00.1 blind: what share of the digits a model reads right before it has learnt anything."""
+"""00.1 blind: what share of the digits a model reads right before it has learned anything."""
 
 from numbers import Real
 
@@ -51,7 +51,7 @@ exercise.wrong_value(
 exercise.wrong_value(
     "after learning", 0.95,
     "That share will be right *after* learning. The question is about the model before it.",
-    "Nothing has been learnt yet: the model knows as much as a die.",
+    "Nothing has been learned yet: the model knows as much as a die.",
     when=lambda share: 0.7 <= share <= 1)
 exercise.wrong_value(
     "percent", 10,

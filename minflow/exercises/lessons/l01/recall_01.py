@@ -7,7 +7,7 @@ exercise = recall(
     ("What training changes", "b",
      "Look again at lesson 00, section 3. The digits stay as they are, and so do the lines of code. What was changed?"),
     ("Why some digits are kept unseen", "c",
-     "Look again at lesson 00, section 3: anyone who has seen the answers can repeat them without having learnt "
+     "Look again at lesson 00, section 3: anyone who has seen the answers can repeat them without having learned "
      "anything."),
     ("A learning rate that is far too large", "a",
      "Look again at lesson 00, section 5, at the curve of the largest rate. Did its loss fall?"),

@@ -11,7 +11,7 @@ exercise = Exercise(
     question="Why do these three lines not bring the columns to the same scale?",
     hint="Print each step with its shape: the mean of each column, the numbers after you subtract it, and their "
          "spread.",
-    fact="This is the most common first step before learning from tables: columns in metres and in grams then count "
+    fact="This is the most common first step before learning from tables: columns in meters and in grams then count "
          "alike.",
     sibling="Times of two runs in seconds, a row for each runner: [[10, 100], [14, 100]]. The column means are 12 and "
             "100. Without them: [[-2, 0], [2, 0]]. The squares have the means 4 and 0, the roots are 2 and 0. "
@@ -23,18 +23,18 @@ exercise = Exercise(
 @exercise.solution
 def same_scale(x):
     # one mean for each column; a new tensor, the caller's stays as it was
-    centred = x - x.mean(0)
+    centered = x - x.mean(0)
     # typical distance of a column's numbers from 0
-    spread = (centred**2).mean(0).sqrt()
+    spread = (centered**2).mean(0).sqrt()
     # a column without spread is divided by 1: it stays 0
-    return centred / (spread + (spread == 0).float())
+    return centered / (spread + (spread == 0).float())
 
 
 @exercise.also_right
 def same_scale(x):
-    centred = x - x.mean(dim=0, keepdim=True)
+    centered = x - x.mean(dim=0, keepdim=True)
     spread = x.std(dim=0, unbiased=False)
-    return flow.where(spread > 0, centred / spread, flow.zeros_like(centred))
+    return flow.where(spread > 0, centered / spread, flow.zeros_like(centered))
 
 
 @exercise.also_right
@@ -49,9 +49,9 @@ def same_scale(x):
 
 @exercise.also_right
 def same_scale(x):
-    centred = x - x.sum(0) / len(x)
-    variance = (centred**2).sum(0) / len(x)
-    return centred / (variance + 1e-12)**0.5
+    centered = x - x.sum(0) / len(x)
+    variance = (centered**2).sum(0) / len(x)
+    return centered / (variance + 1e-12)**0.5
 
 
 @exercise.stub
@@ -66,8 +66,8 @@ def same_scale(x):
                 "give?",
                 "If the spread is 0, divide by 1. `(spread == 0).float()` is 1.0 for exactly those columns.")
 def same_scale(x):
-    centred = x - x.mean(0)
-    return centred / (centred**2).mean(0).sqrt()
+    centered = x - x.mean(0)
+    return centered / (centered**2).mean(0).sqrt()
 
 
 @exercise.wrong("in place",
@@ -96,7 +96,7 @@ def same_scale(x):
 
 @exercise.wrong("variance",
                 "You divide by the mean of the squares. Its *root* is the deviation.",
-                "A column in metres has a mean square in square metres. The root is in metres again.")
+                "A column in meters has a mean square in square meters. The root is in meters again.")
 def same_scale(x):
     x -= x.mean(0)
     return x / (x**2).mean(0)
@@ -141,9 +141,9 @@ def unchanged(same_scale, x):
 
 def scale_case(x, text="", **options):
     x = np.asarray(x, np.float32)
-    centred = x.astype(np.float64) - x.mean(0, dtype=np.float64)
-    spread = np.sqrt((centred**2).mean(0))
-    expected = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
+    centered = x.astype(np.float64) - x.mean(0, dtype=np.float64)
+    spread = np.sqrt((centered**2).mean(0))
+    expected = np.divide(centered, spread, out=np.zeros_like(centered), where=spread > 0)
     return case(flow.tensor(x), text=text or f"x = {x.tolist()}", expected=expected.astype(np.float32), **options)
 
 

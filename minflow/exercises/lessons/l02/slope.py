@@ -10,7 +10,7 @@ exercise = Exercise(
     hint="Walk from x - h to x + h: how much does f rise, and how far do you walk?",
     fact="If you look to both sides, the error shrinks with h*h, not with h: that is why h may be large.",
     sibling="A path is 2.0 m high at 99 m and 2.6 m high at 101 m. Between the two it rises by 2.6 - 2.0 = 0.6 m over "
-            "a distance of 101 - 99 = 2 m. Its slope at 100 m is about 0.6 / 2 = 0.3: a rise *per* metre.",
+            "a distance of 101 - 99 = 2 m. Its slope at 100 m is about 0.6 / 2 = 0.3: a rise *per* meter.",
 )
 
 

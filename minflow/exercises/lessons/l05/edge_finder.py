@@ -57,7 +57,7 @@ def edge_case(kind, rows, expected, hidden=False):
 def cases(rng):
     across = np.tile([0.0, 0.0, 1.0, 1.0], (4, 1))
     yield edge_case("flat, white", np.ones((4, 4)), "0")
-    yield edge_case("flat, grey", np.full((4, 4), 0.4), "0")
+    yield edge_case("flat, gray", np.full((4, 4), 0.4), "0")
     yield edge_case("a horizontal edge", across.T, "0")
     yield edge_case("a vertical edge", across, "far from 0")
     yield edge_case("a vertical edge", 1 - across, "far from 0")

@@ -9,7 +9,7 @@ exercise = Exercise(
          "the start.",
     fact="Padding (k - 1) / 2 with stride 1 keeps the size: that is why kernels are 3, 5 or 7 wide.",
     sibling="A ruler of 3 cm on a board of 10 cm, moved by 2 cm: after the start, 7 cm are left, and 7 // 2 = 3 steps "
-            "fit. With the start, that is 4 places; the last centimetre stays free.",
+            "fit. With the start, that is 4 places; the last centimeter stays free.",
 )
 
 

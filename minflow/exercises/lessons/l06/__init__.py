@@ -1,1 +1,1 @@
-"""Lesson 06: learnt or remembered."""
+"""Lesson 06: learned or remembered."""

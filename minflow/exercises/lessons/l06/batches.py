@@ -78,7 +78,7 @@ def batches(x, y, size, seed):
 
 
 @exercise.wrong("batches mixed only",
-                "You mix the batches. Neighbours always stay in one batch: mix the examples, then cut.",
+                "You mix the batches. Neighbors always stay in one batch: mix the examples, then cut.",
                 "Draw an order of all examples, not of the batches.")
 def batches(x, y, size, seed):
     starts = list(range(0, len(x), size))
@@ -181,7 +181,7 @@ def is_shuffled(batches, n, seed):
     return order(batches, n, seed) != sorted(order(batches, n, seed))
 
 
-def neighbours(batches, n, seed):
+def neighbors(batches, n, seed):
     """True if some batch is not a slice of the original order."""
     return any(sorted(y.numpy().tolist()) != list(range(int(y.min()), int(y.min()) + len(y)))
                for x, y in list(batches(*numbered_pairs(n), 5, seed)))
@@ -210,7 +210,7 @@ def cases(rng):
     yield case(30, 7, seed, run=pairs_match, expected=True,
                text="30 pairs (10, 1), (20, 2), ...: do they stay together?")
     yield case(30, seed, run=is_shuffled, expected=True, text="30 examples: are they mixed?")
-    yield case(30, seed, run=neighbours, expected=True, text="30 examples, size 5: are those of a batch from all over?")
+    yield case(30, seed, run=neighbors, expected=True, text="30 examples, size 5: are those of a batch from all over?")
     yield case(30, seed, seed, run=same_order, expected=True,
                text="30 examples, the same seed twice: is the order the same?")
     yield case(30, seed, seed + 1, run=same_order, expected=False,

@@ -12,7 +12,7 @@ exercise = Exercise(
     "08.2", "never_ran", kind="mend", level="core", answer="repair", tolerance=(1e-6, 1e-6),
     question="Why does the new head not run?",
     hint="Print the model: which modules does it have, and which of them does its `forward` call?",
-    fact="Keeping what a network has learnt and giving it a new head is called fine-tuning. The first loss shows at "
+    fact="Keeping what a network has learned and giving it a new head is called fine-tuning. The first loss shows at "
          "once whether the new head is the one that runs.",
     sibling="A model calls `self.embed` and `self.out`. A program sets `model.uot = nn.Linear(32, 5)`. Python keeps "
             "it as one more attribute, and `self.out` runs as before. Two lines mend that: `del model.uot`, and "
@@ -85,7 +85,7 @@ def repair(model):
 
 
 @exercise.wrong("features begun anew",
-                "The parameters of the features are new: everything they had learnt is gone.",
+                "The parameters of the features are new: everything they had learned is gone.",
                 "Only the head is to be replaced.")
 def repair(model):
     model.features = nn.Sequential(nn.Linear(model.features[0].in_features, model.classifier.in_features), nn.ReLU())
@@ -103,7 +103,7 @@ def repair(model):
 
 
 @exercise.wrong("built anew",
-                "The head is right. But everything the features had learnt is gone: this is another model.",
+                "The head is right. But everything the features had learned is gone: this is another model.",
                 "Change the head of the given model.")
 def repair(model):
     other = type(model)(model.features[0].in_features, model.classifier.in_features)

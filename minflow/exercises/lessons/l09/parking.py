@@ -9,9 +9,9 @@ exercise = Exercise(
     fact="Placing the largest first, at the lowest free address, comes near the best possible result. minflow's own "
          "arena is filled in this way.",
     sibling="Cars of length 4, 2 and 2 park along a street. The first stays from 9 to 12, the second from 9 to 10, "
-            "the third from 11 to 12. Put the first at metre 0. The second is there at the same time: metre 4. The "
-            "third meets only the first, since the second has left: metre 4 too. Six metres are enough for eight "
-            "metres of cars.",
+            "the third from 11 to 12. Put the first at meter 0. The second is there at the same time: meter 4. The "
+            "third meets only the first, since the second has left: meter 4 too. Six meters are enough for eight "
+            "meters of cars.",
 )
 
 
@@ -114,7 +114,7 @@ def place(lives):
 
 
 @exercise.wrong("one short",
-                "Neighbours overlap by one: a value at 0 of size 4 ends before 4.",
+                "Neighbors overlap by one: a value at 0 of size 4 ends before 4.",
                 "The next free address is start + size.")
 def place(lives):
     addresses = [None] * len(lives)

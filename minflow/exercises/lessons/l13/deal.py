@@ -123,7 +123,7 @@ def deal(x, n, axis):
 
 
 @exercise.wrong("dealt like cards",
-                "You deal like cards: one to each in turn. The entries of a part must be neighbours in x.",
+                "You deal like cards: one to each in turn. The entries of a part must be neighbors in x.",
                 "Joined end to end, the parts must be x again.")
 def deal(x, n, axis):
     return [np.take(x, range(i, x.shape[axis], n), axis=axis) for i in range(n)]

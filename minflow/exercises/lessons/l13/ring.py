@@ -1,4 +1,4 @@
-"""13.4 ring: a sum over n devices, each of which only sends to its right neighbour."""
+"""13.4 ring: a sum over n devices, each of which only sends to its right neighbor."""
 
 import numpy as np
 
@@ -6,9 +6,9 @@ from ...definition import Exercise, case
 
 exercise = Exercise(
     "13.4", "ring", kind="write", level="stretch", time_limit=4.0,
-    question="How do n devices add their arrays if each may only send to its neighbour?",
+    question="How do n devices add their arrays if each may only send to its neighbor?",
     hint="Cut each array into n pieces. First half, n - 1 rounds: in round r device d sends piece (d - r) % n, and "
-         "its neighbour adds it. Second half, n - 1 rounds: finished pieces go round, and are only copied.",
+         "its neighbor adds it. Second half, n - 1 rounds: finished pieces go round, and are only copied.",
     fact="Each device sends nearly two arrays, whether there are 4 devices or 400. That is why large trainings add "
          "their gradients in rings.",
     sibling="Three children have three heaps each: apples, nuts and figs. Each passes a different heap to the child "
@@ -150,8 +150,8 @@ def ring(parts, send):
 
 
 @exercise.wrong("added up in one place",
-                "The sums are right, but they are made in one place: a device may only send to its right neighbour.",
-                "A device adds only the pieces that `send` brought from its left neighbour, one at a time.")
+                "The sums are right, but they are made in one place: a device may only send to its right neighbor.",
+                "A device adds only the pieces that `send` brought from its left neighbor, one at a time.")
 def ring(parts, send):
     total = sum(send(d, part) for d, part in enumerate(parts))
     return [total.copy() for _ in parts]
@@ -171,7 +171,7 @@ class Wires:
         self.sent = [0] * n
 
     def send(self, device, data):
-        """Send from a device to its right neighbour; return what arrives there."""
+        """Send from a device to its right neighbor; return what arrives there."""
         data = np.array(data)
         self.sent[device] += data.nbytes
         return data

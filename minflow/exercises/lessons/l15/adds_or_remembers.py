@@ -209,7 +209,7 @@ off_by_one = writes(lambda question: f"{int(true_sum(question)[:-1]) + 1}.")
 
 
 def table(known):
-    """A model that has learnt these by heart, and otherwise says 19, which is not the result of any sum."""
+    """A model that has learned these by heart, and otherwise says 19, which is not the result of any sum."""
     answers = dict(text.split("=") for text in known)
     return writes(lambda question: answers.get(question, "19."))
 

@@ -12,7 +12,7 @@ exercise = Exercise(
     hint="Write the smallest case that fails on paper: the text, below it x, below that y. Each y is one place "
          "further on.",
     fact="A text needs no labels: it contains its own answers. That is why language models could become so large.",
-    sibling="From 10 20 30 40, pairs of neighbours: [10 20], [20 30], [30 40]. Four numbers, windows of two: "
+    sibling="From 10 20 30 40, pairs of neighbors: [10 20], [20 30], [30 40]. Four numbers, windows of two: "
             "4 - 2 + 1 = 3 windows, and window i is `row[i:i + 2]`. But if each window also needs the number *behind* "
             "it, the last one has none: then there are only 2.",
 )
@@ -45,7 +45,7 @@ def stack_windows(ids, length, starts):
 
 
 @exercise.wrong("y is x",
-                "y is the same as x. If the answer is the input itself, copying it is enough, and nothing is learnt.",
+                "y is the same as x. If the answer is the input itself, copying it is enough, and nothing is learned.",
                 "y begins one place later than x.")
 def windows(ids, length):
     x = stack_windows(ids, length, range(len(ids) - length))

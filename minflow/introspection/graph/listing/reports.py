@@ -48,7 +48,7 @@ class GraphReports:
     """Mixin of nn.Graph for records of itself."""
 
     def tree(self: Any, depth: int | None = None) -> Report:
-        """The modules with the shapes of their inputs and outputs, equal neighbours folded, and badges.
+        """The modules with the shapes of their inputs and outputs, equal neighbors folded, and badges.
 
         Badges: never ran, no gradient, frozen, not registered (called in build, but not an attribute of the graph or of
         a module in it, so that an optimizer does not find it). depth: number of levels below the members; None for all.
@@ -263,7 +263,7 @@ def is_container(module: Any) -> bool:
 
 
 def fold_repeats(rows: list[TreeRow]) -> list[TreeRow]:
-    """Equal neighbours, with their contents, as one row with their number."""
+    """Equal neighbors, with their contents, as one row with their number."""
     result: list[TreeRow] = []
     i = 0
     while i < len(rows):

@@ -58,13 +58,13 @@ def columns_found(words, chunk, scratch):
             if count % 2:
                 a = add(a, load_some(whole, left, zeros))
             mean = multiply(widened(add(a, b)), filled(1.0 / count))
-            centre, a, b = rounded(mean), zeros, zeros
+            center, a, b = rounded(mean), zeros, zeros
             for q in range(p, whole, 2 * far):
-                u = subtract(load_some(q, left, zeros), centre)
-                v = subtract(load_some(q + far, left, zeros), centre)
+                u = subtract(load_some(q, left, zeros), center)
+                v = subtract(load_some(q + far, left, zeros), center)
                 a, b = multiply_add(u, u, a), multiply_add(v, v, b)
             if count % 2:
-                u = subtract(load_some(whole, left, zeros), centre)
+                u = subtract(load_some(whole, left, zeros), center)
                 a = multiply_add(u, u, a)
             store_wide(scratch, mean)
             store_wide(scratch + WIDE_BYTES, widened(add(a, b)))
@@ -110,10 +110,10 @@ def columns_summed(words, chunk, scratch):
             state, left, p = mine + c // LANES * STATE, columns - c, (first * columns + c) * BYTES
             if first == begin:
                 clear(state)
-            centre, a, b = load_some(mean + c * BYTES, left, zeros), zeros, zeros
+            center, a, b = load_some(mean + c * BYTES, left, zeros), zeros, zeros
             for q in range(p, p + count * far, far):
                 g = load_some(grad + q, left, zeros)
-                a, b = add(a, g), multiply_add(g, subtract(load_some(x + q, left, zeros), centre), b)
+                a, b = add(a, g), multiply_add(g, subtract(load_some(x + q, left, zeros), center), b)
             store_wide(state, add(load_wide(state), widened(a)))
             store_wide(state + WIDE_BYTES, add(load_wide(state + WIDE_BYTES), widened(b)))
 
@@ -157,16 +157,16 @@ def columns_moved(words, chunk, scratch):
     for first in range(chunk * some, end, WRITTEN):
         count = min(WRITTEN, end - first)
         for c in range(0, columns, LANES):
-            centre, size = load(factors + c * BYTES), load(factors + far + c * BYTES)
+            center, size = load(factors + c * BYTES), load(factors + far + c * BYTES)
             slope, offset = load(factors + 2 * far + c * BYTES), load(factors + 3 * far + c * BYTES)
             p, left = (first * columns + c) * BYTES, columns - c
             if left >= LANES:
                 for q in range(p, p + count * row, row):
-                    moved = multiply_add(subtract(load(x + q), centre), slope, offset)
+                    moved = multiply_add(subtract(load(x + q), center), slope, offset)
                     store(out + q, multiply_add(load(grad + q), size, moved))
                 continue
             for q in range(p, p + count * row, row):
-                moved = multiply_add(subtract(load_some(x + q, left, zeros), centre), slope, offset)
+                moved = multiply_add(subtract(load_some(x + q, left, zeros), center), slope, offset)
                 store_some(out + q, left, multiply_add(load_some(grad + q, left, zeros), size, moved))
 
 

@@ -83,14 +83,14 @@ def moments(x, rows, state, tile):
         for q in range(whole, end, STEP):
             a = add(a, load(q))
         mean = multiply(widened(add(add(a, b), add(c, d))), filled(1.0 / count))
-        centre = rounded(mean)
+        center = rounded(mean)
         a = b = c = d = filled(float32(0))
         for q in range(p, whole, 4 * STEP):
-            u, v = subtract(load(q), centre), subtract(load(q + STEP), centre)
-            s, t = subtract(load(q + 2 * STEP), centre), subtract(load(q + 3 * STEP), centre)
+            u, v = subtract(load(q), center), subtract(load(q + STEP), center)
+            s, t = subtract(load(q + 2 * STEP), center), subtract(load(q + 3 * STEP), center)
             a, b, c, d = multiply_add(u, u, a), multiply_add(v, v, b), multiply_add(s, s, c), multiply_add(t, t, d)
         for q in range(whole, end, STEP):
-            u = subtract(load(q), centre)
+            u = subtract(load(q), center)
             a = multiply_add(u, u, a)
         store_wide(tile, mean)
         store_wide(tile + WIDE_BYTES, widened(add(add(a, b), add(c, d))))
@@ -98,9 +98,9 @@ def moments(x, rows, state, tile):
 
 
 @inlined
-def normalized(x, y, rows, centre, scale, shift, low, high):
+def normalized(x, y, rows, center, scale, shift, low, high):
     for i in range((rows - 1) * STEP, -1, -STEP):  # in reverse: the rows read last are still in the cache
-        store(y + i, clipped(multiply_add(subtract(load(x + i), centre), scale, shift), low, high))
+        store(y + i, clipped(multiply_add(subtract(load(x + i), center), scale, shift), low, high))
 
 
 @instruction
@@ -150,8 +150,8 @@ def blocks_batch_norm(arrays: list, outs: list, room: Room, shape, eps, act) -> 
 
 
 @inlined
-def products(grad, x, rows, centre, scale, shift, low, high, state):
-    """Sum the cotangents before the activation, and their products with x - centre."""
+def products(grad, x, rows, center, scale, shift, low, high, state):
+    """Sum the cotangents before the activation, and their products with x - center."""
     clear(state)
     for first in range(0, rows, TILE):
         a = b = c = d = filled(float32(0))
@@ -159,12 +159,12 @@ def products(grad, x, rows, centre, scale, shift, low, high, state):
         start, end = first * STEP, (first + count) * STEP
         whole = start + count // 2 * 2 * STEP
         for i in range(start, whole, 2 * STEP):
-            u, v = subtract(load(x + i), centre), subtract(load(x + i + STEP), centre)
+            u, v = subtract(load(x + i), center), subtract(load(x + i + STEP), center)
             g = inside(load(grad + i), multiply_add(u, scale, shift), low, high)
             h = inside(load(grad + i + STEP), multiply_add(v, scale, shift), low, high)
             a, b, c, d = add(a, g), add(b, h), multiply_add(g, u, c), multiply_add(h, v, d)
         for i in range(whole, end, STEP):
-            u = subtract(load(x + i), centre)
+            u = subtract(load(x + i), center)
             g = inside(load(grad + i), multiply_add(u, scale, shift), low, high)
             a, c = add(a, g), multiply_add(g, u, c)
         store_wide(state, add(load_wide(state), widened(add(a, b))))
@@ -172,9 +172,9 @@ def products(grad, x, rows, centre, scale, shift, low, high, state):
 
 
 @inlined
-def sent_back(grad, x, gx, rows, centre, scale, shift, low, high, size, slope, offset):
+def sent_back(grad, x, gx, rows, center, scale, shift, low, high, size, slope, offset):
     for i in range((rows - 1) * STEP, -1, -STEP):  # in reverse: the rows read last are still in the cache
-        u = subtract(load(x + i), centre)
+        u = subtract(load(x + i), center)
         g = inside(load(grad + i), multiply_add(u, scale, shift), low, high)
         store(gx + i, multiply_add(g, size, multiply_add(u, slope, offset)))
 

@@ -1,4 +1,4 @@
-"""Linear and nearest-neighbour interpolation of images in blocks, one axis at a time, and the gradients.
+"""Linear and nearest-neighbor interpolation of images in blocks, one axis at a time, and the gradients.
 
 Each output pixel is one input pixel, or the weighted sum of two, as in `nn.functional.interpolate`. Semantics:
 `compiler/fusion/nchw16c.py`. Read next: `nchw16c_pool.py`.

@@ -46,48 +46,48 @@ def sum_of(x, images, far, pixels):
 @compiled
 def squares_of(x, images, far, pixels, mean):
     """Sum of (x - mean)**2 of a channel."""
-    zeros, centre, whole, left = filled(float32(0)), filled(mean), pixels // (4 * LANES) * 4 * LANES, pixels % LANES
+    zeros, center, whole, left = filled(float32(0)), filled(mean), pixels // (4 * LANES) * 4 * LANES, pixels % LANES
     every = zeros
     for n in range(images):
         p, end = x + n * far, x + n * far + pixels // LANES * STEP
         a = b = c = d = zeros
         for q in range(p, p + whole * BYTES, 4 * STEP):
-            u, v = subtract(load(q), centre), subtract(load(q + STEP), centre)
-            s, t = subtract(load(q + 2 * STEP), centre), subtract(load(q + 3 * STEP), centre)
+            u, v = subtract(load(q), center), subtract(load(q + STEP), center)
+            s, t = subtract(load(q + 2 * STEP), center), subtract(load(q + 3 * STEP), center)
             a, b, c, d = multiply_add(u, u, a), multiply_add(v, v, b), multiply_add(s, s, c), multiply_add(t, t, d)
         for q in range(p + whole * BYTES, end, STEP):
-            u = subtract(load(q), centre)
+            u = subtract(load(q), center)
             a = multiply_add(u, u, a)
         if left:
-            u = subtract(load_some(end, left, centre), centre)
+            u = subtract(load_some(end, left, center), center)
             b = multiply_add(u, u, b)
         every = add(every, add(add(a, b), add(c, d)))
     return total(every)
 
 
 @compiled
-def sums_of(grad, x, pixels, centre):
-    """Sums of a plane of gradients, and of their products with x - centre, in 16 accumulators each."""
+def sums_of(grad, x, pixels, center):
+    """Sums of a plane of gradients, and of their products with x - center, in 16 accumulators each."""
     left, end = pixels % LANES, pixels // LANES * STEP
     zeros = filled(float32(0))
     a = b = s = t = zeros
     for i in range(0, end - STEP, 2 * STEP):
         g, h = load(grad + i), load(grad + i + STEP)
         a, b = add(a, g), add(b, h)
-        s = multiply_add(g, subtract(load(x + i), centre), s)
-        t = multiply_add(h, subtract(load(x + i + STEP), centre), t)
+        s = multiply_add(g, subtract(load(x + i), center), s)
+        t = multiply_add(h, subtract(load(x + i + STEP), center), t)
     if pixels // LANES % 2:
         g = load(grad + end - STEP)
-        a, s = add(a, g), multiply_add(g, subtract(load(x + end - STEP), centre), s)
+        a, s = add(a, g), multiply_add(g, subtract(load(x + end - STEP), center), s)
     if left:
         g = load_some(grad + end, left, zeros)
-        b, t = add(b, g), multiply_add(g, subtract(load_some(x + end, left, centre), centre), t)
+        b, t = add(b, g), multiply_add(g, subtract(load_some(x + end, left, center), center), t)
     return add(a, b), add(s, t)
 
 
 @instruction
 def planes_normed(words, chunk, scratch):
-    """Normalise some channels.
+    """Normalize some channels.
 
     words: x, weight, bias, y, mean, var, eps, images, channels, pixels, channels of a chunk.
     """
@@ -102,15 +102,15 @@ def planes_normed(words, chunk, scratch):
         v = float32(squares_of(source, images, far, pixels, m) / count)
         put(mean, c, m)
         put(var, c, v)
-        centre, shift = filled(m), filled(number_at(bias, c))
+        center, shift = filled(m), filled(number_at(bias, c))
         scale = filled(number_at(weight, c) / float32(np.sqrt(v + eps)))
         for n in range(images):
             p, q = source + n * far, target + n * far
             for i in range(0, pixels // LANES * STEP, STEP):
-                store(q + i, multiply_add(subtract(load(p + i), centre), scale, shift))
+                store(q + i, multiply_add(subtract(load(p + i), center), scale, shift))
             if left:
                 i = pixels // LANES * STEP
-                store_some(q + i, left, multiply_add(subtract(load_some(p + i, left, zeros), centre), scale, shift))
+                store_some(q + i, left, multiply_add(subtract(load_some(p + i, left, zeros), center), scale, shift))
 
 
 @instruction
@@ -128,10 +128,10 @@ def planes_sent_back(words, chunk, scratch):
     for c in range(chunk * at_once, min((chunk + 1) * at_once, channels)):
         place = c * pixels * BYTES
         inverse = float32(1) / float32(np.sqrt(number_at(var, c) + eps))
-        centre = filled(number_at(mean, c))
+        center = filled(number_at(mean, c))
         sums, products = zeros, zeros
         for n in range(images):
-            some, more = sums_of(grad + place + n * far, x + place + n * far, pixels, centre)
+            some, more = sums_of(grad + place + n * far, x + place + n * far, pixels, center)
             sums, products = add(sums, some), add(products, more)
         gb, gw = total(sums), total(products) * float64(inverse)
         put(gbias, c, float32(gb))
@@ -142,10 +142,10 @@ def planes_sent_back(words, chunk, scratch):
         for n in range(images):
             p, q, r = grad + place + n * far, x + place + n * far, gx + place + n * far
             for i in range(0, end, STEP):
-                moved = multiply_add(subtract(load(q + i), centre), slope, offset)
+                moved = multiply_add(subtract(load(q + i), center), slope, offset)
                 store(r + i, multiply_add(load(p + i), scale, moved))
             if left:
-                moved = multiply_add(subtract(load_some(q + end, left, zeros), centre), slope, offset)
+                moved = multiply_add(subtract(load_some(q + end, left, zeros), center), slope, offset)
                 store_some(r + end, left, multiply_add(load_some(p + end, left, zeros), scale, moved))
 
 

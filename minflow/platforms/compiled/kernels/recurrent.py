@@ -1,7 +1,7 @@
 """Recurrent layers: one product for the inputs of all time steps, then a loop over time per chunk of sequences.
 
 The gradients of the weights are single products, too. In between, a thread takes some sequences through all time steps
-without synchronising with others. States stay in the cache as [block][sequence][16], the layout of a packed left side;
+without synchronizing with others. States stay in the cache as [block][sequence][16], the layout of a packed left side;
 the recurrent weight, the right side, is packed once. Packed sequences and projections are left to NumPy. Semantics,
 within float32 rounding: `core/ops/rnn.py`, `core/ops/lstm.py`, `core/ops/gru.py`. Read next: `gemm.py`.
 """

@@ -55,32 +55,32 @@ def mean_of(x, columns):
 def deviation_of(x, columns, mean, eps):
     """Compute sqrt(variance + eps)."""
     a = b = filled(float32(0))
-    centre, whole, left = filled(mean), columns // (2 * LANES) * 2 * STEP, columns % (2 * LANES)
+    center, whole, left = filled(mean), columns // (2 * LANES) * 2 * STEP, columns % (2 * LANES)
     for i in range(0, whole, 2 * STEP):
-        u, v = subtract(load(x + i), centre), subtract(load(x + i + STEP), centre)
+        u, v = subtract(load(x + i), center), subtract(load(x + i + STEP), center)
         a, b = multiply_add(u, u, a), multiply_add(v, v, b)
     if left:
-        u = subtract(load_some(x + whole, left, centre), centre)
-        v = subtract(load_some(x + whole + STEP, left - LANES, centre), centre)
+        u = subtract(load_some(x + whole, left, center), center)
+        v = subtract(load_some(x + whole + STEP, left - LANES, center), center)
         a, b = multiply_add(u, u, a), multiply_add(v, v, b)
     return np.sqrt(float32(sum_by_halves(add(a, b)) / columns) + eps)
 
 
 @instruction
 def rows_normed(words, chunk, scratch):
-    """Normalise some rows: words x, weight, bias, y, eps, rows, columns, rows of a chunk."""
+    """Normalize some rows: words x, weight, bias, y, eps, rows, columns, rows of a chunk."""
     weight, bias, eps = word_at(words, 1), word_at(words, 2), float32(real_at(words, 4))
     rows, columns, some = word_at(words, 5), word_at(words, 6), word_at(words, 7)
     whole, left, zeros = columns // LANES * STEP, columns % LANES, filled(float32(0))
     for row in range(chunk * some, min((chunk + 1) * some, rows)):
         x, y = word_at(words, 0) + row * columns * BYTES, word_at(words, 3) + row * columns * BYTES
         mean = mean_of(x, columns)
-        centre, scale = filled(mean), filled(float32(1) / deviation_of(x, columns, mean, eps))
+        center, scale = filled(mean), filled(float32(1) / deviation_of(x, columns, mean, eps))
         for i in range(0, whole, STEP):
-            hat = multiply(subtract(load(x + i), centre), scale)
+            hat = multiply(subtract(load(x + i), center), scale)
             store(y + i, multiply_add(hat, load(weight + i), load(bias + i)))
         if left:
-            hat = multiply(subtract(load_some(x + whole, left, zeros), centre), scale)
+            hat = multiply(subtract(load_some(x + whole, left, zeros), center), scale)
             store_some(
                 y + whole,
                 left,
@@ -105,16 +105,16 @@ def rows_sent_back(words, chunk, scratch):
         grad, x, gx = word_at(words, 0) + place, word_at(words, 1) + place, word_at(words, 3) + place
         mean = mean_of(x, columns)
         inverse = float32(1) / deviation_of(x, columns, mean, eps)
-        centre, scale, sums, products = filled(mean), filled(inverse), zeros, zeros
+        center, scale, sums, products = filled(mean), filled(inverse), zeros, zeros
         for i in range(0, whole, STEP):
-            g, hat = load(grad + i), multiply(subtract(load(x + i), centre), scale)
+            g, hat = load(grad + i), multiply(subtract(load(x + i), center), scale)
             store(parts + i, multiply_add(g, hat, load(parts + i)))
             store(parts + far + i, add(g, load(parts + far + i)))
             g = multiply(g, load(weight + i))
             sums, products = add(sums, g), multiply_add(g, hat, products)
         if left:
             g = load_some(grad + whole, left, zeros)
-            hat = multiply(subtract(load_some(x + whole, left, centre), centre), scale)
+            hat = multiply(subtract(load_some(x + whole, left, center), center), scale)
             store(parts + whole, multiply_add(g, hat, load(parts + whole)))
             store(parts + far + whole, add(g, load(parts + far + whole)))
             g = multiply(g, load_some(weight + whole, left, zeros))
@@ -122,11 +122,11 @@ def rows_sent_back(words, chunk, scratch):
         slope = filled(float32(-sum_by_halves(products) / columns))
         offset = filled(float32(-sum_by_halves(sums) / columns))
         for i in range(0, whole, STEP):
-            hat = multiply(subtract(load(x + i), centre), scale)
+            hat = multiply(subtract(load(x + i), center), scale)
             g = multiply_add(load(grad + i), load(weight + i), multiply_add(hat, slope, offset))
             store(gx + i, multiply(g, scale))
         if left:
-            hat = multiply(subtract(load_some(x + whole, left, centre), centre), scale)
+            hat = multiply(subtract(load_some(x + whole, left, center), center), scale)
             g = multiply_add(
                 load_some(grad + whole, left, zeros),
                 load_some(weight + whole, left, zeros),
@@ -140,7 +140,7 @@ def rows_sent_back(words, chunk, scratch):
 
 @instruction
 def groups_normed(words, chunk, scratch):
-    """Normalise some groups.
+    """Normalize some groups.
 
     words: x, weight, bias, y, mean, var, eps, groups of an image, channels of a group, pixels, groups of all images,
     groups of a chunk.
@@ -155,16 +155,16 @@ def groups_normed(words, chunk, scratch):
         var = float32(squares_of(x, 1, 0, count, mean) / count)
         put(word_at(words, 4), group, mean)
         put(word_at(words, 5), group, var)
-        centre, inverse = filled(mean), float32(1) / np.sqrt(var + eps)
+        center, inverse = filled(mean), float32(1) / np.sqrt(var + eps)
         for channel in range(channels):
             c = group % groups * channels + channel
             scale, shift = filled(number_at(weight, c) * inverse), filled(number_at(bias, c))
             p, q = x + channel * pixels * BYTES, y + channel * pixels * BYTES
             for i in range(0, pixels // LANES * STEP, STEP):
-                store(q + i, multiply_add(subtract(load(p + i), centre), scale, shift))
+                store(q + i, multiply_add(subtract(load(p + i), center), scale, shift))
             if left:
                 i = pixels // LANES * STEP
-                store_some(q + i, left, multiply_add(subtract(load_some(p + i, left, zeros), centre), scale, shift))
+                store_some(q + i, left, multiply_add(subtract(load_some(p + i, left, zeros), center), scale, shift))
 
 
 @instruction
@@ -182,13 +182,13 @@ def groups_sent_back(words, chunk, scratch):
         grad, x = word_at(words, 0) + group * count * BYTES, word_at(words, 1) + group * count * BYTES
         gx, parts = word_at(words, 5) + group * count * BYTES, word_at(words, 6)
         inverse = float32(1) / np.sqrt(number_at(word_at(words, 4), group) + eps)
-        centre, first = filled(number_at(word_at(words, 3), group)), group % groups * channels
+        center, first = filled(number_at(word_at(words, 3), group)), group % groups * channels
         far = (groups * channels + LANES - 1) // LANES * LANES
         here = group // groups * 2 * far + first
         sums = products = 0.0
         for channel in range(channels):
             place = channel * pixels * BYTES
-            some_sums, some_products = sums_of(grad + place, x + place, pixels, centre)
+            some_sums, some_products = sums_of(grad + place, x + place, pixels, center)
             gb, gw = sum_by_halves(some_sums), sum_by_halves(some_products) * float64(inverse)
             put(parts, here + channel, float32(gw))
             put(parts, here + far + channel, float32(gb))
@@ -200,11 +200,11 @@ def groups_sent_back(words, chunk, scratch):
             scale = filled(number_at(weight, first + channel) * inverse)
             place = channel * pixels * BYTES
             for i in range(place, place + end, STEP):
-                moved = multiply_add(subtract(load(x + i), centre), slope, offset)
+                moved = multiply_add(subtract(load(x + i), center), slope, offset)
                 store(gx + i, multiply_add(load(grad + i), scale, moved))
             if left:
                 i = place + end
-                moved = multiply_add(subtract(load_some(x + i, left, zeros), centre), slope, offset)
+                moved = multiply_add(subtract(load_some(x + i, left, zeros), center), slope, offset)
                 store_some(gx + i, left, multiply_add(load_some(grad + i, left, zeros), scale, moved))
 
 

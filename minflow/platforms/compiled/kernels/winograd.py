@@ -93,9 +93,9 @@ def combination(builder, factors, vectors):
 
 def pairs(rows) -> list[tuple[int, int]]:
     """Adjacent rows that differ only in signs: those of the points p and -p."""
-    neighbours = [(i, i + 1, list(zip(rows[i], rows[i + 1]))) for i in range(len(rows) - 1)]
+    neighbors = [(i, i + 1, list(zip(rows[i], rows[i + 1]))) for i in range(len(rows) - 1)]
     return [
-        (i, j) for i, j, both in neighbours if all(abs(x) == abs(y) for x, y in both) and any(x != y for x, y in both)
+        (i, j) for i, j, both in neighbors if all(abs(x) == abs(y) for x, y in both) and any(x != y for x, y in both)
     ]
 
 

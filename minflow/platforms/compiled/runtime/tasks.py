@@ -58,12 +58,12 @@ class Room:
         self.base, self.used = base, 0
 
     def take(self, count: int) -> int:
-        """Allocate `count` float32, uninitialised; return their address."""
+        """Allocate `count` float32, uninitialized; return their address."""
         self.used, start = self.used + rounded(count * BYTES, ALIGN), self.used
         return self.base + start
 
     def array(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Allocate uninitialised float32 as a NumPy array."""
+        """Allocate uninitialized float32 as a NumPy array."""
         place = self.take(math.prod(shape))
         return np.asarray(Placed(place, shape)) if self.base else np.empty(shape, "f4")
 

@@ -1,1 +1,1 @@
-"""Lesson 06: learned or remembered."""
+"""Lesson 08: debugging graphs."""

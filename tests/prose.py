@@ -36,6 +36,10 @@ RULES = {  # what to write instead -> what a text must not contain
     ),
     "is, or is in": r"\bstands? (?:in|for|beside|behind|there|here|before|above|below|at)\b"
     r"|\blies? (?:in|beside|side by side|apart|there)\b",
+    "American spelling, as in PyTorch": (
+        r"(?i:\b(?:un|re|de)?(?:initiali|normali|optimi|recogni|organi|seriali|synchroni|generali|minimi|summari|quanti)"
+        r"s(?:e[sd]?|ing|ations?)\b|\b(?:colour|behaviour|neighbour|favour)|\bcentre[sd]?\b|\bgrey|\blicence|\blearnt\b)"
+    ),
     "while, or if": r"\bas long as a\b|\bthat it is\b, |\bhad at once\b|\bby itself alone\b",
 }
 # A file whose text, on one line, has no match of this has no marker: it need not be parsed.

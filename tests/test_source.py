@@ -162,6 +162,7 @@ def test_prose_has_no_new_markers():
         ("# What others read is kept. Who reads it is found.\n", 2),
         ("fail('stride is 0, where at least 1 is wanted')", 1),
         ("def test_nobody_reads_it(): ...", 1),
+        ("# Initialised in the centre; `06_learnt_or_remembered` is a path\n", 2),
         ('def f(x) -> bool:\n    """Is it there?"""', 1),
         ('def f(x) -> bool:\n    """True if it is there. Why?"""\n# it stands in ops/', 2),
     ],

@@ -31,10 +31,10 @@ from typing import Any, NamedTuple
 BATCH, SHAPE = 100, (100, 1, 28, 28)
 MODELS = ("mlp", "lenet")
 LOADERS = ("numpy", "zlib", "sleep", "python")
-SHARES = (0.3, 1.0, 2.0)
+LOADER_SHARES = (0.3, 1.0, 2.0)
 CORES = ("idle", "busy")
-AIM = 0.8  # share of the ideal gain, best run, loader as long as the step, with a free core
-FREE = ("numpy", "zlib", "sleep")  # loaders that release the GIL
+TARGET_GAIN_SHARE = 0.8  # share of the ideal gain, best run, loader as long as the step, with a free core
+GIL_FREE_LOADERS = ("numpy", "zlib", "sleep")  # loaders that release the GIL
 STEPS = {"mlp": 60, "lenet": 6}  # steps of one run
 clock = time.perf_counter
 
@@ -82,8 +82,8 @@ def figures(pairs: list[tuple[Run, Run]]) -> dict[str, Any]:
 def verdict(row: dict[str, Any], loader: str, share: float, cores: str) -> str:
     """Whether a row meets the aims, as text."""
     words = [] if row["same losses"] else ["LOSSES DIFFER"]
-    if loader in FREE and share == 1 and cores == "idle":
-        words.append(f"aim {AIM:.0%}" + ("" if row["best"] >= AIM else "  MISSED"))
+    if loader in GIL_FREE_LOADERS and share == 1 and cores == "idle":
+        words.append(f"aim {TARGET_GAIN_SHARE:.0%}" + ("" if row["best"] >= TARGET_GAIN_SHARE else "  MISSED"))
     return "  ".join(words)
 
 
@@ -314,7 +314,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     options.models = [name for name in MODELS if name in options.only] or list(MODELS[: 1 if options.quick else None])
     options.loaders = [name for name in LOADERS if name in options.only] or list(LOADERS)
-    options.shares = options.shares or ((1.0,) if options.quick else SHARES)
+    options.shares = options.shares or ((1.0,) if options.quick else LOADER_SHARES)
     options.cores = options.cores or (CORES[:1] if options.quick else CORES)
     options.rounds = options.rounds or (3 if options.quick else 7)
     return options
@@ -332,7 +332,7 @@ def main() -> int:
         rows = [row for model in options.models for row in measure(model, options)]
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"rounds": options.rounds, "aim": AIM, "rows": rows}, file, indent=1)
+            json.dump({"rounds": options.rounds, "aim": TARGET_GAIN_SHARE, "rows": rows}, file, indent=1)
     same = all(row["same losses"] for row in rows)
     print("\nlosses: " + ("the same bits in every run of every row" if same else "DIFFERENT BITS"))
     return 0 if same else 1

@@ -264,7 +264,7 @@ def netron(model, x) -> str:
 RIVALS = {"torchvista": vista, "torchview": view, "torchlens": lens, "Model Explorer": model_explorer, "netron": netron}
 
 
-def beside(name: str, layers: int, rounds: int) -> dict[str, dict[str, Any]]:
+def compare_with_rivals(name: str, layers: int, rounds: int) -> dict[str, dict[str, Any]]:
     """Alternate our explorer with each other tool; report the error if it cannot draw the model."""
     import torch
     import trainings
@@ -364,7 +364,7 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
             )
         found["cards"] = in_kernel(client, f"cards({rounds})")[0]
         for name in asked.only if asked.rivals else ():
-            found["rivals"][name] = in_kernel(client, f"beside({name!r}, {layers}, {min(rounds, 5)})")[0]
+            found["rivals"][name] = in_kernel(client, f"compare_with_rivals({name!r}, {layers}, {min(rounds, 5)})")[0]
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)

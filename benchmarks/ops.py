@@ -27,14 +27,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from machine import CORES, OURS, TORCH, Unavailable, figures, our_step, rounds, set_threads, switch, torch_step
+from compiled import CORES, OURS, TORCH, Unavailable, figures, our_step, rounds, set_threads, switch, torch_step
 from trainings import Training, flow_library, torch_library
 
 KINDS = ("forward", "backward")  # backward: both
 SIZES = ("small", "large")
-CLIFF = 1.5
+MAX_GOOD_RATIO = 1.5
 CONTESTANTS = (*OURS, *TORCH[:2])
-SHOWN = ("graph, machine", "graph", "eager")  # contestants in the documentation
+TABLE_CONTESTANTS = ("graph, compiled", "graph", "eager")  # contestants in the documentation
 OPTIMIZER = "optimizer"  # the kind of a row that is a whole step
 
 
@@ -60,7 +60,7 @@ def layer(name: str, *args, **options):
     return lambda lib, nn: getattr(nn, name)(*args, **options)
 
 
-def first(name: str, *args, **options):
+def first_output(name: str, *args, **options):
     """A layer of which only the first result is used."""
 
     def make(lib, nn):
@@ -72,20 +72,20 @@ def first(name: str, *args, **options):
     return make
 
 
-def plain(function: Callable):
+def stateless(function: Callable):
     """An operation without parameters. function: (package, *inputs) -> the result."""
     return lambda lib, nn: lambda *inputs: function(lib, *inputs)
 
 
 def of_nn(name: str, **options):
-    return plain(lambda lib, *inputs: getattr(lib.nn.functional, name)(*inputs, **options))
+    return stateless(lambda lib, *inputs: getattr(lib.nn.functional, name)(*inputs, **options))
 
 
-def images(make, small: tuple = (1, 32, 8, 8), large: tuple = (8, 32, 56, 56), kinds: tuple = KINDS) -> Row:
+def image_row(make, small: tuple = (1, 32, 8, 8), large: tuple = (8, 32, 56, 56), kinds: tuple = KINDS) -> Row:
     return Row(make, (small,), (large,), kinds)
 
 
-def numbers(make, kinds: tuple = KINDS, count: int = 1) -> Row:
+def elementwise_row(make, kinds: tuple = KINDS, count: int = 1) -> Row:
     """An elementwise operation, or one over rows of 1,000."""
     return Row(make, ((32, 32),) * count, ((1000, 1000),) * count, kinds)
 
@@ -117,90 +117,92 @@ SEQUENCE = ((4, 1, 128),), ((64, 32, 128),)
 LOOKUP = Ints(1000, (32,)), Ints(1000, (256, 64))
 SCORES = ((32, 100), Ints(100, (32,))), ((4096, 256), Ints(256, (4096,)))
 ROWS: dict[str, Row] = {
-    "matmul": Row(plain(lambda lib, a, b: a @ b), ((64, 64),) * 2, ((512, 512),) * 2),
-    "matmul of batches": Row(plain(lambda lib, a, b: a @ b), ((4, 32, 32),) * 2, ((64, 128, 128),) * 2),
+    "matmul": Row(stateless(lambda lib, a, b: a @ b), ((64, 64),) * 2, ((512, 512),) * 2),
+    "matmul of batches": Row(stateless(lambda lib, a, b: a @ b), ((4, 32, 32),) * 2, ((64, 128, 128),) * 2),
     "Linear": Row(layer("Linear", 256, 256), ((8, 256),), ((2048, 256),)),
-    "conv2d 3x3": images(layer("Conv2d", 32, 32, 3, padding=1)),
-    "conv2d 1x1": images(layer("Conv2d", 32, 64, 1)),
-    "conv2d 5x5": images(layer("Conv2d", 32, 32, 5, padding=2), large=(4, 32, 56, 56)),
-    "conv2d 5x5 of one channel": images(layer("Conv2d", 1, 32, 5, padding=2), (1, 1, 14, 14), (64, 1, 28, 28)),
-    "conv2d depthwise": images(layer("Conv2d", 32, 32, 3, padding=1, groups=32)),
-    "conv2d of groups": images(layer("Conv2d", 32, 32, 3, padding=1, groups=4)),
-    "conv2d dilated": images(layer("Conv2d", 32, 32, 3, padding=2, dilation=2)),
-    "conv2d stride 2": images(layer("Conv2d", 32, 32, 3, stride=2, padding=1), large=(16, 32, 56, 56)),
-    "conv1d": images(layer("Conv1d", 32, 32, 3, padding=1), (1, 32, 64), (32, 32, 1024)),
-    "conv_transpose2d": images(layer("ConvTranspose2d", 32, 32, 4, stride=2, padding=1), large=(8, 32, 28, 28)),
-    "conv_transpose2d stride 1": images(layer("ConvTranspose2d", 32, 32, 3, padding=1)),
-    "max_pool2d": images(layer("MaxPool2d", 2)),
-    "max_pool2d 3x3": images(layer("MaxPool2d", 3, 2, 1)),
-    "avg_pool2d": images(layer("AvgPool2d", 2)),
-    "adaptive_avg_pool2d": images(layer("AdaptiveAvgPool2d", 1)),
-    "batch_norm": images(layer("BatchNorm2d", 32)),
+    "conv2d 3x3": image_row(layer("Conv2d", 32, 32, 3, padding=1)),
+    "conv2d 1x1": image_row(layer("Conv2d", 32, 64, 1)),
+    "conv2d 5x5": image_row(layer("Conv2d", 32, 32, 5, padding=2), large=(4, 32, 56, 56)),
+    "conv2d 5x5 of one channel": image_row(layer("Conv2d", 1, 32, 5, padding=2), (1, 1, 14, 14), (64, 1, 28, 28)),
+    "conv2d depthwise": image_row(layer("Conv2d", 32, 32, 3, padding=1, groups=32)),
+    "conv2d of groups": image_row(layer("Conv2d", 32, 32, 3, padding=1, groups=4)),
+    "conv2d dilated": image_row(layer("Conv2d", 32, 32, 3, padding=2, dilation=2)),
+    "conv2d stride 2": image_row(layer("Conv2d", 32, 32, 3, stride=2, padding=1), large=(16, 32, 56, 56)),
+    "conv1d": image_row(layer("Conv1d", 32, 32, 3, padding=1), (1, 32, 64), (32, 32, 1024)),
+    "conv_transpose2d": image_row(layer("ConvTranspose2d", 32, 32, 4, stride=2, padding=1), large=(8, 32, 28, 28)),
+    "conv_transpose2d stride 1": image_row(layer("ConvTranspose2d", 32, 32, 3, padding=1)),
+    "max_pool2d": image_row(layer("MaxPool2d", 2)),
+    "max_pool2d 3x3": image_row(layer("MaxPool2d", 3, 2, 1)),
+    "avg_pool2d": image_row(layer("AvgPool2d", 2)),
+    "adaptive_avg_pool2d": image_row(layer("AdaptiveAvgPool2d", 1)),
+    "batch_norm": image_row(layer("BatchNorm2d", 32)),
     "BatchNorm1d": Row(layer("BatchNorm1d", 256), ((8, 256),), ((4096, 256),)),
     "layer_norm": Row(layer("LayerNorm", 256), ((8, 256),), ((4096, 256),)),
-    "group_norm": images(layer("GroupNorm", 8, 32)),
-    "instance_norm": images(layer("InstanceNorm2d", 32)),
-    "relu": numbers(plain(lambda lib, x: lib.relu(x))),
-    "relu6": numbers(of_nn("relu6")),
-    "gelu": numbers(of_nn("gelu")),
-    "silu": numbers(of_nn("silu")),
-    "leaky_relu": numbers(of_nn("leaky_relu")),
-    "sigmoid": numbers(plain(lambda lib, x: lib.sigmoid(x))),
-    "tanh": numbers(plain(lambda lib, x: lib.tanh(x))),
-    "exp": numbers(plain(lambda lib, x: lib.exp(x))),
-    "log1p of squares": numbers(plain(lambda lib, x: lib.log1p(x * x))),
-    "sqrt of squares": numbers(plain(lambda lib, x: lib.sqrt(x * x + 1))),
-    "softmax": numbers(of_nn("softmax", dim=-1)),
-    "log_softmax": numbers(of_nn("log_softmax", dim=-1)),
+    "group_norm": image_row(layer("GroupNorm", 8, 32)),
+    "instance_norm": image_row(layer("InstanceNorm2d", 32)),
+    "relu": elementwise_row(stateless(lambda lib, x: lib.relu(x))),
+    "relu6": elementwise_row(of_nn("relu6")),
+    "gelu": elementwise_row(of_nn("gelu")),
+    "silu": elementwise_row(of_nn("silu")),
+    "leaky_relu": elementwise_row(of_nn("leaky_relu")),
+    "sigmoid": elementwise_row(stateless(lambda lib, x: lib.sigmoid(x))),
+    "tanh": elementwise_row(stateless(lambda lib, x: lib.tanh(x))),
+    "exp": elementwise_row(stateless(lambda lib, x: lib.exp(x))),
+    "log1p of squares": elementwise_row(stateless(lambda lib, x: lib.log1p(x * x))),
+    "sqrt of squares": elementwise_row(stateless(lambda lib, x: lib.sqrt(x * x + 1))),
+    "softmax": elementwise_row(of_nn("softmax", dim=-1)),
+    "log_softmax": elementwise_row(of_nn("log_softmax", dim=-1)),
     "cross_entropy": Row(of_nn("cross_entropy"), *SCORES),
-    "mse_loss": numbers(of_nn("mse_loss"), count=2),
-    "binary_cross_entropy_with_logits": numbers(
-        plain(lambda lib, x: lib.nn.functional.binary_cross_entropy_with_logits(x, lib.zeros_like(x)))),
-    "dropout": numbers(layer("Dropout", 0.5)),
+    "mse_loss": elementwise_row(of_nn("mse_loss"), count=2),
+    "binary_cross_entropy_with_logits": elementwise_row(
+        stateless(lambda lib, x: lib.nn.functional.binary_cross_entropy_with_logits(x, lib.zeros_like(x)))),
+    "dropout": elementwise_row(layer("Dropout", 0.5)),
     "embedding": Row(layer("Embedding", 1000, 128), *[(one,) for one in LOOKUP]),
-    "interpolate nearest": images(of_nn("interpolate", scale_factor=2, mode="nearest"), large=(8, 32, 28, 28)),
-    "interpolate bilinear": images(of_nn("interpolate", scale_factor=2, mode="bilinear"), large=(8, 32, 28, 28)),
-    "pad": images(of_nn("pad", pad=(1, 1, 1, 1))),
-    "cat": numbers(plain(lambda lib, a, b: lib.cat([a, b], 1)), count=2),
-    "stack": numbers(plain(lambda lib, a, b: lib.stack([a, b])), count=2),
-    "slice": numbers(plain(lambda lib, x: x[:, 2:-2].contiguous())),
-    "index": Row(plain(lambda lib, x, i: x[i]), ((100, 32), Ints(100, (32,))), ((10_000, 128), Ints(10_000, (8192,)))),
-    "gather": Row(plain(lambda lib, x, i: lib.gather(x, 1, i)), ((32, 32), Ints(32, (32, 8))),
+    "interpolate nearest": image_row(of_nn("interpolate", scale_factor=2, mode="nearest"), large=(8, 32, 28, 28)),
+    "interpolate bilinear": image_row(of_nn("interpolate", scale_factor=2, mode="bilinear"), large=(8, 32, 28, 28)),
+    "pad": image_row(of_nn("pad", pad=(1, 1, 1, 1))),
+    "cat": elementwise_row(stateless(lambda lib, a, b: lib.cat([a, b], 1)), count=2),
+    "stack": elementwise_row(stateless(lambda lib, a, b: lib.stack([a, b])), count=2),
+    "slice": elementwise_row(stateless(lambda lib, x: x[:, 2:-2].contiguous())),
+    "index": Row(stateless(lambda lib, x, i: x[i]),
+                 ((100, 32), Ints(100, (32,))), ((10_000, 128), Ints(10_000, (8192,)))),
+    "gather": Row(stateless(lambda lib, x, i: lib.gather(x, 1, i)), ((32, 32), Ints(32, (32, 8))),
                   ((1000, 1000), Ints(1000, (1000, 500)))),
-    "permute, contiguous": Row(plain(lambda lib, x: x.permute(0, 2, 1, 3).contiguous()), ((2, 8, 4, 16),),
+    "permute, contiguous": Row(stateless(lambda lib, x: x.permute(0, 2, 1, 3).contiguous()), ((2, 8, 4, 16),),
                                ((16, 128, 8, 64),)),
-    "transpose, contiguous": numbers(plain(lambda lib, x: x.T.contiguous())),
-    "sum": numbers(plain(lambda lib, x: x.sum())),
-    "sum of rows": numbers(plain(lambda lib, x: x.sum(1))),
-    "sum of columns": numbers(plain(lambda lib, x: x.sum(0))),
-    "mean": numbers(plain(lambda lib, x: x.mean())),
-    "var of rows": numbers(plain(lambda lib, x: x.var(1))),
-    "max": numbers(plain(lambda lib, x: x.max())),
-    "max of rows": numbers(plain(lambda lib, x: x.max(1)[0])),
-    "argmax of rows": numbers(plain(lambda lib, x: x.argmax(1)), FORWARD),
-    "sort": Row(plain(lambda lib, x: lib.sort(x)[0]), ((8, 32),), ((100, 1000),)),
-    "topk": Row(plain(lambda lib, x: lib.topk(x, 5)[0]), ((8, 100),), ((400, 1000),)),
-    "cumsum": numbers(plain(lambda lib, x: lib.cumsum(x, 1))),
-    "where": Row(plain(lambda lib, m, a, b: lib.where(m, a, b)), (Ints(2, (32, 32)), (32, 32), (32, 32)),
+    "transpose, contiguous": elementwise_row(stateless(lambda lib, x: x.T.contiguous())),
+    "sum": elementwise_row(stateless(lambda lib, x: x.sum())),
+    "sum of rows": elementwise_row(stateless(lambda lib, x: x.sum(1))),
+    "sum of columns": elementwise_row(stateless(lambda lib, x: x.sum(0))),
+    "mean": elementwise_row(stateless(lambda lib, x: x.mean())),
+    "var of rows": elementwise_row(stateless(lambda lib, x: x.var(1))),
+    "max": elementwise_row(stateless(lambda lib, x: x.max())),
+    "max of rows": elementwise_row(stateless(lambda lib, x: x.max(1)[0])),
+    "argmax of rows": elementwise_row(stateless(lambda lib, x: x.argmax(1)), FORWARD),
+    "sort": Row(stateless(lambda lib, x: lib.sort(x)[0]), ((8, 32),), ((100, 1000),)),
+    "topk": Row(stateless(lambda lib, x: lib.topk(x, 5)[0]), ((8, 100),), ((400, 1000),)),
+    "cumsum": elementwise_row(stateless(lambda lib, x: lib.cumsum(x, 1))),
+    "where": Row(stateless(lambda lib, m, a, b: lib.where(m, a, b)), (Ints(2, (32, 32)), (32, 32), (32, 32)),
                  (Ints(2, (1000, 1000)), (1000, 1000), (1000, 1000))),
-    "masked_fill": Row(plain(lambda lib, m, x: x.masked_fill(m, -1e9)), (Ints(2, (32, 32)), (4, 32, 32)),
+    "masked_fill": Row(stateless(lambda lib, m, x: x.masked_fill(m, -1e9)), (Ints(2, (32, 32)), (4, 32, 32)),
                        (Ints(2, (128, 128)), (64, 128, 128))),
-    "clamp": numbers(plain(lambda lib, x: x.clamp(-1, 1))),
-    "add": numbers(plain(lambda lib, a, b: a + b), count=2),
-    "add of a row": Row(plain(lambda lib, a, b: a + b), ((32, 32), (32,)), ((1000, 1000), (1000,))),
-    "mul": numbers(plain(lambda lib, a, b: a * b), count=2),
-    "mul of a column": Row(plain(lambda lib, a, b: a * b), ((32, 32), (32, 1)), ((1000, 1000), (1000, 1))),
-    "pow": numbers(plain(lambda lib, x: x ** 2)),
-    "tril": numbers(plain(lambda lib, x: lib.tril(x))),
-    "one_hot": Row(plain(lambda lib, i: lib.nn.functional.one_hot(i, 100)), (Ints(100, (32,)),),
+    "clamp": elementwise_row(stateless(lambda lib, x: x.clamp(-1, 1))),
+    "add": elementwise_row(stateless(lambda lib, a, b: a + b), count=2),
+    "add of a row": Row(stateless(lambda lib, a, b: a + b), ((32, 32), (32,)), ((1000, 1000), (1000,))),
+    "mul": elementwise_row(stateless(lambda lib, a, b: a * b), count=2),
+    "mul of a column": Row(stateless(lambda lib, a, b: a * b), ((32, 32), (32, 1)), ((1000, 1000), (1000, 1))),
+    "pow": elementwise_row(stateless(lambda lib, x: x ** 2)),
+    "tril": elementwise_row(stateless(lambda lib, x: lib.tril(x))),
+    "one_hot": Row(stateless(lambda lib, i: lib.nn.functional.one_hot(i, 100)), (Ints(100, (32,)),),
                    (Ints(100, (10_000,)),), FORWARD),
-    "einsum": Row(plain(lambda lib, a, b: lib.einsum("bik,bjk->bij", a, b)), ((4, 32, 32),) * 2, ((64, 128, 128),) * 2),
-    "RNN": Row(first("RNN", 128, 128), *SEQUENCE),
-    "LSTM": Row(first("LSTM", 128, 128), *SEQUENCE),
-    "GRU": Row(first("GRU", 128, 128), *SEQUENCE),
+    "einsum": Row(stateless(lambda lib, a, b: lib.einsum("bik,bjk->bij", a, b)),
+                  ((4, 32, 32),) * 2, ((64, 128, 128),) * 2),
+    "RNN": Row(first_output("RNN", 128, 128), *SEQUENCE),
+    "LSTM": Row(first_output("LSTM", 128, 128), *SEQUENCE),
+    "GRU": Row(first_output("GRU", 128, 128), *SEQUENCE),
     "scaled_dot_product_attention": Row(of_nn("scaled_dot_product_attention"), ((1, 2, 16, 32),) * 3,
                                         ((8, 4, 128, 32),) * 3),
-    "MultiheadAttention": Row(first("MultiheadAttention", 128, 4, batch_first=True), ((1, 16, 128),) * 3,
+    "MultiheadAttention": Row(first_output("MultiheadAttention", 128, 4, batch_first=True), ((1, 16, 128),) * 3,
                               ((8, 128, 128),) * 3),
     "SGD": optimizer("SGD", lr=1e-3),
     "SGD with momentum": optimizer("SGD", lr=1e-3, momentum=0.9),
@@ -224,7 +226,7 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def chosen(options: argparse.Namespace) -> list[tuple[str, str, str]]:
+def selected_rows(options: argparse.Namespace) -> list[tuple[str, str, str]]:
     """(operation, kind, size) of each selected measurement."""
     names = [name for name in ROWS if not options.only or any(word in name for word in options.only)]
     return [
@@ -239,7 +241,7 @@ def chosen(options: argparse.Namespace) -> list[tuple[str, str, str]]:
 # ---- contestants -----------------------------------------------------------------------------------------------------
 
 
-def arrays(inputs: tuple) -> list[np.ndarray]:
+def make_inputs(inputs: tuple) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
     found = []
     for one in inputs:
@@ -260,7 +262,7 @@ def step_of(name: str, kind: str, size: str, contestant: str) -> Callable[[], An
     row, ours = ROWS[name], contestant in OURS
     lib, nn = (flow_library if ours else torch_library)()
     switch(contestant)
-    inputs = [lib.from_numpy(array) for array in arrays(getattr(row, size))]
+    inputs = [lib.from_numpy(array) for array in make_inputs(getattr(row, size))]
     try:
         if kind == OPTIMIZER:
             training = row.make(lib, nn)(*inputs)
@@ -270,14 +272,14 @@ def step_of(name: str, kind: str, size: str, contestant: str) -> Callable[[], An
                 else torch_step(training, "train", contestant)
             )
         else:
-            step = plain_step(lib, nn, row.make(lib, nn), inputs, kind, contestant)
+            step = operation_step(lib, nn, row.make(lib, nn), inputs, kind, contestant)
         step()
     except (RuntimeError, TypeError, AttributeError) as error:
         raise Unavailable(f"{type(error).__name__}: {str(error).strip().splitlines()[0][:140]}") from error
     return step
 
 
-def plain_step(lib, nn, function: Callable, inputs: list, kind: str, contestant: str) -> Callable[[], Any]:
+def operation_step(lib, nn, function: Callable, inputs: list, kind: str, contestant: str) -> Callable[[], Any]:
     if contestant == "PyTorch channels_last":
         if inputs[0].ndim != 4 or (not any(hasattr(function, "to") for _ in inputs) and len(inputs) > 1):
             raise Unavailable("no images")
@@ -360,7 +362,7 @@ def worst_first(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def cell(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}{'!' if value > CLIFF else ''}"
+    return "-" if value is None else f"{value:.2f}{'!' if value > MAX_GOOD_RATIO else ''}"
 
 
 def line(row: dict[str, Any]) -> str:
@@ -380,22 +382,22 @@ def line(row: dict[str, Any]) -> str:
 HEADER = (
     f"  {'':49}"
     + "".join(f"{title:>8}" for title in ("graph,m", "graph", "eager,m", "eager"))
-    + (f"  {'graph,m':>10}  {'PyTorch':>10}")
+    + (f"  {'graph,c':>10}  {'PyTorch':>10}")
 )
 
 
 def markdown(rows: list[dict[str, Any]]) -> list[str]:
-    """The table of the documentation: ratios of the SHOWN contestants at both sizes, without and with gradients."""
+    """The table of the documentation: ratios of TABLE_CONTESTANTS at both sizes, without and with gradients."""
     together: dict[str, dict] = {name: {} for name in ROWS}
     for row in rows:
         together[row["name"]][row["size"], row["kind"] == "forward"] = row
     lines = [
-        f"| {' / '.join(SHOWN)} | " + " | ".join(f"{size} | with gradient" for size in SIZES) + " |",
+        f"| {' / '.join(TABLE_CONTESTANTS)} | " + " | ".join(f"{size} | with gradient" for size in SIZES) + " |",
         "|---" * (1 + 2 * len(SIZES)) + "|",
     ]
     for name, found in together.items():
         cells = [
-            " / ".join(cell(ratio(found[place], one)) for one in SHOWN) if place in found else ""
+            " / ".join(cell(ratio(found[place], one)) for one in TABLE_CONTESTANTS) if place in found else ""
             for place in ((size, forward) for size in SIZES for forward in (True, False))
         ]
         lines += [f"| {name} | " + " | ".join(cells) + " |"] * bool(found)
@@ -420,10 +422,10 @@ def main() -> None:
     print(
         f"{versions}, {platform.machine()}, {len(CORES) or os.cpu_count()} cores, load {load} before, "
         f"{options.threads} thread{'s' * (options.threads > 1)}; {options.rounds} rounds in alternation; "
-        f"minflow / the best of PyTorch's modes, ! above {CLIFF}\n{HEADER}"
+        f"minflow / the best of PyTorch's modes, ! above {MAX_GOOD_RATIO}\n{HEADER}"
     )
     rows, start = [], time.perf_counter()
-    for name, kind, size in chosen(options):
+    for name, kind, size in selected_rows(options):
         rows.append(measure(name, kind, size, options))
         print(
             line(rows[-1]),
@@ -432,8 +434,8 @@ def main() -> None:
         )
     order = worst_first(rows)
     print(f"\nsorted ({time.perf_counter() - start:.0f} s)\n{HEADER}", *map(line, order), sep="\n")
-    cliffs = sum(any((ratio(row, one) or 0) > CLIFF for one in OURS) for row in rows)
-    print(f"{cliffs} of {len(rows)} rows have a ratio above {CLIFF}")
+    cliffs = sum(any((ratio(row, one) or 0) > MAX_GOOD_RATIO for one in OURS) for row in rows)
+    print(f"{cliffs} of {len(rows)} rows have a ratio above {MAX_GOOD_RATIO}")
     if options.markdown:
         print(*markdown(rows), sep="\n")
     if options.json:

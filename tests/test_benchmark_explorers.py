@@ -62,7 +62,7 @@ def test_missing_rival_is_reported(bench, monkeypatch):
     monkeypatch.setattr(
         bench, "RIVALS", {"absent": missing, "there": lambda model, x: "<script src='https://a.example/x'></script>"}
     )
-    found = bench.beside("lenet", 4, 2)
+    found = bench.compare_with_rivals("lenet", 4, 2)
     assert found["absent"] == {"error": "ImportError: no such package"}
     assert found["there"]["loads"] == ["a.example"] and found["there"]["bytes"] == 43
     assert found["there"]["n"] == 2 == found["ours"]["n"]

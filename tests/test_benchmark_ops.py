@@ -11,7 +11,7 @@ from tests import benchmarks
 def bench(monkeypatch):
     monkeypatch.syspath_prepend(benchmarks.FOLDER)  # it imports the other benchmarks
     yield benchmarks.loaded("ops")
-    for name in ("graph", "machine", "trainings"):
+    for name in ("compiled", "graph", "trainings"):
         sys.modules.pop(name, None)
 
 
@@ -28,19 +28,19 @@ def row(name, size="small", kind="forward", **ratios):
 
 def test_arguments_select_rows(bench):
     options = bench.parse(["--only", "argmax", "Adam", "--sizes", "large"])
-    assert bench.chosen(options) == [
+    assert bench.selected_rows(options) == [
         ("argmax of rows", "forward", "large"),
         ("Adam", "optimizer", "large"),
         ("AdamW", "optimizer", "large"),
     ]
-    assert bench.chosen(bench.parse(["--only", "LSTM", "--kinds", "backward"])) == [
+    assert bench.selected_rows(bench.parse(["--only", "LSTM", "--kinds", "backward"])) == [
         ("LSTM", "backward", "small"),
         ("LSTM", "backward", "large"),
     ]
 
 
 def test_worst_graph_comes_first(bench):
-    rows = [row("a", graph=0.5, eager=9.0), row("b", graph_machine=3.0, graph=2.0), row("c", graph=1.5)]
+    rows = [row("a", graph=0.5, eager=9.0), row("b", graph_compiled=3.0, graph=2.0), row("c", graph=1.5)]
     assert [one["name"] for one in bench.worst_first(rows)] == ["b", "c", "a"]
     assert bench.worst_first([{"name": "d", "contestants": {}}, rows[0]])[0]["name"] == "a"
 
@@ -53,7 +53,7 @@ def test_cliffs_are_marked(bench):
 def test_table_has_one_line_per_op(bench):
     rows = [
         row("relu", graph=1.0),
-        row("relu", "large", "backward", graph_machine=2.0, eager=0.25),
+        row("relu", "large", "backward", graph_compiled=2.0, eager=0.25),
         row("Adam", kind="optimizer", graph=0.5),
     ]
     assert bench.markdown(rows)[2:] == [
@@ -64,7 +64,7 @@ def test_table_has_one_line_per_op(bench):
 
 @pytest.mark.parametrize("contestant", ["graph", "eager"])
 def test_every_row_is_valid_minflow_code(bench, contestant):
-    everything = bench.chosen(bench.parse(["--sizes", "small"]))
+    everything = bench.selected_rows(bench.parse(["--sizes", "small"]))
     assert len({name for name, _, _ in everything}) > 70
     for row in everything:
         assert bench.step_of(*row, contestant)() is not None, row

@@ -102,7 +102,7 @@ def test_docstring_becomes_markdown():
 
     1. first
     """
-    assert reference.prose(inspect.cleandoc(doc)) == (
+    assert reference.docstring_to_markdown(inspect.cleandoc(doc)) == (
         "x \\*\\* 2 \\< 3 \\* y\\_1, of `(N, C)` and `a*b`.\n\n```python\n>>> f(1)\n2\n```\n\n"
         "- one\\: \\$5\n- two\n\n1\\. first"
     )
@@ -114,17 +114,20 @@ def test_file_links_lead_to_source_pages():
         "[a](../minflow/core/op.py) [b](curves.md#what-is-kept) ![c](tape.svg) [d](../notebooks/) "
         "[e](../README.md#try-it) [f](https://x.y/z)\n\n```\n[a](../minflow/core/op.py)\n```\n"
     )
-    assert pages.linked(text, folder) == (
+    assert pages.rewrite_links(text, folder) == (
         "[a](../source/minflow/core/op.py.md) [b](curves.md#what-is-kept) ![c](tape.svg) [d](../notebooks/README.md) "
         "[e](../index.md#try-it) [f](https://x.y/z)\n\n```\n[a](../minflow/core/op.py)\n```\n"
     )
-    cited = pages.cited({"docs/p.md": pages.linked(text, folder)})
+    linked_sources = pages.linked_sources({"docs/p.md": pages.rewrite_links(text, folder)})
     assert "optim/sgd.py\n" in pages.source_page("minflow")
-    assert list(cited) == ["source/minflow/core/op.py.md"] and "```python\n" in cited["source/minflow/core/op.py.md"]
+    assert (
+        list(linked_sources) == ["source/minflow/core/op.py.md"]
+        and "```python\n" in linked_sources["source/minflow/core/op.py.md"]
+    )
 
 
 def test_every_page_is_listed_on_the_first_page():
-    found = pages.from_the_repository()
+    found = pages.repository_pages()
     listed = set(re.findall(r"^((?:docs|notebooks|reference)/\S+|\w+)$", found["index.md"], re.MULTILINE))
     by_hand = {name.removesuffix(".md") for name in found if name.endswith(".md")} - {"index"}
     assert by_hand | {"glossary", "notebooks/README", "reference/index"} == listed - {"CONTRIBUTING_"}
@@ -132,12 +135,16 @@ def test_every_page_is_listed_on_the_first_page():
 
 
 def test_package_picture_matches_the_layering_table():
-    arrows = pages.arrows()
-    assert arrows["core"] == [] and arrows["compiler"] == ["core"] and "core" not in arrows["diagnosis"]
-    assert {"nn", "optim", "job", "deploy", "onnx", "views"} <= set(arrows)
-    assert all(f"| `{package}` |" in pages.packages() for package in arrows)
+    package_imports = pages.package_imports()
+    assert (
+        package_imports["core"] == []
+        and package_imports["compiler"] == ["core"]
+        and "core" not in package_imports["diagnosis"]
+    )
+    assert {"nn", "optim", "job", "deploy", "onnx", "views"} <= set(package_imports)
+    assert all(f"| `{package}` |" in pages.packages() for package in package_imports)
     svg = (TOP / "docs/packages.svg").read_text(encoding="utf-8")
-    assert sorted(re.findall(r"<text[^>]*>([^<]+)</text>", svg)) == sorted(arrows), (
+    assert sorted(re.findall(r"<text[^>]*>([^<]+)</text>", svg)) == sorted(package_imports), (
         "update it with: python -m docs.site.pages"
     )
 

@@ -20,7 +20,7 @@ from . import lessons, pages, reference
 
 TOP = Path(__file__).resolve().parents[2]
 SOURCE, RESULT = TOP / "build/site-source", TOP / "build/site"
-OUTSIDE = re.compile(
+EXTERNAL_RESOURCE = re.compile(
     r"""<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=["'](?:https?:)?//[^"']+|url\(["']?https?://"""
 )
 
@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--no-run", action="store_true", help="show the lessons without outputs; takes seconds")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="lessons that run at the same time")
     options = parser.parse_args(argv)
-    gather(SOURCE)
+    write_sources(SOURCE)
     if not options.no_run and not lessons.run_all(SOURCE, options.jobs):
         return 1
     words = [
@@ -61,18 +61,18 @@ def main(argv: list[str] | None = None) -> int:
     if lost := [str(file) for file in sources if not (RESULT / file).exists()]:  # Sphinx can lose a process silently
         print("pages that were not written:", *lost, "Run it again with --jobs 1", sep="\n  ", file=sys.stderr)
         return 1
-    if loaded := from_outside(RESULT):
+    if loaded := external_resources(RESULT):
         print("the site would load from other machines:", *loaded, sep="\n  ", file=sys.stderr)
         return 1
     print(f"{RESULT / 'index.html'}: {len(list(RESULT.rglob('*.html')))} pages")
     return 0
 
 
-def gather(source: Path) -> None:
+def write_sources(source: Path) -> None:
     """Write all sources into a new folder."""
     shutil.rmtree(source, ignore_errors=True)
-    written = {**pages.from_the_repository(), **pages.generated(), **reference.pages()}
-    for name, text in (written | pages.cited(written)).items():
+    written = {**pages.repository_pages(), **pages.generated_pages(), **reference.pages()}
+    for name, text in (written | pages.linked_sources(written)).items():
         path = source / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -81,14 +81,14 @@ def gather(source: Path) -> None:
         shutil.copy(TOP / name, source / name)
 
 
-def from_outside(folder: Path) -> list[str]:
+def external_resources(folder: Path) -> list[str]:
     """Addresses on other machines from which a page would load something; links to click are ignored."""
     return sorted(
         {
             f"{file.relative_to(folder)}: {found}"
             for file in folder.rglob("*")
             if file.suffix in (".html", ".css")
-            for found in OUTSIDE.findall(file.read_text(encoding="utf-8"))
+            for found in EXTERNAL_RESOURCE.findall(file.read_text(encoding="utf-8"))
         }
     )
 

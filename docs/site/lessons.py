@@ -18,7 +18,7 @@ CACHE = TOP / "build/site-lessons"
 def run_all(source: Path, jobs: int) -> bool:
     """Put outputs into the notebooks of `source`. Returns True if all of them ran; prints the cells that failed."""
     files = sorted(source.glob("notebooks/**/*.ipynb"))
-    code = code_of_minflow()
+    code = source_hash()
     cached = {file: CACHE / f"{hashlib.sha256(code + file.read_bytes()).hexdigest()}.ipynb" for file in files}
     CACHE.mkdir(parents=True, exist_ok=True)
     for path in set(CACHE.glob("*.ipynb")) - set(cached.values()):
@@ -34,7 +34,7 @@ def run_all(source: Path, jobs: int) -> bool:
     return not any(said)
 
 
-def code_of_minflow() -> bytes:
+def source_hash() -> bytes:
     """Hash of all of minflow that a lesson can import."""
     files = sorted(
         file

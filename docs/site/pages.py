@@ -30,7 +30,7 @@ CHAPTERS = {
 }
 
 
-def from_the_repository() -> dict[str, str]:
+def repository_pages() -> dict[str, str]:
     """Path -> text of the Markdown pages and notebooks written by hand; README.md becomes the first page."""
     files = [
         TOP / "README.md",
@@ -41,7 +41,7 @@ def from_the_repository() -> dict[str, str]:
         *sorted((TOP / "docs/teaching").rglob("*.md")),
         *(one.path for one in [*lessons(NOTEBOOKS), *tours(NOTEBOOKS)]),
     ]
-    result = {file.relative_to(TOP).as_posix(): text_of(file) for file in files}
+    result = {file.relative_to(TOP).as_posix(): page_text(file) for file in files}
     chapters = {caption: list(names) for caption, names in CHAPTERS.items()}
     known = {name for names in chapters.values() for name in names}
     for name in sorted(Path(file).with_suffix("").as_posix() for file in result if file.startswith("docs/")):
@@ -57,25 +57,25 @@ def toctree(caption: str, names: list[str]) -> str:
     return "\n".join(["", "```{toctree}", ":hidden:", f":caption: {caption}", "", *names, "```", ""])
 
 
-def text_of(file: Path) -> str:
+def page_text(file: Path) -> str:
     """Text of a page, with links to other files rewritten to pages that show those files."""
     text = file.read_text(encoding="utf-8")
     if file.suffix != ".ipynb":
-        return linked(text, file.parent)
+        return rewrite_links(text, file.parent)
     notebook = json.loads(text)
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
-            cell["source"] = linked("".join(cell["source"]), file.parent)
+            cell["source"] = rewrite_links("".join(cell["source"]), file.parent)
     return json.dumps(notebook, ensure_ascii=False)
 
 
-def linked(text: str, folder: Path) -> str:
+def rewrite_links(text: str, folder: Path) -> str:
     pieces = FENCES.split(text)
-    pieces[::2] = [LINK.sub(lambda found: target(found, folder), piece) for piece in pieces[::2]]
+    pieces[::2] = [LINK.sub(lambda found: rewrite_link(found, folder), piece) for piece in pieces[::2]]
     return "".join(pieces)
 
 
-def target(found: re.Match, folder: Path) -> str:
+def rewrite_link(found: re.Match, folder: Path) -> str:
     """Rewrite a link for the site."""
     start, name, anchor, end = found.groups()
     path = Path(os.path.normpath(folder / name))
@@ -96,7 +96,7 @@ def is_page(path: Path) -> bool:
     return path.suffix in (".md", ".ipynb")
 
 
-def cited(written: dict[str, str]) -> dict[str, str]:
+def linked_sources(written: dict[str, str]) -> dict[str, str]:
     """Pages that show the files which other pages link to: `source/minflow/core/op.py.md`."""
     names = {name for text in written.values() for name in re.findall(r"\]\([./]*/source/([^()\s]+)\.md\)", text)}
     return {f"source/{name}.md": source_page(name) for name in sorted(names)}
@@ -117,7 +117,7 @@ def pictures() -> list[str]:
     return [file.relative_to(TOP).as_posix() for file in (TOP / "docs").rglob("*") if file.suffix in PICTURES]
 
 
-def generated() -> dict[str, str]:
+def generated_pages() -> dict[str, str]:
     """Pages generated from the lessons and the code."""
     return {"notebooks/README.md": course(), "glossary.md": glossary()}
 
@@ -128,11 +128,11 @@ def generated() -> dict[str, str]:
 def course() -> str:
     """notebooks/README.md with a link, the question and the minutes of each notebook."""
     found = {one.path.name: one for one in [*lessons(NOTEBOOKS), *tours(NOTEBOOKS)]}
-    lines = linked((NOTEBOOKS / "README.md").read_text(encoding="utf-8"), NOTEBOOKS).split("\n")
+    lines = rewrite_links((NOTEBOOKS / "README.md").read_text(encoding="utf-8"), NOTEBOOKS).split("\n")
     for i, line in enumerate(lines):
         name = re.match(r"\| `(\w+\.ipynb)` \|", line)
         if name and name[1] in found:
-            lines[i] = row(found[name[1]]) + line[name.end() :]
+            lines[i] = course_row(found[name[1]]) + line[name.end() :]
         elif re.match(r"\|[^|`]+\|[^`]*$", line) and lines[i + 1].startswith("|---|"):
             head = re.match(r"\|[^|]+\|", line)[0]
             lines[i] = f"{head} its question | minutes |{line[len(head) :]}"
@@ -141,13 +141,13 @@ def course() -> str:
     return "\n".join([*lines, "```{toctree}", ":hidden:", ":maxdepth: 1", "", *places, "```", ""])
 
 
-def row(one: Lesson) -> str:
+def course_row(one: Lesson) -> str:
     place = one.path.relative_to(NOTEBOOKS).as_posix()
     cells = [f"[{one.number} - {one.title}]({place})", one.question, str(one.minutes or "")]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def words_of(path: Path) -> list[tuple[str, str]]:
+def lesson_terms(path: Path) -> list[tuple[str, str]]:
     """(word, meaning) pairs of a lesson, from the table in the cell whose id ends in `-words`."""
     for cell in json.loads(path.read_bytes())["cells"]:
         if cell.get("id", "").endswith("-words"):
@@ -168,7 +168,7 @@ def glossary() -> str:
                 re.sub(r"\W", "", word).lower(),
                 f"| {word} | {chinese.get(word, '')} | {meaning} | [{one.number}]({place}) |",
             )
-            for word, meaning in words_of(one.path)
+            for word, meaning in lesson_terms(one.path)
         ]
     if not rows:
         return "# Glossary\n\nThe lessons have not named a word yet.\n"
@@ -190,7 +190,7 @@ def glossary() -> str:
 
 
 @functools.cache
-def arrows() -> dict[str, list[str]]:
+def package_imports() -> dict[str, list[str]]:
     """Package -> the packages it imports, from the table in tests/test_layering.py, after transitive reduction."""
     table = importlib.import_module("tests.test_layering").ROOMS
     packages = [
@@ -215,8 +215,8 @@ def arrows() -> dict[str, list[str]]:
 def packages_svg() -> str:
     """The graph of the packages as an SVG, arrows from the imported package to the importing one."""
     look = {"fill": theme.PLATE, "color": theme.LINE}
-    boxes = tuple(Box(name, (name,), **look) for name in arrows())
-    edges = tuple(Edge(other, name) for name, others in arrows().items() for other in others)
+    boxes = tuple(Box(name, (name,), **look) for name in package_imports())
+    edges = tuple(Edge(other, name) for name, others in package_imports().items() for other in others)
     svg, engine = render_svg(Diagram(boxes, (), edges, ()), ("wasi", "layout"))
     if engine == "text":
         raise RuntimeError(svg)
@@ -226,7 +226,7 @@ def packages_svg() -> str:
 def packages() -> str:
     """The picture of the packages, followed by a table with the same content."""
     rows = ["| package | what it does | imports |", "|---|---|---|"]
-    for name, others in arrows().items():
+    for name, others in package_imports().items():
         doc = inspect.getdoc(importlib.import_module(f"minflow.{name}")) or ""
         first = " ".join(doc.partition("\n\n")[0].split()).replace("|", "\\|")
         rows.append(f"| `{name}` | {first} | {', '.join(f'`{other}`' for other in others)} |")

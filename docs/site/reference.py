@@ -77,21 +77,21 @@ def namespaces() -> dict[str, Any]:
     """Name -> module (or the class Tensor) whose public names are documented."""
     found = {"flow": flow}
     for name, module in [("flow", flow)]:
-        found |= inner(module, name)
+        found |= nested_namespaces(module, name)
     return found | {"minflow_widgets": minflow_widgets, "flow.Tensor": flow.Tensor}
 
 
-def inner(module: ModuleType, name: str, above: tuple[ModuleType, ...] = ()) -> dict[str, ModuleType]:
+def nested_namespaces(module: ModuleType, name: str, above: tuple[ModuleType, ...] = ()) -> dict[str, ModuleType]:
     found = {}
     for part in dir(module):
         value = getattr(module, part, None)
         known = getattr(value, "__file__", None)  # skips objects that replace modules of PyTorch
         if isinstance(value, ModuleType) and known and value not in (module, *above):
-            found |= {f"{name}.{part}": value} | inner(value, f"{name}.{part}", (module, *above))
+            found |= {f"{name}.{part}": value} | nested_namespaces(value, f"{name}.{part}", (module, *above))
     return found
 
 
-def public(namespace: str) -> list[str]:
+def public_names(namespace: str) -> list[str]:
     """Names that the pages of a namespace list: no modules, which are namespaces themselves, and no special methods."""
     holder = namespaces()[namespace]
     names = [name for name in dir(holder) if not isinstance(getattr(holder, name), ModuleType) and name[0] != "_"]
@@ -99,18 +99,18 @@ def public(namespace: str) -> list[str]:
 
 
 @functools.cache
-def first_names() -> dict[int, str]:
+def documented_names() -> dict[int, str]:
     """Object id -> the name under which it is documented; entries of its other names refer to that."""
     found: dict[int, list[str]] = {}
     for namespace in namespaces():
-        for name in public(namespace) if namespace != "flow.Tensor" else ():
+        for name in public_names(namespace) if namespace != "flow.Tensor" else ():
             value = getattr(namespaces()[namespace], name)
             if callable(value) or type(value).__module__.startswith("minflow"):
                 found.setdefault(id(value), []).append(f"{namespace}.{name}")
-    return {key: min(names, key=order) for key, names in found.items()}
+    return {key: min(names, key=name_sort_key) for key, names in found.items()}
 
 
-def order(name: str) -> tuple:
+def name_sort_key(name: str) -> tuple:
     namespace, _, last = name.rpartition(".")
     value = getattr(namespaces()[namespace], last)
     known = namespace in [one for names in CHAPTERS.values() for one in names]
@@ -143,11 +143,19 @@ def pages() -> dict[str, str]:
 def namespace_pages(namespace: str) -> dict[str, str]:
     """Slug -> text of the pages of a namespace, the first page first."""
     parts: dict[str, list[str]] = {title: [] for title in groups(namespace)}
-    for name in public(namespace):
+    for name in public_names(namespace):
         parts[group_of(namespace, name)].append(name)
     holder = namespaces()[namespace]
     kind = "class" if isinstance(holder, type) else "module"
-    head = [f"# `{namespace}`", "", f":::{{py:{kind}}} {namespace}", ":::", "", prose(holder.__doc__ or ""), ""]
+    head = [
+        f"# `{namespace}`",
+        "",
+        f":::{{py:{kind}}} {namespace}",
+        ":::",
+        "",
+        docstring_to_markdown(holder.__doc__ or ""),
+        "",
+    ]
     parts = {title: names for title, names in parts.items() if names}
     if len(parts) == 1:
         (names,) = parts.values()
@@ -164,19 +172,19 @@ def namespace_pages(namespace: str) -> dict[str, str]:
 def groups(namespace: str) -> dict[str, str]:
     if namespace != "flow.Tensor":
         return GROUPS.get(namespace, {"": ""})
-    homes = sorted({home(namespace, name) for name in public(namespace)})
+    homes = sorted({defining_file(namespace, name) for name in public_names(namespace)})
     return {place.rpartition("/")[2].replace("_", " "): f"{place}$" for place in homes}
 
 
 def group_of(namespace: str, name: str) -> str:
-    place = home(namespace, name)
+    place = defining_file(namespace, name)
     for title, patterns in groups(namespace).items():
         if any(re.match(pattern, place) for pattern in patterns.split()) or not patterns:
             return title
     raise LookupError(f"{namespace}.{name} of {place} is on no page")
 
 
-def home(namespace: str, name: str) -> str:
+def defining_file(namespace: str, name: str) -> str:
     """The file that defines a name, such as `core/functions/shape`."""
     holder = namespaces()[namespace]
     if isinstance(holder, type):
@@ -202,30 +210,37 @@ def entry(namespace: str, name: str) -> Iterator[str]:
     full, holder = f"{namespace}.{name}", namespaces()[namespace]
     value = inspect.getattr_static(holder, name) if isinstance(holder, type) else getattr(holder, name)
     value = getattr(value, "__func__", value) if isinstance(holder, type) else value
-    first = first_names().get(id(value), full) if namespace != "flow.Tensor" else full
+    first = documented_names().get(id(value), full) if namespace != "flow.Tensor" else full
     kind = kind_of(value, in_class=namespace == "flow.Tensor")
     yield f"::::{{py:{kind}}} {full if isinstance(holder, type) else name}{signature(value, kind)}"
     if first != full:
         yield f"The same as {{py:obj}}`{first}`."
     else:
-        yield prose(inspect.getdoc(value) if callable(value) or isinstance(value, property) else about(value))
+        yield docstring_to_markdown(
+            inspect.getdoc(value) if callable(value) or isinstance(value, property) else value_description(value)
+        )
         if kind == "class":
-            yield from members(value)
+            yield from class_members(value)
     yield from ("::::", "")
 
 
-def about(value: Any) -> str:
+def value_description(value: Any) -> str:
     """The entry of a value that is not callable: the docstring of its class if minflow defines it, else its repr."""
     return type(value).__doc__ or "" if type(value).__module__.startswith("minflow") else f"`{value!r}`"
 
 
-def members(kind: type) -> Iterator[str]:
+def class_members(kind: type) -> Iterator[str]:
     """Public methods and properties that a class defines itself; inherited ones are listed with their class."""
     for name, it in vars(kind).items():
         it = getattr(it, "__func__", it)
         if name[0] != "_" and name != "forward" and (inspect.isroutine(it) or isinstance(it, property)):
             what = kind_of(it, in_class=True)
-            yield from ("", f":::{{py:{what}}} {name}{signature(it, what)}", prose(inspect.getdoc(it) or ""), ":::")
+            yield from (
+                "",
+                f":::{{py:{what}}} {name}{signature(it, what)}",
+                docstring_to_markdown(inspect.getdoc(it) or ""),
+                ":::",
+            )
 
 
 def kind_of(value: Any, in_class: bool) -> str:
@@ -236,7 +251,7 @@ def kind_of(value: Any, in_class: bool) -> str:
     return "property" if isinstance(value, property) else "attribute" if in_class else "data"
 
 
-class Plain(str):
+class UnquotedText(str):
     """Text that a signature shows without quotes."""
 
     __repr__ = str.__str__
@@ -253,25 +268,27 @@ def signature(value: Any, kind: str) -> str:
     given = list(found.parameters.values())
     if kind == "method" and given and given[0].name in ("self", "cls"):
         del given[0]
-    parameters = [one.replace(annotation=shown(one.annotation), default=value_of(one.default)) for one in given]
-    text = str(found.replace(parameters=parameters, return_annotation=shown(found.return_annotation)))
+    parameters = [
+        one.replace(annotation=annotation_text(one.annotation), default=default_text(one.default)) for one in given
+    ]
+    text = str(found.replace(parameters=parameters, return_annotation=annotation_text(found.return_annotation)))
     return " ".join(text.split())
 
 
-def shown(annotation: Any) -> Any:
-    return Plain(annotation) if isinstance(annotation, str) else annotation
+def annotation_text(annotation: Any) -> Any:
+    return UnquotedText(annotation) if isinstance(annotation, str) else annotation
 
 
-def value_of(default: Any) -> Any:
+def default_text(default: Any) -> Any:
     """A default as source code, identical in each build."""
     if default is inspect.Parameter.empty:
         return default
     if callable(default) and hasattr(default, "__name__"):
-        return Plain(default.__name__)
-    return Plain(re.sub(r"<[^<>]*>", "...", repr(default)))
+        return UnquotedText(default.__name__)
+    return UnquotedText(re.sub(r"<[^<>]*>", "...", repr(default)))
 
 
-def prose(doc: str) -> str:
+def docstring_to_markdown(doc: str) -> str:
     """Convert a docstring to Markdown: backticks and indented blocks are code, dashes begin lists, the rest is text."""
     result = []
     for part in re.split(r"\n[ \t]*\n", inspect.cleandoc(doc)):
@@ -279,11 +296,11 @@ def prose(doc: str) -> str:
         if part.lstrip().startswith(">>>") or all(line.startswith("    ") for line in lines):
             result.append(f"```python\n{inspect.cleandoc(part)}\n```")
         elif part.strip():
-            result.append("\n".join(line if not line.strip() else plain(line) for line in lines))
+            result.append("\n".join(line if not line.strip() else escape_markdown(line) for line in lines))
     return "\n\n".join(result)
 
 
-def plain(line: str) -> str:
+def escape_markdown(line: str) -> str:
     """Escape a line, except for backticks and a dash that begins a list item."""
     dash = re.match(r"\s*- ", line)
     start = dash[0] if dash else ""

@@ -1,4 +1,4 @@
-"""benchmarks/machine.py: its counts and computations, and a run of the smallest configuration."""
+"""benchmarks/compiled.py: its counts and computations, and a run of the smallest configuration."""
 
 import sys
 
@@ -10,7 +10,7 @@ from tests import benchmarks
 @pytest.fixture
 def bench(monkeypatch):
     monkeypatch.syspath_prepend(benchmarks.FOLDER)  # it imports the other benchmarks
-    yield benchmarks.loaded("machine")
+    yield benchmarks.loaded("compiled")
     for name in ("graph", "trainings"):
         sys.modules.pop(name, None)
 
@@ -47,17 +47,17 @@ def test_ratios_use_pytorchs_best_mode_of_the_round(bench):
 
 
 def test_arguments_select_contestants(bench):
-    options = bench.parse(["--compile", "--onnx", "--threads", "1"])
-    assert bench.names(options, "train") == [*bench.OURS, *bench.TORCH]
-    assert bench.names(options, "predict") == [*bench.OURS, *bench.TORCH, "onnxruntime"]
-    assert bench.names(bench.parse(["--no-torch"]), "train") == [*bench.OURS]
+    options = bench.parse_options(["--compile", "--onnx", "--threads", "1"])
+    assert bench.contestant_names(options, "train") == [*bench.OURS, *bench.TORCH]
+    assert bench.contestant_names(options, "predict") == [*bench.OURS, *bench.TORCH, "onnxruntime"]
+    assert bench.contestant_names(bench.parse_options(["--no-torch"]), "train") == [*bench.OURS]
     assert (options.threads, options.rounds, options.pin) == ([1], 20, False)
 
 
 @pytest.mark.slow
 def test_smallest_configuration_runs(tmp_path):
     pytest.importorskip("numba")
-    found, _ = benchmarks.figures("machine", "--only mlp --rounds 2 --threads 1 --no-torch --no-memory", tmp_path)
+    found, _ = benchmarks.figures("compiled", "--only mlp --rounds 2 --threads 1 --no-torch --no-memory", tmp_path)
     assert [(row["model"], row["kind"], row["threads"]) for row in found["rows"]] == [
         ("mlp", "train", 1),
         ("mlp", "predict", 1),

@@ -1,10 +1,10 @@
 """Benchmark compiled kernels on and off against PyTorch's modes, train steps and predictions, alternating in one run.
 
-    python benchmarks/machine.py                                      # the four models, one and two threads
-    python benchmarks/machine.py --only lenet --kinds train --pin     # one row; at one thread, on one core
-    python benchmarks/machine.py --compile --onnx                     # and torch.compile, onnxruntime
-    python benchmarks/machine.py --busy 1                             # while another process keeps a core busy
-    python benchmarks/machine.py --json result.json                   # the same figures as JSON
+    python benchmarks/compiled.py                                      # the four models, one and two threads
+    python benchmarks/compiled.py --only lenet --kinds train --pin     # one row; at one thread, on one core
+    python benchmarks/compiled.py --compile --onnx                     # and torch.compile, onnxruntime
+    python benchmarks/compiled.py --busy 1                             # while another process keeps a core busy
+    python benchmarks/compiled.py --json result.json                   # the same figures as JSON
 
 A round runs every contestant once untimed, so that caches filled and threads left spinning by the previous contestant
 do not count, and once timed. A ratio is the median, with quartiles, of a contestant's time divided by that of PyTorch's
@@ -37,12 +37,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 KINDS = ("train", "predict")
-OURS = ("graph, machine", "graph", "eager, machine", "eager")
+OURS = ("graph, compiled", "graph", "eager, compiled", "eager")
 TORCH = ("PyTorch", "PyTorch channels_last", "torch.compile")
-OTHERS = ("onnxruntime",)
+OTHER_RUNTIMES = ("onnxruntime",)
 PRODUCTS = ("matmul", "conv2d", "conv2d_input_grad", "conv2d_weight_grad")
 STEPS = 3  # steps over which the peak memory is measured
-SHORTEST = 0.01  # minimum of timed seconds
+MIN_TIMED_SECONDS = 0.01  # minimum of timed seconds
 
 
 class Unavailable(Exception):
@@ -59,7 +59,7 @@ class Floor(NamedTuple):
     seconds: float
 
 
-def parse(words: list[str] | None = None) -> argparse.Namespace:
+def parse_options(words: list[str] | None = None) -> argparse.Namespace:
     from graph import TRAININGS
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -85,9 +85,9 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
 # ---- contestants -----------------------------------------------------------------------------------------------------
 
 
-def names(options: argparse.Namespace, kind: str) -> list[str]:
+def contestant_names(options: argparse.Namespace, kind: str) -> list[str]:
     torch = [] if options.no_torch else TORCH[: 2 + options.compile]
-    return [*OURS, *torch, *(OTHERS if options.onnx and kind == "predict" else ())]
+    return [*OURS, *torch, *(OTHER_RUNTIMES if options.onnx and kind == "predict" else ())]
 
 
 def switch(contestant: str) -> None:
@@ -95,7 +95,7 @@ def switch(contestant: str) -> None:
     if contestant in OURS:
         from minflow.platforms import compiled
 
-        compiled.use(contestant.endswith("machine"))
+        compiled.use(contestant.endswith("compiled"))
 
 
 def step_of(model: str, kind: str, contestant: str, threads: int) -> Callable[[], Any]:
@@ -106,7 +106,7 @@ def step_of(model: str, kind: str, contestant: str, threads: int) -> Callable[[]
         if contestant in OURS:
             switch(contestant)
             step = our_step(trainings.make(trainings.flow_library(), model), kind, contestant.startswith("graph"))
-        elif contestant in OTHERS:
+        elif contestant in OTHER_RUNTIMES:
             step = onnx_step(trainings.make(trainings.flow_library(), model), threads)
         else:
             step = torch_step(trainings.make(trainings.torch_library(), model), kind, contestant)
@@ -218,7 +218,7 @@ def busy(cores: int) -> Iterator[None]:
             other.wait()
 
 
-def rates(threads: int) -> tuple[float, float]:
+def peak_rates(threads: int) -> tuple[float, float]:
     """Peak rates per second: multiplications and additions of a large product, bytes read or written by a copy."""
     import numpy as np
 
@@ -240,7 +240,7 @@ def timed(function: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def products(step: Callable) -> list[tuple[float, float]]:
+def products_of_step(step: Callable) -> list[tuple[float, float]]:
     """(multiplications and additions, bytes) of each product of a graph's step."""
     from minflow.compiler.passes import PASSES
 
@@ -279,7 +279,7 @@ def rounds(steps: dict[str, Callable], count: int) -> dict[str, list[tuple[float
     for name, step in steps.items():
         switch(name)
         step(), step()
-        calls[name] = max(1, math.ceil(SHORTEST / max(timed(step), 1e-6)))
+        calls[name] = max(1, math.ceil(MIN_TIMED_SECONDS / max(timed(step), 1e-6)))
     gc.collect()
     for _ in range(count):
         for name, step in steps.items():
@@ -326,7 +326,7 @@ def status(what: str) -> int:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith(what))
 
 
-def peak_apart(*words: str) -> int | None:
+def peak_in_subprocess(*words: str) -> int | None:
     if not os.path.exists("/proc/self/clear_refs"):
         return None
     done = subprocess.run([sys.executable, __file__, "--peak-of", *words], capture_output=True, text=True)
@@ -358,12 +358,12 @@ def measure(model: str, kind: str, threads: int, options: argparse.Namespace, ra
     from graph import human
 
     steps, without = {}, {}
-    for name in names(options, kind):
+    for name in contestant_names(options, kind):
         try:
             steps[name] = step_of(model, kind, name, threads)
         except Unavailable as error:
             without[name] = str(error)
-    parts = next(products(step) for step in steps.values() if hasattr(step, "graph"))
+    parts = next(products_of_step(step) for step in steps.values() if hasattr(step, "graph"))
     least = floor(parts, *rate)
     found = {"model": model, "kind": kind, "threads": threads, "floor": least._asdict(), "without": without}
     found |= figures(rounds(steps, options.rounds))
@@ -372,7 +372,7 @@ def measure(model: str, kind: str, threads: int, options: argparse.Namespace, ra
         f"({least.flops / 1e9:.2f} GFLOP {human(least.computing)}, {least.bytes / 1e6:.1f} MB {human(least.moving)})"
     )
     for name, row in found["contestants"].items():
-        row["peak"] = None if options.no_memory else peak_apart(model, kind, name, str(threads))
+        row["peak"] = None if options.no_memory else peak_in_subprocess(model, kind, name, str(threads))
         ratio, other = (
             "" if row[which] is None else "{1:5.3f}  [{0:.3f}, {2:.3f}]".format(*row[which])
             for which in ("ratio", "processors ratio")
@@ -391,7 +391,7 @@ def measure(model: str, kind: str, threads: int, options: argparse.Namespace, ra
 
 
 def main() -> None:
-    options = parse()
+    options = parse_options()
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ[variable] = str(max(options.threads))
     if options.peak_of:
@@ -418,7 +418,7 @@ def main() -> None:
     with busy(options.busy):
         for threads in options.threads:
             set_threads(threads, options.pin, not options.no_torch)
-            ceilings[threads] = rate = rates(threads)
+            ceilings[threads] = rate = peak_rates(threads)
             print(
                 f"  {threads} thread{'s' * (threads > 1)}: {rate[0] / 1e9:.0f} GFLOP/s in a large product, "
                 f"{rate[1] / 1e9:.1f} GB/s in a copy"

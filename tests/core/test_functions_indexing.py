@@ -83,7 +83,7 @@ def selected(x, index):
     return x[(*first, Ellipsis)], tuple(rest)
 
 
-def ours(index):
+def index_result(index):
     """Convert arrays to tensors, every second one."""
     return tuple([flow.from_numpy(p) if isinstance(p, np.ndarray) and p.size % 2 else p for p in index])
 
@@ -96,12 +96,12 @@ def test_getitem_matches_numpy(data):
     x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
     if not numpy_takes(x, index):
         with pytest.raises((IndexError, ShapeError)):
-            flow.from_numpy(x)[ours(index)]
+            flow.from_numpy(x)[index_result(index)]
         return
     for base in (x, x.T.copy().T):
         t = flow.from_numpy(base.copy()) if base is x else flow.from_numpy(x.T.copy()).permute(*range(x.ndim)[::-1])
         view, rest = selected(x, index)
-        got = t[ours(index)]
+        got = t[index_result(index)]
         assert got.shape == view[rest].shape
         np.testing.assert_array_equal(got.numpy(), view[rest])
 
@@ -124,7 +124,7 @@ def test_setitem_matches_numpy(data):
         value = value.astype("float32")
     t = flow.from_numpy(x.copy())
     view[rest] = value
-    t[ours(index)] = flow.from_numpy(np.asarray(value)) if not isinstance(value, float) else value
+    t[index_result(index)] = flow.from_numpy(np.asarray(value)) if not isinstance(value, float) else value
     np.testing.assert_array_equal(t.numpy(), want)
 
 

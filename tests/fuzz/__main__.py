@@ -19,7 +19,7 @@ from hypothesis import strategies
 
 from . import differences, modes, statements
 from .calls import call_of, called_names
-from .comparison import KINDS, Finding, judge, reproduction
+from .comparison import KINDS, Finding, compare_with_torch, reproduction
 
 BAD = [kind for kind in KINDS if kind != "refused"]
 
@@ -35,7 +35,7 @@ def run(calls: int, seed: int, only: str = "", progress: bool = False) -> tuple[
     found, met = [], Counter()
     for i in range(calls):
         name = order.choice(names)
-        finding = judge(name, call_of(name, f"{seed} {i}"), torch)
+        finding = compare_with_torch(name, call_of(name, f"{seed} {i}"), torch)
         if progress and i % 1000 == 999:
             print(f"  {i + 1} calls, {len(found)} findings", file=sys.stderr, flush=True)
         if finding is None:
@@ -57,7 +57,7 @@ def smallest(finding: Finding, rows: list, torch, examples: int = 300) -> Findin
 
     def has_the_fault(choices) -> bool:
         nonlocal least
-        other = judge(finding.name, call_of(finding.name, choices), torch)
+        other = compare_with_torch(finding.name, call_of(finding.name, choices), torch)
         if other is None or other.kind != finding.kind or any(row.fits(other) for row in rows):
             return False
         least = min(least, other, key=lambda f: sum(map(len, f.lines)))

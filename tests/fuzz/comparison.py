@@ -53,20 +53,20 @@ def alarm(*_):
     raise Hung("more than 10 seconds of processor time")
 
 
-def plain(x: Any) -> Any:
+def to_plain_values(x: Any) -> Any:
     """A result of either library as arrays, numbers and lists."""
     if hasattr(x, "detach") and hasattr(x, "dtype"):
         if "bfloat16" in str(x.dtype):  # NumPy has no bfloat16
-            return ["bfloat16", plain(x.detach().float())]
+            return ["bfloat16", to_plain_values(x.detach().float())]
         return str(x.detach()) if "complex" in str(x.dtype) else np.array(x.detach().numpy(force=True))
     if isinstance(x, (list, tuple)):
-        return [plain(i) for i in x]
+        return [to_plain_values(i) for i in x]
     if isinstance(x, (bool, int, float, type(None))):
         return float(x) if isinstance(x, float) else x
     if isinstance(x, np.ndarray):
         return x
     if isinstance(x, dict):
-        return {str(k): plain(v) for k, v in x.items()}
+        return {str(k): to_plain_values(v) for k, v in x.items()}
     return str(x).replace("torch.", "").replace("minflow.", "")
 
 
@@ -98,7 +98,7 @@ def observe(lib, lines) -> Outcome:
         seen.update({f"m.{k}": v for k, v in module.state_dict().items()})
     grads, grad_error = {}, None
     outs = [t for t in tensors_in(space["r"]) if t.requires_grad and t.is_floating_point()]
-    values = {k: plain(v) for k, v in seen.items()}
+    values = {k: to_plain_values(v) for k, v in seen.items()}
     if outs:
         try:
             lib.autograd.backward(
@@ -115,7 +115,9 @@ def observe(lib, lines) -> Outcome:
             if module is not None:
                 leaves.update({f"m.{k}": v for k, v in module.named_parameters()})
             grads = {
-                k: None if v.grad is None else plain(v.grad) for k, v in leaves.items() if v.is_leaf and v.requires_grad
+                k: None if v.grad is None else to_plain_values(v.grad)
+                for k, v in leaves.items()
+                if v.is_leaf and v.requires_grad
             }
         except Exception as error:
             grad_error = error
@@ -126,13 +128,17 @@ def observe(lib, lines) -> Outcome:
 
 def overwritten(results: list, inputs: dict) -> list[str] | None:
     """Indices of inputs that change when the results are written to, since they alias. None if a write is refused."""
-    before = {k: plain(v) for k, v in inputs.items()}
+    before = {k: to_plain_values(v) for k, v in inputs.items()}
     for t in results:
         try:
             t.detach().fill_(77)
         except Exception:  # a view with several elements in one place
             return None
-    return [k for k, v in inputs.items() if not np.array_equal(plain(v), before[k], equal_nan=v.is_floating_point())]
+    return [
+        k
+        for k, v in inputs.items()
+        if not np.array_equal(to_plain_values(v), before[k], equal_nan=v.is_floating_point())
+    ]
 
 
 @contextmanager
@@ -227,7 +233,7 @@ def is_our_error(error: BaseException) -> bool:
     return isinstance(error, MinflowError) and not isinstance(error, InternalError)
 
 
-def judge(name: str, lines: list[str], torch) -> Finding | None:
+def compare_with_torch(name: str, lines: list[str], torch) -> Finding | None:
     """Difference between minflow and PyTorch for one call; None if they agree."""
     return compare(name, lines, limited(minflow, lines), limited(torch, lines), lambda: in_double(lines, torch))
 

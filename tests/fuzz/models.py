@@ -640,7 +640,7 @@ class Case:
 # ---- comparisons -----------------------------------------------------------------------------------------------------
 
 
-def plain(node, inputs: list) -> list[np.ndarray]:
+def reference_result(node, inputs: list) -> list[np.ndarray]:
     """NumPy's result for a node."""
     found = switch.PLAIN.get(node.op, node.op.kernel)(*inputs, **node.attrs)
     return list(found) if node.op.many else [found]
@@ -709,7 +709,9 @@ def checked(case: Case, train: bool) -> list[str]:
             if wanted.dtype.kind == "f" and "max_pool" not in node.op.name:
                 with np.errstate(all="ignore"):
                     moved += [
-                        plain(node, [rounded(a, case.random) if isinstance(a, np.ndarray) else a for a in inputs])[i]
+                        reference_result(
+                            node, [rounded(a, case.random) if isinstance(a, np.ndarray) else a for a in inputs]
+                        )[i]
                         for _ in range(4)
                     ]
             change = np.max([np.abs((m[:, :pixels] if pixels and m.ndim == 3 else m) - wanted) for m in moved], 0)
@@ -729,7 +731,7 @@ def checked(case: Case, train: bool) -> list[str]:
 def compared(case: Case, train: bool) -> list[str]:
     """Differences between compiled kernels and NumPy, and between thread counts."""
     compiled.use(False)
-    plain = case.results(train)
+    reference_result = case.results(train)
     compiled.use()
     flow.set_num_threads(1)
     fast = case.results(train)
@@ -737,7 +739,7 @@ def compared(case: Case, train: bool) -> list[str]:
     again = case.results(train)
     Settings.threads = 1
     bad = [f"threads: {k} differs" for k in fast if not np.array_equal(fast[k], again[k], equal_nan=True)]
-    return bad + differences(plain, fast, case, functools.partial(case.results, train))
+    return bad + differences(reference_result, fast, case, functools.partial(case.results, train))
 
 
 def noisy(case: Case, results: Callable[[], dict]) -> dict[str, np.ndarray]:
@@ -755,22 +757,28 @@ def rounded(x: np.ndarray, random: np.random.RandomState) -> np.ndarray:
     return x if x.dtype.kind != "f" else (x * (1 + 1e-6 * random.randn(*x.shape))).astype(x.dtype)
 
 
-def differences(plain: dict, fast: dict, case: Case, results: Callable[[], dict]) -> list[str]:
+def differences(reference_result: dict, fast: dict, case: Case, results: Callable[[], dict]) -> list[str]:
     """Differences of compiled results beyond rounding, and beyond NumPy's own when other last bits cross a kink. Models
     that diverge, and those with NaN or Inf, are not compared.
     """
-    if plain.keys() != fast.keys():
-        return [f"names {plain.keys() ^ fast.keys()}"]
-    floats = [name for name, x in plain.items() if x.dtype.kind == "f"]
-    bad = [f"{name} differs" for name in plain.keys() - floats if not np.array_equal(plain[name], fast[name])]
-    sizes = [np.abs(plain[name]).max(initial=0) for name in floats]
+    if reference_result.keys() != fast.keys():
+        return [f"names {reference_result.keys() ^ fast.keys()}"]
+    floats = [name for name, x in reference_result.items() if x.dtype.kind == "f"]
+    bad = [
+        f"{name} differs"
+        for name in reference_result.keys() - floats
+        if not np.array_equal(reference_result[name], fast[name])
+    ]
+    sizes = [np.abs(reference_result[name]).max(initial=0) for name in floats]
     largest = max(sizes)
     if case.spoiled or not all([size < 1e3 for size in sizes]):
         return bad
     moved: list[dict] = []
-    of_gradients = max([np.abs(plain[k]).max(initial=0) for k in floats if k.startswith("gradient")], default=0)
+    of_gradients = max(
+        [np.abs(reference_result[k]).max(initial=0) for k in floats if k.startswith("gradient")], default=0
+    )
     for name in floats:
-        wanted, got = plain[name], fast[name]
+        wanted, got = reference_result[name], fast[name]
         error, scale = np.abs(wanted - got).max(initial=0), np.abs(wanted).max(initial=0)
         allowed = 2e-3 * scale + 3e-5 * (of_gradients if name.startswith("gradient") else largest) + 1e-6
         if error <= allowed:
@@ -787,10 +795,10 @@ def differences(plain: dict, fast: dict, case: Case, results: Callable[[], dict]
 
 def eager(case: Case) -> list[str]:
     compiled.use(False)
-    plain = case.eager()
+    reference_result = case.eager()
     compiled.use()
     fast = case.eager()
-    return differences(plain, fast, case, case.eager)
+    return differences(reference_result, fast, case, case.eager)
 
 
 def findings(seed: object) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 
 import minflow
 
-from .comparison import Finding, Hung, differs, is_our_error, place, plain, raw_place, text, time_limit
+from .comparison import Finding, Hung, differs, is_our_error, place, raw_place, text, time_limit, to_plain_values
 
 PRELUDE = """
 class Extra(L.nn.Module):
@@ -357,16 +357,23 @@ def space_of(lib) -> dict:
 
 def visible_state(space: dict) -> dict:
     """Visible state of a program's variables as plain values."""
-    found = {"log": plain(list(space["log"]))}
+    found = {"log": to_plain_values(list(space["log"]))}
     for name, value in space.items():
         if name[0] == "t" and hasattr(value, "is_leaf"):
             grad = value.grad if value.is_leaf or value.retains_grad else None
-            found[name] = [plain(value), bool(value.requires_grad), bool(value.is_leaf), plain(grad)]
+            found[name] = [
+                to_plain_values(value),
+                bool(value.requires_grad),
+                bool(value.is_leaf),
+                to_plain_values(grad),
+            ]
         elif name[0] == "m" and hasattr(value, "state_dict"):
-            found[name] = [[n, plain(p), plain(p.grad), p.requires_grad] for n, p in value.named_parameters()]
-            found[name] += [[n, plain(b)] for n, b in value.named_buffers()] + [getattr(value, "extra", None)]
+            found[name] = [
+                [n, to_plain_values(p), to_plain_values(p.grad), p.requires_grad] for n, p in value.named_parameters()
+            ]
+            found[name] += [[n, to_plain_values(b)] for n, b in value.named_buffers()] + [getattr(value, "extra", None)]
         elif name[0] in "sd" and isinstance(value, (dict, list, tuple)):
-            found[name] = plain(value)
+            found[name] = to_plain_values(value)
     return found
 
 

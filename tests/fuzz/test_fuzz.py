@@ -6,7 +6,7 @@ import minflow
 from tests.fuzz import differences
 from tests.fuzz.__main__ import BAD, report, run, smallest
 from tests.fuzz.calls import call_of, public_names, why_not
-from tests.fuzz.comparison import Finding, judge
+from tests.fuzz.comparison import Finding, compare_with_torch
 
 
 def test_every_public_name_is_called_or_has_a_reason():
@@ -33,12 +33,12 @@ def test_fault_is_found_and_minimized():
     found = next(
         f
         for seed in range(200)
-        if (f := judge("clamp", call_of("clamp", seed, valid=True), Wrong())) and f.kind == "value"
+        if (f := compare_with_torch("clamp", call_of("clamp", seed, valid=True), Wrong())) and f.kind == "value"
     )
     least = smallest(found, [], Wrong(), examples=15)
     assert least.kind == "value" and sum(map(len, least.lines)) < sum(map(len, found.lines))
-    assert judge("clamp", list(least.lines), Wrong()).kind == "value"
-    assert judge("clamp", list(least.lines), minflow) is None
+    assert compare_with_torch("clamp", list(least.lines), Wrong()).kind == "value"
+    assert compare_with_torch("clamp", list(least.lines), minflow) is None
 
 
 def test_differences_are_well_formed():

@@ -104,7 +104,7 @@ def killed_at(change, form, path):
 def tree(folder):
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
 
-def judge(form, top):
+def check_recovery(form, top):
     change, seen, left, done = 0, {}, 0, False
     top.mkdir()
     while not done:
@@ -133,7 +133,7 @@ result, exchange = {}, atomic.exchange
 for form in sys.argv[2:]:
     atomic.exchange = (lambda a, b: False) if form == "graph by moving files" else exchange
     try:
-        result[form] = judge(form, Path(sys.argv[1], form))
+        result[form] = check_recovery(form, Path(sys.argv[1], form))
     except Exception:
         result[form] = traceback.format_exc()
 print(json.dumps(result))

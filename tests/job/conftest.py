@@ -2,7 +2,7 @@
 
 import pytest
 from builders import LONG, WorkerHold
-from forked import programs, ran  # noqa: F401 - fixtures
+from forked import programs, run_program  # noqa: F401 - fixtures
 
 import minflow as flow
 from minflow.job.queue.stream import STREAM
@@ -10,7 +10,7 @@ from minflow.job.session import default_session
 
 
 @pytest.fixture
-def clean():
+def clean_queue():
     """Clear the session afterwards; fail if the queue does not drain."""
     yield
     assert STREAM.wait_until_idle(LONG), STREAM.thread_locations()
@@ -20,7 +20,7 @@ def clean():
 
 
 @pytest.fixture
-def held():
+def worker_hold():
     """A callback that blocks the worker, until the end of the test at the latest."""
     holder = WorkerHold()
     yield holder
@@ -28,7 +28,7 @@ def held():
 
 
 @pytest.fixture
-def fresh():
+def empty_session():
     """An empty session, before and afterwards."""
     flow.clear_default_session()
     yield default_session()

@@ -119,13 +119,13 @@ def programs(tmp_path_factory):
 
 
 @pytest.fixture
-def ran(programs):
+def run_program(programs):
     """Return stdout and stderr of a program, whose exit code must be `code`."""
 
-    def ran(program, code=0, alone=False):
+    def run_program(program, code=0, alone=False):
         run = programs.alone if alone or programs.server is None else programs.forked
         found, out, err = run(program)
         assert found == code, out[-2000:] + err[-6000:]
         return out, err
 
-    return ran
+    return run_program

@@ -364,7 +364,7 @@ ASSIGNED = {
 
 
 @pytest.mark.parametrize("case", ASSIGNED)
-def test_assign_to_a_variable_takes_effect_after_the_step(case, fresh):
+def test_assign_to_a_variable_takes_effect_after_the_step(case, empty_session):
     options, given = ASSIGNED[case]
 
     def count(x):

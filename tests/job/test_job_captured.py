@@ -16,7 +16,7 @@ from minflow.job.queue.stream import STREAM
 from tests.clocks import LONG
 from tests.graphs import Training
 
-pytestmark = pytest.mark.usefixtures("clean")
+pytestmark = pytest.mark.usefixtures("clean_queue")
 X = np.ones((2, 3), "float32")
 KINDS = {"async": tp.Callback[tp.Numpy], "sync": tp.Numpy, "future": None}
 
@@ -91,13 +91,13 @@ def test_step_reads_values_of_its_submission(write, kind):
         assert np.array_equal(found, expected)
 
 
-def test_write_waits_only_for_steps_that_read_the_tensor(held):
+def test_write_waits_only_for_steps_that_read_the_tensor(worker_hold):
     read, other, done = flow.ones(2, 3), flow.ones(2, 3), threading.Event()
-    held.by(job_of(lambda x: x + read), X)
+    worker_hold.by(job_of(lambda x: x + read), X)
     other.add_(1)  # returns, though a step is in flight
     with thread(lambda: (read.add_(1), done.set())):
         assert not done.is_set() and read.tolist()[0][0] == 1  # the callback of the step is still running
-        held.go.set()
+        worker_hold.go.set()
     assert read.tolist()[0][0] == 2
 
 
@@ -204,13 +204,13 @@ def test_run_orders_the_writes_of_its_loader():
     assert seen == [2, 3, 4, 5, 6]
 
 
-def test_write_inside_a_custom_op_of_a_graph_is_refused(held):
+def test_write_inside_a_custom_op_of_a_graph_is_refused(worker_hold):
     t = flow.ones(2, 3)
-    held.by(job_of(lambda x: x + t), X)
+    worker_hold.by(job_of(lambda x: x + t), X)
     with LOCK:
         error = raised_error(lambda: t.add_(1), JobError, "where its steps cannot be waited for")
     assert "sync_default_session" in error.hint and t.tolist()[0][0] == 1
-    held.go.set()
+    worker_hold.go.set()
     STREAM.sync(LONG)
     t.add_(1)
     assert t.tolist()[0][0] == 2

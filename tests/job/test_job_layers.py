@@ -14,14 +14,14 @@ from minflow.core.base.errors import JobError, ShapeError
 from minflow.job.session import default_session
 from minflow.nn import functional as F
 
-pytestmark = pytest.mark.usefixtures("fresh")
+pytestmark = pytest.mark.usefixtures("empty_session")
 RNG = np.random.default_rng(1)
 MATRIX, IMAGE = np.zeros((4, 3), "float32"), np.zeros((1, 4, 8, 8), "float32")
 
 
 @pytest.fixture
-def session(fresh):
-    return fresh
+def session(empty_session):
+    return empty_session
 
 
 def numbers(*shape):

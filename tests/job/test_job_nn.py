@@ -523,7 +523,7 @@ NORMS = {
 
 
 @pytest.mark.parametrize("name", NORMS)
-def test_norms_are_functions_of_blobs(name, fresh):
+def test_norms_are_functions_of_blobs(name, empty_session):
     x, parts = NORMS[name]
     options = dict(num_groups=2) if name == "GroupNorm" else {}
 
@@ -537,7 +537,7 @@ def test_norms_are_functions_of_blobs(name, fresh):
     assert isinstance(getattr(flow.nn, name)(2, 4) if options else getattr(flow.nn, name)(3), flow.nn.Module)
 
 
-def test_two_norms_differ_and_equal_names_share_variables(fresh):
+def test_two_norms_differ_and_equal_names_share_variables(empty_session):
     def job(x):
         return flow.nn.InstanceNorm3d(flow.nn.InstanceNorm3d(flow.nn.InstanceNorm3d(x)), name="own")
 

@@ -13,7 +13,7 @@ from minflow.core.base.errors import JobError, OptimError
 from minflow.job.session import default_session
 from minflow.job.train import optimizer as O
 
-pytestmark = pytest.mark.usefixtures("fresh")
+pytestmark = pytest.mark.usefixtures("empty_session")
 SHAPES = {"w": (4, 2), "b": (2,)}
 CONSTANT = O.PiecewiseConstantScheduler([], [0.5])
 

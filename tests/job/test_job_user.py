@@ -18,7 +18,7 @@ import minflow.typing as tp
 from minflow.core.base.errors import DTypeError, JobError, MinflowError
 from minflow.job.session import default_session
 
-pytestmark = pytest.mark.usefixtures("fresh")
+pytestmark = pytest.mark.usefixtures("empty_session")
 X = np.ones((2, 3), "float32")
 THREE = np.ones(3, "float32")
 SIZES = (2, 3)

@@ -20,7 +20,7 @@ from minflow.job.queue.stream import STREAM, SWITCH_INTERVAL, Record, Step, Stre
 from minflow.job.session import SESSION
 from tests.threads import run_in_threads
 
-pytestmark = pytest.mark.usefixtures("clean")
+pytestmark = pytest.mark.usefixtures("clean_queue")
 
 
 # ---- order -----------------------------------------------------------------------------------------------------------
@@ -155,21 +155,21 @@ def test_job_returns_copies():
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])
-def test_at_most_depth_steps_are_in_flight_including_callbacks(held, depth, monkeypatch):
+def test_at_most_depth_steps_are_in_flight_including_callbacks(worker_hold, depth, monkeypatch):
     config = flow.function_config()
     if depth != 2:  # the default
         config.concurrency_width(depth)
     job, submitted, full, room = counting_job(config=config), [], threading.Event(), STREAM.wait_for
     job(ONES).get()
     flow.sync_default_session()
-    step = held.by(job)
+    step = worker_hold.by(job)
     assert step.done() and step.get().shape == (4,) and flow.jobs() == [step]  # its callback has not ended
     monkeypatch.setattr(STREAM, "wait_for", lambda gate, timeout=None: (full.set(), room(gate, timeout))[1])
     with thread(lambda: [submitted.append(job(ONES)) for _ in range(8)]):
         wait(full)  # the caller waits for room in the queue
         assert len(submitted) == depth - 1 and len(flow.jobs()) == depth
         assert [step.state for step in submitted] == ["queued"] * (depth - 1)
-        held.go.set()
+        worker_hold.go.set()
     flow.sync_default_session()
     assert job.steps == 10 and not flow.jobs()
     assert max(step.record.blocked for step in submitted) > 0
@@ -256,35 +256,35 @@ def test_idle_worker_holds_no_result():
 # ---- surroundings ----------------------------------------------------------------------------------------------------
 
 
-def test_job_is_redefined_while_the_old_one_runs(held):
+def test_job_is_redefined_while_the_old_one_runs(worker_hold):
     old = counting_job()
-    held.by(old)
+    worker_hold.by(old)
     queued = old(ONES)
     new = counting_job()  # before the queue has drained
     assert SESSION.jobs["train_job"] is new and old is not new
-    held.go.set()
+    worker_hold.go.set()
     assert np.array_equal(new(ONES).get(), -4 * ONES)  # the values of the variables were kept
     assert queued.state == "done" and new.steps == 3
     assert np.array_equal(old(ONES).get(), -6 * ONES)
 
 
-def test_redefined_job_may_change_a_shape_while_the_old_one_runs(held):
+def test_redefined_job_may_change_a_shape_while_the_old_one_runs(worker_hold):
     old = counting_job()
-    held.by(old)
+    worker_hold.by(old)
     new = counting_job(size=2)
     two_ones = np.ones(2, "f")
     with thread(lambda: new(two_ones).get()):
-        held.go.set()
+        worker_hold.go.set()
     assert SESSION.variables["a"].shape == (2,) and np.array_equal(new(two_ones).get(), -2 * two_ones)
 
 
-def test_switch_interval_is_restored(held):
+def test_switch_interval_is_restored(worker_hold):
     job, seen = counting_job(), []
     job(ONES).get()
     with switch_interval(0.02):
-        held.by(job)
+        worker_hold.by(job)
         assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL)
-        held.go.set()
+        worker_hold.go.set()
         restored(0.02)
         sys.setswitchinterval(1e-5)  # a shorter interval of the user stays
         job(ONES)(lambda loss: seen.append(sys.getswitchinterval()))

@@ -21,7 +21,7 @@ from minflow.library import custom_op
 from minflow.utils.data import DataLoader, Dataset
 from tests.graphs import Predict, Scaled, Training
 
-pytestmark = pytest.mark.usefixtures("clean")
+pytestmark = pytest.mark.usefixtures("clean_queue")
 
 
 # ---- places: functions of an action that run it once, where a step could not end -------------------------------------
@@ -224,7 +224,7 @@ WAITS = {
 
 
 @pytest.fixture
-def waits(tmp_path, held):
+def waits(tmp_path, worker_hold):
     """Return name -> action, on a queue with one step whose callback is running and one that needs what the places
     hold.
     """
@@ -233,7 +233,7 @@ def waits(tmp_path, held):
     run = flow.start(counting_job("running"), [ONES])
     run.result(LONG)
     variable = SESSION.variables["a"]
-    held.by(job)
+    worker_hold.by(job)
     queued = job(ONES)
     return {
         "call": lambda: look(ONES),
@@ -256,7 +256,7 @@ def waits(tmp_path, held):
 # build reads the variables that the action closes over
 @pytest.mark.filterwarnings("ignore::minflow.MinflowWarning")
 @pytest.mark.parametrize("where", PLACES, ids=lambda place: place.__name__)
-def test_no_place_waits_for_a_step_that_cannot_end(where, waits, held):
+def test_no_place_waits_for_a_step_that_cannot_end(where, waits, worker_hold):
     outcomes = {}
 
     def actions():
@@ -268,12 +268,12 @@ def test_no_place_waits_for_a_step_that_cannot_end(where, waits, held):
                 outcomes[name] = error.what
 
     if where in NEED_THE_WORKER:
-        held.go.set()
+        worker_hold.go.set()
     thread = threading.Thread(target=where, args=(actions,), daemon=True)
     thread.start()
     thread.join(LONG)
     assert not thread.is_alive(), STREAM.thread_locations()
-    held.go.set()
+    worker_hold.go.set()
     assert STREAM.wait_until_idle(LONG), STREAM.thread_locations()
     assert outcomes.keys() == WAITS.keys()
     for name, (text, allowed) in WAITS.items():
@@ -305,7 +305,7 @@ def test_plan_does_not_run_inside_itself():
     assert graph(flow.zeros(2)).tolist() == [1, 1]
 
 
-def test_loader_cannot_wait_for_its_own_run(held):
+def test_loader_cannot_wait_for_its_own_run(worker_hold):
     """Neither in the loop's thread nor in a worker of its loader; the loader may do anything else."""
     job, look, outcomes = counting_job(), predict_job(), []
 

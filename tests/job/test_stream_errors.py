@@ -25,7 +25,7 @@ from minflow.core.base.errors import JobError
 from minflow.job.queue.stream import STREAM, Stream
 from minflow.job.session import SESSION
 
-pytestmark = pytest.mark.usefixtures("clean")
+pytestmark = pytest.mark.usefixtures("clean_queue")
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
@@ -42,14 +42,14 @@ TOUCHES = {
 
 
 @pytest.mark.parametrize("touch", TOUCHES)
-def test_step_error_is_raised_once_at_the_next_access(held, tmp_path, touch):
+def test_step_error_is_raised_once_at_the_next_access(worker_hold, tmp_path, touch):
     job = failing_job()
     job(GOOD).get()
     first = SESSION.variables["w"].numpy()
-    job(GOOD)(held)
-    wait(held.entered)
+    job(GOOD)(worker_hold)
+    wait(worker_hold.entered)
     bad = job(BAD)  # step 3, and the queue is full
-    held.go.set()
+    worker_hold.go.set()
     assert STREAM.wait_until_idle(LONG)
     error = raised_error(TOUCHES[touch], JobError, r"step 3 of train_job", tmp_path)
     assert error.step == 3 and error.__cause__.__traceback__ is not None
@@ -64,19 +64,19 @@ def test_step_error_is_raised_once_at_the_next_access(held, tmp_path, touch):
         assert (tmp_path / "saved").is_dir()
 
 
-def test_steps_behind_a_failed_step_do_not_run(held):
+def test_steps_behind_a_failed_step_do_not_run(worker_hold):
     config = flow.function_config()
     config.concurrency_width(6)
     train_job, called = failing_job(config), []
     first = train_job(GOOD)
-    first(held)
-    wait(held.entered)
+    first(worker_hold)
+    wait(worker_hold.entered)
     after = SESSION.variables["w"].tensor.array.copy()
     bad = train_job(BAD)
     behind = [train_job(GOOD) for _ in range(4)]
     for step in (bad, *behind):
         step(called.append)
-    held.go.set()
+    worker_hold.go.set()
     assert STREAM.wait_until_idle(LONG)
     for step in behind:
         raised_error(
@@ -114,12 +114,12 @@ def test_no_step_runs_between_a_failure_and_its_report():
     assert ran == [2]
 
 
-def test_callback_error_is_kept_with_its_step(held):
+def test_callback_error_is_kept_with_its_step(worker_hold):
     job, called = counting_job(), []
-    held.by(job)
+    worker_hold.by(job)
     bad = job(ONES)
     bad(fails)
-    held.go.set()
+    worker_hold.go.set()
     assert STREAM.wait_until_idle(LONG)
     error = raised_error(job, JobError, r"callback fails of step 2 of train_job raised KeyError: 'mean'", ONES)
     assert error.step == 2 and isinstance(error.__cause__, KeyError)
@@ -188,19 +188,19 @@ def test_sync_call_raises_its_own_error():
 # ---- waits for oneself -----------------------------------------------------------------------------------------------
 
 
-def test_full_queue_inside_a_callback_is_refused(held):
+def test_full_queue_inside_a_callback_is_refused(worker_hold):
     """The callback ends with this error. `test_stream_deadlocks.py` tries every call in every such place."""
     job, seen = counting_job(), []
 
     def tries(loss):
-        held(loss)
+        worker_hold(loss)
         seen.append(raised_error(job, JobError, "calling train_job inside a callback", ONES))
         job(ONES)
 
     job(ONES)(tries)
-    wait(held.entered)
+    wait(worker_hold.entered)
     job(ONES)
-    held.go.set()
+    worker_hold.go.set()
     text = "callback tries of step 1 of train_job raised JobError: calling train_job inside a callback"
     error = raised_error(flow.sync_default_session, JobError, text, LONG)
     assert len(seen) == 1 and str(error).count("Try:") == 1 and error.hint == error.__cause__.hint
@@ -227,8 +227,8 @@ def test_sync_timeout_names_the_lines_of_both_threads():
     flow.sync_default_session(LONG)
 
 
-def test_sync_timeout_on_another_thread_names_it(held):
-    held.by(counting_job())
+def test_sync_timeout_on_another_thread_names_it(worker_hold):
+    worker_hold.by(counting_job())
     texts = []
 
     def caller():

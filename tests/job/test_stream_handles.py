@@ -12,48 +12,48 @@ import minflow.typing as tp
 from minflow.core.base.errors import JobError
 from minflow.job.queue.stream import STREAM, Stream
 
-pytestmark = pytest.mark.usefixtures("clean")
+pytestmark = pytest.mark.usefixtures("clean_queue")
 
 
 # ---- handles ---------------------------------------------------------------------------------------------------------
 
 
-def test_get_waits_until_its_timeout(held):
+def test_get_waits_until_its_timeout(worker_hold):
     job = counting_job()
-    held.by(job)
+    worker_hold.by(job)
     step = job(ONES)
     assert not step.done()
     with pytest.raises(TimeoutError, match=r"step 2 of train_job did not end in 0\.02 s; it is queued"):
         step.get(0.02)
     with pytest.raises(TimeoutError, match="in 0 s"):
         step.get(timeout=0)
-    held.go.set()
+    worker_hold.go.set()
     assert np.array_equal(step.get(LONG), -2 * ONES) and step.done() and step.state == "done"
     assert step.get(0) is step.get()
 
 
-def test_cancel_removes_a_step_from_the_queue(held):
+def test_cancel_removes_a_step_from_the_queue(worker_hold):
     job, called = counting_job(), []
-    first = held.by(job)
+    first = worker_hold.by(job)
     second = job(ONES)
     second(called.append)
     assert not first.cancel() and second.cancel() and second.cancel() and second.done()
     assert (first.state, second.state) == ("done", "cancelled")
     raised_error(second.get, JobError, r"step 2 of train_job was cancelled(.|\n)*taken out of the queue")
-    held.go.set()
+    worker_hold.go.set()
     flow.sync_default_session()  # cancelling is not an error
     assert called == [] and job.steps == 1 and not second.start_once.take()
     assert np.array_equal(job(ONES).get(), -2 * ONES)
     assert not first.cancel()
 
 
-def test_steps_record_their_times(held):
+def test_steps_record_their_times(worker_hold):
     job = counting_job()
-    first = held.by(job)
+    first = worker_hold.by(job)
     second = job(ONES)
     assert [repr(step) for step in flow.jobs()] == ["<step 1 of train_job: done>", "<step 2 of train_job: queued>"]
     assert first.record.called is not None and first.record.finished is None and second.record.started is None
-    held.go.set()
+    worker_hold.go.set()
     flow.sync_default_session()
     a, b = first.record, second.record
     assert a.submitted <= a.started <= a.ended <= a.called <= a.finished <= b.started <= b.ended
@@ -63,16 +63,16 @@ def test_steps_record_their_times(held):
 # ---- registration ----------------------------------------------------------------------------------------------------
 
 
-def test_late_callback_runs_on_the_worker_in_order(held):
+def test_late_callback_runs_on_the_worker_in_order(worker_hold):
     job, seen = counting_job(), []
     early = job(ONES)
     early.get()
     flow.sync_default_session()
-    held.by(job)
+    worker_hold.by(job)
     job(ONES)(lambda result: seen.append("third"))
     early(lambda result: seen.append((float(result[0]), threading.current_thread())))
     assert seen == [] and flow.jobs()[-1] is early
-    held.go.set()
+    worker_hold.go.set()
     flow.sync_default_session()
     assert seen == ["third", (0.0, STREAM.thread)]
 
@@ -101,27 +101,27 @@ def test_callback_found_by_worker_and_caller_runs_once():
     assert seen == [(None, None)]
 
 
-def test_callback_registered_by_a_callback_is_waited_for(held):
+def test_callback_registered_by_a_callback_is_waited_for(worker_hold):
     job, seen, asked = counting_job(), [], threading.Event()
     first = job(ONES)
     first.get()
-    job(ONES)(lambda result: (wait(asked), first(held)))
+    job(ONES)(lambda result: (wait(asked), first(worker_hold)))
     with thread(lambda: (flow.sync_default_session(), seen.append("synchronized"))) as caller:
         asked.set()
-        wait(held.entered)
+        wait(worker_hold.entered)
         caller.join(0.05)  # in vain: the late callback has not ended
         assert seen == [] and caller.is_alive()
-        held.go.set()
+        worker_hold.go.set()
     assert seen == ["synchronized"]
 
 
-def test_second_callback_is_refused(held):
+def test_second_callback_is_refused(worker_hold):
     job, called = counting_job(), []
     step = job(ONES)
-    step(held)
+    step(worker_hold)
     for _ in range(2):
         raised_error(step, JobError, r"step 1 of train_job has a callback already(.|\n)*WorkerHold", called.append)
-    held.go.set()
+    worker_hold.go.set()
     flow.sync_default_session()
     raised_error(step, JobError, "step 1 of train_job has a callback already", called.append)
     assert called == []

@@ -19,7 +19,7 @@ from minflow.job.queue.stream import STREAM
 from minflow.job.session import SESSION
 from tests.interrupts import Interrupter
 
-pytestmark = pytest.mark.usefixtures("clean")
+pytestmark = pytest.mark.usefixtures("clean_queue")
 FILES = {str(path) for path in Path(room.__file__).parent.glob("*.py")}
 
 

@@ -12,7 +12,7 @@ from minflow.core.base.errors import JobError
 from minflow.job.queue.stream import Stream
 from minflow.job.session import SESSION
 
-pytestmark = pytest.mark.usefixtures("fresh", "clean")
+pytestmark = pytest.mark.usefixtures("empty_session", "clean_queue")
 
 
 class Owner:
@@ -64,12 +64,12 @@ def test_error_cancels_only_steps_of_its_owner(seed):
             raised_error(step.get, JobError, rf"was cancelled(.|\n)*of {step.name} failed before it")
 
 
-def test_failing_callback_does_not_affect_a_run(held):
+def test_failing_callback_does_not_affect_a_run(worker_hold):
     train, other = counting_job(), counting_job("other")
-    run = flow.start(train, [ONES] * 6, callback=lambda loss: held(loss) if train.steps == 1 else None)
-    wait(held.entered)  # the run's first callback blocks the worker; its second step is queued
+    run = flow.start(train, [ONES] * 6, callback=lambda loss: worker_hold(loss) if train.steps == 1 else None)
+    wait(worker_hold.entered)  # the run's first callback blocks the worker; its second step is queued
     with thread(lambda: other(ONES)(fails)):
-        held.go.set()
+        worker_hold.go.set()
     run.result(LONG)
     assert run.state == "done" and run.steps == 6 and train.steps == 6
     raised_error(
@@ -80,11 +80,11 @@ def test_failing_callback_does_not_affect_a_run(held):
     )
 
 
-def test_failing_run_does_not_affect_others(held):
+def test_failing_run_does_not_affect_others(worker_hold):
     train, other, look = counting_job(), counting_job("other"), predict_job(result=tp.Callback[tp.Numpy])
-    held.by(look)
+    worker_hold.by(look)
     good, bad = flow.start(other, [ONES] * 5), flow.start(train, [ONES] * 5, callback=fails)
-    held.go.set()
+    worker_hold.go.set()
     steps = [look(ONES) for _ in range(5)]
     raised_error(
         bad.result,
@@ -142,7 +142,7 @@ def test_errors_of_an_ended_thread_go_to_the_next_caller():
     assert job(ONES).get(LONG)[0] == -4
 
 
-def test_interrupt_cancels_only_steps_of_its_caller(held):
+def test_interrupt_cancels_only_steps_of_its_caller(worker_hold):
     stream, ends, go, theirs = Stream(depth=9), threading.Event(), threading.Event(), []
     submitted = threading.Event()
     stream.submit("first", lambda: wait(go), owner=Owner())

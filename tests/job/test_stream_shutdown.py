@@ -141,8 +141,8 @@ print(came)
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
 @pytest.mark.parametrize("program", [STEPS, BUILDS], ids=["steps", "builds"])
-def test_interrupts_at_random_times(ran, program):
-    assert ran(INTERRUPTED + program) == (f"{TIMES}\n", "")
+def test_interrupts_at_random_times(run_program, program):
+    assert run_program(INTERRUPTED + program) == (f"{TIMES}\n", "")
 
 
 WAITS = """
@@ -184,8 +184,8 @@ print(later(ones()).get()[0])
 @pytest.mark.parametrize(
     "call", ["flow.sync_default_session()", "second.get()", "later(ones())", 'SESSION.variables["a"].numpy()']
 )
-def test_interrupt_reaches_a_waiting_caller_and_cancels_its_queue(ran, call):
-    out, err = ran(WAITS.replace("WAIT", call))
+def test_interrupt_reaches_a_waiting_caller_and_cancels_its_queue(run_program, call):
+    out, err = run_program(WAITS.replace("WAIT", call))
     assert out == "['interrupted', 'first'] done cancelled 2 []\n-4.0\n" and err == ""
 
 
@@ -251,14 +251,14 @@ print("end")
 
 
 @pytest.mark.parametrize("case", ENDS)
-def test_program_waits_for_steps_at_exit(ran, case):
+def test_program_waits_for_steps_at_exit(run_program, case):
     program, code, printed, errors = ENDS[case]
-    out, err = ran(program, code)
+    out, err = run_program(program, code)
     assert out == printed and all(text in err for text in errors) and bool(err) == bool(errors)
 
 
-def test_program_waits_for_jobs_in_flight_at_exit(ran):
-    out, err = ran(
+def test_program_waits_for_jobs_in_flight_at_exit(run_program):
+    out, err = run_program(
         """
 import atexit
 later, go = training(tp.Callback[tp.Numpy]), threading.Event()
@@ -279,8 +279,8 @@ later(ones())(lambda loss: (callback(loss), first(lambda again: print("late", fl
 
 
 @pytest.mark.parametrize("sort", ["step", "callback"])
-def test_failed_step_at_exit_is_printed_and_exit_code_is_1(ran, sort):
-    out, err = ran(
+def test_failed_step_at_exit_is_printed_and_exit_code_is_1(run_program, sort):
+    out, err = run_program(
         f"""
 import atexit
 
@@ -335,8 +335,8 @@ def forked(work):
 
 
 @needs_fork
-def test_forked_child_uses_jobs_after_steps_of_its_parent(ran):
-    out, err = ran(
+def test_forked_child_uses_jobs_after_steps_of_its_parent(run_program):
+    out, err = run_program(
         FORKS
         + """
 sync, later = training(tp.Numpy), training(tp.Callback[tp.Numpy])
@@ -362,8 +362,8 @@ print("end")
 
 
 @needs_fork
-def test_fork_leaves_steps_in_flight_to_the_parent(ran):
-    out, err = ran(
+def test_fork_leaves_steps_in_flight_to_the_parent(run_program):
+    out, err = run_program(
         FORKS
         + """
 later, seen = training(tp.Callback[tp.Numpy]), []
@@ -407,9 +407,9 @@ print(seen, second.get()[0], later.steps)
 
 
 @needs_fork
-def test_fork_while_steps_run(ran):
+def test_fork_while_steps_run(run_program):
     """The fork waits for a running plan: the child never sees a partial step or a held lock."""
-    out, err = ran(
+    out, err = run_program(
         FORKS
         + """
 SIZE = 20_000
@@ -433,8 +433,8 @@ print(later.steps)
 
 
 @needs_fork
-def test_processes_of_multiprocessing_use_jobs(ran):
-    out, err = ran(
+def test_processes_of_multiprocessing_use_jobs(run_program):
+    out, err = run_program(
         FORKS
         + """
 import multiprocessing

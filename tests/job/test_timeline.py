@@ -13,7 +13,7 @@ from minflow.core.base.errors import JobError
 from minflow.job.queue.stream import STREAM
 from tests.clocks import until
 
-pytestmark = pytest.mark.usefixtures("clean")
+pytestmark = pytest.mark.usefixtures("clean_queue")
 
 
 def spans(steps):
@@ -38,17 +38,17 @@ def test_sync_job_waits_and_async_job_does_not():
     assert flow.timeline().mode == "async"
 
 
-def test_waiting_does_not_count_as_loading(held, clock):
+def test_waiting_does_not_count_as_loading(worker_hold, clock):
     job = counting_job()
 
     def slow(result):
-        held(result)
+        worker_hold(result)
         clock.work(1.0)
 
     job(ONES)(slow)
-    wait(held.entered)
+    wait(worker_hold.entered)
     job(ONES)
-    held.go.set()
+    worker_hold.go.set()
     job(ONES)  # there is no room until the callback has ended
     step = job(ONES)
     step.get()
@@ -240,9 +240,9 @@ def test_compare_and_displays(tmp_path):
     raised_error(a.save, JobError, "a.png", tmp_path / "a.png")
 
 
-def test_running_steps_are_included(held):
+def test_running_steps_are_included(worker_hold):
     job = counting_job()
-    held.by(job)
+    worker_hold.by(job)
     job(ONES)
     t = flow.timeline(job)
     assert len(t) == 1 and t.record.steps[0].callback[1] > t.record.steps[0].callback[0] and t.text and t.svg

@@ -20,7 +20,7 @@ EPS = dict(eps=1e-5)
 
 
 @pytest.fixture(autouse=True)
-def kept(monkeypatch):
+def call_cache(monkeypatch):
     monkeypatch.setattr(Settings, "threads", 1)
     monkeypatch.setattr(eager, "KEPT", eager.Kept())
     return eager.KEPT.calls
@@ -47,44 +47,44 @@ def equal(found, wanted):
 
 
 @pytest.mark.parametrize("shape", [(4, 20, 3, 3), (3, 17, 5, 5), (64, 33)])
-def test_cached_call_is_correct_for_other_arrays(kept, monkeypatch, shape):
+def test_cached_call_is_correct_for_other_arrays(call_cache, monkeypatch, shape):
     first = normed(*images(0, shape))
     copies = [a.copy() for a in first]
-    (call,) = kept.values()
+    (call,) = call_cache.values()
     for seed in (1, 2):
         given = images(seed, shape)
         assert equal(normed(*given), fresh(monkeypatch, *given))
-    assert equal(first, copies) and list(kept.values()) == [call]  # returned arrays keep their values
+    assert equal(first, copies) and list(call_cache.values()) == [call]  # returned arrays keep their values
     out = tuple(np.empty_like(a) for a in first)
-    assert normed(*given, out=out) is out and equal(out, fresh(monkeypatch, *given)) and len(kept) == 2
+    assert normed(*given, out=out) is out and equal(out, fresh(monkeypatch, *given)) and len(call_cache) == 2
 
 
-def test_cache_key_has_shape_dtype_and_literals(kept):
+def test_cache_key_has_shape_dtype_and_literals(call_cache):
     x, weight, bias = images(0)
     double = [a.astype("f8") for a in (x, weight, bias)]
     for arrays in ((x, weight, bias), (x[:2].copy(), weight, bias), double):
         normed(*arrays)
     by_steps(norm.batch_norm, builder_of(norm.batch_norm), x, weight, bias, eps=1e-3)
-    assert len(kept) == 4 and list(kept.values()).count(False) == 1
-    assert normed(*double) is None and len(kept) == 4
+    assert len(call_cache) == 4 and list(call_cache.values()).count(False) == 1
+    assert normed(*double) is None and len(call_cache) == 4
 
 
-def test_cache_keeps_no_array_alive(kept):
+def test_cache_keeps_no_array_alive(call_cache):
     given = images(0)
     watched = [weakref.ref(a) for a in (*given, *normed(*given))]
     del given
     gc.collect()
-    assert kept and not any(one() is not None for one in watched)
+    assert call_cache and not any(one() is not None for one in watched)
 
 
-def test_strided_or_overlapping_arrays_are_not_cached(kept):
+def test_strided_or_overlapping_arrays_are_not_cached(call_cache):
     x = np.arange(64, dtype="f4") - 30
     op, builder = activation.relu6_grad, builder_of(activation.relu6_grad)
     wanted = op.kernel(x[:32], x[32:])
-    assert np.array_equal(by_steps(op, builder, x[:32], x[32:]), wanted) and len(kept) == 1
+    assert np.array_equal(by_steps(op, builder, x[:32], x[32:]), wanted) and len(call_cache) == 1
     wanted = op.kernel(x, x)
-    assert np.array_equal(by_steps(op, builder, x, x), wanted) and len(kept) == 1
-    assert np.array_equal(by_steps(op, builder, x[:48], x[16:]), op.kernel(x[:48], x[16:])) and len(kept) == 1
+    assert np.array_equal(by_steps(op, builder, x, x), wanted) and len(call_cache) == 1
+    assert np.array_equal(by_steps(op, builder, x[:48], x[16:]), op.kernel(x[:48], x[16:])) and len(call_cache) == 1
     assert by_steps(op, builder, x[::2], x[1::2]) is None
     given = x.copy()
     assert by_steps(op, builder, given, x, out=given) is given and np.array_equal(given, wanted)
@@ -96,27 +96,27 @@ def test_cached_call_accepts_one_array_twice():
         assert np.array_equal(by_steps(op, builder, x, y), op.kernel(x, y))
 
 
-def test_unhashable_argument_is_not_cached(kept):
+def test_unhashable_argument_is_not_cached(call_cache):
     x = images(0, (2, 3, 4, 4))[0]
     window = dict(kernel_size=[2, 2], stride=[2, 2], padding=[0, 0], dilation=[1, 1], ceil_mode=False)
     y, _ = by_steps(pool.max_pool2d, builder_of(pool.max_pool2d), x, **window)
-    assert np.array_equal(y, x.reshape(2, 3, 2, 2, 2, 2).max((3, 5))) and not kept
+    assert np.array_equal(y, x.reshape(2, 3, 2, 2, 2, 2).max((3, 5))) and not call_cache
 
 
-def test_refusal_is_not_cached(kept):
+def test_refusal_is_not_cached(call_cache):
     op, g = pool.max_pool2d_grad, np.ones((1, 1, 2, 2), "f4")
     for index, fits in ((0, True), (16, False), (15, True)):
         found = by_steps(op, builder_of(op), g, np.full((1, 1, 2, 2), index), shape=(1, 1, 4, 4), apart=False)
         assert (found is not None) == fits and (not fits or found.flat[index] == 4)
-    assert len(kept) == 1
+    assert len(call_cache) == 1
 
 
-def test_larger_workspace_invalidates_cache(kept, monkeypatch):
+def test_larger_workspace_invalidates_cache(call_cache, monkeypatch):
     small, large = images(0), images(1, (64, 40, 4, 4))
     normed(*small)
     before = eager.KEPT.memory
     normed(*large)
-    assert eager.KEPT.memory.nbytes > before.nbytes and len(kept) == 1
+    assert eager.KEPT.memory.nbytes > before.nbytes and len(call_cache) == 1
     before[:] = 0
     assert equal(normed(*small), fresh(monkeypatch, *small)) and equal(normed(*large), fresh(monkeypatch, *large))
 
@@ -127,7 +127,7 @@ def nested(words, chunk, scratch):
     word_at(words, 0)
 
 
-def test_nested_call_has_its_own_tasks(kept, monkeypatch):
+def test_nested_call_has_its_own_tasks(call_cache, monkeypatch):
     """As when a signal handler calls the same operation while pointers are written."""
     given, other, inner = images(0), images(1), []
     normed(*given)
@@ -145,7 +145,7 @@ def test_nested_call_has_its_own_tasks(kept, monkeypatch):
     assert equal(found, fresh(monkeypatch, *given)) and equal(inner[0], fresh(monkeypatch, *other))
 
 
-def test_pointer_array_is_not_cached(kept):
+def test_pointer_array_is_not_cached(call_cache):
     """For a builder whose arguments contain an address in an unexpected place."""
 
     def builder(arrays, outs, room, **attrs):
@@ -153,21 +153,21 @@ def test_pointer_array_is_not_cached(kept):
 
     x = images(0)[0]
     by_steps(activation.relu6, builder, x)
-    assert not kept
+    assert not call_cache
 
 
-def test_cache_is_per_thread(kept, monkeypatch):
+def test_cache_is_per_thread(call_cache, monkeypatch):
     wanted = [fresh(monkeypatch, *images(seed)) for seed in range(4)]
 
     def run(seed):
         given = images(seed)
         return all(equal(normed(*given), wanted[seed]) for _ in range(200))
 
-    assert all(run_in_threads(4, run)) and not kept
+    assert all(run_in_threads(4, run)) and not call_cache
 
 
-def test_cache_size_is_bounded(kept, monkeypatch):
+def test_cache_size_is_bounded(call_cache, monkeypatch):
     monkeypatch.setattr(eager, "MOST", 3)
     for n in range(1, 6):
         normed(*images(0, (n, 20, 3, 3)))
-        assert len(kept) <= 3
+        assert len(call_cache) <= 3

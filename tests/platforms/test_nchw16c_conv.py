@@ -27,7 +27,7 @@ def done(builder, inputs, size, **attrs):
     return found and found[0]
 
 
-def ours(case, x, w, g, bias):
+def compiled_results(case, x, w, g, bias):
     """Dictionary from direction to the compiled result, without the directions left to NumPy. Images of few channels
     are not blocked.
     """
@@ -49,22 +49,26 @@ def ours(case, x, w, g, bias):
     }
     for direction, shape in (("results", g.shape), ("images", x.shape)):
         if found[direction] is not None:
-            found[direction] = plain(found[direction], shape)
+            found[direction] = unblocked_images(found[direction], shape)
     return {direction: array for direction, array in found.items() if array is not None}
 
 
-def plain(blocks, shape):
+def unblocked_images(blocks, shape):
     """Unblocked images; lanes beyond the channels must be zero."""
     beyond = blocks[shape[1] // LANES :, : shape[0] * math.prod(shape[2:]), shape[1] % LANES :]
     assert shape[1] % LANES == 0 or not beyond.any()
     return out_of_blocks(blocks, shape)
 
 
-def tiled(case):
+def winograd_directions(case):
     """Directions computed by Winograd's algorithm."""
     if case.groups > 1:  # whole blocks are separate convolutions
         whole = case.c // case.groups % LANES == 0
-        return tiled(case._replace(c=case.c // case.groups, f=case.f // case.groups, groups=1)) if whole else set()
+        return (
+            winograd_directions(case._replace(c=case.c // case.groups, f=case.f // case.groups, groups=1))
+            if whole
+            else set()
+        )
     x, _, _g = case.shapes
     geometry = case.kernel, ONE, case.padding, case.dilation
     forward = case.stride == ONE and conv_geometry.sizes(x, case.f, *geometry, (1, 1)).tiles is not None
@@ -107,13 +111,13 @@ KINDS = pytest.mark.parametrize("case", [MANY, WIDE, DIRECT, FEW, TILED3, TILED5
 @example(BORDERED._replace(c=20, f=20), 0)
 @given(cases(), st.integers(0, 9))
 def test_rounding_error_is_that_of_numpy(case, seed):
-    check(case, ours, tiled(case), seed)
+    check(case, compiled_results, winograd_directions(case), seed)
 
 
 @KINDS
 def test_every_direction_has_a_compiled_kernel(case):
-    assert ours(case, *arrays(case)).keys() == DIRECTIONS
-    assert tiled(case) == (DIRECTIONS if case in (TILED3, TILED5, WHOLE) else set())
+    assert compiled_results(case, *arrays(case)).keys() == DIRECTIONS
+    assert winograd_directions(case) == (DIRECTIONS if case in (TILED3, TILED5, WHOLE) else set())
 
 
 def test_large_filter_gradients_are_not_tiled():
@@ -121,7 +125,7 @@ def test_large_filter_gradients_are_not_tiled():
         s = conv_geometry.sizes((2, channels, 8, 8), channels, (3, 3), ONE, ONE, ONE, (144, 144))
         assert s.tiles is not None and (s.grad_tiles is not None) == tiled_too
     case = Case(2, 192, (8, 8), 192, (3, 3), padding=ONE)
-    check(case, ours, tiled(case))
+    check(case, compiled_results, winograd_directions(case))
 
 
 def test_strided_input_gradient_skips_zeros():
@@ -141,7 +145,7 @@ def test_bits_do_not_depend_on_thread_count(case, monkeypatch):
         before = next(bytes_)
         monkeypatch.setattr(tasks.np, "empty", lambda shape, dtype=float: np.full(shape, before, dtype))
         monkeypatch.setattr(task_scheduler, "OWN", task_scheduler.Own())
-        return [*ours(case, *given_).values()]
+        return [*compiled_results(case, *given_).values()]
 
     same_bits(with_other_memory, (1, 2, 3, 4))
 
@@ -163,7 +167,7 @@ def test_nan_is_propagated(kernel, act):
     case = Case(2, 32, (4, 4), 32, kernel, act=act)
     x, w, g, bias = arrays(case)
     x[1, 3, 1, 1], w[4] = np.nan, np.inf
-    found, right = [np.isnan(of(case, x, w, g, bias)["results"]) for of in (ours, numpys)]
+    found, right = [np.isnan(of(case, x, w, g, bias)["results"]) for of in (compiled_results, numpys)]
     assert found[1, :, 1, 1].all() and found.sum() == right.sum()
 
 
@@ -171,7 +175,7 @@ def test_nan_is_propagated(kernel, act):
 def test_groups_are_independent(case):
     x, w, g, _ = arrays(case._replace(bias=False, act=""))
     x[:, 0], g[:, 0] = np.nan, np.inf
-    found = ours(case._replace(bias=False, act=""), x, w, g, 0)
+    found = compiled_results(case._replace(bias=False, act=""), x, w, g, 0)
     f, c = case.f // case.groups, case.c // case.groups
     assert not np.isfinite(found["results"][:, :f]).all() and np.isfinite(found["results"][:, f:]).all()
     assert not np.isfinite(found["images"][:, :c]).all() and np.isfinite(found["images"][:, c:]).all()
@@ -182,16 +186,16 @@ def test_groups_are_independent(case):
 @pytest.mark.parametrize("kernel", [ONE, (2, 3), (3, 3), (5, 5)])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_infinity_stays_in_its_channels(kernel, stride, value):
-    """Lanes beyond the channels stay zero, as `ours` checks, so that the next convolution has an infinity where NumPy
-    has one, and not NaN. Within a Winograd tile an infinity may become NaN.
+    """Lanes beyond the channels stay zero, as `compiled_results` checks, so that the next convolution has an infinity
+    where NumPy has one, and not NaN. Within a Winograd tile an infinity may become NaN.
     """
     for channels, filters in ((20, 17), (3, 40), (33, 5)):
         case = Case(2, channels, (9, 8), filters, kernel, stride)
         x, w, g, _ = arrays(case)
         x[1, 2, 3, 3], g[1, 4, 2, 2] = value, -value
-        found = ours(case, x, w, g, 0)
+        found = compiled_results(case, x, w, g, 0)
         right = numpys(case, x, w, g)
-        for direction in {*found} - tiled(case):
+        for direction in {*found} - winograd_directions(case):
             for kind in (np.isnan, np.isposinf, np.isneginf):
                 assert np.array_equal(kind(found[direction]), kind(right[direction])), (direction, kind)
         assert all(np.isfinite(found[d]).all() == np.isfinite(right[d]).all() for d in found)
@@ -206,7 +210,7 @@ SHAPES = [(3, 20, 5, 7), (70, 33), (2, 16, 4, 4), (40, 3, 2, 2), (1, 1, 1, 1), (
 def test_blocking_round_trip(shape):
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
     blocks = done(nchw16c_conv.to_blocks, [x], blocked(shape))
-    assert (plain(blocks, shape) == x).all()
+    assert (unblocked_images(blocks, shape) == x).all()
     assert (done(nchw16c_conv.from_blocks, [in_blocks(x)], shape, shape=shape) == x).all()
 
 

@@ -32,11 +32,11 @@ conv2d, conv2d_input_grad, conv2d_weight_grad = [
 ]
 
 
-def tiled(case):
+def winograd_directions(case):
     """Directions computed by Winograd's algorithm."""
     if case.groups > 1:  # groups of whole vectors run as separate convolutions
         c, f = case.c // case.groups, case.f // case.groups
-        return tiled(case._replace(c=c, f=f, groups=1)) if c % LANES == 0 else set()
+        return winograd_directions(case._replace(c=c, f=f, groups=1)) if c % LANES == 0 else set()
     x, _, g = case.shapes
     border = tuple(d * (k - 1) - p for d, k, p in zip(case.dilation, case.kernel, case.padding))
     found = set()
@@ -58,7 +58,7 @@ def no_size_limits():
         yield
 
 
-def ours(case, x, w, g, bias=0, of=np.empty):
+def compiled_results(case, x, w, g, bias=0, of=np.empty):
     """Dictionary from direction to the compiled result, without the directions left to NumPy."""
     found = {
         "results": conv2d(x, w, **case.names, out=of(g.shape, "f4")),
@@ -68,7 +68,7 @@ def ours(case, x, w, g, bias=0, of=np.empty):
     return {direction: array for direction, array in found.items() if array is not None}
 
 
-def plain(case):
+def without_epilogue(case):
     """Without the epilogue of a blocked convolution."""
     return case._replace(bias=False, act="", as_they_are=True)
 
@@ -80,12 +80,12 @@ def bytes_of(found):
 @pytest.mark.parametrize("size", [4, 8])
 def test_small_groups_are_compiled(size):
     case = Case(3, 3 * size + 8, (7, 5), 3 * size + 8, (3, 2), (2, 1), (1, 0), groups=(3 * size + 8) // size)
-    assert ours(case, *arrays(case)).keys() == DIRECTIONS
-    check(case, ours, tiled(case))
+    assert compiled_results(case, *arrays(case)).keys() == DIRECTIONS
+    check(case, compiled_results, winograd_directions(case))
 
 
 @examples(40, 15)
-@given(cases().map(plain), st.integers(0, 99))
+@given(cases().map(without_epilogue), st.integers(0, 99))
 @example(Case(1, 32, (5, 5), 32, (5, 5), groups=2), 0)
 @example(Case(1, 1, (1, 1), 8, (1, 1)), 0)  # one pixel of one image
 @example(Case(1, 16, (3, 3), 8, (3, 3)), 0)  # few filters, whose gradient is an image of few channels
@@ -98,7 +98,7 @@ def test_small_groups_are_compiled(size):
 @example(Case(1, 16, (17, 33), 32, (2, 4), (1, 3), (1, 2), (2, 1)), 0)
 @example(Case(1, 3, (31, 30), 64, (5, 4), (2, 3), (5, 4), (3, 1)), 0)  # few channels
 def test_rounding_error_is_that_of_numpy(case, seed):
-    check(case, ours, tiled(case), seed)
+    check(case, compiled_results, winograd_directions(case), seed)
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ def test_typical_layers_are_within_tolerance(case):
     """Relative root mean square error: 5 eps, and 20 eps for Winograd's algorithm."""
     single = arrays(case)
     right = numpys(case, *[array.astype("f8") for array in single], exact=True)
-    for direction, found in ours(case, *single).items():
+    for direction, found in compiled_results(case, *single).items():
         share = np.sqrt(((found - right[direction]) ** 2).mean() / (right[direction] ** 2).mean())
-        assert share <= (20 if direction in tiled(case) else 5) * EPS, (direction, share / EPS)
+        assert share <= (20 if direction in winograd_directions(case) else 5) * EPS, (direction, share / EPS)
 
 
 @pytest.mark.parametrize(("m", "r"), [(m, r) for r, m in winograd.RESULTS.items()])
@@ -140,23 +140,23 @@ KINDS = pytest.mark.parametrize("case", [DIRECT, FEW, TILED3, TILED5], ids=["dir
 
 
 def test_algorithm_names_match_algorithms():
-    assert [tiled(case) for case in KINDS.args[1]] == [set(), set(), DIRECTIONS, DIRECTIONS]
+    assert [winograd_directions(case) for case in KINDS.args[1]] == [set(), set(), DIRECTIONS, DIRECTIONS]
 
 
 @KINDS
 def test_results_do_not_depend_on_scratch_memory(case):
     given_ = arrays(case)
-    first = ours(case, *given_)
+    first = compiled_results(case, *given_)
     for other in KINDS.args[1]:  # leave their values, including infinities, in scratch memory
-        ours(other, *[np.full_like(array, np.inf) for array in arrays(other)])
+        compiled_results(other, *[np.full_like(array, np.inf) for array in arrays(other)])
     eager.KEPT.memory[:] = task_scheduler.OWN.memory[:] = 0xFF  # NaN
-    assert bytes_of(ours(case, *given_)) == bytes_of(first)
+    assert bytes_of(compiled_results(case, *given_)) == bytes_of(first)
 
 
 @KINDS
 def test_bits_do_not_depend_on_thread_count(case):
     given_ = arrays(case)
-    same_bits(lambda: [*ours(case, *given_).values()])
+    same_bits(lambda: [*compiled_results(case, *given_).values()])
 
 
 @KINDS
@@ -164,12 +164,12 @@ def test_bits_do_not_depend_on_thread_count(case):
 def test_bits_do_not_depend_on_batch_split(case, pieces):
     """At multiples of CHUNK: results image by image; filter gradients as ordered sums over chunks."""
     x, w, g = arrays(case)
-    whole, step = ours(case, x, w, g), pieces * conv_geometry.CHUNK
+    whole, step = compiled_results(case, x, w, g), pieces * conv_geometry.CHUNK
     starts = list(range(0, case.n, step))
     parts = {}
     for start in reversed(starts):
         piece = case._replace(n=min(step, case.n - start))
-        parts[start] = ours(piece, x[start : start + step], w, g[start : start + step])
+        parts[start] = compiled_results(piece, x[start : start + step], w, g[start : start + step])
     for direction in {"results", "images"} & whole.keys():
         joined = np.concatenate([parts[start][direction] for start in starts])
         assert joined.tobytes() == whole[direction].tobytes()
@@ -178,23 +178,23 @@ def test_bits_do_not_depend_on_batch_split(case, pieces):
 @KINDS
 def test_oversized_workspace_is_freed_after_the_call(case, monkeypatch):
     given_ = arrays(case)
-    usual = ours(case, *given_)
+    usual = compiled_results(case, *given_)
     monkeypatch.setattr(eager, "KEPT", eager.Kept())
     monkeypatch.setattr(eager, "LARGE", 0)
-    assert bytes_of(ours(case, *given_)) == bytes_of(usual)
+    assert bytes_of(compiled_results(case, *given_)) == bytes_of(usual)
     assert eager.KEPT.memory.nbytes == eager.LITTLE
 
 
 def test_concurrent_callers_get_the_same_bits():
     pairs = [(case, arrays(case)) for case in (DIRECT, TILED3, FEW, TILED5)]
-    alone = [bytes_of(ours(case, *given_)) for case, given_ in pairs]
+    alone = [bytes_of(compiled_results(case, *given_)) for case, given_ in pairs]
 
     def wrong(number):
         return [
             case
             for i in [[0, 1, 2, 3], [3, 0, 2, 1]][number] * 6
             for case, given_ in [pairs[i]]
-            if bytes_of(ours(case, *given_)) != alone[i]
+            if bytes_of(compiled_results(case, *given_)) != alone[i]
         ]
 
     assert run_in_threads(2, wrong) == [[], []]
@@ -217,7 +217,7 @@ def test_no_write_outside_the_result(case):
         held.append(guarded_array(shape, dtype))
         return held[-1][0]
 
-    found = ours(case, *arrays(case), of=within)
+    found = compiled_results(case, *arrays(case), of=within)
     assert found and all((array != FILL).all() for array in found.values())
     assert all(intact() for _, intact in held)
 
@@ -236,18 +236,18 @@ def test_no_write_outside_scratch_memory(case, monkeypatch):
     monkeypatch.setattr(np, "empty", within)
     monkeypatch.setattr(eager, "KEPT", eager.Kept())
     monkeypatch.setattr(task_scheduler, "OWN", task_scheduler.Own())
-    ours(case, *arrays(case))
+    compiled_results(case, *arrays(case))
     assert held and all(intact() for _, intact in held)
 
 
 @KINDS
 def test_strided_arrays_fall_back_to_numpy(case):
     x, w, g = arrays(case)
-    every, turned = ours(case, x, w, g).keys(), np.asfortranarray
-    assert ours(case, turned(x), w, g).keys() == every & {"images"}
-    assert ours(case, x, turned(w), g).keys() == every & {"filters"}
-    assert ours(case, x, w, turned(g)).keys() == every & {"results"}
-    assert not ours(case, x, w, g, of=lambda shape, dtype: np.empty(shape, dtype, order="F"))
+    every, turned = compiled_results(case, x, w, g).keys(), np.asfortranarray
+    assert compiled_results(case, turned(x), w, g).keys() == every & {"images"}
+    assert compiled_results(case, x, turned(w), g).keys() == every & {"filters"}
+    assert compiled_results(case, x, w, turned(g)).keys() == every & {"results"}
+    assert not compiled_results(case, x, w, g, of=lambda shape, dtype: np.empty(shape, dtype, order="F"))
 
 
 # ---- non-finite values ----------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_nonfinite_values_are_propagated(case, value, which):
     single = dict(zip(("pixel", "weight", "gradient"), arrays(case)))
     single[which][{"pixel": (1, 2, 3, 4), "weight": (5, 2, 1, 1), "gradient": (1, 5, 2, 3)}[which]] = value
     usual = numpys(case, *single.values())
-    for direction, found in ours(case, *single.values()).items():
+    for direction, found in compiled_results(case, *single.values()).items():
         lost, ours_lost = ~np.isfinite(usual[direction]), ~np.isfinite(found)
         assert ours_lost[lost].all(), direction
         assert not (ours_lost & ~reach(case, direction, lost, which)).any(), direction
@@ -276,10 +276,12 @@ def reach(case, direction, lost, which):
     m x m results of a tile, or all pixels of one channel of a filter; and the gradient of the images also multiplies
     weights with the border, which NumPy skips.
     """
-    if (direction == "images" and which == "weight") or (direction == "filters" and direction in tiled(case)):
+    if (direction == "images" and which == "weight") or (
+        direction == "filters" and direction in winograd_directions(case)
+    ):
         return np.broadcast_to(lost.any((2, 3), keepdims=True), lost.shape)
     spread = lost.copy()
-    if direction in tiled(case):
+    if direction in winograd_directions(case):
         m = winograd.RESULTS[case.kernel[0]]
         for n, c, i, j in np.argwhere(lost):
             i, j = i // m * m, j // m * m

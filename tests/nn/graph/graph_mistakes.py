@@ -70,7 +70,7 @@ def line_of(place) -> str:
     return f"{os.path.basename(code.co_filename)}:{(marked or [code.co_firstlineno + 1])[0]}"
 
 
-def fails(call, kind, what, values, hint, at=None):
+def assert_fails(call, kind, what, values, hint, at=None):
     """Assert that a call fails with exactly this error class, and that patterns match its sentence, all its values, its
     line and its hint.
 
@@ -91,7 +91,7 @@ def fails(call, kind, what, values, hint, at=None):
 
 
 @contextmanager
-def noticed(*patterns, at):
+def assert_warns(*patterns, at):
     """Assert exactly these warnings, in any order, each at its line and with a hint."""
     with pytest.warns(flow.MinflowWarning) as records:
         yield records

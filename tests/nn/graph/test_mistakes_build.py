@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 import pytest
-from graph_mistakes import Setup, fails, line_of
+from graph_mistakes import Setup, assert_fails, line_of
 from graph_models import MLP, Predict, bits, eager_step, state_bits
 
 import minflow as flow
@@ -37,7 +37,7 @@ def refused(setup, build, kind, what, values, hint, optimizer=True, at_call=Fals
     for mark, number in (("@here", line), ("@before", int(line) - 1), ("@def", build.__code__.co_firstlineno)):
         values = {name: value.replace(mark, rf"{re.escape(file)}:{number}") for name, value in values.items()}
     for _ in range(2):
-        error = fails(lambda: graph(*inputs), kind, what, values, hint, None if at_call else build)
+        error = assert_fails(lambda: graph(*inputs), kind, what, values, hint, None if at_call else build)
         assert error.__notes__[0].startswith(f"while building {graph.name}: in ")
         assert setup.state() == before and not graph.is_compiled and not graph._plans
     return graph
@@ -291,7 +291,7 @@ def test_calls_that_the_graph_makes_itself(what, hint, act, setup):
         return loss
 
     graph, before = setup.graph(build, setup.optimizer), (setup.state(), scheduler.state_dict())
-    fails(lambda: graph(setup.x, setup.y), GraphError, what, {"graph": graph.name}, hint, act)
+    assert_fails(lambda: graph(setup.x, setup.y), GraphError, what, {"graph": graph.name}, hint, act)
     assert (setup.state(), scheduler.state_dict()) == before
 
 
@@ -357,7 +357,7 @@ def test_values_of_symbolic_tensors(verb, hint, ask, setup):
 
     graph = setup.graph(build)
     values = {"tensor": rf"float32\[\]  \(created at {re.escape(line_of(build))}\)"}
-    fails(
+    assert_fails(
         lambda: graph(setup.x), TraceError, rf"^{verb}\(\) reads the elements of a symbolic tensor", values, hint, ask
     )
     ask(flow.tensor(1))  # the condition is a plain tensor

@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 import pytest
-from graph_mistakes import Setup, fails, noticed
+from graph_mistakes import Setup, assert_fails, assert_warns
 from graph_models import MLP, Predict, TrainGraph, bits
 
 import minflow as flow
@@ -42,7 +42,7 @@ class MissingSuperInit(nn.Graph):
 
 @pytest.mark.parametrize("value", [nn.ReLU(), 3, [1]])
 def test_attribute_before_super_init(value):
-    fails(
+    assert_fails(
         lambda: MissingSuperInit("model", value),
         GraphError,
         "^MissingSuperInit is given the attribute 'model' before nn.Graph.__init__",
@@ -62,7 +62,7 @@ def test_attribute_before_super_init(value):
 )
 def test_use_before_super_init(what, use, setup):
     graph = MissingSuperInit()
-    fails(
+    assert_fails(
         lambda: use(graph, setup),
         GraphError,
         f"^MissingSuperInit {what} before",
@@ -76,7 +76,7 @@ def test_use_before_super_init(what, use, setup):
 
 
 def test_reading_before_super_init():
-    fails(
+    assert_fails(
         lambda: MissingSuperInit().model,
         GraphAttributeError,
         "^MissingSuperInit is asked for model before",
@@ -100,7 +100,7 @@ def test_missing_build(name, what, hint, setup):
     graph = Net()
     graph.model = setup.model
 
-    fails(lambda: graph(setup.x), GraphError, what, {"graph": r"Net_\d+"}, hint)
+    assert_fails(lambda: graph(setup.x), GraphError, what, {"graph": r"Net_\d+"}, hint)
     Net.build = vars(Net)[name]
     assert bits(graph(setup.x)) == bits(setup.model(setup.x))
 
@@ -211,7 +211,7 @@ MISUSES = [  # (error class, sentence, values, hint, misuse)
 def test_misuse_is_refused_and_changes_nothing(kind, what, values, hint, misuse, setup):
     graph, before = Predict(setup.model), setup.state()[:2]  # a schedule changes the groups of its optimizer
     taken = [getattr(graph, name) for name in TAKEN]
-    fails(lambda: misuse(graph, setup), kind, f"^Predict{what}", values, hint, misuse)
+    assert_fails(lambda: misuse(graph, setup), kind, f"^Predict{what}", values, hint, misuse)
     assert [getattr(graph, name) for name in TAKEN] == taken and setup.state()[:2] == before
     assert not graph.training and not graph.optimizers
     assert not any(hasattr(graph, name) for name in ("thing", *dict(LACKING)))
@@ -225,7 +225,7 @@ def test_members_are_the_modules_themselves(setup):
     assert graph.model is setup.model and graph.model.state_dict().keys() == setup.model.state_dict().keys()
     handle = setup.model.to(nn.graph.GraphModule)
 
-    fails(
+    assert_fails(
         lambda: handle.state_dict(),
         GraphAttributeError,
         "'state_dict' is not an attribute of the handle",
@@ -241,7 +241,7 @@ def test_members_are_the_modules_themselves(setup):
 def test_optimizer_added_twice(setup):
     graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
     for optimizer, shared in ((setup.optimizer, 4), (flow.optim.Adam([setup.model.layers[0].weight]), 1)):
-        fails(
+        assert_fails(
             lambda: graph.add_optimizer(optimizer),  # noqa: B023
             GraphError,
             f": {shared} parameters are in an optimizer of this graph already",
@@ -257,7 +257,7 @@ def test_optimizer_of_other_parameters(setup):
     before = setup.state()
     graph = TrainGraph(setup.model, setup.loss_fn, flow.optim.Adam(MLP().parameters()))
 
-    fails(
+    assert_fails(
         lambda: graph(setup.x, setup.y),
         GraphError,
         "4 of the 4 parameters of Adam are not in the graph",
@@ -275,7 +275,7 @@ def test_layer_replaced_after_creating_the_optimizer(setup):
     setup.model.layers[2] = nn.Linear(32, 5)
     graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
 
-    fails(
+    assert_fails(
         lambda: graph(setup.x, setup.y),
         GraphError,
         "2 of the 4 parameters of SGD are not in the graph",
@@ -299,7 +299,9 @@ def test_optimizer_with_more_parameters_than_the_graph(setup):
     def call():
         graph(setup.x, setup.y)
 
-    with noticed(r"2 of the 6 parameters of SGD .* never trained by it\n  not in the graph  weight, bias\n", at=call):
+    with assert_warns(
+        r"2 of the 6 parameters of SGD .* never trained by it\n  not in the graph  weight, bias\n", at=call
+    ):
         call()
     call()
     assert bits(aside.weight) == before
@@ -316,7 +318,7 @@ def test_training_under_no_grad(setup):
         with flow.no_grad():
             graph(setup.x, setup.y)  # here
 
-    fails(
+    assert_fails(
         call,
         GraphError,
         "trains, and is called where no gradients are recorded",
@@ -356,7 +358,7 @@ def test_input_must_be_a_tensor(value, name, kind, shown, hint, setup):
     calls = [lambda: graph(value), lambda: graph(x=value)]
     what = f": the input {re.escape(name)} is {kind}; a graph takes tensors and None"
     for call in [*calls, *calls]:
-        error = fails(call, GraphError, what, {name: shown}, hint)
+        error = assert_fails(call, GraphError, what, {name: shown}, hint)
         assert error.__context__ is None, "frames inside minflow are hidden from the learner"
         if not graph.is_compiled or call is calls[1]:
             assert bits(graph(setup.x)) == bits(setup.model(setup.x))
@@ -394,7 +396,7 @@ def test_arguments_must_match_build(args, kwargs, what, given, setup, capsys):
     call = lambda: graph(*[setup.x] * args, **dict.fromkeys(kwargs, setup.x))
     said = re.escape(f": build takes (x, y, scale=None, *, shift=None), {what}")
     values = {"build": r"at test_mistakes_graph.py:\d+", "got": re.escape(given)}
-    error = fails(call, GraphArgumentError, said, values, "graph(x, y)")
+    error = assert_fails(call, GraphArgumentError, said, values, "graph(x, y)")
     assert isinstance(error, TypeError | GraphError) and error.__context__ is None
     assert not capsys.readouterr().out
     assert bits(graph(setup.x, y=setup.x)) == bits(setup.x + setup.x)
@@ -445,7 +447,7 @@ def test_static_inputs(change, values, setup):
     graph.config.static_inputs(True)
     graph(setup.x, setup.y)
     weight = bits(setup.model.layers[0].weight)
-    fails(
+    assert_fails(
         lambda: change(graph, setup),
         ShapeError,
         f"takes static inputs, and {len(values)} of them changed: {', '.join(values)}",
@@ -466,7 +468,7 @@ def test_backward_on_a_graph_output(train, setup):
     graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer) if train else Predict(setup.model)
     result = graph(setup.x, setup.y) if train else graph(setup.x)
 
-    fails(
+    assert_fails(
         lambda: result.backward(),
         GradError,
         f"this tensor is a result of {graph.name}, which has no tape",

@@ -13,7 +13,7 @@ from time import perf_counter as clock
 
 import numpy as np
 import pytest
-from graph_mistakes import Setup, fails, line_of, noticed
+from graph_mistakes import Setup, assert_fails, assert_warns, line_of
 from graph_models import Predict, bits
 
 import minflow as flow
@@ -102,7 +102,7 @@ def test_leak_into_a_module(forward, name):
     net, x = net_of(forward), flow.ones(4, 20)
     graph = Predict(net)
     for _ in range(2):
-        fails(
+        assert_fails(
             lambda: graph(x),
             TraceError,
             rf"^{graph.name}: build leaves a symbolic tensor in model\.{name}",
@@ -130,7 +130,7 @@ def test_leak_into_the_graph(setup):
 
     lists = {"seen": [1], "named": {"b": [2]}}
     graph = setup.graph(attribute)
-    fails(
+    assert_fails(
         lambda: graph(setup.x),
         GraphError,
         "^Learner: a tensor is set as the attribute 'last'",
@@ -143,7 +143,7 @@ def test_leak_into_the_graph(setup):
         graph = setup.graph(build, **lists)
         values = {f"self.{name}": made(build, r"float32\[4, 20\]")}
         for _ in range(2):
-            fails(
+            assert_fails(
                 lambda: graph(setup.x),  # noqa: B023
                 TraceError,
                 f"build leaves a symbolic tensor in self.{name}",
@@ -166,7 +166,7 @@ def test_buffer_keeps_its_spec():
     graph = Predict(net)
     values = {"buffer": r"float32\[4, 5\]", "given": made(forward, r"float32\[5\]")}
     hint = "a buffer keeps its shape and dtype"
-    fails(
+    assert_fails(
         lambda: graph(flow.ones(4, 20)),
         TraceError,
         "^Net: the buffer 'hidden' is given another shape or dtype",
@@ -200,7 +200,7 @@ def test_parameter_created_in_forward(make):
 
     net = net_of(forward)
     values = {"data": r"float32\[\d+, \d+\]  \(created at .*\)"}
-    fails(
+    assert_fails(
         lambda: Predict(net)(flow.ones(4, 20)),
         TraceError,
         "a Parameter was made of a symbolic tensor",
@@ -261,7 +261,7 @@ def test_symbolic_tensor_of_an_earlier_build(setup):
 
     setup.graph(first)(setup.x)
     hint = "a tensor made in build lives until build returns"
-    fails(
+    assert_fails(
         lambda: setup.graph(reads)(setup.x),
         TraceError,
         r"^Learner_\d+: add reads a symbolic tensor of an earlier build",
@@ -332,7 +332,7 @@ def test_side_effect_warning_names_its_line():
 
     net = Counting()
     graph = Predict(net)
-    with noticed(r"model\.calls goes from 0 to 1 .*not again at each call\n", at=Counting.forward):
+    with assert_warns(r"model\.calls goes from 0 to 1 .*not again at each call\n", at=Counting.forward):
         graph(flow.ones(2))
     graph(flow.ones(2)), graph(flow.ones(2))
     assert net.calls == 1 and len(graph._history) == 1
@@ -344,7 +344,9 @@ def test_one_warning_per_kind_of_side_effect(setup):
         return self.model(x)
 
     graph = setup.graph(build, count=0)
-    with noticed(r"print\(\)", r"self\.count goes from 0 to 5", r"random\.random\(\)", r"time\.time\(\)", at=build):
+    with assert_warns(
+        r"print\(\)", r"self\.count goes from 0 to 5", r"random\.random\(\)", r"time\.time\(\)", at=build
+    ):
         graph(setup.x)
     graph(setup.x)
 

@@ -7,7 +7,7 @@ Each error has values, a line and a hint, and leaves model, optimizer and graph 
 import re
 
 import pytest
-from graph_mistakes import Setup, fails, noticed
+from graph_mistakes import Setup, assert_fails, assert_warns
 from graph_models import Predict, TrainGraph, bits
 
 import minflow as flow
@@ -49,7 +49,7 @@ def test_state_of_another_model(called, error, what, values, hint, wrong, setup)
         graph(setup.x, setup.y)
     good, bad = graph.state_dict(), wrong(setup)
 
-    fails(lambda: graph.load_state_dict(bad), error, what, values, hint)
+    assert_fails(lambda: graph.load_state_dict(bad), error, what, values, hint)
     kept = graph.state_dict()
     assert all(bits(kept["model"][name]) == bits(good["model"][name]) for name in good["model"])
     first = bits(graph(setup.x, setup.y))
@@ -64,7 +64,9 @@ def test_graph_can_be_saved_only_after_a_call(setup, tmp_path):
         flow.save(graph, tmp_path / "graph")
 
     values = {"graph": r"'Predict_\d+'"}
-    fails(save, GraphError, r"Predict_\d+ was never called", values, "call it once with an example of its inputs")
+    assert_fails(
+        save, GraphError, r"Predict_\d+ was never called", values, "call it once with an example of its inputs"
+    )
     flow.save(graph.state_dict(), tmp_path / "graph")
     graph.load_state_dict(flow.load(tmp_path / "graph"))
 
@@ -85,7 +87,7 @@ def test_graph_can_be_saved_only_after_a_call(setup, tmp_path):
 )
 def test_unknown_settings(use, name, hint, setup):
     graph = Predict(setup.model)
-    fails(
+    assert_fails(
         lambda: use(graph.config),
         GraphAttributeError,
         f"^GraphConfig has no setting '{name}'",
@@ -102,7 +104,7 @@ def test_unknown_settings(use, name, hint, setup):
 def test_invalid_accumulation_steps(value, setup):
     graph = Predict(setup.model)
 
-    fails(
+    assert_fails(
         lambda: graph.config.set_gradient_accumulation_steps(value),
         GraphError,
         "an int of 1 or more",
@@ -119,7 +121,7 @@ def test_settings_without_effect(name, setup):
     def write():
         getattr(graph.config, name)(True)
 
-    with noticed("^" + re.escape(f"config.{name} has no effect on a CPU; it is for {NO_EFFECT[name]}"), at=write):
+    with assert_warns("^" + re.escape(f"config.{name} has no effect on a CPU; it is for {NO_EFFECT[name]}"), at=write):
         write()
     assert f"{name}=(ignored), " in repr(graph.config)
     graph(setup.x, setup.y)
@@ -132,7 +134,7 @@ def test_grad_scaler_has_no_effect(setup):
     def write():
         graph.set_grad_scaler(flow.amp.GradScaler(init_scale=2.0**16))
 
-    with noticed("^set_grad_scaler has no effect on a CPU", at=write):
+    with assert_warns("^set_grad_scaler has no effect on a CPU", at=write):
         write()
     graph(setup.x, setup.y)
     setup.check_next_step()

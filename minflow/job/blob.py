@@ -19,7 +19,7 @@ from ..core.spec import bool_, int8
 from ..core.tensor import Tensor
 from .build_context import current, in_module
 
-INSTEAD = {
+HINTS = {
     "bool": (
         "flow.where(condition, x, y) chooses element by element; a choice that does not depend on elements may use `if`"
     ),
@@ -106,7 +106,7 @@ class Blob(Tensor):
         job = f"job {build.job.name}" if build is not None else "a job"
         what = "a branch (if, while, and, or)" if verb == "bool" else f"{verb}()"
         what = f"{what} needs the elements of a Blob; it has none while {job} is built"
-        hint = INSTEAD["bool" if verb == "bool" else "numpy"]
+        hint = HINTS["bool" if verb == "bool" else "numpy"]
         raise JobError(what, values={"blob": self.described()}, where=here(), hint=hint)
 
     def described(self) -> str:

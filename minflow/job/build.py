@@ -34,7 +34,7 @@ from .blob import Blob
 from .build_context import BUILDING, current
 from .checks import Initializer, Regularizer
 from .session import Session, Variable
-from .signature import LocalTensor, blobs_of, described, joined
+from .signature import LocalTensor, blobs_of, concatenate_parts, describe
 
 
 class JobTrace(Trace):
@@ -58,7 +58,7 @@ class JobTrace(Trace):
         if any(stride % tensor.itemsize for op, attrs in path if op is strided_look for stride in attrs["strides"]):
             what = f"job {current().job.name} captures a field of a NumPy record array"
             hint = "flow.tensor(array) copies it; or give it to the job as an argument"
-            raise JobError(what, values={"tensor": described(tensor)}, where=here(), hint=hint)
+            raise JobError(what, values={"tensor": describe(tensor)}, where=here(), hint=hint)
         return super().symbol_of(tensor)
 
     def state_buffer(self, array: Any, tensor: Any) -> Any:
@@ -75,7 +75,7 @@ class JobTrace(Trace):
         if tensor.array is None and not self.has(owned.value.node):
             what = f"a Blob of another build is used while job {current().job.name} is built"
             hint = "return it from its own job, and hand its array to this one; jobs share variables by name"
-            values = {"blob": tensor.described() if isinstance(tensor, Blob) else described(tensor)}
+            values = {"blob": tensor.described() if isinstance(tensor, Blob) else describe(tensor)}
             raise JobError(what, where=here(), values=values, hint=hint)
         return owned
 
@@ -301,11 +301,11 @@ class JobBuild:
             if not isinstance(loss, Tensor) or not loss.spec.dtype.floating:
                 what = "minimize takes a loss of floating dtype"
                 hint = "loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)"
-                raise JobError(what, values={"got": described(loss)}, where=here(), hint=hint)
+                raise JobError(what, values={"got": describe(loss)}, where=here(), hint=hint)
         if not losses or len({(loss.spec.shape, loss.spec.dtype) for loss in losses}) > 1:
             what = "losses that are minimized together must have the same shape and dtype"
             hint = "reduce each first"
-            values = {f"loss {i}": described(loss) for i, loss in enumerate(losses)}
+            values = {f"loss {i}": describe(loss) for i, loss in enumerate(losses)}
             raise JobError(what, where=here(), values=values, hint=hint)
         if self.optimizer is None:
             self.optimizer, self.minimized_at = (optimizer, self.replica), caller(2)
@@ -458,7 +458,7 @@ class JobBuild:
             if not pairs:
                 what = f"the loss of job {self.job.name} depends on no variable that can be trained"
                 hint = "layers create variables: flow.layers.dense(...); trainable=True"
-                values = {"loss": described(self.losses[0]), "trainable": ", ".join(self.used) or "no variables"}
+                values = {"loss": describe(self.losses[0]), "trainable": ", ".join(self.used) or "no variables"}
                 raise JobError(what, values=values, where=f"at {where_text(self.minimized_at)}", hint=hint)
             shown = [
                 ones(blob.spec.shape) * 0 if g is None else g * count if scale is None else g * count / scale
@@ -499,7 +499,7 @@ class JobBuild:
                     what = (
                         f"job {self.job.name} leaves a Blob in {path}.{name}, where it has no elements after the build"
                     )
-                    values = {f"{path}.{name}": described(blob)}
+                    values = {f"{path}.{name}": describe(blob)}
                     hint = "return it from forward; or keep it in a variable of forward"
                     raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
 
@@ -511,7 +511,7 @@ class JobBuild:
             if handle.number in handle.hooks:
                 what = f"job {self.job.name} registers a hook on a tensor that is not a variable of the session"
                 hint = "w = flow.get_variable(name, shape) and w.register_hook(hook); a module trains in an nn.Graph"
-                values = {"tensor": described(tensor)}
+                values = {"tensor": describe(tensor)}
                 raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
 
     def roll_back(self) -> None:
@@ -532,12 +532,12 @@ def handler_argument(arrays: list[np.ndarray], kind: Any) -> Any:
     if kind is ListListNumpy:
         return [[array] for array in arrays]
     if kind is LocalTensor:
-        return LocalTensor.of(arrays)
-    return arrays[0] if len(arrays) == 1 else joined(arrays)
+        return LocalTensor.from_parts(arrays)
+    return arrays[0] if len(arrays) == 1 else concatenate_parts(arrays)
 
 
 @register_build_reader(JobBuild.run.__code__)
-def recorded(own: Mapping[str, Any]) -> RecordedGraph:
+def recorded_graph(own: Mapping[str, Any]) -> RecordedGraph:
     """The graph recorded before the build failed, for the error card."""
     build = own["self"]
     names = {symbol.value.node: name for name, (_, symbol) in build.used.items() if symbol.value is not None}

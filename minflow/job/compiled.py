@@ -48,7 +48,7 @@ class CompiledJob(Compiled):
         schedule = getattr(build.optimizer[0], "lr_scheduler", None) if build.optimizer else None
         self.rate = getattr(schedule, "rate", None)  # steps done -> learning rate of the next step, or None
 
-    def submitted(self, waits: bool = False) -> list[tuple[Any, np.ndarray]]:
+    def capture_values(self, waits: bool = False) -> list[tuple[Any, np.ndarray]]:
         """Values that are fixed on the caller's thread when a step is submitted: the counters of its random numbers,
         and copies of arrays that share memory with NumPy. waits: True if the caller waits for the step, so that no copy
         is needed.

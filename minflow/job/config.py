@@ -34,7 +34,7 @@ WITHOUT_EFFECT = """
     static_mem_alloc_algo_white_list static_mem_alloc_policy_white_list tensorrt_use_fp16 tensorrt_use_int8
     use_boxing_v2 use_memory_allocation_algorithm_v2 use_nccl_inter_node_communication use_tensorrt use_xla_jit
 """.split()
-GROUPS = {
+SETTING_GROUPS = {
     "static_mem_alloc_policy_white_list": (
         "add",
         "remove",
@@ -62,7 +62,7 @@ GROUPS = {
         "bias_l2",
     ),
 }
-INSTEAD = {
+REPLACEMENT_HINTS = {
     "train": "flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss) inside the job"
 }
 
@@ -79,11 +79,11 @@ class SettingGroup:
     def __getattr__(self, name: str) -> Callable:
         if name[:2] == "__":
             raise AttributeError(name)
-        if name not in GROUPS[self.name]:
-            raise unknown_setting(f"function_config().{self.name}", name, GROUPS[self.name])
-        if self.name in INSTEAD:
+        if name not in SETTING_GROUPS[self.name]:
+            raise unknown_setting(f"function_config().{self.name}", name, SETTING_GROUPS[self.name])
+        if self.name in REPLACEMENT_HINTS:
             what = f"function_config().{self.name}.{name} is from before optimizers of job functions"
-            raise JobError(what, where=here(), hint=INSTEAD[self.name])
+            raise JobError(what, where=here(), hint=REPLACEMENT_HINTS[self.name])
         return lambda *args: self.config.record(f"{self.name}.{name}", *args)
 
 
@@ -152,13 +152,13 @@ class FunctionConfig:
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__":
             raise AttributeError(name)
-        if name in GROUPS:
+        if name in SETTING_GROUPS:
             return SettingGroup(self, name)
         if name in WITHOUT_EFFECT:
             return lambda *args: self.record(name, *(args or (True,)))
         known = [
             *WITHOUT_EFFECT,
-            *GROUPS,
+            *SETTING_GROUPS,
             "default_data_type",
             "default_logical_view",
             "default_placement_scope",
@@ -202,7 +202,7 @@ def unknown_setting(owner: str, name: str, known: Any) -> JobAttributeError:
 
 # ---- flow.config -----------------------------------------------------------------------------------------------------
 
-RECORDED = """
+RECORDED_SETTINGS = """
     collect_act_event collective_boxing comm_net_worker_num compute_thread_pool_size ctrl_port data_port
     disable_group_boxing_by_dst_parallel enable_debug_mode enable_fusion enable_legacy_model_io
     enable_legacy_model_io_enabled enable_model_io_v2 enable_tensor_float_32_compute enable_mem_chain_merge
@@ -239,8 +239,8 @@ class Config:
     def __getattr__(self, name: str) -> Callable:
         if name[:2] == "__":
             raise AttributeError(name)
-        if name not in RECORDED:
-            raise unknown_setting("flow.config", name, [*RECORDED, "gpu_device_num", "cpu_device_num"])
+        if name not in RECORDED_SETTINGS:
+            raise unknown_setting("flow.config", name, [*RECORDED_SETTINGS, "gpu_device_num", "cpu_device_num"])
 
         def recorded(*args: Any) -> None:
             SESSION.settings[name] = args[0] if len(args) == 1 else args
@@ -252,7 +252,7 @@ class Config:
         raise assignment_error("flow.config", "flow.config", name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted([*RECORDED, "gpu_device_num", "cpu_device_num"])
+        return sorted([*RECORDED_SETTINGS, "gpu_device_num", "cpu_device_num"])
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in SESSION.settings.items())

@@ -34,7 +34,7 @@ from .config import FunctionConfig
 from .queue.step import Step
 from .queue.stream import STREAM
 from .session import SESSION, Session
-from .signature import Signature, described, place
+from .signature import Signature, def_line, describe
 from .typing import ListListNumpy, ListNumpy, text
 
 if TYPE_CHECKING:
@@ -104,16 +104,16 @@ class Job(Display):
 
     def submit(self, args: tuple, kwargs: dict, callback: Callable | None = None, owner: Any = None) -> Step:
         STREAM.check_can_wait(f"calling {self.name}")
-        bound = self.signature.bound(args, kwargs)
+        bound = self.signature.pair_arguments(args, kwargs)
         devices = self.devices
-        copies = [self.signature.copied(argument, value, devices) for argument, value in bound]
+        copies = [self.signature.copy_argument(argument, value, devices) for argument, value in bound]
         by_device = [list(column) for column in zip(*copies)] if copies else [[] for _ in range(devices)]
         plan = self.plan_for(by_device, owner)
         arrays = [
             array for column in by_device for part in column for array in (part if isinstance(part, list) else [part])
         ]
         waits = owner is None and self.signature.style == "sync"
-        draws = plan.submitted(waits)
+        draws = plan.capture_values(waits)
         watched: list = []
 
         def work() -> Any:
@@ -167,7 +167,7 @@ class Job(Display):
             elif issubclass(leaf.kind, ListNumpy) or self.devices == 1:
                 columns.append([empty] * self.devices)
             else:
-                columns.append(self.signature.copied(leaf, empty, self.devices))
+                columns.append(self.signature.copy_argument(leaf, empty, self.devices))
         return self.plan_for(
             [list(column) for column in zip(*columns)] if columns else [[] for _ in range(self.devices)]
         )
@@ -197,14 +197,14 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
     if callable(type):
         what = "global_function must be called before it decorates"
         hint = '@flow.global_function(type="predict"), with parentheses'
-        raise JobError(what, values={"got": described(type)}, where=here(), hint=hint)
+        raise JobError(what, values={"got": describe(type)}, where=here(), hint=hint)
     if type not in TYPES:
         what = "type must be train or predict"
         raise JobError(what, values={"got": repr(type)}, where=here(), hint='@flow.global_function(type="train")')
     if function_config is not None and not isinstance(function_config, FunctionConfig):
         hint = "get_config(), with parentheses" if callable(function_config) else "config = flow.function_config()"
         what = "function_config must be a FunctionConfig"
-        raise JobError(what, values={"got": described(function_config)}, where=here(), hint=hint)
+        raise JobError(what, values={"got": describe(function_config)}, where=here(), hint=hint)
     config = function_config or FunctionConfig()
 
     def decorate(function: Callable) -> Job:
@@ -213,11 +213,11 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
         if isinstance(function, staticmethod | classmethod):
             what = f"a {function.__class__.__name__} cannot be a job function"
             hint = "define the job in a function, or at the top of the file"
-            raise JobError(what, where=place(function.__func__), hint=hint)
+            raise JobError(what, where=def_line(function.__func__), hint=hint)
         if not inspect.isfunction(function) and not inspect.ismethod(function):
             what = "a job is made of a Python function"
             hint = "def train_job(...): ... under the decorator; it may call a class, a partial or an object"
-            raise JobError(what, values={"got": described(function)}, where=here(), hint=hint)
+            raise JobError(what, values={"got": describe(function)}, where=here(), hint=hint)
         if (
             inspect.isgeneratorfunction(function)
             or inspect.iscoroutinefunction(function)
@@ -225,7 +225,7 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
         ):
             what = f"job {function.__name__} is a generator or async: a call would not run its body"
             hint = "def, and return; -> tp.Callback[tp.Numpy] makes its calls return at once"
-            raise JobError(what, where=place(function), hint=hint)
+            raise JobError(what, where=def_line(function), hint=hint)
         return Job(function, kind, config, SESSION)
 
     kind = type
@@ -271,7 +271,7 @@ def get_variable(
     build, what = building("flow.get_variable"), "flow.get_variable"
     if not isinstance(name, str):
         wrong = f"{what}: name must be a string"
-        raise JobError(wrong, values={"got": described(name)}, where=here(), hint=f'{what}("w", shape=(512, 784))')
+        raise JobError(wrong, values={"got": describe(name)}, where=here(), hint=f'{what}("w", shape=(512, 784))')
     if not isinstance(shape, tuple | list) or any(
         not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1 for n in shape
     ):

@@ -21,7 +21,7 @@ from .function import Job
 from .queue.records import clock
 from .queue.step import Latch, Step, Stopped, check_arity, check_timeout
 from .queue.stream import STREAM
-from .signature import described
+from .signature import describe
 
 # inherited by the loader's workers
 LOOP: ContextVar[Any] = ContextVar("the run whose loader this code belongs to", default=None)
@@ -183,16 +183,16 @@ def start(job: Job, loader: Iterable, epochs: int = 1, callback: Callable | None
     """
     if not isinstance(job, Job):
         hint = "flow.start(train_job, loader), not train_job(...)"
-        raise JobError("flow.start runs a job function", values={"got": described(job)}, where=here(), hint=hint)
+        raise JobError("flow.start runs a job function", values={"got": describe(job)}, where=here(), hint=hint)
     if callback is not None:
         if not callable(callback):
             what = "the callback of a run is not callable"
-            raise JobError(what, values={"got": described(callback)}, where=here(), hint="callback=show")
+            raise JobError(what, values={"got": describe(callback)}, where=here(), hint="callback=show")
         check_arity(job.name, callback)
     if not isinstance(loader, Iterable):
         what = "flow.start takes something to loop over"
         hint = "flow.start(train_job, zip(images, labels)), or a DataLoader"
-        raise JobError(what, values={"got": described(loader)}, where=here(), hint=hint)
+        raise JobError(what, values={"got": describe(loader)}, where=here(), hint=hint)
     if not isinstance(epochs, int) or isinstance(epochs, bool) or epochs < 1:
         raise JobError(
             "epochs must be an integer of at least 1", values={"got": repr(epochs)}, where=here(), hint="epochs=1"

@@ -17,15 +17,15 @@ from ..core.source_location import here, warn
 from .build_context import current
 from .session import SESSION
 
-NAMES: ContextVar[tuple[str, ...]] = ContextVar("namespaces", default=())
-VIEW: ContextVar[str] = ContextVar("view", default="consistent")
-PLACES: ContextVar[tuple] = ContextVar("placements", default=())
+NAMESPACES: ContextVar[tuple[str, ...]] = ContextVar("namespaces", default=())
+CURRENT_VIEW: ContextVar[str] = ContextVar("view", default="consistent")
+PLACEMENTS: ContextVar[tuple] = ContextVar("placements", default=())
 
 
 class Placement(ContextVarScope):
     """A device tag and device ids. As a context manager it places the ops inside."""
 
-    variable = PLACES
+    variable = PLACEMENTS
 
     def __init__(self, device_tag: str, machine_device_ids: Any = "0:0"):
         if device_tag not in ("cpu", "gpu"):
@@ -37,7 +37,7 @@ class Placement(ContextVarScope):
             warn_no_gpu()
 
     def value(self) -> tuple[Placement, ...]:
-        return *PLACES.get(), self
+        return *PLACEMENTS.get(), self
 
     def __repr__(self) -> str:
         return f"placement({self.device_tag!r}, {self.machine_device_ids!r})"
@@ -48,7 +48,7 @@ class View(ContextVarScope):
     manager.
     """
 
-    variable = VIEW
+    variable = CURRENT_VIEW
 
     def __init__(self, kind: str):
         super().__init__()
@@ -97,9 +97,9 @@ def mirrored_view_enabled() -> bool:
 
 def current_view() -> str:
     build = current()
-    if VIEW.get() == "consistent" and build is not None:
+    if CURRENT_VIEW.get() == "consistent" and build is not None:
         return build.job.config.view
-    return VIEW.get()
+    return CURRENT_VIEW.get()
 
 
 def namespace(name: str) -> AbstractContextManager[None]:
@@ -113,24 +113,24 @@ def namespace(name: str) -> AbstractContextManager[None]:
 class Namespace(ContextVarScope):
     """Context manager behind `namespace`."""
 
-    variable = NAMES
+    variable = NAMESPACES
 
     def __init__(self, name: str):
         super().__init__()
         self.name = name
 
     def value(self) -> tuple[str, ...]:
-        return *NAMES.get(), self.name
+        return *NAMESPACES.get(), self.name
 
 
 def full_name(name: str) -> str:
     """`name` prefixed with the current namespaces."""
-    return "-".join((*NAMES.get(), name))
+    return "-".join((*NAMESPACES.get(), name))
 
 
 def current_scope() -> str:
     """Names of the current scopes, joined by "-"."""
-    return "-".join(NAMES.get())
+    return "-".join(NAMESPACES.get())
 
 
 __all__ = [

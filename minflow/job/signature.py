@@ -45,8 +45,8 @@ class LocalTensor(np.ndarray):
     parts: list[np.ndarray]
 
     @classmethod
-    def of(cls, parts: list[np.ndarray]) -> LocalTensor:
-        whole = parts[0] if len(parts) == 1 else joined(parts)
+    def from_parts(cls, parts: list[np.ndarray]) -> LocalTensor:
+        whole = parts[0] if len(parts) == 1 else concatenate_parts(parts)
         result = whole.view(cls)
         result.parts = parts
         return result
@@ -76,7 +76,7 @@ class LocalTensor(np.ndarray):
         return max(len(self.parts), 1)
 
 
-def joined(parts: list[np.ndarray]) -> np.ndarray:
+def concatenate_parts(parts: list[np.ndarray]) -> np.ndarray:
     """Concatenate the parts of a batch; 0-d parts are stacked into one axis."""
     return np.concatenate(parts) if parts[0].ndim else np.stack(parts)
 
@@ -90,7 +90,7 @@ class Signature:
 
     def __init__(self, function: Callable, name: str):
         self.name, self.function = name, function
-        self.where = place(function)
+        self.where = def_line(function)
         self.python = inspect.signature(function)
         self.parameters = self.python.parameters
         hints = resolved_annotations(function)
@@ -120,7 +120,7 @@ class Signature:
                 what = f"job {name} returns a Callback of nothing"
                 self.fail(what, {"annotation": "tp.Callback"}, "-> tp.Callback[tp.Numpy]")
             self.style, annotation = "callback", arguments[0]
-        self.result = annotation if annotation is NoAnnotation else self.returned(annotation)
+        self.result = annotation if annotation is NoAnnotation else self.check_annotation(annotation)
 
     def fail(self, what: str, values: dict, hint: str) -> typing.NoReturn:
         raise JobError(what, values=values, where=self.where, hint=hint)
@@ -139,7 +139,7 @@ class Signature:
         hint = f"{path}: tp.Numpy.Placeholder((100, 28, 28), dtype=flow.float), or a Tuple of placeholders"
         self.fail(what, {"annotation": text(annotation)}, hint)
 
-    def returned(self, annotation: Any, inside: bool = False) -> Any:
+    def check_annotation(self, annotation: Any, inside: bool = False) -> Any:
         """Check an annotation of a result."""
         if annotation in KINDS:
             return annotation
@@ -148,7 +148,7 @@ class Signature:
             return annotation
         if origin in (tuple, list, dict) and arguments and Ellipsis not in arguments:
             for inner in arguments[origin is dict :]:
-                self.returned(inner, True)
+                self.check_annotation(inner, True)
             return annotation
         what = f"the return annotation of job {self.name} is not supported"
         self.fail(what, {"annotation": text(annotation)}, f"-> {ALLOWED}")
@@ -166,7 +166,7 @@ class Signature:
         for key, tree in self.arguments.items():
             yield from inside(key, tree)
 
-    def bound(self, args: tuple, kwargs: dict) -> list[tuple[ArrayArgument, Any]]:
+    def pair_arguments(self, args: tuple, kwargs: dict) -> list[tuple[ArrayArgument, Any]]:
         """Pair each placeholder with its argument. Raises JobError for a wrong count or name."""
         from ..core.source_location import here
 
@@ -210,7 +210,7 @@ class Signature:
             inside(key, tree, bound.arguments[key])
         return pairs
 
-    def copied(self, argument: ArrayArgument, value: Any, devices: int) -> list[Any]:
+    def copy_argument(self, argument: ArrayArgument, value: Any, devices: int) -> list[Any]:
         """Check and copy an argument: one array per device. The caller may reuse its own array at once."""
         kind = argument.kind
         if issubclass(kind, Numpy):
@@ -224,7 +224,7 @@ class Signature:
                 self.refuse(argument, what, {"shape": array.shape, "devices": devices}, hint)
             return [np.array(part, order="C") for part in np.split(array, devices, axis)]
         if not isinstance(value, list | tuple) or len(value) != devices:
-            got = f"{type(value).__name__} of {len(value)}" if isinstance(value, list | tuple) else described(value)
+            got = f"{type(value).__name__} of {len(value)}" if isinstance(value, list | tuple) else describe(value)
             one = "array" if issubclass(kind, ListNumpy) else "list of arrays"
             what = f"must be a list with one {one} for each device, got {kind_of(value)}"
             hint = f"[{', '.join(['array'] * min(devices, 4))}]; flow.config.cpu_device_num(n)"
@@ -235,7 +235,7 @@ class Signature:
         for i, inner in enumerate(value):
             if not isinstance(inner, list | tuple) or not inner:
                 what = f"must have a list of arrays for device {i}"
-                self.refuse(argument, what, {"got": described(inner)}, "[[array, array], ...]")
+                self.refuse(argument, what, {"got": describe(inner)}, "[[array, array], ...]")
             result.append(
                 [np.array(self.checked(argument, part, None, f"[{i}][{j}]"), order="C") for j, part in enumerate(inner)]
             )
@@ -257,7 +257,7 @@ class Signature:
                     else ".numpy() gives the array of a tensor"
                 )
             what = f"must be a NumPy array, got {kind_of(array)}"
-            self.refuse(argument, what, {"expected": text(kind), f"got {argument.path}{at}": described(array)}, hint)
+            self.refuse(argument, what, {"expected": text(kind), f"got {argument.path}{at}": describe(array)}, hint)
         if isinstance(array, np.ma.MaskedArray):
             what = "must not be a masked array: jobs do not support masks"
             hint = f"{argument.path.partition('[')[0]}.filled(0) gives an array of numbers"
@@ -267,12 +267,12 @@ class Signature:
             if array.shape[1:] == shape[1:]:
                 hint = "the batch size is fixed by the placeholder: drop the last, smaller batch, or pad it"
             what = "does not have the shape of its placeholder"
-            values = {"expected": f"{kind.dtype.name}{list(shape)}", f"got {argument.path}{at}": described(array)}
+            values = {"expected": f"{kind.dtype.name}{list(shape)}", f"got {argument.path}{at}": describe(array)}
             self.refuse(argument, what, values, hint)
         if shape is None and (array.ndim != len(sizes) or array.size > math.prod(sizes) or not array.size):
             what = "does not fit into its placeholder"
             hint = "as many axes as the placeholder, and at most as many elements"
-            values = {"at most": f"{kind.dtype.name}{list(sizes)}", f"got {argument.path}{at}": described(array)}
+            values = {"at most": f"{kind.dtype.name}{list(sizes)}", f"got {argument.path}{at}": describe(array)}
             self.refuse(argument, what, values, hint)
         if array.dtype != kind.dtype.np:
             dtype = array.dtype.name
@@ -282,7 +282,7 @@ class Signature:
                 f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}")'
                 + f", or dtype=flow.{dtype} in the placeholder" * there
             )
-            values = {"expected": f"{kind.dtype.name}{list(sizes)}", f"got {argument.path}{at}": described(array)}
+            values = {"expected": f"{kind.dtype.name}{list(sizes)}", f"got {argument.path}{at}": describe(array)}
             self.refuse(argument, what, values, hint)
         return array
 
@@ -299,7 +299,7 @@ class Signature:
         if self.style == "none":
             if value is not None:
                 what = f"job {self.name} is annotated `-> None` and returns something"
-                self.fail(what, {"returned": described(value)}, "-> tp.Numpy")
+                self.fail(what, {"returned": describe(value)}, "-> tp.Numpy")
             return
         if self.result is NoAnnotation:
             if value is not None:
@@ -313,21 +313,21 @@ class Signature:
             self.check_bundle(value, path)
         elif origin is tuple:
             if not isinstance(value, tuple) or len(value) != len(arguments):
-                self.wrong(path, wanted, value)
+                self.refuse_result(path, wanted, value)
             for i, (inner, part) in enumerate(zip(arguments, value)):
                 self.check(inner, part, f"{path}[{i}]")
         elif origin is list:
             if not isinstance(value, list):
-                self.wrong(path, wanted, value)
+                self.refuse_result(path, wanted, value)
             for i, part in enumerate(value):
                 self.check(arguments[0], part, f"{path}[{i}]")
         elif origin is dict:
             if not isinstance(value, dict) or any(type(key) is not arguments[0] for key in value):
-                self.wrong(path, wanted, value)
+                self.refuse_result(path, wanted, value)
             for key, part in value.items():
                 self.check(arguments[1], part, f"{path}[{key!r}]")
         elif not isinstance(value, Tensor) and not (wanted is ListListNumpy and is_tensor_list(value)):
-            self.wrong(path, wanted, value)
+            self.refuse_result(path, wanted, value)
 
     def check_bundle(self, value: Any, path: str) -> None:
         if isinstance(value, tuple | list):
@@ -337,16 +337,16 @@ class Signature:
             for key, part in value.items():
                 self.check_bundle(part, f"{path}[{key!r}]")
         elif not isinstance(value, Tensor):
-            self.wrong(path, Numpy, value)
+            self.refuse_result(path, Numpy, value)
 
-    def wrong(self, path: str, wanted: Any, value: Any) -> typing.NoReturn:
+    def refuse_result(self, path: str, wanted: Any, value: Any) -> typing.NoReturn:
         hint = "return Blobs only: values that are known without running the job need not be returned"
         if value is None:
             hint = "end the function with `return loss`; or annotate it `-> None`"
         elif isinstance(value, Tensor | tuple | list | dict):
             hint = f"-> {annotation_of(value)}"
         what = f"job {self.name}: {path} does not match its annotation"
-        self.fail(what, {"annotation": text(wanted), "returned": described(value)}, hint)
+        self.fail(what, {"annotation": text(wanted), "returned": describe(value)}, hint)
 
     def result_of(self, value: Any, arrays: Iterator[list[np.ndarray]], wanted: Any = None) -> Any:
         """Arrange the results of a step in the structure that the function returned. arrays: for each Blob, one array
@@ -377,8 +377,8 @@ class Signature:
         if wanted is ListListNumpy:
             return [[part] for part in parts]
         if wanted is NoAnnotation:
-            return LocalTensor.of(parts)
-        return parts[0] if len(parts) == 1 else joined(parts)
+            return LocalTensor.from_parts(parts)
+        return parts[0] if len(parts) == 1 else concatenate_parts(parts)
 
 
 def blobs_of(value: Any) -> list[Tensor]:
@@ -411,7 +411,7 @@ def kind_of(value: Any) -> str:
     return f"{kind} of {len(value)}" if isinstance(value, tuple | list) else kind
 
 
-def described(value: Any) -> str:
+def describe(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}"
     if isinstance(value, Tensor):
@@ -424,7 +424,7 @@ def described(value: Any) -> str:
         return type(value).__name__
 
 
-def place(function: Callable) -> str:
+def def_line(function: Callable) -> str:
     """The location of a function's definition: "at In[3]:1"."""
     from ..core.ir import where_text
 
@@ -446,5 +446,5 @@ def resolved_annotations(function: Callable) -> dict[str, Any]:
                 except (NameError, SyntaxError, AttributeError, TypeError) as error:
                     what = f"the annotation of {key} in job {function.__name__} cannot be read: {error}"
                     hint = "define its names at the top of the file, or leave out `from __future__ import annotations`"
-                    raise JobError(what, values={"annotation": value}, where=place(function), hint=hint) from None
+                    raise JobError(what, values={"annotation": value}, where=def_line(function), hint=hint) from None
     return annotations

@@ -288,4 +288,4 @@ def test_missing_permissions(tmp_path):
 
 @pytest.mark.parametrize("path", [3, None, "", "a\0b", b"bytes"])
 def test_invalid_path(path):
-    raised_error(folder.checked, CheckpointError, r"(?s)save: .*save\(.*models_1", path, "save")
+    raised_error(folder.check_path, CheckpointError, r"(?s)save: .*save\(.*models_1", path, "save")

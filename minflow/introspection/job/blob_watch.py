@@ -15,7 +15,7 @@ from ...core.base.errors import JobError
 from ...core.source_location import here
 from ...core.tensor import Tensor
 from ...job.build_context import building
-from ...job.signature import LocalTensor, described, resolved_annotations
+from ...job.signature import LocalTensor, describe, resolved_annotations
 from ...job.typing import KINDS, text
 
 
@@ -39,11 +39,11 @@ def add_watch(what: str, blob: Any, handler: Callable | str | None, gradient: bo
     build = building(what)
     if not isinstance(blob, Tensor):
         wrong = f"{what}: blob must be a Blob"
-        raise JobError(wrong, values={"got": described(blob)}, where=here(), hint=f"{what}(loss, handler)")
+        raise JobError(wrong, values={"got": describe(blob)}, where=here(), hint=f"{what}(loss, handler)")
     if gradient and not blob.needs:
         what = "flow.watch_diff of a Blob that has no gradient"
         hint = "one that a trainable variable leads to and the loss depends on"
-        raise JobError(what, values={"blob": described(blob)}, where=here(), hint=hint)
+        raise JobError(what, values={"blob": describe(blob)}, where=here(), hint=hint)
     kind, prompt = LocalTensor, ""
     if handler is None or isinstance(handler, str):
         prompt = handler or getattr(blob, "op_name", "blob")

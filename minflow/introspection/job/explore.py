@@ -25,14 +25,14 @@ def job_explorer_model(job: Job, args: tuple = (), kwargs: dict | None = None, s
             what = f"job {job.name} has not been called yet, so there is nothing to explore"
             raise JobError(what, where=here(), hint=hint)
         return explorer_model_of(job, job.compiled)
-    bound = job.signature.bound(args, kwargs or {})
-    inputs = [job.signature.copied(argument, value, job.devices) for argument, value in bound]
+    bound = job.signature.pair_arguments(args, kwargs or {})
+    inputs = [job.signature.copy_argument(argument, value, job.devices) for argument, value in bound]
     columns = [list(column) for column in zip(*inputs)] if inputs else [[] for _ in range(job.devices)]
     plan = job.plan_for(columns)
     arrays = [array for column in columns for part in column for array in (part if isinstance(part, list) else [part])]
     model = explorer_model_of(job, plan)
     generators = [generator for generator, _ in plan.draws]
-    model.record_step(arrays, generators, before=lambda: plan.drawn.update(plan.submitted()))
+    model.record_step(arrays, generators, before=lambda: plan.drawn.update(plan.capture_values()))
     return model
 
 

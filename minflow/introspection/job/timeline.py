@@ -21,7 +21,7 @@ from ...job.function import Job
 from ...job.queue.records import MAX_WAITS, Record
 from ...job.queue.stream import STREAM, clock
 from ...job.run import Run
-from ...job.signature import described
+from ...job.signature import describe
 from ...views.html.page import picture_bundle
 from ...views.timeline.record import (
     StepTimes,
@@ -90,7 +90,7 @@ class Timeline(Displayable):
         if not isinstance(other, Timeline):
             hint = "flow.timeline(sync_job).compare(flow.timeline(async_job))"
             what = "Timeline.compare: other must be a timeline"
-            raise JobError(what, values={"got": described(other)}, where=here(), hint=hint)
+            raise JobError(what, values={"got": describe(other)}, where=here(), hint=hint)
         return TimelineComparison(ordered_pair(self.record, other.record))
 
 
@@ -121,7 +121,7 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
     """
     if not isinstance(job, Job | Run | str | None):
         what = "flow.timeline: job must be a job function, its name or a run"
-        raise JobError(what, values={"got": described(job)}, where=here(), hint="flow.timeline(train_job)")
+        raise JobError(what, values={"got": describe(job)}, where=here(), hint="flow.timeline(train_job)")
     if not isinstance(steps, int | range | None) or isinstance(steps, bool) or (isinstance(steps, int) and steps < 1):
         what = "steps must be an integer above 0 or a range of step numbers"
         raise JobError(what, values={"got": repr(steps)[:60]}, where=here(), hint="steps=20, or steps=range(100, 120)")

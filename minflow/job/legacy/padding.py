@@ -91,7 +91,7 @@ def zero_pad2d(x: Tensor, padding: Any, name: str | None = None) -> Tensor:
     return bordered(x, sides("zero_pad2d", x, padding), value=0)
 
 
-def taken(name: str, x: Tensor, padding: Any, place: Any, largest: int) -> Tensor:
+def gather_padded(name: str, x: Tensor, padding: Any, place: Any, largest: int) -> Tensor:
     """Pad x with its own pixels, which `place(positions, size)` selects. largest: the border may be at most size +
     largest pixels wide.
     """
@@ -109,7 +109,7 @@ def taken(name: str, x: Tensor, padding: Any, place: Any, largest: int) -> Tenso
 @folded
 def replication_pad2d(x: Tensor, padding: Any, name: str | None = None) -> Tensor:
     """Pad each image by repeating its edge pixels. padding: an int, or (left, right, top, bottom) in pixels."""
-    return taken("replication_pad2d", x, padding, lambda p, n: np.clip(p, 0, n - 1), 0)
+    return gather_padded("replication_pad2d", x, padding, lambda p, n: np.clip(p, 0, n - 1), 0)
 
 
 @folded
@@ -117,4 +117,4 @@ def reflection_pad2d(x: Tensor, padding: Any, name: str | None = None) -> Tensor
     """Pad each image by mirroring it at its edge pixels, which are not repeated. padding: as in zero_pad2d, but smaller
     than the image.
     """
-    return taken("reflection_pad2d", x, padding, lambda p, n: n - 1 - np.abs(n - 1 - np.abs(p)), -1)
+    return gather_padded("reflection_pad2d", x, padding, lambda p, n: n - 1 - np.abs(n - 1 - np.abs(p)), -1)

@@ -132,7 +132,7 @@ class Step(Handle):
                 self.stream.forget(self.submitter, self)
             raise self.error
         if self.state == "cancelled":
-            raise cancelled(self)
+            raise cancelled_error(self)
         return self.result
 
     def done(self) -> bool:
@@ -147,7 +147,7 @@ class Step(Handle):
         """Cancel the step. error: raised by `get`."""
         if not self.start_once.take():
             return self.state == "cancelled"
-        self.record.state, self.work, self.error = "cancelled", nothing, error
+        self.record.state, self.work, self.error = "cancelled", do_nothing, error
         self.computed.open()
         return True
 
@@ -167,7 +167,7 @@ class Stopped(Exception):
     """Raised in the loop of a run that was stopped while waiting for a free slot in the queue."""
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     return None
 
 
@@ -206,7 +206,7 @@ def owner_text(step: Step) -> str:
     return "the same run" if step.owner is not None else "the same caller"
 
 
-def cancelled(step: Step, failed: Step | None = None) -> JobError:
+def cancelled_error(step: Step, failed: Step | None = None) -> JobError:
     why = (
         f"step {failed.number} of {failed.name} failed before it"
         if failed is not None

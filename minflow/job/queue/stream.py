@@ -39,7 +39,17 @@ from ...core.source_location import here
 from ...diagnosis.notebook import follow_cells, show_traceback
 from .events import JobStepped
 from .records import CallerState, Record, clock
-from .step import DeferredCallback, Latch, Step, Stopped, cancelled, check_timeout, name_of, nothing, step_error
+from .step import (
+    DeferredCallback,
+    Latch,
+    Step,
+    Stopped,
+    cancelled_error,
+    check_timeout,
+    do_nothing,
+    name_of,
+    step_error,
+)
 
 DEPTH = 2  # steps in flight: one runs, one waits
 # switch interval of Python's threads in seconds while steps are in flight (default 5 ms): see docs/performance.md
@@ -317,8 +327,8 @@ class Stream:
             record.state, step.callback_checked, step.work, step.error = (
                 "cancelled",
                 True,
-                nothing,
-                cancelled(step, failed),
+                do_nothing,
+                cancelled_error(step, failed),
             )
             step.computed.open()
             return
@@ -331,7 +341,7 @@ class Stream:
             self.fail(step, error if isinstance(error, JobError) else step_error(step, error))
             return
         finally:
-            step.work = nothing  # releases the inputs
+            step.work = do_nothing  # releases the inputs
         record.state, record.ended = "done", clock()
         if step.before_callback is not None:  # before the result: when a sync call returns, its handlers have run
             try:
@@ -375,7 +385,7 @@ class Stream:
         step.error = error  # after the append: `get` in another thread may raise it and then discards it
         for queued in tuple(self.queue):
             if isinstance(queued, Step) and queued.submitter is step.submitter and queued.state == "queued":
-                queued.cancel_with(cancelled(queued, step))
+                queued.cancel_with(cancelled_error(queued, step))
         step.computed.open()
 
     def set_switch_interval(self, active: bool) -> None:

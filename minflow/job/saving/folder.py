@@ -25,12 +25,12 @@ from ...core.spec import DType, as_dtype
 from ...io import atomic
 from ...io.files import absolute, checked_path
 
-NUMBERS, META, DONE = "out", "meta", "snapshot_done"
-LONGEST_META = 1 << 16  # bytes; 64 axes need about a thousand
-DEEPEST = 64  # largest number of axes, and of nested folders in a name
+DATA_FILE, META_FILE, DONE_FILE = "out", "meta", "snapshot_done"
+MAX_META_BYTES = 1 << 16  # bytes; 64 axes need about a thousand
+MAX_DEPTH = 64  # largest number of axes, and of nested folders in a name
 
 # dtype <-> its name in a meta; the enum value of each name, for metas that use values.
-NAMES = {
+META_NAMES = {
     "float16": "kFloat16",
     "float32": "kFloat",
     "float64": "kDouble",
@@ -40,8 +40,8 @@ NAMES = {
     "uint8": "kUInt8",
     "bool": "kBool",
 }
-DTYPES = {name: dtype for dtype, name in NAMES.items()} | {"kChar": "int8"}
-NUMBERED = {
+DTYPES = {name: dtype for dtype, name in META_NAMES.items()} | {"kChar": "int8"}
+ENUM_NAMES = {
     1: "kChar",
     2: "kFloat",
     3: "kDouble",
@@ -66,7 +66,7 @@ def shorten(value: object) -> str:
     return text if len(text) <= 160 else f"{text[:157]}..."
 
 
-def checked(path: object, what: str) -> Path:
+def check_path(path: object, what: str) -> Path:
     """The absolute path. Called before waiting for the queue, so that an invalid path raises CheckpointError early."""
     return absolute(checked_path(path, what, f'{what}("./models_1")'))
 
@@ -90,10 +90,10 @@ class FileVariable:
         self.shape: tuple[int, ...] | None = None
         self.dtype: DType | None = None
         size = self.size_of(self.path)
-        meta = self.folder / META
+        meta = self.folder / META_FILE
         if os.path.lexists(meta):
-            if self.size_of(meta) > LONGEST_META:
-                self.damaged(f"the meta has more than {LONGEST_META:,} bytes", meta=meta)
+            if self.size_of(meta) > MAX_META_BYTES:
+                self.damaged(f"the meta has more than {MAX_META_BYTES:,} bytes", meta=meta)
             try:
                 text = meta.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:
@@ -102,12 +102,12 @@ class FileVariable:
                 self.shape, self.dtype = parse(text)
             except ValueError as error:
                 self.damaged(f"the meta is damaged: {error}", None, meta=meta)
-            self.judge(size, self.shape, self.dtype)
+            self.check_size(size, self.shape, self.dtype)
 
     @property
     def path(self) -> Path:
         """The file of its elements."""
-        return self.folder / NUMBERS
+        return self.folder / DATA_FILE
 
     @property
     def ndim(self) -> int | None:
@@ -128,12 +128,12 @@ class FileVariable:
             self.damaged(f"{file.name} is not a plain file", file=file)
         return status.st_size
 
-    def judge(self, size: int, shape: tuple[int, ...], dtype: DType) -> None:
-        wanted = math.prod(shape) * dtype.itemsize
-        if size != wanted:
-            lost = "truncated" if size < wanted else "too long, or of another variable"
+    def check_size(self, size: int, shape: tuple[int, ...], dtype: DType) -> None:
+        expected = math.prod(shape) * dtype.itemsize
+        if size != expected:
+            lost = "truncated" if size < expected else "too long, or of another variable"
             self.damaged(
-                f"its file is {lost}: {size:,} bytes, and {dtype.name}{list(shape)} has {wanted:,}", file=self.path
+                f"its file is {lost}: {size:,} bytes, and {dtype.name}{list(shape)} has {expected:,}", file=self.path
             )
 
     def damaged(self, what: str, error: BaseException | None = None, /, **values: object) -> NoReturn:
@@ -153,7 +153,7 @@ class FileVariable:
 
     def read(self, shape: Any, dtype: Any) -> np.ndarray:
         """Read its elements as an array of this shape and dtype; the file must have exactly that size."""
-        self.judge(self.size_of(self.path), shape, dtype)
+        self.check_size(self.size_of(self.path), shape, dtype)
         try:
             array = np.empty(shape, dtype.np.newbyteorder("<"))
             with open(self.path, "rb", buffering=0) as file:
@@ -186,7 +186,7 @@ TOKEN = re.compile(r"\s+|#[^\n]*|([A-Za-z_]\w*|-?\d+|[{}\[\]:,;])")
 
 def meta_text(shape: tuple[int, ...], dtype: DType) -> str:
     """The meta of an array in protobuf's text format."""
-    return "shape {\n" + "".join(f"  dim: {n}\n" for n in shape) + f"}}\ndata_type: {NAMES[dtype.name]}\n"
+    return "shape {\n" + "".join(f"  dim: {n}\n" for n in shape) + f"}}\ndata_type: {META_NAMES[dtype.name]}\n"
 
 
 def parse(text: str) -> tuple[tuple[int, ...], DType]:
@@ -215,10 +215,10 @@ def parse(text: str) -> tuple[tuple[int, ...], DType]:
             raise ValueError(f"{shorten(key)!r} is neither a shape nor a data_type")
     if kind is None:
         raise ValueError("it names no data_type")
-    kind = NUMBERED.get(int(kind), kind) if kind.isdigit() and len(kind) < 4 else kind
+    kind = ENUM_NAMES.get(int(kind), kind) if kind.isdigit() and len(kind) < 4 else kind
     if kind not in DTYPES:
         raise ValueError(f"no variable has the data_type {shorten(kind)}; {', '.join(DTYPES)} are known")
-    if len(shape) > DEEPEST:
+    if len(shape) > MAX_DEPTH:
         raise ValueError(f"{len(shape)} axes")
     return tuple(shape), as_dtype(DTYPES[kind])
 
@@ -242,7 +242,7 @@ def dims(tokens: list[str]) -> list[int]:
     return [int(token) for token in values]
 
 
-def temporary(name: str) -> bool:
+def is_temporary(name: str) -> bool:
     """True if this is the name of a folder that is being written."""
     return name[:1] == "." and name.endswith(".tmp")
 
@@ -255,16 +255,16 @@ def variables_in(root: Path) -> dict[str, FileVariable]:
     variables: dict[str, FileVariable] = {}
 
     def visit(folder: Path, name: str, depth: int) -> None:
-        if name and os.path.lexists(folder / NUMBERS) and not (folder / NUMBERS).is_dir():
+        if name and os.path.lexists(folder / DATA_FILE) and not (folder / DATA_FILE).is_dir():
             variables[name] = FileVariable(folder, name, root)
-        if depth == DEEPEST:
+        if depth == MAX_DEPTH:
             return
         for entry in entries(folder):
             inner = folder / entry
             if inner.is_symlink() and os.path.isdir(inner):  # it may lead out of the folder, or form a cycle
                 what = f"{entry!r} of the checkpoint is a link to a folder"
                 refuse(what, "copy what it leads to in its place", folder=folder, leads_to=os.path.realpath(inner))
-            if os.path.isdir(inner) and not temporary(entry):
+            if os.path.isdir(inner) and not is_temporary(entry):
                 visit(inner, f"{name}/{entry}" if name else entry, depth + 1)
 
     visit(root, "", 0)
@@ -288,14 +288,14 @@ def check_names(names: list[str], what: str) -> None:
             if not all(parts) or "." in parts
             else "it has characters that no file may have"
             if re.search(r"[\0-\x1f\x7f\\\ud800-\udfff]", name)
-            else f"{DONE} marks a finished checkpoint"
-            if parts[0] == DONE
+            else f"{DONE_FILE} marks a finished checkpoint"
+            if parts[0] == DONE_FILE
             else "a part of it is longer than 255 bytes"
             if max(len(part.encode()) for part in parts) > 255
             else "it is nested too deeply"
-            if len(parts) > DEEPEST
+            if len(parts) > MAX_DEPTH
             else "it ends like a temporary folder"
-            if any(map(temporary, parts))
+            if any(map(is_temporary, parts))
             else f"that path is a file of variable {owner!r}"
             if (owner := next(owners_of(parts, taken), None)) is not None
             else ""
@@ -310,7 +310,7 @@ def owners_of(parts: list[str], names: set[str]) -> Iterator[str]:
     return (
         owner
         for i, part in enumerate(parts)
-        if i and part in (NUMBERS, META) and (owner := "/".join(parts[:i])) in names
+        if i and part in (DATA_FILE, META_FILE) and (owner := "/".join(parts[:i])) in names
     )
 
 
@@ -322,7 +322,7 @@ def write(path: Path, arrays: Mapping[str, np.ndarray], what: str) -> None:
     size = sum(array.nbytes for array in arrays.values())
     try:
         refuse_full(path, what)
-        atomic.new_folder(path, lambda stage: fill(stage, arrays), DONE)
+        atomic.new_folder(path, lambda stage: fill(stage, arrays), DONE_FILE)
     except OSError as error:
         what = f"{what}: {path} cannot be written: {error.strerror or error}"
         hint = f"check that {path.parent} has free space (df -h) and is writable, or save to another folder"
@@ -340,9 +340,9 @@ def fill(stage: Path, arrays: Mapping[str, np.ndarray]) -> None:
             folder = folder.parent
         folder = stage.joinpath(*name.split("/"))
         little = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1)
-        put(folder / NUMBERS, little.view(np.uint8).data)
-        put(folder / META, meta_text(array.shape, as_dtype(array.dtype.newbyteorder("="))).encode())
-    put(stage / DONE, b"")
+        put(folder / DATA_FILE, little.view(np.uint8).data)
+        put(folder / META_FILE, meta_text(array.shape, as_dtype(array.dtype.newbyteorder("="))).encode())
+    put(stage / DONE_FILE, b"")
     for folder in folders:
         atomic.sync_folder(folder)
 
@@ -374,7 +374,7 @@ def refuse_full(path: Path, what: str) -> None:
     if names := entries(path):
         half = (
             ""
-            if DONE in names or not any(os.path.isfile(path / name / NUMBERS) for name in names)
+            if DONE_FILE in names or not any(os.path.isfile(path / name / DATA_FILE) for name in names)
             else " (a save that did not finish)"
         )
         refuse(

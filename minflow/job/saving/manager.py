@@ -28,18 +28,19 @@ from ...diagnosis.name_suggestions import similar_names
 from ..queue.stream import STREAM
 from ..session import Session, Variable, default_session
 from . import folder
-from .folder import DONE, NUMBERS, FileVariable, checked, refuse
+from .folder import DATA_FILE, DONE_FILE, FileVariable, check_path, refuse
 
-STEP = "System-Train-TrainStep-"  # followed by the name of a job: int64[1], its finished steps
-RANDOM = "System-Random-State"  # int64[2]: state of the default generator
-SHOWN = 8  # names shown in a message
+STEP_PREFIX = "System-Train-TrainStep-"  # followed by the name of a job: int64[1], its finished steps
+RANDOM_STATE = "System-Random-State"  # int64[2]: state of the default generator
+MAX_NAMES = 8  # names shown in a message
 
 
 def first_names(names: Iterable[str]) -> str:
     """The first names, and the number of omitted ones."""
     names = list(names)
     return (
-        ", ".join(map(clean, names[:SHOWN])) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+        ", ".join(map(clean, names[:MAX_NAMES]))
+        + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
         or "none"
     )
 
@@ -88,7 +89,7 @@ def snapshot(session: Session, what: str) -> dict[str, np.ndarray]:
     with LOCK:  # a loop on another thread may keep submitting, but no step runs while this is held
         copies = {name: variable.tensor.array.copy() for name, variable in saved_tensors(session).items()}
         steps = {job.name: session.steps.get(job.name, 0) for job in session.jobs.values() if job.kind == "train"}
-    return copies | {STEP + name: np.array([n], "int64") for name, n in steps.items()}
+    return copies | {STEP_PREFIX + name: np.array([n], "int64") for name, n in steps.items()}
 
 
 def make_variables(session: Session, what: str) -> None:
@@ -121,12 +122,12 @@ def save(path: str | os.PathLike, var_dict: Mapping[str, Any] | None = None) -> 
 
 
 def save_as(path: Any, var_dict: Any, what: str) -> None:
-    place = checked(path, what)
+    place = check_path(path, what)
     STREAM.check_can_wait(what)
     if os.path.lexists(place):
         folder.refuse_full(place, what)  # before waiting for the queue and copying
     if var_dict is None:
-        arrays = snapshot(default_session(), what) | {RANDOM: default_generator.get_state()}
+        arrays = snapshot(default_session(), what) | {RANDOM_STATE: default_generator.get_state()}
     else:
         arrays = {name: to_array(name, value, what) for name, value in check_mapping(var_dict, what).items()}
     folder.write(place, arrays, what)
@@ -158,7 +159,7 @@ def to_array(
         return np.array(value.array)
     if isinstance(value, np.ndarray | np.generic):
         array = np.array(value)
-        if (kind := array.dtype.newbyteorder("=").name) in folder.NAMES:
+        if (kind := array.dtype.newbyteorder("=").name) in folder.META_NAMES:
             return array.astype(kind, copy=False)
         what = f"{what}: no variable can be of dtype {array.dtype}"
         refuse(what, 'array.astype("float32")', name=name, value=spec_text(array))
@@ -211,10 +212,10 @@ class LoadReport:
         new = [name for name in self.update() if name in self.session.variables]
         self.pending.discard(job.name)
         if new:  # a job without variables says nothing about the checkpoint
-            self.judge([name for name in new if name in self.missing], self.expecting)
+            self.report_mismatches([name for name in new if name in self.missing], self.expecting)
             self.expecting = True
 
-    def judge(self, missing: list[str], sure: bool) -> None:
+    def report_mismatches(self, missing: list[str], sure: bool) -> None:
         """Raise CheckpointError if no name fits, warn if some do not. Optimizer states are not reported.
 
         missing: variables to warn about.  sure: True if the values were meant for the existing jobs.
@@ -319,11 +320,11 @@ def load_values(
         refuse(what, hint, unknown=first_names(unknown), there_are=first_names(there))
     new, later, steps, wrong, random = {}, {}, {}, {}, None
     for name, value in values.items():
-        if name.startswith(STEP):
-            steps[name.removeprefix(STEP)] = step_of(
+        if name.startswith(STEP_PREFIX):
+            steps[name.removeprefix(STEP_PREFIX)] = step_of(
                 name, to_array(name, value, what, (1,), folder.as_dtype("int64")), what
             )
-        elif name == RANDOM:
+        elif name == RANDOM_STATE:
             random = to_array(name, value, what, (2,), folder.as_dtype("int64"))
             if random.dtype != "int64" or random.shape != (2,):
                 what = f"{what}: {name} is not the state of a generator"
@@ -341,8 +342,8 @@ def load_values(
         else:
             later[name] = PendingValue(name, to_array(name, value, what), what)
     if wrong:
-        shown = dict(list(wrong.items())[:SHOWN])
-        more = {"and": f"{len(wrong) - SHOWN} more"} if len(wrong) > SHOWN else {}
+        shown = dict(list(wrong.items())[:MAX_NAMES])
+        more = {"and": f"{len(wrong) - MAX_NAMES} more"} if len(wrong) > MAX_NAMES else {}
         what = (
             f"{what}: {plural(len(wrong), 'variable')} of {source} {'does' if len(wrong) == 1 else 'do'} not fit, so "
             "nothing was loaded"
@@ -366,7 +367,7 @@ def load_values(
     session.waiting.update(later)
     session.loading = report
     report.update()
-    report.judge([name for name in report.missing if name in session.variables], sure=False)
+    report.report_mismatches([name for name in report.missing if name in session.variables], sure=False)
     return report
 
 
@@ -382,26 +383,26 @@ def get(path: str | os.PathLike) -> dict[str, FileVariable] | FileVariable:
 
     Raises CheckpointError if there is no such folder, if it has no variables, or if one of them is damaged.
     """
-    return variables_of(checked(path, "flow.checkpoint.get"), "flow.checkpoint.get")
+    return variables_of(check_path(path, "flow.checkpoint.get"), "flow.checkpoint.get")
 
 
 def variables_of(place: Path, what: str) -> dict[str, FileVariable] | FileVariable:
     if not os.path.isdir(place):
         no_folder(place, what)
-    if os.path.isfile(place / NUMBERS):
+    if os.path.isfile(place / DATA_FILE):
         return FileVariable(place)
     names = folder.entries(place)
-    if DONE not in names and any(map(folder.temporary, names)):  # it holds a part of them
+    if DONE_FILE not in names and any(map(folder.is_temporary, names)):  # it holds a part of them
         hint = "another checkpoint; remove what is in this folder before the next save into it"
         refuse(f"{what}: the save into {place} did not finish", hint, folder=place, it_holds=first_names(names))
     variables = folder.variables_in(place)
-    if not variables and DONE not in names:
+    if not variables and DONE_FILE not in names:
         hint = (
             f'flow.load("{place}"): it was written by flow.save'
             if any(name.endswith(".safetensors") for name in names)
             else "the folder that was given to save"
         )
-        what = f"{what}: the folder {place} is not a checkpoint: no folder in it has a file {NUMBERS}"
+        what = f"{what}: the folder {place} is not a checkpoint: no folder in it has a file {DATA_FILE}"
         refuse(what, hint, folder=place, it_holds=first_names(names))
     return variables
 
@@ -415,7 +416,9 @@ def no_folder(place: Path, what: str) -> NoReturn:
         )
         refuse(f"{what}: {place} must be a folder, got a file", hint, path=place)
     there = folder.entries(place.parent) if os.path.isdir(place.parent) else []
-    there = [name for name in there if os.path.isfile(place.parent / name / DONE) and not folder.temporary(name)]
+    there = [
+        name for name in there if os.path.isfile(place.parent / name / DONE_FILE) and not folder.is_temporary(name)
+    ]
     near = similar_names(place.name, there, 3, 0.4) or there
     what = f"{what}: there is no folder {place}"
     hint = f'"{place.with_name(near[0])}"' if near else "os.getcwd() says where a relative path begins"
@@ -451,15 +454,15 @@ class CheckPoint:
         Variables that are not in the folder are unchanged, and a warning names them. Raises CheckpointError if the
         folder is not a complete checkpoint, if a shape or dtype differs, or if no name fits; then nothing changes.
         """
-        what, place = "CheckPoint.load", checked(path, "CheckPoint.load")
+        what, place = "CheckPoint.load", check_path(path, "CheckPoint.load")
         variables = variables_of(place, what)
         if isinstance(variables, FileVariable):
             what = f"{what}: {place} is the folder of one variable"
             refuse(what, f'"{place.parent}"; flow.checkpoint.get("{place}") reads it alone', folder=place)
-        if not os.path.isfile(place / DONE):
-            inside = [name for name in folder.entries(place) if os.path.isfile(place / name / DONE)]
+        if not os.path.isfile(place / DONE_FILE):
+            inside = [name for name in folder.entries(place) if os.path.isfile(place / name / DONE_FILE)]
             what = (
-                f"{what}: {place} has no file {DONE}, so the save did not finish, or it is not the folder of one "
+                f"{what}: {place} has no file {DONE_FILE}, so the save did not finish, or it is not the folder of one "
                 "checkpoint"
             )
             hint = (
@@ -478,7 +481,7 @@ class SimpleCheckPointManager:
     """
 
     def __init__(self, root_path: str | os.PathLike, prefix: str = "snapshot_"):
-        self.root = checked(root_path, "SimpleCheckPointManager")
+        self.root = check_path(root_path, "SimpleCheckPointManager")
         if not isinstance(prefix, str) or os.path.basename(prefix) != prefix or "\0" in prefix:
             what = "SimpleCheckPointManager: prefix must be the beginning of a name"
             refuse(what, 'prefix="snapshot_"', prefix=repr(prefix))
@@ -492,9 +495,9 @@ class SimpleCheckPointManager:
     def list_checkpoints(self) -> list[str]:
         """Names of the complete checkpoints, oldest first."""
         names = [
-            name for name in folder.entries(self.root) if name.startswith(self.prefix) and not folder.temporary(name)
+            name for name in folder.entries(self.root) if name.startswith(self.prefix) and not folder.is_temporary(name)
         ]
-        return [name for name in names if os.path.isfile(self.root / name / DONE)]
+        return [name for name in names if os.path.isfile(self.root / name / DONE_FILE)]
 
     def latest_checkpoint(self) -> str | None:
         """The name of the newest one, or None."""

@@ -27,8 +27,8 @@ from ..core.spec import DType, Spec, float32
 from ..core.tensor import Tensor
 from ..core.trace import Trace
 from ..diagnosis.failure import RecordedGraph, register_build_reader
-from ..nn.graph.messages import held_symbolic, remove_symbolic_tensors, written_attributes
-from ..nn.graph.side_effects import REGISTRIES, Before, record_attributes
+from ..nn.graph.messages import remove_symbolic_tensors, symbolic_tensors_in, written_attributes
+from ..nn.graph.side_effects import REGISTRIES, AttributeRecord, record_attributes
 from . import scope
 from .blob import Blob
 from .build_context import BUILDING, current
@@ -100,7 +100,7 @@ class CalledModules(dict):
 
     def __init__(self) -> None:
         super().__init__()
-        self.before: list[Before] = []
+        self.before: list[AttributeRecord] = []
 
     def __setitem__(self, key: int, module: Any) -> None:
         if key not in self:
@@ -495,7 +495,7 @@ class JobBuild:
         """Refuse a Blob that is stored in a module: it is useless after the build."""
         for path, _, now, _ in written_attributes(self):
             for name, value in now.items():
-                if name not in REGISTRIES and (blob := next(held_symbolic(value), None)) is not None:
+                if name not in REGISTRIES and (blob := next(symbolic_tensors_in(value), None)) is not None:
                     what = (
                         f"job {self.job.name} leaves a Blob in {path}.{name}, where it has no elements after the build"
                     )

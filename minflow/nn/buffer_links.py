@@ -31,9 +31,9 @@ class BufferLink:
     """
 
     def __init__(
-        self, buffers: dict[str, Tensor], name: str, source: Source, assigned: bool = False, alone: bool = True
+        self, buffers: dict[str, Tensor], name: str, source: Source, assigned: bool = False, unshared: bool = True
     ):
-        self.buffers, self.name, self.source, self.assigned, self.alone = buffers, name, source, assigned, alone
+        self.buffers, self.name, self.source, self.assigned, self.unshared = buffers, name, source, assigned, unshared
 
     @property
     def tensor(self) -> Tensor:
@@ -69,18 +69,18 @@ class BufferLink:
 def link_assigned(graph: Any, trace: Trace, nonmembers: list) -> None:
     """Link the buffers that build assigned. nonmembers: the modules used by build that are not members of the graph."""
 
-    def alone(old: Tensor) -> bool:
+    def unshared(old: Tensor) -> bool:
         owner, named = owner_of(old.array), [tensor for tensor, _ in graph.named_tensors(nonmembers)]
         others = [tensor for tensor in (*named, *[t for t, _ in trace.views.values()]) if tensor is not old]
         twice = sum([tensor is old for tensor in named]) > 1 or graph.outside_name(old)
         return old.alias is None and not twice and all([owner_of(tensor.array) is not owner for tensor in others])
 
     refuse_shared(graph, trace, nonmembers)
-    for buffers, name, source, single in trace.update_buffers(alone):
+    for buffers, name, source, single in trace.update_buffers(unshared):
         if not single and graph.config.accumulation > 1:
             what = f"the buffer {name!r} is assigned in a graph that accumulates gradients, and shares its memory"
             fail(TraceError, what, f"module.{name} = module.{name}.clone() before the first call", buffer=buffers[name])
-        source.link = BufferLink(buffers, name, source, assigned=True, alone=single)
+        source.link = BufferLink(buffers, name, source, assigned=True, unshared=single)
 
 
 def refuse_shared(graph: Any, trace: Trace, nonmembers: list) -> None:

@@ -48,7 +48,7 @@ class IndexedContainer(Module):
 
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            return self.part(list(self._modules.items())[index])
+            return self.sub_container(list(self._modules.items())[index])
         return self._modules[self.key(index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
@@ -69,7 +69,7 @@ class IndexedContainer(Module):
         for i, module in enumerate(modules):
             self.add_module(str(i), module)
 
-    def part(self, items: list[tuple[str, Module]]) -> Any:
+    def sub_container(self, items: list[tuple[str, Module]]) -> Any:
         """Make a container of the same class with some of the modules."""
         kind: Any = type(self)
         return kind([module for _, module in items])
@@ -133,7 +133,7 @@ class Sequential(IndexedContainer):
             for i, entry in enumerate(modules):
                 self.add_module(str(i), entry)  # type: ignore[arg-type]  # which refuses a second dict
 
-    def part(self, items: list[tuple[str, Module]]) -> Sequential:
+    def sub_container(self, items: list[tuple[str, Module]]) -> Sequential:
         return Sequential(dict(items))
 
     def forward(self, input: Any) -> Any:
@@ -179,10 +179,10 @@ class ModuleList(UncalledContainer, IndexedContainer):
 class NamedContainer(Module):
     """Base of ModuleDict and ParameterDict: named entries, stored in one of the dicts of a module."""
 
-    _held = "_modules"
+    _registry_name = "_modules"
 
     def __getitem__(self, key: str) -> Any:
-        return vars(self)[self._held][key]
+        return vars(self)[self._registry_name][key]
 
     def __delitem__(self, key: str) -> None:
         delattr(self, key)
@@ -198,15 +198,15 @@ class NamedContainer(Module):
 
     def keys(self) -> KeysView[str]:
         """The names, in order."""
-        return vars(self)[self._held].keys()
+        return vars(self)[self._registry_name].keys()
 
     def values(self) -> ValuesView[Any]:
         """The values, in order."""
-        return vars(self)[self._held].values()
+        return vars(self)[self._registry_name].values()
 
     def items(self) -> ItemsView[str, Any]:
         """The (name, value) pairs, in order."""
-        return vars(self)[self._held].items()
+        return vars(self)[self._registry_name].items()
 
     def pop(self, key: str) -> Any:
         """Remove an entry and return it."""
@@ -317,7 +317,7 @@ class ParameterDict(NamedContainer):
     """A dict of Parameters that registers them; tensors become Parameters."""
 
     forward_hint = 'its entries: self.weights["name"]'
-    _held = "_parameters"
+    _registry_name = "_parameters"
 
     def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None):
         super().__init__()

@@ -1,6 +1,6 @@
 """Hooks: functions that run around a module's forward and backward, its state_dict and its load_state_dict.
 
-Hooks of all modules are in EVERY and run first. Forward hooks are plain calls. Backward hooks use two identity
+Hooks of all modules are in GLOBAL_HOOKS and run first. Forward hooks are plain calls. Backward hooks use two identity
 functions, one for all inputs and one for all outputs of a module: the backward of each gets all their gradients at
 once.
 Read next: `../core/grad/hooks.py`, `../core/grad/function.py`.
@@ -22,7 +22,7 @@ from ..core.source_location import describe, warn
 from ..core.tensor import Tensor
 
 RemovableHandle = Handle  # PyTorch's name, exported by `torch.utils.hooks`
-CALLS = {  # signature of the hooks of each kind
+SIGNATURES = {  # signature of the hooks of each kind
     "before": "hook(module, args)",
     "after": "hook(module, args, output)",
     "backward_before": "hook(module, grad_output)",
@@ -32,8 +32,8 @@ CALLS = {  # signature of the hooks of each kind
     "load_before": "hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, error_msgs)",
     "load_after": "hook(module, incompatible_keys)",
 }
-Entry = tuple[Callable, bool, bool]  # (hook, with_kwargs, always_call)
-RUNNING = tuple(CALLS)[:4]  # a graph records these; the others belong to state dicts
+HookEntry = tuple[Callable, bool, bool]  # (hook, with_kwargs, always_call)
+TRACED_KINDS = tuple(SIGNATURES)[:4]  # a graph records these; the others belong to state dicts
 
 
 class Hooks:
@@ -43,20 +43,20 @@ class Hooks:
     """
 
     used = False
-    before: OrderedDict[int, Entry]
-    after: OrderedDict[int, Entry]
-    backward_before: OrderedDict[int, Entry]
-    backward_after: OrderedDict[int, Entry]
+    before: OrderedDict[int, HookEntry]
+    after: OrderedDict[int, HookEntry]
+    backward_before: OrderedDict[int, HookEntry]
+    backward_after: OrderedDict[int, HookEntry]
 
     def __init__(self) -> None:
-        for kind in CALLS:
+        for kind in SIGNATURES:
             setattr(self, kind, OrderedDict())
 
     def add(
         self, kind: str, hook: Callable, prepend: bool, with_kwargs: bool = False, always_call: bool = False
     ) -> Handle:
         """Add a hook as the last of its kind, or as the first with `prepend`."""
-        check_callable(hook, CALLS[kind], ModuleError)
+        check_callable(hook, SIGNATURES[kind], ModuleError)
         hooks, self.used = getattr(self, kind), True
         handle = Handle(hooks)
         hooks[handle.number] = hook, with_kwargs, always_call
@@ -65,9 +65,9 @@ class Hooks:
         bump_mutations()
         return handle
 
-    def listed(self) -> list[tuple[Callable, Any]]:
+    def registered(self) -> list[tuple[Callable, Any]]:
         """Return (hook, registration options) of the forward and backward hooks."""
-        return [(hook, (kind, *flags)) for kind in RUNNING for hook, *flags in getattr(self, kind).values()]
+        return [(hook, (kind, *flags)) for kind in TRACED_KINDS for hook, *flags in getattr(self, kind).values()]
 
     def call_all(self, kind: str, *args: Any) -> None:
         """Call the hooks of state_dict or load_state_dict, which change their arguments in place."""
@@ -82,36 +82,36 @@ def must_be_none(kind: str, hook: Callable, returned: Any) -> NoReturn:
     refuse(StateError, hook, f"must return None, got {with_article(returned)}", hint, {"returned": describe(returned)})
 
 
-EVERY = Hooks()  # hooks registered by `register_module_forward_hook` and the like, which run for all modules
-NONE = Hooks()
+GLOBAL_HOOKS = Hooks()  # hooks registered by `register_module_forward_hook` and the like, which run for all modules
+NO_HOOKS = Hooks()
 
 
 def register_module_forward_pre_hook(hook: Callable) -> Handle:
     """Register `hook(module, args)` before the forward of every module, and before its own hooks."""
-    return EVERY.add("before", hook, False)
+    return GLOBAL_HOOKS.add("before", hook, False)
 
 
 def register_module_forward_hook(hook: Callable, *, with_kwargs: bool = False, always_call: bool = False) -> Handle:
     """Register `hook(module, args, output)` after the forward of every module, and before its own hooks."""
-    return EVERY.add("after", hook, False, with_kwargs, always_call)
+    return GLOBAL_HOOKS.add("after", hook, False, with_kwargs, always_call)
 
 
 def register_module_full_backward_pre_hook(hook: Callable) -> Handle:
     """Register `hook(module, grad_output)` before the backward of every module, and before its own hooks."""
-    return EVERY.add("backward_before", hook, False)
+    return GLOBAL_HOOKS.add("backward_before", hook, False)
 
 
 def register_module_full_backward_hook(hook: Callable) -> Handle:
     """Register `hook(module, grad_input, grad_output)` after the backward of every module, and before its own hooks."""
-    return EVERY.add("backward_after", hook, False)
+    return GLOBAL_HOOKS.add("backward_after", hook, False)
 
 
 def hooks_of(module: Any) -> list[tuple[Callable, Any]]:
     """(hook, registration options) of a module and of its own tensors; a graph runs all of them."""
     own = module.__dict__
-    listed = [] if own["_hooks"] is None else own["_hooks"].listed()
+    registered = [] if own["_hooks"] is None else own["_hooks"].registered()
     tensors = [(n, t) for n, t in (*own["_parameters"].items(), *own["_buffers"].items()) if t is not None]
-    return listed + [(hook, (name, kind)) for name, tensor in tensors for hook, kind in functions_on(tensor)]
+    return registered + [(hook, (name, kind)) for name, tensor in tensors for hook, kind in functions_on(tensor)]
 
 
 def without_module(hook: Callable, module: Any, *rest: Any) -> Any:
@@ -121,31 +121,31 @@ def without_module(hook: Callable, module: Any, *rest: Any) -> Any:
 
 def call(module: Any, args: tuple, kwargs: dict) -> Any:
     """Call the forward of a module, with its hooks."""
-    own = module.__dict__["_hooks"] or NONE
+    own = module.__dict__["_hooks"] or NO_HOOKS
     done: set[int] = set()
     output = None
     try:
-        for hook, with_kwargs, _ in [*EVERY.before.values(), *own.before.values()]:
+        for hook, with_kwargs, _ in [*GLOBAL_HOOKS.before.values(), *own.before.values()]:
             changed = hook(module, args, kwargs) if with_kwargs else hook(module, args)
             if changed is not None and with_kwargs:
-                args, kwargs = pair(hook, changed)
+                args, kwargs = check_args_kwargs(hook, changed)
             elif changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
         backward = is_grad_enabled() and (
-            EVERY.backward_before or EVERY.backward_after or own.backward_before or own.backward_after
+            GLOBAL_HOOKS.backward_before or GLOBAL_HOOKS.backward_after or own.backward_before or own.backward_after
         )
         backward_hooks = BackwardHooks(module, own) if backward else None
         if backward_hooks:
             args = backward_hooks.wrap_inputs(args)
         alone = len(args) == 1 and not kwargs  # such a call does not go through C: see `recursion_limit.py`
         output = module.forward(args[0]) if alone else module.forward(*args, **kwargs)
-        for key, (hook, with_kwargs, _) in [*EVERY.after.items(), *own.after.items()]:
+        for key, (hook, with_kwargs, _) in [*GLOBAL_HOOKS.after.items(), *own.after.items()]:
             done.add(key)
             changed = hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
             output = output if changed is None else changed
         return backward_hooks.wrap_outputs(output) if backward_hooks else output
     except Exception:
-        for key, (hook, with_kwargs, always) in [*EVERY.after.items(), *own.after.items()]:
+        for key, (hook, with_kwargs, always) in [*GLOBAL_HOOKS.after.items(), *own.after.items()]:
             if always and key not in done:
                 try:
                     hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
@@ -154,7 +154,7 @@ def call(module: Any, args: tuple, kwargs: dict) -> Any:
         raise
 
 
-def pair(hook: Callable, changed: Any) -> tuple[tuple, dict]:
+def check_args_kwargs(hook: Callable, changed: Any) -> tuple[tuple, dict]:
     """(args, kwargs) returned by a forward pre-hook with with_kwargs=True."""
     if not (
         isinstance(changed, tuple)
@@ -191,8 +191,12 @@ class BackwardHooks:
 
     def __init__(self, module: Any, hooks: Hooks):
         self.module = module
-        self.before_hooks = [hook for hook, *_ in (*EVERY.backward_before.values(), *hooks.backward_before.values())]
-        self.after_hooks = [hook for hook, *_ in (*EVERY.backward_after.values(), *hooks.backward_after.values())]
+        self.before_hooks = [
+            hook for hook, *_ in (*GLOBAL_HOOKS.backward_before.values(), *hooks.backward_before.values())
+        ]
+        self.after_hooks = [
+            hook for hook, *_ in (*GLOBAL_HOOKS.backward_after.values(), *hooks.backward_after.values())
+        ]
         self.grad_output: tuple = ()
         self.inputs_wrapped, self.input_count = False, 1
 

@@ -65,7 +65,7 @@ def fans(tensor: Tensor) -> tuple[int, int]:
     return shape[1] * field, shape[0] * field
 
 
-def filled(tensor: Tensor, new: Tensor) -> Tensor:
+def fill_with(tensor: Tensor, new: Tensor) -> Tensor:
     with no_grad():
         tensor.copy_(new)
     return tensor
@@ -81,7 +81,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
     """Fill with elements drawn uniformly from [a, b)."""
     if not a <= b:
         fail(ShapeError, f"uniform_: a must be at most b, got [{a}, {b})", "the lower one first", tensor=tensor)
-    return filled(tensor, uniform(tensor, a, b, generator))
+    return fill_with(tensor, uniform(tensor, a, b, generator))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
@@ -94,7 +94,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
             mean=mean,
             std=std,
         )
-    return filled(tensor, normal(mean, std, tuple(tensor.spec.shape), dtype=tensor.spec.dtype, generator=generator))
+    return fill_with(tensor, normal(mean, std, tuple(tensor.spec.shape), dtype=tensor.spec.dtype, generator=generator))
 
 
 def trunc_normal_(
@@ -113,7 +113,7 @@ def trunc_normal_(
     low, high = 2 * below(a) - 1, 2 * below(b) - 1
     with no_grad():
         new = erfinv(uniform(tensor, low, high, generator).double()) * (std * math.sqrt(2.0)) + mean
-        return filled(tensor, new.clamp(a, b).to(tensor.spec.dtype))
+        return fill_with(tensor, new.clamp(a, b).to(tensor.spec.dtype))
 
 
 def erfinv(y: Tensor) -> Tensor:
@@ -152,7 +152,7 @@ def eye_(tensor: Tensor) -> Tensor:
             "init.dirac_ is for filters",
             tensor=tensor,
         )
-    return filled(tensor, eye(*tensor.spec.shape, dtype=tensor.spec.dtype))
+    return fill_with(tensor, eye(*tensor.spec.shape, dtype=tensor.spec.dtype))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
@@ -171,7 +171,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     for group in range(groups):
         for channel in range(min(per_group, shape[1])):
             new[(group * per_group + channel, channel, *middle)] = 1.0
-    return filled(tensor, new)
+    return fill_with(tensor, new)
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
@@ -244,7 +244,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     q, r = np.linalg.qr(draw.numpy().astype("float64"))
     q = q * np.sign(np.diag(r))  # makes the distribution uniform over all such matrices: Mezzadri 2007, section 5
     matrix = np.ascontiguousarray(q.T if rows < columns else q) * gain
-    return filled(tensor, from_numpy(matrix.reshape(tensor.spec.shape)).to(tensor.spec.dtype))
+    return fill_with(tensor, from_numpy(matrix.reshape(tensor.spec.shape)).to(tensor.spec.dtype))
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
@@ -262,22 +262,27 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
     return tensor
 
 
-def old_name(function: Initializer) -> Initializer:
+def deprecated_alias(function: Initializer) -> Initializer:
     """Make a function with PyTorch's former name, without the underscore, which warns once."""
     name = function.__name__
 
     @functools.wraps(function)
-    def older(*args: Any, **options: Any) -> Tensor:
+    def wrapper(*args: Any, **options: Any) -> Tensor:
         warn(f"init.{name[:-1]} is the old name of init.{name}", f"init.{name}(tensor, ...)")
         return function(*args, **options)
 
-    older.__name__ = older.__qualname__ = name[:-1]
-    return older  # type: ignore[return-value]  # `wraps` keeps the signature
+    wrapper.__name__ = wrapper.__qualname__ = name[:-1]
+    return wrapper  # type: ignore[return-value]  # `wraps` keeps the signature
 
 
-constant, dirac, sparse, orthogonal = old_name(constant_), old_name(dirac_), old_name(sparse_), old_name(orthogonal_)
-xavier_uniform, xavier_normal = old_name(xavier_uniform_), old_name(xavier_normal_)
-kaiming_uniform, kaiming_normal = old_name(kaiming_uniform_), old_name(kaiming_normal_)
+constant, dirac, sparse, orthogonal = (
+    deprecated_alias(constant_),
+    deprecated_alias(dirac_),
+    deprecated_alias(sparse_),
+    deprecated_alias(orthogonal_),
+)
+xavier_uniform, xavier_normal = deprecated_alias(xavier_uniform_), deprecated_alias(xavier_normal_)
+kaiming_uniform, kaiming_normal = deprecated_alias(kaiming_uniform_), deprecated_alias(kaiming_normal_)
 
 __all__ = [
     "calculate_gain",

@@ -58,7 +58,7 @@ def buffer_of_another_spec(module: Any, name: str, old: Any, value: Any) -> NoRe
     )
 
 
-NOT_EXTENDED = {  # names that PyTorch's Module looks up in a class, and ours does not
+UNSUPPORTED_OVERRIDES = {  # names that PyTorch's Module looks up in a class, and ours does not
     "call_super_init": "Mixin.__init__(self, ...) in __init__, after super().__init__()",
     "_call_impl": "def forward(self, x): ...; or def __call__(self, *args): ... around super().__call__(*args)",
     "_wrapped_call_impl": "def __call__(self, *args): ... around super().__call__(*args)",
@@ -70,7 +70,7 @@ NOT_EXTENDED = {  # names that PyTorch's Module looks up in a class, and ours do
 
 def check_extensions(cls: type) -> None:
     """Refuse a class that defines a name that has no effect here."""
-    for name, hint in NOT_EXTENDED.items():
+    for name, hint in UNSUPPORTED_OVERRIDES.items():
         if name in vars(cls):
             fail(ModuleError, f"{cls.__name__} defines {name}, which has no effect here", hint, defined=vars(cls)[name])
 

@@ -28,8 +28,8 @@ from ..diagnosis.creation_site import SITE_ATTRIBUTE, CreationSite
 from ..views.text.trees import outer_lines
 from . import messages
 from .hooks import (
-    CALLS,
-    EVERY,
+    GLOBAL_HOOKS,
+    SIGNATURES,
     Handle,
     Hooks,
     call,
@@ -51,7 +51,7 @@ __all__ = [
     "register_module_full_backward_hook",
     "register_module_full_backward_pre_hook",
 ]
-PLAIN = (bool, int, float, str, type(None))
+PLAIN_TYPES = (bool, int, float, str, type(None))
 LEVEL: ContextVar = ContextVar("level", default=0)  # depth of the module whose repr is being written
 
 
@@ -115,7 +115,7 @@ class Module(Display):
             if watch is not None:
                 return watch.call(self, scope, args, kwargs)
             # `f(x)` is a Python-to-Python call; `f(*args)` goes through C: see `recursion_limit.py`
-            if hooks is None and not EVERY.used and len(args) == 1 and not kwargs:
+            if hooks is None and not GLOBAL_HOOKS.used and len(args) == 1 and not kwargs:
                 return self.forward(args[0])
             return self._compute(args, kwargs)
         except TypeError as error:
@@ -135,7 +135,7 @@ class Module(Display):
 
     def _compute(self, args: tuple, kwargs: dict) -> Any:
         """Run forward with its hooks, without entering a scope."""
-        if self.__dict__["_hooks"] is not None or EVERY.used:
+        if self.__dict__["_hooks"] is not None or GLOBAL_HOOKS.used:
             return call(self, args, kwargs)
         return self.forward(args[0]) if len(args) == 1 and not kwargs else self.forward(*args, **kwargs)
 
@@ -176,7 +176,7 @@ class Module(Display):
             if isinstance(value, Tensor):
                 self.check_initialized(name)
             old = own.get(name, Module)
-            if old is not value and not (type(old) is type(value) and isinstance(value, PLAIN) and old == value):
+            if old is not value and not (type(old) is type(value) and isinstance(value, PLAIN_TYPES) and old == value):
                 bump_mutations()
             object.__setattr__(self, name, value)
 
@@ -539,12 +539,12 @@ class Module(Display):
         rest = [x for x in args if not isinstance(x, DType)]
         other = {k: v for k, v in kwargs.items() if k != "dtype"}
 
-        def moved(t: Tensor) -> Tensor:
+        def convert(t: Tensor) -> Tensor:
             if t.spec.floating or not dtypes:
                 return t.to(*args, **kwargs) if t.spec.floating or not any(isinstance(x, Tensor) for x in rest) else t
             return t.to(*rest, **other) if rest or other else t
 
-        return self._apply(moved)
+        return self._apply(convert)
 
     def float(self) -> Self:
         """Convert all floating parameters and buffers to float32."""
@@ -726,7 +726,7 @@ class Module(Display):
 
     def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False) -> Handle:
         """The older form of register_load_state_dict_pre_hook; with_module: the hook gets the module first."""
-        check_callable(hook, CALLS["load_before"], ModuleError)
+        check_callable(hook, SIGNATURES["load_before"], ModuleError)
         return self.hooks().add("load_before", hook if with_module else partial(without_module, hook), False)
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> Handle:

@@ -43,7 +43,7 @@ def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
         values, place = {"scope": cut(scope, 120)}, f"called at {where_text(where)}"
         raise NestingError(f"{type(module).__name__} {what}", values=values, where=place, hint=hint)
     limit = 3 * depth + FREE_CALLS  # a call through C counts, too
-    change(ACTIVE_LIMITS.append, limit)
+    change_limit(ACTIVE_LIMITS.append, limit)
     try:
         with using(MODE.get().replace(recursion_check_len=len(scope) + CHECK_EVERY, entered=where)):
             return module(*args, **kwargs)
@@ -56,7 +56,7 @@ def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
         values, place = {"scope": cut(scope, 120)}, f"called at {where_text(where)}"
         raise NestingError(f"{type(module).__name__} {what}", values=values, where=place, hint=hint) from None
     finally:
-        change(ACTIVE_LIMITS.remove, limit)
+        change_limit(ACTIVE_LIMITS.remove, limit)
 
 
 def c_recursion_depth(error: RecursionError) -> int:
@@ -78,7 +78,7 @@ def depth_of(frame: FrameType | None) -> tuple[int, int]:
     return depth, modules
 
 
-def change(how: Any, limit: int) -> None:
+def change_limit(how: Any, limit: int) -> None:
     with LOCK:
         if not ACTIVE_LIMITS:
             ORIGINAL_LIMIT[0] = sys.getrecursionlimit()
@@ -103,7 +103,7 @@ def stack_size() -> int:
     return min(size, 2**24)
 
 
-WALKED: ContextVar[frozenset] = ContextVar("walked", default=frozenset())  # (walk, id of module) in progress
+WALKED_MODULES: ContextVar[frozenset] = ContextVar("walked", default=frozenset())  # (walk, id of module) in progress
 
 
 class walking(ContextVarScope):
@@ -113,19 +113,19 @@ class walking(ContextVarScope):
     would recurse endlessly.
     """
 
-    variable = WALKED
+    variable = WALKED_MODULES
 
     def __init__(self, walk: str, module: Any):
         super().__init__()
         self.key = walk, id(module)
 
     def value(self) -> frozenset:
-        return WALKED.get() | {self.key}
+        return WALKED_MODULES.get() | {self.key}
 
 
 def is_walked(walk: str, module: Any) -> bool:
     """True if this walk is in progress inside the module."""
-    return (walk, id(module)) in WALKED.get()
+    return (walk, id(module)) in WALKED_MODULES.get()
 
 
 def levels_below(module: Any) -> int:

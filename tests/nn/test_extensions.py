@@ -10,7 +10,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import ModuleError, StateError
-from minflow.nn.messages import NOT_EXTENDED
+from minflow.nn.messages import UNSUPPORTED_OVERRIDES
 from tests.graphs import Training
 from tests.pytorch import needs_torch, torch
 
@@ -372,7 +372,7 @@ class Pickled(nn.Linear):
         self.__dict__.update(state, entered=True)
 
 
-@pytest.mark.parametrize("name", NOT_EXTENDED)
+@pytest.mark.parametrize("name", UNSUPPORTED_OVERRIDES)
 def test_unsupported_override_is_refused(name):
     with pytest.raises(ModuleError, match=f"Mine defines {name}, which has no effect here") as caught:
         type("Mine", (nn.Module,), {name: lambda self, *args: None})

@@ -72,17 +72,17 @@ def softmax(input: Tensor, dim: int | None = None, dtype: DType | None = None) -
     """exp(x) / sum(exp(x)) along axis dim. dtype: the dtype of the computation, by default the input's."""
     check_input("softmax", input)
     input = maybe_to(input, dtype)
-    return s.softmax(input, dim=chosen_axis("softmax", input, dim))
+    return s.softmax(input, dim=softmax_axis("softmax", input, dim))
 
 
 def log_softmax(input: Tensor, dim: int | None = None, dtype: DType | None = None) -> Tensor:
     """log(softmax(x)) along axis dim, computed without overflow."""
     check_input("log_softmax", input)
     input = maybe_to(input, dtype)
-    return s.log_softmax(input, dim=chosen_axis("log_softmax", input, dim))
+    return s.log_softmax(input, dim=softmax_axis("log_softmax", input, dim))
 
 
-def chosen_axis(name: str, input: Tensor, dim: int | None) -> int:
+def softmax_axis(name: str, input: Tensor, dim: int | None) -> int:
     """Return the axis to use: dim, or PyTorch's former default, with a warning, if it is None."""
     ndim = input.spec.ndim
     if dim is None:

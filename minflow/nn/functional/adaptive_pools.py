@@ -16,7 +16,7 @@ from ...core.spec import float16, float32
 from ...core.tensor import Tensor
 from .arguments import composite, sizes
 from .pooling import Pooled
-from .pooling_1d_3d import in_two_passes, max_with_indices, to_batch, with_indices
+from .pooling_1d_3d import max_with_indices, pool_in_two_passes, to_batch, with_indices
 
 Sizes = int | None | tuple[int | None, ...]
 
@@ -36,7 +36,7 @@ def window_indices(n: int, m: int) -> np.ndarray:
     return np.minimum(starts[:, None] + np.arange((stops - starts).max()), stops[:, None] - 1)
 
 
-def adaptive_max(x: Tensor, size: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+def adaptive_max_impl(x: Tensor, size: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """The maximum of each window of images, and its index in H * W."""
     kernel = []
     places = [window_indices(n, m) for n, m in zip(x.spec.shape[2:], size)]
@@ -62,7 +62,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool 
     """
     x = to_batch("adaptive_max_pool1d", input, 1)
     size = output_sizes("adaptive_max_pool1d", 1, x, output_size)
-    y, indices = adaptive_max(x.unsqueeze(2), (1, *size))
+    y, indices = adaptive_max_impl(x.unsqueeze(2), (1, *size))
     return with_indices(y.squeeze(2), indices.squeeze(2), input, return_indices)
 
 
@@ -74,7 +74,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool 
     """
     x = to_batch("adaptive_max_pool2d", input, 2)
     size = output_sizes("adaptive_max_pool2d", 2, x, output_size)
-    return with_indices(*adaptive_max(x, size), input, return_indices)
+    return with_indices(*adaptive_max_impl(x, size), input, return_indices)
 
 
 @composite("adaptive_max_pool3d")
@@ -85,8 +85,8 @@ def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool 
     """
     x = to_batch("adaptive_max_pool3d", input, 3)
     depth, rows, columns = output_sizes("adaptive_max_pool3d", 3, x, output_size)
-    result = in_two_passes(
-        x, lambda y: adaptive_max(y, (rows, columns)), lambda y: adaptive_max(y, (depth, y.spec.shape[3]))
+    result = pool_in_two_passes(
+        x, lambda y: adaptive_max_impl(y, (rows, columns)), lambda y: adaptive_max_impl(y, (depth, y.spec.shape[3]))
     )
     return with_indices(*result, input, return_indices)
 

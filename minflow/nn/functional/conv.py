@@ -81,7 +81,7 @@ def same_padding(
     return input, tuple(t // 2 for t in total)
 
 
-def checked_arguments(
+def normalize_arguments(
     name: str,
     n: int,
     input: Tensor,
@@ -131,7 +131,7 @@ def conv1d(
     stride s, padding p, dilation d: in elements along L; padding also "same" (stride 1 only) or "valid".
     Returns (N, F, (L + 2p - d*(K-1) - 1) // s + 1). Raises ShapeError if C differs or the output would be empty.
     """
-    x, w, strides, pads, dilations = checked_arguments(
+    x, w, strides, pads, dilations = normalize_arguments(
         "conv1d", 1, input, weight, bias, stride, padding, dilation, groups
     )
     attrs = dict(stride=(1, *strides), padding=(0, *pads), dilation=(1, *dilations), groups=groups)
@@ -155,7 +155,7 @@ def conv3d(
     Returns (N, F, D', H', W') with D' = (D + 2p - d*(KD-1) - 1) // s + 1. Raises ShapeError if C differs or the output
     would be empty.
     """
-    x, w, s, p, d = checked_arguments("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+    x, w, s, p, d = normalize_arguments("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
     (n, c, _, h, width), (f, per_group, depth, kh, kw) = x.spec.shape, w.spec.shape
     layers = im2col(
         x.reshape(*x.spec.shape[:3], h * width),

@@ -17,7 +17,7 @@ from .conv_shapes import check_shapes
 from .shape import pad
 
 
-def transposed(
+def conv_transpose_impl(
     name: str,
     n: int,
     input: Tensor,
@@ -52,7 +52,7 @@ def transposed(
     if any(extra >= step for extra, step in zip(more, s)):  # whole strides of output_padding: append zeros to the input
         x = pad(x, [width for extra, step in zip(more[::-1], s[::-1]) for width in (0, extra // step)])
     if n == 3:
-        y = volumes(x, w, out, s, p, d, groups)
+        y = conv_transpose_volumes(x, w, out, s, p, d, groups)
     else:
         ones, zeros = (1,) * (2 - n), (0,) * (2 - n)
         x, w = (x, w) if n == 2 else (x.unsqueeze(2), w.unsqueeze(2))
@@ -68,7 +68,7 @@ def transposed(
     return add_bias(y, bias, input, 2 if n == 1 else None)
 
 
-def volumes(x: Tensor, w: Tensor, out: tuple, s: tuple, p: tuple, d: tuple, groups: int) -> Tensor:
+def conv_transpose_volumes(x: Tensor, w: Tensor, out: tuple, s: tuple, p: tuple, d: tuple, groups: int) -> Tensor:
     """Apply each depth slice of the filter to each depth slice of the input; col2im sums the images over the depth."""
     (n, c, depth, h, width), (_, per_group, kd, kh, kw) = x.spec.shape, w.spec.shape
     filters = per_group * groups
@@ -111,7 +111,9 @@ def conv_transpose1d(
     Returns (N, F, (L-1)*s - 2p + d*(K-1) + output_padding + 1). Raises ShapeError if C differs or the output would be
     empty.
     """
-    return transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return conv_transpose_impl(
+        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
 
 
 @composite("conv_transpose2d")
@@ -131,7 +133,9 @@ def conv_transpose2d(
     Returns (N, F, (H-1)*s - 2p + d*(KH-1) + output_padding + 1, likewise for W); output_padding must be below stride or
     dilation. Raises ShapeError if C differs or the output would be empty.
     """
-    return transposed("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return conv_transpose_impl(
+        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
 
 
 @composite("conv_transpose3d")
@@ -149,4 +153,6 @@ def conv_transpose3d(
 
     input: float (N, C, D, H, W) or (C, D, H, W). weight: (C, F / groups, KD, KH, KW). bias: (F,) or None.
     """
-    return transposed("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return conv_transpose_impl(
+        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )

@@ -58,7 +58,7 @@ def gather_pixels(x: Tensor, places: list[Tensor], padding_mode: str) -> Tensor:
     return pixels if there is None else f.where(there.reshape(n, 1, count), pixels, 0.0)
 
 
-def check(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
+def check_arguments(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
     check_tensor("grid_sample", input)
     check_tensor("grid_sample", grid, "grid")
     x, g, n = input.spec, grid.spec, input.spec.ndim - 2
@@ -97,7 +97,7 @@ def grid_sample(
     "zeros", the "border", or a "reflection". align_corners: -1 and 1 are the centers of the outer pixels, not their
     outer edges. NaN counts as -1. Returns (N, C, H', W') or (N, C, D', H', W').
     """
-    check(input, grid, mode, padding_mode)
+    check_arguments(input, grid, mode, padding_mode)
     space, align = input.spec.shape[2:], bool(align_corners)
     grid = f.where(f.isnan(grid), -1.0, grid)
     places = []

@@ -16,7 +16,7 @@ from ...core.ops import elementwise as e, softmax as s
 from ...core.source_location import fail, warn
 from ...core.spec import DType
 from ...core.tensor import Tensor
-from .activation import chosen_axis
+from .activation import softmax_axis
 from .arguments import composite, normalize_axis
 
 
@@ -141,7 +141,7 @@ def softmin(input: Tensor, dim: int | None = None, dtype: DType | None = None) -
     """softmax(-x) along axis dim."""
     check_input("softmin", input)
     input = maybe_to(input, dtype)
-    return s.softmax(-input, dim=chosen_axis("softmin", input, dim))
+    return s.softmax(-input, dim=softmax_axis("softmin", input, dim))
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:

@@ -66,12 +66,16 @@ def window_attrs(
     return dict(kernel_size=kernel, stride=step, padding=pad, dilation=spread, ceil_mode=bool(ceil_mode))
 
 
-NEUTRAL = dict(kernel_size=1, stride=1, padding=0, dilation=1)  # attrs of an axis that is not pooled
+UNPOOLED_AXIS = dict(kernel_size=1, stride=1, padding=0, dilation=1)  # attrs of an axis that is not pooled
 
 
 def select_axes(attrs: dict, *axes: int | None) -> dict:
     """The attrs of two axes; None is an axis that is not pooled."""
-    chosen = {k: tuple([NEUTRAL[k] if i is None else v[i] for i in axes]) for k, v in attrs.items() if k in NEUTRAL}
+    chosen = {
+        k: tuple([UNPOOLED_AXIS[k] if i is None else v[i] for i in axes])
+        for k, v in attrs.items()
+        if k in UNPOOLED_AXIS
+    }
     return attrs | chosen
 
 
@@ -80,7 +84,7 @@ def max_with_indices(x: Tensor, attrs: dict) -> tuple[Tensor, Tensor]:
     return y, indices
 
 
-def in_two_passes(
+def pool_in_two_passes(
     x: Tensor,
     over_images: Callable[[Tensor], tuple[Tensor, Tensor]],
     over_depth: Callable[[Tensor], tuple[Tensor, Tensor]],
@@ -140,13 +144,13 @@ def max_pool3d(
     attrs = window_attrs("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode)
     images, depth = select_axes(attrs, 1, 2), select_axes(attrs, 0, None)
     return with_indices(
-        *in_two_passes(x, lambda y: max_with_indices(y, images), lambda y: max_with_indices(y, depth)),
+        *pool_in_two_passes(x, lambda y: max_with_indices(y, images), lambda y: max_with_indices(y, depth)),
         input,
         return_indices,
     )
 
 
-def mean(x: Tensor, attrs: dict, count_include_pad: bool, divisor: int | None) -> Tensor:
+def average_pool(x: Tensor, attrs: dict, count_include_pad: bool, divisor: int | None) -> Tensor:
     rest = {k: v for k, v in attrs.items() if k != "dilation"}
     return pool.avg_pool2d(x, **rest, count_include_pad=bool(count_include_pad), divisor_override=divisor)
 
@@ -163,7 +167,7 @@ def avg_pool1d(
     """The mean of each window. input: float (N, C, L) or (C, L). Options as in avg_pool2d."""
     x = to_batch("avg_pool1d", input, 1)
     attrs = select_axes(window_attrs("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode=ceil_mode), None, 0)
-    y = mean(x.unsqueeze(2), attrs, count_include_pad, None).squeeze(2)
+    y = average_pool(x.unsqueeze(2), attrs, count_include_pad, None).squeeze(2)
     return y if x is input else y.squeeze(0)
 
 
@@ -187,9 +191,11 @@ def avg_pool3d(
     x = x.to(float32) if half else x  # round once, at the end, not between the two passes
     n, c, depth, h, w = x.spec.shape
     first = None if divisor_override is None else 1
-    y = mean(x.reshape(n, c * depth, h, w), select_axes(attrs, 1, 2), count_include_pad, first)
+    y = average_pool(x.reshape(n, c * depth, h, w), select_axes(attrs, 1, 2), count_include_pad, first)
     rows, columns = y.spec.shape[2:]
-    y = mean(y.reshape(n, c, depth, rows * columns), select_axes(attrs, 0, None), count_include_pad, divisor_override)
+    y = average_pool(
+        y.reshape(n, c, depth, rows * columns), select_axes(attrs, 0, None), count_include_pad, divisor_override
+    )
     y = y.reshape(n, c, y.spec.shape[2], rows, columns)
     y = y.to(float16) if half else y
     return y if input.spec.ndim == 5 else y.squeeze(0)

@@ -13,7 +13,7 @@ from .arguments import check_tensor, composite, sizes
 from .conv import Size2, Sizes
 
 
-def window(
+def window_attrs(
     name: str, size: tuple[int, ...], kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
 ) -> dict[str, tuple[int, ...]]:
     """Return the attrs of im2col for images of this size. Raises ShapeError if a window does not fit."""
@@ -25,7 +25,7 @@ def window(
     return dict(kernel_size=kernel, stride=step, padding=pad, dilation=spread)
 
 
-def need_floats(name: str, input: Tensor) -> None:
+def check_floating(name: str, input: Tensor) -> None:
     check_tensor(name, input)
     if not input.spec.dtype.floating:
         what = f"{name}: the input must be floating, got {input.spec.dtype.name}"
@@ -39,11 +39,11 @@ def unfold(input: Tensor, kernel_size: Size2, dilation: Size2 = 1, padding: Size
     input: float (N, C, H, W) or (C, H, W). A convolution is a matrix product with these columns. Raises ShapeError if
     no window fits.
     """
-    need_floats("unfold", input)
+    check_floating("unfold", input)
     if input.spec.ndim not in (3, 4) or not all(input.spec.shape[-3:]):
         what = f"unfold: the input must be (N, C, H, W) or (C, H, W), got {input.spec.shape}"
         fail(ShapeError, what, "x.unfold(dim, size, step) is for the windows of one axis", input=input)
-    attrs = window("unfold", input.spec.shape[-2:], kernel_size, dilation, padding, stride)
+    attrs = window_attrs("unfold", input.spec.shape[-2:], kernel_size, dilation, padding, stride)
     single = input.spec.ndim == 3
     out = im2col(input.unsqueeze(0) if single else input, **attrs)
     return out.squeeze(0) if single else out
@@ -57,9 +57,9 @@ def fold(
 
     input: float (N, C * KH * KW, L) or (C * KH * KW, L), as unfold returns for images of output_size.
     """
-    need_floats("fold", input)
+    check_floating("fold", input)
     size = sizes("fold", "output_size", output_size, 1, 2)
-    attrs = window("fold", size, kernel_size, dilation, padding, stride)
+    attrs = window_attrs("fold", size, kernel_size, dilation, padding, stride)
     shape, area = input.spec.shape, math.prod(attrs["kernel_size"])
     places = math.prod((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(size, *attrs.values()))
     if len(shape) not in (2, 3) or not shape[-2] or shape[-2] % area or shape[-1] != places:

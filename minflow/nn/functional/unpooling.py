@@ -95,7 +95,7 @@ def max_unpool3d(
     return max_unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
 
 
-POOLS: dict[int, tuple[Callable, Callable]] = {
+AVG_POOLS: dict[int, tuple[Callable, Callable]] = {
     1: (avg_pool1d, max_pool1d),
     2: (avg_pool2d, max_pool2d),
     3: (avg_pool3d, max_pool3d),
@@ -107,7 +107,7 @@ def power_pool(
 ) -> Tensor:
     """The p-norm of each window: (mean of the powers * window size) ** (1 / p)."""
     to_batch(name, input, n)
-    mean, most = POOLS[n]
+    mean, most = AVG_POOLS[n]
     if math.isinf(norm_type):
         sign = math.copysign(1.0, norm_type)
         return most(input.abs() * sign, kernel_size, stride, 0, 1, ceil_mode) * sign

@@ -29,10 +29,10 @@ from ...core.source_location import caller
 from ...core.tensor import Tensor
 from ...core.trace import Trace
 from ..buffer_links import buffer_links, link_assigned
-from ..hooks import EVERY
+from ..hooks import GLOBAL_HOOKS
 from ..module import Module
 from . import messages, side_effects
-from .checkpointing import checkpointed
+from .checkpointing import run_checkpointed
 from .tree import flatten, unflatten
 
 
@@ -68,7 +68,7 @@ class ModuleCall:
             stack += reversed(call.children)
 
 
-class Traced(NamedTuple):
+class TraceResult(NamedTuple):
     """The part of the trace that build itself recorded: its first `nodes` nodes, before the optimizer's.
 
     updates: state -> its new value. gradients: id of a parameter -> its gradient.
@@ -144,7 +144,9 @@ class Build:
         self.reached: set[int] = set()  # ids of the parameters that backward gave a gradient
         self.backwards: list = []  # where backward was called
         self.notices: list[side_effects.Notice] = []
-        self.before: list[side_effects.Before] = []  # the attributes of the graph and its modules before build ran
+        self.before: list[
+            side_effects.AttributeRecord
+        ] = []  # the attributes of the graph and its modules before build ran
         # (path, name) of attributes that build itself sets: not part of the key
         self.volatile: set[tuple[str, str]] = set()
         self.accumulators: dict[int, Tensor] = {}
@@ -187,8 +189,8 @@ class Build:
         self.observer.module_entered(call)
         try:
             if module.__dict__.get("_checkpointing") and MODE.get().grad:
-                call.output = checkpointed(self, module, args, kwargs)
-            elif module.__dict__["_hooks"] is None and not EVERY.used and len(args) == 1 and not kwargs:
+                call.output = run_checkpointed(self, module, args, kwargs)
+            elif module.__dict__["_hooks"] is None and not GLOBAL_HOOKS.used and len(args) == 1 and not kwargs:
                 call.output = module.forward(args[0])  # one frame less than `compute`: see `../recursion_limit.py`
             else:
                 call.output = module._compute(args, kwargs)
@@ -303,7 +305,7 @@ class Build:
         parameters = {id(t): t for t, _ in graph.named_tensors(self.nonmember_paths()) if t.needs}
         gradients = {key: value_of(mode.resolve(p.grad)) for key, p in parameters.items() if p.grad is not None}
         self.reached = set(gradients)
-        self.traced = Traced(len(trace.graph.nodes), trace.updates(), gradients)
+        self.traced = TraceResult(len(trace.graph.nodes), trace.updates(), gradients)
         if self.loss is not None:
             values = {**values, "loss": self.loss}
         if steps == 1:

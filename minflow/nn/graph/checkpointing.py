@@ -19,16 +19,16 @@ from ...core.tensor import Tensor
 from .tree import Leaf, flatten, unflatten
 
 
-def checkpointed(build: Any, module: Any, args: tuple, kwargs: dict) -> Any:
+def run_checkpointed(build: Any, module: Any, args: tuple, kwargs: dict) -> Any:
     """Call module(*args, **kwargs), and save only its inputs for backward."""
     tree, tensors = flatten((args, kwargs), lambda path, leaf: Leaf(leaf))
     parameters = [p for p in module.parameters() if p.requires_grad]
-    run = Run(build, module, tree, len(tensors))
+    run = CheckpointedCall(build, module, tree, len(tensors))
     outputs = Checkpoint.apply(run, *tensors, *parameters)
     return unflatten(run.out_tree, list(outputs))
 
 
-class Run:
+class CheckpointedCall:
     """One checkpointed call: everything needed to repeat it."""
 
     count = 0
@@ -37,8 +37,8 @@ class Run:
         self.build, self.module, self.tree, self.arity = build, module, tree, arity
         self.out_tree: Any = None
         self.before = snapshot(build.trace)
-        self.number = Run.count
-        Run.count += 1
+        self.number = CheckpointedCall.count
+        CheckpointedCall.count += 1
 
     def compute(self, tensors: list) -> list[Tensor]:
         args, kwargs = unflatten(self.tree, tensors)
@@ -51,7 +51,7 @@ class Checkpoint(Function):
     """Run the module's forward without a tape; backward repeats it with a tape and differentiates that."""
 
     @staticmethod
-    def forward(ctx: Any, run: Run, *tensors: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, run: CheckpointedCall, *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.run, ctx.tensors = run, tensors
         ctx.set_materialize_grads(False)
         trace = run.build.trace
@@ -115,7 +115,7 @@ def restore(trace: Any, taken: tuple[dict, dict, dict]) -> None:
         entry[0] = draws.get(generator, 0)
 
 
-def refuse_outside(run: Run, nodes: list, tensors: list, trace: Any) -> None:
+def refuse_outside(run: CheckpointedCall, nodes: list, tensors: list, trace: Any) -> None:
     """Refuse a tensor from outside the module that requires a gradient: it would not get one."""
     known, inside = {t.value for t in tensors}, set(nodes)
     for node in nodes:

@@ -75,7 +75,9 @@ class CompiledGraph(Compiled):
         self.build, self.number, self.name, self.optimizers = build, number, graph.name, graph.optimizers
         self.links = build.links
         # True if the key stays valid when a run rebinds buffers
-        self.binds = all([link.alone for link in self.links]) and any([link.assigned for link in self.links])
+        self.rebinds_buffers = all([link.unshared for link in self.links]) and any(
+            [link.assigned for link in self.links]
+        )
         self.out_tree = build.out_tree
         self.reason: list[tuple[str, str, str]] = []
         self.reads: list[UntrackedRead] = []
@@ -89,7 +91,7 @@ class CompiledGraph(Compiled):
         self.writes = self.trains or any(p.plan.written for p in self.parts)
         self.runs = 0
         self.captured = [(t, t.array, t.needs, name, functions_on(t)) for name, t in build.captured]
-        self.simple = self.out_tree == "tensor" and self.specs is not None
+        self.single_tensor = self.out_tree == "tensor" and self.specs is not None
         self.plan = self.parts[0].plan
 
     def summary(self) -> Summary:
@@ -156,8 +158,8 @@ class CompiledGraph(Compiled):
                 results, rates = self.step(graph, arrays, timed, mode, heard)
         if self.runs <= 2:
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
-        if self.simple:  # the code below, inlined for one tensor
-            result = new_tensor(results[0], self.specs[0])  # type: ignore[index]  # a simple plan has specs
+        if self.single_tensor:  # the code below, inlined for one tensor
+            result = new_tensor(results[0], self.specs[0])  # type: ignore[index]  # such a plan has specs
             result.graph_name = self.name  # for the error message of its backward()
         else:
             tensors = [*map(new_tensor, results, self.specs or map(spec_of, results))]
@@ -178,7 +180,7 @@ class CompiledGraph(Compiled):
             results, counters = run(self.plan, arrays, timed), self.plan.version_counters
         else:
             results, counters = self.accumulate(arrays, timed), self.version_counters()
-        if self.binds:
+        if self.rebinds_buffers:
             graph._plans.accept(epoch)
         for counter in counters:
             counter.version, counter.where = counter.version + 1, mode.entered

@@ -49,7 +49,7 @@ class Passes(list):
     """A list whose changes bump the mutation counter."""
 
 
-def bumping(name: str) -> Callable:
+def with_bump(name: str) -> Callable:
     original = getattr(list, name)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -60,7 +60,7 @@ def bumping(name: str) -> Callable:
 
 
 for verb in "append extend insert remove pop clear reverse __setitem__ __delitem__ __iadd__".split():
-    setattr(Passes, verb, bumping(verb))
+    setattr(Passes, verb, with_bump(verb))
 
 
 class RunningGraph(Members, Display):

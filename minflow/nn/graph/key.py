@@ -14,7 +14,7 @@ from typing import Any
 from ...compiler.plan import owner_of
 from ...core.tensor import Tensor
 from ...diagnosis.creation_site import SITE_ATTRIBUTE
-from ..hooks import EVERY, hooks_of
+from ..hooks import GLOBAL_HOOKS, hooks_of
 from .python_state import (
     CONTAINERS,
     MAX_ENTRIES,
@@ -26,7 +26,7 @@ from .python_state import (
     snapshot,
 )
 
-HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", SITE_ATTRIBUTE)
+EXCLUDED_ATTRIBUTES = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", SITE_ATTRIBUTE)
 
 
 class Fingerprint:
@@ -56,8 +56,8 @@ class Fingerprint:
         self.buffers: list[tuple[str, Tensor]] = []  # buffers that plans follow
         self.users: Counter[int] = Counter()  # id of a storage -> number of its names
         for path, module in modules:
-            self.module(path, module, relinks)
-        self.hooks("all modules", EVERY.listed())
+            self.add_module(path, module, relinks)
+        self.add_hooks("all modules", GLOBAL_HOOKS.registered())
         for (space, name), variable in (variables or {}).items():
             place, tensor = (name, f"variable {space}"), variable.value_now()
             if place in skipped:
@@ -65,14 +65,14 @@ class Fingerprint:
             self.entries[place] = snapshot(variable, None, self.alive)
             self.contents.append((variable, self.entries[place]))
             self.shown[place] = str(tensor.spec) if isinstance(tensor, Tensor) else display_text(tensor)
-            self.count(tensor)
+            self.count_storages(tensor)
         for name, tensor in numbers:
             place, read = (name or tensor.label or "a tensor", f"variable {id(tensor)}"), ElementsRead(tensor)
             self.entries[place] = read.snapshot()
             self.contents.append((read, self.entries[place]))
             self.shown[place] = str(read)
-            self.count(tensor)  # a buffer whose elements were read cannot be followed
-        self.close()
+            self.count_storages(tensor)  # a buffer whose elements were read cannot be followed
+        self.finish()
 
     @classmethod
     def of_graph(cls, graph: Any) -> Fingerprint:
@@ -81,21 +81,21 @@ class Fingerprint:
         for name, module in graph._outside_modules:  # its attributes may be read without a call
             if id(module) not in paths:
                 path = paths[id(module)] = unique(name, paths.values())
-                own.module(path, module)
+                own.add_module(path, module)
         for name, value in vars(graph).items():
             if not name.startswith("_") and name != "repr_style":
-                own.value("self", name, value)
+                own.add_value("self", name, value)
         for name, value in graph.config.fingerprint().items():
-            own.value("config", name, value)
+            own.add_value("config", name, value)
         for i, (optimizer, _) in enumerate(graph.optimizers):
-            own.optimizer(f"optimizer {i}" if len(graph.optimizers) > 1 else "optimizer", optimizer)
+            own.add_optimizer(f"optimizer {i}" if len(graph.optimizers) > 1 else "optimizer", optimizer)
         own.entries["graph", "passes"] = tuple(map(id, graph.passes))
         own.entries["graph", "kept values"] = tuple(sorted(graph.kept))
         own.alive.append(list(graph.passes))
-        own.close()
+        own.finish()
         return own
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Add the tensors of the buffers that cannot be followed, and make the key."""
         for name, tensor in self.buffers:
             if tensor.alias is None and self.users[id(owner_of(tensor.array))] == 1:
@@ -105,49 +105,49 @@ class Fingerprint:
                 self.alive.append((tensor, tensor.array))
         self.key = tuple(self.entries.items())
 
-    def count(self, value: Any, inside: tuple = ()) -> None:
+    def count_storages(self, value: Any, inside: tuple = ()) -> None:
         """Count the storages of the tensors in a value and in its containers. inside: the enclosing containers."""
         if isinstance(value, Tensor):
             if value.array is not None:
                 self.users[id(owner_of(value.array))] += 1
         elif isinstance(value, CONTAINERS) and len(value) <= MAX_ENTRIES and not any(value is box for box in inside):
             for x in value.values() if isinstance(value, dict) else value:
-                self.count(x, (*inside, value))
+                self.count_storages(x, (*inside, value))
 
     def contents_changed(self) -> bool:
         """True if the contents of a container have changed, or a variable names a different tensor."""
         return contents_changed(self.contents)
 
-    def module(self, path: str, module: Any, relinks: bool = False) -> None:
+    def add_module(self, path: str, module: Any, relinks: bool = False) -> None:
         own = module.__dict__
         self.entries[path, "module"] = id(module)
         self.alive.append(module)
         self.shown[path, "module"] = repr(type(module).__name__)
         for name, value in own.items():
-            if name not in HIDDEN:
-                self.value(path, name, value)
+            if name not in EXCLUDED_ATTRIBUTES:
+                self.add_value(path, name, value)
         for name, tensor in own["_parameters"].items():
-            self.tensor(f"{path}.{name}", tensor)
+            self.add_tensor(f"{path}.{name}", tensor)
         for name, tensor in own["_buffers"].items():
-            self.tensor(f"{path}.{name}", tensor, relinks)
+            self.add_tensor(f"{path}.{name}", tensor, relinks)
         self.entries[path, "submodules"] = tuple([(name, id(child)) for name, child in own["_modules"].items()])
-        self.hooks(path, hooks_of(module))
+        self.add_hooks(path, hooks_of(module))
 
-    def hooks(self, owner: str, listed: list) -> None:
+    def add_hooks(self, owner: str, listed: list) -> None:
         """Add (hook, registration options) of all hooks, in their order."""
         if listed:
             self.entries[owner, "hooks"] = tuple([(id(hook), place) for hook, place in listed])
             self.shown[owner, "hooks"] = f"{len(listed)} hook{'s' * (len(listed) > 1)}"
             self.alive.append(listed)
 
-    def tensor(self, name: str, tensor: Tensor | None, relinks: bool = False) -> None:
+    def add_tensor(self, name: str, tensor: Tensor | None, relinks: bool = False) -> None:
         if tensor is None:
             self.entries[name, "tensor"] = None
             return
-        self.count(tensor)
+        self.count_storages(tensor)
         if relinks and tensor.array is not None:
             self.buffers.append((name, tensor))
-            self.entries[name, "tensor"] = None  # reserves its position; see `close`
+            self.entries[name, "tensor"] = None  # reserves its position; see `finish`
             self.alive.append(tensor.spec)
         else:
             self.entries[name, "tensor"] = id(tensor), id(tensor.array)
@@ -158,14 +158,14 @@ class Fingerprint:
         self.shown[name, "spec"] = str(tensor.spec)
         self.shown[name, "tensor"] = "a tensor"
 
-    def value(self, owner: str, name: str, value: Any) -> None:
+    def add_value(self, owner: str, name: str, value: Any) -> None:
         if (owner, name) in self.skipped:
             return
         if isinstance(value, Tensor):
-            self.tensor(f"{owner}.{name}", value)
+            self.add_tensor(f"{owner}.{name}", value)
             return
         if isinstance(value, CONTAINERS):
-            self.count(value)
+            self.count_storages(value)
         reasons: list[str] = []
         self.entries[owner, name] = snapshot(value, reasons, self.alive)
         if reasons:
@@ -174,15 +174,15 @@ class Fingerprint:
             self.contents.append((value, self.entries[owner, name]))
         self.shown[owner, name] = display_text(value)
 
-    def optimizer(self, name: str, optimizer: Any) -> None:
+    def add_optimizer(self, name: str, optimizer: Any) -> None:
         self.entries[name, "class"] = type(optimizer).__name__
-        self.hooks(name, [(hook, place) for place, kind in enumerate(optimizer.step_hooks()) for hook in kind])
+        self.add_hooks(name, [(hook, place) for place, kind in enumerate(optimizer.step_hooks()) for hook in kind])
         self.alive.append(optimizer)
         for i, group in enumerate(optimizer.param_groups):
             where = f"{name} group {i}" if len(optimizer.param_groups) > 1 else name
             for key, value in group.items():
                 if key not in ("params", "param_names", "lr", "initial_lr"):
-                    self.value(where, key, value)
+                    self.add_value(where, key, value)
             self.entries[where, "parameters"] = tuple([id(p) for p in group["params"]])
             self.shown[where, "parameters"] = f"{len(group['params'])} parameters"
         for p, state in optimizer.state.items():

@@ -382,7 +382,7 @@ def eager_backward(graph: Any, tensor: Tensor) -> NoReturn:
 # ---- symbolic tensors that stay somewhere ----------------------------------------------------------------------------
 
 
-def held_symbolic(value: Any, seen: set[int] | None = None, trace: Any = None) -> Iterator[Tensor]:
+def symbolic_tensors_in(value: Any, seen: set[int] | None = None, trace: Any = None) -> Iterator[Tensor]:
     """Yield the symbolic tensors in a value, and in lists, tuples, sets and dicts inside it; with `trace`, also the
     concrete tensors that it created and wrote.
     """
@@ -394,7 +394,7 @@ def held_symbolic(value: Any, seen: set[int] | None = None, trace: Any = None) -
         if id(value) not in seen:
             seen.add(id(value))
             for x in list(value.values() if isinstance(value, dict) else value):
-                yield from held_symbolic(x, seen, trace)
+                yield from symbolic_tensors_in(x, seen, trace)
 
 
 def written_attributes(build: Any) -> Iterator[tuple[str, Any, dict, dict]]:
@@ -415,7 +415,9 @@ def check_leaks(build: Any) -> None:
             if name in REGISTRIES or (path == "self" and name[:1] == "_"):
                 continue
             containers = Tensor | list | tuple | set | dict
-            symbol = next(held_symbolic(value, trace=build.trace), None) if isinstance(value, containers) else None
+            symbol = (
+                next(symbolic_tensors_in(value, trace=build.trace), None) if isinstance(value, containers) else None
+            )
             if symbol is not None:
                 what = f"build leaves a symbolic tensor in {path}.{name}, where it has no elements after build"
                 if symbol.array is not None:
@@ -461,12 +463,12 @@ def remove_symbolic_tensors(build: Any) -> None:
             own = name in REGISTRIES or (path == "self" and name[:1] == "_")
             if own or not isinstance(value, Tensor | list | tuple | set | dict):
                 continue
-            if next(held_symbolic(value), None) is None:
+            if next(symbolic_tensors_in(value), None) is None:
                 continue
             bump_mutations()
             if isinstance(value, list | set | dict):
                 purge(value)
-            elif name in old and next(held_symbolic(old[name]), None) is None:
+            elif name in old and next(symbolic_tensors_in(old[name]), None) is None:
                 now[name] = old[name]
             else:
                 del now[name]
@@ -481,7 +483,7 @@ def purge(box: Any, seen: set[int] | None = None) -> None:
     for key, x in list(box.items()) if isinstance(box, dict) else [(x, x) for x in list(box)]:
         if isinstance(x, list | set | dict):
             purge(x, seen)
-        elif next(held_symbolic(x), None) is not None:
+        elif next(symbolic_tensors_in(x), None) is not None:
             if isinstance(box, list):
                 box[:] = [y for y in box if y is not x]
             elif isinstance(box, dict):

@@ -26,7 +26,7 @@ from ...core.grad.hooks import functions_on
 from ...core.ir import Where
 from ...core.source_location import IS_MINFLOW_FILE
 from ...core.tensor import Tensor
-from ..hooks import EVERY, hooks_of
+from ..hooks import GLOBAL_HOOKS, hooks_of
 from ..module import Module
 
 MAX_ENTRIES, MAX_LEVELS = 1_000, 4  # limits of a container that is compared at every call
@@ -399,7 +399,9 @@ def find_reads(
     called. tensors: concrete ones that build used, whose hooks ran.
     """
     roots, seen, called = [root], set(), list(modules)
-    hooks = [hook for hook, _ in EVERY.listed()] + [hook for tensor in tensors for hook, _ in functions_on(tensor)]
+    hooks = [hook for hook, _ in GLOBAL_HOOKS.registered()] + [
+        hook for tensor in tensors for hook, _ in functions_on(tensor)
+    ]
     hooks += [hook for module in called for hook, _ in hooks_of(module)]
     roots += [
         (value, None)

@@ -67,7 +67,7 @@ class Notice(NamedTuple):
     where: Where | None
 
 
-class Before(NamedTuple):
+class AttributeRecord(NamedTuple):
     """Attributes of a module, or of the graph ("self"), before build. contents: those of its containers, with texts."""
 
     path: str
@@ -77,14 +77,14 @@ class Before(NamedTuple):
     contents: dict[str, tuple[Any, str]]
 
 
-def record_attributes(path: str, owner: Any) -> Before:
+def record_attributes(path: str, owner: Any) -> AttributeRecord:
     own = owner.__dict__
     boxes = {
         name: (snapshot(value), display_text(value))
         for name, value in own.items()
         if changes_inside(value) and name not in INTERNAL_ATTRIBUTES and (path != "self" or name[:1] != "_")
     }
-    return Before(path, owner, dict(own), {name: dict(own[name]) for name in REGISTRIES if name in own}, boxes)
+    return AttributeRecord(path, owner, dict(own), {name: dict(own[name]) for name in REGISTRIES if name in own}, boxes)
 
 
 @contextmanager
@@ -139,12 +139,12 @@ def record_side_effects(build: Any) -> Iterator[None]:
         restore()  # again, in case an interrupt stopped the first
     if random_state() != drawn:  # through a name that is not watched, such as `from random import random`
         note("random", f"a number of random or np.random {IS_DRAWN}", (type(build.graph).build.__code__, 0))
-    for path, owner, name, old, new in changes(build):
+    for path, owner, name, old, new in attribute_changes(build):
         build.volatile.add((path, name))
         if isinstance(new, PLAIN_TYPES) and isinstance(old, PLAIN_TYPES):
             text = f"{path}.{name} goes from {old!r} to {new!r} while the graph is built, and not again at each call"
             note("attribute", text, line_of_write(build, owner, name))
-    for path, owner, name, old, new in changes_of_contents(build):
+    for path, owner, name, old, new in container_changes(build):
         build.volatile.add((path, name))
         text = f"{path}.{name} goes from {old} to {new} while the graph is built, and not again at each call"
         note("attribute", text, line_of_write(build, owner, name))
@@ -158,7 +158,7 @@ def random_state() -> tuple:
     return random.getstate(), keys.tobytes(), position, *rest
 
 
-def changes(build: Any) -> Iterator[tuple[str, Any, str, Any, Any]]:
+def attribute_changes(build: Any) -> Iterator[tuple[str, Any, str, Any, Any]]:
     """Yield (path, owner, name, old, new) of every attribute that build set; old is None if there was none."""
     for path, owner, attributes, *_ in build.before:
         for name, new in owner.__dict__.items():
@@ -169,7 +169,7 @@ def changes(build: Any) -> Iterator[tuple[str, Any, str, Any, Any]]:
                 yield path, owner, name, old, new
 
 
-def changes_of_contents(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:
+def container_changes(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:
     """Yield (path, owner, name, old, new) of every container that build wrote into, except a dict or set that only
     gained entries: it is a cache, and the same at each call.
     """

@@ -11,22 +11,22 @@ from ...core.messages.wrong_arguments import contains_itself
 from ...core.source_location import describe, here
 from ...core.tensor import Tensor
 
-Shape = Any  # a structure without its tensors; hashable
+TreeSpec = Any  # a structure without its tensors; hashable
 
 
 class Leaf:
-    """In a Shape: a value that is not a tensor, unchanged."""
+    """In a TreeSpec: a value that is not a tensor, unchanged."""
 
     def __init__(self, value: Any):
         self.value = value
 
 
-def flatten(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[Shape, list[Tensor]]:
+def flatten(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[TreeSpec, list[Tensor]]:
     """Return (structure, tensors in order). Leaves are tensors and None; for any other leaf, `refuse(path, leaf)`
     raises an error or returns a Leaf.
     """
     try:
-        return flat(x, refuse, path)
+        return flatten_tree(x, refuse, path)
     except RecursionError as error:
         if not contains_itself(x):
             raise
@@ -38,35 +38,35 @@ def flatten(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[
         ) from error
 
 
-def flat(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[Shape, list[Tensor]]:
+def flatten_tree(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[TreeSpec, list[Tensor]]:
     if isinstance(x, Tensor):
         return "tensor", [x]
     if x is None:
         return None, []
     if isinstance(x, dict):
         keys, values = list(x), list(x.values())
-        parts = [flat(value, refuse, f"{path}[{key!r}]") for key, value in zip(keys, values)]
+        parts = [flatten_tree(value, refuse, f"{path}[{key!r}]") for key, value in zip(keys, values)]
         return (type(x), tuple(keys), tuple([p[0] for p in parts])), [t for p in parts for t in p[1]]
     if isinstance(x, list | tuple):
-        parts = [flat(value, refuse, f"{path}[{i}]" if path else str(i)) for i, value in enumerate(x)]
+        parts = [flatten_tree(value, refuse, f"{path}[{i}]" if path else str(i)) for i, value in enumerate(x)]
         return (type(x), None, tuple([p[0] for p in parts])), [t for p in parts for t in p[1]]
     return refuse(path, x), []
 
 
-def unflatten(shape: Shape, tensors: Iterable) -> Any:
+def unflatten(spec: TreeSpec, tensors: Iterable) -> Any:
     """Rebuild a structure with these tensors, in order."""
-    return fill(shape, iter(tensors))
+    return build_tree(spec, iter(tensors))
 
 
-def fill(shape: Shape, tensors: Iterator) -> Any:
-    if shape == "tensor":
+def build_tree(spec: TreeSpec, tensors: Iterator) -> Any:
+    if spec == "tensor":
         return next(tensors)
-    if shape is None:
+    if spec is None:
         return None
-    if isinstance(shape, Leaf):
-        return shape.value
-    kind, keys, parts = shape
-    values = [fill(part, tensors) for part in parts]
+    if isinstance(spec, Leaf):
+        return spec.value
+    kind, keys, parts = spec
+    values = [build_tree(part, tensors) for part in parts]
     if keys is not None:
         return dict(zip(keys, values)) if kind is dict else kind(zip(keys, values))
     return kind(*values) if hasattr(kind, "_fields") else kind(values)

@@ -11,7 +11,7 @@ from ..functional.arguments import sizes
 from ..module import Module
 from .pooling import Pool, Sizes
 
-Wanted = int | None | tuple[int | None, ...]
+OutputSize = int | None | tuple[int | None, ...]
 
 
 class AdaptivePool(Module):
@@ -21,7 +21,7 @@ class AdaptivePool(Module):
 
     function = ""
 
-    def __init__(self, output_size: Wanted):
+    def __init__(self, output_size: OutputSize):
         super().__init__()
         self.output_size = output_size
 
@@ -50,7 +50,7 @@ class AdaptiveAvgPool3d(AdaptivePool):
 class AdaptiveMaxPool(AdaptivePool):
     __doc__ = f"{AdaptivePool.__doc__}\n    return_indices: also return the index of each maximum.\n    "
 
-    def __init__(self, output_size: Wanted, return_indices: bool = False):
+    def __init__(self, output_size: OutputSize, return_indices: bool = False):
         super().__init__(output_size)
         self.return_indices = return_indices
 

@@ -20,7 +20,7 @@ from ..module import Module
 from ..parameter import Parameter
 from .linear import check_size
 
-MODES = ("zeros", "reflect", "replicate", "circular")
+PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class Convolution(Module):
@@ -28,7 +28,7 @@ class Convolution(Module):
 
     axes, transposed = 2, False  # transposed: True if the weight starts with in_channels
 
-    def set_up(
+    def initialize(
         self,
         in_channels: int,
         out_channels: int,
@@ -52,8 +52,8 @@ class Convolution(Module):
                     f"{name}: {argument} is {value}, which groups={groups} does not divide",
                     f"a multiple of {groups} for {argument}, or another groups",
                 )
-        if padding_mode not in (MODES[:1] if self.transposed else MODES):
-            hint = "F.pad before the layer" if self.transposed else ", ".join(map(repr, MODES))
+        if padding_mode not in (PADDING_MODES[:1] if self.transposed else PADDING_MODES):
+            hint = "F.pad before the layer" if self.transposed else ", ".join(map(repr, PADDING_MODES))
             fail(ShapeError, f"{name}: padding_mode is {padding_mode!r}", hint)
         if isinstance(padding, str) and padding not in ("same", "valid"):
             fail(ShapeError, f"{name}: padding is {padding!r}", 'an int in pixels, a pair, "same" or "valid"')
@@ -108,19 +108,19 @@ class Conv(Convolution):
     ):
         super().__init__()
         options: tuple[Any, ...] = (stride, padding, dilation, groups, bias, padding_mode, device, dtype)
-        self.set_up(in_channels, out_channels, kernel_size, *options)
+        self.initialize(in_channels, out_channels, kernel_size, *options)
 
     def forward(self, input: Tensor) -> Tensor:
         function = getattr(F, type(self).function)
         padding: Sizes | str = self.padding
         if self.padding_mode != "zeros":
             F.arguments.check_tensor(type(self).__name__, input)
-            input, padding = F.pad(input, self.widths(), mode=self.padding_mode), 0
+            input, padding = F.pad(input, self.padding_widths(), mode=self.padding_mode), 0
         return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     function = "conv2d"
 
-    def widths(self) -> list[int]:
+    def padding_widths(self) -> list[int]:
         """Return `padding` in the order of F.pad: (left, right) of the last axis, then of the one before it."""
         if isinstance(self.padding, str):
             total = [d * (k - 1) if self.padding == "same" else 0 for d, k in zip(self.dilation, self.kernel_size)]

@@ -43,7 +43,7 @@ class ConvTranspose(Convolution):
         super().__init__()
         name = type(self).__name__
         padding = sizes(name, "padding", padding, 0, self.axes)
-        self.set_up(
+        self.initialize(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
         )
         self.output_padding = sizes(name, "output_padding", output_padding, 0, self.axes)
@@ -51,12 +51,12 @@ class ConvTranspose(Convolution):
     padding: tuple[int, ...]  # never a string
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        more = self.output_padding if output_size is None else self.padding_for(input, output_size)
+        more = self.output_padding if output_size is None else self.output_padding_for(input, output_size)
         return getattr(F, type(self).function)(
             input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation
         )
 
-    def padding_for(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
+    def output_padding_for(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         """Return the output_padding that leads to output_size."""
         name, n = type(self).__name__, self.axes
         check_tensor(name, input)

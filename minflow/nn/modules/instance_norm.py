@@ -8,7 +8,7 @@ from ...core.spec import Device, DType
 from ...core.tensor import Tensor
 from .. import functional as F
 from .legacy_overload import LegacyOverload
-from .norm import SHAPES, BatchNorm
+from .norm import INPUT_SHAPES, BatchNorm
 
 
 class InstanceNorm(LegacyOverload, BatchNorm):
@@ -43,7 +43,7 @@ class InstanceNorm(LegacyOverload, BatchNorm):
 
     def check_input(self, input: Tensor) -> None:
         """Raise ShapeError if the input does not have the axes of this layer."""
-        name, expected = type(self).__name__, SHAPES[self.axes[-1]]
+        name, expected = type(self).__name__, INPUT_SHAPES[self.axes[-1]]
         F.arguments.check_tensor(name, input)
         shape = input.spec.shape
         if len(shape) not in self.axes:

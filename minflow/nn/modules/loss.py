@@ -22,7 +22,7 @@ class Loss(LegacyOverload, Module):
         self.reduction = reduction
 
 
-class Weighted(Loss):
+class WeightedLoss(Loss):
     """A loss with a weight tensor, kept as a buffer."""
 
     def __init__(self, weight: Tensor | None, reduction: str):
@@ -44,7 +44,7 @@ class L1Loss(Loss):
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
-class NLLLoss(Weighted):
+class NLLLoss(WeightedLoss):
     """-weight[target] * input[target], for log-probabilities (N, C, ...) and class indices (N, ...)."""
 
     @legacy_reduction("self weight size_average ignore_index reduce reduction")
@@ -59,7 +59,7 @@ class NLLLoss(Weighted):
 NLLLoss2d = NLLLoss  # PyTorch's old name for images
 
 
-class CrossEntropyLoss(Weighted):
+class CrossEntropyLoss(WeightedLoss):
     """-log softmax(input)[target], for logits (N, C, ...) and class indices (N, ...) or probabilities (N, C, ...)."""
 
     @legacy_reduction("self weight size_average ignore_index reduce reduction label_smoothing")
@@ -84,7 +84,7 @@ class CrossEntropyLoss(Weighted):
         )
 
 
-class BCELoss(Weighted):
+class BCELoss(WeightedLoss):
     """-(target * log(input) + (1 - target) * log(1 - input)), for probabilities and targets in [0, 1] of one shape."""
 
     @legacy_reduction("self weight size_average reduce reduction")
@@ -95,7 +95,7 @@ class BCELoss(Weighted):
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
-class BCEWithLogitsLoss(Weighted):
+class BCEWithLogitsLoss(WeightedLoss):
     """BCELoss of sigmoid(input), computed without overflow. pos_weight: factor of the target 1."""
 
     @legacy_reduction("self weight size_average reduce reduction pos_weight")

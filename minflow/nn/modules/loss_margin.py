@@ -8,10 +8,10 @@ from ...core.tensor import Tensor
 from .. import functional as F
 from ..functional.arguments import legacy_reduction
 from ..module import Module
-from .loss import Loss, Weighted
+from .loss import Loss, WeightedLoss
 
 
-class Margin(Loss):
+class MarginLoss(Loss):
     """Base of losses with one margin."""
 
     def __init__(self, margin: float, reduction: str):
@@ -19,7 +19,7 @@ class Margin(Loss):
         self.margin = margin
 
 
-class MarginRankingLoss(Margin):
+class MarginRankingLoss(MarginLoss):
     """max(0, margin - target * (input1 - input2)). target: 1 if input1 should be the larger, -1 if input2."""
 
     @legacy_reduction("self margin size_average reduce reduction")
@@ -30,7 +30,7 @@ class MarginRankingLoss(Margin):
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
-class HingeEmbeddingLoss(Margin):
+class HingeEmbeddingLoss(MarginLoss):
     """input where target is 1 (similar), max(0, margin - input) where it is -1; the input is a distance."""
 
     @legacy_reduction("self margin size_average reduce reduction")
@@ -41,7 +41,7 @@ class HingeEmbeddingLoss(Margin):
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
-class CosineEmbeddingLoss(Margin):
+class CosineEmbeddingLoss(MarginLoss):
     """1 - cos(input1, input2) where target is 1 (similar), max(0, cos - margin) where it is -1."""
 
     @legacy_reduction("self margin size_average reduce reduction")
@@ -59,7 +59,7 @@ class SoftMarginLoss(Loss):
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
-class TripletMarginLoss(Margin):
+class TripletMarginLoss(MarginLoss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the distance of order p. Balntas et al. 2016."""
 
     @legacy_reduction("self margin p eps swap size_average reduce reduction")
@@ -74,7 +74,7 @@ class TripletMarginLoss(Margin):
         return F.triplet_margin_loss(anchor, positive, negative, *options, reduction=self.reduction)
 
 
-class TripletMarginWithDistanceLoss(Margin):
+class TripletMarginWithDistanceLoss(MarginLoss):
     """TripletMarginLoss with any distance: a function of two tensors, or a module."""
 
     def __init__(
@@ -100,7 +100,7 @@ class TripletMarginWithDistanceLoss(Margin):
         )
 
 
-class MultiMarginLoss(Weighted):
+class MultiMarginLoss(WeightedLoss):
     """The mean over classes other than the target of max(0, margin - input[target] + input[class])**p."""
 
     @legacy_reduction("self p margin weight size_average reduce reduction")
@@ -119,7 +119,7 @@ class MultiLabelMarginLoss(Loss):
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
-class MultiLabelSoftMarginLoss(Weighted):
+class MultiLabelSoftMarginLoss(WeightedLoss):
     """The mean over classes of the binary cross-entropy of sigmoid(input), for targets 0 and 1."""
 
     @legacy_reduction("self weight size_average reduce reduction")

@@ -17,7 +17,7 @@ from ..module import Module
 from ..parameter import Parameter
 from .linear import check_size
 
-SHAPES = {2: "(N, C)", 3: "(N, C, L)", 4: "(N, C, H, W)", 5: "(N, C, D, H, W)"}
+INPUT_SHAPES = {2: "(N, C)", 3: "(N, C, L)", 4: "(N, C, H, W)", 5: "(N, C, D, H, W)"}
 
 
 class Norm(Module):
@@ -103,7 +103,7 @@ class BatchNorm(Norm):
         F.arguments.check_tensor(name, input)
         shape = input.spec.shape
         if len(shape) not in self.axes:
-            expected = " or ".join(SHAPES[n] for n in self.axes)
+            expected = " or ".join(INPUT_SHAPES[n] for n in self.axes)
             other = {2: "BatchNorm1d", 3: "BatchNorm1d", 4: "BatchNorm2d", 5: "BatchNorm3d"}.get(len(shape))
             hint = f"nn.{other}({shape[1]})" if other else f"x.flatten({max(self.axes) - 1}) keeps axis 1, the channels"
             fail(

@@ -20,17 +20,17 @@ from .linear import check_size
 class ReprActivation(InplaceActivation):
     """Base of activations whose repr shows some attributes. shown: the names of these."""
 
-    shown: tuple[str, ...] = ()
+    repr_attributes: tuple[str, ...] = ()
 
     def extra_repr(self) -> str:
-        numbers = [f"{name}={getattr(self, name)}" for name in self.shown]
+        numbers = [f"{name}={getattr(self, name)}" for name in self.repr_attributes]
         return ", ".join([*numbers, "inplace=True"] if self.inplace else numbers)
 
 
 class ELU(ReprActivation):
     """x if x > 0, else alpha * (exp(x) - 1)."""
 
-    shown = ("alpha",)
+    repr_attributes = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False):
         super().__init__(inplace)
@@ -152,7 +152,7 @@ class Tanhshrink(Module):
 class Hardtanh(ReprActivation):
     """min(max(x, min_val), max_val). min_value, max_value: the old names of these arguments."""
 
-    shown = ("min_val", "max_val")
+    repr_attributes = ("min_val", "max_val")
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class LogSigmoid(Module):
 class Threshold(ReprActivation):
     """x if x > threshold, else value."""
 
-    shown = ("threshold", "value")
+    repr_attributes = ("threshold", "value")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False):
         super().__init__(inplace)
@@ -210,7 +210,7 @@ class Threshold(ReprActivation):
 class RReLU(ReprActivation):
     """x if x > 0, else a * x, where a is drawn from [lower, upper) in training, and is their mean in evaluation."""
 
-    shown = ("lower", "upper")
+    repr_attributes = ("lower", "upper")
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False):
         super().__init__(inplace)

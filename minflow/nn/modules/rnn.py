@@ -106,12 +106,14 @@ class RNNBase(Module):
         """The weights of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
-    def run(self, input: Tensor | PackedSequence, states: tuple | None) -> tuple:
+    def run_sequence(self, input: Tensor | PackedSequence, states: tuple | None) -> tuple:
         """Return (output, final states) of a batch, sequence or PackedSequence. states: tuple of tensors or None."""
         name = type(self).__name__
         if isinstance(input, PackedSequence):
             sizes = rnn.batch_sizes_as_ints(name, input.batch_sizes)
-            y, *finals = self.layers(input.data, self.begin(states, sizes[0], True, input.sorted_indices), sizes)
+            y, *finals = self.run_layers(
+                input.data, self.initial_states(states, sizes[0], True, input.sorted_indices), sizes
+            )
             if input.unsorted_indices is not None:
                 finals = [h.index_select(1, input.unsorted_indices) for h in finals]
             return PackedSequence(y, input.batch_sizes, input.sorted_indices, input.unsorted_indices), tuple(finals)
@@ -126,12 +128,12 @@ class RNNBase(Module):
         batched = input.spec.ndim == 3
         x = input if batched else input.unsqueeze(1)
         x = x.transpose(0, 1) if batched and self.batch_first else x
-        y, *finals = self.layers(x, self.begin(states, x.spec.shape[1], batched), ())
+        y, *finals = self.run_layers(x, self.initial_states(states, x.spec.shape[1], batched), ())
         if not batched:
             return y.squeeze(1), tuple([h.squeeze(1) for h in finals])
         return y.transpose(0, 1) if self.batch_first else y, tuple(finals)
 
-    def layers(self, x: Tensor, states: tuple, sizes: tuple) -> tuple:
+    def run_layers(self, x: Tensor, states: tuple, sizes: tuple) -> tuple:
         """Return the output and the final states of all layers."""
         name = type(self).__name__
         if x.spec.shape[-1] != self.input_size:
@@ -157,7 +159,7 @@ class RNNBase(Module):
             sizes=sizes,
         )
 
-    def begin(self, states: tuple | None, batch: int, batched: bool, order: Tensor | None = None) -> tuple:
+    def initial_states(self, states: tuple | None, batch: int, batched: bool, order: Tensor | None = None) -> tuple:
         """Return the initial states, each (layers * directions, N, width), in the order of a packed sequence."""
         widths = (self.proj_size or self.hidden_size, self.hidden_size)[: 2 if self.mode == "LSTM" else 1]
         if states is None:
@@ -224,7 +226,7 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple:
-        output, (h,) = self.run(input, None if hx is None else (hx,))
+        output, (h,) = self.run_sequence(input, None if hx is None else (hx,))
         return output, h
 
 
@@ -265,7 +267,7 @@ class LSTM(RNNBase):
         )
 
     def forward(self, input: Tensor | PackedSequence, hx: tuple[Tensor, Tensor] | None = None) -> tuple:
-        return self.run(input, None if hx is None else pair_of_states("LSTM", hx))
+        return self.run_sequence(input, None if hx is None else pair_of_states("LSTM", hx))
 
 
 class GRU(RNNBase):
@@ -301,7 +303,7 @@ class GRU(RNNBase):
         )
 
     def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple:
-        output, (h,) = self.run(input, None if hx is None else (hx,))
+        output, (h,) = self.run_sequence(input, None if hx is None else (hx,))
         return output, h
 
 

@@ -27,7 +27,7 @@ from .norm import LayerNorm
 Activation = str | Callable[[Tensor], Tensor]
 
 
-def activation_of(layer: str, activation: Activation) -> Callable[[Tensor], Tensor]:
+def resolve_activation(layer: str, activation: Activation) -> Callable[[Tensor], Tensor]:
     if isinstance(activation, str) and activation not in ("relu", "gelu"):
         fail(OutOfRangeError, f"{layer}: activation is {activation!r}", 'activation="relu", "gelu", or a function')
     if not isinstance(activation, str) and not callable(activation):
@@ -39,7 +39,7 @@ def activation_of(layer: str, activation: Activation) -> Callable[[Tensor], Tens
     return getattr(F, activation) if isinstance(activation, str) else activation
 
 
-def copies(stack: str, layer: Module, num_layers: int, norm: Module | None) -> ModuleList:
+def clone_layers(stack: str, layer: Module, num_layers: int, norm: Module | None) -> ModuleList:
     check_size(stack, "num_layers", num_layers)
     for name, part in (("the layer", layer), ("norm", norm)):
         if not isinstance(part, Module) and (name != "norm" or part is not None):
@@ -84,7 +84,7 @@ class TransformerEncoderLayer(Module):
         self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        self.activation = activation_of("TransformerEncoderLayer", activation)
+        self.activation = resolve_activation("TransformerEncoderLayer", activation)
 
     def forward(
         self,
@@ -143,7 +143,7 @@ class TransformerDecoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.dropout3 = Dropout(dropout)
-        self.activation = activation_of("TransformerDecoderLayer", activation)
+        self.activation = resolve_activation("TransformerDecoderLayer", activation)
 
     def forward(
         self,
@@ -160,7 +160,7 @@ class TransformerDecoderLayer(Module):
             seen, _ = self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)
             return self.dropout1(seen)
 
-        def look_up(x: Tensor) -> Tensor:
+        def cross_attention(x: Tensor) -> Tensor:
             seen, _ = self.multihead_attn(
                 x, memory, memory, memory_key_padding_mask, False, memory_mask, is_causal=memory_is_causal
             )
@@ -171,10 +171,10 @@ class TransformerDecoderLayer(Module):
 
         if self.norm_first:
             x = tgt + attention(self.norm1(tgt))
-            x = x + look_up(self.norm2(x))
+            x = x + cross_attention(self.norm2(x))
             return x + feed_forward(self.norm3(x))
         x = self.norm1(tgt + attention(tgt))
-        x = self.norm2(x + look_up(x))
+        x = self.norm2(x + cross_attention(x))
         return self.norm3(x + feed_forward(x))
 
 
@@ -195,7 +195,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ):
         super().__init__()
-        self.layers = copies("TransformerEncoder", encoder_layer, num_layers, norm)
+        self.layers = clone_layers("TransformerEncoder", encoder_layer, num_layers, norm)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
 
@@ -216,7 +216,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None):
         super().__init__()
-        self.layers = copies("TransformerDecoder", decoder_layer, num_layers, norm)
+        self.layers = clone_layers("TransformerDecoder", decoder_layer, num_layers, norm)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(

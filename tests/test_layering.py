@@ -237,7 +237,7 @@ CAPS = {
     "job": 2590,
     "job.legacy": 2720,
     "job.train": 660,
-    "job.saving": 670,
+    "job.saving": 680,
     "introspection": 3060,
     "deploy": 3350,  # a saved graph as data: written, checked with distrust, run again
     "onnx": 760,

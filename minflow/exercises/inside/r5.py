@@ -36,7 +36,7 @@ readings = [
     Reading(
         "R5.4",
         "r5_cross",
-        "views.draw.layout.order",
+        "views.draw.layout.order_rows",
         "Which function counts what should be few?",
         "count_crossings",
         "crossed = sum(count_crossings(a, b, below)",

@@ -9,7 +9,14 @@ from minflow.compiler.fusion.nchw16c import BLOCKED
 from minflow.core.ir import LEAF, Node, Source, Value
 from minflow.core.op import OPS
 from minflow.core.spec import Spec, float32, int64
-from minflow.introspection.graph.listing.work import FLOPS, FLOPS_PER_ELEMENT, MOVES, ROWS, bytes_moved, flops
+from minflow.introspection.graph.listing.work import (
+    DATA_MOVEMENT_OPS,
+    FLOPS,
+    FLOPS_PER_ELEMENT,
+    ROW_LOOKUP_OPS,
+    bytes_moved,
+    flops,
+)
 
 
 def value(*shape, dtype=float32):
@@ -122,7 +129,7 @@ def test_expanded_operands_count_their_storage():
 
 
 def test_tables_name_existing_operations():
-    assert {*FLOPS, *FLOPS_PER_ELEMENT, *MOVES, *ROWS} <= {*OPS, *BLOCKED}
+    assert {*FLOPS, *FLOPS_PER_ELEMENT, *DATA_MOVEMENT_OPS, *ROW_LOOKUP_OPS} <= {*OPS, *BLOCKED}
 
 
 def test_training_step_is_counted():

@@ -166,7 +166,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> tuple:
         keep = nested if create_graph is None else create_graph
         with enable_grad():
-            grads = _functional.slopes("vjp", outs, flat, _tree_leaves(cotangents), keep, False)
+            grads = _functional.gradients_or_zeros("vjp", outs, flat, _tree_leaves(cotangents), keep, False)
         rest = iter(grads)
         return tuple([_detach_result(_unflatten(x, rest), keep) for x in inputs])
 
@@ -187,8 +187,10 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
         result = func(*inputs)
         value, aux = result if has_aux else (result, None)
         dummies = [zeros_like(out).requires_grad_() for out in _tree_leaves(value)]
-        back = _functional.slopes("jvp", _tree_leaves(value), _tree_leaves(inputs), dummies, True, strict)
-        tangent_leaves = _functional.slopes("jvp", back, dummies, _tree_leaves(tuple(tangents)), nested, False)
+        back = _functional.gradients_or_zeros("jvp", _tree_leaves(value), _tree_leaves(inputs), dummies, True, strict)
+        tangent_leaves = _functional.gradients_or_zeros(
+            "jvp", back, dummies, _tree_leaves(tuple(tangents)), nested, False
+        )
         tangent = _unflatten(value, iter(tangent_leaves))
     return (_detach_result(value, nested), _detach_result(tangent, nested), *([aux] if has_aux else []))
 
@@ -218,7 +220,7 @@ def jacrev(
             def rows(out: Tensor) -> Any:
                 flat = [leaf for i in indices for leaf in _tree_leaves(targets[i])]
                 parts = [
-                    _functional.slopes("jacrev", [number], flat, [None], nested, False)
+                    _functional.gradients_or_zeros("jacrev", [number], flat, [None], nested, False)
                     for number in out.reshape(-1).unbind()
                 ]
                 columns = iter([stack(column).reshape(*out.shape, *x.shape) for column, x in zip(zip(*parts), flat)])

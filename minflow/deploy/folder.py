@@ -163,7 +163,7 @@ def open_all(path: Path, stack: ExitStack) -> dict[str, BinaryIO]:
         file = path / name
         try:
             if not stat.S_ISREG(kind := os.lstat(file).st_mode):
-                what = "a link" if stat.S_ISLNK(kind) else files.KINDS.get(stat.S_IFMT(kind), "a folder")
+                what = "a link" if stat.S_ISLNK(kind) else files.SPECIAL_FILE_KINDS.get(stat.S_IFMT(kind), "a folder")
                 refuse(f"{file} is {what}, and a saved graph has plain files", "", file=file)
             result[name] = stack.enter_context(files.open_regular(file))
         except FileNotFoundError:

@@ -116,6 +116,6 @@ def test_out_in_a_graph_is_a_rebinding():
 
 
 def test_call_without_out_skips_the_wrapper(monkeypatch):
-    monkeypatch.setattr(base, "RUN", [])
+    monkeypatch.setattr(base, "IMPLEMENTATION", [])
     for call in CALLS.values():
         call()

@@ -185,7 +185,7 @@ def refused(call, kind, match):
 
 def test_zip_bomb(tmp_path, monkeypatch):
     """A member before the wanted ones, and a tar header, of 3 GB each."""
-    monkeypatch.setattr(data_files, "UNPACKED", 1 << 24)
+    monkeypatch.setattr(data_files, "MAX_UNPACKED_BYTES", 1 << 24)
     for kind in (tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME):
         info = tarfile.TarInfo("big")
         info.size, info.type = 3 << 30, kind

@@ -239,7 +239,7 @@ CAPS = {
     "job.train": 660,
     "job.saving": 680,
     "introspection": 3060,
-    "deploy": 3350,  # a saved graph as data: written, checked with distrust, run again
+    "deploy": 3420,  # a saved graph as data: written, checked with distrust, run again
     "onnx": 760,
     "onnx.reading": 760,  # any ONNX file as a picture
     "onnx.forms": 930,  # a table of ops in another system's words; each is read alone

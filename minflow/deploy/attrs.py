@@ -20,16 +20,31 @@ from ..core.op import OPS, Op
 from ..core.ops.shape import check_fits
 from ..core.spec import DType, dtype_named, promote
 from . import checks
-from .checks import FAR, Check, Malformed, choice, fields, finite, flag, items, maybe, one_of, text, whole
-from .dynamic_shapes.derived_sizes import SizeFormula, SizeRatio, at
+from .checks import (
+    MAX_MAGNITUDE,
+    Check,
+    Malformed,
+    check_bool,
+    check_choice,
+    check_fields,
+    check_int,
+    check_list,
+    check_text,
+    choice_of,
+    encode_float,
+    optional_of,
+)
+from .dynamic_shapes.derived_sizes import SizeFormula, SizeRatio, evaluate_sizes
 
-AXES, STEPS, TERMS = 64, 1_000_000, 64  # entries of a shape; of the step sizes of a sequence; of a SizeFormula
-DEPTH = 8  # nested tuples in an attr of a custom op
+MAX_NDIM = 64  # entries of a shape
+MAX_STEPS = 1_000_000  # entries of a sequence of step sizes
+MAX_TERMS = 64  # of a SizeFormula
+MAX_DEPTH = 8  # nested tuples in an attr of a custom op
 # Largest size in bytes of a tensor, including views; and of an empty tensor with its sizes of 0 counted as 1, because
 # kernels loop over its other sizes.
-MOST, MOST_EMPTY = 2**40, 2**27
+MAX_TENSOR_BYTES, MAX_EMPTY_BYTES = 2**40, 2**27
 # Inputs that may be Python numbers, besides those of elementwise ops.
-NUMBER_AT = {"index_put": (2,), "scatter": (2,), "where": (1, 2)}
+SCALAR_INPUTS = {"index_put": (2,), "scatter": (2,), "where": (1, 2)}
 
 
 # ---- values as data --------------------------------------------------------------------------------------------------
@@ -42,7 +57,7 @@ def encode(value: Any) -> Any:
     if value is None or type(value) in (bool, int, str):
         return value
     if type(value) is float:
-        return finite(value)
+        return encode_float(value)
     if type(value) is complex:
         return {"complex": [encode(value.real), encode(value.imag)]}
     if isinstance(value, tuple | list):
@@ -79,41 +94,41 @@ def leaves(value: Any) -> list:
 # ---- kinds -----------------------------------------------------------------------------------------------------------
 
 
-def integer(x: Any, place: str, low: int = -FAR) -> Any:
+def integer(x: Any, place: str, low: int = -MAX_MAGNITUDE) -> Any:
     """An int, or a SizeFormula: an int that depends on the sizes of dynamic axes."""
-    return follows(x, place) if type(x) is dict else whole(x, place, low, FAR)
+    return size_formula(x, place) if type(x) is dict else check_int(x, place, low, MAX_MAGNITUDE)
 
 
 def natural(x: Any, place: str) -> Any:
     return integer(x, place, 0)
 
 
-def follows(x: Any, place: str) -> SizeFormula:
+def size_formula(x: Any, place: str) -> SizeFormula:
     terms = []
-    for i, term in enumerate(items(fields(x, place, ("follows",))["follows"], place, TERMS, 1)):
+    for i, term in enumerate(check_list(check_fields(x, place, ("follows",))["follows"], place, MAX_TERMS, 1)):
         here = f"{place}.follows[{i}]"
-        factor, names = items(term, here, 2, 2)
-        names = [text(name, here, least=1) for name in items(names, here, TERMS)]
-        terms.append((whole(factor, here, -FAR, FAR), tuple(names)))
+        factor, names = check_list(term, here, 2, 2)
+        names = [check_text(name, here, min_length=1) for name in check_list(names, here, MAX_TERMS)]
+        terms.append((check_int(factor, here, -MAX_MAGNITUDE, MAX_MAGNITUDE), tuple(names)))
     return SizeFormula(tuple(terms))
 
 
 def real(x: Any, place: str) -> Any:
     """A float, an int in its place, or a value that depends on dynamic axes."""
     if type(x) is dict and "follows" in x:
-        return follows(x, place)
+        return size_formula(x, place)
     if type(x) is dict and "ratio" in x:
-        scale, top, bottom = items(fields(x, place, ("ratio",))["ratio"], place, 3, 3)
+        scale, top, bottom = check_list(check_fields(x, place, ("ratio",))["ratio"], place, 3, 3)
         if type(scale) is dict and "float" not in scale:
             raise Malformed("a float", scale, place)
-        return SizeRatio(float(real(scale, place)), follows(top, place), follows(bottom, place))
-    return checks.real(x, place)
+        return SizeRatio(float(real(scale, place)), size_formula(top, place), size_formula(bottom, place))
+    return checks.check_real(x, place)
 
 
 def number(x: Any, place: str) -> Any:
     """Any Python number."""
     if type(x) is dict and "complex" in x:
-        parts = [real(y, place) for y in items(fields(x, place, ("complex",))["complex"], place, 2, 2)]
+        parts = [real(y, place) for y in check_list(check_fields(x, place, ("complex",))["complex"], place, 2, 2)]
         if [type(y) for y in parts] != [float, float]:
             raise Malformed("two floats", x, place)
         return complex(*parts)
@@ -121,33 +136,33 @@ def number(x: Any, place: str) -> Any:
 
 
 def dtype(x: Any, place: str) -> DType:
-    return dtype_named(one_of(x, place, DType.table))
+    return dtype_named(check_choice(x, place, DType.table))
 
 
-def several(kind: Check, most: int = AXES) -> Check:
+def tuple_of(kind: Check, max_length: int = MAX_NDIM) -> Check:
     """A tuple whose entries are of this kind."""
-    return lambda x, place: tuple([kind(y, f"{place}[{i}]") for i, y in enumerate(items(x, place, most))])
+    return lambda x, place: tuple([kind(y, f"{place}[{i}]") for i, y in enumerate(check_list(x, place, max_length))])
 
 
-def pair(kind: Check) -> Check:
+def pair_of(kind: Check) -> Check:
     """A pair for height and width."""
-    return lambda x, place: tuple([kind(y, place) for y in items(x, place, 2, 2)])
+    return lambda x, place: tuple([kind(y, place) for y in check_list(x, place, 2, 2)])
 
 
-def part(x: Any, place: str) -> Any:
+def index_entry(x: Any, place: str) -> Any:
     """One entry of an index: an int, None, Ellipsis, or a slice as (start, stop, step)."""
     if x is None or type(x) is str:
-        return None if x is None else Ellipsis if one_of(x, place, ("...",)) else x
+        return None if x is None else Ellipsis if check_choice(x, place, ("...",)) else x
     if type(x) is not list:
         return integer(x, place)
-    start, stop, step = [maybe(integer)(y, place) for y in items(x, place, 3, 3)]
+    start, stop, step = [optional_of(integer)(y, place) for y in check_list(x, place, 3, 3)]
     if step == 0:
         raise Malformed("a slice whose step is not 0", x, place)
     return start, stop, step
 
 
 def index(x: Any, place: str) -> tuple:
-    parts = several(part, 2 * AXES)(x, place)
+    parts = tuple_of(index_entry, 2 * MAX_NDIM)(x, place)
     if sum([y is Ellipsis for y in parts]) > 1:
         raise Malformed("an index with at most one ...", x, place)
     return parts
@@ -155,59 +170,59 @@ def index(x: Any, place: str) -> tuple:
 
 def view(x: Any, place: str) -> tuple[Op, dict[str, Any]]:
     """One step of a view path: an op and its attrs."""
-    name, attrs = items(x, place, 2, 2)
-    op = OPS[one_of(name, place, [name for name, op in OPS.items() if op.is_view and len(op.inputs) == 1])]
+    name, attrs = check_list(x, place, 2, 2)
+    op = OPS[check_choice(name, place, [name for name, op in OPS.items() if op.is_view and len(op.inputs) == 1])]
     return op, decode_attrs(op, attrs, place)
 
 
-def custom(x: Any, place: str, depth: int = DEPTH) -> Any:
+def plain_value(x: Any, place: str, depth: int = MAX_DEPTH) -> Any:
     """A plain value: None, a string, a number, or a tuple of these."""
     if x is None or type(x) is str:
-        return None if x is None else text(x, place, STEPS, lines=True)
+        return None if x is None else check_text(x, place, MAX_STEPS, lines=True)
     if type(x) is not list:
         return number(x, place)
     if not depth:
-        raise Malformed(f"at most {DEPTH} nested tuples", x, place)
-    return tuple([custom(y, place, depth - 1) for y in items(x, place, STEPS)])
+        raise Malformed(f"at most {MAX_DEPTH} nested tuples", x, place)
+    return tuple([plain_value(y, place, depth - 1) for y in check_list(x, place, MAX_STEPS)])
 
 
 PLAIN = frozenset({type(None), str, bool, int, float, complex})
-SIZES, INTEGERS, WINDOW = several(natural), several(integer), pair(natural)
-AXIS_OR_NONE, AXES_OR_NONE = maybe(integer), maybe(INTEGERS)
+SIZES, INTEGERS, WINDOW = tuple_of(natural), tuple_of(integer), pair_of(natural)
+AXIS_OR_NONE, AXES_OR_NONE = optional_of(integer), optional_of(INTEGERS)
 
 
-def named(kind: Check, names: str) -> dict[str, Check]:
+def with_kind(kind: Check, names: str) -> dict[str, Check]:
     return dict.fromkeys(names.split(), kind)
 
 
-KINDS: dict[str, Check] = {  # attr -> its kind
-    **named(
-        flag,
+ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
+    **with_kind(
+        check_bool,
         """apart ceil_mode complete corrected count_include_pad decoupled descending include_self inverse
         invert keepdims maximize nesterov relu replacement reverse right runs ta tb unit upper""",
     ),
-    **named(integer, "axis blank call diagonal dim dim1 dim2 ignore_index offset"),
-    **named(natural, "bins classes groups k minlength n num_classes num_samples size step"),
-    **named(
+    **with_kind(integer, "axis blank call diagonal dim dim1 dim2 ignore_index offset"),
+    **with_kind(natural, "bins classes groups k minlength n num_classes num_samples size step"),
+    **with_kind(
         real,
         """alpha atol beta1 beta2 correction dampening eps etaminus etaplus high lambd largest least low
         lr_decay mean momentum momentum_decay p rho rtol smallest std t0 threshold weight_decay""",
     ),
-    **named(text, "by loss name"),
-    **named(SIZES, "output_size shape"),
-    **named(INTEGERS, "axes dims shifts"),
-    **named(WINDOW, "dilation kernel_size padding stride"),
+    **with_kind(check_text, "by loss name"),
+    **with_kind(SIZES, "output_size shape"),
+    **with_kind(INTEGERS, "axes dims shifts"),
+    **with_kind(WINDOW, "dilation kernel_size padding stride"),
     "dtype": dtype,
-    "divisor_override": maybe(integer),
+    "divisor_override": optional_of(integer),
     "index": index,
-    "path": several(view),
-    "reduce": choice("prod", "amax", "amin"),
-    "reduction": choice("none", "mean", "sum"),
-    "sizes": several(natural, STEPS),
+    "path": tuple_of(view),
+    "reduce": choice_of("prod", "amax", "amin"),
+    "reduction": choice_of("none", "mean", "sum"),
+    "sizes": tuple_of(natural, MAX_STEPS),
     "value": number,
-    "widths": several(pair(natural)),
+    "widths": tuple_of(pair_of(natural)),
 }
-OF_OP: dict[str, dict[str, Check]] = {  # op -> attrs with another kind
+OP_ATTR_KINDS: dict[str, dict[str, Check]] = {  # op -> attrs with another kind
     **{op: {"axis": AXES_OR_NONE} for op in "sum mean var prod amax amin any all".split()},
     **{op: {"axis": AXIS_OR_NONE} for op in "argmax argmin groups".split()},
     "as_strided": {"size": SIZES, "stride": SIZES, "offset": natural},
@@ -217,7 +232,7 @@ OF_OP: dict[str, dict[str, Check]] = {  # op -> attrs with another kind
 
 def kind_of(op: Op, name: str) -> Check:
     """The kind of an op's attr."""
-    return custom if op.custom else OF_OP.get(op.name, {}).get(name) or KINDS[name]
+    return plain_value if op.custom else OP_ATTR_KINDS.get(op.name, {}).get(name) or ATTR_KINDS[name]
 
 
 def storable(op: Op) -> bool:
@@ -229,7 +244,7 @@ def storable(op: Op) -> bool:
 
 def plausible(shape: Sequence[int], dtype: DType) -> bool:
     """True if a tensor of this size can be computed at all. `expand` takes no memory, but its consumers take time."""
-    return math.prod(n or 1 for n in shape) * dtype.itemsize <= (MOST_EMPTY if 0 in shape else MOST)
+    return math.prod(n or 1 for n in shape) * dtype.itemsize <= (MAX_EMPTY_BYTES if 0 in shape else MAX_TENSOR_BYTES)
 
 
 def check_inputs(op: Op, inputs: Sequence[Any], place: str = "inputs") -> None:
@@ -239,14 +254,14 @@ def check_inputs(op: Op, inputs: Sequence[Any], place: str = "inputs") -> None:
     numbers = [i for i, x in enumerate(inputs) if type(x) in NUMBERS]
     if not inputs if op.variadic else len(inputs) != len(op.inputs):
         raise Malformed(f"{len(op.inputs)} inputs of {op.name}", len(inputs), place)
-    allowed = range(len(inputs)) if op.elementwise or op.name == "ravel_index" else NUMBER_AT.get(op.name, ())
+    allowed = range(len(inputs)) if op.elementwise or op.name == "ravel_index" else SCALAR_INPUTS.get(op.name, ())
     if numbers and (len(numbers) == len(inputs) or not set(numbers) <= {*allowed}):
         raise Malformed(f"a tensor as input {numbers[0]} of {op.name}", inputs[numbers[0]], place)
     if numbers and op.elementwise != "bool" and not op.variadic:
         kinds = [type(x) if type(x) in NUMBERS else x for x in inputs]
-        held = kinds[0].dtype if op.name in ("index_put", "scatter") else promote(*kinds[-2:])
+        target_dtype = kinds[0].dtype if op.name in ("index_put", "scatter") else promote(*kinds[-2:])
         for i in numbers:
-            check_fits(inputs[i], held)
+            check_fits(inputs[i], target_dtype)
 
 
 def decode_attrs(op: Op, data: Any, place: str = "attrs") -> dict[str, Any]:
@@ -255,24 +270,26 @@ def decode_attrs(op: Op, data: Any, place: str = "attrs") -> dict[str, Any]:
         raise Malformed("an operation that a file can contain", op.name, place)
     optional = [name for name in op.attrs if name == "by"]
     needed = [name for name in op.attrs if name not in optional]
-    return {name: kind_of(op, name)(x, f"{place}.{name}") for name, x in fields(data, place, needed, optional).items()}
+    return {
+        name: kind_of(op, name)(x, f"{place}.{name}") for name, x in check_fields(data, place, needed, optional).items()
+    }
 
 
 def attrs_at_sizes(op: Op, attrs: Mapping[str, Any], sizes: Mapping[str, int], place: str = "attrs") -> dict[str, Any]:
     """Attrs at these sizes of the dynamic axes. Raises Malformed if one is no longer of its kind."""
-    now = resolved(attrs, sizes)
+    now = resolve_sizes(attrs, sizes)
     return dict(now) if now == attrs else decode_attrs(op, {name: encode(x) for name, x in now.items()}, place)
 
 
-def resolved(value: Any, sizes: Mapping[str, int]) -> Any:
+def resolve_sizes(value: Any, sizes: Mapping[str, int]) -> Any:
     """Replace each SizeFormula in a decoded attr by its value at these sizes of the dynamic axes. Raises Malformed for
     absurd values; consistency with the inputs is checked by the op's shape rule.
     """
-    return at(value, sizes, check_range)
+    return evaluate_sizes(value, sizes, check_range)
 
 
-def check_range(follows: SizeFormula | SizeRatio, sizes: Mapping[str, int]) -> None:
-    if not follows.axes <= sizes.keys():
-        raise Malformed(f"in range for the dynamic axes {', '.join(sizes)}", str(follows), "attrs")
-    for part in [follows.top, follows.bottom] if isinstance(follows, SizeRatio) else [follows]:
-        whole(part.at(sizes), "attrs", -FAR, FAR)
+def check_range(dependent: SizeFormula | SizeRatio, sizes: Mapping[str, int]) -> None:
+    if not dependent.axes <= sizes.keys():
+        raise Malformed(f"in range for the dynamic axes {', '.join(sizes)}", str(dependent), "attrs")
+    for formula in [dependent.top, dependent.bottom] if isinstance(dependent, SizeRatio) else [dependent]:
+        check_int(formula.evaluate(sizes), "attrs", -MAX_MAGNITUDE, MAX_MAGNITUDE)

@@ -21,20 +21,20 @@ from .document import Document
 
 
 @dataclass(frozen=True)
-class Place:
+class InputSlot:
     """Marks the position of an input's tensor in the arguments."""
 
-    number: int
+    index: int
 
 
-class Arguments:
+class SavedArguments:
     """Arguments of the saved call. tree: its structure, with arguments in the order of build's parameters, so that
     positional and keyword tensors have the same order.  order: indices of the inputs in it.
     """
 
     def __init__(self, document: Document):
         self.document = document
-        args, kwargs = saved = unflatten(document.tree[0], map(Place, range(len(document.inputs))))
+        args, kwargs = saved = unflatten(document.tree[0], map(InputSlot, range(len(document.inputs))))
         self.signature = signature_of(document.arguments, saved)
         try:
             self.bound = self.signature.bind(*args, **kwargs)
@@ -44,8 +44,8 @@ class Arguments:
         self.saved = self.bound.args, self.bound.kwargs
         names = [name for name in self.signature.parameters if name in kwargs]
         ordered = args, {name: kwargs[name] for name in dict.fromkeys([*names, *kwargs])}
-        self.tree = flatten(ordered, lambda path, x: "tensor" if isinstance(x, Place) else Leaf(x))[0]
-        self.order = [x.number for _, x in leaves(ordered) if isinstance(x, Place)]
+        self.tree = flatten(ordered, lambda path, x: "tensor" if isinstance(x, InputSlot) else Leaf(x))[0]
+        self.order = [x.index for _, x in leaves(ordered) if isinstance(x, InputSlot)]
 
     def inputs(self, graph: str, args: tuple, kwargs: dict) -> list[Tensor]:
         """The tensors of a call, in the order of the inputs. Raises TypeError if the arguments do not match build's
@@ -58,7 +58,7 @@ class Arguments:
             raise GraphError(
                 f"{graph} was saved for a call with other arguments",
                 where=here(),
-                values={"saved": self.shown(self.bound), "got": self.shown(bound)},
+                values={"saved": self.arguments_text(self.bound), "got": self.arguments_text(bound)},
                 hint="arguments as they were; or save the graph again, after a call with these",
             )
         return [tensors[number] for number in range(len(tensors))]
@@ -84,7 +84,7 @@ class Arguments:
             elif wrong:
                 axes = ", ".join(f'{axis}: "{axis_name}"' for axis, axis_name in sorted((dynamic | wrong).items()))
                 hint = f'for other sizes, where it is saved: flow.save(graph, path, dynamic={{"{label}": {{{axes}}}}})'
-            fail(GraphError, f"{graph} was saved for {label} {self.wanted(number)}", hint, got=got)
+            fail(GraphError, f"{graph} was saved for {label} {self.required_spec(number)}", hint, got=got)
         if self.document.axes:
             self.document.sizes(specs)
 
@@ -94,29 +94,29 @@ class Arguments:
         """The dynamic axes of an input: axis -> name."""
         return {axis: name for name, places in self.document.axes.items() for n, axis in places if n == number}
 
-    def wanted(self, number: int) -> str:
+    def required_spec(self, number: int) -> str:
         """Required spec of an input as text: "float32[batch, 3]"."""
         spec, dynamic = self.document.inputs[number][1], self.axes_of(number)
         return f"{spec.dtype.name}[{', '.join([dynamic.get(axis, str(n)) for axis, n in enumerate(spec.shape)])}]"
 
-    def shown(self, bound: inspect.BoundArguments) -> str:
+    def arguments_text(self, bound: inspect.BoundArguments) -> str:
         """Arguments as text: "x float32[batch, 3], mask None"."""
-        return ", ".join([f"{name} {self.text(x)}" for name, x in bound.arguments.items()]) or "nothing"
+        return ", ".join([f"{name} {self.value_text(x)}" for name, x in bound.arguments.items()]) or "nothing"
 
-    def text(self, x: Any) -> str:
-        if isinstance(x, Place):
-            return self.wanted(x.number)
+    def value_text(self, x: Any) -> str:
+        if isinstance(x, InputSlot):
+            return self.required_spec(x.index)
         if isinstance(x, dict):
             return f"{{{', '.join([f'{key!r}: {self.text(value)}' for key, value in x.items()])}}}"
         if isinstance(x, list | tuple):
-            return f"[{', '.join(map(self.text, x))}]"
+            return f"[{', '.join(map(self.value_text, x))}]"
         return describe(x)
 
 
 def signature_of(names: Sequence[str], saved: Any) -> inspect.Signature:
     """Signature of build. Parameters that the saved call omitted are optional."""
     kinds = inspect.Parameter
-    given, by_name = saved
+    positional, keywords = saved
     parameters: list[inspect.Parameter] = []
     kind, optional = kinds.POSITIONAL_OR_KEYWORD, False
     for position, name in enumerate(names):
@@ -126,15 +126,15 @@ def signature_of(names: Sequence[str], saved: Any) -> inspect.Signature:
             )
             kind, optional = kinds.KEYWORD_ONLY, False
             continue
-        optional = optional or (name not in by_name and position >= len(given))
+        optional = optional or (name not in keywords and position >= len(positional))
         parameters.append(kinds(name, kind, default=None if optional else kinds.empty))
     return inspect.Signature(parameters)
 
 
 def matches(saved: Any, x: Any, tensors: dict[int, Tensor]) -> bool:
     """True if this call has tensors exactly where the saved one has a Place; collects them by input index."""
-    if isinstance(saved, Place):
-        tensors[saved.number] = x
+    if isinstance(saved, InputSlot):
+        tensors[saved.index] = x
         return isinstance(x, Tensor)
     if isinstance(saved, dict):
         return (

@@ -21,23 +21,36 @@ from ..core.op import OPS, Op
 from ..core.spec import DType, Spec, dtype_named, spec_of
 from ..nn.graph.tree import Leaf
 from . import versions
-from .attrs import AXES, SIZES, attrs_at_sizes, check_inputs, decode_attrs, number, plausible, resolved
-from .checks import FAR, LARGEST, Check, Malformed, each, fields, flag, items, one_of, table, text, whole
-from .dynamic_shapes.axes import AXES as MOST_AXES, sizes_of
-from .dynamic_shapes.derived_sizes import SizedConstant, SizeFormula, SizeRatio, equal
+from .attrs import MAX_NDIM, SIZES, attrs_at_sizes, check_inputs, decode_attrs, number, plausible, resolve_sizes
+from .checks import (
+    MAX_INT64,
+    MAX_MAGNITUDE,
+    Check,
+    Malformed,
+    check_bool,
+    check_choice,
+    check_each,
+    check_fields,
+    check_int,
+    check_list,
+    check_mapping,
+    check_text,
+)
+from .dynamic_shapes.axes import MAX_DYNAMIC_AXES, sizes_of
+from .dynamic_shapes.derived_sizes import SizedConstant, SizeFormula, SizeRatio, same_array
 from .program import CallEntry, ModuleEntry
 
-KINDS = ("parameter", "buffer", "captured", "constant", "generator")
-SPEC = re.compile(r"([a-z]+[0-9]*)\[((?:[0-9]+(?:,[0-9]+)*)?)\]")
-VALUE = re.compile(r"%(0|[1-9][0-9]{0,11})")
-LINE = re.compile(r"(.{1,200}):([0-9]{1,8})")
-LONG = 4_000  # characters of a module's extra_repr
-MOST_STEPS = 10**6  # elements of a saved constant that is a range along a dynamic axis
-DEPTH = 100  # nesting of lists and dicts in the arguments of a call
-MOST_ARGUMENTS = 255
-MOST_INPUTS = 10_000  # of an op with a variable number of inputs
-MOST_PATHS = 100_000  # module paths; a module with two parents has two paths
-MOST_LETTERS = 1 << 24  # characters of all these paths, each of which contains those of its parents
+STATE_KINDS = ("parameter", "buffer", "captured", "constant", "generator")
+SPEC_PATTERN = re.compile(r"([a-z]+[0-9]*)\[((?:[0-9]+(?:,[0-9]+)*)?)\]")
+VALUE_PATTERN = re.compile(r"%(0|[1-9][0-9]{0,11})")
+LINE_PATTERN = re.compile(r"(.{1,200}):([0-9]{1,8})")
+MAX_TEXT_CHARS = 4_000  # characters of a module's extra_repr
+MAX_RANGE_ELEMENTS = 10**6  # elements of a saved constant that is a range along a dynamic axis
+MAX_NESTING = 100  # nesting of lists and dicts in the arguments of a call
+MAX_ARGUMENTS = 255
+MAX_VARIADIC_INPUTS = 10_000  # of an op with a variable number of inputs
+MAX_MODULE_PATHS = 100_000  # module paths; a module with two parents has two paths
+MAX_PATH_CHARS = 1 << 24  # characters of all these paths, each of which contains those of its parents
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +107,7 @@ class Document:
     training: bool
     modules: tuple[ModuleEntry, ...]
     members: dict[str, int]
-    met: dict[str, int]
+    nonmembers: dict[str, int]
     calls: tuple[CallEntry, ...]
     axes: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
@@ -110,27 +123,9 @@ def from_data(data: Any, arrays: Mapping[str, np.ndarray]) -> Document:
     return DocumentParser(data, arrays).document()
 
 
-TOP = (
-    "format",
-    "version",
-    "name",
-    "kind",
-    "ops",
-    "arguments",
-    "tree",
-    "axes",
-    "inputs",
-    "states",
-    "nodes",
-    "outputs",
-    "updates",
-    "gradients",
-    "loss",
-    "training",
-    "modules",
-    "members",
-    "met",
-    "calls",
+TOP_LEVEL_FIELDS = tuple(
+    "format version name kind ops arguments tree axes inputs states nodes "
+    "outputs updates gradients loss training modules members met calls".split()
 )
 
 
@@ -138,44 +133,47 @@ class DocumentParser:
     """Parser of a Document. specs: specs of the values so far, by index."""
 
     def __init__(self, data: Any, arrays: Mapping[str, np.ndarray]):
-        self.data, self.arrays = fields(data, "graph", TOP), arrays
+        self.data, self.arrays = check_fields(data, "graph", TOP_LEVEL_FIELDS), arrays
         self.specs: list[Spec] = []
         self.sizes: dict[str, int] = {}
         self.draws: dict[int, int] = {}  # index of a generator -> number of draws per call
 
     def document(self) -> Document:
         data = self.data
-        name, kind = (text(data[key], key, least=1) for key in ("name", "kind"))
+        name, kind = (check_text(data[key], key, min_length=1) for key in ("name", "kind"))
         if not name.isidentifier() or not kind.isidentifier():
             raise Malformed("names of a graph and its class", [name, kind], "name and kind")
-        self.known = versions.check_versions(table(data["ops"], "ops", lambda x, place: whole(x, place, 1, 10**6)))
+        self.known = versions.check_versions(
+            check_mapping(data["ops"], "ops", lambda x, place: check_int(x, place, 1, 10**6))
+        )
         arguments = arguments_of_build(data["arguments"])
-        inputs = tuple(each(data["inputs"], "inputs", self.input))
+        inputs = tuple(check_each(data["inputs"], "inputs", self.input))
         self.specs += [spec for _, spec in inputs]
         tree = call_arguments(self.structure(data["tree"], "tree", among=range(len(inputs))), "tree")
         axes = self.axes(data["axes"], inputs)
-        states = tuple(each(data["states"], "states", self.state))
+        states = tuple(check_each(data["states"], "states", self.state))
         wanted = [s.name for s in states if s.array is not None]
         if len(set(wanted)) < len(wanted):
             raise Malformed("distinct names", sorted(wanted), "states")
         self.specs += [s.spec for s in states]
         self.draws = {len(inputs) + i: s.draws for i, s in enumerate(states) if s.kind == "generator"}
-        self.training = flag(data["training"], "training")
-        rows = versions.converted(items(data["nodes"], "nodes"), self.known)
+        self.training = check_bool(data["training"], "training")
+        rows = versions.convert_nodes(check_list(data["nodes"], "nodes"), self.known)
         nodes = tuple([self.node(row, f"nodes[{i}]", i) for i, row in enumerate(rows)])
         self.check_draws(nodes)
         first, last = len(inputs), len(inputs) + len(states)
         updates = self.values_of("updates", states, lambda x, place: self.ref(x, place, first, last) - first)
-        gradients = self.values_of("gradients", states, lambda x, place: whole(x, place, 0, len(states) - 1))
+        gradients = self.values_of("gradients", states, lambda x, place: check_int(x, place, 0, len(states) - 1))
         if any(states[target].kind == "constant" for target, _ in updates):
             raise Malformed("tensors that are not constants", updates, "updates")
         loss = None if data["loss"] is None else self.ref(data["loss"], "loss")
         if (self.training and (loss is None or not gradients)) or (loss is not None and self.specs[loss].size != 1):
             raise Malformed("a scalar to compute gradients of", data["loss"], "loss")
-        modules = tuple(each(data["modules"], "modules", lambda x, place: module(x, place, states)))
+        modules = tuple(check_each(data["modules"], "modules", lambda x, place: module(x, place, states)))
         check_tree(modules)
-        members, met = (
-            table(data[key], key, lambda x, place: whole(x, place, 0, len(modules) - 1)) for key in ("members", "met")
+        members, nonmembers = (
+            check_mapping(data[key], key, lambda x, place: check_int(x, place, 0, len(modules) - 1))
+            for key in ("members", "met")
         )
         return Document(
             name,
@@ -192,7 +190,7 @@ class DocumentParser:
             self.training,
             modules,
             members,
-            met,
+            nonmembers,
             self.calls(data["calls"], modules, [*(n.first for n in nodes), len(self.specs)]),
             axes,
         )
@@ -200,16 +198,21 @@ class DocumentParser:
     # ---- sources -----------------------------------------------------------------------------------------------------
 
     def input(self, x: Any, place: str) -> tuple[str, Spec]:
-        x = fields(x, place, ("name", "spec"))
-        return text(x["name"], f"{place}.name"), spec(x["spec"], f"{place}.spec")
+        x = check_fields(x, place, ("name", "spec"))
+        return check_text(x["name"], f"{place}.name"), parse_spec(x["spec"], f"{place}.spec")
 
     def axes(self, x: Any, inputs: tuple) -> dict[str, tuple[tuple[int, int], ...]]:
         def axis(pair: Any, place: str) -> tuple[int, int]:
-            number, at = items(pair, place, 2, 2)
-            whole(number, place, 0, len(inputs) - 1)
-            return number, whole(at, place, 0, len(inputs[number][1].shape) - 1)
+            number, at = check_list(pair, place, 2, 2)
+            check_int(number, place, 0, len(inputs) - 1)
+            return number, check_int(at, place, 0, len(inputs[number][1].shape) - 1)
 
-        axes = table(x, "axes", lambda pairs, place: tuple(each(pairs, place, axis, least=1)), most=MOST_AXES)
+        axes = check_mapping(
+            x,
+            "axes",
+            lambda pairs, place: tuple(check_each(pairs, place, axis, min_length=1)),
+            max_length=MAX_DYNAMIC_AXES,
+        )
         try:
             self.sizes = sizes_of(axes, [s for _, s in inputs])
         except MinflowError as error:
@@ -218,19 +221,22 @@ class DocumentParser:
 
     def state(self, x: Any, place: str) -> State:
         if type(x) is dict and x.get("kind") == "generator":
-            x = fields(x, place, ("name", "kind", "draws", "words"))
-            words = each(x["words"], f"{place}.words", lambda w, at: whole(w, at, -(2**63)), 2, 2)
-            draws = whole(x["draws"], f"{place}.draws", 0, 10**6)
+            x = check_fields(x, place, ("name", "kind", "draws", "words"))
+            words = check_each(x["words"], f"{place}.words", lambda w, at: check_int(w, at, -(2**63)), 2, 2)
+            draws = check_int(x["draws"], f"{place}.draws", 0, 10**6)
             return State(
-                text(x["name"], f"{place}.name"),
+                check_text(x["name"], f"{place}.name"),
                 "generator",
                 Spec((2,), dtype_named("int64")),
                 draws=draws,
                 words=(words[0], words[1]),
             )
-        x = fields(x, place, ("name", "kind", "spec"), ("requires_grad", "filled"))
-        name, kind = text(x["name"], f"{place}.name", LONG, 1), one_of(x["kind"], f"{place}.kind", KINDS)
-        wanted, requires = spec(x["spec"], f"{place}.spec"), flag(x.get("requires_grad", False), place)
+        x = check_fields(x, place, ("name", "kind", "spec"), ("requires_grad", "filled"))
+        name, kind = (
+            check_text(x["name"], f"{place}.name", MAX_TEXT_CHARS, 1),
+            check_choice(x["kind"], f"{place}.kind", STATE_KINDS),
+        )
+        wanted, requires = parse_spec(x["spec"], f"{place}.spec"), check_bool(x.get("requires_grad", False), place)
         array = self.arrays.get(name)
         if array is None:
             there = ", ".join(sorted(self.arrays)[:6]) or "which there are none"
@@ -240,33 +246,33 @@ class DocumentParser:
         if requires and not wanted.differentiable:
             raise Malformed("a floating dtype, which can require a gradient", str(wanted), place)
         filled = None if "filled" not in x else self.filled(x["filled"], f"{place}.filled", wanted)
-        if filled is not None and (kind != "constant" or not self.gives(filled, wanted, array)):
+        if filled is not None and (kind != "constant" or not self.produces(filled, wanted, array)):
             raise Malformed("the rule by which a constant depends on the dynamic axes", x["filled"], f"{place}.filled")
         return State(name, kind, wanted, array, requires, filled)
 
     def filled(self, x: Any, place: str, wanted: Spec) -> SizedConstant:
-        x = fields(x, place, ("shape", "first", "step"))
+        x = check_fields(x, place, ("shape", "first", "step"))
         shape = SIZES(x["shape"], f"{place}.shape")
-        step = whole(x["step"], f"{place}.step", -FAR, FAR)
+        step = check_int(x["step"], f"{place}.step", -MAX_MAGNITUDE, MAX_MAGNITUDE)
         if step and len(shape) != 1:
             raise Malformed("one axis", x["shape"], f"{place}.shape")
-        sizes = resolved(shape, self.sizes)
-        if sizes != wanted.shape or (step and wanted.size > MOST_STEPS):  # before the array is allocated
+        sizes = resolve_sizes(shape, self.sizes)
+        if sizes != wanted.shape or (step and wanted.size > MAX_RANGE_ELEMENTS):  # before the array is allocated
             raise Malformed(
-                f"the shape of {wanted}" + f", at most {MOST_STEPS:,} numbers" * bool(step),
+                f"the shape of {wanted}" + f", at most {MAX_RANGE_ELEMENTS:,} numbers" * bool(step),
                 x["shape"],
                 f"{place}.shape",
             )
         first = number(x["first"], f"{place}.first")
-        resolved(first, self.sizes)
+        resolve_sizes(first, self.sizes)
         return SizedConstant(shape, first, step)
 
-    def gives(self, filled: SizedConstant, wanted: Spec, array: np.ndarray) -> bool:
+    def produces(self, filled: SizedConstant, wanted: Spec, array: np.ndarray) -> bool:
         """True if `array` holds the elements of this constant at the saved sizes."""
         if isinstance(filled.first, complex) and not wanted.dtype.is_complex:
             return False
         try:
-            return equal(filled.at(self.sizes, wanted.np), array)
+            return same_array(filled.evaluate(self.sizes, wanted.np), array)
         except MinflowError:  # the dtype cannot hold its elements
             return False
 
@@ -279,22 +285,24 @@ class DocumentParser:
         return shape, refs
 
     def node(self, x: Any, place: str, number: int) -> NodeEntry:
-        x = fields(x, place, ("value", "op", "in", "out"), ("attrs", "scope", "line", "needs", "of"))
+        x = check_fields(x, place, ("value", "op", "in", "out"), ("attrs", "scope", "line", "needs", "of"))
         first = len(self.specs)
         if x["value"] != f"%{first}":
             raise Malformed(f'"%{first}"', x["value"], f"{place}.value")
-        op = OPS[one_of(x["op"], f"{place}.op", self.known)]
+        op = OPS[check_choice(x["op"], f"{place}.op", self.known)]
         if op.custom_backward is not None or op.kernel is None or op.infer is data_dependent:
             raise Malformed("an operation that a graph can contain", op.name, f"{place}.op")
-        least = 0 if op.variadic else len(op.inputs)
-        inputs = tuple(each(x["in"], f"{place}.in", self.given, MOST_INPUTS if op.variadic else least, least))
+        count = 0 if op.variadic else len(op.inputs)
+        inputs = tuple(
+            check_each(x["in"], f"{place}.in", self.node_input, MAX_VARIADIC_INPUTS if op.variadic else count, count)
+        )
         attrs = decode_attrs(op, x.get("attrs", {}), f"{place}.attrs")
         for view in versions.ops_in(tuple(attrs.values())):
-            one_of(view.name, f"{place}.attrs", self.known)
-        wanted = tuple(each(x["out"], f"{place}.out", spec, len(op.outputs), len(op.outputs)))
+            check_choice(view.name, f"{place}.attrs", self.known)
+        wanted = tuple(check_each(x["out"], f"{place}.out", parse_spec, len(op.outputs), len(op.outputs)))
         now = attrs_at_sizes(op, attrs, self.sizes, f"{place}.attrs")
-        given = [self.specs[v] if isinstance(v, Ref) else resolved(v, self.sizes) for v in inputs]
-        got = inferred(op, given, now, place)
+        given = [self.specs[v] if isinstance(v, Ref) else resolve_sizes(v, self.sizes) for v in inputs]
+        got = infer_specs(op, given, now, place)
         if got != wanted:
             raise Malformed(
                 f"{', '.join(map(str, got))}, the result of {op.name}", ", ".join(map(str, wanted)), f"{place}.out"
@@ -302,14 +310,14 @@ class DocumentParser:
         self.specs += wanted
         origin = x.get("of")
         if origin is not None and origin != RECOMPUTE:
-            origin = whole(origin, f"{place}.of", -1, number - 1)
-        needs = whole(x.get("needs", 0), f"{place}.needs", 0, min((1 << len(inputs)) - 1, LARGEST))
+            origin = check_int(origin, f"{place}.of", -1, number - 1)
+        needs = check_int(x.get("needs", 0), f"{place}.needs", 0, min((1 << len(inputs)) - 1, MAX_INT64))
         line = source_line(x["line"], f"{place}.line") if "line" in x else None
         changes = any(isinstance(v, SizeFormula | SizeRatio) for v in inputs) or now != attrs
-        scope = text(x.get("scope", ""), f"{place}.scope", LONG)
+        scope = check_text(x.get("scope", ""), f"{place}.scope", MAX_TEXT_CHARS)
         return NodeEntry(op, inputs, attrs, wanted, first, scope, line, needs, origin, changes)
 
-    def given(self, x: Any, place: str) -> Any:
+    def node_input(self, x: Any, place: str) -> Any:
         return self.ref(x, place, draws=True) if isinstance(x, str) else number(x, place)
 
     def check_draws(self, nodes: tuple[NodeEntry, ...]) -> None:
@@ -325,7 +333,7 @@ class DocumentParser:
             raise Malformed(f"{list(found.values())}, the draws of the nodes", list(self.draws.values()), "states")
 
     def ref(self, x: Any, place: str, low: int = 0, high: int | None = None, draws: bool = False) -> Ref:
-        found = VALUE.fullmatch(x) if isinstance(x, str) else None
+        found = VALUE_PATTERN.fullmatch(x) if isinstance(x, str) else None
         high = len(self.specs) if high is None else high
         if found is None or not low <= int(found[1]) < high:
             raise Malformed(f"a value from %{low} to %{high - 1}", x, place)
@@ -336,9 +344,9 @@ class DocumentParser:
     def values_of(self, key: str, states: tuple[State, ...], number: Check) -> tuple[tuple[int, int], ...]:
         """(index of a tensor, index of its new value or gradient), for each tensor at most once."""
         pairs = []
-        for i, pair in enumerate(items(self.data[key], key)):
+        for i, pair in enumerate(check_list(self.data[key], key)):
             place = f"{key}[{i}]"
-            target, value = items(pair, place, 2, 2)
+            target, value = check_list(pair, place, 2, 2)
             target, value = number(target, place), self.ref(value, place)
             if states[target].spec is not self.specs[value] or states[target].kind == "generator":
                 raise Malformed(f"a value of {states[target].spec}", str(self.specs[value]), place)
@@ -363,20 +371,20 @@ class DocumentParser:
         if isinstance(x, str):
             refs.append(self.ref(x, place))
             return "tensor"
-        if depth > DEPTH or type(x) is not dict or len(x) != 1:
+        if depth > MAX_NESTING or type(x) is not dict or len(x) != 1:
             raise Malformed("a value, null, or an object with its kind", x, place)
         ((kind, inner),) = x.items()
         if kind == "is":
             return Leaf(number(inner, place))
         if kind == "text":
-            return Leaf(text(inner, place))
+            return Leaf(check_text(inner, place))
         if kind in ("list", "tuple"):
-            parts = each(inner, place, lambda part, at: self.shape(part, at, depth + 1, refs))
+            parts = check_each(inner, place, lambda part, at: self.shape(part, at, depth + 1, refs))
             return (list if kind == "list" else tuple), None, tuple(parts)
         if kind != "dict":
             raise Malformed("list, tuple, dict, is or text", kind, place)
-        pairs = each(inner, place, lambda pair, at: items(pair, at, 2, 2))
-        keys = tuple([whole(k, place, -(2**63)) if type(k) is int else text(k, place) for k, _ in pairs])
+        pairs = check_each(inner, place, lambda pair, at: check_list(pair, at, 2, 2))
+        keys = tuple([check_int(k, place, -(2**63)) if type(k) is int else check_text(k, place) for k, _ in pairs])
         if len(set(keys)) < len(keys):
             raise Malformed("distinct keys", keys, place)
         return dict, keys, tuple([self.shape(part, place, depth + 1, refs) for _, part in pairs])
@@ -387,19 +395,19 @@ class DocumentParser:
         """
         top: list[CallEntry] = []
         stack = [(0, len(firsts) - 1, top)]
-        for i, x in enumerate(items(rows, "calls")):
+        for i, x in enumerate(check_list(rows, "calls")):
             place = f"calls[{i}]"
-            x = fields(x, place, ("module", "depth", "nodes", "in", "out"))
-            depth = whole(x["depth"], f"{place}.depth", 0, len(stack) - 1)
+            x = check_fields(x, place, ("module", "depth", "nodes", "in", "out"))
+            depth = check_int(x["depth"], f"{place}.depth", 0, len(stack) - 1)
             del stack[depth + 1 :]
             low, high, around = stack[-1]
             low = around[-1].last if around else low
-            first, last = each(
-                x["nodes"], f"{place}.nodes", lambda n, at, low=low, high=high: whole(n, at, low, high), 2, 2
+            first, last = check_each(
+                x["nodes"], f"{place}.nodes", lambda n, at, low=low, high=high: check_int(n, at, low, high), 2, 2
             )
             if last < first:
                 raise Malformed("the first node, then the last", [first, last], f"{place}.nodes")
-            number = whole(x["module"], f"{place}.module", 0, len(modules) - 1)
+            number = check_int(x["module"], f"{place}.module", 0, len(modules) - 1)
             inside: list[CallEntry] = []
             taken = call_arguments(self.structure(x["in"], f"{place}.in"), f"{place}.in")
             given = self.structure(x["out"], f"{place}.out")
@@ -414,14 +422,14 @@ class DocumentParser:
 def call_arguments(structure: Any, place: str) -> Any:
     """Check the structure of a call: positional and keyword arguments."""
     match structure[0]:
-        case (_, None, ((by_place, None, _), (by_name, tuple() as keys, _))) if by_place in (list, tuple):
-            if by_name is dict and all(isinstance(key, str) for key in keys):
+        case (_, None, ((positional, None, _), (keywords, tuple() as keys, _))) if positional in (list, tuple):
+            if keywords is dict and all(isinstance(key, str) for key in keys):
                 return structure
-    raise Malformed("the arguments by place and by name", structure[0], place)
+    raise Malformed("positional and keyword arguments", structure[0], place)
 
 
 def argument(x: Any, place: str) -> str:
-    x = text(x, place, least=1)
+    x = check_text(x, place, min_length=1)
     name = x.lstrip("*")
     if not name.isidentifier() or keyword.iskeyword(name) or len(x) - len(name) > 2:
         raise Malformed("the name of an argument", x, place)
@@ -429,7 +437,7 @@ def argument(x: Any, place: str) -> str:
 
 
 def arguments_of_build(x: Any) -> tuple[str, ...]:
-    arguments = tuple(each(x, "arguments", argument, MOST_ARGUMENTS))
+    arguments = tuple(check_each(x, "arguments", argument, MAX_ARGUMENTS))
     stars = [len(x) - len(x.lstrip("*")) for x in arguments]
     if len({"self", *(x.lstrip("*") for x in arguments)}) <= len(arguments) or stars.count(1) > 1 or 2 in stars[:-1]:
         raise Malformed("distinct names, at most *one, and **one as the last", arguments, "arguments")
@@ -437,7 +445,7 @@ def arguments_of_build(x: Any) -> tuple[str, ...]:
 
 
 def source_line(x: Any, place: str) -> tuple[str, int]:
-    found = LINE.fullmatch(text(x, place, 220))
+    found = LINE_PATTERN.fullmatch(check_text(x, place, 220))
     if found is None or not int(found[2]):
         raise Malformed('a line, "file.py:12"', x, place)
     return found[1], int(found[2])
@@ -447,17 +455,17 @@ def spec_text(spec: Spec) -> str:
     return f"{spec.dtype.name}[{','.join(map(str, spec.shape))}]"
 
 
-def spec(x: Any, place: str) -> Spec:
-    found = SPEC.fullmatch(text(x, place, 1_500))
+def parse_spec(x: Any, place: str) -> Spec:
+    found = SPEC_PATTERN.fullmatch(check_text(x, place, 1_500))
     if found is None or found[1] not in DType.table:
         raise Malformed('a dtype and a shape, "float32[8,3]"', x, place)
     sizes = [int(n) for n in found[2].split(",")] if found[2] else []
-    if len(sizes) > AXES or not plausible(sizes, dtype_named(found[1])):
-        raise Malformed(f"at most {AXES} axes, and sizes that a machine can hold", x, place)
+    if len(sizes) > MAX_NDIM or not plausible(sizes, dtype_named(found[1])):
+        raise Malformed(f"at most {MAX_NDIM} axes, and sizes that a machine can hold", x, place)
     return Spec(tuple(sizes), dtype_named(found[1]))
 
 
-def inferred(op: Op, inputs: list, attrs: Mapping[str, Any], place: str) -> tuple[Spec, ...]:
+def infer_specs(op: Op, inputs: list, attrs: Mapping[str, Any], place: str) -> tuple[Spec, ...]:
     """Output specs from the op's shape rule. Raises Malformed with its error."""
     specs = tuple([x.__class__ if x.__class__ in NUMBERS else x for x in inputs])
     try:
@@ -472,30 +480,30 @@ def inferred(op: Op, inputs: list, attrs: Mapping[str, Any], place: str) -> tupl
 
 
 def module(x: Any, place: str, states: tuple[State, ...]) -> ModuleEntry:
-    x = fields(
+    x = check_fields(
         x, place, ("path", "class", "training"), ("text", "parameters", "buffers", "transient", "children", "container")
     )
 
     def tensors(key: str) -> dict[str, int]:
-        held = table(x.get(key, {}), f"{place}.{key}", lambda n, at: whole(n, at, 0, len(states) - 1))
+        held = check_mapping(x.get(key, {}), f"{place}.{key}", lambda n, at: check_int(n, at, 0, len(states) - 1))
         for state in [states[n] for n in held.values()]:
             if state.kind not in ("parameter", "buffer"):
                 raise Malformed("a parameter or buffer", state.kind, f"{place}.{key}")
         return held
 
-    kind = text(x["class"], f"{place}.class")
+    kind = check_text(x["class"], f"{place}.class")
     if not kind.isidentifier():
         raise Malformed("the name of a class", kind, f"{place}.class")
     return ModuleEntry(
-        text(x["path"], f"{place}.path", LONG),
+        check_text(x["path"], f"{place}.path", MAX_TEXT_CHARS),
         kind,
-        text(x.get("text", ""), f"{place}.text", LONG, lines=True),
-        flag(x["training"], f"{place}.training"),
+        check_text(x.get("text", ""), f"{place}.text", MAX_TEXT_CHARS, lines=True),
+        check_bool(x["training"], f"{place}.training"),
         tensors("parameters"),
         tensors("buffers"),
-        table(x.get("children", {}), f"{place}.children", lambda n, at: whole(n, at, 0)),
-        tuple(each(x.get("transient", []), f"{place}.transient", text)),
-        flag(x.get("container", False), f"{place}.container"),
+        check_mapping(x.get("children", {}), f"{place}.children", lambda n, at: check_int(n, at, 0)),
+        tuple(check_each(x.get("transient", []), f"{place}.transient", check_text)),
+        check_bool(x.get("container", False), f"{place}.container"),
     )
 
 
@@ -511,18 +519,18 @@ def check_tree(modules: tuple[ModuleEntry, ...]) -> None:
             if after:
                 done[number] = True
                 lines[number] = 1 + sum(lines[child] for child in modules[number].children.values())
-                if lines[number] > MOST_PATHS:
+                if lines[number] > MAX_MODULE_PATHS:
                     raise Malformed(
-                        f"at most {MOST_PATHS:,} modules, those that are there twice counted twice",
+                        f"at most {MAX_MODULE_PATHS:,} modules, counted once per path",
                         lines[number],
                         "modules",
                     )
                 letters[number] = sum(
                     letters[child] + lines[child] * (len(name) + 1) for name, child in modules[number].children.items()
                 )
-                if letters[number] > MOST_LETTERS:
+                if letters[number] > MAX_PATH_CHARS:
                     raise Malformed(
-                        f"at most {MOST_LETTERS:,} characters in the names of all modules", letters[number], "modules"
+                        f"at most {MAX_PATH_CHARS:,} characters in the names of all modules", letters[number], "modules"
                     )
                 continue
             if done.get(number) is False:

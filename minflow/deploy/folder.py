@@ -29,13 +29,14 @@ from ..core.source_location import fail
 from ..io import atomic, container, files
 from ..io.checkpoint import refuse_unwritten
 from ..io.files import GRAPH, META, SAVED_GRAPH, WEIGHTS
-from .checks import Malformed, checking_file, fields, one_of, refuse, text, whole
-from .strict_json import Lines, cost, dumps, lines_of, parse
+from .checks import Malformed, check_choice, check_fields, check_int, check_text, checking_file, refuse
+from .strict_json import LineReader, dumps, encode_lines, parse, parse_cost
 from .versions import FORMAT, VERSION
 
-LONGEST_META = 1 << 20  # bytes
-ROOM, TIMES = 8_000_000, 8  # bytes of memory that texts may take: a constant, plus a factor per byte of the files
-TRIES = 40  # attempts to read the folder while others write it
+MAX_META_BYTES = 1 << 20  # bytes
+# Bytes of memory that the parsed JSON may take: a constant, plus a factor per byte of the files.
+BASE_BUDGET, BUDGET_PER_BYTE = 8_000_000, 8
+MAX_ATTEMPTS = 40  # attempts to read the folder while others write it
 
 Saved = tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]
 
@@ -51,16 +52,18 @@ def write(path: str | os.PathLike, graph: Mapping, meta: Mapping, arrays: Mappin
     """
     path = files.absolute(files.checked_path(path, "save", 'flow.save(graph, "1/model")'))
     with checking_file(GRAPH, "numbers, texts, lists and dicts of them"):
-        text_of_graph = b"".join(lines_of(dict(graph)))
+        text_of_graph = b"".join(encode_lines(dict(graph)))
     with checking_file(META, "numbers, texts, lists and dicts of them"):
         plain = dumps({name: x for name, x in meta.items() if name != "sha256"}, "", indent=1)
 
     def fill(stage: Path) -> None:
         hashes = {META: hashlib.sha256(plain.encode()).hexdigest()}
-        hashes[GRAPH] = put(stage / GRAPH, lambda file: container.write_all(file, text_of_graph))
-        hashes[WEIGHTS] = put(stage / WEIGHTS, lambda file: container.write(file, arrays, None))
+        hashes[GRAPH] = write_file(stage / GRAPH, lambda file: container.write_all(file, text_of_graph))
+        hashes[WEIGHTS] = write_file(stage / WEIGHTS, lambda file: container.write(file, arrays, None))
         whole_meta = parse(plain, "") | {"sha256": {name: hashes[name] for name in SAVED_GRAPH}}
-        put(stage / META, lambda file: container.write_all(file, f"{dumps(whole_meta, '', indent=1)}\n".encode()))
+        write_file(
+            stage / META, lambda file: container.write_all(file, f"{dumps(whole_meta, '', indent=1)}\n".encode())
+        )
         atomic.sync_folder(stage)
 
     size = len(text_of_graph) + sum(array.nbytes for array in arrays.values())
@@ -91,7 +94,7 @@ class HashingFile(io.RawIOBase):
         return written
 
 
-def put(path: Path, write: Any) -> str:
+def write_file(path: Path, write: Any) -> str:
     """Write a new file, flush it to disk, and return its sha256."""
     with open(path, "xb") as file:  # buffered, so that write() is complete or raises
         hashing = HashingFile(file)
@@ -111,12 +114,12 @@ def read(path: str | os.PathLike) -> Saved:
     moved files one by one, its backup copies are read.
     """
     path = files.absolute(files.checked_path(path, "load_graph", 'flow.load_graph("1/model")', GraphFormatError))
-    for tries in range(TRIES):
+    for tries in range(MAX_ATTEMPTS):
         before = file_identity(path)
         try:
             return read_once(path)
         except GraphFormatError:
-            if tries == TRIES - 1 or (file_identity(path) == before and not write_in_progress(path)):
+            if tries == MAX_ATTEMPTS - 1 or (file_identity(path) == before and not write_in_progress(path)):
                 raise
         time.sleep(0.01 * (tries > 1))  # another process is saving it
     raise AssertionError
@@ -133,14 +136,14 @@ def read_once(path: Path) -> Saved:
                 "a machine with more memory",
                 free=f"{free:,} bytes",
             )
-        budget = ROOM + TIMES * sum(sizes.values())
+        budget = BASE_BUDGET + BUDGET_PER_BYTE * sum(sizes.values())
         meta = read_meta(path, opened[META])
         check_hashes(path, meta, opened, stack)
         with checking_file(path / GRAPH):
-            lines = Lines(opened[GRAPH], budget)
-            graph = lines.data()
+            lines = LineReader(opened[GRAPH], budget)
+            graph = lines.read_object()
             check_format(graph, path / GRAPH)
-        return graph, meta, read_weights(path / WEIGHTS, opened[WEIGHTS], lines.left)
+        return graph, meta, read_weights(path / WEIGHTS, opened[WEIGHTS], lines.budget_left)
 
 
 def file_identity(path: Path) -> list:
@@ -203,18 +206,18 @@ def refuse_file(path: Path) -> NoReturn:
 
 
 def read_meta(path: Path, file: BinaryIO) -> dict[str, Any]:
-    data = file.read(LONGEST_META + 1)
+    data = file.read(MAX_META_BYTES + 1)
     with checking_file(path / META):
-        if len(data) > LONGEST_META or cost(data) > ROOM + TIMES * len(data) * 3:
-            raise Malformed(f"at most {LONGEST_META:,} bytes, and few parts for its size", data[:100])
+        if len(data) > MAX_META_BYTES or parse_cost(data) > BASE_BUDGET + BUDGET_PER_BYTE * len(data) * 3:
+            raise Malformed(f"at most {MAX_META_BYTES:,} bytes, and few parts for its size", data[:100])
         try:
             meta = parse(data.decode(), "")
         except UnicodeDecodeError as error:
             raise Malformed(f"UTF-8 ({error.reason} at byte {error.start})", data[:100]) from None
         check_format(meta, path / META)
-        hashes = fields(meta.get("sha256"), "sha256", SAVED_GRAPH)
+        hashes = check_fields(meta.get("sha256"), "sha256", SAVED_GRAPH)
         for name in SAVED_GRAPH:
-            text(hashes[name], f"sha256.{name}", 64, 64)
+            check_text(hashes[name], f"sha256.{name}", 64, 64)
     return meta
 
 
@@ -222,8 +225,8 @@ def check_format(data: Any, file: Path) -> None:
     """Check that the meta describes a saved graph of a supported version."""
     if type(data) is not dict:
         raise Malformed("an object with format and version", data)
-    one_of(data.get("format"), "format", [FORMAT])
-    if whole(data.get("version"), "version", 1) > VERSION:
+    check_choice(data.get("format"), "format", [FORMAT])
+    if check_int(data.get("version"), "version", 1) > VERSION:
         refuse(
             f"{file} is of version {data['version']} of the format, this minflow reads up to version {VERSION}",
             "a newer minflow",
@@ -280,7 +283,7 @@ def check_header(path: Path, file: BinaryIO, budget: int) -> None:
     (length,) = struct.unpack("<Q", file.read(8).ljust(8, b"\0"))
     needed = 0
     while length > 0 and needed <= budget and (block := file.read(min(length, container.CHUNK_BYTES))):
-        needed += cost(block) // 2
+        needed += parse_cost(block) // 2
         length -= len(block)
     file.seek(0)
     if needed > budget:

@@ -79,9 +79,10 @@ class Program:
     graph: before all passes; its sources are named as in listings.  arguments: names of build's parameters.
     tree, out_tree: structures of arguments and result, see `../nn/graph/tree.py`.  names: node names, as listed.
     tensors: parameters, buffers and all other tensors it reads.  members: attribute of the graph -> index of a module.
-    met: path -> index of a module that is not a member.  gradients: index of a parameter -> its gradient (training
-    graphs).  loss: the tensor on which backward was called.  axes: the dynamic axes.  follows, fills: values that
-    depend on them: attrs by name, literals by input position, and constants; see `dynamic_shapes/derived_sizes.py`.
+    nonmembers: path -> index of a module that is not a member.  gradients: index of a parameter -> its gradient
+    (training graphs).  loss: the tensor on which backward was called.  axes: the dynamic axes.  size_dependent,
+    sized_constants: values that depend on them: attrs by name, literals by input position, and constants; see
+    `dynamic_shapes/derived_sizes.py`.
     """
 
     name: str
@@ -94,15 +95,15 @@ class Program:
     tensors: list[ProgramTensor]
     modules: list[ModuleEntry] = field(default_factory=list)
     members: dict[str, int] = field(default_factory=dict)
-    met: dict[str, int] = field(default_factory=dict)
+    nonmembers: dict[str, int] = field(default_factory=dict)
     calls: tuple[CallEntry, ...] = ()
     gradients: dict[int, Value] = field(default_factory=dict)
     loss: Value | None = None
     training: bool = False
     frozen: tuple[tuple[str, str], ...] = ()
     axes: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
-    follows: Mapping[Node, Mapping[str | int, Any]] = field(default_factory=dict)
-    fills: Mapping[Source, SizedConstant] = field(default_factory=dict)
+    size_dependent: Mapping[Node, Mapping[str | int, Any]] = field(default_factory=dict)
+    sized_constants: Mapping[Source, SizedConstant] = field(default_factory=dict)
 
 
 def program_of(obj: Any, dynamic: Any = None) -> Program:
@@ -111,7 +112,7 @@ def program_of(obj: Any, dynamic: Any = None) -> Program:
     never called.
     """
     if isinstance(obj, Job):
-        return of_job(obj, dynamic)
+        return program_of_job(obj, dynamic)
     if not isinstance(obj, RunningGraph):
         fail(
             GraphError,
@@ -132,42 +133,42 @@ def program_of(obj: Any, dynamic: Any = None) -> Program:
     build = compiled.build
     if compiled.strided:  # a file does not record the strides of inputs
         build = retrace_graph(obj, compiled, [tensor.spec for tensor in build.inputs])
-    program = of_build(obj, build, frozen)
+    program = program_of_build(obj, build, frozen)
     if not dynamic:
         return program
     check_unchanged(obj.name, obj._plans, compiled, compiled.mode[1])
 
-    def again(specs: list) -> Program:
-        return of_build(obj, retrace_graph(obj, compiled, specs), frozen)
+    def retrace(specs: list) -> Program:
+        return program_of_build(obj, retrace_graph(obj, compiled, specs), frozen)
 
-    return at_all_sizes(program, dynamic, again)
+    return with_dynamic_axes(program, dynamic, retrace)
 
 
-def at_all_sizes(program: Program, dynamic: Any, again: Callable[[list], Program]) -> Program:
-    """Add the values that depend on the dynamic axes to the program. again: function that traces the program for other
-    input specs.
+def with_dynamic_axes(program: Program, dynamic: Any, retrace: Callable[[list], Program]) -> Program:
+    """Add the values that depend on the dynamic axes to the program. retrace: function that traces the program for
+    other input specs.
     """
     inputs = program.graph.inputs
     names, specs = [source.name for source in inputs], [source.out_specs[0] for source in inputs]
     axes = axes_of(dynamic, names, specs)
-    base, follows, fills = solve_sizes(axes, names, specs, program, again)
-    return replace(base, axes=axes, follows=follows, fills=fills)
+    base, size_dependent, sized_constants = solve_sizes(axes, names, specs, program, retrace)
+    return replace(base, axes=axes, size_dependent=size_dependent, sized_constants=sized_constants)
 
 
-def of_build(graph: Any, build: Build, frozen: tuple) -> Program:
+def program_of_build(graph: Any, build: Build, frozen: tuple) -> Program:
     traced, trace = build.traced, build.trace
     collector = TensorCollector(trace)
     moments = {id(t.array) for optimizer, _ in graph.optimizers for s in optimizer.state.values() for t in s.values()}
     collector.traced = {s.name for s in collector.sources.values() if id(s.array) not in moments}
     modules = Modules(collector)
-    members = {name: modules.number(name, member) for name, member in graph.named_members()}
+    members = {name: modules.index_of(name, member) for name, member in graph.named_members()}
     paths = [(path, module) for path, module in build.nonmember_paths() if "." not in path]
-    met = {path: modules.number(path, module) for path, module in paths}
+    nonmembers = {path: modules.index_of(path, module) for path, module in paths}
     for name, tensor in build.captured:
         collector.add(name, "captured", tensor)
     ir = collector.graph(traced.nodes, build.outputs, traced.updates)
     parameters = {id(h.tensor): number for number, h in enumerate(collector.tensors)}
-    gradients = {parameters[key]: collector.now(v) for key, v in traced.gradients.items() if key in parameters}
+    gradients = {parameters[key]: collector.resolve(v) for key, v in traced.gradients.items() if key in parameters}
     return Program(
         graph.name,
         type(graph).__name__,
@@ -179,10 +180,10 @@ def of_build(graph: Any, build: Build, frozen: tuple) -> Program:
         collector.tensors,
         modules.entries,
         members,
-        met,
+        nonmembers,
         tuple(collector.calls(build.top.children, modules)),
         gradients,
-        None if build.loss is None else collector.now(build.loss),
+        None if build.loss is None else collector.resolve(build.loss),
         bool(graph.optimizers),
         frozen,
     )
@@ -196,7 +197,7 @@ def argument_names(graph: Any) -> tuple[str, ...]:
     return tuple(("*" if p.kind == 2 else "**" if p.kind == 4 else "") + p.name for p in parameters)
 
 
-def of_job(job: Job, dynamic: Any = None) -> Program:
+def program_of_job(job: Job, dynamic: Any = None) -> Program:
     if job.training:
         fail(
             GraphError,
@@ -220,19 +221,19 @@ def of_job(job: Job, dynamic: Any = None) -> Program:
             "flow.config.cpu_device_num(1)",
             job=job.name,
         )
-    program = of_step(job, compiled, compiled.part.stages[0].graph, compiled.uses)
+    program = program_of_step(job, compiled, compiled.part.stages[0].graph, compiled.uses)
     if not dynamic:
         return program
     check_unchanged(f"the job {job.name}", job.plans, compiled)
 
-    def again(specs: list) -> Program:
+    def retrace(specs: list) -> Program:
         build, part = retrace_job(job, specs)
-        return of_step(job, build, part.graph, compiled.uses)
+        return program_of_step(job, build, part.graph, compiled.uses)
 
-    return at_all_sizes(program, dynamic, again)
+    return with_dynamic_axes(program, dynamic, retrace)
 
 
-def of_step(job: Job, build: Any, graph: Graph, uses: frozenset[str]) -> Program:
+def program_of_step(job: Job, build: Any, graph: Graph, uses: frozenset[str]) -> Program:
     """The Program of one step of a job. build: has the trace, the value and the positions of the results.  uses: names
     of the variables.
     """
@@ -272,13 +273,15 @@ def keep_leaf(path: str, leaf: Any) -> Leaf:
 
 
 class TensorCollector:
-    """Collects the tensors that a trace reads. passed: output of an autograd.Function node -> the value it forwards."""
+    """Collects the tensors that a trace reads. forwarded: output of an autograd.Function node -> the value it
+    forwards.
+    """
 
     def __init__(self, trace: Trace):
         self.trace = trace
         self.tensors: list[ProgramTensor] = []
-        self.numbers: dict[tuple, int] = {}  # storage -> index of the tensor in `tensors`
-        self.passed: dict[Value, Value] = {}
+        self.indices: dict[tuple, int] = {}  # storage -> index of the tensor in `tensors`
+        self.forwarded: dict[Value, Value] = {}
         self.names: set[str] = set()
         self.sources = {key_of(s.array): s for s in trace.graph.states if s.read is None}
         self.traced: set[str] = set()  # names of the parameters and buffers that the trace reads or writes
@@ -307,12 +310,12 @@ class TensorCollector:
                 "call it once more, then save it",
                 tensor=tensor,
             )
-        if key not in self.numbers:
-            self.numbers[key] = len(self.tensors)
-            self.tensors.append(ProgramTensor(self.free(name), kind, tensor, self.sources.get(key)))
-        return self.numbers[key]
+        if key not in self.indices:
+            self.indices[key] = len(self.tensors)
+            self.tensors.append(ProgramTensor(self.unique_name(name), kind, tensor, self.sources.get(key)))
+        return self.indices[key]
 
-    def free(self, name: str) -> str:
+    def unique_name(self, name: str) -> str:
         base, number = name, 1
         while name in self.names:
             number += 1
@@ -328,27 +331,27 @@ class TensorCollector:
         for node in self.trace.graph.nodes[:count]:
             if node.op.custom_backward is not None:
                 for i, spec in enumerate(node.out_specs):
-                    self.passed[Value(node, i, spec)] = self.now(node.inputs[i])
+                    self.forwarded[Value(node, i, spec)] = self.resolve(node.inputs[i])
             else:
-                nodes.append(self.passing(node))
+                nodes.append(self.resolve_inputs(node))
         self.read_sources(nodes, [*outputs, *updates.values()])
-        now = {source: self.now(v) for source, v in updates.items()}
+        now = {source: self.resolve(v) for source, v in updates.items()}
         states = [h.source for h in self.tensors if h.source is not None]
-        return Graph(self.trace.graph.inputs, nodes, [self.now(v) for v in outputs], states, now)
+        return Graph(self.trace.graph.inputs, nodes, [self.resolve(v) for v in outputs], states, now)
 
-    def now(self, value: Any) -> Any:
-        return self.passed.get(value, value) if value.__class__ is Value else value
+    def resolve(self, value: Any) -> Any:
+        return self.forwarded.get(value, value) if value.__class__ is Value else value
 
-    def passing(self, node: Node) -> Node:
+    def resolve_inputs(self, node: Node) -> Node:
         """The node, or a copy with replaced inputs if it reads forwarded values or outputs of such a copy."""
-        if not self.passed:
+        if not self.forwarded:
             return node
-        inputs = [self.now(x) for x in node.inputs]
+        inputs = [self.resolve(x) for x in node.inputs]
         if all(a is b for a, b in zip(inputs, node.inputs)):
             return node
         fresh = node.replace(inputs, node.origin)
         for i, spec in enumerate(node.out_specs):
-            self.passed[Value(node, i, spec)] = Value(fresh, i, spec)
+            self.forwarded[Value(node, i, spec)] = Value(fresh, i, spec)
         return fresh
 
     def read_sources(self, nodes: list[Node], others: list[Value]) -> None:
@@ -363,7 +366,7 @@ class TensorCollector:
             if id(source) in generators:
                 generator, draws = generators[id(source)]
                 name = "generator" if generator is default_generator else "generator of its own"
-                self.tensors.append(ProgramTensor(self.free(name), "generator", None, source, generator, draws))
+                self.tensors.append(ProgramTensor(self.unique_name(name), "generator", None, source, generator, draws))
             elif source.read is not None:
                 fail(
                     GraphError,
@@ -375,68 +378,68 @@ class TensorCollector:
                 kind = "constant" if source.op is CONSTANT else "captured"
                 tensor = tensors.get(id(source.array))
                 tensor = Tensor(source.array, source.out_specs[0]) if tensor is None else tensor
-                self.numbers[key_of(source.array)] = len(self.tensors)
-                self.tensors.append(ProgramTensor(self.free(source.name or kind), kind, tensor, source))
+                self.indices[key_of(source.array)] = len(self.tensors)
+                self.tensors.append(ProgramTensor(self.unique_name(source.name or kind), kind, tensor, source))
 
     def calls(self, calls: list, modules: Modules) -> Iterator[CallEntry]:
         """The calls of modules as data, without those repeated by checkpointing."""
         for call in calls:
-            first, last = self.place(call.first), self.place(call.last)
+            first, last = self.kept_index(call.first), self.kept_index(call.last)
             inputs = (
                 self.structure((call.args, call.kwargs), call.input_values),
                 self.structure(call.output, call.output_values),
             )
             children = tuple(self.calls(call.children, modules))
-            yield CallEntry(modules.number(call.path, call.module), first, last, *inputs, children)
+            yield CallEntry(modules.index_of(call.path, call.module), first, last, *inputs, children)
 
-    def place(self, number: int) -> int:
+    def kept_index(self, number: int) -> int:
         """Convert an index into the trace's nodes to one into the kept nodes."""
         return (
             number - sum(node.op.custom_backward is not None for node in self.trace.graph.nodes[:number])
-            if self.passed
+            if self.forwarded
             else (number)
         )
 
     def structure(self, x: Any, values: list[Value]) -> tuple[Any, list[Value]]:
         """A structure, and the Values that it contained when it was passed."""
-        return flatten(x, keep_leaf)[0], [self.now(v) for v in values]
+        return flatten(x, keep_leaf)[0], [self.resolve(v) for v in values]
 
 
 class Modules:
     """Numbers modules in order of discovery, each once."""
 
-    def __init__(self, holder: TensorCollector):
-        self.holder = holder
+    def __init__(self, collector: TensorCollector):
+        self.collector = collector
         self.entries: list[Any] = []
-        self.numbers: dict[int, int] = {}
-        self.open: set[int] = set()
+        self.indices: dict[int, int] = {}
+        self.visiting: set[int] = set()
 
-    def number(self, path: str, module: Any) -> int:
+    def index_of(self, path: str, module: Any) -> int:
         key = id(module)
-        if key in self.open:
+        if key in self.visiting:
             fail(
                 GraphError,
                 f"{path} contains itself, which a file cannot represent",
                 "a module inside another, not around it",
                 module=type(module).__name__,
             )
-        if key in self.numbers:
-            return self.numbers[key]
-        number = self.numbers[key] = len(self.entries)
+        if key in self.indices:
+            return self.indices[key]
+        number = self.indices[key] = len(self.entries)
         self.entries.append(None)
-        self.open.add(key)
+        self.visiting.add(key)
         parameters, buffers = [
-            {name: self.holder.add(f"{path}.{name}", kind, t) for name, t in tensors.items() if t is not None}
+            {name: self.collector.add(f"{path}.{name}", kind, t) for name, t in tensors.items() if t is not None}
             for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers))
         ]
         children = {
-            name: self.number(f"{path}.{name}", child) for name, child in module._modules.items() if child is not None
+            name: self.index_of(f"{path}.{name}", child) for name, child in module._modules.items() if child is not None
         }
-        self.open.discard(key)
+        self.visiting.discard(key)
         self.entries[number] = ModuleEntry(
             path,
             type(module).__name__,
-            text_of(module),
+            extra_repr_text(module),
             module.training,
             parameters,
             buffers,
@@ -447,7 +450,7 @@ class Modules:
         return number
 
 
-def text_of(module: Any) -> str:
+def extra_repr_text(module: Any) -> str:
     try:
         return str(module.extra_repr())
     except Exception:  # a user's extra_repr is only displayed

@@ -37,10 +37,10 @@ from ..nn.graph.messages import check_arguments
 from ..nn.graph.tree import unflatten
 from ..nn.module import Module
 from ..nn.parameter import Parameter
-from .attrs import attrs_at_sizes, resolved
-from .call_arguments import Arguments
+from .attrs import attrs_at_sizes, resolve_sizes
+from .call_arguments import SavedArguments
 from .checks import Malformed
-from .document import Document, NodeEntry, Ref, State, inferred
+from .document import Document, NodeEntry, Ref, State, infer_specs
 from .dynamic_shapes.derived_sizes import check_sizes
 from .dynamic_shapes.retrace import whole_batch, without_memory
 from .program import CallEntry
@@ -73,7 +73,7 @@ class LoadedModule(LoadedContainer):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         run = CURRENT_REPLAY.get()
-        if run is None or run.entering is not self:
+        if run is None or run.entered_module is not self:
             name = type(self).__name__
             fail(
                 GraphError,
@@ -81,7 +81,7 @@ class LoadedModule(LoadedContainer):
                 f"the graph itself; or the class: {name}(...) and load_state_dict",
                 module=name,
             )
-        return run.inside()
+        return run.run_body()
 
 
 class LoadedGraph(Graph):
@@ -156,7 +156,7 @@ class LoadedGraph(Graph):
         run: Any = None
         try:
             run = Replay(self, self._document, args, kwargs)
-            return run.whole()
+            return run.run_all()
         except Malformed as error:  # valid at the saved sizes, but not at these
             fail(
                 ShapeError,
@@ -192,9 +192,9 @@ def part_of_batch(spec: Spec, parts: int) -> Spec:
     return spec.replace(shape=(spec.shape[0] // parts, *spec.shape[1:]))
 
 
-def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
+def graph_of(document: Document, frozen: Any = ()) -> LoadedGraph:
     """Create the graph of a document, without optimizers."""
-    arguments = Arguments(document)
+    arguments = SavedArguments(document)
     graph = class_of(document, arguments)()
     own = graph.__dict__
     tensors = [tensor_of(state) for state in document.states]
@@ -216,7 +216,7 @@ def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
         for name, number in entry.children.items():
             module.add_module(name, modules[number])
     named = {name: modules[number] for name, number in document.members.items()}
-    met = [(path, modules[number]) for path, number in document.met.items()]
+    nonmembers = [(path, modules[number]) for path, number in document.nonmembers.items()]
     own.update(
         _document=document,
         _arguments=arguments,
@@ -224,7 +224,7 @@ def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
         _named=named,
         _saved_frozen=tuple(frozen),
         _modules_by_number=modules,
-        _nonmembers=met,
+        _nonmembers=nonmembers,
     )
     for name, module in named.items():
         if hasattr(type(graph), name) or name in own:
@@ -234,7 +234,7 @@ def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
     return graph
 
 
-def class_of(document: Document, arguments: Arguments) -> type[LoadedGraph]:
+def class_of(document: Document, arguments: SavedArguments) -> type[LoadedGraph]:
     """Create a class with the saved name, whose build has the saved parameters."""
 
     def build(self: LoadedGraph, *args: Any, **kwargs: Any) -> Any:
@@ -273,7 +273,7 @@ class Replay:
         self.graph, self.document = graph, document
         self.mode = MODE.get()
         self.traced = self.mode.trace is not None
-        self.entering: Any = None
+        self.entered_module: Any = None
         self.by_number: dict[int, Node] = {}
         arguments = graph.__dict__["_arguments"]
         inputs = arguments.inputs(graph.name, args, kwargs)
@@ -297,7 +297,7 @@ class Replay:
             return
         if state.kind == "constant":
             if state.filled is not None:
-                array = state.filled.at(self.sizes, tensor.spec.np)
+                array = state.filled.evaluate(self.sizes, tensor.spec.np)
                 tensor = Tensor(array, spec_of(array))
             if self.traced:
                 tensor.array.flags.writeable = False  # as in the saved graph
@@ -306,36 +306,36 @@ class Replay:
 
     # ---- the operations ----------------------------------------------------------------------------------------------
 
-    def whole(self) -> Any:
+    def run_all(self) -> Any:
         token = CURRENT_REPLAY.set(self)
         try:
-            self.part(0, len(self.document.nodes), self.document.calls)
+            self.run_range(0, len(self.document.nodes), self.document.calls)
             self.finish()
             shape, refs = self.document.outputs
             return unflatten(shape, [self.tensor(r) for r in refs])
         finally:
             CURRENT_REPLAY.reset(token)
 
-    def part(self, first: int, last: int, calls: Sequence[CallEntry]) -> None:
+    def run_range(self, first: int, last: int, calls: Sequence[CallEntry]) -> None:
         """Replay nodes[first:last]; nested calls run inside their modules."""
         modules = self.graph.__dict__["_modules_by_number"]
         for call in calls:
             self.nodes(first, call.first)
-            self.call(modules[call.module], call)
+            self.run_call(modules[call.module], call)
             first = call.last
         self.nodes(first, last)
 
-    def call(self, module: LoadedModule, call: CallEntry) -> None:
+    def run_call(self, module: LoadedModule, call: CallEntry) -> None:
         shape, refs = call.inputs
         args, kwargs = unflatten(shape, [self.tensor(r) for r in refs])
 
-        def inside() -> Any:
-            self.entering = None
-            self.part(call.first, call.last, call.children)
+        def run_body() -> Any:
+            self.entered_module = None
+            self.run_range(call.first, call.last, call.children)
             shape, refs = call.output
             return unflatten(shape, [self.tensor(r) for r in refs])
 
-        self.entering, self.inside = module, inside
+        self.entered_module, self.run_body = module, run_body
         module(*args, **kwargs)
 
     def nodes(self, first: int, last: int) -> None:
@@ -348,16 +348,16 @@ class Replay:
 
     def attrs(self, entry: NodeEntry) -> Mapping[str, Any]:
         """Attrs at the sizes of this call."""
-        check_sizes(entry.op.name, resolved(entry.attrs, self.sizes).get("shape", ()), self.sizes)
+        check_sizes(entry.op.name, resolve_sizes(entry.attrs, self.sizes).get("shape", ()), self.sizes)
         now = attrs_at_sizes(entry.op, entry.attrs, self.sizes)
-        given = [x.spec if isinstance(x, Tensor | Value) else x for x in map(self.given, entry.inputs)]
-        inferred(entry.op, given, now, entry.op.name)
+        given = [x.spec if isinstance(x, Tensor | Value) else x for x in map(self.input_value, entry.inputs)]
+        infer_specs(entry.op, given, now, entry.op.name)
         return now
 
     def trace_node(self, number: int, entry: NodeEntry, attrs: Any) -> None:
         """Append the node to the trace, as it was recorded."""
         trace, mode = self.mode.trace, MODE.get()
-        values = [self.given(x) for x in entry.inputs]
+        values = [self.input_value(x) for x in entry.inputs]
         array = self.strided.get(values[0]) if self.strided and values and isinstance(values[0], Value) else None
         if array is not None and needs_copy(entry.op, array, attrs):
             copied = Node(clone, values[:1], {}, (values[0].spec,), entry.needs, (), entry.scope, None)
@@ -366,7 +366,7 @@ class Replay:
             values[0], array = outputs_of(copied)[0], None
         specs = infer(entry.op, values, attrs)[1]
         self.check_memory(entry, specs)
-        where = None if entry.line is None else place_of(*entry.line)
+        where = None if entry.line is None else saved_location(*entry.line)
         node = Node(entry.op, values, attrs, specs, entry.needs, (), entry.scope, where)
         origin = entry.origin
         node.origin = origin if origin is None or origin == RECOMPUTE else self.by_number.get(origin, node)
@@ -385,22 +385,22 @@ class Replay:
         consumer may copy them.
         """
         needed = sum([spec.nbytes for spec in specs])
-        if needed > MIN_CHECKED_BYTES and needed > self.most:
+        if needed > MIN_CHECKED_BYTES and needed > self.free_memory:
             fail(
                 OutOfMemoryError,
                 f"{self.graph.name}: {entry.op.name} gives {specs[0]}, {needed:,} bytes",
                 "smaller inputs; a machine with more memory",
-                free=f"{self.most:,} bytes",
+                free=f"{self.free_memory:,} bytes",
             )
 
     @cached_property
-    def most(self) -> float:
+    def free_memory(self) -> float:
         free = free_bytes()
         return math.inf if free is None else free
 
     def run_node(self, number: int, entry: NodeEntry, attrs: Any) -> None:
         """Run the node at once, as in eager mode."""
-        values = [self.given(x) for x in entry.inputs]
+        values = [self.input_value(x) for x in entry.inputs]
         for k, x in enumerate(entry.inputs):
             if isinstance(x, Ref) and x in self.draws:
                 draws, done = self.draws[x]
@@ -417,10 +417,10 @@ class Replay:
         for k, tensor in enumerate(results if entry.op.many else [results]):
             self.env[entry.first + k] = tensor
 
-    def given(self, x: Any) -> Any:
+    def input_value(self, x: Any) -> Any:
         if isinstance(x, Ref):
             return self.env.get(x)
-        return resolved(x, self.sizes)
+        return resolve_sizes(x, self.sizes)
 
     def tensor(self, number: int) -> Tensor:
         """The tensor of a value, for code that takes tensors."""
@@ -446,10 +446,10 @@ class Replay:
             watch.backwards.append(None)
 
 
-def place_of(file: str, line: int) -> tuple[Any, int]:
+def saved_location(file: str, line: int) -> tuple[Any, int]:
     """A source location in the saved program; its file need not exist."""
     return partial(_empty.__code__.replace, co_filename=f"<saved>/{file}", co_firstlineno=line)(), 0
 
 
 def _empty() -> None:
-    """Provides a code object for `place_of`; never called."""
+    """Provides a code object for `saved_location`; never called."""

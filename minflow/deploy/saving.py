@@ -15,11 +15,11 @@ from ..core.source_location import fail, here
 from ..io.files import WEIGHTS
 from ..nn.graph.graph import RunningGraph
 from . import folder
-from .checks import Malformed, checking_file, each, fields, flag, items, text
-from .document import LONG, Document, from_data
+from .checks import Malformed, check_bool, check_each, check_fields, check_list, check_text, checking_file
+from .document import MAX_TEXT_CHARS, Document, from_data
 from .dynamic_shapes.retrace import whole_batch
 from .program import Program, program_of
-from .replay import LoadedGraph, loaded, saved_axes
+from .replay import LoadedGraph, graph_of, saved_axes
 from .training.optimizers import optimizers_as_data, optimizers_from_data, state_names
 from .training.settings import config_as_data, config_from_data
 from .versions import FORMAT, VERSION
@@ -97,14 +97,14 @@ def outputs_of(program: Program, parts: int) -> list[dict[str, Any]]:
 def load(path: str | os.PathLike) -> LoadedGraph:
     data, meta, arrays = folder.read(path)
     with checking_file(path):
-        meta = fields(meta, "meta", META_FIELDS, ("sha256", "exact"))
+        meta = check_fields(meta, "meta", META_FIELDS, ("sha256", "exact"))
         document = from_data(data, arrays)
-        rows = each(meta["frozen"], "frozen", lambda row, at: tuple(each(row, at, shown, 2, 2)))
-        optimizers, exact = items(meta["optimizers"], "optimizers"), flag(meta.get("exact", False), "exact")
+        rows = check_each(meta["frozen"], "frozen", lambda row, at: tuple(check_each(row, at, check_row_text, 2, 2)))
+        optimizers, exact = check_list(meta["optimizers"], "optimizers"), check_bool(meta.get("exact", False), "exact")
         if bool(optimizers) != document.training:
             raise Malformed("optimizers of a graph that trains", optimizers, "optimizers")
         try:
-            graph = with_optimizers(loaded(document, rows), document, meta, optimizers, arrays)
+            graph = add_optimizers(graph_of(document, rows), document, meta, optimizers, arrays)
         except GraphFormatError:
             raise
         except MinflowError as error:  # an invalid module name, or an optimizer that the graph refuses
@@ -113,11 +113,11 @@ def load(path: str | os.PathLike) -> LoadedGraph:
         return graph
 
 
-def shown(x: Any, place: str) -> str:
-    return text(x, place, LONG, lines=True)
+def check_row_text(x: Any, place: str) -> str:
+    return check_text(x, place, MAX_TEXT_CHARS, lines=True)
 
 
-def with_optimizers(
+def add_optimizers(
     graph: LoadedGraph, document: Document, meta: Mapping, optimizers: list, arrays: Mapping
 ) -> LoadedGraph:
     """Add the optimizers in their saved state."""

@@ -64,7 +64,7 @@ def check_versions(ops: Mapping[str, int]) -> Mapping[str, int]:
     return ops
 
 
-def converted(nodes: list, known: Mapping[str, int]) -> list:
+def convert_nodes(nodes: list, known: Mapping[str, int]) -> list:
     """Convert the data of nodes to the current versions. known: the result of `check_versions`."""
     old = {name: version for name, version in known.items() if version < OPS[name].version}
     return [to_current(node, old, f"nodes[{i}]") for i, node in enumerate(nodes)] if old else nodes

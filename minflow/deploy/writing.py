@@ -21,7 +21,7 @@ from ..io.tree import WRITTEN_DTYPES
 from ..nn.graph.tree import Leaf
 from .attrs import encode, encode_attrs
 from .checks import Malformed
-from .document import LONG, spec_text
+from .document import MAX_TEXT_CHARS, spec_text
 from .program import CallEntry, ModuleEntry, Program, ProgramTensor
 from .versions import FORMAT, VERSION, versions_of
 
@@ -64,7 +64,7 @@ class ProgramWriter:
             "gradients": [[number, self.ref(v)] for number, v in program.gradients.items()],
             "loss": None if program.loss is None else self.ref(program.loss), "training": program.training,
             "modules": [self.module(entry) for entry in program.modules],
-            "members": program.members, "met": program.met,
+            "members": program.members, "met": program.nonmembers,
             "calls": [row for call in program.calls for row in self.calls(call, 0)],
         }  # fmt: skip
         return data, arrays
@@ -100,12 +100,12 @@ class ProgramWriter:
         result: dict[str, Any] = {"name": held.name, "kind": held.kind, "spec": spec_text(spec)}
         if held.tensor.requires_grad:
             result["requires_grad"] = True
-        if filled := self.program.fills.get(held.source):
+        if filled := self.program.sized_constants.get(held.source):
             result["filled"] = {"shape": encode(filled.shape), "first": encode(filled.first), "step": filled.step}
         return result
 
     def node(self, node: Node) -> dict[str, Any]:
-        first, follows = self.count, self.program.follows.get(node, {})
+        first, size_dependent = self.count, self.program.size_dependent.get(node, {})
         for index, spec in enumerate(node.out_specs):
             self.numbers[Value(node, index, spec)] = self.count
             self.count += 1
@@ -115,7 +115,9 @@ class ProgramWriter:
             "in": [self.given(node, i, x) for i, x in enumerate(node.inputs)],
         }
         try:
-            attrs = encode_attrs(node.op, {**node.attrs, **{k: v for k, v in follows.items() if isinstance(k, str)}})
+            attrs = encode_attrs(
+                node.op, {**node.attrs, **{k: v for k, v in size_dependent.items() if isinstance(k, str)}}
+            )
         except (TypeError, Malformed) as error:
             fail(
                 GraphError,
@@ -138,7 +140,7 @@ class ProgramWriter:
         return result
 
     def given(self, node: Node, place: int, x: Any) -> Any:
-        return self.ref(x) if x.__class__ is Value else encode(self.program.follows.get(node, {}).get(place, x))
+        return self.ref(x) if x.__class__ is Value else encode(self.program.size_dependent.get(node, {}).get(place, x))
 
     def ref(self, value: Value) -> str:
         return f"%{self.numbers[value]}"
@@ -165,7 +167,7 @@ class ProgramWriter:
         kind = entry.kind if entry.kind.isidentifier() else "_" + re.sub(r"\W", "_", entry.kind)
         result: dict[str, Any] = {"path": entry.path, "class": kind}
         listed = (
-            ("text", printable(entry.text)[:LONG]),
+            ("text", printable(entry.text)[:MAX_TEXT_CHARS]),
             ("parameters", entry.parameters),
             ("buffers", entry.buffers),
             ("transient", list(entry.transient)),

@@ -56,12 +56,15 @@ class Builder:
     """An ONNX model under construction.
 
     nodes: in order.  arrays: initializers by name.  names: value -> its name.  axes: name of a dynamic axis ->
-    (name of the input, its axis).  follows: see Program.  dynamic: value -> its sizes, if some depend on such an axis.
+    (name of the input, its axis).  size_dependent: see Program.  dynamic: value -> its sizes, if some depend on such an
+    axis.
     read: the outputs, and the inputs of all emitted nodes.  updating: nodes needed by the update of a state.
     """
 
-    def __init__(self, axes: Mapping | None = None, follows: Mapping | None = None, dynamic: Mapping | None = None):
-        self.axes, self.follows, self.dynamic = axes or {}, follows or {}, dynamic or {}
+    def __init__(
+        self, axes: Mapping | None = None, size_dependent: Mapping | None = None, dynamic: Mapping | None = None
+    ):
+        self.axes, self.size_dependent, self.dynamic = axes or {}, size_dependent or {}, dynamic or {}
         self.names: dict[Value, str] = {}
         self.read: set[Value] = set()
         self.updating: set[Node] = set()
@@ -132,7 +135,7 @@ class Builder:
         of the example, so a form that does not use this method is refused if the attr depends on the axes.
         """
         self.asked.add((node, name))
-        return self.follows.get(node, {}).get(name, node.attrs[name])
+        return self.size_dependent.get(node, {}).get(name, node.attrs[name])
 
     def used(self, node: Node, output: int) -> bool:
         """True if an emitted node or a result reads this output."""
@@ -142,7 +145,7 @@ class Builder:
         """The spec of an input whose sizes (or those of these axes) are static; otherwise refuse the node."""
         if any(not isinstance(n, int) for axis, n in enumerate(self.dims(value)) if not axes or axis in axes):
             self.refuse(
-                f"its form needs static sizes, and {value.spec} follows {', '.join(self.axes)}",
+                f"its form needs static sizes, and {value.spec} depends on {', '.join(self.axes)}",
                 "leave that axis out of dynamic",
             )
         return value.spec
@@ -183,12 +186,12 @@ class Builder:
             total = term if total is None else self.op("Add", total, term)
         return self.const([0]) if total is None else total
 
-    def number(self, follows: Any, dtype: DType) -> str:
+    def number(self, n: Any, dtype: DType) -> str:
         """A number that depends on dynamic axes (SizeFormula or SizeRatio), as a 0-d value."""
-        if not hasattr(follows, "scale"):
-            return self.cast(self.op("Squeeze", self.size(follows)), dtype)
-        top, bottom = [self.number(part, dtype) for part in (follows.top, follows.bottom)]
-        return self.op("Mul", self.const(follows.scale, dtype), self.op("Div", top, bottom))
+        if not hasattr(n, "scale"):
+            return self.cast(self.op("Squeeze", self.size(n)), dtype)
+        top, bottom = [self.number(part, dtype) for part in (n.top, n.bottom)]
+        return self.op("Mul", self.const(n.scale, dtype), self.op("Div", top, bottom))
 
     def axis_size(self, name: str) -> str:
         """The size of a dynamic axis, as an int64 value of shape [1]."""

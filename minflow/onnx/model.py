@@ -33,7 +33,7 @@ def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) ->
 
     name, graph = program.name, program.graph
     places = {axis: (inputs[i], n) for axis, ((i, n), *_) in program.axes.items()}
-    b = Builder(places, program.follows, dynamic_sizes(program))
+    b = Builder(places, program.size_dependent, dynamic_sizes(program))
     needed = set(toposort([x.node for x in graph.outputs], every=True))
     b.read = {x for node in needed for x in node.inputs if isinstance(x, Value)} | set(graph.outputs)
     b.updating = set(toposort([x.node for x in graph.updates.values()], every=True))
@@ -42,7 +42,9 @@ def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) ->
     names_of = {h.source: h.name for h in program.tensors}
     for source in graph.states:
         if source in needed and source.read is None:
-            b.names[outputs_of(source)[0]] = initializer(b, source, names_of[source], program.fills.get(source))
+            b.names[outputs_of(source)[0]] = initializer(
+                b, source, names_of[source], program.sized_constants.get(source)
+            )
     check_size(name, b)
     refused = UnsupportedOps(name)
     for node in graph.nodes:
@@ -123,14 +125,14 @@ class UnsupportedOps:
 
 def translate(b: Builder, node: Node, name: str, refused: UnsupportedOps) -> None:
     """Append the form of a node, and record the names of its results."""
-    results, follows = outputs_of(node), b.follows.get(node, {})
+    results, size_dependent = outputs_of(node), b.size_dependent.get(node, {})
     specs = [x.spec for x in node.inputs if isinstance(x, Value)]
     b.node, b.prefix = node, name
     inputs = [
         b.names.get(x, "")
         if isinstance(x, Value)
-        else b.number(follows[i], specs[0].dtype if specs else node.out_specs[0].dtype)
-        if i in follows
+        else b.number(size_dependent[i], specs[0].dtype if specs else node.out_specs[0].dtype)
+        if i in size_dependent
         else x
         for i, x in enumerate(node.inputs)
     ]
@@ -149,7 +151,7 @@ def translate(b: Builder, node: Node, name: str, refused: UnsupportedOps) -> Non
     else:
         try:
             given = function(b, node, *inputs)
-            for attr in follows:
+            for attr in size_dependent:
                 if isinstance(attr, str) and (node, attr) not in b.asked:
                     b.refuse(
                         f"its {attr} depends on {', '.join(b.axes)}, which its form does not support",
@@ -168,7 +170,7 @@ def follows_from_constants(b: Builder, node: Node, inputs: Sequence) -> bool:
     return (
         len(node.out_specs) == 1
         and node.out_specs[0].nbytes <= FEW
-        and node not in b.follows
+        and node not in b.size_dependent
         and all(not isinstance(x, str) or x in b.constant_names for x in inputs)
     )
 

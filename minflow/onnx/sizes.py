@@ -14,7 +14,7 @@ from ..core.infer import consult
 from ..core.ir import Value, outputs_of
 from ..core.spec import Spec
 from ..deploy.dynamic_shapes.axes import resized, sizes_of
-from ..deploy.dynamic_shapes.derived_sizes import at
+from ..deploy.dynamic_shapes.derived_sizes import evaluate_sizes
 from ..deploy.dynamic_shapes.size_relations import NotSizeDependent, SizeSolver
 from ..deploy.dynamic_shapes.traces import candidates
 from ..deploy.program import Program
@@ -50,7 +50,7 @@ def dynamic_sizes(program: Program) -> dict[Value, tuple[int | SizeOf, ...]]:
 
 def text(solver: SizeSolver, column: tuple[int, ...]) -> str:
     try:
-        return str(solver.of(column)).replace(" ", "")
+        return str(solver.solve(column)).replace(" ", "")
     except NotSizeDependent:
         return ""
 
@@ -80,14 +80,14 @@ def shapes_at(program: Program, sizes: Mapping[str, int]) -> dict[Value, tuple[i
     """The shape of each value at these sizes. Raises the error of a shape rule that refuses them."""
     graph = program.graph
     specs: dict[Value, Spec] = {outputs_of(s)[0]: s.out_specs[0] for s in graph.states}
-    for source, filled in program.fills.items():
+    for source, filled in program.sized_constants.items():
         value = outputs_of(source)[0]
-        specs[value] = value.spec.replace(shape=at(filled.shape, sizes))
+        specs[value] = value.spec.replace(shape=evaluate_sizes(filled.shape, sizes))
     given = resized(program.axes, [source.out_specs[0] for source in graph.inputs], sizes)
     specs |= {outputs_of(source)[0]: spec for source, spec in zip(graph.inputs, given)}
     for node in graph.nodes:
-        follows = program.follows.get(node, {})
-        attrs = {name: at(follows.get(name, x), sizes) for name, x in node.attrs.items()}
+        size_dependent = program.size_dependent.get(node, {})
+        attrs = {name: evaluate_sizes(size_dependent.get(name, x), sizes) for name, x in node.attrs.items()}
         _, results = consult(node.op, tuple([specs.get(x, type(x)) for x in node.inputs]), attrs)
         specs.update(zip(outputs_of(node), results))
     return {value: spec.shape for value, spec in specs.items()}

@@ -14,7 +14,7 @@ from minflow.core.op import OPS
 from minflow.core.spec import spec_of
 from minflow.deploy import folder
 from minflow.deploy.attrs import decode_attrs
-from minflow.deploy.document import spec, spec_text
+from minflow.deploy.document import parse_spec, spec_text
 from minflow.io.files import GRAPH, META, WEIGHTS
 
 SETTINGS = {
@@ -29,7 +29,7 @@ SETTINGS = {
 
 def rows_of(inputs, arrays, nodes):
     """Nodes as in a file: (op, inputs, attrs), and their output specs if they are meant to be false."""
-    specs = [spec(text, "") for text in inputs] + [spec_of(array) for array in arrays]
+    specs = [parse_spec(text, "") for text in inputs] + [spec_of(array) for array in arrays]
     rows = []
     for name, given, attrs, *outs in nodes:
         if not outs:
@@ -37,7 +37,7 @@ def rows_of(inputs, arrays, nodes):
             outs = [[spec_text(s) for s in consult(OPS[name], tuple(known), decode_attrs(OPS[name], attrs))[1]]]
         row = {"value": f"%{len(specs)}", "op": name, "in": list(given), "out": outs[0]}
         rows.append(row | ({"attrs": attrs} if attrs else {}))
-        specs += [spec(text, "") for text in outs[0]]
+        specs += [parse_spec(text, "") for text in outs[0]]
     return rows, len(specs)
 
 
@@ -85,4 +85,4 @@ def changed(path, graph=None, meta=None):
 def zeros(path):
     """Arguments for the inputs listed in the file."""
     rows = json.loads((path / GRAPH).read_bytes())["inputs"]
-    return [np.zeros(s.shape, s.dtype.np) for s in [spec(row["spec"], "") for row in rows]]
+    return [np.zeros(s.shape, s.dtype.np) for s in [parse_spec(row["spec"], "") for row in rows]]

@@ -19,10 +19,9 @@ from minflow.core.ops.examples import cases
 from minflow.core.ops.shape import getitem
 from minflow.core.spec import Spec, bfloat16, float32, float64, int64
 from minflow.deploy.attrs import (
-    KINDS,
-    OF_OP,
+    ATTR_KINDS,
+    OP_ATTR_KINDS,
     check_inputs,
-    custom,
     decode_attrs,
     encode,
     encode_attrs,
@@ -30,8 +29,9 @@ from minflow.deploy.attrs import (
     integer,
     kind_of,
     number,
+    plain_value,
     real,
-    resolved,
+    resolve_sizes,
     storable,
 )
 from minflow.deploy.checks import Malformed
@@ -58,8 +58,8 @@ def written(value):
 def test_every_attr_has_a_kind():
     assert [(op.name, name) for op in STORED for name in op.attrs if not callable(kind_of(op, name))] == []
     used = {name for op in STORED for name in op.attrs}
-    assert set(KINDS) - used <= {"strides"} | {name for op in OPS.values() for name in op.attrs}
-    assert [(op, name) for op, kinds in OF_OP.items() for name in kinds if name not in OPS[op].attrs] == []
+    assert set(ATTR_KINDS) - used <= {"strides"} | {name for op in OPS.values() for name in op.attrs}
+    assert [(op, name) for op, kinds in OP_ATTR_KINDS.items() for name in kinds if name not in OPS[op].attrs] == []
 
 
 @pytest.mark.parametrize("op", [op for op in STORED if op.attrs], ids=str)
@@ -74,7 +74,7 @@ def test_examples_round_trip(op):
 ], ids=repr)  # fmt: skip
 def test_plain_values_of_custom_ops(value):
     data = json.loads(json.dumps(encode(value), allow_nan=False))
-    assert written(custom(data, "attrs")) == written(value)
+    assert written(plain_value(data, "attrs")) == written(value)
 
 
 def test_attrs_of_a_custom_op():
@@ -104,16 +104,16 @@ def test_attrs_that_depend_on_dynamic_axes():
     eight = SizeFormula(((8, ("batch",)), (3, ())))
     data = encode_attrs(OPS["reshape"], {"shape": (eight, 4)})
     assert data == {"shape": [{"follows": [[8, ["batch"]], [3, []]]}, 4]}
-    assert resolved(decode_attrs(OPS["reshape"], data), {"batch": 2}) == {"shape": (19, 4)}
+    assert resolve_sizes(decode_attrs(OPS["reshape"], data), {"batch": 2}) == {"shape": (19, 4)}
     path = ((getitem, {"index": ((0, eight, 1), Ellipsis)}),)
-    assert resolved(again(OPS["view_write"], {"path": path}), {"batch": 1}) == {
+    assert resolve_sizes(again(OPS["view_write"], {"path": path}), {"batch": 1}) == {
         "path": ((getitem, {"index": ((0, 11, 1), Ellipsis)}),)
     }
     half = SizeRatio(0.5, eight, SizeFormula(((1, ("batch",)),)))
     assert again(OPS["var"], {"axis": None, "keepdims": False, "correction": half})["correction"] == half
-    assert resolved(real(encode(half), "attrs"), {"batch": 1}) == 5.5
+    assert resolve_sizes(real(encode(half), "attrs"), {"batch": 1}) == 5.5
     with pytest.raises(Malformed):
-        resolved(eight, {"batch": 2**60})
+        resolve_sizes(eight, {"batch": 2**60})
 
 
 FOLLOWS = {"follows": [[1, ["a"]]]}
@@ -158,9 +158,9 @@ def test_deep_and_long_values_are_refused():
     for _ in range(9):
         deep = [deep]
     for kind, data in (
-        (custom, deep),
-        (custom, {"complex": [1.0]}),
-        (custom, {"a": 1}),
+        (plain_value, deep),
+        (plain_value, {"complex": [1.0]}),
+        (plain_value, {"a": 1}),
         (index, [None] * 200),
         (integer, 1.0),
         (integer, True),

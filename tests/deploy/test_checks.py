@@ -6,7 +6,19 @@ import pytest
 
 from minflow.core.base.errors import GraphFormatError
 from minflow.deploy import checks
-from minflow.deploy.checks import Malformed, checking_file, each, fields, flag, items, one_of, real, table, text, whole
+from minflow.deploy.checks import (
+    Malformed,
+    check_bool,
+    check_choice,
+    check_each,
+    check_fields,
+    check_int,
+    check_list,
+    check_mapping,
+    check_real,
+    check_text,
+    checking_file,
+)
 
 HUGE = "x" * 1_000_000
 DEEP = []
@@ -17,11 +29,11 @@ for _ in range(5000):
 @pytest.mark.parametrize(
     "check, right",
     [
-        (flag, [True, False]),
-        (whole, [0, 2**63 - 1]),
-        (real, [0, -3, 0.5, -1e300, 2**62]),
-        (text, ["", "fc1.weight", "权重", "é" * 255]),
-        (items, [[], [1, "2"]]),
+        (check_bool, [True, False]),
+        (check_int, [0, 2**63 - 1]),
+        (check_real, [0, -3, 0.5, -1e300, 2**62]),
+        (check_text, ["", "fc1.weight", "权重", "é" * 255]),
+        (check_list, [[], [1, "2"]]),
     ],
 )
 def test_valid_values_are_returned(check, right):
@@ -32,11 +44,11 @@ def test_valid_values_are_returned(check, right):
 @pytest.mark.parametrize(
     "check, wrong",
     [
-        (flag, [0, 1, None, "true"]),
-        (whole, [True, 1.0, "1", None, -1, 2**63, [1]]),
-        (real, [True, "1", None, 2**70, math.inf, [], {"float": "1"}, {"float": []}, {}]),
-        (text, [1, None, "a\n", "\x1b[31m", "\u202e", "\ud800", HUGE, b"x"]),
-        (items, [(), {}, "ab", None]),
+        (check_bool, [0, 1, None, "true"]),
+        (check_int, [True, 1.0, "1", None, -1, 2**63, [1]]),
+        (check_real, [True, "1", None, 2**70, math.inf, [], {"float": "1"}, {"float": []}, {}]),
+        (check_text, [1, None, "a\n", "\x1b[31m", "\u202e", "\ud800", HUGE, b"x"]),
+        (check_list, [(), {}, "ab", None]),
     ],
 )
 def test_error_names_the_value_briefly(check, wrong):
@@ -50,40 +62,40 @@ def test_error_names_the_value_briefly(check, wrong):
 @pytest.mark.parametrize("x", [HUGE, DEEP, [HUGE] * 1000, {"a": DEEP, "b": 10**4000}, {str(i): i for i in range(9999)}])
 def test_long_values_are_truncated(x):
     with pytest.raises(Malformed) as caught:
-        flag(x, "p")
+        check_bool(x, "p")
     assert 0 < len(caught.value.actual) < 400
 
 
 def test_limits():
-    assert whole(-4, "p", -4, 3) == -4 and text("ab", "p", 2) == "ab" and items([1], "p", 1, 1) == [1]
+    assert check_int(-4, "p", -4, 3) == -4 and check_text("ab", "p", 2) == "ab" and check_list([1], "p", 1, 1) == [1]
     for call, words in [
-        (lambda: whole(4, "p", -4, 3), "whole number from -4 to 3, got 4"),
-        (lambda: whole(-1, "p"), "whole number from 0, got -1"),
-        (lambda: text("abc", "p", 2), "0 to 2 characters.*'abc'"),
-        (lambda: text("", "p", least=1), "1 to 255 characters"),
-        (lambda: items([1, 2], "p", 1), r"0 to 1 entries.*\[1, 2\]"),
-        (lambda: items([1], "p", 2, 2), "list of 2 entries"),
-        (lambda: items([], "p", least=1), "at least 1 entries"),
-        (lambda: one_of("b", "p", ["c", "a"]), "one of a, c, got 'b'"),
-        (lambda: one_of([], "p", {"a"}), "one of a"),
-        (lambda: one_of("b", "p", [f"op{i}" for i in range(40)]), "or one of 28 more"),
+        (lambda: check_int(4, "p", -4, 3), "whole number from -4 to 3, got 4"),
+        (lambda: check_int(-1, "p"), "whole number from 0, got -1"),
+        (lambda: check_text("abc", "p", 2), "0 to 2 characters.*'abc'"),
+        (lambda: check_text("", "p", min_length=1), "1 to 255 characters"),
+        (lambda: check_list([1, 2], "p", 1), r"0 to 1 entries.*\[1, 2\]"),
+        (lambda: check_list([1], "p", 2, 2), "list of 2 entries"),
+        (lambda: check_list([], "p", min_length=1), "at least 1 entries"),
+        (lambda: check_choice("b", "p", ["c", "a"]), "one of a, c, got 'b'"),
+        (lambda: check_choice([], "p", {"a"}), "one of a"),
+        (lambda: check_choice("b", "p", [f"op{i}" for i in range(40)]), "or one of 28 more"),
     ]:
         with pytest.raises(Malformed, match=words):
             call()
-    assert text("a\n\tb", "p", lines=True) and one_of("a", "p", {"a": 1}) == "a"
+    assert check_text("a\n\tb", "p", lines=True) and check_choice("a", "p", {"a": 1}) == "a"
 
 
 def test_error_names_the_path_in_a_structure():
-    assert fields({"a": 1}, "p", ["a"], ["b"]) == {"a": 1} and fields({"a": 1, "b": 2}, "p", ["a"], ["b"])
-    assert each([1, 2], "p", whole, 2) == [1, 2] and table({"a": 1}, "p", whole, 1) == {"a": 1}
+    assert check_fields({"a": 1}, "p", ["a"], ["b"]) == {"a": 1} and check_fields({"a": 1, "b": 2}, "p", ["a"], ["b"])
+    assert check_each([1, 2], "p", check_int, 2) == [1, 2] and check_mapping({"a": 1}, "p", check_int, 1) == {"a": 1}
     for call, place, found in [
-        (lambda: fields([], "p", ["a"]), "p", "[]"),
-        (lambda: fields({"b": 1}, "p", ["a"]), "p", "['b']"),
-        (lambda: fields({"a": 1, "z": 2}, "p", ["a"], ["b"]), "p", "['z']"),
-        (lambda: each([1, -2], "p", whole), "p[1]", "-2"),
-        (lambda: table({"a": -1}, "p", whole), "p.a", "-1"),
-        (lambda: table({"a": 1, "b": 1}, "p", whole, 1), "p", "{'a': 1, 'b': 1}"),
-        (lambda: table({"\n": 1}, "p", whole), "a name in p", r"'\n'"),
+        (lambda: check_fields([], "p", ["a"]), "p", "[]"),
+        (lambda: check_fields({"b": 1}, "p", ["a"]), "p", "['b']"),
+        (lambda: check_fields({"a": 1, "z": 2}, "p", ["a"], ["b"]), "p", "['z']"),
+        (lambda: check_each([1, -2], "p", check_int), "p[1]", "-2"),
+        (lambda: check_mapping({"a": -1}, "p", check_int), "p.a", "-1"),
+        (lambda: check_mapping({"a": 1, "b": 1}, "p", check_int, 1), "p", "{'a': 1, 'b': 1}"),
+        (lambda: check_mapping({"\n": 1}, "p", check_int), "a name in p", r"'\n'"),
     ]:
         with pytest.raises(Malformed) as caught:
             call()
@@ -92,12 +104,12 @@ def test_error_names_the_path_in_a_structure():
 
 def test_one_error_of_four_parts():
     with pytest.raises(GraphFormatError) as caught, checking_file("graph.json"):
-        whole(-2, "nodes[3].axis")
+        check_int(-2, "nodes[3].axis")
     error = caught.value
-    assert error.what == "graph.json: nodes[3].axis must be a whole number from 0" and error.hint == checks.AGAIN
+    assert error.what == "graph.json: nodes[3].axis must be a whole number from 0" and error.hint == checks.RESAVE_HINT
     assert error.values == {"place": "nodes[3].axis", "found": "-2"} and "test_checks.py" in error.where
     with (
         pytest.raises(GraphFormatError, match="(?s)whole file must.*Try: a newer one"),
         checking_file("x", "a newer one"),
     ):
-        flag(1, "")
+        check_bool(1, "")

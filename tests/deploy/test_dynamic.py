@@ -14,7 +14,7 @@ from minflow import nn, typing as tp
 from minflow.deploy import document
 from minflow.deploy.checks import Malformed
 from minflow.deploy.dynamic_shapes.axes import axes_of, sizes_of
-from minflow.deploy.dynamic_shapes.derived_sizes import SizedConstant, SizeFormula, SizeRatio, at
+from minflow.deploy.dynamic_shapes.derived_sizes import SizedConstant, SizeFormula, SizeRatio, evaluate_sizes
 from minflow.deploy.dynamic_shapes.size_relations import NotSizeDependent, SizeSolver
 from minflow.deploy.program import program_of
 from minflow.deploy.writing import to_data
@@ -79,7 +79,9 @@ def text(x):
 
 def attrs_of(program):
     """(op, attr or path, text) of each dependent size."""
-    return [(node.op.name, key, text(x)) for node, changes in program.follows.items() for key, x in changes.items()]
+    return [
+        (node.op.name, key, text(x)) for node, changes in program.size_dependent.items() for key, x in changes.items()
+    ]
 
 
 BATCH = {0: {0: "batch"}}
@@ -90,7 +92,7 @@ BATCH = {0: {0: "batch"}}
 
 def test_sizes_follow_dynamic_axes():
     x = SizeFormula(((8, ("batch", "time")), (-1, ("batch",)), (3, ())))
-    assert x.at({"batch": 2, "time": 5}) == 81 and x.axes == {"batch", "time"}
+    assert x.evaluate({"batch": 2, "time": 5}) == 81 and x.axes == {"batch", "time"}
     assert str(x) == "8*batch*time - batch + 3"
     assert hash(x) == hash(SizeFormula(x.terms)) and x == SizeFormula(x.terms) and str(SizeFormula(())) == "0"
     with pytest.raises(AttributeError):
@@ -100,14 +102,14 @@ def test_sizes_follow_dynamic_axes():
 def test_ratio():
     n = SizeFormula(((25, ("n",)),))
     x = SizeRatio(0.1, n, SizeFormula((*n.terms, (-1, ()))))
-    assert x.at({"n": 4}) == 0.1 * (100 / 99) and str(x) == "0.1 * (25*n) / (25*n - 1)" and x.axes == {"n"}
-    assert SizeRatio(1.0, SizeFormula(((2, ()),)), SizeFormula(((1, ("n",)), (-1, ())))).at({"n": 1}) == np.inf
+    assert x.evaluate({"n": 4}) == 0.1 * (100 / 99) and str(x) == "0.1 * (25*n) / (25*n - 1)" and x.axes == {"n"}
+    assert SizeRatio(1.0, SizeFormula(((2, ()),)), SizeFormula(((1, ("n",)), (-1, ())))).evaluate({"n": 1}) == np.inf
 
 
 def test_filled():
     n = SizeFormula(((1, ("n",)),))
-    assert SizedConstant((n, 2), n).at({"n": 3}, "float32").tolist() == [[3.0, 3.0]] * 3
-    assert SizedConstant((n,), 5, -2).at({"n": 3}, "int64").tolist() == [5, 3, 1]
+    assert SizedConstant((n, 2), n).evaluate({"n": 3}, "float32").tolist() == [[3.0, 3.0]] * 3
+    assert SizedConstant((n,), 5, -2).evaluate({"n": 3}, "int64").tolist() == [5, 3, 1]
 
 
 def law(*lows):
@@ -121,13 +123,13 @@ def test_whole_numbers_are_solved_for(lows):
     for _ in range(50):
         names = [c for k in range(len(lows) + 1) for c in itertools.combinations("abc"[: len(lows)], k)]
         wanted = SizeFormula(tuple((draw.randint(-9, 9), c) for c in names))
-        got = known.of([wanted.at(sizes) for sizes in known.dicts])
+        got = known.solve([wanted.evaluate(sizes) for sizes in known.dicts])
         sizes = dict(zip("abc", (11, 13, 1)))
-        assert at(got, sizes) == wanted.at(sizes) and (
+        assert evaluate_sizes(got, sizes) == wanted.evaluate(sizes) and (
             isinstance(got, SizeFormula) or not any(factor for factor, c in wanted.terms if c)
         )
         with pytest.raises(NotSizeDependent):
-            known.of([wanted.at(sizes) + sizes["a"] ** 2 for sizes in known.dicts])
+            known.solve([wanted.evaluate(sizes) + sizes["a"] ** 2 for sizes in known.dicts])
 
 
 @pytest.mark.parametrize("momentum", [0.1, 0.01, 0.99, 1 / 3, 1.0, 0.0123456789])
@@ -136,9 +138,9 @@ def test_ratios_are_solved_for_in_all_bits(momentum):
     for factor, names in ((1, "a"), (49, "b"), (6, "ab")):
         count = SizeFormula(((factor, tuple(names)),))
         for value in (lambda n: momentum * (n / (n - 1)), lambda n: 2 / (n - 1), lambda n: 1 / n, lambda n: n + 0.0):
-            got = known.of([value(count.at(sizes)) for sizes in known.dicts])
+            got = known.solve([value(count.evaluate(sizes)) for sizes in known.dicts])
             for sizes in ({"a": 2, "b": 1}, {"a": 7, "b": 64}):
-                assert got.at(sizes) == value(count.at(sizes))
+                assert got.evaluate(sizes) == value(count.evaluate(sizes))
 
 
 @pytest.mark.parametrize("values", [
@@ -147,12 +149,12 @@ def test_ratios_are_solved_for_in_all_bits(momentum):
 ])  # fmt: skip
 def test_sizes_that_follow_no_axis(values):
     with pytest.raises(NotSizeDependent):
-        law(4).of(values)
+        law(4).solve(values)
 
 
 def test_constant_sizes_stay_constant():
     for x in (math.nan, (1, [2.5, {"a": None}]), -0.0, "text", {"a": (1, 2)}):
-        assert law(4).of([x, copy.deepcopy(x), copy.deepcopy(x)]) is x
+        assert law(4).solve([x, copy.deepcopy(x), copy.deepcopy(x)]) is x
 
 
 # ---- programs --------------------------------------------------------------------------------------------------------
@@ -181,7 +183,7 @@ def test_gpt(time, check):
     )
     assert ("reshape", "shape", "batch*time, 4") in attrs_of(found)
     assert ("full", "shape", "time, time") in attrs_of(found)
-    assert [fill.step for fill in found.fills.values()] == [1]
+    assert [fill.step for fill in found.sized_constants.values()] == [1]
 
 
 def test_lstm(check):
@@ -198,7 +200,7 @@ def test_embedding_bags(check):
     found = check(
         Graph(model, model), {0: {0: "n", 1: "t"}}, *[[flow.randint(0, 11, (n, n + 1))] for n in (4, 1, 2, 7)]
     )
-    assert [(fill.first, fill.step) for fill in found.fills.values()] == [(0, 1)]
+    assert [(fill.first, fill.step) for fill in found.sized_constants.values()] == [(0, 1)]
 
 
 def test_attention_and_shapes(check):
@@ -250,7 +252,7 @@ def test_literals_and_constants(first, check):
         ("mul", 1, "(1) / (batch)"),
         ("div", 1, "3*batch + 1"),
     }
-    assert {fill.step for fill in found.fills.values()} == {0, 2}
+    assert {fill.step for fill in found.sized_constants.values()} == {0, 2}
 
 
 def test_batch_norm_in_training(check):
@@ -472,7 +474,7 @@ def test_names_of_nested_inputs():
     ({2: {0: "n"}}, r"no input 2.*x, y"),
     ({True: {0: "n"}}, r"no input True"),
     ({"input_7": {0: "n"}}, r"no input 'input_7'"),
-    ({"output": {0: "n"}}, r"no input 'output'.*outputs follow"),
+    ({"output": {0: "n"}}, r"no input 'output'.*name only inputs"),
     ({"x": {2: "n"}}, r"the input x has no axis 2.*0 to 1"),
     ({"x": {-3: "n"}}, r"no axis -3"),
     ({"x": {"0": "n"}}, r"no axis '0'"),

@@ -11,7 +11,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import GraphFormatError, MinflowError
-from minflow.deploy.document import spec
+from minflow.deploy.document import parse_spec
 from minflow.io.files import GRAPH
 from tests import sampling
 from tests.deploy.mutants import Mutants
@@ -52,7 +52,7 @@ def outcome(path):
     except GraphFormatError as error:
         assert error.what and error.where and error.hint and len(str(error)) < 30_000
         return "refused"
-    inputs = [spec(row["spec"], "") for row in json.loads((path / GRAPH).read_bytes())["inputs"]]
+    inputs = [parse_spec(row["spec"], "") for row in json.loads((path / GRAPH).read_bytes())["inputs"]]
     if sum(s.size for s in inputs) > LARGEST:
         return "too large"
     print(graph)

@@ -10,7 +10,7 @@ from minflow.core.op import OPS
 from minflow.deploy import versions
 from minflow.deploy.checks import Malformed
 from minflow.deploy.program import program_of
-from minflow.deploy.versions import check_versions, converted, versions_of
+from minflow.deploy.versions import check_versions, convert_nodes, versions_of
 from minflow.library import custom_op
 
 NODE = {"value": "%2", "op": "sum", "in": ["%1"], "attrs": {"axis": [0], "keepdims": False}}
@@ -37,7 +37,7 @@ def test_graph_records_op_versions(older):
     assert "diagonal" not in {node.op.name for node in nodes}
     ops = versions_of(nodes)
     assert ops == {"diagonal": 1, "full": 1, "mul": 4, "view_write": 1} and list(ops) == sorted(ops)
-    assert check_versions(ops) == ops and converted([NODE], ops) == [NODE]
+    assert check_versions(ops) == ops and convert_nodes([NODE], ops) == [NODE]
 
 
 def test_unknown_op_is_refused():
@@ -82,11 +82,11 @@ def test_older_op_is_converted_step_by_step(monkeypatch, older):
         check_versions({"sum": 1})
     monkeypatch.setitem(versions.CONVERTERS, ("sum", 1), second)
     other = {"value": "%3", "op": "add", "in": ["%2", 1]}
-    now = converted([NODE, other], check_versions({"sum": 1, "add": 1}))
+    now = convert_nodes([NODE, other], check_versions({"sum": 1, "add": 1}))
     assert now == [{**NODE, "attrs": {"dim": [-2], "keepdims": False}}, other]
     assert NODE["attrs"]["axis"] == [0], "loaded data is not written to"
     half = {**NODE, "attrs": now[0]["attrs"] | {"dim": [1]}}
-    assert converted([half], check_versions({"sum": 2})) == [{**half, "attrs": {"dim": [-1], "keepdims": False}}]
+    assert convert_nodes([half], check_versions({"sum": 2})) == [{**half, "attrs": {"dim": [-1], "keepdims": False}}]
 
 
 def test_view_in_a_write_path_is_converted(monkeypatch, older):
@@ -97,7 +97,7 @@ def test_view_in_a_write_path_is_converted(monkeypatch, older):
     monkeypatch.setitem(versions.CONVERTERS, ("getitem", 1), second)
     path = [["permute", {"dims": [1, 0]}], ["getitem", {"index": [1]}]]
     node = {"value": "%2", "op": "view_write", "in": ["%0", "%1"], "attrs": {"path": path}}
-    now = converted([node], check_versions({"getitem": 1, "permute": 1, "view_write": 1}))
+    now = convert_nodes([node], check_versions({"getitem": 1, "permute": 1, "view_write": 1}))
     assert now[0]["attrs"]["path"] == [["permute", {"dims": [1, 0]}], ["getitem", {"at": [1]}]]
 
 
@@ -110,7 +110,7 @@ def test_converter_accepts_any_node(monkeypatch, older, node):
     older("sum", 2)
     monkeypatch.setitem(versions.CONVERTERS, ("sum", 1), lambda node: {**node, "attrs": node["attrs"]["axis"]})
     with pytest.raises(Malformed, match=r"nodes\[1\] must be a node, got"):
-        converted([NODE, node], {"sum": 1})
+        convert_nodes([NODE, node], {"sum": 1})
 
 
 def test_saved_graph_of_another_version(monkeypatch, older, tmp_path):

@@ -174,11 +174,11 @@ def with_open_axis(op, i):
     names, specs = [f"input_{k}" for k in range(len(tensors))], [t.spec for t in tensors]
     program, axes = traced(call, tensors), {"n": places}
     try:
-        base, follows, fills = solve_sizes(axes, names, specs, program, again)
+        base, size_dependent, sized_constants = solve_sizes(axes, names, specs, program, again)
         call(*map(from_numpy, arrays))
     except MinflowError:
         return None
-    return replace(base, axes=axes, follows=follows, fills=fills), arrays, call
+    return replace(base, axes=axes, size_dependent=size_dependent, sized_constants=sized_constants), arrays, call
 
 
 def test_forms_support_dynamic_axes():

@@ -13,7 +13,7 @@ from ...core.base.errors import GraphError, ShapeError
 from ...core.source_location import here
 from ...core.spec import Spec
 
-AXES = 3  # each axis doubles the number of traces
+MAX_DYNAMIC_AXES = 3  # each axis doubles the number of traces
 Axes = Mapping[str, tuple[tuple[int, int], ...]]  # name of an axis -> (index of an input, its axis)
 EXAMPLE = 'dynamic={"x": {0: "batch"}}'
 
@@ -55,9 +55,9 @@ def axes_of(dynamic: Any, names: Sequence[str], specs: Sequence[Spec]) -> Axes:
             if (place := (i, axis % n)) in [p for other in axes.values() for p in other]:
                 refuse(f"dynamic: axis {place[1]} of {names[i]} is named twice", "one name for each axis", inputs)
             axes.setdefault(name, []).append(place)
-    if len(axes) > AXES:
+    if len(axes) > MAX_DYNAMIC_AXES:
         refuse(
-            f"dynamic: {len(axes)} axes have a size of their own, and at most {AXES} can",
+            f"dynamic: {len(axes)} axes have a size of their own, and at most {MAX_DYNAMIC_AXES} can",
             "one name for axes whose sizes are equal",
             {"axes": ", ".join(axes)},
         )
@@ -76,7 +76,9 @@ def number_of(key: Any, names: Sequence[str], inputs: Mapping[str, str]) -> int:
         output = isinstance(key, str) and key.startswith("output")
         refuse(
             f"dynamic: there is no input {key!r}",
-            "name the inputs alone: outputs follow them" if output else f"its inputs are {', '.join(names)}",
+            "name only inputs; the axes of outputs follow from them"
+            if output
+            else f"its inputs are {', '.join(names)}",
             inputs,
         )
     return number
@@ -112,7 +114,7 @@ def sizes_of(axes: Axes, specs: Sequence[Spec], names: Sequence[str] = ()) -> di
     return sizes
 
 
-def resized(axes: Axes, specs: Sequence[Spec], sizes: Mapping[str, int]) -> list[Spec]:
+def specs_at_sizes(axes: Axes, specs: Sequence[Spec], sizes: Mapping[str, int]) -> list[Spec]:
     """The specs of the inputs at other sizes."""
     shapes = [list(spec.shape) for spec in specs]
     for name, places in axes.items():

@@ -26,10 +26,10 @@ class SizeFormula:
 
     @property
     def axes(self) -> frozenset[str]:
-        """The names of the axes that it follows."""
+        """The names of the axes that it depends on."""
         return frozenset(name for _, names in self.terms for name in names)
 
-    def at(self, sizes: Mapping[str, int]) -> int:
+    def evaluate(self, sizes: Mapping[str, int]) -> int:
         """The value at these sizes."""
         return sum(factor * math.prod([sizes[name] for name in names]) for factor, names in self.terms)
 
@@ -50,12 +50,12 @@ class SizeRatio:
 
     @property
     def axes(self) -> frozenset[str]:
-        """The names of the axes that it follows."""
+        """The names of the axes that it depends on."""
         return self.top.axes | self.bottom.axes
 
-    def at(self, sizes: Mapping[str, int]) -> float:
+    def evaluate(self, sizes: Mapping[str, int]) -> float:
         """The value at these sizes; inf or NaN for a division by 0."""
-        top, bottom = self.top.at(sizes), self.bottom.at(sizes)
+        top, bottom = self.top.evaluate(sizes), self.bottom.evaluate(sizes)
         return self.scale * (top / bottom) if bottom else math.copysign(math.inf, top) if top else math.nan
 
     def __str__(self) -> str:
@@ -70,9 +70,9 @@ class SizedConstant:
     first: Any
     step: int = 0
 
-    def at(self, sizes: Mapping[str, int], dtype: Any) -> np.ndarray:
+    def evaluate(self, sizes: Mapping[str, int], dtype: Any) -> np.ndarray:
         """The array at these sizes. dtype: a NumPy dtype."""
-        shape, first = at(self.shape, sizes), at(self.first, sizes)
+        shape, first = evaluate_sizes(self.shape, sizes), evaluate_sizes(self.first, sizes)
         check_sizes("a constant", shape, sizes)
         needed, free = math.prod(shape) * (24 if self.step else np.dtype(dtype).itemsize), free_bytes()
         if free is not None and needed > free:
@@ -96,17 +96,17 @@ class SizedConstant:
             )
 
 
-def at(x: Any, sizes: Mapping[str, int], check: Callable | None = None) -> Any:
+def evaluate_sizes(x: Any, sizes: Mapping[str, int], check: Callable | None = None) -> Any:
     """Replace all dependent values in a structure by their values at these sizes. check: called before, with the
     dependent value and the sizes.
     """
     if isinstance(x, SizeFormula | SizeRatio):
         if check is not None:
             check(x, sizes)
-        return x.at(sizes)
+        return x.evaluate(sizes)
     if isinstance(x, dict):
-        return {key: at(value, sizes, check) for key, value in x.items()}
-    return type(x)([at(value, sizes, check) for value in x]) if type(x) in (tuple, list) else x
+        return {key: evaluate_sizes(value, sizes, check) for key, value in x.items()}
+    return type(x)([evaluate_sizes(value, sizes, check) for value in x]) if type(x) in (tuple, list) else x
 
 
 def check_sizes(what: str, shape: Any, sizes: Mapping[str, int]) -> None:
@@ -115,5 +115,5 @@ def check_sizes(what: str, shape: Any, sizes: Mapping[str, int]) -> None:
         refuse(f"{what} would have the shape {tuple(shape)}", "larger inputs along these axes", sizes, kind=ShapeError)
 
 
-def equal(a: np.ndarray, b: np.ndarray) -> bool:
+def same_array(a: np.ndarray, b: np.ndarray) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()

@@ -61,7 +61,7 @@ def retrace_graph(graph: Any, compiled: CompiledGraph, specs: Sequence[Spec]) ->
         build = Build(graph, compiled.build.tree, inputs)
         build.observer = Observer()
         with undoing_side_effects([graph, *[module for _, module in graph.all_modules()]]):
-            copy_context().run(traced, build.run, MODE.get().replace(grad=compiled.mode[0]))
+            copy_context().run(run_in_mode, build.run, MODE.get().replace(grad=compiled.mode[0]))
         return build
 
 
@@ -70,12 +70,12 @@ def retrace_job(job: Job, specs: Sequence[Spec]) -> tuple[JobBuild, Any]:
     with LOCK, collector_waiting():
         build = JobBuild(job, job.session, [list(specs)])
         with undoing_side_effects(list(job.modules.values())):
-            part = copy_context().run(traced, build.run, MODE.get(), f"the job function {job.name}")
+            part = copy_context().run(run_in_mode, build.run, MODE.get(), f"the job function {job.name}")
             build.roll_back()
         return build, part
 
 
-def traced(run: Callable[[], Any], mode: Any, inside: str = "") -> Any:
+def run_in_mode(run: Callable[[], Any], mode: Any, inside: str = "") -> Any:
     INSIDE.set(inside)
     with using(mode):
         return run()
@@ -101,7 +101,7 @@ def undoing_side_effects(owners: Sequence[Any]) -> Iterator[None]:
     attributes = [(owner.__dict__, dict(owner.__dict__)) for owner in owners]
     for _, values in attributes:
         for value in values.values():
-            remember(value, contents)
+            record_contents(value, contents)
     numbers = random.getstate(), np.random.get_state()
     drawn = default_generator.seed_, default_generator.key, default_generator.counter
     notices, shown, thread = NOTICES.on, builtins.print, threading.get_ident()
@@ -123,21 +123,21 @@ def undoing_side_effects(owners: Sequence[Any]) -> Iterator[None]:
                 del now[name]
             now.update(before)
         for box, before in contents.values():
-            if ids(box) != ids(before):
+            if content_ids(box) != content_ids(before):
                 box.clear()
                 (box.update if isinstance(box, dict | set) else box.extend)(before)
 
 
-def remember(value: Any, contents: dict[int, tuple[Any, Any]]) -> None:
+def record_contents(value: Any, contents: dict[int, tuple[Any, Any]]) -> None:
     """Record the contents of nested lists, dicts and sets."""
     if isinstance(value, tuple):
         for x in value:
-            remember(x, contents)
+            record_contents(x, contents)
     elif type(value) in (list, dict, set, deque) and id(value) not in contents:
         contents[id(value)] = value, value.copy()
         for x in value.values() if isinstance(value, dict) else value:
-            remember(x, contents)
+            record_contents(x, contents)
 
 
-def ids(box: Any) -> list:
+def content_ids(box: Any) -> list:
     return [*map(id, box), *map(id, box.values())] if isinstance(box, dict) else list(map(id, box))

@@ -34,27 +34,27 @@ class SizeSolver:
         self.low = sizes[0]
         self.high = tuple(next(s[k] for s in sizes if s[k] != n) for k, n in enumerate(self.low))
 
-    def of(self, values: Sequence[Any]) -> Any:
+    def solve(self, values: Sequence[Any]) -> Any:
         """Combine the structures of all traces into one with dependent values at its leaves. Raises
         NotSizeDependent.
         """
         first = values[0]
-        if all(same(x, first) for x in values[1:]):
+        if all(same_value(x, first) for x in values[1:]):
             return first
         kinds = {type(x) for x in values}
         if kinds <= {tuple} or kinds <= {list}:
             if len({len(x) for x in values}) == 1:
-                return type(first)([self.of(column) for column in zip(*values)])
+                return type(first)([self.solve(column) for column in zip(*values)])
         elif kinds == {dict}:
             if len({tuple(x) for x in values}) == 1:
-                return {key: self.of([x[key] for x in values]) for key in first}
+                return {key: self.solve([x[key] for x in values]) for key in first}
         elif kinds == {int}:
-            if (follows := self.integer(values)) is not None:
-                return follows
+            if (formula := self.integer(values)) is not None:
+                return formula
             raise NotSizeDependent(
                 values,
-                "x.size(0) times or plus a whole number follows; x.size(0) // 2 does not, since "
-                "it is rounded at odd sizes",
+                "a size may be multiplied by an integer or added to one; x.size(0) // 2 is not supported, "
+                "because it is rounded at odd sizes",
             )
         elif kinds == {float}:
             if (result := self.number(values)) is not None:
@@ -69,7 +69,7 @@ class SizeSolver:
             return None
         ordered = sorted(terms.items(), key=lambda item: (-len(item[0]), item[0]))
         result = SizeFormula(tuple((int(factor), names) for names, factor in ordered if factor))
-        return result if all(result.at(s) == x for s, x in zip(self.dicts, values)) else None
+        return result if all(result.evaluate(s) == x for s, x in zip(self.dicts, values)) else None
 
     def factors(self, value: Callable[[tuple], int], rest: tuple = ()) -> dict[tuple[str, ...], Fraction]:
         """Names of axes -> coefficient of their product. rest: the sizes chosen so far."""
@@ -88,17 +88,17 @@ class SizeSolver:
         if not all(1e-300 < abs(x) < math.inf for x in values):
             return None
         for ratio in self.ratios(values):
-            if all(ratio.at(s) == x for s, x in zip(self.dicts, values)):
+            if all(ratio.evaluate(s) == x for s, x in zip(self.dicts, values)):
                 return ratio
         return None
 
     def ratios(self, values: Sequence[float]) -> Iterator[SizeRatio]:
         """Candidates: an integer; 1 or 2 divided by an integer; and momentum * (n / (n - 1)), as in batch norm."""
         if all(x == int(x) for x in values) and (top := self.integer(list(map(int, values)))):
-            yield SizeRatio(1.0, top, whole(1))
+            yield SizeRatio(1.0, top, constant_formula(1))
         for c in (1, 2, -1, -2):
             if bottom := self.integer([round(c / x) for x in values]):
-                yield SizeRatio(1.0, whole(c), bottom)
+                yield SizeRatio(1.0, constant_formula(c), bottom)
         for count in range(1, len(self.names) + 1):
             for names in itertools.combinations(self.names, count):
                 n = [math.prod([s[name] for name in names]) for s in self.dicts]
@@ -108,20 +108,20 @@ class SizeSolver:
                 start = 1 / values[0] + slope / n[0]
                 if slope > 0 < start and (factor := round(start / slope)):
                     top, bottom = SizeFormula(((factor, names),)), SizeFormula(((factor, names), (-1, ())))
-                    near = values[0] / SizeRatio(1.0, top, bottom).at(self.dicts[0])
+                    near = values[0] / SizeRatio(1.0, top, bottom).evaluate(self.dicts[0])
                     for scale in (float(f"{near:.12g}"), near, math.nextafter(near, 0), math.nextafter(near, math.inf)):
                         yield SizeRatio(scale, top, bottom)
 
 
-def whole(n: int) -> SizeFormula:
+def constant_formula(n: int) -> SizeFormula:
     return SizeFormula(((n, ()),))
 
 
-def same(a: Any, b: Any) -> bool:
+def same_value(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if type(a) in (tuple, list):
-        return len(a) == len(b) and all(map(same, a, b))
+        return len(a) == len(b) and all(map(same_value, a, b))
     if type(a) is dict:
-        return list(a) == list(b) and all(map(same, a.values(), b.values()))
+        return list(a) == list(b) and all(map(same_value, a.values(), b.values()))
     return a is b or bool(a == b) or (a != a and b != b)

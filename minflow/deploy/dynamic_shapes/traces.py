@@ -16,11 +16,11 @@ from ...core.ir import Graph, Node, Source, Value, where_text
 from ...core.ops.shape import recompute
 from ...core.source_location import here
 from ...core.spec import Spec
-from .axes import Axes, refuse, resized, sizes_of
-from .derived_sizes import SizedConstant, equal
+from .axes import Axes, refuse, sizes_of, specs_at_sizes
+from .derived_sizes import SizedConstant, same_array
 from .size_relations import NotSizeDependent, SizeSolver
 
-SHOWN = 3  # failed sizes that an error shows with their reasons
+MAX_SHOWN_ERRORS = 3  # failed sizes that an error shows with their reasons
 
 
 def find_dependent(
@@ -37,41 +37,41 @@ def find_dependent(
     base = graphs[0]
     labels = list(map(label, solver.dicts))
     check_aligned(graphs, labels)
-    follows: dict[Node, dict[str | int, Any]] = {}
-    fills: dict[Source, SizedConstant] = {}
+    size_dependent: dict[Node, dict[str | int, Any]] = {}
+    sized_constants: dict[Source, SizedConstant] = {}
     for nodes in zip(*[graph.nodes for graph in graphs]):
         node = nodes[0]
         for key, value in ({} if node.op is recompute else node.attrs).items():  # its `call` is counted across builds
             columns = [other.attrs.get(key) for other in nodes]
-            if (result := solved(solver, columns, node, f"its {key}", labels)) is not value:
-                follows.setdefault(node, {})[key] = result
+            if (result := solve_column(solver, columns, node, f"its {key}", labels)) is not value:
+                size_dependent.setdefault(node, {})[key] = result
         for i, x in enumerate(node.inputs):
             if x.__class__ is not Value:
                 columns = [other.inputs[i] for other in nodes]
-                if (result := solved(solver, columns, node, f"the number {x!r} that it takes", labels)) is not x:
-                    follows.setdefault(node, {})[i] = result
+                if (result := solve_column(solver, columns, node, f"the number {x!r} that it takes", labels)) is not x:
+                    size_dependent.setdefault(node, {})[i] = result
     for sources in zip(*[graph.states for graph in graphs]):
         arrays = [s.array for s in sources]
-        if sources[0].read is None and any(a is not arrays[0] and not equal(a, arrays[0]) for a in arrays):
+        if sources[0].read is None and any(a is not arrays[0] and not same_array(a, arrays[0]) for a in arrays):
             try:
-                fills[sources[0]] = fill(solver, arrays)
+                sized_constants[sources[0]] = solve_constant(solver, arrays)
             except NotSizeDependent as error:
                 user = next(
                     (n for n in base.nodes if any(x.__class__ is Value and x.node is sources[0] for x in n.inputs)),
                     None,
                 )
-                hint = "flow.zeros, ones, full and arange of the size follow; or make it with ops, or give it as input"
+                hint = "use flow.zeros, ones, full or arange of the size; or make it with ops, or give it as input"
                 refuse_difference(
                     f"a constant of the program ({sources[0].name or 'captured'})", error, user, labels, hint
                 )
-    return follows, fills
+    return size_dependent, sized_constants
 
 
-def solved(solver: SizeSolver, columns: Sequence[Any], node: Node, what: str, labels: Sequence[str]) -> Any:
+def solve_column(solver: SizeSolver, columns: Sequence[Any], node: Node, what: str, labels: Sequence[str]) -> Any:
     try:
-        return solver.of(columns)
+        return solver.solve(columns)
     except NotSizeDependent as error:
-        hint = error.why or "compute it with tensors, which follow by themselves"
+        hint = error.why or "compute it with tensors, which have the size of each call"
         refuse_difference(f"{node.op}: {what}", error, node, labels, hint)
 
 
@@ -80,19 +80,19 @@ def refuse_difference(
 ) -> NoReturn:
     """Raise GraphError for a difference, with its values at all sizes."""
     refuse(
-        f"{what} differs between sizes of the dynamic axes, and does not follow them",
+        f"{what} differs between sizes of the dynamic axes, in a way that cannot be derived from them",
         f"{hint}; or leave that axis out of dynamic",
-        dict(zip(labels, map(shown, error.values))),
-        place(node),
+        dict(zip(labels, map(value_text, error.values))),
+        node_location(node),
     )
 
 
-def shown(x: Any) -> str:
+def value_text(x: Any) -> str:
     text = f"{x.dtype}{list(x.shape)} {x.reshape(-1)[:6].tolist()}" if isinstance(x, np.ndarray) else repr(x)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def place(node: Node | None) -> str:
+def node_location(node: Node | None) -> str:
     if node is None:
         return here()
     scope = node.scope.lstrip("/")
@@ -111,10 +111,10 @@ def check_aligned(graphs: Sequence[Graph], labels: Sequence[str]) -> None:
             other = "is another one" if any(op is not ops[0] for op in ops) else "reads other values"
             refuse(
                 f"op number {i} of the program ({node.op}) {other} at another size of the dynamic axes",
-                "a loop or a branch of build that depends on the size does not follow it: ops over the whole axis "
-                "do; or leave that axis out of dynamic",
+                "a loop or a branch of build that depends on the size is traced for one size; use ops over the whole "
+                "axis; or leave that axis out of dynamic",
                 values,
-                place(node),
+                node_location(node),
             )
     ends = [
         (wiring(graph.outputs, key), wiring(graph.updates.values(), key), [key[s] for s in graph.updates])
@@ -123,7 +123,7 @@ def check_aligned(graphs: Sequence[Graph], labels: Sequence[str]) -> None:
     if any(end != ends[0] for end in ends) or len({len(graph.states) for graph in graphs}) > 1:
         refuse(
             "the results, updates or inputs of build differ at another size of the dynamic axes",
-            "a branch of build that depends on the size does not follow it",
+            "a branch of build that depends on the size is traced for one size",
             dict(zip(labels, graphs_text(graphs))),
         )
 
@@ -142,58 +142,58 @@ def wiring(inputs: Any, key: Mapping[Node, tuple[str, int]]) -> list:
     return [(key[x.node], x.index) if x.__class__ is Value else type(x) for x in inputs]
 
 
-def fill(solver: SizeSolver, arrays: Sequence[np.ndarray]) -> SizedConstant:
+def solve_constant(solver: SizeSolver, arrays: Sequence[np.ndarray]) -> SizedConstant:
     """Express differing constants as one value each, or as ranges with the same step."""
     if len({(a.dtype, a.ndim) for a in arrays}) > 1 or not all(a.size for a in arrays):
         raise NotSizeDependent(arrays)
-    shape = solver.of([a.shape for a in arrays])
+    shape = solver.solve([a.shape for a in arrays])
     firsts = [a.reshape(-1)[0] for a in arrays]
     if all((a == first).all() for a, first in zip(arrays, firsts)):
-        return SizedConstant(shape, solver.of([first.item() for first in firsts]))
+        return SizedConstant(shape, solver.solve([first.item() for first in firsts]))
     counts = arrays[0].ndim == 1 and arrays[0].dtype.kind in "iuf"
     steps = {float(x) for a in arrays for x in np.diff(a)} if counts else set()
     if len(steps) != 1 or not all(float(x).is_integer() for x in (*steps, *firsts)):
         raise NotSizeDependent(arrays)
-    return SizedConstant(shape, solver.of([int(first) for first in firsts]), int(steps.pop()))
+    return SizedConstant(shape, solver.solve([int(first) for first in firsts]), int(steps.pop()))
 
 
 class SizeTraces:
-    """Traces of a program at several sizes. base: the program at `specs`, with a `graph` and an `out_tree`.  again:
-    function that traces the program for other input specs.  done: sizes -> program.  failed: sizes -> exception.
+    """Traces of a program at several sizes. base: the program at `specs`, with a `graph` and an `out_tree`.  retrace:
+    function that traces the program for other input specs.  programs: sizes -> program.  errors: sizes -> its error.
     """
 
     def __init__(
-        self, axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, again: Callable[[list[Spec]], Any]
+        self, axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, retrace: Callable[[list[Spec]], Any]
     ):
-        self.axes, self.names, self.specs, self.base, self.again = axes, names, specs, base, again
+        self.axes, self.names, self.specs, self.base, self.retrace = axes, names, specs, base, retrace
         self.first = sizes_of(axes, specs, names)
-        self.done: dict[tuple[int, ...], Any] = {}
-        self.failed: dict[str, str] = {}
+        self.programs: dict[tuple[int, ...], Any] = {}
+        self.errors: dict[str, str] = {}
 
-    def at(self, sizes: Mapping[str, int]) -> Any:
+    def program_at(self, sizes: Mapping[str, int]) -> Any:
         """The program at these sizes, or None if its build fails."""
         if dict(sizes) == self.first:
             return self.base
         try:
-            return self.again(resized(self.axes, self.specs, sizes))
+            return self.retrace(specs_at_sizes(self.axes, self.specs, sizes))
         except MinflowError as error:
             texts = [error.what, *[f"{name} {x}" for name, x in error.values.items()], error.where]
         except Exception as error:  # the user's code may raise anything
             texts = [f"{type(error).__name__}: {error}"]
-        self.failed[label(sizes)] = "; ".join(filter(None, texts))
+        self.errors[label(sizes)] = "; ".join(filter(None, texts))
         return None
 
-    def take(self, sizes: Mapping[str, int]) -> bool:
+    def try_sizes(self, sizes: Mapping[str, int]) -> bool:
         """Trace at these sizes. Returns True on success."""
         key = tuple(sizes[name] for name in self.axes)
-        if key not in self.done and (program := self.at(sizes)) is not None:
-            self.done[key] = program
-        return key in self.done
+        if key not in self.programs and (program := self.program_at(sizes)) is not None:
+            self.programs[key] = program
+        return key in self.programs
 
-    def need(self, done: bool, name: str) -> None:
+    def require(self, done: bool, name: str) -> None:
         if not done:
-            failed = dict(itertools.islice(self.failed.items(), SHOWN))
-            if more := list(self.failed)[SHOWN:]:
+            failed = dict(itertools.islice(self.errors.items(), MAX_SHOWN_ERRORS))
+            if more := list(self.errors)[MAX_SHOWN_ERRORS:]:
                 failed["and at"] = "; ".join(more)
             refuse(
                 f"build fails at other sizes of the dynamic axis {name!r} than that of the example", self.hint(), failed
@@ -217,7 +217,7 @@ def label(sizes: Mapping[str, int]) -> str:
 
 
 def solve_sizes(
-    axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, again: Callable[[list[Spec]], Any]
+    axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, retrace: Callable[[list[Spec]], Any]
 ) -> tuple[Any, dict[Node, dict[str | int, Any]], dict[Source, SizedConstant]]:
     """Trace at other sizes. Returns the base and the values that depend on the sizes (see `find_dependent`).
 
@@ -226,28 +226,30 @@ def solve_sizes(
     A size of 1 broadcasts, so a program may differ there: its base is then a trace at size 2. Sizes at which a build
     fails are skipped if two others besides the base remain.
     """
-    tries = SizeTraces(axes, names, specs, base, again)
-    low = {name: max(n, 2) for name, n in tries.first.items()}
-    tries.need(tries.take(low), next(iter(axes)))
+    traces = SizeTraces(axes, names, specs, base, retrace)
+    low = {name: max(n, 2) for name, n in traces.first.items()}
+    traces.require(traces.try_sizes(low), next(iter(axes)))
     high: dict[str, int] = {}
     for name, n in low.items():
-        taken = list(itertools.islice((m for m in candidates(n) if tries.take({**low, name: m})), 2))
-        tries.need(len(taken) == 2, name)
+        taken = list(itertools.islice((m for m in candidates(n) if traces.try_sizes({**low, name: m})), 2))
+        traces.require(len(taken) == 2, name)
         high[name] = taken[0]
     for combination in itertools.product(*[(low[name], high[name]) for name in axes]):
-        tries.need(tries.take(dict(zip(axes, combination))), " and ".join(axes))
-    programs = list(tries.done.values())
+        traces.require(traces.try_sizes(dict(zip(axes, combination))), " and ".join(axes))
+    programs = list(traces.programs.values())
     if len({str(program.out_tree) for program in programs}) > 1:
         refuse(
             "build returns another structure at another size of the dynamic axes",
             "one tensor with the axis in it, in place of a list of as many tensors",
-            {"sizes": list(tries.done)},
+            {"sizes": list(traces.programs)},
         )
-    follows, fills = find_dependent(tuple(axes), {sizes: program.graph for sizes, program in tries.done.items()})
-    solver = SizeSolver(tuple(axes), list(tries.done))
-    for sizes in (tries.first, dict.fromkeys(axes, 1)):
-        check_results(solver, [program.graph.outputs for program in programs], sizes, tries.at(sizes))
-    return programs[0], follows, fills
+    size_dependent, sized_constants = find_dependent(
+        tuple(axes), {sizes: program.graph for sizes, program in traces.programs.items()}
+    )
+    solver = SizeSolver(tuple(axes), list(traces.programs))
+    for sizes in (traces.first, dict.fromkeys(axes, 1)):
+        check_results(solver, [program.graph.outputs for program in programs], sizes, traces.program_at(sizes))
+    return programs[0], size_dependent, sized_constants
 
 
 def check_results(

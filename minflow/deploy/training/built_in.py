@@ -21,9 +21,19 @@ from ...optim.lr_scheduler import LRScheduler
 from ...optim.optimizer import hyperparameters
 from ...optim.swa_utils import SWALR
 from .. import checks
-from ..checks import Check, Malformed, choice, each, finite, flag, maybe, text, whole
+from ..checks import (
+    Check,
+    Malformed,
+    check_bool,
+    check_each,
+    check_int,
+    check_text,
+    choice_of,
+    encode_float,
+    optional_of,
+)
 
-LONGEST = 100_000  # milestones of a schedule, or entries of a list in a group
+MAX_ENTRIES = 100_000  # milestones of a schedule, or entries of a list in a group
 
 
 def plain(x: Any, depth: int = 0) -> Any:
@@ -31,7 +41,7 @@ def plain(x: Any, depth: int = 0) -> Any:
     if isinstance(x, Tensor | np.ndarray | np.generic) and np.ndim(x) == 0 and array_of(x) is not None:
         x = x.item()
     if isinstance(x, float) and not math.isfinite(x):
-        return finite(float(x))
+        return encode_float(float(x))
     if x is None or isinstance(x, bool | int | float | str):
         return next((kind(x) for kind in (bool, int, float, str) if isinstance(x, kind)), None)
     if isinstance(x, Counter):
@@ -41,27 +51,27 @@ def plain(x: Any, depth: int = 0) -> Any:
     raise Malformed("a number, a text, a flag, None or a list of them", x)
 
 
-def anything(x: Any, place: str, depth: int = 0) -> Any:
+def check_plain(x: Any, place: str, depth: int = 0) -> Any:
     """Check a value that `plain` wrote, and return it."""
     if x is None or type(x) is bool:
         return x
     if type(x) is str:
-        return text(x, place, 10_000, lines=True)
+        return check_text(x, place, 10_000, lines=True)
     if type(x) is list and depth < MAX_DEPTH:
-        return each(x, place, lambda entry, place: anything(entry, place, depth + 1), LONGEST)
+        return check_each(x, place, lambda entry, place: check_plain(entry, place, depth + 1), MAX_ENTRIES)
     return real(x, place)
 
 
 def pair(x: Any, place: str) -> tuple:
     """Two numbers, such as betas."""
-    return tuple(each(x, place, real, 2, 2))
+    return tuple(check_each(x, place, real, 2, 2))
 
 
-def listed(check: Check) -> Check:
-    return lambda x, place: each(x, place, check, LONGEST)
+def list_of(check: Check) -> Check:
+    return lambda x, place: check_each(x, place, check, MAX_ENTRIES)
 
 
-def only(value: Any) -> Check:
+def only_value(value: Any) -> Check:
     """Accept only this value."""
 
     def check(x: Any, place: str) -> Any:
@@ -74,18 +84,18 @@ def only(value: Any) -> Check:
 
 def milestones(x: Any, place: str) -> Counter:
     """Step -> its multiplicity."""
-    return Counter({step: times for step, times in each(x, place, steps_and_times, LONGEST)})
+    return Counter({step: times for step, times in check_each(x, place, steps_and_times, MAX_ENTRIES)})
 
 
 def steps_and_times(x: Any, place: str) -> list[int]:
-    return each(x, place, integer, 2, 2)
+    return check_each(x, place, integer, 2, 2)
 
 
-real = functools.partial(checks.real, low=-math.inf)  # never NaN
-integer = functools.partial(whole, low=-MAX_COUNT, high=MAX_COUNT)
-count = functools.partial(whole, low=0, high=MAX_COUNT)
-positive = functools.partial(whole, low=1, high=MAX_COUNT)
-rates = listed(real)
+real = functools.partial(checks.check_real, low=-math.inf)  # never NaN
+integer = functools.partial(check_int, low=-MAX_COUNT, high=MAX_COUNT)
+count = functools.partial(check_int, low=0, high=MAX_COUNT)
+positive = functools.partial(check_int, low=1, high=MAX_COUNT)
+rates = list_of(real)
 
 
 # ---- the tables ------------------------------------------------------------------------------------------------------
@@ -104,19 +114,19 @@ OPTIMIZERS = {  # class -> names of the states of its parameters
     RAdam: "exp_avg exp_avg_sq step",
     LAMB: "exp_avg exp_avg_sq step",
 }
-OF_GROUPS: dict[str, Check] = {  # options that a group of any optimizer may have
+GROUP_OPTIONS: dict[str, Check] = {  # options that a group of any optimizer may have
     "initial_lr": functools.partial(real, low=0),
-    "clip_grad_max_norm": maybe(functools.partial(real, low=0)),
-    "clip_grad_norm_type": maybe(real),
+    "clip_grad_max_norm": optional_of(functools.partial(real, low=0)),
+    "clip_grad_norm_type": optional_of(real),
 }
-COMMON: dict[str, Check] = {  # attributes of every schedule
-    "verbose": flag,
-    "last_epoch": functools.partial(whole, low=-MAX_DEPTH, high=MAX_COUNT),
+COMMON_ATTRIBUTES: dict[str, Check] = {  # attributes of every schedule
+    "verbose": check_bool,
+    "last_epoch": functools.partial(check_int, low=-MAX_DEPTH, high=MAX_COUNT),
     "count": count,
-    "base_lrs": listed(functools.partial(real, low=0)),
+    "base_lrs": list_of(functools.partial(real, low=0)),
     "rates": rates,
 }
-TOGETHER: dict[str, Check] = {"anew": listed(maybe(flag)), "milestones": listed(positive)}
+SEQUENTIAL_ATTRIBUTES: dict[str, Check] = {"anew": list_of(optional_of(check_bool)), "milestones": list_of(positive)}
 s = lr_scheduler
 SCHEDULES: dict[type, dict[str, Check]] = {  # class -> its own attributes and their kinds
     s.StepLR: {"step_size": positive, "gamma": real},
@@ -130,28 +140,30 @@ SCHEDULES: dict[type, dict[str, Check]] = {  # class -> its own attributes and t
         "decay_rate": real, "restart_limit": count,
     },
     s.CosineDecayLR: {"decay_steps": positive, "alpha": real},
-    s.PolynomialLR: {"total_iters": positive, "power": real, "cycle": flag, "end_learning_rate": maybe(real)},
+    s.PolynomialLR: {"total_iters": positive, "power": real, "cycle": check_bool,
+                     "end_learning_rate": optional_of(real)},
     s.OneCycleLR: {
-        "epochs": maybe(real), "steps_per_epoch": maybe(real), "total_steps": positive, "pct_start": real,
-        "anneal_strategy": choice("cos", "linear"), "three_phase": flag, "div_factor": real, "final_div_factor": real,
-        "cycle_momentum": only(False), "tops": rates,
+        "epochs": optional_of(real), "steps_per_epoch": optional_of(real), "total_steps": positive, "pct_start": real,
+        "anneal_strategy": choice_of("cos", "linear"), "three_phase": check_bool, "div_factor": real,
+        "final_div_factor": real,
+        "cycle_momentum": only_value(False), "tops": rates,
     },
     s.CyclicLR: {
-        "step_size_up": real, "step_size_down": real, "mode": choice("triangular", "triangular2", "exp_range"),
-        "gamma": real, "scale_fn": only(None), "scale_mode": choice("cycle", "iterations"),
-        "cycle_momentum": only(False), "bases": rates, "tops": rates,
+        "step_size_up": real, "step_size_down": real, "mode": choice_of("triangular", "triangular2", "exp_range"),
+        "gamma": real, "scale_fn": only_value(None), "scale_mode": choice_of("cycle", "iterations"),
+        "cycle_momentum": only_value(False), "bases": rates, "tops": rates,
     },
-    s.SequentialLR: TOGETHER,
-    s.WarmupLR: TOGETHER | {
-        "warmup_factor": real, "warmup_iters": count, "warmup_prefix": flag,
-        "warmup_method": choice("linear", "constant"),
+    s.SequentialLR: SEQUENTIAL_ATTRIBUTES,
+    s.WarmupLR: SEQUENTIAL_ATTRIBUTES | {
+        "warmup_factor": real, "warmup_iters": count, "warmup_prefix": check_bool,
+        "warmup_method": choice_of("linear", "constant"),
     },
     s.ChainedScheduler: {},
-    SWALR: {"goals": rates, "anneal_epochs": count, "anneal_strategy": choice("cos", "linear")},
+    SWALR: {"goals": rates, "anneal_epochs": count, "anneal_strategy": choice_of("cos", "linear")},
 }  # fmt: skip
-HOLDING = (s.SequentialLR, s.WarmupLR, s.ChainedScheduler)  # they have `schedulers`
-OF_EACH_GROUP = ("base_lrs", "rates", "bases", "tops", "goals")  # lists with one number per group
-NAMED = {kind.__name__: kind for kind in (*OPTIMIZERS, *SCHEDULES)}
+NESTED_SCHEDULES = (s.SequentialLR, s.WarmupLR, s.ChainedScheduler)  # they have `schedulers`
+PER_GROUP_LISTS = ("base_lrs", "rates", "bases", "tops", "goals")  # lists with one number per group
+CLASSES_BY_NAME = {kind.__name__: kind for kind in (*OPTIMIZERS, *SCHEDULES)}
 
 
 @functools.cache
@@ -160,10 +172,10 @@ def options_of(kind: Any) -> dict[str, Check]:
     parameters = inspect.signature(kind).parameters.values()
     defaults = hyperparameters({p.name: p.default for p in parameters})
     return {
-        name: flag if isinstance(default, bool) else pair if isinstance(default, tuple) else real
+        name: check_bool if isinstance(default, bool) else pair if isinstance(default, tuple) else real
         for name, default in defaults.items()
     }
 
 
 def attributes_of(kind: type[LRScheduler]) -> dict[str, Check]:
-    return COMMON | SCHEDULES[kind]
+    return COMMON_ATTRIBUTES | SCHEDULES[kind]

@@ -21,23 +21,33 @@ from ...io.files import META
 from ...nn.loading import MAX_COUNT, MAX_DEPTH, array_of
 from ...optim import Optimizer, lr_scheduler
 from ...optim.lr_scheduler import LRScheduler
-from ..checks import Check, Malformed, checking_file, choice, each, fields, flag, one_of, text
+from ..checks import (
+    Check,
+    Malformed,
+    check_bool,
+    check_choice,
+    check_each,
+    check_fields,
+    check_text,
+    checking_file,
+    choice_of,
+)
 from .built_in import (
-    HOLDING,
-    LONGEST,
-    NAMED,
-    OF_EACH_GROUP,
-    OF_GROUPS,
+    CLASSES_BY_NAME,
+    GROUP_OPTIONS,
+    MAX_ENTRIES,
+    NESTED_SCHEDULES,
     OPTIMIZERS,
+    PER_GROUP_LISTS,
     SCHEDULES,
-    anything,
     attributes_of,
+    check_plain,
     count,
     options_of,
     plain,
 )
 
-NUMBERS_ALONE = "or keep its class, and save only the tensors: flow.save(graph.state_dict(), path)"
+TENSORS_ONLY_HINT = "or keep its class, and save only the tensors: flow.save(graph.state_dict(), path)"
 
 
 # ---- saving ----------------------------------------------------------------------------------------------------------
@@ -57,7 +67,7 @@ def optimizers_as_data(graph: Any) -> tuple[list[dict[str, Any]], dict[str, Tens
         data.append(entry)
         tensors.update(states)
         with checking_value(graph, type(optimizer).__name__):  # refuses values that could not be read back
-            checked_optimizer(entry, f"optimizers[{number}]")
+            check_optimizer_data(entry, f"optimizers[{number}]")
     return data, tensors
 
 
@@ -71,7 +81,7 @@ def checking_value(graph: Any, what: str) -> Iterator[None]:
             graph,
             f"{what} has a value that a file cannot hold: {error.place or 'it'} must be {error.expected}, "
             f"got {error.actual}",
-            f"plain numbers, {NUMBERS_ALONE}",
+            f"plain numbers, {TENSORS_ONLY_HINT}",
             error,
         )
 
@@ -93,7 +103,7 @@ class OptimizerWriter:
         self.seen: set[int] = set()  # id() of its schedules
 
     def refuse(self, why: str, hint: str, **values: Any) -> NoReturn:
-        refuse_saving(self.graph, why, f"{hint}; {NUMBERS_ALONE}", **values)
+        refuse_saving(self.graph, why, f"{hint}; {TENSORS_ONLY_HINT}", **values)
 
     def entry(self, schedulers: list[Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
         optimizer = self.optimizer
@@ -150,7 +160,7 @@ class OptimizerWriter:
 
     def options(self, group: Mapping[str, Any], where: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Split a group into (options that a step reads, other entries)."""
-        known = options_of(type(self.optimizer)) | OF_GROUPS
+        known = options_of(type(self.optimizer)) | GROUP_OPTIONS
         options: dict[str, Any] = {}
         extra: dict[str, Any] = {}
         for name in (*known, *group):
@@ -158,7 +168,7 @@ class OptimizerWriter:
                 continue
             try:
                 if name in known:
-                    options[name] = bool(group[name]) if known[name] is flag else plain(group[name])
+                    options[name] = bool(group[name]) if known[name] is check_bool else plain(group[name])
                 else:
                     extra[name] = plain(group[name])
             except Malformed as error:
@@ -173,7 +183,7 @@ class OptimizerWriter:
         own = {
             name: value
             for name, value in vars(scheduler).items()
-            if name not in ("optimizer", "initial", "schedulers" if kind in HOLDING else "optimizer")
+            if name not in ("optimizer", "initial", "schedulers" if kind in NESTED_SCHEDULES else "optimizer")
         }
         for name, value in own.items():
             if name not in attributes or callable(value):
@@ -196,8 +206,8 @@ class OptimizerWriter:
             for name in attributes:
                 if name not in own:
                     raise Malformed("an attribute", None, name)
-                data[name] = bool(own[name]) if attributes[name] is flag else plain(own[name])
-        if kind in HOLDING:
+                data[name] = bool(own[name]) if attributes[name] is check_bool else plain(own[name])
+        if kind in NESTED_SCHEDULES:
             data["schedulers"] = [self.schedule(inner, depth + 1) for inner in scheduler.schedulers]
         return data
 
@@ -236,7 +246,7 @@ def optimizers_from_data(
     GraphFormatError for invalid data.
     """
     with checking_file(META):
-        entries = each(data, "optimizers", checked_optimizer, LONGEST)
+        entries = check_each(data, "optimizers", check_optimizer_data, MAX_ENTRIES)
         named = [(name, f"optimizers[{i}]") for i, entry in enumerate(entries) for name in entry["params"]]
         seen: set[str] = set()
         for name, place in named:
@@ -245,7 +255,7 @@ def optimizers_from_data(
             if name in seen:
                 raise Malformed("a parameter in one group of one optimizer", name, place)
             seen.add(name)
-        return [restored(entry, f"optimizers[{i}]", parameters, tensors) for i, entry in enumerate(entries)]
+        return [restore_optimizer(entry, f"optimizers[{i}]", parameters, tensors) for i, entry in enumerate(entries)]
 
 
 def state_names(data: Any) -> Iterator[str]:
@@ -255,72 +265,76 @@ def state_names(data: Any) -> Iterator[str]:
             yield from (f"{name}-{key}" for key in keys)
 
 
-def checked_optimizer(x: Any, place: str) -> dict[str, Any]:
+def check_optimizer_data(x: Any, place: str) -> dict[str, Any]:
     """Check one optimizer's data, except for constraints of the parameters and of the class itself."""
-    x = fields(x, place, ("class", "steps", "defaults", "groups", "state", "schedulers"))
-    kind: Any = NAMED[one_of(x["class"], f"{place}.class", [known.__name__ for known in OPTIMIZERS])]
+    x = check_fields(x, place, ("class", "steps", "defaults", "groups", "state", "schedulers"))
+    kind: Any = CLASSES_BY_NAME[check_choice(x["class"], f"{place}.class", [known.__name__ for known in OPTIMIZERS])]
     options: dict[str, Check] = options_of(kind)
     checked = {
         "kind": kind,
         "steps": count(x["steps"], f"{place}.steps"),
-        "defaults": checked_options(
-            fields(x["defaults"], f"{place}.defaults", (*options, "extra"), OF_GROUPS), f"{place}.defaults", options
+        "defaults": check_options_data(
+            check_fields(x["defaults"], f"{place}.defaults", (*options, "extra"), GROUP_OPTIONS),
+            f"{place}.defaults",
+            options,
         ),
-        "groups": each(x["groups"], f"{place}.groups", functools.partial(checked_group, options), LONGEST, 1),
+        "groups": check_each(
+            x["groups"], f"{place}.groups", functools.partial(check_group_data, options), MAX_ENTRIES, 1
+        ),
     }
     names = [name for group in checked["groups"] for name in group["params"]]
     state, known = x["state"], OPTIMIZERS[kind].split()
     if type(state) is not dict or not set(state) <= set(names):
         raise Malformed("states of parameters that its groups have", state, f"{place}.state")
     for name, keys in state.items():
-        each(keys, f"{place}.state.{name}", choice(*known), len(known))
+        check_each(keys, f"{place}.state.{name}", choice_of(*known), len(known))
     amount = len(checked["groups"])
-    schedulers = each(x["schedulers"], f"{place}.schedulers", functools.partial(checked_schedule, amount), 100)
+    schedulers = check_each(x["schedulers"], f"{place}.schedulers", functools.partial(check_schedule_data, amount), 100)
     return checked | {"params": names, "state": state, "schedulers": schedulers}
 
 
-def checked_group(options: Mapping[str, Check], x: Any, place: str) -> dict[str, Any]:
-    x = fields(x, place, ("params", *options, "extra"), ("param_names", *OF_GROUPS))
-    name = functools.partial(text, most=LONGEST, least=1)
-    group = {"params": each(x["params"], f"{place}.params", name), **checked_options(x, place, options)}
+def check_group_data(options: Mapping[str, Check], x: Any, place: str) -> dict[str, Any]:
+    x = check_fields(x, place, ("params", *options, "extra"), ("param_names", *GROUP_OPTIONS))
+    name = functools.partial(check_text, max_length=MAX_ENTRIES, min_length=1)
+    group = {"params": check_each(x["params"], f"{place}.params", name), **check_options_data(x, place, options)}
     if "param_names" in x:
         amount = len(group["params"])
-        group["param_names"] = each(x["param_names"], f"{place}.param_names", text, amount, amount)
+        group["param_names"] = check_each(x["param_names"], f"{place}.param_names", check_text, amount, amount)
     return group
 
 
-def checked_options(x: Mapping[str, Any], place: str, options: Mapping[str, Check]) -> dict[str, Any]:
-    known, extra = {**options, **OF_GROUPS}, x["extra"]
+def check_options_data(x: Mapping[str, Any], place: str, options: Mapping[str, Check]) -> dict[str, Any]:
+    known, extra = {**options, **GROUP_OPTIONS}, x["extra"]
     if type(extra) is not dict or set(extra) & {*known, "params", "param_names"}:
         raise Malformed("an object with names that the optimizer does not know", extra, f"{place}.extra")
     result = {
-        text(name, f"a name in {place}.extra"): anything(value, f"{place}.extra.{name}")
+        check_text(name, f"a name in {place}.extra"): check_plain(value, f"{place}.extra.{name}")
         for name, value in extra.items()
     }
     return {name: known[name](x[name], f"{place}.{name}") for name in known if name in x} | result
 
 
-def checked_schedule(groups: int, x: Any, place: str, depth: int = 0) -> dict[str, Any]:
+def check_schedule_data(groups: int, x: Any, place: str, depth: int = 0) -> dict[str, Any]:
     """Check one schedule: its attributes by name, and its class as "kind"."""
     if depth > MAX_DEPTH:
         raise Malformed(f"at most {MAX_DEPTH} nested schedules", depth, place)
     kinds = {kind.__name__: kind for kind in SCHEDULES}
     if type(x) is not dict:
         raise Malformed("an object with a class", x, place)
-    kind = kinds[one_of(x.get("class"), f"{place}.class", kinds)]
+    kind = kinds[check_choice(x.get("class"), f"{place}.class", kinds)]
     attributes = attributes_of(kind)
-    x = fields(x, place, ("class", *attributes, *(["schedulers"] if kind in HOLDING else [])))
+    x = check_fields(x, place, ("class", *attributes, *(["schedulers"] if kind in NESTED_SCHEDULES else [])))
     result = {name: check(x[name], f"{place}.{name}") for name, check in attributes.items()}
-    for name in OF_EACH_GROUP:
+    for name in PER_GROUP_LISTS:
         if len(result.get(name, [0] * groups)) != groups:
             raise Malformed(f"one number for each of the {groups} groups", result[name], f"{place}.{name}")
-    if kind in HOLDING:
-        inner = functools.partial(checked_schedule, groups, depth=depth + 1)
-        result["schedulers"] = each(x["schedulers"], f"{place}.schedulers", inner, 100, 1)
+    if kind in NESTED_SCHEDULES:
+        inner = functools.partial(check_schedule_data, groups, depth=depth + 1)
+        result["schedulers"] = check_each(x["schedulers"], f"{place}.schedulers", inner, 100, 1)
     return {"kind": kind, **result}
 
 
-def restored(
+def restore_optimizer(
     entry: dict[str, Any], place: str, parameters: Mapping[str, Tensor], tensors: Mapping[str, Any]
 ) -> tuple[Optimizer, list[LRScheduler]]:
     """Create the objects of one checked entry."""
@@ -336,7 +350,7 @@ def restored(
     try:
         optimizer = entry["kind"](groups, **{name: entry["defaults"][name] for name in known})
         optimizer.defaults = dict(entry["defaults"])
-        schedulers = [restored_schedule(data, optimizer) for data in entry["schedulers"]]
+        schedulers = [restore_schedule(data, optimizer) for data in entry["schedulers"]]
     except MinflowError as error:
         raise Malformed(f"what the class itself accepts ({error.what})", entry["kind"].__name__, place) from error
     optimizer.steps = entry["steps"]
@@ -360,14 +374,14 @@ def state_tensor(name: str, tensors: Mapping[str, Any], p: Tensor, key: str, sin
     return Tensor(np.array(array, order="C"), spec)
 
 
-def restored_schedule(data: dict[str, Any], optimizer: Optimizer) -> LRScheduler:
+def restore_schedule(data: dict[str, Any], optimizer: Optimizer) -> LRScheduler:
     """Create a schedule with these attributes, without `__init__`, which would start it again."""
     kind = data["kind"]
     scheduler: LRScheduler = kind.__new__(kind)
     scheduler.__dict__.update(data, optimizer=optimizer, initial=False)
     del scheduler.__dict__["kind"]
-    if kind in HOLDING:
-        inner = [restored_schedule(entry, optimizer) for entry in data["schedulers"]]
+    if kind in NESTED_SCHEDULES:
+        inner = [restore_schedule(entry, optimizer) for entry in data["schedulers"]]
         scheduler.__dict__["schedulers"] = inner
     scheduler.check()
     scheduler.check_progress()

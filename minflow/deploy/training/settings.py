@@ -18,7 +18,7 @@ from ...core.random import default_generator
 from ...core.source_location import fail
 from ...io.files import META
 from ...nn.graph.config import NO_EFFECT, STYLES
-from ..checks import checking_file, choice, each, fields, flag, one_of, whole
+from ..checks import check_bool, check_choice, check_each, check_fields, check_int, checking_file, choice_of
 from .built_in import count, positive
 
 SAVED_NAMES = {now: old for old, now in RENAMED_PASSES.items()}  # a file keeps the first name of a pass
@@ -69,15 +69,15 @@ def config_from_data(data: Any, graph: Any) -> None:
     with checking_file(META):
         training = ("steps", "generator") if graph.optimizers else ()
         names = ("accumulation", "static", "gradients", "without_effect", "repr_style", "passes", *training)
-        x, word = fields(data, "config", names), functools.partial(whole, low=-(2**63))
+        x, word = check_fields(data, "config", names), functools.partial(check_int, low=-(2**63))
         accumulation = positive(x["accumulation"], "config.accumulation")
-        static, gradients = flag(x["static"], "config.static"), flag(x["gradients"], "config.gradients")
-        unused = each(x["without_effect"], "config.without_effect", choice(*NO_EFFECT), len(NO_EFFECT))
-        style = one_of(x["repr_style"], "config.repr_style", STYLES)
-        passes = each(x["passes"], "config.passes", choice(*KNOWN_PASSES), 1000)
+        static, gradients = check_bool(x["static"], "config.static"), check_bool(x["gradients"], "config.gradients")
+        unused = check_each(x["without_effect"], "config.without_effect", choice_of(*NO_EFFECT), len(NO_EFFECT))
+        style = check_choice(x["repr_style"], "config.repr_style", STYLES)
+        passes = check_each(x["passes"], "config.passes", choice_of(*KNOWN_PASSES), 1000)
         if training:
             steps = count(x["steps"], "config.steps")
-            words = each(x["generator"], "config.generator", word, 2, 2)
+            words = check_each(x["generator"], "config.generator", word, 2, 2)
     config = graph.config
     config.accumulation, config.static, config.gradients = accumulation, static, gradients
     config.without_effect = dict.fromkeys(unused, ())

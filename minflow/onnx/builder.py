@@ -2,7 +2,7 @@
 
 A form translates one minflow op to ONNX ops: the decorator `form("relu")` registers it in FORMS. It is called with a
 Builder, the Node, and one name per input (a Python number for a literal), and returns the name of its result, or a
-tuple of names. Independent of files. Read next: `forms/arithmetic.py`.
+tuple of names. Independent of files. Read next: `converters/arithmetic.py`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from ..core.base.errors import GraphError, InternalError
 from ..core.ir import CONSTANT, Node, Source, Value, outputs_of, toposort, where_text
 from ..core.source_location import here
 from ..deploy.program import Program
-from . import forms as forms
+from . import converters as converters
 from .builder import FORMS, OPSET, Builder, UnsupportedNode, onnx_type
 from .sizes import dynamic_sizes
 

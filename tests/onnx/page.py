@@ -27,7 +27,7 @@ from tests.onnx.helpers import run
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
 AIM = 1e-5  # relative to the largest element of an output
-REFUSED = "minflow.onnx.forms.refused"  # modules of the ops that have a reason instead of a form
+REFUSED = "minflow.onnx.converters.unsupported"  # modules of the ops that have a reason instead of a form
 RULES = "minflow.core.ops.update"  # of optimizers, which are never exported
 HEAD = """# ONNX
 

@@ -1,8 +1,8 @@
 """Builder of an ONNX model: nodes and initializers under construction.
 
-A form translates one minflow op to ONNX ops: the decorator `form("relu")` registers it in FORMS. It is called with a
-Builder, the Node, and one name per input (a Python number for a literal), and returns the name of its result, or a
-tuple of names. Independent of files. Read next: `converters/arithmetic.py`.
+A converter translates one minflow op to ONNX ops: the decorator `converter("relu")` registers it in CONVERTERS. It is
+called with a Builder, the Node, and one name per input (a Python number for a literal), and returns the name of its
+result, or a tuple of names. Independent of files. Read next: `converters/arithmetic.py`.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from ..core.ir import Node, Value
 from ..core.spec import DType, Spec, as_dtype
 
 OPSET = 18
-FORMS: dict[str, Callable] = {}
+CONVERTERS: dict[str, Callable] = {}
 
 
-def form(*ops: str) -> Callable:
-    """Register the decorated function as the form of these ops."""
+def converter(*ops: str) -> Callable:
+    """Register the decorated function as the converter of these ops."""
 
     def listed(function: Callable) -> Callable:
         for op in ops:
-            if op in FORMS:
-                raise InternalError(f"{op} has two forms", values={"file": function.__module__}, hint="keep one")
-            FORMS[op] = function
+            if op in CONVERTERS:
+                raise InternalError(f"{op} has two converters", values={"file": function.__module__}, hint="keep one")
+            CONVERTERS[op] = function
         return function
 
     return listed
 
 
 class UnsupportedNode(Exception):
-    """Raised by a form that cannot translate a node. Caught by `model.py`, which reports all of them in one error."""
+    """Raised by a converter that cannot translate a node. `model.py` catches and reports all of them in one error."""
 
     def __init__(self, why: str, hint: str = ""):
         super().__init__(why)
@@ -66,35 +66,35 @@ class Builder:
     ):
         self.axes, self.size_dependent, self.dynamic = axes or {}, size_dependent or {}, dynamic or {}
         self.names: dict[Value, str] = {}
-        self.read: set[Value] = set()
+        self.read_values: set[Value] = set()
         self.updating: set[Node] = set()
-        self.asked: set[tuple[Node, str]] = set()  # attrs that a form has read with `attr`
+        self.read_attrs: set[tuple[Node, str]] = set()  # attrs that a converter has read with `attr`
         self.nodes: list[OnnxNode] = []
         self.arrays: dict[str, np.ndarray] = {}
         self.constants: dict[tuple, str] = {}  # contents of a constant -> its name
         self.constant_names: set[str] = set()
         self.sizes: dict[Any, str] = {}  # size that depends on dynamic axes -> name of the value that holds it
-        self.taken: set[str] = set()
+        self.used_names: set[str] = set()
         self.node: Node | None = None
         self.prefix = ""  # prefix of new names: the current node's name
 
-    def fresh(self, name: str) -> str:
+    def unique_name(self, name: str) -> str:
         """An unused name: this one, or with a number appended."""
         unique, number = name, 0
-        while unique in self.taken:
+        while unique in self.used_names:
             number += 1
             unique = f"{name}_{number}"
-        self.taken.add(unique)
+        self.used_names.add(unique)
         return unique
 
-    # ---- called by forms ---------------------------------------------------------------------------------------------
+    # ---- called by converters ----------------------------------------------------------------------------------------
 
     def op(self, kind: str, *inputs: str | None, outputs: int = 1, **attributes) -> Any:
         """Append a node of this kind. inputs: names, or None for an omitted optional input. Attributes that are None
         are omitted. Returns the name of its output, or a tuple of several.
         """
-        name = self.fresh(f"{self.prefix}/{kind}" if self.prefix else kind)
-        names = [name] if outputs == 1 else [self.fresh(f"{name}.{i}") for i in range(outputs)]
+        name = self.unique_name(f"{self.prefix}/{kind}" if self.prefix else kind)
+        names = [name] if outputs == 1 else [self.unique_name(f"{name}.{i}") for i in range(outputs)]
         attributes = {key: value for key, value in attributes.items() if value is not None}
         self.append(kind, name, ["" if x is None else x for x in inputs], names, attributes)
         return names[0] if outputs == 1 else tuple(names)
@@ -113,7 +113,7 @@ class Builder:
             array = array.astype({"f": "float32", "i": "int64"}.get(array.dtype.kind, array.dtype))
         key = array.dtype.str, array.dtype.name, array.shape, array.tobytes()
         if key not in self.constants:
-            self.constants[key] = name = self.fresh("constant")
+            self.constants[key] = name = self.unique_name("constant")
             self.constant_names.add(name)
             self.arrays[name] = np.ascontiguousarray(array).reshape(array.shape)
         return self.constants[key]
@@ -126,26 +126,26 @@ class Builder:
         """Cast x. of: dtype of x, to omit a cast to the same dtype."""
         return x if dtype is of else self.op("Cast", x, to=onnx_type(as_dtype(dtype)))
 
-    def dims(self, value: Value) -> tuple:
+    def sizes_of(self, value: Value) -> tuple:
         """The sizes of a value; a size that depends on dynamic axes is a SizeOf."""
         return self.dynamic.get(value, value.spec.shape)
 
     def attr(self, node: Node, name: str) -> Any:
         """An attr in which values that depend on dynamic axes are a SizeFormula. `node.attrs[name]` has only the values
-        of the example, so a form that does not use this method is refused if the attr depends on the axes.
+        of the example, so a converter that does not use this method is refused if the attr depends on the axes.
         """
-        self.asked.add((node, name))
+        self.read_attrs.add((node, name))
         return self.size_dependent.get(node, {}).get(name, node.attrs[name])
 
-    def used(self, node: Node, output: int) -> bool:
+    def is_used(self, node: Node, output: int) -> bool:
         """True if an emitted node or a result reads this output."""
-        return Value(node, output, node.out_specs[output]) in self.read
+        return Value(node, output, node.out_specs[output]) in self.read_values
 
-    def fixed(self, value: Value, *axes: int) -> Spec:
+    def static_spec(self, value: Value, *axes: int) -> Spec:
         """The spec of an input whose sizes (or those of these axes) are static; otherwise refuse the node."""
-        if any(not isinstance(n, int) for axis, n in enumerate(self.dims(value)) if not axes or axis in axes):
+        if any(not isinstance(n, int) for axis, n in enumerate(self.sizes_of(value)) if not axes or axis in axes):
             self.refuse(
-                f"its form needs static sizes, and {value.spec} depends on {', '.join(self.axes)}",
+                f"its ONNX converter needs static sizes, and {value.spec} depends on {', '.join(self.axes)}",
                 "leave that axis out of dynamic",
             )
         return value.spec
@@ -169,13 +169,13 @@ class Builder:
     def size(self, n: Any) -> str:
         """A size that depends on dynamic axes, as an int64 value of shape [1]."""
         if n not in self.sizes:
-            self.sizes[n] = self.size_of(n) if hasattr(n, "axis") else self.sum_of(n.terms)
+            self.sizes[n] = self.runtime_size(n) if hasattr(n, "axis") else self.runtime_sum(n.terms)
         return self.sizes[n]
 
-    def size_of(self, n: Any) -> str:
+    def runtime_size(self, n: Any) -> str:
         return self.op("Gather", self.op("Shape", self.names[n.value]), self.const([n.axis]))
 
-    def sum_of(self, terms: Sequence) -> str:
+    def runtime_sum(self, terms: Sequence) -> str:
         """Sum of products. terms: (factor, names of axes) for each."""
         total = None
         for factor, names in terms:
@@ -204,8 +204,8 @@ class Builder:
         """Refuse the node. `why` continues the op's name: "dropout: draws random numbers"."""
         raise UnsupportedNode(why, hint)
 
-    def newer(self, kind: str, opset: int, hint: str = "") -> NoReturn:
-        """Refuse the node because its form needs a later opset than the one that is written."""
+    def refuse_newer_opset(self, kind: str, opset: int, hint: str = "") -> NoReturn:
+        """Refuse the node because its ONNX converter needs a later opset than the one that is written."""
         self.refuse(f"needs {kind} of opset {opset}, and minflow writes opset {OPSET}", hint)
 
 

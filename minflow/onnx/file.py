@@ -1,6 +1,6 @@
 """`export`: write a graph or a module to an ONNX file.
 
-Everything is checked before anything is written: all ops without a form are reported in one error, with their lines,
+Everything is checked before anything is written: all unsupported ops are reported in one error, with their lines,
 and the model must pass ONNX's own checker in memory. Read next: `model.py`.
 """
 
@@ -29,7 +29,7 @@ from .builder import OPSET
 from .model import model_of
 from .options import check_options, dynamic_of, share_unnamed
 
-FIXED = (bool, int, float, str)  # arguments that are not inputs of the file
+CONSTANT_TYPES = (bool, int, float, str)  # arguments that are not inputs of the file
 
 EXPORTING: ContextVar[bool] = ContextVar("exporting", default=False)
 
@@ -82,8 +82,8 @@ def export(
     opset_version, verbose, options: as in `torch.onnx.export`; accepted if they do not change the file. Another opset
     gives a warning.
 
-    Raises GraphError for ops without a form in ONNX, naming all of them, and MissingDependencyError without the package
-    onnx.  Source: the ONNX operator specification, onnx.ai/onnx/operators.
+    Raises GraphError for ops without an ONNX equivalent, naming all of them, and MissingDependencyError without the
+    package onnx.  Source: the ONNX operator specification, onnx.ai/onnx/operators.
     """
     need("onnx", "flow.onnx.export")
     check_options(options, opset_version, getattr(model, "training", False))
@@ -220,14 +220,14 @@ def split_constants(
     """Split the arguments of a call into tensors and those that are numbers and flags."""
     kinds = {p.name: p.kind for p in signature.parameters.values()}
     fixed: dict[str, Any] = {}
-    if any(isinstance(x, FIXED) for x in (*args, *kwargs.values())) and not {
+    if any(isinstance(x, CONSTANT_TYPES) for x in (*args, *kwargs.values())) and not {
         inspect.Parameter.VAR_POSITIONAL,
         inspect.Parameter.POSITIONAL_ONLY,
     } & set(kinds.values()):
         given = signature.bind(*args, **kwargs).arguments
         more = next((given.pop(name) for name in list(given) if kinds[name] == inspect.Parameter.VAR_KEYWORD), {})
         named = {**given, **more}
-        fixed = {name: x for name, x in named.items() if isinstance(x, FIXED)}
+        fixed = {name: x for name, x in named.items() if isinstance(x, CONSTANT_TYPES)}
         args, kwargs = (), {name: x for name, x in named.items() if name not in fixed}
     return args, kwargs, fixed
 

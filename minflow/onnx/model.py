@@ -1,4 +1,4 @@
-"""Build the ONNX model of a program: nodes translated by their forms, weights as initializers, checked by ONNX itself.
+"""Build the ONNX model of a program: converted nodes, weights as initializers, checked by ONNX itself.
 
 Nodes that do not contribute to an output are omitted, as are ops that only matter to a tape. Everything that cannot be
 translated is reported in one error. Read next: `sizes.py`.
@@ -16,15 +16,15 @@ from ..core.ir import CONSTANT, Node, Source, Value, outputs_of, toposort, where
 from ..core.source_location import here
 from ..deploy.program import Program
 from . import converters as converters
-from .builder import FORMS, OPSET, Builder, UnsupportedNode, onnx_type
+from .builder import CONVERTERS, OPSET, Builder, UnsupportedNode, onnx_type
 from .sizes import dynamic_sizes
 
-IR = 8  # version of the file format introduced with opset 18, so that runtimes of that time can read it
-MOST = 2**31 - 2**20  # bytes of weights: the limit of protobuf is 2 GB
+IR_VERSION = 8  # version of the file format introduced with opset 18, so that runtimes of that time can read it
+MAX_WEIGHT_BYTES = 2**31 - 2**20  # bytes of weights: the limit of protobuf is 2 GB
 # ops that return their first input
-TAPE = frozenset("clone detach unrecorded overwritten recompute checked_labels".split())
-FEW = 2**16  # largest size in bytes of a folded constant
-LINES = 8  # lines per refused op that an error shows
+IDENTITY_OPS = frozenset("clone detach unrecorded overwritten recompute checked_labels".split())
+MAX_FOLDED_BYTES = 2**16  # largest size in bytes of a folded constant
+MAX_SHOWN_LINES = 8  # lines per refused op that an error shows
 
 
 def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) -> Any:
@@ -35,10 +35,10 @@ def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) ->
     places = {axis: (inputs[i], n) for axis, ((i, n), *_) in program.axes.items()}
     b = Builder(places, program.size_dependent, dynamic_sizes(program))
     needed = set(toposort([x.node for x in graph.outputs], every=True))
-    b.read = {x for node in needed for x in node.inputs if isinstance(x, Value)} | set(graph.outputs)
+    b.read_values = {x for node in needed for x in node.inputs if isinstance(x, Value)} | set(graph.outputs)
     b.updating = set(toposort([x.node for x in graph.updates.values()], every=True))
     for source, label in zip(graph.inputs, inputs):
-        b.names[outputs_of(source)[0]] = b.fresh(label)
+        b.names[outputs_of(source)[0]] = b.unique_name(label)
     names_of = {h.source: h.name for h in program.tensors}
     for source in graph.states:
         if source in needed and source.read is None:
@@ -50,12 +50,12 @@ def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) ->
     for node in graph.nodes:
         if node in needed:
             translate(b, node, program.names[node], refused)
-    refused.end()
+    refused.raise_if_any()
     read = {x for call in b.nodes for x in call.inputs} | {b.names[x] for x in graph.outputs}
     unread = b.constant_names - read
     b.arrays = {label: array for label, array in b.arrays.items() if label not in unread}
-    results = named_outputs(b, [b.names[x] for x in graph.outputs], outputs, set(b.arrays) | set(inputs))
-    model = proto(program, b, results)
+    results = rename_outputs(b, [b.names[x] for x in graph.outputs], outputs, set(b.arrays) | set(inputs))
+    model = model_proto(program, b, results)
     try:
         onnx.checker.check_model(model, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
@@ -72,7 +72,7 @@ def initializer(b: Builder, source: Source, name: str, filled: Any) -> str:
     if filled is None and source.op is CONSTANT:
         return b.const(source.array)
     if filled is None:
-        label = b.fresh(name)
+        label = b.unique_name(name)
         b.arrays[label] = source.array
         return label
     dtype = source.out_specs[0].dtype
@@ -87,7 +87,7 @@ def initializer(b: Builder, source: Source, name: str, filled: Any) -> str:
 def check_size(name: str, b: Builder) -> None:
     """Raise GraphError for weights that exceed the size of one file."""
     size = sum(array.nbytes for array in b.arrays.values())
-    if size > MOST:
+    if size > MAX_WEIGHT_BYTES:
         raise GraphError(
             f"the weights of {name} have {size:,} bytes, and an ONNX file holds 2 GB",
             where=here(),
@@ -109,14 +109,14 @@ class UnsupportedOps:
         if place not in lines:
             lines.append(place)
 
-    def end(self) -> None:
+    def raise_if_any(self) -> None:
         """Raise one error for all of them, if any."""
         if not self.lines:
             return
         values: dict[str, str] = {}
         for (op, why, _), lines in self.lines.items():
-            more = f", and {len(lines) - LINES} more" if len(lines) > LINES else ""
-            text = f"{why}; at {', '.join(lines[:LINES])}{more}"
+            more = f", and {len(lines) - MAX_SHOWN_LINES} more" if len(lines) > MAX_SHOWN_LINES else ""
+            text = f"{why}; at {', '.join(lines[:MAX_SHOWN_LINES])}{more}"
             values[op] = f"{values[op]}\n{text}" if op in values else text
         hints = [hint for _, _, hint in self.lines if hint] or ["other ops for that part, or keep it outside the model"]
         what = f"{self.name} has {len(values)} op{'s'[: len(values) > 1]} that ONNX (opset {OPSET}) cannot express"
@@ -124,7 +124,7 @@ class UnsupportedOps:
 
 
 def translate(b: Builder, node: Node, name: str, refused: UnsupportedOps) -> None:
-    """Append the form of a node, and record the names of its results."""
+    """Append the ONNX nodes of a node, and record the names of its results."""
     results, size_dependent = outputs_of(node), b.size_dependent.get(node, {})
     specs = [x.spec for x in node.inputs if isinstance(x, Value)]
     b.node, b.prefix = node, name
@@ -136,25 +136,25 @@ def translate(b: Builder, node: Node, name: str, refused: UnsupportedOps) -> Non
         else x
         for i, x in enumerate(node.inputs)
     ]
-    if str(node.op) in TAPE:
+    if str(node.op) in IDENTITY_OPS:
         b.names[results[0]] = inputs[0]
         return
     b.names.update(dict.fromkeys(results, ""))
-    function = FORMS.get(str(node.op))
+    function = CONVERTERS.get(str(node.op))
     if any(spec.dtype.is_complex for spec in (*specs, *node.out_specs)):
         refused.add(node, "computes with complex numbers", "real and imaginary part as two tensors")
-    elif follows_from_constants(b, node, inputs):
+    elif is_foldable(b, node, inputs):
         arrays = [b.arrays[x] if isinstance(x, str) else x for x in inputs]
         b.names[results[0]] = b.const(np.asarray(node.op.kernel(*arrays, **node.attrs)))
     elif function is None:
-        refused.add(node, "has no form in ONNX")
+        refused.add(node, "has no ONNX equivalent")
     else:
         try:
             given = function(b, node, *inputs)
             for attr in size_dependent:
-                if isinstance(attr, str) and (node, attr) not in b.asked:
+                if isinstance(attr, str) and (node, attr) not in b.read_attrs:
                     b.refuse(
-                        f"its {attr} depends on {', '.join(b.axes)}, which its form does not support",
+                        f"its {attr} depends on {', '.join(b.axes)}, which its ONNX converter does not support",
                         "leave that axis out of dynamic",
                     )
         except UnsupportedNode as error:
@@ -163,25 +163,25 @@ def translate(b: Builder, node: Node, name: str, refused: UnsupportedOps) -> Non
             b.names.update(zip(results, given if isinstance(given, tuple) else (given,)))
 
 
-def follows_from_constants(b: Builder, node: Node, inputs: Sequence) -> bool:
+def is_foldable(b: Builder, node: Node, inputs: Sequence) -> bool:
     """True for a node with only constants and Python numbers as inputs and one small output, such as a mask or window
     indices.
     """
     return (
         len(node.out_specs) == 1
-        and node.out_specs[0].nbytes <= FEW
+        and node.out_specs[0].nbytes <= MAX_FOLDED_BYTES
         and node not in b.size_dependent
         and all(not isinstance(x, str) or x in b.constant_names for x in inputs)
     )
 
 
-def named_outputs(b: Builder, results: list[str], names: Iterable[str], fixed: set[str]) -> list[str]:
+def rename_outputs(b: Builder, results: list[str], names: Iterable[str], fixed: set[str]) -> list[str]:
     """Rename the results to their output names. An input, a weight, or a repeated output gets an Identity node."""
     b.node, b.prefix = None, ""
     new: dict[str, str] = {}
     final = []
     for old, name in zip(results, names):
-        name = b.fresh(name)
+        name = b.unique_name(name)
         final.append(name)
         if old in fixed or old in new:
             b.append("Identity", name, [old], [name], {})
@@ -197,7 +197,7 @@ def named_outputs(b: Builder, results: list[str], names: Iterable[str], fixed: s
 # ---- as protobuf -----------------------------------------------------------------------------------------------------
 
 
-def proto(program: Program, b: Builder, results: list[str]) -> Any:
+def model_proto(program: Program, b: Builder, results: list[str]) -> Any:
     from onnx import helper, numpy_helper
 
     nodes = []
@@ -207,22 +207,22 @@ def proto(program: Program, b: Builder, results: list[str]) -> Any:
             node.doc_string = where_text(call.node.where)
         nodes.append(node)
     graph = program.graph
-    inputs = [described(b, b.names[x], x) for x in [outputs_of(source)[0] for source in graph.inputs]]
-    outputs = [described(b, label, x) for label, x in zip(results, graph.outputs)]
+    inputs = [value_info(b, b.names[x], x) for x in [outputs_of(source)[0] for source in graph.inputs]]
+    outputs = [value_info(b, label, x) for label, x in zip(results, graph.outputs)]
     weights = [numpy_helper.from_array(array, label) for label, array in b.arrays.items()]
     between = {x for call in b.nodes for x in call.outputs} - set(results)
     known = [
-        described(b, label, x) for label, x in {label: x for x, label in b.names.items()}.items() if label in between
+        value_info(b, label, x) for label, x in {label: x for x, label in b.names.items()}.items() if label in between
     ]  # for readers of the file; the checker also compares them with its inference
     whole = helper.make_graph(nodes, program.name, inputs, outputs, weights, value_info=known)
     return helper.make_model(
-        whole, producer_name="minflow", ir_version=IR, opset_imports=[helper.make_opsetid("", OPSET)]
+        whole, producer_name="minflow", ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)]
     )
 
 
-def described(b: Builder, name: str, value: Value) -> Any:
+def value_info(b: Builder, name: str, value: Value) -> Any:
     """The name, dtype and sizes of a value; a size that depends on dynamic axes is a formula: "batch", "2*batch"."""
     from onnx import helper
 
-    sizes = [n if isinstance(n, int) else n.text or None for n in b.dims(value)]
+    sizes = [n if isinstance(n, int) else n.text or None for n in b.sizes_of(value)]
     return helper.make_tensor_value_info(name, onnx_type(value.spec.dtype), sizes)

@@ -36,7 +36,7 @@ class OperatorExportTypes(enum.IntEnum):
     ONNX_FALLTHROUGH = 3
 
 
-AS_IT_IS = frozenset(
+DEFAULT_BEHAVIOR = frozenset(
     "dynamo do_constant_folding optimize external_data artifacts_dir autograd_inlining fallback".split()
 )
 WITHOUT_EFFECT = frozenset(
@@ -69,7 +69,7 @@ def check_options(options: Mapping[str, Any], opset: int | None, training: bool)
                     hint,
                     **{name: value},
                 )
-        elif name not in AS_IT_IS and name not in WITHOUT_EFFECT:
+        elif name not in DEFAULT_BEHAVIOR and name not in WITHOUT_EFFECT:
             fail(
                 CallError, f"onnx.export has no argument {name!r}", "help(flow.onnx.export) lists them", **{name: value}
             )

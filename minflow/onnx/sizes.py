@@ -13,7 +13,7 @@ from ..core.base.errors import MinflowError
 from ..core.infer import consult
 from ..core.ir import Value, outputs_of
 from ..core.spec import Spec
-from ..deploy.dynamic_shapes.axes import resized, sizes_of
+from ..deploy.dynamic_shapes.axes import sizes_of, specs_at_sizes
 from ..deploy.dynamic_shapes.derived_sizes import evaluate_sizes
 from ..deploy.dynamic_shapes.size_relations import NotSizeDependent, SizeSolver
 from ..deploy.dynamic_shapes.traces import candidates
@@ -83,7 +83,7 @@ def shapes_at(program: Program, sizes: Mapping[str, int]) -> dict[Value, tuple[i
     for source, filled in program.sized_constants.items():
         value = outputs_of(source)[0]
         specs[value] = value.spec.replace(shape=evaluate_sizes(filled.shape, sizes))
-    given = resized(program.axes, [source.out_specs[0] for source in graph.inputs], sizes)
+    given = specs_at_sizes(program.axes, [source.out_specs[0] for source in graph.inputs], sizes)
     specs |= {outputs_of(source)[0]: spec for source, spec in zip(graph.inputs, given)}
     for node in graph.nodes:
         size_dependent = program.size_dependent.get(node, {})

@@ -6,7 +6,7 @@ from minflow.core.base.errors import MinflowError
 from minflow.core.dispatch import apply
 from minflow.core.functions.creation import from_numpy
 from minflow.core.op import OPS
-from minflow.onnx.builder import FORMS
+from minflow.onnx.builder import CONVERTERS
 from tests.onnx.helpers import run, traced_model
 
 NAN_LOSES = "a NaN does not win: the ONNX standard leaves it open"
@@ -78,7 +78,7 @@ def ops_that_differ() -> set[str]:
     """All ops with a difference, among unary and binary ops on floats and ops along an axis."""
     grid = [x.reshape(-1).copy() for x in np.meshgrid(VALUES, VALUES)]
     found = {op for op, attrs in ALONG.items() if agree(op, [ROWS], attrs) is False}
-    for op in FORMS:
+    for op in CONVERTERS:
         if OPS[op].elementwise and len(OPS[op].inputs) < 3:
             if agree(op, [VALUES] if len(OPS[op].inputs) == 1 else grid, {}) is False:
                 found.add(op)

@@ -19,15 +19,15 @@ from minflow.core.base.errors import GraphError
 from minflow.core.infer import data_dependent
 from minflow.core.op import OPS
 from minflow.nn.summary import tensors_in
-from minflow.onnx.builder import FORMS, OPSET
-from minflow.onnx.model import TAPE
+from minflow.onnx.builder import CONVERTERS, OPSET
+from minflow.onnx.model import IDENTITY_OPS
 from tests.exported_cases import TARGETS, layer_cases, loss_cases
 from tests.onnx.edge_cases import CORNERS
 from tests.onnx.helpers import run
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
 AIM = 1e-5  # relative to the largest element of an output
-REFUSED = "minflow.onnx.converters.unsupported"  # modules of the ops that have a reason instead of a form
+REFUSED = "minflow.onnx.converters.unsupported"  # modules of the ops that have a reason instead of a converter
 RULES = "minflow.core.ops.update"  # of optimizers, which are never exported
 HEAD = """# ONNX
 
@@ -153,9 +153,9 @@ def ops() -> str:
         and op.__module__ not in RULES
         and not op.__module__.startswith(RULES)
         and op.infer is not data_dependent
-        and name not in TAPE
+        and name not in IDENTITY_OPS
     ]
-    have = [name for name in names if name in FORMS and FORMS[name].__module__ != REFUSED]
+    have = [name for name in names if name in CONVERTERS and CONVERTERS[name].__module__ != REFUSED]
     lack = ", ".join(f"`{name}`" for name in sorted(set(names) - set(have)))
     different = "".join(f"| `{op}` | {why} |\n" for op, why in CORNERS.items())
     return (

@@ -1,4 +1,4 @@
-"""Every ONNX form against its op: the examples of each op as a model, checked by onnx and run by onnxruntime.
+"""Every ONNX converter against its op: the examples of each op as a model, checked by onnx and run by onnxruntime.
 
 Floats are float32 here: models use it, and onnxruntime lacks many of its kernels in float64.
 """
@@ -17,7 +17,7 @@ from minflow.core.ir import NUMBERS
 from minflow.core.op import OPS
 from minflow.core.ops.examples import cases
 from minflow.deploy.dynamic_shapes.traces import solve_sizes
-from minflow.onnx.builder import FORMS
+from minflow.onnx.builder import CONVERTERS
 from tests.cases import Cases
 from tests.onnx import edge_cases
 from tests.onnx.helpers import checked_model, run, traced, traced_model
@@ -74,7 +74,7 @@ def assert_all_same(outputs, results, tolerance=TOLERANCE):
         assert_same(got, want.numpy(), tolerance)
 
 
-@pytest.mark.parametrize("op", FORMS)
+@pytest.mark.parametrize("op", CONVERTERS)
 def test_form_matches_its_op(op):
     with Cases() as case:
         for i in range(len(cases(OPS[op]))):
@@ -97,7 +97,7 @@ def compare(op, i):
 
 
 def test_every_form_belongs_to_an_op():
-    assert not set(FORMS) - set(OPS)
+    assert not set(CONVERTERS) - set(OPS)
 
 
 NARROW = {  # op -> a call of it; ONNX supports only wider integers
@@ -182,9 +182,9 @@ def with_open_axis(op, i):
 
 
 def test_forms_support_dynamic_axes():
-    """Two examples of each op, run at an untraced length; forms refuse what they cannot follow."""
+    """Two examples of each op, run at an untraced length; converters refuse what they cannot follow."""
     refused, followed = set(), set()
-    for op in FORMS:
+    for op in CONVERTERS:
         numbers = [i for i in range(len(cases(OPS[op]))) if op not in OWN_SHAPE and (op, i) not in REFUSED]
         programs = (with_open_axis(op, i) for i in numbers)
         for program, arrays, call in itertools.islice(filter(None, programs), 2):

@@ -176,7 +176,7 @@ def test_mistakes_are_explained(tmp_path, monkeypatch):
         flow.onnx.export(lambda x: x, X, tmp_path / "a.onnx")
     with pytest.raises(flow.GraphError, match="cannot be written"):
         flow.onnx.export(model, X, tmp_path)
-    monkeypatch.setattr(writing, "MOST", 100)
+    monkeypatch.setattr(writing, "MAX_WEIGHT_BYTES", 100)
     with pytest.raises(flow.GraphError, match="192 bytes|2 GB") as error:
         flow.onnx.export(model, X, tmp_path / "a.onnx")
     assert error.value.values["largest"] == "0.weight"

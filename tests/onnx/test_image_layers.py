@@ -1,6 +1,6 @@
 """Options of layers for signals, images and volumes: onnxruntime gives the same results.
 
-Forms of single ops: `test_converters.py`; each layer and loss: `page.py`. Here options are combined.
+Converters of single ops: `test_converters.py`; each layer and loss: `page.py`. Here options are combined.
 """
 
 from itertools import product

@@ -12,7 +12,7 @@ from minflow_widgets import explore
 from onnx import TensorProto, helper, numpy_helper
 
 import minflow as flow
-from minflow.onnx.reading.contents import MOST_NODES
+from minflow.onnx.reading.contents import MAX_NODES
 from minflow.onnx.reading.describe import dim_text, spec_of
 from minflow.onnx.reading.scopes import line_of, parameter_word, place_of
 from minflow.views.text.trees import MAX_BYTES
@@ -531,9 +531,9 @@ def test_too_many_inputs(shown, net):
 
 
 def test_too_many_nodes(shown, monkeypatch):
-    monkeypatch.setattr("minflow.onnx.reading.contents.MOST_NODES", 50)
+    monkeypatch.setattr("minflow.onnx.reading.contents.MAX_NODES", 50)
     refused(shown, graph_of(*[node("Neg", "x", f"y{i or ''}") for i in range(51)]), "51")
-    assert MOST_NODES == 100_000
+    assert MAX_NODES == 100_000
 
 
 def test_deeply_nested_subgraphs(shown):

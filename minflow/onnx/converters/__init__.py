@@ -1,4 +1,4 @@
-"""Forms of our ops in ONNX, in one independent module per family. Importing this package registers all in FORMS."""
+"""Converters of minflow ops to ONNX, one module per family. Importing this package registers all of them."""
 
 from . import (
     arithmetic as arithmetic,
@@ -11,6 +11,6 @@ from . import (
     products as products,
     recurrent as recurrent,
     reduce as reduce,
-    refused as refused,
     shape as shape,
+    unsupported as unsupported,
 )

@@ -1,4 +1,4 @@
-"""Forms of elementwise arithmetic and mathematical functions.
+"""Converters of elementwise arithmetic and mathematical functions.
 
 Inputs were promoted before the node was recorded; a Python number takes the dtype of the other tensor. Integer dtypes
 that an ONNX op does not support are computed in int64. Functions without an ONNX op are composed so that they stay
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from ...core.spec import DType, bool_, int32, int64, uint8
-from ..builder import Builder, form
+from ..builder import Builder, converter
 
 
 def result_dtype(node) -> DType:
@@ -27,7 +27,7 @@ def is_float(node) -> bool:
 
 
 def same_op(kind: str, of_bools: str = "", narrow: frozenset[DType] = frozenset()):
-    """The form of an op that has an equivalent in ONNX. of_bools: the equivalent for bools.  narrow: dtypes that it
+    """Converter of an op that has an equivalent in ONNX. of_bools: the equivalent for bools.  narrow: dtypes that it
     does not support.
     """
 
@@ -42,15 +42,15 @@ def same_op(kind: str, of_bools: str = "", narrow: frozenset[DType] = frozenset(
     return same
 
 
-form("add")(same_op("Add", "Or"))
-form("sub")(same_op("Sub"))
-form("mul")(same_op("Mul", "And"))
-form("div")(same_op("Div"))
-form("maximum")(same_op("Max", "Or"))
-form("minimum")(same_op("Min", "And"))
-form("neg")(same_op("Neg", narrow=frozenset({uint8})))
-form("abs")(lambda b, node, x: x if result_dtype(node) is bool_ else b.op("Abs", x))
-form("sign")(same_op("Sign"))
+converter("add")(same_op("Add", "Or"))
+converter("sub")(same_op("Sub"))
+converter("mul")(same_op("Mul", "And"))
+converter("div")(same_op("Div"))
+converter("maximum")(same_op("Max", "Or"))
+converter("minimum")(same_op("Min", "And"))
+converter("neg")(same_op("Neg", narrow=frozenset({uint8})))
+converter("abs")(lambda b, node, x: x if result_dtype(node) is bool_ else b.op("Abs", x))
+converter("sign")(same_op("Sign"))
 TWINS = dict(
     exp="Exp",
     log="Log",
@@ -73,7 +73,7 @@ TWINS = dict(
     softplus="Softplus",
 )
 for ours, theirs in TWINS.items():
-    form(ours)(same_op(theirs))
+    converter(ours)(same_op(theirs))
 
 
 def rounding(kind: str):
@@ -84,24 +84,24 @@ def rounding(kind: str):
 
 
 for ours, theirs in dict(floor="Floor", ceil="Ceil", round="Round").items():
-    form(ours)(rounding(theirs))
+    converter(ours)(rounding(theirs))
 
 
 def truncated(b: Builder, x: str, dtype: DType) -> str:
     return b.op("Where", b.op("Less", x, b.const(0, dtype)), b.op("Ceil", x), b.op("Floor", x))
 
 
-@form("trunc")
+@converter("trunc")
 def _(b, node, x):
     return truncated(b, x, result_dtype(node)) if is_float(node) else x
 
 
-@form("trunc_divide")
+@converter("trunc_divide")
 def _(b, node, *inputs):
     return truncated(b, b.op("Div", *values(b, node, inputs)), result_dtype(node))
 
 
-@form("pow")
+@converter("pow")
 def _(b, node, x, y):
     dtype = result_dtype(node)
     if y.__class__ is int and y == 2:
@@ -112,12 +112,12 @@ def _(b, node, x, y):
     return b.cast(b.op("Pow", *[b.cast(name, int64) for name in names]), dtype)
 
 
-@form("fmod")
+@converter("fmod")
 def _(b, node, *inputs):
     return b.op("Mod", *values(b, node, inputs), fmod=1)
 
 
-@form("remainder")
+@converter("remainder")
 def _(b, node, *inputs):
     return remainder(b, node, *values(b, node, inputs))
 
@@ -132,7 +132,7 @@ def remainder(b: Builder, node, x: str, y: str) -> str:
     return b.op("Where", moved, b.op("Add", rest, y), rest)
 
 
-@form("floor_divide")
+@converter("floor_divide")
 def _(b, node, *inputs):
     """Floor division via the remainder, as in Python: 1.0 // 0.1 is 9."""
     x, y = values(b, node, inputs)
@@ -143,7 +143,7 @@ def _(b, node, *inputs):
     return b.op("Where", by_zero, b.op("Div", x, y), b.op("Round", whole))
 
 
-@form("lerp")
+@converter("lerp")
 def _(b, node, *inputs):
     start, end, weight = values(b, node, inputs)
     dtype = result_dtype(node)
@@ -153,7 +153,7 @@ def _(b, node, *inputs):
     return b.op("Where", near, b.op("Add", start, b.op("Mul", weight, way)), back)
 
 
-@form("atan2")
+@converter("atan2")
 def _(b, node, *inputs):
     """The angle of y / x, turned by pi where x is negative; pi / 2 with the sign of y where x is 0."""
     y, x = values(b, node, inputs)
@@ -161,11 +161,11 @@ def _(b, node, *inputs):
     zero, half = b.const(0, dtype), b.const(math.pi / 2, dtype)
     turn = b.op("Where", b.op("Less", y, zero), b.const(-math.pi, dtype), b.const(math.pi, dtype))
     angle = b.op("Atan", b.op("Div", y, x))
-    turned = b.op("Where", b.op("Less", x, zero), b.op("Add", angle, turn), angle)
-    return b.op("Where", b.op("Equal", x, zero), b.op("Mul", b.op("Sign", y), half), turned)
+    negate = b.op("Where", b.op("Less", x, zero), b.op("Add", angle, turn), angle)
+    return b.op("Where", b.op("Equal", x, zero), b.op("Mul", b.op("Sign", y), half), negate)
 
 
-@form("clamp")
+@converter("clamp")
 def _(b, node, x, low, high):
     dtype = result_dtype(node)
     if low.__class__ is not str and high.__class__ is not str and dtype.floating:
@@ -174,7 +174,7 @@ def _(b, node, x, low, high):
     return b.op("Min", b.op("Max", *values(b, node, (x, low))), b.value(high, dtype))
 
 
-@form("where")
+@converter("where")
 def _(b, node, cond, *inputs):
     x, y = values(b, node, inputs)
     if result_dtype(node) is bool_:  # onnxruntime has no Where for bool
@@ -182,22 +182,22 @@ def _(b, node, cond, *inputs):
     return b.op("Where", cond, x, y)
 
 
-@form("cast")
+@converter("cast")
 def _(b, node, x):
     return b.cast(x, node.attrs["dtype"])
 
 
-@form("square")
+@converter("square")
 def _(b, node, x):
     return b.op("Mul", x, x)
 
 
-@form("exp2")
+@converter("exp2")
 def _(b, node, x):
     return b.op("Pow", b.const(2, result_dtype(node)), x)
 
 
-@form("expm1")
+@converter("expm1")
 def _(b, node, x):
     """tanh(x / 2) * (exp(x) + 1), which is exact for small x."""
     dtype = result_dtype(node)
@@ -205,7 +205,7 @@ def _(b, node, x):
     return b.op("Mul", half, b.op("Add", b.op("Exp", x), b.const(1, dtype)))
 
 
-@form("log1p")
+@converter("log1p")
 def _(b, node, x):
     return log1p(b, x, result_dtype(node))
 
@@ -220,23 +220,23 @@ def log1p(b: Builder, x: str, dtype: DType) -> str:
     return b.op("Where", b.op("Equal", step, b.const(0, dtype)), x, b.op("Mul", b.op("Log", u), mended))
 
 
-@form("log10", "log2")
+@converter("log10", "log2")
 def _(b, node, x):
     base = 10 if node.op.name == "log10" else 2
     return b.op("Mul", b.op("Log", x), b.const(1 / math.log(base), result_dtype(node)))
 
 
-@form("rsqrt")
+@converter("rsqrt")
 def _(b, node, x):
     return b.op("Reciprocal", b.op("Sqrt", x))
 
 
-@form("erfc")
+@converter("erfc")
 def _(b, node, x):
     return b.op("Sub", b.const(1, result_dtype(node)), b.op("Erf", x))
 
 
-@form("entr")
+@converter("entr")
 def _(b, node, x):
     zero = b.const(0, result_dtype(node))
     value = b.op("Neg", b.op("Mul", x, b.op("Log", x)))
@@ -247,7 +247,7 @@ def _(b, node, x):
 # ---- binary functions --------------------------------------------------------------------------------------------
 
 
-@form("hypot")
+@converter("hypot")
 def _(b, node, *inputs):
     """The larger input times sqrt(1 + ratio * ratio), so that no square overflows."""
     x, y = [b.op("Abs", name) for name in values(b, node, inputs)]
@@ -257,7 +257,7 @@ def _(b, node, *inputs):
     return b.op("Mul", longer, b.op("Sqrt", b.op("Add", b.op("Mul", ratio, ratio), one)))
 
 
-@form("copysign")
+@converter("copysign")
 def _(b, node, *inputs):
     x, y = values(b, node, inputs)
     size = b.op("Abs", x)
@@ -270,7 +270,7 @@ def has_minus_sign(b: Builder, x: str, dtype: DType) -> str:
     return b.op("Or", below, b.op("Less", b.op("Reciprocal", x), b.const(0, dtype))) if dtype.floating else below
 
 
-@form("logaddexp", "logaddexp2")
+@converter("logaddexp", "logaddexp2")
 def _(b, node, *inputs):
     """The larger input plus log(1 + exp(-distance))."""
     x, y = values(b, node, inputs)
@@ -282,7 +282,7 @@ def _(b, node, *inputs):
     return b.op("Add", b.op("Max", x, y), b.op("Div", b.op("Softplus", b.op("Mul", apart, unit)), unit))
 
 
-@form("xlogy", "xlog1py")
+@converter("xlogy", "xlog1py")
 def _(b, node, *inputs):
     x, y = values(b, node, inputs)
     dtype = result_dtype(node)
@@ -295,18 +295,18 @@ def _(b, node, *inputs):
 # ---- activations -------------------------------------------------------------------------------------------------
 
 
-@form("relu")
+@converter("relu")
 def _(b, node, x):
     return x if result_dtype(node) is uint8 else b.op("Relu", x)
 
 
-@form("relu6")
+@converter("relu6")
 def _(b, node, x):
     dtype = result_dtype(node)
     return b.op("Clip", x, b.const(0, dtype), b.const(6, dtype))
 
 
-@form("leaky_relu")
+@converter("leaky_relu")
 def _(b, node, x, slope):
     if slope.__class__ is not str and is_float(node):
         return b.op("LeakyRelu", x, alpha=float(slope))

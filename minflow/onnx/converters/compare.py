@@ -1,10 +1,10 @@
-"""Forms of comparisons, logic and bits. A Python number takes the dtype of the tensor that it is compared with."""
+"""Converters of comparisons, logic and bits. A Python number takes the dtype of the tensor that it is compared with."""
 
 from __future__ import annotations
 
 from ...core.ir import NUMBERS
 from ...core.spec import DType, bool_, float16, float32, int32, int64
-from ..builder import Builder, form
+from ..builder import Builder, converter
 from .arithmetic import has_minus_sign
 
 
@@ -20,25 +20,25 @@ def as_bool(b: Builder, node, i: int, x) -> str:
     return b.cast(x, bool_, node.inputs[i].spec.dtype)
 
 
-def compared(kind: str, turned: bool = False):
+def compare_op(kind: str, negate: bool = False):
     def comparison(b, node, *inputs):
         dtype = input_dtype(node)
         names = [b.value(x, dtype) for x in inputs]
         if dtype is bool_ and kind != "Equal":
             names = [b.cast(x, int32) for x in names]
         result = b.op(kind, *names)
-        return b.op("Not", result) if turned else result
+        return b.op("Not", result) if negate else result
 
     return comparison
 
 
 KINDS = dict(eq="Equal", lt="Less", le="LessOrEqual", gt="Greater", ge="GreaterOrEqual")
 for ours, theirs in KINDS.items():
-    form(ours)(compared(theirs))
-form("ne")(compared("Equal", turned=True))
+    converter(ours)(compare_op(theirs))
+converter("ne")(compare_op("Equal", negate=True))
 
 
-@form("isnan", "isinf", "isfinite")
+@converter("isnan", "isinf", "isfinite")
 def _(b, node, x):
     name, dtype = node.op.name, input_dtype(node)
     if not dtype.floating:
@@ -50,24 +50,24 @@ def _(b, node, x):
     return b.op("Not", b.op("Or", b.op("IsNaN", x), b.op("IsInf", x)))
 
 
-@form("signbit")
+@converter("signbit")
 def _(b, node, x):
     dtype = input_dtype(node)
     return has_minus_sign(b, x, dtype) if dtype is not bool_ else b.op("Not", b.op("Equal", x, x))
 
 
-@form("logical_not")
+@converter("logical_not")
 def _(b, node, x):
     return b.op("Not", as_bool(b, node, 0, x))
 
 
-@form("logical_and", "logical_or", "logical_xor")
+@converter("logical_and", "logical_or", "logical_xor")
 def _(b, node, *inputs):
     kind = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}[node.op.name]
     return b.op(kind, *[as_bool(b, node, i, x) for i, x in enumerate(inputs)])
 
 
-def bits(kind: str, of_bools: str):
+def bitwise_op(kind: str, of_bools: str):
     def bitwise(b, node, *inputs):
         dtype = node.out_specs[0].dtype
         return b.op(of_bools if dtype is bool_ else kind, *[b.value(x, dtype) for x in inputs])
@@ -76,10 +76,10 @@ def bits(kind: str, of_bools: str):
 
 
 for ours, theirs in dict(bitwise_and="And", bitwise_or="Or", bitwise_xor="Xor", bitwise_not="Not").items():
-    form(ours)(bits(f"Bitwise{theirs}", theirs))
+    converter(ours)(bitwise_op(f"Bitwise{theirs}", theirs))
 
 
-@form("bitwise_left_shift", "bitwise_right_shift")
+@converter("bitwise_left_shift", "bitwise_right_shift")
 def _(b, node, *inputs):
     """ONNX shifts only unsigned integers, so multiply by powers of 2, or divide and round down."""
     dtype = node.out_specs[0].dtype

@@ -1,4 +1,4 @@
-"""Forms of convolutions, their transposes, and unfold.
+"""Converters of convolutions, their transposes, and unfold.
 
 ONNX has the same filter layout as minflow, (F, C / groups, KH, KW), and for ConvTranspose that of conv2d_input_grad.
 """
@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from ...core.ops.conv import positions
-from ..builder import form
+from ..builder import converter
 
 
 def window(stride, padding, dilation) -> dict:
@@ -18,7 +18,7 @@ def window(stride, padding, dilation) -> dict:
     return dict(strides=list(stride), pads=[*padding, *padding], dilations=list(dilation))
 
 
-@form("conv2d")
+@converter("conv2d")
 def _(b, node, x, weight):
     return b.op(
         "Conv",
@@ -30,7 +30,7 @@ def _(b, node, x, weight):
     )
 
 
-@form("conv2d_input_grad")
+@converter("conv2d_input_grad")
 def _(b, node, grad, weight):
     """A transposed convolution; output_padding selects one of the sizes that the stride allows."""
     stride, padding, dilation = [node.attrs[k] for k in ("stride", "padding", "dilation")]
@@ -52,10 +52,10 @@ def _(b, node, grad, weight):
     )
 
 
-@form("im2col")
+@converter("im2col")
 def _(b, node, x):
     """Gather the pixels of each window position by their index in H * W."""
-    (height, width), (top, left) = b.fixed(node.inputs[0], 2, 3).shape[2:], node.attrs["padding"]
+    (height, width), (top, left) = b.static_spec(node.inputs[0], 2, 3).shape[2:], node.attrs["padding"]
     kernel, stride, dilation = [node.attrs[k] for k in ("kernel_size", "stride", "dilation")]
     if top or left:
         x = b.op("Pad", x, b.const([0, 0, top, left, 0, 0, top, left]))
@@ -71,7 +71,7 @@ def _(b, node, x):
     return b.op("Reshape", seen, b.const([0, node.out_specs[0].shape[1], rows * columns]))
 
 
-@form("col2im")
+@converter("col2im")
 def _(b, node, columns):
     kernel, shape = node.attrs["kernel_size"], b.attr(node, "shape")
     return b.op(

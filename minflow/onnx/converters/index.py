@@ -1,4 +1,4 @@
-"""Forms of gather and scatter with integer tensors.
+"""Converters of gather and scatter with integer tensors.
 
 Indices are int64 or int32 in ONNX; negative ones count from the end, as in minflow. If a position occurs twice in a
 scatter, ONNX does not define which value is kept.
@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.ir import NUMBERS
 from ...core.spec import int32, int64
-from ..builder import Builder, form
+from ..builder import Builder, converter
 
 
 def as_index(b: Builder, node, i: int, x) -> str:
@@ -20,34 +20,34 @@ def as_index(b: Builder, node, i: int, x) -> str:
     return x if node.inputs[i].spec.dtype in (int32, int64) else b.cast(x, int64)
 
 
-@form("take")
+@converter("take")
 def _(b, node, x, index):
     return b.op("Gather", x, as_index(b, node, 1, index), axis=node.attrs["axis"])
 
 
-@form("index_add", "index_put")
+@converter("index_add", "index_put")
 def _(b, node, x, index, src):
     """ScatterND writes along the first axis, so the indexed axis is moved to the front and back."""
     axis, axes = node.attrs["axis"], len(node.inputs[0].spec.shape)
     index_axes = len(node.inputs[1].spec.shape)
     index = b.cast(index, int64, node.inputs[1].spec.dtype)
     if src.__class__ is not str:
-        shape = b.dims(node.inputs[0])
-        place = (*shape[:axis], *b.dims(node.inputs[1]), *shape[axis + 1 :])
+        shape = b.sizes_of(node.inputs[0])
+        place = (*shape[:axis], *b.sizes_of(node.inputs[1]), *shape[axis + 1 :])
         src = b.op("Expand", b.const(src, node.out_specs[0].dtype), b.size_vector(place))
     if axis:
         front = [axis, *[i for i in range(axes) if i != axis]]
-        turned = [
+        negate = [
             *range(axis, axis + index_axes),
             *[i for i in range(axes - 1 + index_axes) if not axis <= i < axis + index_axes],
         ]
-        x, src = b.op("Transpose", x, perm=front), b.op("Transpose", src, perm=turned)
+        x, src = b.op("Transpose", x, perm=front), b.op("Transpose", src, perm=negate)
     how = "add" if node.op.name == "index_add" else None
     x = b.op("ScatterND", x, b.op("Unsqueeze", index, b.const([-1])), src, reduction=how)
     return b.op("Transpose", x, perm=[*range(1, axis + 1), 0, *range(axis + 1, axes)]) if axis else x
 
 
-@form("ravel_index")
+@converter("ravel_index")
 def _(b, node, *index):
     total, step = None, b.const(1)
     sizes = b.attr(node, "shape")
@@ -61,7 +61,7 @@ def _(b, node, *index):
     return total
 
 
-@form("gather")
+@converter("gather")
 def _(b, node, x, index):
     return b.op("GatherElements", x, as_index(b, node, 1, index), axis=node.attrs["dim"])
 
@@ -69,12 +69,12 @@ def _(b, node, x, index):
 KINDS = {"prod": "mul", "amax": "max", "amin": "min"}
 
 
-@form("scatter", "scatter_add", "scatter_reduce")
+@converter("scatter", "scatter_add", "scatter_reduce")
 def _(b, node, x, index, src):
     dtype, name = node.out_specs[0].dtype, node.op.name
     index, axis = as_index(b, node, 1, index), node.attrs["dim"]
     if src.__class__ is not str:
-        src = b.op("Expand", b.const(src, dtype), b.size_vector(b.dims(node.inputs[1])))
+        src = b.op("Expand", b.const(src, dtype), b.size_vector(b.sizes_of(node.inputs[1])))
     how = {"scatter": None, "scatter_add": "add"}.get(name) if name != "scatter_reduce" else KINDS[node.attrs["reduce"]]
     if name == "scatter_reduce" and not node.attrs["include_self"]:
         start = neutral_element(node.attrs["reduce"], dtype)
@@ -82,7 +82,7 @@ def _(b, node, x, index, src):
             "ScatterElements",
             x,
             index,
-            b.op("Expand", b.const(start, dtype), b.size_vector(b.dims(node.inputs[1]))),
+            b.op("Expand", b.const(start, dtype), b.size_vector(b.sizes_of(node.inputs[1]))),
             axis=axis,
         )
     return b.op("ScatterElements", x, index, src, axis=axis, reduction=how)
@@ -98,7 +98,7 @@ def neutral_element(how: str, dtype):
     return limits.min if how == "amax" else limits.max
 
 
-@form("one_hot")
+@converter("one_hot")
 def _(b, node, index):
     classes = b.const(np.arange(node.attrs["num_classes"]))
     index = b.op("Unsqueeze", b.cast(as_index(b, node, 0, index), int64), b.const([-1]))

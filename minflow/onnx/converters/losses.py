@@ -1,8 +1,8 @@
-"""Forms of losses. Scores are (N, C, ...), or (C,) for a single example, which becomes a batch of one."""
+"""Converters of losses. Scores are (N, C, ...), or (C,) for a single example, which becomes a batch of one."""
 
 from __future__ import annotations
 
-from ..builder import form
+from ..builder import converter
 from .index import as_index
 
 FIRST = [0]
@@ -17,20 +17,20 @@ def by_class(b, node, operator: str, x, labels) -> str:
     return b.op("Squeeze", loss, b.const(FIRST)) if single and node.attrs["reduction"] == "none" else loss
 
 
-@form("nll")
+@converter("nll")
 def _(b, node, x, labels):
     return by_class(b, node, "NegativeLogLikelihoodLoss", x, labels)
 
 
-@form("softmax_cross_entropy")
+@converter("softmax_cross_entropy")
 def _(b, node, x, labels):
     loss = by_class(b, node, "SoftmaxCrossEntropyLoss", x, labels)
-    if not b.used(node, 1):
+    if not b.is_used(node, 1):
         return loss, None
     return loss, b.op("Softmax", x, axis=1 if node.inputs[0].spec.ndim > 1 else 0)
 
 
-@form("binary_entropy")
+@converter("binary_entropy")
 def _(b, node, p, target):
     """-(target * log(p) + (1 - target) * log(1 - p)), with logarithms clamped at -100."""
     dtype = node.out_specs[0].dtype
@@ -40,7 +40,7 @@ def _(b, node, p, target):
     return b.op("Sub", b.op("Mul", b.op("Sub", target, one), no), b.op("Mul", target, yes))
 
 
-@form("logit_entropy")
+@converter("logit_entropy")
 def _(b, node, x, target):
     """target * relu(-x) + (1 - target) * relu(x) + log(1 + exp(-|x|)), so that no exponential overflows."""
     dtype = node.out_specs[0].dtype
@@ -52,6 +52,6 @@ def _(b, node, x, target):
     return b.op("Add", wrong, tail)
 
 
-@form("at_least")
+@converter("at_least")
 def _(b, node, x):
     return b.op("Max", x, b.const(node.attrs["least"], node.out_specs[0].dtype))

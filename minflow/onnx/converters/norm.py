@@ -1,5 +1,5 @@
-"""Forms of batch norm with batch statistics, softmax and log_softmax. With running statistics, batch norm is a scale
-and a shift, made of elementwise ops.
+"""Converters of batch norm with batch statistics, softmax and log_softmax. With running statistics, batch norm is a
+scale and a shift, made of elementwise ops.
 """
 
 from __future__ import annotations
@@ -7,12 +7,12 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.ops.norm import other_axes
-from ..builder import form
+from ..builder import converter
 
 EVAL = "the module itself, which is exported in eval mode: flow.onnx.export(model, x, path); or model.eval()"
 
 
-@form("batch_norm")
+@converter("batch_norm")
 def _(b, node, x, weight, bias):
     """Only for layers with track_running_stats=False, which do not update running statistics."""
     if node in b.updating:
@@ -26,7 +26,7 @@ def _(b, node, x, weight, bias):
     root = b.op("Sqrt", b.op("Add", var, b.const(node.attrs["eps"], spec.dtype)))
     scaled = b.op("Mul", moved, b.op("Div", b.op("Reshape", weight, wide), root))
     y = b.op("Add", scaled, b.op("Reshape", bias, wide))
-    return y, *[b.op("Squeeze", s, axes) if b.used(node, i) else None for i, s in ((1, mean), (2, var))]
+    return y, *[b.op("Squeeze", s, axes) if b.is_used(node, i) else None for i, s in ((1, mean), (2, var))]
 
 
 def along(b, node, x, operator: str) -> str:
@@ -37,11 +37,11 @@ def along(b, node, x, operator: str) -> str:
     return b.op("Reshape", b.op(operator, b.op("Reshape", x, one), axis=0), b.const(np.array([], "int64")))
 
 
-@form("softmax")
+@converter("softmax")
 def _(b, node, x):
     return along(b, node, x, "Softmax")
 
 
-@form("log_softmax")
+@converter("log_softmax")
 def _(b, node, x):
     return along(b, node, x, "LogSoftmax")

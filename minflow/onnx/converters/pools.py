@@ -1,4 +1,4 @@
-"""Forms of pooling. Indices of max_pool2d are relative to H * W; those of ONNX to the whole tensor."""
+"""Converters of pooling. Indices of max_pool2d are relative to H * W; those of ONNX to the whole tensor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.ops.conv import positions
 from ...core.ops.pool import divisors, windows
-from ..builder import form
+from ..builder import converter
 
 
 def window(b, node) -> dict:
@@ -18,7 +18,7 @@ def window(b, node) -> dict:
     a, size, result = node.attrs, node.inputs[0].spec.shape[2:], node.out_specs[0].shape[2:]
     geometry = a["kernel_size"], a["stride"], a["padding"], a.get("dilation", (1, 1))
     options = dict(kernel_shape=list(a["kernel_size"]), strides=list(a["stride"]), pads=[*a["padding"], *a["padding"]])
-    moving = not all(isinstance(n, int) for n in b.dims(node.inputs[0])[2:])
+    moving = not all(isinstance(n, int) for n in b.sizes_of(node.inputs[0])[2:])
     if not a["ceil_mode"] or (result == positions(size, *geometry) and not moving):
         return options
     rounded = [-(-(n + 2 * p - d * (k - 1) - 1) // s) + 1 for n, k, s, p, d in zip(size, *geometry)]
@@ -50,24 +50,24 @@ def extent_padding(node) -> list[int]:
     return [*a["padding"], *ends]
 
 
-@form("max_pool2d")
+@converter("max_pool2d")
 def _(b, node, x):
     options = dict(dilations=list(node.attrs["dilation"]), **window(b, node))
-    if not b.used(node, 1):
+    if not b.is_used(node, 1):
         return b.op("MaxPool", x, **options), None
     y, places = b.op("MaxPool", x, outputs=2, **options)
-    pixels = math.prod(b.fixed(node.inputs[0], 2, 3).shape[2:])
+    pixels = math.prod(b.static_spec(node.inputs[0], 2, 3).shape[2:])
     return y, b.op("Mod", places, b.const(pixels))
 
 
-@form("max_pool2d_pick")
+@converter("max_pool2d_pick")
 def _(b, node, x, indices):
     rows = b.const([0, 0, -1])
     flat, places = b.op("Reshape", x, rows), b.op("Reshape", indices, rows)
     return b.op("Reshape", b.op("GatherElements", flat, places, axis=2), b.op("Shape", indices))
 
 
-@form("avg_pool2d")
+@converter("avg_pool2d")
 def _(b, node, x):
     """If the divisors differ from ONNX's, compute the sum: the mean times the window size."""
     a, spec, result = node.attrs, node.inputs[0].spec, node.out_specs[0]
@@ -75,7 +75,7 @@ def _(b, node, x):
     if divisor is None and not (include and options["pads"][2:] != list(a["padding"])):
         return b.op("AveragePool", x, count_include_pad=int(include), **options)
     if a["ceil_mode"]:
-        b.fixed(node.inputs[0], 2, 3)
+        b.static_spec(node.inputs[0], 2, 3)
         options |= dict(pads=extent_padding(node), ceil_mode=0)
     counts = divisor or divisors(
         np, spec.shape, result.shape[2:], a["kernel_size"], a["stride"], a["padding"], include, None, result.dtype.np
@@ -84,13 +84,13 @@ def _(b, node, x):
     return b.op("Mul", means, b.const(math.prod(a["kernel_size"]) / counts, result.dtype))
 
 
-@form("adaptive_avg_pool2d")
+@converter("adaptive_avg_pool2d")
 def _(b, node, x):
     """A global mean; windows of equal size; or for each axis a product with the weights of its windows."""
     wanted = node.attrs["output_size"]
     if wanted == (1, 1):
         return b.op("GlobalAveragePool", x)
-    size = b.fixed(node.inputs[0], 2, 3).shape[2:]
+    size = b.static_spec(node.inputs[0], 2, 3).shape[2:]
     if not any(n % m for n, m in zip(size, wanted)):
         step = [n // m for n, m in zip(size, wanted)]
         return b.op("AveragePool", x, kernel_shape=step, strides=step)

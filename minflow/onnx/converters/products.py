@@ -1,14 +1,14 @@
-"""Forms of matrix products and of the linear algebra that ONNX supports."""
+"""Converters of matrix products and of the linear algebra that ONNX supports."""
 
 from __future__ import annotations
 
 import math
 
 from ...core.spec import int32, int64
-from ..builder import Builder, form
+from ..builder import Builder, converter
 
 
-@form("matmul")
+@converter("matmul")
 def _(b, node, x, y):
     names = [
         swapped(b, node, i, name) if node.attrs[flag] else name for i, (name, flag) in enumerate(((x, "ta"), (y, "tb")))
@@ -25,12 +25,12 @@ def swapped(b: Builder, node, i: int, x: str) -> str:
     return b.op("Transpose", x, perm=[*axes[:-2], axes[-1], axes[-2]])
 
 
-@form("det")
+@converter("det")
 def _(b, node, x):
     return b.op("Det", x)
 
 
-@form("pair_distances")
+@converter("pair_distances")
 def _(b, node, x, y):
     """All differences by broadcasting: (..., P, 1, M) - (..., 1, R, M)."""
     p, dtype = node.attrs["p"], node.out_specs[0].dtype

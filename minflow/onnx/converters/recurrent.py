@@ -1,4 +1,4 @@
-"""Forms of recurrent layers: one ONNX operator per layer and direction, and a loop for an LSTM with projections.
+"""Converters of recurrent layers: one ONNX operator per layer and direction, and a loop for an LSTM with projections.
 
 ONNX has an axis of directions, which has size 1 here, and other orders of gates: i, o, f, c for LSTM (ours: i, f, g, o)
 and z, r, h for GRU (ours: r, z, n). A Gather reorders each parameter, which a runtime folds when it loads the file; so
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..builder import form, onnx_type
+from ..builder import converter, onnx_type
 
 ORDERS = {"lstm": [0, 3, 1, 2], "gru": [1, 0, 2], "rnn": [0]}
 
 
 def check(b, node, count: int) -> None:
     """Refuse packed sequences, and nodes whose outputs beyond the first `count` are used."""
-    if any(b.used(node, i) for i in range(count, len(node.out_specs))):
+    if any(b.is_used(node, i) for i in range(count, len(node.out_specs))):
         b.refuse("returns its gates for a gradient, and ONNX does not", "a model without gradients")
     if node.attrs["sizes"]:
         b.refuse("does not support packed sequences of different lengths", "padded sequences (T, N, I)")
@@ -49,22 +49,22 @@ def layer(b, node, operator: str, x, states, w_ih, w_hh, b_ih, b_hh, **attribute
     return tuple([b.op("Squeeze", y, axis) for y, axis in zip(results, axes)])
 
 
-@form("rnn")
+@converter("rnn")
 def _(b, node, x, h0, *params):
     return layer(b, node, "RNN", x, [h0], *params, activations=["Relu" if node.attrs["relu"] else "Tanh"])
 
 
-@form("gru")
+@converter("gru")
 def _(b, node, x, h0, *params):
     return *layer(b, node, "GRU", x, [h0], *params, linear_before_reset=1), None
 
 
-@form("lstm")
+@converter("lstm")
 def _(b, node, x, h0, c0, *params):
     return *layer(b, node, "LSTM", x, [h0, c0], *params), None, None
 
 
-@form("lstm_projected")
+@converter("lstm_projected")
 def _(b, node, x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr):
     """ONNX's LSTM has no projection, so this is a Scan whose body is one step."""
     check(b, node, 3)
@@ -91,7 +91,7 @@ def step(b, node, back: str, shorter: str):
     """
     from onnx import helper
 
-    ours = b.fresh(f"{b.prefix}/step")
+    ours = b.unique_name(f"{b.prefix}/step")
     nodes: list = []
 
     def op(kind, *inputs, outputs="", **attributes):

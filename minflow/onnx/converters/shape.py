@@ -1,4 +1,4 @@
-"""Forms of views, copies and concatenation. A write through a view is a scatter into the flattened tensor."""
+"""Converters of views, copies and concatenation. A write through a view is a scatter into the flattened tensor."""
 
 from __future__ import annotations
 
@@ -6,46 +6,46 @@ import math
 
 import numpy as np
 
-from ..builder import Builder, form
+from ..builder import Builder, converter
 
 END = 2**63 - 1  # end of an axis of any size
 
 
-@form("reshape")
+@converter("reshape")
 def _(b, node, x):
     shape = node.attrs["shape"]
     return b.op("Reshape", x, b.shape(node, unknown=True), allowzero=int(0 in shape) or None)
 
 
-@form("permute")
+@converter("permute")
 def _(b, node, x):
     return b.op("Transpose", x, perm=list(node.attrs["dims"])) if node.attrs["dims"] else x
 
 
-@form("expand")
+@converter("expand")
 def _(b, node, x):
     return b.op("Expand", x, b.shape(node))
 
 
-@form("full")
+@converter("full")
 def _(b, node):
     value = b.const(node.attrs["value"], node.attrs["dtype"])
     return b.op("Expand", value, b.shape(node)) if node.attrs["shape"] else b.op("Identity", value)
 
 
-@form("cat")
+@converter("cat")
 def _(b, node, *inputs):
     return b.op("Concat", *inputs, axis=node.attrs["dim"])
 
 
-@form("pad")
+@converter("pad")
 def _(b, node, x):
     before, after = zip(*node.attrs["widths"]) if node.attrs["widths"] else ((), ())
     value = b.const(node.attrs["value"], node.inputs[0].spec.dtype)
     return b.op("Pad", x, b.const([*before, *after]), value) if before else b.op("Identity", x)
 
 
-@form("getitem")
+@converter("getitem")
 def _(b, node, x):
     """Slices first, then integers from the last axis to the first, then new axes."""
     index = b.attr(node, "index")
@@ -67,14 +67,14 @@ def _(b, node, x):
             numbers.append((axis, i))
             axis += 1
     if slices:
-        x = sliced(b, x, slices)
+        x = slice_axes(b, x, slices)
     for axis, i in reversed(numbers):
         place = b.const(i) if i.__class__ is int else b.op("Squeeze", b.size(i))
         x = b.op("Gather", x, place, axis=axis)
     return b.op("Unsqueeze", x, b.const(new)) if new else x
 
 
-def sliced(b: Builder, x: str, slices: list) -> str:
+def slice_axes(b: Builder, x: str, slices: list) -> str:
     """x[start:stop:step] along some axes. slices: (axis, (start, stop, step)) for each, with None as in Python."""
     starts, stops, steps = [], [], []
     for _, (start, stop, step) in slices:
@@ -86,28 +86,28 @@ def sliced(b: Builder, x: str, slices: list) -> str:
     return b.op("Slice", x, b.size_vector(starts), b.size_vector(stops), b.const(axes), b.const(steps))
 
 
-@form("diagonal")
+@converter("diagonal")
 def _(b, node, x):
     """Gather the viewed elements from the flattened tensor."""
     offset, first, second = (node.attrs[name] for name in ("offset", "dim1", "dim2"))
-    places = places_of(b, node).diagonal(offset, first, second)
-    return picked(b, x, places)
+    places = flat_indices(b, node).diagonal(offset, first, second)
+    return gather_flat(b, x, places)
 
 
-def picked(b: Builder, x: str, places: np.ndarray) -> str:
+def gather_flat(b: Builder, x: str, places: np.ndarray) -> str:
     """The elements of flattened x at these indices."""
     return b.op("Gather", b.op("Reshape", x, b.const([-1])), b.const(places), axis=0)
 
 
-def places_of(b: Builder, node) -> np.ndarray:
+def flat_indices(b: Builder, node) -> np.ndarray:
     """The index of each element of the view in its flattened input."""
-    spec = b.fixed(node.inputs[0])
+    spec = b.static_spec(node.inputs[0])
     return np.arange(spec.size).reshape(spec.shape)
 
 
-@form("view_write")
+@converter("view_write")
 def _(b, node, base, value):
-    places = places_of(b, node)
+    places = flat_indices(b, node)
     for op, attrs in node.attrs["path"]:
         places = op.kernel(places, **attrs)
     places = np.ascontiguousarray(places)
@@ -128,7 +128,7 @@ def _(b, node, base, value):
     return b.op("Reshape", written, whole)
 
 
-@form("sum_to")
+@converter("sum_to")
 def _(b, node, x):
     have, want = node.inputs[0].spec.shape, node.attrs["shape"]
     lead = len(have) - len(want)
@@ -137,29 +137,29 @@ def _(b, node, x):
     return b.op("Squeeze", x, b.const([*range(lead)])) if lead else x
 
 
-@form("as_strided")
+@converter("as_strided")
 def _(b, node, x):
     """Gather the elements by their indices in the flattened tensor."""
     a = node.attrs
-    b.fixed(node.inputs[0])
+    b.static_spec(node.inputs[0])
     places = np.full(a["size"], a["offset"], "int64")
     for axis, (n, step) in enumerate(zip(a["size"], a["stride"])):
         places += (np.arange(n) * step).reshape((-1,) + (1,) * (len(a["size"]) - 1 - axis))
-    return picked(b, x, places)
+    return gather_flat(b, x, places)
 
 
-@form("windows")
+@converter("windows")
 def _(b, node, x):
     """The windows along their axis, with their elements as the last axis."""
     dim, size, step = (node.attrs[k] for k in ("dim", "size", "step"))
-    count, ndim = node.out_specs[0].shape[dim], b.fixed(node.inputs[0], dim).ndim
+    count, ndim = node.out_specs[0].shape[dim], b.static_spec(node.inputs[0], dim).ndim
     places = (np.arange(count) * step)[:, None] + np.arange(size)
     seen = b.op("Gather", x, b.const(places), axis=dim)
     order = [axis for axis in range(ndim + 1) if axis != dim + 1] + [dim + 1]
     return seen if dim == ndim - 1 else b.op("Transpose", seen, perm=order)
 
 
-@form("strided_look")
+@converter("strided_look")
 def _(b, node, x):
     """A parameter over a foreign, non-contiguous array: its elements in contiguous order."""
     view = np.lib.stride_tricks.as_strided(node.inputs[0].node.array, node.attrs["shape"], node.attrs["strides"])
@@ -169,21 +169,23 @@ def _(b, node, x):
 # ---- joining and reordering --------------------------------------------------------------------------------------
 
 
-@form("flip")
+@converter("flip")
 def _(b, node, x):
-    return sliced(b, x, [(axis, (None, None, -1)) for axis in node.attrs["axes"]]) if node.attrs["axes"] else x
+    return slice_axes(b, x, [(axis, (None, None, -1)) for axis in node.attrs["axes"]]) if node.attrs["axes"] else x
 
 
-@form("roll")
+@converter("roll")
 def _(b, node, x):
     for shift, axis in zip(node.attrs["shifts"], node.attrs["axes"]):
-        size = b.fixed(node.inputs[0], axis).shape[axis]
+        size = b.static_spec(node.inputs[0], axis).shape[axis]
         if size and shift % size:
             cut = size - shift % size
-            x = b.op("Concat", sliced(b, x, [(axis, (cut, None, 1))]), sliced(b, x, [(axis, (0, cut, 1))]), axis=axis)
+            x = b.op(
+                "Concat", slice_axes(b, x, [(axis, (cut, None, 1))]), slice_axes(b, x, [(axis, (0, cut, 1))]), axis=axis
+            )
     return x
 
 
-@form("tril", "triu")
+@converter("tril", "triu")
 def _(b, node, x):
     return b.op("Trilu", x, b.const(node.attrs["diagonal"]), upper=int(node.op.name == "triu"))

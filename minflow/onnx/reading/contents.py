@@ -21,12 +21,12 @@ from ...io.files import checked_path, open_regular
 from .describe import data_error, short, size_of, spec_of, tensor_spec
 from .scopes import place_of
 
-MOST_BYTES = 2**31 - 1  # of a protobuf message
-MOST_NODES = 100_000  # in all graphs and functions of a file, with functions expanded
-MOST_ENDS = 10_000  # inputs or outputs of a graph or an operation
-INFERRED = 20_000  # largest number of nodes, with functions expanded, for shape inference
-KNOWN = 64  # largest number of elements of a tensor on which shapes may depend
-WORDS = {"": "ai.onnx"}  # full name of the standard's domain
+MAX_BYTES = 2**31 - 1  # of a protobuf message
+MAX_NODES = 100_000  # in all graphs and functions of a file, with functions expanded
+MAX_ENDS = 10_000  # inputs or outputs of a graph or an operation
+MAX_INFERRED_NODES = 20_000  # largest number of nodes, with functions expanded, for shape inference
+MAX_SHAPE_ELEMENTS = 64  # largest number of elements of a tensor on which shapes may depend
+DOMAIN_NAMES = {"": "ai.onnx"}  # full name of the standard's domain
 
 Key = tuple[str, str, str]  # domain, name and overload of a function
 
@@ -69,13 +69,13 @@ def content(file: Path) -> bytes:
     why, data = "", b""
     try:
         with open_regular(file) as stream:
-            data = stream.read(MOST_BYTES + 1)
+            data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         why = error.strerror or str(error)
     if why:
         refuse("this file cannot be read", "the path of an .onnx file", path=str(file), reason=why)
-    if len(data) > MOST_BYTES:
-        refuse("this file is larger than an ONNX file can be", path=str(file), most=f"{MOST_BYTES:,} bytes")
+    if len(data) > MAX_BYTES:
+        refuse("this file is larger than an ONNX file can be", path=str(file), most=f"{MAX_BYTES:,} bytes")
     return data
 
 
@@ -103,17 +103,17 @@ class Contents:
 
     def __init__(self, model: Any, title: str, nbytes: int):
         self.model, self.title, self.nbytes = model, title, nbytes
-        self.ours = model.producer_name == "minflow"
+        self.is_minflow = model.producer_name == "minflow"
         self.functions: dict[Key, Any] = {key_of(f, f.name): f for f in model.functions}
-        self.opsets = {WORDS.get(o.domain, o.domain): o.version for o in model.opset_import}
+        self.opsets = {DOMAIN_NAMES.get(o.domain, o.domain): o.version for o in model.opset_import}
         self.schemas: dict[tuple[str, str], Any] = {}
-        self.taken: set[str] = set()
+        self.used_names: set[str] = set()
         self.modules: dict[str, str] = {}
         self.tensors: dict[str, Any] = {}
         self.count_nodes()  # first, because the other steps rely on its checks
         self.collect_tensors()
         self.types = self.known_types()
-        self.ops = self.sorted([self.op(node) for node in model.graph.node if not self.is_constant(node)])
+        self.ops = self.topological_order([self.op(node) for node in model.graph.node if not self.is_constant(node)])
 
     # ---- checks ------------------------------------------------------------------------------------------------------
 
@@ -125,23 +125,23 @@ class Contents:
         bodies = {key: list(every_node(f.node)) for key, f in self.functions.items()}
         own = list(every_node(graph.node))
         total = len(own) + sum(map(len, bodies.values())) + len(bodies)
-        if total > MOST_NODES:
-            refuse("there are too many operations in this file", operations=f"{total:,}", most=f"{MOST_NODES:,}")
-        if max(len(graph.input), len(graph.output)) > MOST_ENDS:
+        if total > MAX_NODES:
+            refuse("there are too many operations in this file", operations=f"{total:,}", most=f"{MAX_NODES:,}")
+        if max(len(graph.input), len(graph.output)) > MAX_ENDS:
             refuse(
                 "there are too many inputs or outputs in this file",
-                most=f"{MOST_ENDS:,}",
+                most=f"{MAX_ENDS:,}",
                 inputs=f"{len(graph.input):,}",
                 outputs=f"{len(graph.output):,}",
             )
         for node in own:
-            if max(len(node.input), len(node.output)) > MOST_ENDS:
+            if max(len(node.input), len(node.output)) > MAX_ENDS:
                 refuse(
                     "an operation has too many inputs or outputs",
                     operation=short(node.name or node.op_type),
                     inputs=f"{len(node.input):,}",
                     outputs=f"{len(node.output):,}",
-                    most=f"{MOST_ENDS:,}",
+                    most=f"{MAX_ENDS:,}",
                 )
         calls = {
             key: Counter(k for n in nodes if (k := key_of(n, n.op_type)) in bodies) for key, nodes in bodies.items()
@@ -156,7 +156,7 @@ class Contents:
             circle = [short(name) for _, name, _ in error.args[1]]
         if circle:
             refuse("functions in this file call each other in a cycle", functions=", ".join(circle[:4]))
-        self.written_out = len(own) + sum(sizes.get(key_of(n, n.op_type), 0) for n in own)
+        self.expanded_count = len(own) + sum(sizes.get(key_of(n, n.op_type), 0) for n in own)
 
     def collect_tensors(self) -> None:
         graph = self.model.graph
@@ -188,11 +188,11 @@ class Contents:
         given = specs_of((*graph.value_info, *graph.input, *graph.output))
         wanted = {name for node in graph.node if not self.is_constant(node) for name in node.output if name}
         known = {name: spec for name, spec in given.items() if "?" not in spec and "..." not in spec}
-        if wanted - known.keys() and self.written_out <= INFERRED:
-            known = specs_of(self.inferred()) | known
+        if wanted - known.keys() and self.expanded_count <= MAX_INFERRED_NODES:
+            known = specs_of(self.infer_types()) | known
         return given | known
 
-    def inferred(self) -> Iterable[Any]:
+    def infer_types(self) -> Iterable[Any]:
         """Values added by `onnx.shape_inference`, on a copy without large tensors, so that these are not read or
         copied.
         """
@@ -208,7 +208,7 @@ class Contents:
         light.graph.output.extend(graph.output)
         light.graph.value_info.extend(graph.value_info)
         for name, tensor in self.tensors.items():
-            if name not in self.sparse and size_of(tensor.dims) <= KNOWN and not tensor.data_location:
+            if name not in self.sparse and size_of(tensor.dims) <= MAX_SHAPE_ELEMENTS and not tensor.data_location:
                 light.graph.initializer.add().CopyFrom(tensor)
                 light.graph.initializer[-1].name = name
             else:
@@ -224,21 +224,21 @@ class Contents:
 
     def op(self, node: Any) -> Op:
         """Convert a node: give it a unique name and its module path."""
-        where = place_of(node, self.ours)
+        where = place_of(node, self.is_minflow)
         self.modules.update(where.classes)
         if len(node.output) == 0:
             refuse("an operation has no output", operation=short(node.name or node.op_type))
-        names = self.formal(node)
+        names = self.input_namer(node)
         args = [(names(i), value) for i, value in enumerate(node.input) if value]
-        captured = [v for a in node.attribute for g in graphs_in(a) for v in free(g)]
-        name = self.fresh(short(node.name) or f"{short(node.op_type)}_{len(self.taken)}")
+        captured = [v for a in node.attribute for g in graphs_in(a) for v in captured_values(g)]
+        name = self.unique_name(short(node.name) or f"{short(node.op_type)}_{len(self.used_names)}")
         return Op(node, name, where.scope, args, list(dict.fromkeys(captured)))
 
-    def fresh(self, name: str) -> str:
-        unique, number = name, len(self.taken)
-        while unique in self.taken:
+    def unique_name(self, name: str) -> str:
+        unique, number = name, len(self.used_names)
+        while unique in self.used_names:
             unique, number = f"{name} ({number})", number + 1
-        self.taken.add(unique)
+        self.used_names.add(unique)
         return unique
 
     def schema(self, node: Any) -> Any:
@@ -247,7 +247,7 @@ class Contents:
         if key not in self.schemas:
             import onnx
 
-            version = self.opsets.get(WORDS.get(node.domain, node.domain), 1)
+            version = self.opsets.get(DOMAIN_NAMES.get(node.domain, node.domain), 1)
             domain = "" if node.domain == "ai.onnx" else node.domain
             try:
                 most = min(max(version, 1), 2**31 - 1)
@@ -256,7 +256,7 @@ class Contents:
                 self.schemas[key] = None
         return self.schemas[key]
 
-    def formal(self, node: Any) -> Any:
+    def input_namer(self, node: Any) -> Any:
         """Function from the index of an input to its name."""
         function, schema = self.functions.get(key_of(node, node.op_type)), self.schema(node)
         names = list(function.input) if function is not None else [x.name for x in schema.inputs] if schema else []
@@ -269,7 +269,7 @@ class Contents:
 
         return name
 
-    def sorted(self, ops: list[Op]) -> list[Op]:
+    def topological_order(self, ops: list[Op]) -> list[Op]:
         """Sort topologically, keeping the order of the file if it is valid."""
         given = {v.name for v in self.model.graph.input} | self.tensors.keys()
         makers: dict[str, int] = {}
@@ -350,14 +350,14 @@ def graphs_in(attribute: Any) -> list[Any]:
     return [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]
 
 
-def free(graph: Any) -> list[str]:
+def captured_values(graph: Any) -> list[str]:
     """Free variables of a graph: values of outer graphs that it reads. Recurses as deep as protobuf allows graphs to
     nest, about 30.
     """
     own = {v.name for v in graph.input} | {t.name for t in graph.initializer}
     own |= {t.values.name for t in graph.sparse_initializer} | {name for n in graph.node for name in n.output}
     reads = [name for n in graph.node for name in n.input] + [v.name for v in graph.output]
-    reads += [name for n in graph.node for a in n.attribute for g in graphs_in(a) for name in free(g)]
+    reads += [name for n in graph.node for a in n.attribute for g in graphs_in(a) for name in captured_values(g)]
     return [name for name in dict.fromkeys(reads) if name and name not in own]
 
 

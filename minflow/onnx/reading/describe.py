@@ -11,8 +11,8 @@ from ...core.base.errors import cut
 from ...introspection.graph.explore.details import bytes_text as bytes_text
 from ...views.text.listing import count
 
-NAME, LONGEST = 255, 40  # characters of a name; of a string in an attribute
-AXES, SHOWN = 12, 8  # axes of a spec, and numbers of an attribute, that are shown
+MAX_NAME_CHARS, MAX_TEXT_CHARS = 255, 40  # characters of a name; of a string in an attribute
+MAX_SHOWN_AXES, MAX_SHOWN_NUMBERS = 12, 8  # axes of a spec, and numbers of an attribute, that are shown
 DTYPES = (
     "?",
     "float32",
@@ -43,11 +43,11 @@ DTYPES = (
     "int2",
 )  # the enumeration TensorProto.DataType, by number
 BITS = {"bool": 8} | {name: int(bits) for name in DTYPES for bits in re.findall(r"(\d+)", name)[:1]}  # per element
-ONES, ZEROS = ("strides", "dilations"), ("pads",)  # lists with a default of all ones, or all zeros
+ALL_ONES_DEFAULTS, ALL_ZEROS_DEFAULTS = ("strides", "dilations"), ("pads",)  # lists with such a default
 
 
 def short(name: str) -> str:
-    return cut(name, NAME)
+    return cut(name, MAX_NAME_CHARS)
 
 
 def dtype_of(number: int) -> str:
@@ -56,8 +56,8 @@ def dtype_of(number: int) -> str:
 
 def shape_text(dims: Iterable[str]) -> str:
     dims = list(dims)
-    if len(dims) > AXES:
-        dims = [*dims[: AXES // 2], f"... {len(dims) - AXES // 2:,} more axes"]
+    if len(dims) > MAX_SHOWN_AXES:
+        dims = [*dims[: MAX_SHOWN_AXES // 2], f"... {len(dims) - MAX_SHOWN_AXES // 2:,} more axes"]
     return ", ".join(dims)
 
 
@@ -65,7 +65,7 @@ def dim_text(dim: Any) -> str:
     """The number, the name, or "?"; characters with a meaning in a spec are removed from a name."""
     if dim.WhichOneof("value") == "dim_value":
         return str(dim.dim_value)
-    name = cut(dim.dim_param, LONGEST).translate(str.maketrans("[],", "();"))
+    name = cut(dim.dim_param, MAX_TEXT_CHARS).translate(str.maketrans("[],", "();"))
     return "?" if not name or name.isdecimal() or re.fullmatch(r"unk__\d+", name) else name  # inference makes up unk__1
 
 
@@ -77,9 +77,9 @@ def spec_of(type_: Any) -> str:
         shape = shape_text(map(dim_text, tensor.shape.dim)) if tensor.HasField("shape") else "..."
         return f"{'sparse ' * (kind != 'tensor_type')}{dtype_of(tensor.elem_type)}[{shape}]"
     if kind in ("sequence_type", "optional_type"):
-        return cut(f"{kind[:-5]}({spec_of(getattr(type_, kind).elem_type)})", NAME)
+        return cut(f"{kind[:-5]}({spec_of(getattr(type_, kind).elem_type)})", MAX_NAME_CHARS)
     if kind == "map_type":
-        return cut(f"map({dtype_of(type_.map_type.key_type)}, {spec_of(type_.map_type.value_type)})", NAME)
+        return cut(f"map({dtype_of(type_.map_type.key_type)}, {spec_of(type_.map_type.value_type)})", MAX_NAME_CHARS)
     return "?"
 
 
@@ -139,19 +139,19 @@ def tuple_text(values: Any, of: int) -> str:
 
 
 def bytes_as_text(data: bytes) -> str:
-    return repr(cut(data[: 4 * LONGEST].decode("utf-8", "replace"), LONGEST))
+    return repr(cut(data[: 4 * MAX_TEXT_CHARS].decode("utf-8", "replace"), MAX_TEXT_CHARS))
 
 
 def attribute_text(a: Any) -> str:
     """Short text of an attribute; for a small tensor, its elements."""
     if a.DESCRIPTOR.name == "TensorProto":
-        array = numbers_of(a) if size_of(a.dims) <= SHOWN else None
+        array = numbers_of(a) if size_of(a.dims) <= MAX_SHOWN_NUMBERS else None
         if array is None:
-            return tensor_spec(a) if size_of(a.dims) > SHOWN or a.data_location else ""
+            return tensor_spec(a) if size_of(a.dims) > MAX_SHOWN_NUMBERS or a.data_location else ""
         values = array.reshape(-1).tolist()
         return tuple_text(values, len(values)) if array.ndim else number_text(values[0])
     if a.ref_attr_name:
-        return f"the caller's {cut(a.ref_attr_name, LONGEST)}"
+        return f"the caller's {cut(a.ref_attr_name, MAX_TEXT_CHARS)}"
     kind = a.DESCRIPTOR.fields_by_name["type"].enum_type.values_by_number.get(a.type)
     match kind.name if kind else "":
         case "FLOAT":
@@ -163,11 +163,11 @@ def attribute_text(a: Any) -> str:
         case "TENSOR":
             return attribute_text(a.t) or tensor_spec(a.t)
         case "FLOATS":
-            return tuple_text(a.floats[:SHOWN], len(a.floats))
+            return tuple_text(a.floats[:MAX_SHOWN_NUMBERS], len(a.floats))
         case "INTS":
-            return tuple_text(a.ints[:SHOWN], len(a.ints))
+            return tuple_text(a.ints[:MAX_SHOWN_NUMBERS], len(a.ints))
         case "STRINGS":
-            return tuple_text(map(bytes_as_text, a.strings[:SHOWN]), len(a.strings))
+            return tuple_text(map(bytes_as_text, a.strings[:MAX_SHOWN_NUMBERS]), len(a.strings))
         case "TYPE_PROTO":
             return spec_of(a.tp)
     return kind.name.lower().replace("_", " ") if kind else f"of type {a.type}"
@@ -180,14 +180,14 @@ def graph_summary(nodes: Any) -> str:
 
 
 def kinds_text(kinds: Iterable[str], most: int = 3) -> str:
-    kinds = [cut(kind, LONGEST) for kind in kinds]
+    kinds = [cut(kind, MAX_TEXT_CHARS) for kind in kinds]
     return ", ".join(kinds[:most]) + (", ..." if len(kinds) > most else "")
 
 
 def is_default(a: Any, schema: Any) -> bool:
     """True if the attribute has its default value."""
-    if a.name in ONES + ZEROS and a.ints:
-        return all(n == int(a.name in ONES) for n in a.ints[:64])
+    if a.name in ALL_ONES_DEFAULTS + ALL_ZEROS_DEFAULTS and a.ints:
+        return all(n == int(a.name in ALL_ONES_DEFAULTS) for n in a.ints[:64])
     known = schema.attributes.get(a.name) if schema is not None else None
     if known is None or not known.default_value.name:
         return False
@@ -196,7 +196,7 @@ def is_default(a: Any, schema: Any) -> bool:
 
 def opsets_text(opsets: Mapping[str, int], ir: int) -> str:
     versions = [
-        f"{version}" if domain == "ai.onnx" else f"{cut(domain, LONGEST)} {version}"
+        f"{version}" if domain == "ai.onnx" else f"{cut(domain, MAX_TEXT_CHARS)} {version}"
         for domain, version in sorted(opsets.items(), key=lambda item: item[0] != "ai.onnx")[:6]
     ]
     return f"{', '.join(versions) or 'none'} (IR version {ir})"

@@ -26,8 +26,8 @@ from .describe import (
 )
 from .scopes import line_of, parameter_word
 
-SMALL = 8  # largest number of elements of a constant that is shown inside its reader
-NOTES = 4  # nested graphs of an operation that are listed
+MAX_INLINE_ELEMENTS = 8  # largest number of elements of a constant that is shown inside its reader
+MAX_NOTES = 4  # nested graphs of an operation that are listed
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Records:
         for i, value in enumerate(v for v in file.model.graph.input if v.name not in file.tensors):
             if value.name in self.values:
                 refuse("two inputs have one name", name=short(value.name))
-            id, spec, name = f"i{i}", file.types.get(value.name, "?"), file.fresh(short(value.name))
+            id, spec, name = f"i{i}", file.types.get(value.name, "?"), file.unique_name(short(value.name))
             self.values[value.name] = id, 0
             yield StepNode(id, "input", name, (spec,), name=name, role="input", short=name, nbytes=spec_bytes(spec))
 
@@ -85,14 +85,14 @@ class Records:
         shown = {value.name for value in file.model.graph.output} & file.tensors.keys()
         for k, value in enumerate([v for v in file.tensors if v in readers or v in shown]):
             i, formal = readers.get(value, (-1, ""))
-            tensor, id, name = file.tensors[value], f"s{k}", file.fresh(short(value) or "tensor")
+            tensor, id, name = file.tensors[value], f"s{k}", file.unique_name(short(value) or "tensor")
             values = tensor.values if value in file.sparse else tensor
             spec, size = tensor_spec(tensor, values.data_type), size_of(tensor.dims)
             self.values[value] = id, 0
             if value not in file.sparse:
                 self.shown[name] = tensor
             floats = spec.startswith(("float", "bfloat", "double", "complex"))
-            role = "parameter" if (floats and tensor.dims) or size > SMALL else "constant"
+            role = "parameter" if (floats and tensor.dims) or size > MAX_INLINE_ELEMENTS else "constant"
             yield StepNode(
                 id,
                 "state",
@@ -108,7 +108,7 @@ class Records:
                 where=external_location(tensor),
             )
 
-    def inlined(self, op: Op) -> dict[str, str]:
+    def inline_constants(self, op: Op) -> dict[str, str]:
         """The small constants that it reads, by input name."""
         file = self.file
         result: dict[str, str] = {}
@@ -116,7 +116,7 @@ class Records:
             tensor = file.tensors.get(value)
             if tensor is not None and value not in file.sparse and not tensor.data_location:
                 whole = tensor_spec(tensor).startswith(("int", "uint", "bool"))
-                if size_of(tensor.dims) <= (SMALL if whole else int(not tensor.dims)):
+                if size_of(tensor.dims) <= (MAX_INLINE_ELEMENTS if whole else int(not tensor.dims)):
                     text = attribute_text(tensor)
                     if text:
                         result[formal] = text
@@ -128,7 +128,7 @@ class Records:
         specs = tuple(file.types.get(name, "?") for name in names)
         for k, name in enumerate(names):
             self.values[name] = id, k
-        constants = self.inlined(op)
+        constants = self.inline_constants(op)
         inputs = [Input(formal, *self.values[value]) for formal, value in op.args if formal not in constants]
         inputs += [Input("captured", *self.values[v]) for v in op.captured if v in self.values]
         function = file.functions.get(key_of(message, message.op_type))
@@ -146,15 +146,15 @@ class Records:
             short(message.op_type),
             specs,
             tuple(inputs),
-            start(joined_text(said, shown)),
+            truncate(joined_text(said, shown)),
             op.place,
             name=op.name,
             column=0,
             order=float(i),
-            every=start(joined_text(said, every | constants), 400),
+            every=truncate(joined_text(said, every | constants), 400),
             nbytes=sum(map(spec_bytes, specs)),
             where=line_of(message),
-            notes=tuple(notes[:NOTES]),
+            notes=tuple(notes[:MAX_NOTES]),
         )
 
     def label_modules(self, nodes: list[StepNode]) -> None:
@@ -236,7 +236,7 @@ def joined_text(said: list[str], attributes: dict[str, str]) -> str:
     return ", ".join([*said, *[f"{name}={text}" for name, text in attributes.items()]])
 
 
-def start(text: str, most: int = 120) -> str:
+def truncate(text: str, most: int = 120) -> str:
     return text if len(text) <= most else f"{text[: most - 4]} ..."
 
 

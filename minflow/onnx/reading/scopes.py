@@ -13,47 +13,47 @@ from typing import Any, NamedTuple
 
 from ...core.base.errors import cut
 
-DEEPEST, NAME = 40, 80  # nested modules, and characters of a module's name
-NUMBER = re.compile(r"(^|-)[a-z]\w*-\d+$")  # end of the name of an operation exported by minflow
+MAX_DEPTH, MAX_NAME_CHARS = 40, 80  # nested modules, and characters of a module's name
+NODE_SUFFIX = re.compile(r"(^|-)[a-z]\w*-\d+$")  # end of the name of an operation exported by minflow
 
 
-class Place(NamedTuple):
+class NodePosition(NamedTuple):
     """Position of a node. scope: module path.  classes: path of a module -> its class, if the file has it."""
 
     scope: str = ""
     classes: dict[str, str] = {}
 
 
-def place_of(node: Any, ours: bool) -> Place:
+def place_of(node: Any, is_minflow: bool) -> NodePosition:
     for entry in node.metadata_props:
         if entry.key == "namespace" and ": " in entry.value:
             return from_namespace(entry.value)
     parts = node.name.partition(";")[0].strip("/").split("/")[:-1]
-    if ours:
-        parts = [NUMBER.sub("", part) for part in parts]
+    if is_minflow:
+        parts = [NODE_SUFFIX.sub("", part) for part in parts]
     path: list[str] = []
     before = ""
     for part in parts:
         path += modules(part[len(before) + 1 :] if before and part.startswith(f"{before}.") else part)
         before = part
-    return Place(joined(path))
+    return NodePosition(joined_path(path))
 
 
-def from_namespace(text: str) -> Place:
+def from_namespace(text: str) -> NodePosition:
     """ ": Net/layer1: torch.nn.Sequential/layer1.0: torch.nn.Linear/linear: aten.linear.default", with the node itself
     at the end.
     """
     path: list[str] = []
     classes: dict[str, str] = {}
     before = ""
-    for part in text.split("/")[:-1][:DEEPEST]:
+    for part in text.split("/")[:-1][:MAX_DEPTH]:
         name, _, kind = part.partition(": ")
         if not name:
             continue
         path += modules(name[len(before) + 1 :] if before and name.startswith(f"{before}.") else name)
         before = name
-        classes[joined(path)] = cut(kind.rpartition(".")[2], NAME)
-    return Place(joined(path), classes)
+        classes[joined_path(path)] = cut(kind.rpartition(".")[2], MAX_NAME_CHARS)
+    return NodePosition(joined_path(path), classes)
 
 
 def line_of(node: Any) -> str:
@@ -67,11 +67,11 @@ def line_of(node: Any) -> str:
 
 
 def modules(part: str) -> list[str]:
-    return [cut(name, NAME) for name in part.split(".")[:DEEPEST] if name]
+    return [cut(name, MAX_NAME_CHARS) for name in part.split(".")[:MAX_DEPTH] if name]
 
 
-def joined(path: list[str]) -> str:
-    return ".".join(path if len(path) <= DEEPEST else [*path[:DEEPEST], f"and {len(path) - DEEPEST} more"])
+def joined_path(path: list[str]) -> str:
+    return ".".join(path if len(path) <= MAX_DEPTH else [*path[:MAX_DEPTH], f"and {len(path) - MAX_DEPTH} more"])
 
 
 def parameter_word(name: str, formal: str) -> str:

@@ -1,7 +1,11 @@
 """Import paths that other programs use, and those that are refused."""
 
 import importlib
+import os
+import subprocess
 import sys
+import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +14,9 @@ from minflow import import_aliases, nn
 from minflow.core import autograd, infer
 from minflow.core.base.errors import MissingModuleError, MissingNameError
 from minflow.import_aliases import RENAMED
+from tests.sampling import sampled
+
+TOP = Path(__file__).parent.parent
 
 
 @pytest.mark.filterwarnings("ignore:.* is now minflow:DeprecationWarning")
@@ -128,3 +135,32 @@ def test_renamed_function_of_a_reading_tour_warns():
         autograd.arguments
     with pytest.warns(DeprecationWarning, match=r"infer\.INFERRED is now infer\.INFER_CACHE"):
         assert infer.INFERRED is infer.INFER_CACHE
+
+
+PACKAGES = sorted(
+    path.parent.relative_to(TOP).as_posix().replace("/", ".")
+    for path in (TOP / "minflow").rglob("__init__.py")
+    if "exercises" not in path.parts
+)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the test forks a process for each package")
+def test_every_package_can_be_imported_first():
+    """Packages that import each other, directly or not, must not depend on which one is imported first."""
+    program = """
+        import os, sys
+        import numpy
+
+        for name in sys.argv[1:]:
+            if (child := os.fork()) == 0:
+                try:
+                    __import__(name)
+                except BaseException as error:
+                    print(name, repr(error), flush=True)
+                os._exit(0)
+            os.waitpid(child, 0)
+    """
+    packages = [*sampled(PACKAGES, 0.2), "minflow.deploy", "minflow.introspection", "minflow.onnx"]
+    command = [sys.executable, "-c", textwrap.dedent(program), *packages]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=TOP)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr

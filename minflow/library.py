@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .core.base.errors import GradError, OutOfRangeError, ShapeError
+from .core.kernels import kernel
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.mode import bump_mutations
-from .core.op import OPS, Op, define, kernel
+from .core.op import OPS, Op, define
 from .core.ops.rules import same_spec
 from .core.source_location import fail, here
 from .core.spec import Spec as Spec

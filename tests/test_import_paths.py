@@ -13,6 +13,8 @@ import minflow as flow
 from minflow import import_aliases, nn
 from minflow.core import autograd, infer
 from minflow.core.base.errors import MissingModuleError, MissingNameError
+from minflow.core.kernels import CALLS
+from minflow.core.op import OPS
 from minflow.import_aliases import RENAMED
 from tests.sampling import sampled
 
@@ -135,6 +137,8 @@ def test_renamed_function_of_a_reading_tour_warns():
         autograd.arguments
     with pytest.warns(DeprecationWarning, match=r"infer\.INFERRED is now infer\.INFER_CACHE"):
         assert infer.INFERRED is infer.INFER_CACHE
+    with pytest.warns(DeprecationWarning, match=r"op\.kernel is now minflow\.core\.kernels\.CALLS\[op\]"):
+        assert OPS["add"].kernel is CALLS[OPS["add"]]
 
 
 PACKAGES = sorted(

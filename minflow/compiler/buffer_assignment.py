@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..core.ir import Graph, Node, Source, Value, outputs_of
+from ..core.kernels import select
 from .arena import Need, least, place
 from .memory_limit import need_room
 from .uses import Uses
@@ -20,13 +21,16 @@ COPIED = 1 << 14
 class Layout:
     """Memory of the values of a graph.
 
+    platforms: whose kernels are used, in order; by default those of eager code.
     results, kept: its outputs; the last `keep` of them stay readable and are not copied out.  arena_bytes: size of the
     arena.  places: value -> (offset, bytes, first step, last step) in the arena.  needs: value -> its `Need`. in_place:
     value -> the state that it is written to.  fresh: outputs that are computed into new arrays.
     """
 
-    def __init__(self, graph: Graph, keep: int = 0, name_of: Callable[[Node], str] = str):
-        self.graph, self.name_of = graph, name_of
+    def __init__(
+        self, graph: Graph, keep: int = 0, name_of: Callable[[Node], str] = str, platforms: Sequence[str] | None = None
+    ):
+        self.graph, self.name_of, self.platforms = graph, name_of, platforms
         self.results = graph.outputs[: len(graph.outputs) - keep]
         self.kept = graph.outputs[len(self.results) :]
         self.position = {node: i for i, node in enumerate(graph.nodes)}
@@ -72,7 +76,7 @@ class Layout:
         """
         if v.node not in self.position or self.uses.root[v] != v or v in self.in_place or not v.node.op.takes_out:
             return False
-        return v.spec.nbytes > (4 * COPIED if v.node.op.steps else COPIED)
+        return v.spec.nbytes > (4 * COPIED if select(v.node.op, self.platforms).lower else COPIED)
 
     def find_places(self) -> None:
         """Assign an offset to every computed value; an output may reuse the bytes of an input that dies with it."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..core.ir import Node, Value
+from ..core.kernels import select
 from .uses import Uses
 
 
-def is_steady(value: Value, uses: Uses) -> bool:
-    """True if a compiled kernel reads this input, and copying it to a fixed address pays."""
-    read_by = [uses.graph.nodes[i].op.steps for i, _ in uses.reads.get(value, ())]
-    return value.spec.nbytes <= max([steps.steady for steps in read_by if steps is not None], default=0)
+def is_steady(value: Value, uses: Uses, platforms: Sequence[str] | None) -> bool:
+    """True if a kernel that can be lowered reads this input, and copying it to a fixed place pays."""
+    lowered = [select(uses.graph.nodes[i].op, platforms).lower for i, _ in uses.reads.get(value, ())]
+    return value.spec.nbytes <= max([lower.steady for lower in lowered if lower is not None], default=0)
 
 
 def memory_of(calls: Sequence[Callable]) -> int:

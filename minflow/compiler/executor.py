@@ -21,8 +21,8 @@ import numpy as np
 from ..core.backend.float_warnings import QUIET, get_errors, set_errors
 from ..core.base.errors import GraphError, MinflowError, OutOfMemoryError, clean
 from ..core.base.interrupts import ContextVarScope
-from ..core.eager import compute
 from ..core.ir import Node, where_text
+from ..core.kernels import launch
 from ..core.source_location import here
 from .memory_limit import HINT
 from .numpy_calls import run_straight
@@ -36,7 +36,7 @@ INSIDE: ContextVar[str] = ContextVar("inside", default="")
 
 
 def run_node(node: Node, arrays: list) -> list[np.ndarray]:
-    outs = compute(node.op, arrays, node.attrs, node.out_specs)
+    outs = launch(node.op, arrays, node.attrs, node.out_specs)
     return list(outs) if node.op.many else [outs]
 
 

@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 
 from ..core.ir import Node, Value
+from ..core.kernels import HOST_PLATFORMS, select
 from ..core.op import Op
 
 BY_NAME = {np.maximum, np.minimum}  # ufuncs that are slower with a positional `out`
 
 
-def kernels_of(op: Op, machine: bool, lone: bool) -> tuple[Any, Callable]:
-    """Return the compiled kernel of an op, or None, and its NumPy kernel.
+def kernels_of(op: Op, platforms: Sequence[str] | None, lone: bool) -> tuple[Any, Callable]:
+    """Return the function that lowers an op, or None, and its kernel, on the first of these platforms that has them.
 
-    machine: True if compiled kernels are to be used.  lone: True if the plan is one call on few elements: then NumPy's
-    kernel takes less time than copying them to a fixed address.
+    lone: True if the plan is one call on few elements: then NumPy's kernel may take less time than copying them to a
+    fixed address.
     """
-    steps = op.steps if machine else None
-    if steps is not None and lone and steps.once is not None:
-        return None, steps.once
-    kernel = op.kernel if steps is None else steps.at_once
-    ufunc = getattr(getattr(kernel, "func", None), "ufunc", None)
-    return steps, kernel if ufunc is None else getattr(np, ufunc)
+    selected = select(op, platforms)
+    if lone and selected.lower is not None and not selected.lower.lone:
+        selected = select(op, HOST_PLATFORMS)
+    ufunc = getattr(getattr(selected.call, "func", None), "ufunc", None)
+    return selected.lower, selected.call if ufunc is None else getattr(np, ufunc)
 
 
 def call_of(op: Op, kernel: Callable, args: Sequence, places: Sequence[np.ndarray]) -> functools.partial:
@@ -48,7 +48,9 @@ def call_of(op: Op, kernel: Callable, args: Sequence, places: Sequence[np.ndarra
     return functools.partial(kernel, *args, out=places if op.many else places[0])
 
 
-def direct(node: Node, call: functools.partial, inputs: Sequence[np.ndarray], out: np.ndarray) -> Callable | None:
+def direct(
+    node: Node, call: functools.partial, inputs: Sequence[np.ndarray], out: np.ndarray, platforms: Sequence[str] | None
+) -> Callable | None:
     """Return a plan's only call as a function of its input arrays that returns a new array.
 
     Copying inputs and output to fixed addresses would take as long as the kernel. None unless the call takes each input
@@ -60,7 +62,8 @@ def direct(node: Node, call: functools.partial, inputs: Sequence[np.ndarray], ou
     if [id(args[i]) for i in taken] != names or (taken and taken[-1] - taken[0] >= len(names)):
         return None
     specs = [x.spec if x.__class__ is Value else x.__class__ for x in node.inputs]
-    own = node.op.specialize and len(specs) == len(names) and node.op.specialize(*specs, **node.attrs)
+    specialize = select(node.op, platforms).specialize
+    own = specialize and len(specs) == len(names) and specialize(*specs, **node.attrs)
     if own:
         return lambda arrays: [own(*arrays)]
     first = taken[0] if taken else 0

@@ -48,8 +48,7 @@ class Plan(Layout):
 
     calls, nodes: the prepared calls and the node of each.  units: calls after merging adjacent compiled kernels, and
     the first node of each.  keep: how many of the last outputs stay readable until the next call instead of being
-    copied out. version_counters: the version counters of the states that are written.  kernels: True if compiled
-    kernels are to be used.
+    copied out. version_counters: the version counters of the states that are written.  platforms: see `Layout`.
     """
 
     def __init__(
@@ -58,10 +57,10 @@ class Plan(Layout):
         keep: int = 0,
         version_counters: Sequence[VersionCounter] = (),
         name_of: Callable = str,
-        kernels=True,
+        platforms: Sequence[str] | None = None,
     ):
-        super().__init__(graph, keep, name_of)
-        self.version_counters, self.kernels = tuple(version_counters), kernels
+        super().__init__(graph, keep, name_of, platforms)
+        self.version_counters = tuple(version_counters)
         self.slots = Slots()
         self.slot_of: dict[Value, int] = {}
         self.env: dict[Value, np.ndarray] = {}
@@ -120,7 +119,7 @@ class Plan(Layout):
         self.inputs: list[tuple[int | None, np.ndarray | None]] = []
         for source in self.graph.inputs:
             value = Value(source, 0, source.out_specs[0])
-            if value.spec.nbytes <= COPIED or (self.kernels and is_steady(value, self.uses)):
+            if value.spec.nbytes <= COPIED or is_steady(value, self.uses, self.platforms):
                 self.env[value] = np.empty(value.spec.shape, value.spec.np)
                 self.inputs.append((None, self.env[value]))
             else:
@@ -138,7 +137,7 @@ class Plan(Layout):
         """Append the call of a node; a view of memory at a fixed address is created at once and needs no call."""
         env, slot_of, outs = self.env, self.slot_of, outputs_of(node)
         lone = self.graph.nodes == [node] and len(outs) == 1 and outs[0].spec.nbytes <= COPIED
-        machine, kernel = kernels_of(node.op, self.kernels, lone)
+        lower, kernel = kernels_of(node.op, self.platforms, lone)
         kernel = functools.partial(kernel, **node.attrs) if node.attrs else kernel
         reads = [(k, slot_of[x]) for k, x in enumerate(node.inputs) if x.__class__ is Value and x in slot_of]
         args = [env.get(x) if x.__class__ is Value else x for x in node.inputs]
@@ -156,10 +155,10 @@ class Plan(Layout):
         late = [v for v in outs if v in slot_of]
         if not late and not reads:
             places = [env[v] for v in outs]
-            steps = machine and machine(args, places, **node.attrs)
+            steps = lower and lower(args, places, **node.attrs)
             self.calls.append(call := steps or call_of(node.op, kernel, args, places))
             if lone and not steps and self.graph.outputs == outs and not self.kept:
-                self.direct = direct(node, call, [fixed for _, fixed in self.inputs], places[0])
+                self.direct = direct(node, call, [fixed for _, fixed in self.inputs], places[0], self.platforms)
         elif not late:
             places = [env[v] for v in outs]
             self.calls.append(Late(kernel, args, reads, self.slots, out=places if node.op.many else places[0]))

@@ -16,10 +16,10 @@ from ..core.ir import Graph, Node, VersionCounter
 from ..core.mode import mutation_counter
 from ..core.trace import Trace
 from .executor import LOCK, collector_waiting
-from .fusion import FUSED, FUSION, PLAIN, with_fusion
 from .names import op_names
 from .passes import Pass, Stage, run_passes
 from .plan import Plan
+from .target import HOST, Target
 
 PLANS = 16  # of one graph or job
 NONE = None, None, None
@@ -48,7 +48,7 @@ class CompiledPart:
     names: node -> its name, the same in all stages.
     """
 
-    def __init__(self, part: Part, passes: Iterable[Pass], kernels: bool):
+    def __init__(self, part: Part, passes: Iterable[Pass], platforms: Sequence[str]):
         start = time.perf_counter()
         self.name, self.kept = part.name, part.kept
         self.stages: list[Stage] = run_passes(part.graph, passes)
@@ -57,14 +57,14 @@ class CompiledPart:
         self.by_number = {node.number: name for node, name in op_names(part.graph.nodes).items()}
         self.added = op_names([node for node in self.graph.nodes if node.number is None])
         self.names = {node: self.name_of(node) for node in self.graph.nodes}
-        self.kernels = kernels
+        self.platforms = platforms
         self.make_plan(part)
         self.pass_seconds, self.plan_seconds = middle - start, time.perf_counter() - middle
 
     def make_plan(self, part: Part) -> None:
         """Make the plan of the graph, with its states as they are linked now."""
         self.plan = Plan(
-            self.graph, len(self.graph.outputs) - part.results, part.version_counters, self.name_of, self.kernels
+            self.graph, len(self.graph.outputs) - part.results, part.version_counters, self.name_of, self.platforms
         )
 
     def plan_again(self, part: Part) -> None:
@@ -86,17 +86,16 @@ class Compiled:
     """The result of one build.
 
     parts: the step; or a micro-step and an update.  seconds: of trace, passes and plan.  fingerprint: what it depends
-    on besides its inputs.  exact: True if no pass of FUSION has run.
+    on besides its inputs.  exact: True if results have the bits of eager code.
     """
 
     fingerprint: Any = None
 
-    def __init__(self, parts: Sequence[Part], passes: Iterable[Pass], trace_seconds: float, level: int = FUSED):
-        """level: PLAIN, KERNELS or FUSED; below FUSED, results are the bits of eager."""
-        self.exact = level < FUSED or not FUSION
+    def __init__(self, parts: Sequence[Part], passes: Iterable[Pass], trace_seconds: float, target: Target = HOST):
+        self.exact = not target.passes
         self.traced, self.passes = list(parts), list(passes)
-        passes = self.passes if self.exact else with_fusion(self.passes)
-        self.parts = [CompiledPart(part, passes, level > PLAIN) for part in parts]
+        passes = target.insert_passes(self.passes)
+        self.parts = [CompiledPart(part, passes, target.platforms) for part in parts]
         self.seconds = {
             "trace": trace_seconds,
             "passes": sum(p.pass_seconds for p in self.parts),
@@ -106,7 +105,7 @@ class Compiled:
     @cached_property
     def singly(self) -> list[CompiledPart]:
         """The parts without fusion, to inspect or to run beside `parts`, whose states and inputs they share."""
-        return self.parts if self.exact else [CompiledPart(part, self.passes, False) for part in self.traced]
+        return self.parts if self.exact else [CompiledPart(part, self.passes, HOST.platforms) for part in self.traced]
 
     def stale(self) -> list[tuple[str, str, str]]:
         """Return (what, old, new) of the tensors that it refers to and whose storage was replaced.

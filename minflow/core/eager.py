@@ -28,6 +28,7 @@ from .functionalize import (
 from .functions.creation import as_tensor
 from .infer import INFER_CACHE_LIMIT, check_memory, infer
 from .ir import NUMBERS, Node, Value, VersionCounter, new_value, where_text
+from .kernels import CALLS, ON_CHANGE, launch
 from .memory import MIN_CHECKED_BYTES
 from .mode import DEFAULT, Mode
 from .op import Op
@@ -38,6 +39,7 @@ from .tensor import Tensor, blank, new_tensor
 
 REAL_NUMBERS = NUMBERS - {complex}  # types of literals that leave the dtype of a floating tensor unchanged
 VIEW_CACHE: dict = {}  # (view op, spec, attr) -> (output spec, specialized kernel, entry of the view path); bounded
+ON_CHANGE.append(VIEW_CACHE.clear)
 
 
 def save(x) -> tuple | None:
@@ -54,15 +56,6 @@ def without_float_warnings(kernel, *arrays, **options):
     """Run a kernel without numpy's floating-point warnings, which would point to lines of minflow."""
     with silent():
         return kernel(*arrays, **options)
-
-
-def compute(op: Op, arrays, attrs, specs):
-    """Run the kernel into new C-contiguous arrays; without `out`, numpy keeps input strides and may return scalars."""
-    if not op.takes_out:
-        return op.kernel(*arrays, **attrs)
-    out = [np.empty(spec.shape, spec.np) for spec in specs] if op.many else np.empty(specs[0].shape, specs[0].np)
-    op.kernel(*arrays, **attrs, out=out)
-    return out
 
 
 class Eager(Mode):
@@ -117,7 +110,7 @@ class Eager(Mode):
         if needs:
             needs &= op.differentiable
         if plain and first is not None and first.plain:  # one floating spec, not 0-d: `infer` would return it
-            spec, ready = first, None if strided else op.kernel
+            spec, ready = first, None if strided else CALLS[op]
             if strided and first.nbytes > MIN_CHECKED_BYTES:  # an expanded input is smaller than the result
                 check_memory(op.name, first.as_tuple)
         else:
@@ -129,9 +122,9 @@ class Eager(Mode):
                     refuse_symbolic(inputs)
             spec = specs[0]
         try:
-            array = compute(op, arrays, attrs, specs or spec.as_tuple) if ready is None else ready(*arrays)
+            array = launch(op, arrays, attrs, specs or spec.as_tuple) if ready is None else ready(*arrays)
         except RuntimeWarning:  # the program turns warnings into errors, but inf and NaN are valid results
-            array = without_float_warnings(compute, op, arrays, attrs, specs or spec.as_tuple)
+            array = without_float_warnings(launch, op, arrays, attrs, specs or spec.as_tuple)
         if op.many:
             results = list(map(new_tensor, array, specs))
             if needs and self.grad:
@@ -344,7 +337,7 @@ class Eager(Mode):
             before_write(t.version_counter)
         if infer(op, inputs, attrs)[0] is None:
             without_float_warnings(
-                op.kernel, *arrays, **attrs, out=[t.array for t in targets] if op.many else targets[0].array
+                launch, op, arrays, attrs, out=[t.array for t in targets] if op.many else targets[0].array
             )
         else:  # bfloat16
             for t, new in zip(targets, self.run(op, inputs, attrs) if op.many else [self.run(op, inputs, attrs)]):

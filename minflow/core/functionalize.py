@@ -16,6 +16,7 @@ from .base.errors import DTypeError, GradError, ShapeError
 from .dispatch import apply, overflow_error, refuse_symbolic
 from .infer import infer
 from .ir import NUMBERS, RETAIN, ExternalUsers, Value, VersionCounter, Where, hooks_at
+from .kernels import launch
 from .mode import MODE, bump_mutations, using
 from .op import Op
 from .ops.shape import apply_path, cast, clone, detach, expand, full, overwritten
@@ -185,7 +186,7 @@ def stride_probe(tensor) -> np.ndarray:
         )
     array = stride_probe(base_of(tensor.alias))
     for op, attrs in tensor.alias.path or ():
-        array = array if op.checks else op.kernel(array, **attrs)  # ops that check elements return them unchanged
+        array = array if op.checks else launch(op, (array,), attrs)  # ops that check elements return them unchanged
     return array
 
 
@@ -332,7 +333,7 @@ def apply_inplace(op: Op, target, *others, **attrs):
     before_write(target.version_counter)
     try:
         with silent():  # inf and NaN are valid results, even if the program turns warnings into errors
-            op.kernel(*[x.array if hasattr(x, "spec") else x for x in inputs], **attrs, out=target.array)
+            launch(op, [x.array if hasattr(x, "spec") else x for x in inputs], attrs, out=target.array)
     except OverflowError:
         raise overflow_error(op, inputs) from None
     except TypeError:

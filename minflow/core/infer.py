@@ -12,6 +12,7 @@ from typing import Any
 
 from .base.errors import DTypeError, MinflowError, OutOfMemoryError, TraceError
 from .ir import NUMBERS
+from .kernels import ON_CHANGE, select
 from .memory import MIN_CHECKED_BYTES, free_bytes_if_short, size_text
 from .mode import MODE
 from .source_location import explain, here
@@ -20,10 +21,11 @@ from .spec import DEPENDS_ON_DEFAULT, Spec, bfloat16, default_dtype, promote
 INFER_CACHE: dict = {}  # results of `infer`, bounded; errors are not cached
 INFER_CACHE_LIMIT = 20_000
 DEPENDS_ON_DEFAULT.append(INFER_CACHE.clear)
+ON_CHANGE.append(INFER_CACHE.clear)
 
 
 def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
-    """The result of the shape rule, cached: (None, output specs, result of `Op.specialize`), or
+    """The result of the shape rule, cached: (None, output specs, the specialized kernel or None), or
     (dtype that the inputs must be cast to, None, None), or (bfloat16, output specs, ...) if the op must be computed in
     float32. `run_in_dtype` does the casts of the last two. specs: those of the inputs, if all are tensors and the
     caller has them.
@@ -48,7 +50,8 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
             check_memory(op.name, outs)
     except MinflowError as error:
         raise explain(error, op, inputs) from None
-    result = dtype, outs, op.specialize(*specs, **attrs) if op.specialize is not None and dtype is None else None
+    specialize = None if dtype is not None else select(op).specialize
+    result = dtype, outs, None if specialize is None else specialize(*specs, **attrs)
     if key is not None and outs != (None,) and not large:  # large results are checked at each call
         if len(INFER_CACHE) >= INFER_CACHE_LIMIT:
             INFER_CACHE.clear()

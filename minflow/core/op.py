@@ -1,13 +1,13 @@
-"""Definitions of ops: `define` makes an Op from a signature, a shape rule and gradient rules; `kernel` adds its code.
+"""Definitions of ops: `define` makes an Op from a signature, a shape rule and gradient rules.
 
-Independent of arrays and of Tensor. Read next: `ops/elementwise.py` for examples of definitions, then `eager.py`.
+Independent of arrays and of Tensor. Read next: `ops/elementwise.py` for examples; `kernels.py`, the code of ops.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,8 @@ from .base.errors import CallError, DTypeError, InternalError
 from .base.out import run_into, wants_out
 from .base.signatures import argument_names
 from .dispatch import apply
-from .infer import INFER_CACHE, data_dependent
+from .infer import data_dependent
+from .kernels import CALLS
 from .source_location import describe, fail, here
 
 if TYPE_CHECKING:
@@ -39,15 +40,13 @@ class Op:
     version: version of its semantics, which a saved graph records; see `deploy/versions.py`.
     variadic: takes any number of inputs; all share one rule, which may ask for `position` and `specs`.
     custom: defined by a user, so its kernel may raise.
+    takes_out: True if kernels write into an array that is given; False for views and data-dependent shapes.
     fast_path: True if numpy's own result is right when all inputs have one spec; None for a view that `Eager.view`
     makes.
-    specialize: None, or a function (*specs, **attrs) that returns a kernel of the arrays alone, whose result needs no
-    copy; it returns None if there is no such kernel.
-    steps: None, or what a plan may run instead of the kernel: see `platforms/compiled/runtime/tasks.py`.
+    inline_kernel: the kernel of an op of one call of a Function; other kernels are registered in `kernels.py`.
     """
 
     custom = False
-    steps: Callable | None = None
 
     def __init__(
         self,
@@ -69,6 +68,8 @@ class Op:
         domain="real",
         dtype_agnostic=False,
         version=1,
+        cached_view=False,
+        inline_kernel: Callable | None = None,
     ):
         self.name, self.inputs, self.attrs, self.outputs, self.infer = name, inputs, attrs, outputs, infer
         self.elementwise, self.is_view, self.alias_safe, self.checks = elementwise, is_view, alias_safe, checks
@@ -81,7 +82,8 @@ class Op:
         )
         self.version, self.many = version, len(outputs) > 1
         self.variadic = inputs[:1] != [] and inputs[0][0] == "*"
-        self.fast_path = elementwise in ("same", "float") and not self.many
+        self.takes_out = not is_view and infer is not data_dependent
+        self.fast_path = None if cached_view else elementwise in ("same", "float") and not self.many
         self.rules, self.joint_rules = {}, []  # a rule for one input; a rule for several inputs, which shares work
         for names, rule in rules.items():
             sources = tuple(self.argument_source(name) for name in argument_names(rule))
@@ -93,10 +95,14 @@ class Op:
         masks = [*[1 << i for i in self.rules], *[mask for _, mask, _, _ in self.joint_rules]]
         self.differentiable = -1 if self.variadic and rules else sum(masks)
         self.saves = SavedSlots(self)
-        self.kernel: Any = None  # a callable, once `kernel` has set it
-        self.specialize: Callable | None = None
-        self.takes_out = False
+        self.inline_kernel = inline_kernel
         self.custom_backward: Callable | None = None  # gradients of all inputs at once: autograd.Function
+
+    @property
+    def kernel(self) -> Callable:
+        """The old name of `kernels.CALLS[op]`, which copies of reading tour R1 use."""
+        warnings.warn("op.kernel is now minflow.core.kernels.CALLS[op]", DeprecationWarning, stacklevel=2)
+        return CALLS[self]
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -207,6 +213,7 @@ def define(
     domain: str = "real",
     dtype_agnostic: bool = False,
     version: int = 1,
+    cached_view: bool = False,
     scalar: str = "",
     sbp: Sequence = (),
     examples: Sequence = (),
@@ -221,6 +228,8 @@ def define(
     `x_or_out` if the rule is right with either (the tape saves x, a graph the result). A rule names exactly what
     PyTorch saves, so that a program may write everything else in place. A key "x, weight" is one rule for both
     gradients, which shares work.
+    cached_view: the op is a view with one attr, and its gradient needs no elements; eager code caches its output spec
+    and its specialized kernel.
     """
     head, _, tail = signature.partition(" -> ")
     name, _, names = head.rstrip(")").partition("(")
@@ -249,48 +258,10 @@ def define(
         domain,
         dtype_agnostic,
         version,
+        cached_view,
     )
     if name in OPS:
         raise InternalError(f"the op {name!r} is defined twice", hint="another name")
     op.__module__ = sys._getframe(1).f_globals["__name__"]
     OPS[name] = op
     return op
-
-
-def kernel(op: Op, function: Callable | None = None, *, ufunc: str | None = None, specialize: Callable | None = None):
-    """Give an op its array code: a function `(xp, *arrays, **attrs, out=None)`, or a ufunc of numpy by name.
-
-    The result of a function without `out` is copied into `out`; a view stays a view. specialize: see `Op`; for a view
-    it requires that the view has one attr and that its gradient needs no elements.
-    """
-    import numpy as xp
-
-    INFER_CACHE.clear()  # it may contain kernels that the previous `specialize` returned
-    op.specialize = specialize
-    if op.is_view and specialize is not None:
-        op.fast_path = None
-    if ufunc is not None:
-        op.kernel, op.takes_out = getattr(xp, ufunc), True
-    elif function is None:
-        return functools.partial(kernel, op, specialize=specialize)
-    else:
-        op.takes_out = not op.is_view and op.infer is not data_dependent
-        if op.takes_out and "out" not in argument_names(function):
-            function = copied_out(function)
-        op.kernel = functools.partial(function, xp)
-    return function
-
-
-def copied_out(function: Callable) -> Callable:
-    """Add `out=` to a kernel that returns new arrays."""
-
-    @functools.wraps(function)
-    def written(xp, *arrays, out=None, **attrs):
-        results = function(xp, *arrays, **attrs)
-        if out is None:
-            return results
-        for place, result in zip(out, results) if results.__class__ is tuple else ((out, results),):
-            xp.copyto(place, result)
-        return out
-
-    return written

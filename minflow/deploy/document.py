@@ -17,6 +17,7 @@ import numpy as np
 from ..core.base.errors import MinflowError
 from ..core.infer import consult, data_dependent
 from ..core.ir import NUMBERS, RECOMPUTE
+from ..core.kernels import has_kernel
 from ..core.op import OPS, Op
 from ..core.spec import DType, Spec, dtype_named, spec_of
 from ..nn.graph.tree import Leaf
@@ -290,7 +291,7 @@ class DocumentParser:
         if x["value"] != f"%{first}":
             raise Malformed(f'"%{first}"', x["value"], f"{place}.value")
         op = OPS[check_choice(x["op"], f"{place}.op", self.known)]
-        if op.custom_backward is not None or op.kernel is None or op.infer is data_dependent:
+        if op.custom_backward is not None or not has_kernel(op) or op.infer is data_dependent:
             raise Malformed("an operation that a graph can contain", op.name, f"{place}.op")
         count = 0 if op.variadic else len(op.inputs)
         inputs = tuple(

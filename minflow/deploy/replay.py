@@ -23,6 +23,7 @@ from ..core.functionalize import stride_probe, write_into
 from ..core.functions.shape import array_has_view
 from ..core.infer import infer
 from ..core.ir import RECOMPUTE, Node, Value, outputs_of
+from ..core.kernels import launch
 from ..core.memory import MIN_CHECKED_BYTES, free_bytes
 from ..core.mode import MODE, using
 from ..core.op import Op
@@ -378,7 +379,7 @@ class Replay:
         for k, value in enumerate(outputs_of(node)):
             self.env[entry.first + k] = value
         if array is not None and entry.op.is_view and not entry.op.checks:
-            self.strided[outputs_of(node)[0]] = entry.op.kernel(array, **attrs)
+            self.strided[outputs_of(node)[0]] = launch(entry.op, (array,), attrs)
 
     def check_memory(self, entry: NodeEntry, specs: Sequence[Spec]) -> None:
         """Raise GraphError if an output would not fit into memory. Views are included: they take no memory, but a

@@ -24,13 +24,13 @@ import numpy as np
 
 import minflow as flow
 
-from ..compiler.fusion import Setting
 from ..core import mode as core_mode
 from ..core.base.locks import new_lock
 from ..core.messages.printing import OPTIONS
 from ..diagnosis import notebook
 from ..job.queue.stream import STREAM
 from ..job.session import SESSION, Session
+from ..platforms.compiled.config import CompiledKernelConfig
 
 MAX_LINES, MAX_CHARS = 20, 2000  # limits of an answer's recorded output
 JOB_WAIT = 10.0  # seconds to wait for steps of jobs to finish
@@ -133,7 +133,7 @@ STATES: list[tuple[Callable, Callable]] = [
     (interrupt_handler, set_interrupt_handler),
     (sys.getswitchinterval, sys.setswitchinterval),
     (lambda: sys.path[:], set_path),
-    (lambda: Setting.graphs, lambda which: setattr(Setting, "graphs", which)),
+    (lambda: CompiledKernelConfig.graphs, lambda which: setattr(CompiledKernelConfig, "graphs", which)),
 ]
 ONE_AT_A_TIME = new_lock(threading.RLock)  # one answer at a time: the states belong to all threads
 
@@ -191,7 +191,7 @@ def isolated() -> Iterator[Isolated]:
         states = [get() for get, put in STATES]
         out, err, noticed = sys.stdout, sys.stderr, flow.notices(True)
         sys.stdout = sys.stderr = mine = RecordedOutput(out)
-        Setting.graphs = "none"  # a verdict must not depend on compiled kernels
+        CompiledKernelConfig.graphs = "none"  # a verdict must not depend on compiled kernels
         try:
             with restricted_calls(), own_session():
                 yield result

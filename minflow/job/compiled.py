@@ -20,7 +20,7 @@ from ..core.source_location import NOTICES
 from ..core.spec import spec_of
 from ..nn.graph.python_state import find_reads
 from ..nn.graph.side_effects import warn_of_reads
-from ..platforms.compiled.policy import level
+from ..platforms.compiled.policy import target
 from .build import JobBuild
 from .queue.step import Stopped
 
@@ -29,7 +29,7 @@ class CompiledJob(Compiled):
     """A job compiled for one set of input specs. part: its passes and plan, for inspection."""
 
     def __init__(self, build: JobBuild, part: Part, seconds: float):
-        super().__init__([part], PASSES, seconds, level([part.graph], build.job.config.bits))
+        super().__init__([part], PASSES, seconds, target([part.graph], build.job.config.bits))
         self.part = self.parts[0]
         self.plan, self.graph = self.part.plan, self.part.graph
         self.job, self.training = build.job, build.training

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core.base.errors import GraphError, InternalError
 from ..core.ir import CONSTANT, Node, Source, Value, outputs_of, toposort, where_text
+from ..core.kernels import launch
 from ..core.source_location import here
 from ..deploy.program import Program
 from . import converters as converters
@@ -145,7 +146,7 @@ def translate(b: Builder, node: Node, name: str, refused: UnsupportedOps) -> Non
         refused.add(node, "computes with complex numbers", "real and imaginary part as two tensors")
     elif is_foldable(b, node, inputs):
         arrays = [b.arrays[x] if isinstance(x, str) else x for x in inputs]
-        b.names[results[0]] = b.const(np.asarray(node.op.kernel(*arrays, **node.attrs)))
+        b.names[results[0]] = b.const(np.asarray(launch(node.op, arrays, node.attrs, node.out_specs)))
     elif function is None:
         refused.add(node, "has no ONNX equivalent")
     else:

@@ -1,1 +1,1 @@
-"""Platforms run ops on a device: each registers kernels. None may import another. Read next: `compiled/__init__.py`."""
+"""Platforms run ops on a device: each registers kernels. None may import another. Read next: `core/kernels.py`."""

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from minflow.core.backend.fast import index, reduce, select
-from minflow.core.backend.kernels import KERNELS
+from minflow.core.kernels import CALLS, HOST_PLATFORMS, select
 from minflow.core.ops.activation import leaky_relu, leaky_relu_grad
 from minflow.core.ops.elementwise import clamp, relu, where
 from minflow.core.ops.index import gather, index_add
 from minflow.core.ops.pool import adaptive_avg_pool2d, avg_pool2d, avg_pool2d_grad
 from minflow.core.ops.reduce import mean, sum
 from minflow.core.ops.sort import sort
+from minflow.platforms.numpy import index, reduce, select as select_kernels
 from tests.cases import in_cases
 
 SPECIAL = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40]
@@ -27,8 +27,8 @@ def numbers(*shape, dtype="f4", seed=0):
 def both(op, *arrays, out=None, **attrs):
     with np.errstate(all="ignore"):
         return (
-            KERNELS[op].fast(*arrays, **attrs, out=None if out is None else out.copy()),
-            KERNELS[op].reference(*arrays, **attrs, out=None if out is None else out.copy()),
+            select(op, HOST_PLATFORMS).call(*arrays, **attrs, out=None if out is None else out.copy()),
+            select(op, ("reference",)).call(*arrays, **attrs, out=None if out is None else out.copy()),
         )
 
 
@@ -49,7 +49,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @in_cases("dtype", ["f4", "f8"])
-@in_cases("shape", [(3, select.CHUNK + 7), (5, 13)])
+@in_cases("shape", [(3, select_kernels.CHUNK + 7), (5, 13)])
 def test_where_with_two_scalars(name, dtype, shape):
     op, inputs = CASES[name]
     arrays = inputs(numbers(*shape, dtype=dtype), numbers(*shape, dtype=dtype, seed=1))
@@ -62,10 +62,10 @@ def test_where_with_two_scalars(name, dtype, shape):
 def test_where_with_two_scalars_may_overwrite_an_input():
     x, y = numbers(select.MIN_ELEMENTS * 3), numbers(select.MIN_ELEMENTS * 3, seed=1)
     right = np.where(y > 0, x, y)
-    np.testing.assert_array_equal(KERNELS[where].fast(y > 0, x, y, out=x), right)
+    np.testing.assert_array_equal(select(where, HOST_PLATFORMS).call(y > 0, x, y, out=x), right)
     x = numbers(select.MIN_ELEMENTS * 3)
     right = np.where(x > 0, x, x * np.float32(0.1))
-    np.testing.assert_array_equal(KERNELS[leaky_relu].fast(x, 0.1, out=x), right)
+    np.testing.assert_array_equal(select(leaky_relu, HOST_PLATFORMS).call(x, 0.1, out=x), right)
 
 
 @in_cases("shape, axis", [
@@ -77,14 +77,14 @@ def test_where_with_two_scalars_may_overwrite_an_input():
 @pytest.mark.parametrize("op", [sum, mean])
 def test_sums_of_long_rows(op, shape, axis, keepdims):
     x = np.random.default_rng(0).standard_normal(shape).astype("f4") + 1
-    exact = op.kernel(x.astype("f8"), axis=axis, keepdims=keepdims)
+    exact = CALLS[op](x.astype("f8"), axis=axis, keepdims=keepdims)
     out = np.empty(np.shape(exact), "f4")
     for place in (None, out):
-        found = KERNELS[op].fast(x, axis=axis, keepdims=keepdims, out=place)
+        found = select(op, HOST_PLATFORMS).call(x, axis=axis, keepdims=keepdims, out=place)
         assert found.shape == np.shape(exact) and found.dtype == np.float32
         np.testing.assert_allclose(found, exact, rtol=1e-6)
     x[0] = np.inf
-    assert np.isinf(KERNELS[op].fast(x, axis=axis, keepdims=keepdims)).any()
+    assert np.isinf(select(op, HOST_PLATFORMS).call(x, axis=axis, keepdims=keepdims)).any()
 
 
 PLACES = {
@@ -108,9 +108,9 @@ def test_index_add(name, shape, axis, dtype):
     ]
     out = np.empty((*shape[:-1], 2 * shape[-1]), dtype)[..., ::2]
     for place in (None, out):
-        found = KERNELS[index_add].fast(x, places, src, axis=axis, out=place)
+        found = select(index_add, HOST_PLATFORMS).call(x, places, src, axis=axis, out=place)
         assert found.dtype == dtype
-        np.testing.assert_array_equal(found, KERNELS[index_add].reference(x, places, src, axis=axis))
+        np.testing.assert_array_equal(found, select(index_add, ("reference",)).call(x, places, src, axis=axis))
 
 
 @pytest.mark.parametrize(("name", "few"), [("twice as large", True), ("clipped", True), ("anywhere", False)])
@@ -134,7 +134,7 @@ def test_gather_many(dim, low):
     np.testing.assert_array_equal(*both(gather, x, places, dim=dim))
     places[3, 3, 3] = 30
     with pytest.raises(IndexError, match="30"):
-        KERNELS[gather].fast(x, places, dim=dim)
+        select(gather, HOST_PLATFORMS).call(x, places, dim=dim)
 
 
 @in_cases("axis", [0, 1, 2])
@@ -145,8 +145,8 @@ def test_sorting_is_stable(axis, descending):
     assert (x == 0).any() and np.signbit(x[x == 0]).any()
     out = np.empty_like(x), np.empty(x.shape, "i8")
     for place in (None, out):
-        found = KERNELS[sort].fast(x, axis=axis, descending=descending, out=place)
-        for mine, right in zip(found, KERNELS[sort].reference(x, axis=axis, descending=descending)):
+        found = select(sort, HOST_PLATFORMS).call(x, axis=axis, descending=descending, out=place)
+        for mine, right in zip(found, select(sort, ("reference",)).call(x, axis=axis, descending=descending)):
             np.testing.assert_array_equal(mine, right)
             assert mine.dtype == right.dtype and mine.flags.c_contiguous
 
@@ -168,7 +168,7 @@ def test_window_means(name, shape):
     found, right = both(avg_pool2d, x, **options)
     np.testing.assert_allclose(found, right, rtol=1e-6, atol=1e-7)
     out = np.full(right.shape, np.nan, "f4")
-    assert KERNELS[avg_pool2d].fast(x, **options, out=out) is out
+    assert select(avg_pool2d, HOST_PLATFORMS).call(x, **options, out=out) is out
     np.testing.assert_array_equal(out, found)
     np.testing.assert_allclose(*both(avg_pool2d_grad, right, shape=shape, **options), rtol=1e-6, atol=1e-7)
 
@@ -192,4 +192,4 @@ def test_global_average_pool():
 def test_leaky_relu_gradient_of_scalars_and_rows(grad, x):
     """An operand that is not an array of the result's shape goes to the reference kernel."""
     expected = np.where(np.asarray(x) > 0, grad, np.multiply(grad, -0.5))
-    np.testing.assert_array_equal(leaky_relu_grad.kernel(grad, x, -0.5), expected)
+    np.testing.assert_array_equal(CALLS[leaky_relu_grad](grad, x, -0.5), expected)

@@ -5,6 +5,7 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import OutOfRangeError
+from minflow.core.kernels import CALLS
 from minflow.core.op import OPS
 from tests.cases import in_cases
 
@@ -35,10 +36,10 @@ def test_triangles(shape, dtype, into):
     for diagonal in (-200, -65, -1, 0, 2, 64, 200):
         for name in ("tril", "triu"):
             wanted = getattr(np, name)(x, diagonal)
-            same(OPS[name].kernel(x, diagonal=diagonal, out=out_or_none(x, into)), wanted)
+            same(CALLS[OPS[name]](x, diagonal=diagonal, out=out_or_none(x, into)), wanted)
             place = x.copy()
-            same(OPS[name].kernel(place, diagonal=diagonal, out=place), wanted)
-            same(OPS[name].kernel(x.copy("F"), diagonal=diagonal), wanted)
+            same(CALLS[OPS[name]](place, diagonal=diagonal, out=place), wanted)
+            same(CALLS[OPS[name]](x.copy("F"), diagonal=diagonal), wanted)
 
 
 @in_cases("shape", [(0,), (), (1,), (5,), (3, 70), (2, 1, 3)])
@@ -47,11 +48,11 @@ def test_triangles(shape, dtype, into):
 def test_one_hot(shape, dtype, classes):
     index = RNG.integers(0, classes, shape).astype(dtype)
     wanted = np.eye(classes, dtype="i8")[index.astype("i8")]
-    same(OPS["one_hot"].kernel(index, num_classes=classes), wanted)
-    same(OPS["one_hot"].kernel(index, num_classes=classes, out=np.full(wanted.shape, 7)), wanted)
+    same(CALLS[OPS["one_hot"]](index, num_classes=classes), wanted)
+    same(CALLS[OPS["one_hot"]](index, num_classes=classes, out=np.full(wanted.shape, 7)), wanted)
     wide = np.full((*shape, 2 * classes), 7)[..., ::2]
-    assert np.array_equal(OPS["one_hot"].kernel(index, num_classes=classes, out=wide), wanted)
-    assert OPS["one_hot"].kernel(index[..., None][..., :0], num_classes=0).shape == (*shape, 0, 0)
+    assert np.array_equal(CALLS[OPS["one_hot"]](index, num_classes=classes, out=wide), wanted)
+    assert CALLS[OPS["one_hot"]](index[..., None][..., :0], num_classes=0).shape == (*shape, 0, 0)
 
 
 @in_cases("dtype", ["f4", "f8", "i8", "?"])
@@ -75,16 +76,16 @@ def test_gather_and_its_gradient(shape, taken, dim, kind, dtype):
     inside = x[tuple(slice(None) if d == dim else slice(n) for d, n in enumerate(taken))]
     wanted = np.take_along_axis(inside, index.astype("i8"), dim)
     for given in (x, x.copy("F")):
-        same(OPS["gather"].kernel(given, index, dim=dim), wanted)
-        same(OPS["gather"].kernel(given, index, dim=dim, out=out_or_none(wanted, True)), wanted)
+        same(CALLS[OPS["gather"]](given, index, dim=dim), wanted)
+        same(CALLS[OPS["gather"]](given, index, dim=dim, out=out_or_none(wanted, True)), wanted)
         if kind[0] == "i":
-            same(OPS["gather"].kernel(given, index - np.int8(size), dim=dim, by="take_along_dim"), wanted)
+            same(CALLS[OPS["gather"]](given, index - np.int8(size), dim=dim, by="take_along_dim"), wanted)
     summed = x.copy()
     for place in np.ndindex(*taken):
         there = *place[:dim], index[place], *place[dim + 1 :]
         summed[there] = summed[there] + src[place]
-    same(OPS["scatter_add"].kernel(x, index, src, dim=dim), summed)
-    same(OPS["scatter_add"].kernel(x.copy("F"), index, src.copy("F"), dim=dim), summed)
+    same(CALLS[OPS["scatter_add"]](x, index, src, dim=dim), summed)
+    same(CALLS[OPS["scatter_add"]](x.copy("F"), index, src.copy("F"), dim=dim), summed)
 
 
 @in_cases("kind", ["int64", "int32", "int8"])
@@ -116,8 +117,8 @@ def test_copies_of_views(dtype):
         x[3, 4, 5, None],
         np.broadcast_to(x[:, :1], x.shape),
     ):
-        same(OPS["clone"].kernel(view), view)
-        same(OPS["clone"].kernel(view, out=out_or_none(view, True)), view)
+        same(CALLS[OPS["clone"]](view), view)
+        same(CALLS[OPS["clone"]](view, out=out_or_none(view, True)), view)
 
 
 @in_cases("shape, dim", [((0, 3), 0), ((0, 3), 1), ((3, 0), 1), ((3, 0), 0), ((2, 0, 3), 2)])
@@ -140,7 +141,7 @@ def test_small_index_dtype_into_a_long_axis(dtype):
     x = flow.arange(3000).reshape(3, 1000)
     i, j = (flow.tensor(values, dtype=getattr(flow, dtype)) for values in ([0, 2], [100, 3]))
     assert x[i.long(), j.long()].tolist() == [100, 2003]
-    assert OPS["ravel_index"].kernel(i.numpy(), j.numpy(), shape=(3, 1000)).tolist() == [100, 2003]
+    assert CALLS[OPS["ravel_index"]](i.numpy(), j.numpy(), shape=(3, 1000)).tolist() == [100, 2003]
 
 
 def test_pad_takes_a_scalar():

@@ -20,6 +20,7 @@ from minflow.core.functionalize import contiguous
 from minflow.core.functions.creation import from_numpy
 from minflow.core.infer import consult, data_dependent
 from minflow.core.ir import NUMBERS
+from minflow.core.kernels import CALLS
 from minflow.core.op import OPS
 from minflow.core.ops import update, update_adaptive, update_moments  # noqa: F401
 from minflow.core.ops.examples import Maker, cases
@@ -126,7 +127,7 @@ def out(op, arrays, attrs):
         return  # dispatch casts first
 
     def into(outs, arrays):
-        op.kernel(*arrays, **attrs, out=outs if op.many else outs[0])
+        CALLS[op](*arrays, **attrs, out=outs if op.many else outs[0])
         return outs
 
     once = into([np.full(t.spec.shape, 7, t.spec.np) for t in results], arrays)
@@ -135,7 +136,7 @@ def out(op, arrays, attrs):
             got.view("uint8") if got.ndim else got, t.array.view("uint8") if got.ndim else t.array
         )
     if op.name not in NO_FRESH:
-        for got, t in zip(map(np.asarray, many(op.kernel(*arrays, **attrs))), results):
+        for got, t in zip(map(np.asarray, many(CALLS[op](*arrays, **attrs))), results):
             assert got.shape == t.spec.shape and got.astype(t.spec.np).tobytes() == t.array.tobytes()
     if op.alias_safe and not op.many:
         for k, x in enumerate(arrays):

@@ -78,7 +78,7 @@ def test_name_of_another_namespace_is_located(room, name, hint):
 
 
 def test_unimported_module_suggests_its_import():
-    names = ["platforms", "exercises"]
+    names = ["introspection", "exercises"]
     program = "".join(
         f"try:\n    flow.{name}\nexcept AttributeError as error:\n    print(error.what)\n"
         f"    exec(error.hint)\nprint(flow.{name} is {name})\n"

@@ -9,10 +9,11 @@ import pytest
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.compiler.fusion import FUSED, PLAIN, Setting
+from minflow.compiler.target import HOST
 from minflow.exercises import isolation
 from minflow.exercises.judge import judge
-from minflow.platforms.compiled.policy import level
+from minflow.platforms.compiled.config import PLATFORMS, CompiledKernelConfig
+from minflow.platforms.compiled.policy import target
 from tests.exercises.answers import exercise_of, typed
 
 
@@ -165,9 +166,8 @@ def test_expected_value_cannot_be_read_from_the_caller():
 
 
 def test_verdict_does_not_depend_on_compiled_kernels(monkeypatch):
-    monkeypatch.setattr(Setting, "graphs", "all")
-    monkeypatch.setattr(Setting, "eager", False)
-    assert level([], exact=False) == FUSED
+    monkeypatch.setattr(CompiledKernelConfig, "graphs", "all")
+    assert target([], exact=False).platforms == PLATFORMS
     with isolation.isolated():
-        assert level([], exact=False) == PLAIN
-    assert Setting.graphs == "all"
+        assert target([], exact=False) == HOST
+    assert CompiledKernelConfig.graphs == "all"

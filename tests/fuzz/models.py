@@ -24,8 +24,8 @@ import minflow as flow
 from minflow import nn
 from minflow.compat.namespaces.threads import Settings
 from minflow.core.base.errors import MinflowError, MinflowWarning
+from minflow.core.kernels import HOST_PLATFORMS, select
 from minflow.platforms import compiled
-from minflow.platforms.compiled import switch
 from minflow.platforms.compiled.runtime import task_scheduler, tasks
 
 from .draw import Draw
@@ -642,7 +642,7 @@ class Case:
 
 def reference_result(node, inputs: list) -> list[np.ndarray]:
     """NumPy's result for a node."""
-    found = switch.PLAIN.get(node.op, node.op.kernel)(*inputs, **node.attrs)
+    found = select(node.op, HOST_PLATFORMS).call(*inputs, **node.attrs)
     return list(found) if node.op.many else [found]
 
 

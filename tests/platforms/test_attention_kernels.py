@@ -6,6 +6,7 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 from minflow.compiler.fusion import attention as fusion
+from minflow.core.kernels import CALLS
 from minflow.platforms.compiled.kernels import attention
 from tests.single_tasks import run_builder, same_bits, tasks_of
 
@@ -32,8 +33,8 @@ def arguments(size, mask=None, tb=False, seed=0):
 def both(args, grad, **attrs):
     """(out, gradients) of the compiled kernel in float32, and the same in float64."""
     attrs = PLAIN | attrs
-    exact = fusion.attend.kernel(*args, **attrs)
-    exact_grads = fusion.attend_grad.kernel(grad, *args, exact[1], **attrs)
+    exact = CALLS[fusion.attend](*args, **attrs)
+    exact_grads = CALLS[fusion.attend_grad](grad, *args, exact[1], **attrs)
     single = [a.astype("f4") if isinstance(a, np.ndarray) and a.dtype == "f8" else a for a in (grad, *args)]
     out, stats = run_builder(attention.attention, single[1:], exact, **attrs)
     grads = run_builder(attention.attention_grad, [*single, stats], exact_grads, **attrs)
@@ -85,7 +86,7 @@ def test_per_item_masks_in_any_layout():
     single = [x.astype("f4") if isinstance(x, np.ndarray) and x.dtype == "f8" else x for x in turned]
     assert not single[0].flags.c_contiguous
     attrs = PLAIN | dict(fill=-1e9)
-    out, _ = run_builder(attention.attention, single, fusion.attend.kernel(*args, **attrs), **attrs)
+    out, _ = run_builder(attention.attention, single, CALLS[fusion.attend](*args, **attrs), **attrs)
     assert out.tobytes() == straight[0].tobytes()
     near(*both(args, grad, fill=-1e9))
 
@@ -116,7 +117,7 @@ def test_large_scores():
 
 def test_unsupported_calls_fall_back():
     args, _grad = arguments((2, 3, 5, 7, 9))
-    exact = fusion.attend.kernel(*args, **PLAIN)
+    exact = CALLS[fusion.attend](*args, **PLAIN)
     assert tasks_of(attention.attention, args, list(exact), **PLAIN) is None
     outs = [x.astype("f4") for x in exact]
     single = [a.astype("f4") if isinstance(a, np.ndarray) else a for a in args]

@@ -17,7 +17,7 @@ from minflow.compiler.executor import run
 from minflow.compiler.fusion import nchw16c
 from minflow.compiler.plan import Plan
 from minflow.core.ir import Value, outputs_of
-from minflow.platforms.compiled import switch
+from minflow.core.kernels import HOST_PLATFORMS, KERNELS, select
 from tests.graph_models import TrainGraph
 
 BAND = 1 << 10  # bytes before and after each value
@@ -167,9 +167,9 @@ def check_operations(plan, inputs, close=None):
         inputs = [known[v] if v.__class__ is Value else v for v in node.inputs]
         inputs = [np.array(a, order="C") if isinstance(a, np.ndarray) else a for a in inputs]
         with np.errstate(all="ignore"):
-            expected = switch.PLAIN.get(node.op, node.op.kernel)(*inputs, **node.attrs)
+            expected = select(node.op, HOST_PLATFORMS).call(*inputs, **node.attrs)
         expected = list(expected) if node.op.many else [expected]
-        compiled += node.op in switch.PLAIN
+        compiled += (node.op, "compiled") in KERNELS
         read = np.asarray(inputs[0] if inputs else 0.0)
         read = np.abs(read[np.isfinite(read)]).max(initial=0) if read.dtype.kind == "f" else 0
         pixels.update(dict.fromkeys(outputs_of(node), pixels_of(node, pixels)))

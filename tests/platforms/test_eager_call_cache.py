@@ -9,11 +9,12 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 from minflow.compat.namespaces.threads import Settings
+from minflow.core.kernels import CALLS
 from minflow.core.ops import activation, norm, pool
 from minflow.platforms.compiled.runtime import eager
-from minflow.platforms.compiled.runtime.eager import by_steps
+from minflow.platforms.compiled.runtime.eager import run_compiled
 from minflow.platforms.compiled.runtime.tasks import instruction, word_at
-from minflow.platforms.compiled.switch import builder_of
+from tests.platforms.kernel_checks import builder_of
 from tests.threads import run_in_threads
 
 EPS = dict(eps=1e-5)
@@ -32,7 +33,7 @@ def images(seed, shape=(4, 20, 3, 3)):
 
 
 def normed(*arrays, **more):
-    return by_steps(norm.batch_norm, builder_of(norm.batch_norm), *arrays, **EPS, **more)
+    return run_compiled(norm.batch_norm, builder_of(norm.batch_norm), *arrays, **EPS, **more)
 
 
 def fresh(monkeypatch, *arrays):
@@ -64,7 +65,7 @@ def test_cache_key_has_shape_dtype_and_literals(call_cache):
     double = [a.astype("f8") for a in (x, weight, bias)]
     for arrays in ((x, weight, bias), (x[:2].copy(), weight, bias), double):
         normed(*arrays)
-    by_steps(norm.batch_norm, builder_of(norm.batch_norm), x, weight, bias, eps=1e-3)
+    run_compiled(norm.batch_norm, builder_of(norm.batch_norm), x, weight, bias, eps=1e-3)
     assert len(call_cache) == 4 and list(call_cache.values()).count(False) == 1
     assert normed(*double) is None and len(call_cache) == 4
 
@@ -80,33 +81,33 @@ def test_cache_keeps_no_array_alive(call_cache):
 def test_strided_or_overlapping_arrays_are_not_cached(call_cache):
     x = np.arange(64, dtype="f4") - 30
     op, builder = activation.relu6_grad, builder_of(activation.relu6_grad)
-    wanted = op.kernel(x[:32], x[32:])
-    assert np.array_equal(by_steps(op, builder, x[:32], x[32:]), wanted) and len(call_cache) == 1
-    wanted = op.kernel(x, x)
-    assert np.array_equal(by_steps(op, builder, x, x), wanted) and len(call_cache) == 1
-    assert np.array_equal(by_steps(op, builder, x[:48], x[16:]), op.kernel(x[:48], x[16:])) and len(call_cache) == 1
-    assert by_steps(op, builder, x[::2], x[1::2]) is None
+    wanted = CALLS[op](x[:32], x[32:])
+    assert np.array_equal(run_compiled(op, builder, x[:32], x[32:]), wanted) and len(call_cache) == 1
+    wanted = CALLS[op](x, x)
+    assert np.array_equal(run_compiled(op, builder, x, x), wanted) and len(call_cache) == 1
+    assert np.array_equal(run_compiled(op, builder, x[:48], x[16:]), CALLS[op](x[:48], x[16:])) and len(call_cache) == 1
+    assert run_compiled(op, builder, x[::2], x[1::2]) is None
     given = x.copy()
-    assert by_steps(op, builder, given, x, out=given) is given and np.array_equal(given, wanted)
+    assert run_compiled(op, builder, given, x, out=given) is given and np.array_equal(given, wanted)
 
 
 def test_cached_call_accepts_one_array_twice():
     op, builder, x = activation.relu6_grad, builder_of(activation.relu6_grad), np.arange(64, dtype="f4") - 30
     for y in (x.copy(), x):
-        assert np.array_equal(by_steps(op, builder, x, y), op.kernel(x, y))
+        assert np.array_equal(run_compiled(op, builder, x, y), CALLS[op](x, y))
 
 
 def test_unhashable_argument_is_not_cached(call_cache):
     x = images(0, (2, 3, 4, 4))[0]
     window = dict(kernel_size=[2, 2], stride=[2, 2], padding=[0, 0], dilation=[1, 1], ceil_mode=False)
-    y, _ = by_steps(pool.max_pool2d, builder_of(pool.max_pool2d), x, **window)
+    y, _ = run_compiled(pool.max_pool2d, builder_of(pool.max_pool2d), x, **window)
     assert np.array_equal(y, x.reshape(2, 3, 2, 2, 2, 2).max((3, 5))) and not call_cache
 
 
 def test_refusal_is_not_cached(call_cache):
     op, g = pool.max_pool2d_grad, np.ones((1, 1, 2, 2), "f4")
     for index, fits in ((0, True), (16, False), (15, True)):
-        found = by_steps(op, builder_of(op), g, np.full((1, 1, 2, 2), index), shape=(1, 1, 4, 4), apart=False)
+        found = run_compiled(op, builder_of(op), g, np.full((1, 1, 2, 2), index), shape=(1, 1, 4, 4), apart=False)
         assert (found is not None) == fits and (not fits or found.flat[index] == 4)
     assert len(call_cache) == 1
 
@@ -152,7 +153,7 @@ def test_pointer_array_is_not_cached(call_cache):
         return [nested(1, np.array([arrays[0].ctypes.data]), *outs)]
 
     x = images(0)[0]
-    by_steps(activation.relu6, builder, x)
+    run_compiled(activation.relu6, builder, x)
     assert not call_cache
 
 

@@ -12,6 +12,7 @@ pytest.importorskip("numba")
 from kernel_checks import examples, in_blocks, normal
 
 from minflow.compiler.fusion import nchw16c
+from minflow.core.kernels import CALLS
 from minflow.core.spec import Spec, float32, spec_of, uint8
 from minflow.platforms.compiled.kernels import nchw16c_conv, nchw16c_conv_pool, nchw16c_pool
 from tests.single_tasks import run_builder, same_bits
@@ -191,7 +192,7 @@ def test_meaning_matches_numpy(made):
     (_, (y, places)), _, small = forward(made, arrays)
     attrs = dict(shape=made[0], act=made[5], **made[2], **made[3])
     x = maybe_blocked(arrays[0])
-    right = [nchw16c.out_of_blocks(a, small) for a in nchw16c.blocks_conv2d_max_pool2d.kernel(x, *arrays[1:], **attrs)]
+    right = [nchw16c.out_of_blocks(a, small) for a in CALLS[nchw16c.blocks_conv2d_max_pool2d](x, *arrays[1:], **attrs)]
     np.testing.assert_allclose(y, right[0], rtol=1e-4, atol=1e-4)
     assert (places != right[1]).mean() < 1e-3
     specs = nchw16c.blocks_conv2d_max_pool2d.infer(
@@ -200,6 +201,6 @@ def test_meaning_matches_numpy(made):
     assert [spec.shape for spec in specs] == [nchw16c.blocked(small)] * 2
     g = nchw16c.in_blocks(np.random.default_rng(2).standard_normal(small).astype("f4"))
     attrs = dict(shape=made[1], images=made[0], **made[2], **made[3])
-    right = nchw16c.blocks_max_pool2d_weight_grad.kernel(g, nchw16c.in_blocks(places), x, **attrs)
+    right = CALLS[nchw16c.blocks_max_pool2d_weight_grad](g, nchw16c.in_blocks(places), x, **attrs)
     found = fused_filter_gradient(made, g, nchw16c.in_blocks(places), arrays[0])
     np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-4 * abs(right).max())

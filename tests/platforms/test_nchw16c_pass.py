@@ -6,14 +6,16 @@ from graph_models import Predict, TrainGraph
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.fusion import FUSION, Setting, nchw16c
+from minflow.compiler.fusion import nchw16c
 from minflow.compiler.fusion.layout import layout
 from minflow.compiler.passes import PASSES
 from minflow.compiler.passes.rewrite import rewrite
 from minflow.core.ir import Node, outputs_of
+from minflow.core.kernels import CALLS
 from minflow.core.ops import elementwise
 from minflow.introspection.graph.listing.reports import operation_text
 from minflow.nn import functional as F
+from minflow.platforms.compiled.config import CompiledKernelConfig
 
 WITH_LAYOUT = [*PASSES[:-1], layout, PASSES[-1]]
 
@@ -285,10 +287,10 @@ def test_phases_and_source_lines_are_kept():
 @pytest.mark.parametrize("shape", [(2, 20, 5, 3), (1, 16, 4, 8), (3, 1, 1, 1), (0, 4, 2, 2), (5, 33)])
 def test_blocking_at_inputs_and_outputs(shape):
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
-    inside = nchw16c.to_blocks.kernel(x)
+    inside = CALLS[nchw16c.to_blocks](x)
     assert inside.shape == nchw16c.blocked(shape) and inside.shape[1] % 32 == 16
     assert not inside[-1, : x.size // max(shape[1], 1), shape[1] % 16 or 16 :].any()
-    np.testing.assert_array_equal(nchw16c.from_blocks.kernel(inside, shape=shape), x)
+    np.testing.assert_array_equal(CALLS[nchw16c.from_blocks](inside, shape=shape), x)
 
 
 def test_node_text_describes_its_operations():
@@ -304,11 +306,8 @@ def test_node_text_describes_its_operations():
 
 @pytest.fixture
 def compiled_passes(monkeypatch):
-    monkeypatch.setattr(Setting, "graphs", "all")
-    kept = [*FUSION]
-    FUSION[:] = [layout]
-    yield
-    FUSION[:] = kept
+    monkeypatch.setattr(CompiledKernelConfig, "graphs", "all")
+    monkeypatch.setattr(CompiledKernelConfig, "passes", (layout,))
 
 
 def test_compare_with_eager_allows_rounding(compiled_passes):

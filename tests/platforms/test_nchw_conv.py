@@ -6,8 +6,6 @@ each call, for any split of the batch and beside another thread; no write outsid
 memory; NaN and infinity are propagated.
 """
 
-import functools
-
 import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
@@ -21,14 +19,12 @@ from minflow.compiler.fusion.nchw16c import LANES
 from minflow.core.ops import conv as ops
 from minflow.platforms.compiled.kernels import conv_geometry, nchw_conv, winograd
 from minflow.platforms.compiled.runtime import eager, task_scheduler
-from minflow.platforms.compiled.runtime.eager import by_steps
-from minflow.platforms.compiled.switch import builder_of
+from tests.platforms.kernel_checks import compiled_call
 from tests.single_tasks import FILL, guarded_array, same_bits
 from tests.threads import run_in_threads
 
 conv2d, conv2d_input_grad, conv2d_weight_grad = [
-    functools.partial(by_steps, op, builder_of(op))
-    for op in (ops.conv2d, ops.conv2d_input_grad, ops.conv2d_weight_grad)
+    compiled_call(op) for op in (ops.conv2d, ops.conv2d_input_grad, ops.conv2d_weight_grad)
 ]
 
 

@@ -4,7 +4,6 @@ For each: rounding errors like NumPy's float32; the same bits at each call and t
 result; NaN and infinity where NumPy's kernels have them.
 """
 
-import functools
 import math
 
 import numpy as np
@@ -14,16 +13,15 @@ from hypothesis import given, strategies as st
 pytest.importorskip("numba")
 from kernel_checks import EPS, FEW, batch, close, depthwise_convolutions, exactly, normal
 
-from minflow.core.backend.kernels import KERNELS
 from minflow.core.base.errors import OutOfRangeError
+from minflow.core.kernels import HOST_PLATFORMS, select
 from minflow.core.ops import conv, norm, pool
 from minflow.platforms.compiled.runtime import eager
-from minflow.platforms.compiled.runtime.eager import by_steps
-from minflow.platforms.compiled.switch import builder_of
+from tests.platforms.kernel_checks import compiled_call
 from tests.single_tasks import guarded_array, same_bits
 
 conv2d, conv2d_input_grad, conv2d_weight_grad, batch_norm, batch_norm_grad, max_pool2d, max_pool2d_grad = [
-    functools.partial(by_steps, op, builder_of(op))
+    compiled_call(op)
     for op in (
         conv.conv2d,
         conv.conv2d_input_grad,
@@ -86,7 +84,7 @@ def test_depthwise_propagates_nonfinite_values(size, stride, value):
                 mine = [a.copy() for a in arrays]
                 mine[changed][0, 0].reshape(-1)[place] = value
                 with np.errstate(invalid="ignore"):
-                    right = KERNELS[op].fast(*mine, **more, **attrs)
+                    right = select(op, HOST_PLATFORMS).call(*mine, **more, **attrs)
                 ours = run(*mine, **more, **attrs)
                 same = np.isfinite(right)
                 assert np.array_equal(ours[~same], right[~same], equal_nan=True)
@@ -133,7 +131,7 @@ def test_statistics_are_as_accurate_as_numpy(shape):
     x, _g, weight, bias = batch(shape, 0, mean=1000.0)
     right = exactly(norm.batch_norm, (x, weight, bias), dict(eps=1e-5))
     ours = batch_norm(x, weight, bias, eps=1e-5)
-    numpys = KERNELS[norm.batch_norm].fast(x, weight, bias, eps=1e-5)
+    numpys = select(norm.batch_norm, HOST_PLATFORMS).call(x, weight, bias, eps=1e-5)
     for a, b, exact in zip(ours, numpys, right):
         assert np.abs(a - exact).max() <= 2 * np.abs(b - exact).max() + 8 * EPS * np.abs(exact).max()
 
@@ -184,12 +182,12 @@ def test_max_pool(n, c, height, width, seed):
     x = rng.integers(-3, 4, (n, c, height, width)).astype("f4")
     x[x == 3] = rng.choice([np.nan, np.inf, -np.inf, 3, -0.0], (x == 3).sum())
     y, indices = pooled(x)
-    right = KERNELS[pool.max_pool2d].reference(x, **WINDOW)
+    right = select(pool.max_pool2d, ("reference",)).call(x, **WINDOW)
     assert np.array_equal(y, right[0], equal_nan=True) and np.array_equal(indices, right[1])
     g = rng.standard_normal(y.shape).astype("f4")
     for apart in (True, False):
         found = call(max_pool2d_grad, (g, indices), dict(shape=x.shape, apart=apart), [x.shape])
-        right = KERNELS[pool.max_pool2d_grad].reference(g, indices, shape=x.shape, apart=apart)
+        right = select(pool.max_pool2d_grad, ("reference",)).call(g, indices, shape=x.shape, apart=apart)
         assert found is None if not x.size else np.array_equal(found[0], right)
 
 
@@ -198,7 +196,7 @@ def test_overlapping_windows_accumulate_gradients():
     indices, g = rng.integers(0, 12, (2, 3, 5, 4)), rng.standard_normal((2, 3, 5, 4)).astype("f4")
     attrs = dict(shape=(2, 3, 3, 4), apart=False)
     found = call(max_pool2d_grad, (g, indices), attrs, [(2, 3, 3, 4)])[0]
-    assert np.array_equal(found, KERNELS[pool.max_pool2d_grad].reference(g, indices, **attrs))
+    assert np.array_equal(found, select(pool.max_pool2d_grad, ("reference",)).call(g, indices, **attrs))
 
 
 @pytest.mark.parametrize("index", [-1, 16, 1 << 40])
@@ -209,7 +207,7 @@ def test_index_outside_the_image_falls_back_to_numpy(index):
     gx, intact = guarded_array((1, 2, 4, 4))
     assert max_pool2d_grad(g, indices, **attrs, out=gx) is None and intact()
     with pytest.raises(OutOfRangeError, match=f"index {index} "):
-        KERNELS[pool.max_pool2d_grad].fast(g, indices, **attrs)
+        select(pool.max_pool2d_grad, HOST_PLATFORMS).call(g, indices, **attrs)
 
 
 @pytest.mark.parametrize(

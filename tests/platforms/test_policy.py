@@ -48,7 +48,7 @@ PROGRAM = """
 NO_OTHER = """
     import subprocess
     from minflow.platforms.compiled import switch
-    switch.another = lambda code: print(code) or subprocess.Popen(["true"])
+    switch.spawn_compiler = lambda code: print(code) or subprocess.Popen(["true"])
 """
 
 

@@ -9,6 +9,7 @@ from graph_models import Step
 
 import minflow as flow
 from minflow import nn
+from minflow.core.kernels import CALLS
 from minflow.core.ops import gru, lstm, rnn
 from minflow.platforms import compiled
 from minflow.platforms.compiled.kernels import recurrent
@@ -56,9 +57,9 @@ def both(kind, args, **attrs):
     """Results of the layer and its gradient in float32, and the same in float64."""
     op, grad, _, more = LAYERS[kind]
     attrs = dict(sizes=(), reverse=False) | more | attrs
-    exact = op.kernel(*args, **attrs)
+    exact = CALLS[op](*args, **attrs)
     exact_args = backward_arguments(kind, args, exact)
-    exact_grads = grad.kernel(*exact_args, **attrs)
+    exact_grads = CALLS[grad](*exact_args, **attrs)
     found = compiled_outputs(op, [a.astype("f4") for a in args], exact, **attrs)
     grads = compiled_outputs(grad, [a.astype("f4") for a in exact_args], exact_grads, **attrs)
     return [*found, *grads], [*exact, *exact_grads]
@@ -97,12 +98,12 @@ def test_strided_time_axis(kind):
     args = arguments(kind, (5, 6, 7, 8))
     op, grad, _, more = LAYERS[kind]
     attrs, single = dict(sizes=(), reverse=False) | more, [a.astype("f4") for a in args]
-    wanted = compiled_outputs(op, single, op.kernel(*args, **attrs), **attrs)
+    wanted = compiled_outputs(op, single, CALLS[op](*args, **attrs), **attrs)
     turned = [np.ascontiguousarray(single[0].swapaxes(0, 1)).swapaxes(0, 1), *single[1:]]
     for a, b in zip(compiled_outputs(op, turned, wanted, **attrs), wanted):
         np.testing.assert_allclose(a, b, atol=1e-6)
     backward = backward_arguments(kind, single, wanted)
-    grads = compiled_outputs(grad, backward, grad.kernel(*backward, **attrs), **attrs)
+    grads = compiled_outputs(grad, backward, CALLS[grad](*backward, **attrs), **attrs)
     backward[grad.inputs.index("x")] = turned[0]
     assert [a.tobytes() for a in compiled_outputs(grad, backward, grads, **attrs)] == [a.tobytes() for a in grads]
 
@@ -113,10 +114,10 @@ def test_unsupported_calls_fall_back():
     single, nobody = arguments("lstm", (2, 3, 4, 5), "f4"), arguments("lstm", (2, 0, 4, 5), "f4")
     packed = [single[0].reshape(6, 4), *single[1:]]
     for args, more in ((double, attrs), (nobody, attrs), (packed, dict(sizes=(3, 3), reverse=False))):
-        outs = list(lstm.lstm.kernel(*args, **more))
+        outs = list(CALLS[lstm.lstm](*args, **more))
         assert tasks_of(recurrent.lstm, args, outs, **more) is None
     apart = [single[0], np.asfortranarray(single[1]), *single[2:]]
-    assert tasks_of(recurrent.lstm, apart, list(lstm.lstm.kernel(*single, **attrs)), **attrs) is None
+    assert tasks_of(recurrent.lstm, apart, list(CALLS[lstm.lstm](*single, **attrs)), **attrs) is None
 
 
 @pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])

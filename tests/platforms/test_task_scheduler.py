@@ -15,14 +15,15 @@ from kernel_checks import printed
 
 import minflow as flow
 from minflow.compat.namespaces.threads import Settings
-from minflow.compiler.fusion import Setting
 from minflow.compiler.plan import Plan
 from minflow.core import memory as free_memory
-from minflow.core.ops.elementwise import add, mul, neg
+from minflow.core.kernels import KERNELS, Kernel
+from minflow.core.ops.elementwise import add, neg
 from minflow.platforms.compiled.codegen.llvm import number_at, put
+from minflow.platforms.compiled.config import CompiledKernelConfig
+from minflow.platforms.compiled.lowering import BATCH_SETUP, Lowering
 from minflow.platforms.compiled.runtime import task_scheduler
 from minflow.platforms.compiled.runtime.tasks import instruction, real_at, word_at
-from minflow.platforms.compiled.switch import InPlans
 from tests import sampling
 from tests.single_tasks import tasks_of
 from tests.threads import run_in_threads
@@ -300,8 +301,9 @@ def adding(arrays, outs, space, **attrs):
 
 @pytest.fixture
 def steps_for_add(monkeypatch):
-    monkeypatch.setattr(add, "steps", InPlans(adding, add.kernel))
-    monkeypatch.setattr(Setting, "graphs", "all")
+    lower = Lowering(add, adding, BATCH_SETUP, True, None)
+    monkeypatch.setitem(KERNELS, (add, "compiled"), Kernel(None, lower=lower, declines=True))
+    monkeypatch.setattr(CompiledKernelConfig, "graphs", "all")
 
 
 def chain(x, y):
@@ -355,7 +357,7 @@ def test_error_names_its_node_in_a_merged_call(steps_for_add, monkeypatch):
             raise ValueError("now")
         return np.negative(x, out=out)
 
-    monkeypatch.setattr(neg, "kernel", negative)
+    monkeypatch.setitem(KERNELS, (neg, "reference"), Kernel(negative))
     graph, (x, y) = FunctionGraph(chain), (flow.randn(4, 16), flow.randn(4, 16))
     expected = graph(x, y).numpy()
     wrong.append(True)
@@ -420,4 +422,4 @@ def test_growing_workspace_uses_at_most_twice_its_size():
 def test_tasks_of_one_op():
     x, y, out = np.arange(16, dtype="f4"), np.ones(16, "f4"), np.empty(16, "f4")
     task_scheduler.Program(tasks_of(adding, [x, y], [out]))()
-    assert np.array_equal(out, x + 1) and tasks_of(adding, [x, 1.0], [out]) is None and mul.steps is None
+    assert np.array_equal(out, x + 1) and tasks_of(adding, [x, 1.0], [out]) is None

@@ -20,6 +20,7 @@ import minflow as flow
 from minflow import cli, nn
 from minflow.core.base.errors import MissingDependencyError
 from minflow.core.base.locks import exclusive_lock
+from minflow.core.kernels import CALLS, EAGER_PLATFORMS, HOST_PLATFORMS, select
 from minflow.core.ops import conv
 from minflow.platforms import compiled
 from minflow.platforms.compiled import compile_cache, switch
@@ -85,13 +86,13 @@ def test_training_matches_numpy_within_rounding(on, exact):
 
 
 def test_switching_off_restores_numpy():
-    before = conv.conv2d.kernel
+    before = CALLS[conv.conv2d]
     compiled.use()
-    assert compiled.used() and conv.conv2d.kernel is not before
+    assert compiled.used() and CALLS[conv.conv2d] is not before
     compiled.use()  # a second call changes nothing
     compiled.use(False)
     compiled.use(False)
-    assert not compiled.used() and conv.conv2d.kernel is before
+    assert not compiled.used() and EAGER_PLATFORMS["cpu"] == HOST_PLATFORMS
 
 
 def test_unsupported_calls_fall_back_to_numpy(on):
@@ -213,7 +214,7 @@ def test_compiled_kernels_run_without_numba():
 def test_no_compiler_process_without_a_python_executable(monkeypatch):
     for executable in (None, "", "/no/such/python"):
         monkeypatch.setattr(sys, "executable", executable)
-        assert switch.another("pass") is None
+        assert switch.spawn_compiler("pass") is None
 
 
 @pytest.mark.skipif(os.name != "posix", reason="this system has no such locks")
@@ -241,7 +242,7 @@ FRESH = """
     from minflow.platforms.compiled.runtime import tasks
     from minflow.core.ops.elementwise import relu
     x, y = np.float32([-1, 2]), np.zeros(2, "f4")
-    relu.kernel(x, out=y)
+    CALLS[relu](x, out=y)
     print(len(begun), "numba" in sys.modules, len(jit.CODES) == len(compile_cache.ADDRESSES) > 40)
     from minflow.platforms.compiled import switch
     switch.use()
@@ -306,4 +307,6 @@ def test_scalar_operand_falls_back_to_numpy(on):
     from minflow.core.ops import activation
 
     given = True, np.linspace(-1, 8, 8)
-    np.testing.assert_array_equal(activation.relu6_grad.kernel(*given), switch.PLAIN[activation.relu6_grad](*given))
+    np.testing.assert_array_equal(
+        CALLS[activation.relu6_grad](*given), select(activation.relu6_grad, HOST_PLATFORMS).call(*given)
+    )

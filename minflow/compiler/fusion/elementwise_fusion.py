@@ -17,7 +17,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ...core.ir import Graph, Node, Value, outputs_of
-from ...core.op import Op, kernel
+from ...core.kernels import kernel
+from ...core.op import Op
 from ...core.spec import Spec, bool_, float32
 from ..executor import run_node
 from ..passes.dead_code import dead_code

@@ -15,7 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...core.op import OPS, Op, kernel
+from ...core.kernels import CALLS, kernel
+from ...core.op import OPS, Op
 from ...core.ops.conv import conv2d, conv2d_input_grad, conv2d_weight_grad, positions
 from ...core.ops.index import index_add, take
 from ...core.ops.norm import batch_norm, batch_norm_grad
@@ -70,12 +71,12 @@ def channels(values):
 
 def activated(y: np.ndarray, act: str) -> np.ndarray:
     """Apply the activation of this name."""
-    return OPS[act].kernel(y) if act else y
+    return CALLS[OPS[act]](y) if act else y
 
 
 def slope(xp, grad: np.ndarray, y: np.ndarray, act: str) -> np.ndarray:
     """Compute the cotangent before the activation whose output is y."""
-    return OPS[f"{act}_grad"].kernel(grad, activated(y, act))
+    return CALLS[OPS[f"{act}_grad"]](grad, activated(y, act))
 
 
 # ---- how an op is defined --------------------------------------------------------------------------------------------
@@ -109,8 +110,8 @@ def images(shape: tuple) -> Spec:
 
 
 def run(op: Op, *arrays, **attrs):
-    """Run the NumPy kernel of an op, or its compiled kernel if eager mode uses that."""
-    return op.kernel(*arrays, **attrs)
+    """Run the kernel of an op that eager mode uses."""
+    return CALLS[op](*arrays, **attrs)
 
 
 # ---- conversion ------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.legacy_dispatch import overloaded
 from ..functionalize import Alias, external_users_of, version_counter_of
 from ..infer import check_memory
+from ..kernels import kernel
 from ..mode import MODE
 from ..ops import shape as s
 from ..source_location import fail
@@ -117,7 +118,7 @@ strided_look = s.define(
     examples=[],
     doc="View of a foreign NumPy array that is not contiguous, from its first element by its strides in bytes.",
 )
-s.kernel(strided_look, lambda xp, x, shape, strides: xp.lib.stride_tricks.as_strided(x, shape, strides))
+kernel(strided_look, lambda xp, x, shape, strides: xp.lib.stride_tricks.as_strided(x, shape, strides))
 
 
 def frombuffer(

@@ -14,6 +14,7 @@ import numpy as np
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..functionalize import root_of, stride_probe
 from ..ir import NUMBERS
+from ..kernels import launch
 from ..mode import MODE
 from ..ops import compare as c, elementwise as e, index as i, scatter as sc, shape as s, strided as st
 from ..source_location import fail
@@ -368,7 +369,7 @@ def start_of(x: Tensor, base: Tensor) -> int:
     """
     first = last = stride_probe(base)
     for op, attrs in root_of(x)[1]:
-        last = last if op.checks else op.kernel(last, **attrs)
+        last = last if op.checks else launch(op, (last,), attrs)
     begin, place = [array.__array_interface__["data"][0] for array in (first, last)]
     return (place - begin) // x.spec.dtype.itemsize
 

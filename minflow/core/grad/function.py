@@ -269,7 +269,21 @@ def function_op(cls: type[Function], count: int, places: list[int], arity: int) 
 
     outputs = [f"out{k}" for k in range(count)]
     op = Op(
-        cls.__name__, ["*tensors"], ["ctx"], outputs, None, {}, None, False, False, True, "", (), (), cls.__doc__ or ""
+        cls.__name__,
+        ["*tensors"],
+        ["ctx"],
+        outputs,
+        None,
+        {},
+        None,
+        False,
+        False,
+        True,
+        "",
+        (),
+        (),
+        cls.__doc__ or "",
+        inline_kernel=kernel,
     )
-    op.kernel, op.takes_out, op.custom_backward, op.differentiable = kernel, True, custom_backward, -1 << count
+    op.custom_backward, op.differentiable = custom_backward, -1 << count
     return op

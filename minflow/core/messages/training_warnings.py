@@ -16,6 +16,7 @@ from weakref import WeakSet, ref
 import numpy as np
 
 from ..ir import NUMBERS, FreedMarker, Node, Source, Value, Where, outputs_of, toposort, where_text
+from ..kernels import launch
 from ..mode import mutation_counter
 from ..source_location import NOTICES, caller, here, warn, warn_at
 from .wrong_arguments import Unquoted
@@ -164,7 +165,7 @@ def first_nonfinite(root: Value) -> tuple[Node, str, list] | None:
         outs: list = [kept.get(~k) for k in range(len(node.out_specs))]
         if any(out is None for out in outs) and all(a is not None for a in args):
             with np.errstate(all="ignore"):
-                passed = node.op.kernel(*args, **node.attrs)
+                passed = launch(node.op, args, node.attrs, node.out_specs)
             outs = list(passed) if node.op.many else [passed]
         for value, out in zip(outputs_of(node), outs):
             if out is not None:

@@ -6,7 +6,8 @@ The others are composites in `nn/functional/activation.py`; relu is in `elementw
 from __future__ import annotations
 
 from ..backend.float_warnings import silent
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from .examples import case, floats, strided, unary
 from .rules import SPLIT_1, SPLIT_2, broadcast, write_out
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 from ..backend.float_warnings import silent
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..spec import Spec, int32
 from .compare import eq, le, logical_and
 from .elementwise import exp2, log1p, no_gradient, sigmoid, ufunc_kernel, where

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..infer import data_dependent
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from .examples import case, floats, ints
 
 nms = define(

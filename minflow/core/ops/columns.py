@@ -8,7 +8,8 @@ from __future__ import annotations
 from itertools import product
 
 from ..base.errors import ShapeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..spec import Spec
 from .conv import check_border, need_window, pixels_under, positions, zero_padded
 from .examples import case, floats

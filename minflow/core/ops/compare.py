@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..spec import bool_
 from .examples import binary, bools, case, floats, ints, unary
 from .rules import SPLIT_1, SPLIT_2, broadcast

@@ -8,7 +8,8 @@ An op declares by `domain=` whether it takes complex inputs. Read next: `../func
 from __future__ import annotations
 
 from ..base.errors import DTypeError, ShapeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..source_location import fail
 from ..spec import Spec, spec_of
 from .rules import broadcast_shape, mark, need_axis

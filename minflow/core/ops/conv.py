@@ -2,7 +2,7 @@
 
 The three ops are bilinear in (image, filter, cotangent), and each is the gradient of the others, so any derivative is
 one of them again. Source: Dumoulin & Visin 2016 (arXiv:1603.07285), relationships 6 and 15.
-Read next: `../backend/fast/conv.py`, the fast kernels.
+Read next: `../../platforms/numpy/conv.py`, the fast kernels.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from itertools import product
 from typing import Any
 
 from ..base.errors import DTypeError, ShapeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..spec import Spec
 from .examples import case, floats, strided
 from .rules import need_floating, need_spec, via_float32

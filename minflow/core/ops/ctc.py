@@ -10,7 +10,8 @@ from typing import Any
 
 from ..backend.float_warnings import silent
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..source_location import fail
 from ..spec import Spec
 from .examples import case, floats, ints

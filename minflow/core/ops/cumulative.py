@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..spec import Spec, int64
 from .elementwise import exp
 from .examples import case, distinct, floats, ints, strided

@@ -6,7 +6,8 @@ import math
 
 from ..backend.float_warnings import silent
 from ..base.errors import OutOfRangeError, ShapeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..source_location import fail
 from ..spec import Spec, spec_of
 from .checks import first_wrong

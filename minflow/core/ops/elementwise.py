@@ -12,7 +12,8 @@ import math
 
 from ..backend.float_warnings import silent
 from ..base.errors import DTypeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..source_location import fail, need
 from ..spec import Spec, promote, spec_of
 from .checks import check_divisor

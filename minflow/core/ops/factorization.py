@@ -12,7 +12,8 @@ import numpy as np
 
 from ..backend.float_warnings import silent
 from ..base.errors import GradError, LinAlgError, ShapeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..source_location import fail
 from ..spec import Spec, float32, float64, int32
 from .checks import check_bounds

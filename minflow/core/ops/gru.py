@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from .rnn import (
     backward_cases,
     bias_spec,

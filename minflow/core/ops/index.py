@@ -12,7 +12,8 @@ import math
 
 from ..base.errors import DTypeError, ShapeError
 from ..infer import data_dependent
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..spec import Spec, int64
 from .checks import FROM_THE_END, check_bounds, check_labels
 from .examples import bools, case, floats, ints, strided

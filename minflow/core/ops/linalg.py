@@ -9,7 +9,8 @@ import numpy as np
 
 from ..backend.float_warnings import silent
 from ..base.errors import DTypeError, ShapeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..spec import Spec, float32, float64
 from .examples import case, floats, ints, strided
 from .rules import broadcast_shape

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..backend.float_warnings import silent
 from ..base.errors import DTypeError, LinAlgError, ShapeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..source_location import fail, need
 from ..spec import Spec, float32, float64, spec_of
 from .checks import first_wrong

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..backend.float_warnings import silent
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..spec import Spec, finfo
 from .checks import check_unit
 from .elementwise import log, log1p, maximum, sigmoid

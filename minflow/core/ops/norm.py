@@ -1,13 +1,14 @@
 """Batch normalization with batch statistics, and one op for its three gradients.
 
 Source: Ioffe & Szegedy 2015 (arXiv:1502.03167), algorithm 1 and section 3. The fast kernels are in
-`../backend/fast/norm.py`.
+`../../platforms/numpy/norm.py`.
 """
 
 from __future__ import annotations
 
 from ..base.errors import ShapeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..spec import Spec
 from .elementwise import rsqrt
 from .examples import case, floats, positive, strided

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ..base.errors import OutOfRangeError, ShapeError
 from ..infer import data_dependent
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..source_location import fail
 from ..spec import DType, Spec, bool_, int32, int64, spec_of
 from .checks import first_wrong

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..backend.float_warnings import silent
-from ..op import kernel
+from ..kernels import kernel
 from ..source_location import need
 from .binary import binary_op
 from .examples import case, floats, ints, strided

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import ShapeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..spec import Spec, int64
 from .checks import check_bounds
 from .conv import check_border, need_window, pixels_under, positions

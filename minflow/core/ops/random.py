@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 
 from ..base.errors import DTypeError, OutOfRangeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..random import bits
 from ..spec import DType, Spec, bfloat16, float16, float32, float64, int64
 from .checks import check_unit

@@ -13,7 +13,8 @@ import numpy as np
 
 from ..backend.float_warnings import silent
 from ..base.errors import ShapeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..spec import Spec, bool_, float32, float64, int64
 from .compare import eq, isnan, logical_or
 from .elementwise import where

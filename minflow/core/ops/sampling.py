@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ..backend.float_warnings import silent
 from ..base.errors import OutOfRangeError, ShapeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..source_location import fail, need
 from ..spec import Spec, float64, int64, spec_of
 from .checks import check_unit, first_wrong

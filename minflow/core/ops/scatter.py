@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from .compare import eq, logical_and
 from .elementwise import where
 from .examples import case, distinct, floats, ints

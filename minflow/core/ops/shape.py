@@ -15,7 +15,8 @@ import numpy as np
 from ..backend.float_warnings import silent
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import apply
-from ..op import define, kernel
+from ..kernels import CALLS, kernel
+from ..op import define
 from ..spec import DType, Spec, bfloat16, bool_, finfo, float32, float64, iinfo
 from .examples import case, distinct, floats, ints, strided, unary
 from .rules import need_axis, need_spec
@@ -175,6 +176,7 @@ getitem = define(
     "getitem(x; index)",
     infer=getitem_spec,
     is_view=True,
+    cached_view=True,
     vjp=lambda g, x_spec, index: view_write(zeros_of(x_spec), g, path=((getitem, {"index": index}),)),
     examples=[
         case(floats(3, 4), index=(1,)),
@@ -209,6 +211,7 @@ reshape = define(
     "reshape(x; shape)",
     infer=reshape_spec,
     is_view=True,
+    cached_view=True,
     vjp=lambda g, x_spec: reshape(g.contiguous(), shape=x_spec.shape),
     examples=[case(floats(3, 4), shape=(2, 6)), case(floats(()), shape=(1, 1)), case(floats(0, 3), shape=(3, 0))],
     doc="A contiguous tensor in another shape.",
@@ -231,6 +234,7 @@ permute = define(
     "permute(x; dims)",
     infer=permute_spec,
     is_view=True,
+    cached_view=True,
     vjp=lambda g, dims: permute(g, dims=tuple(sorted(range(len(dims)), key=dims.__getitem__))),
     examples=[case(floats(2, 3, 4), dims=(2, 0, 1)), case(floats(3, 4), dims=(1, 0)), case(floats(()), dims=())],
     doc="x with its axes permuted.",
@@ -254,6 +258,7 @@ expand = define(
     "expand(x; shape)",
     infer=expand_spec,
     is_view=True,
+    cached_view=True,
     vjp=lambda g, x_spec: sum_to(g, shape=x_spec.shape),
     examples=[
         case(floats(3, 1), shape=(2, 3, 4)),
@@ -265,7 +270,7 @@ expand = define(
 )
 
 
-@kernel(expand, specialize=lambda x, shape: functools.partial(expand.kernel, shape=shape))
+@kernel(expand, specialize=lambda x, shape: functools.partial(CALLS[expand], shape=shape))
 def _(xp, x, shape):
     return writable_like(xp.broadcast_to(x, shape), x)
 
@@ -368,7 +373,7 @@ def _(xp, base, value, path, out=None):
         xp.copyto(out, base)
     place = out
     for op, attrs in path:
-        place = op.kernel(place, **attrs)
+        place = CALLS[op](place, **attrs)
     place[...] = value
     return out
 

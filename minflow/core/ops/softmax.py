@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from ..backend.float_warnings import silent
 from ..base.errors import OutOfRangeError, ShapeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..source_location import fail
 from ..spec import Spec, float16, float32, spec_of
 from .compare import ne

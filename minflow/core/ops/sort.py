@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..base.errors import OutOfRangeError
-from ..op import define, kernel
+from ..kernels import CALLS, kernel
+from ..op import define
 from ..spec import Spec, int64
 from .examples import case, distinct, floats, ints
 from .index import scatter
@@ -80,7 +81,7 @@ topk = define(
 def _(xp, x, k, axis, descending, out=None):
     indices = topk_positions(xp, xp.moveaxis(x, axis, -1), k, descending)
     if indices is None:
-        found = sort.kernel(x, axis=axis, descending=descending)
+        found = CALLS[sort](x, axis=axis, descending=descending)
         values, indices = [a[(*(slice(None),) * axis, slice(k))] for a in found]
     else:
         indices = xp.moveaxis(indices, -1, axis)
@@ -107,7 +108,7 @@ def topk_positions(xp, x, k, descending):
     places = xp.flatnonzero(flat >= bound if descending else flat <= bound)
     if places.size > 8 * k * len(flat):
         return None
-    places = places[sort.kernel(flat.reshape(-1)[places], axis=0, descending=descending)[1]]
+    places = places[CALLS[sort](flat.reshape(-1)[places], axis=0, descending=descending)[1]]
     row = places // n
     order = xp.argsort(row, kind="stable")
     begins = xp.searchsorted(row[order], xp.arange(len(flat)))

@@ -10,7 +10,8 @@ import math
 
 from ..backend.float_warnings import silent
 from ..base.errors import GradError, OutOfRangeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..source_location import fail, need
 from ..spec import Spec
 from .binary import binary_op
@@ -34,9 +35,11 @@ def by_scipy(op, name: str):
     return op
 
 
-def special(name: str, rule, doc: str, scipy: str = "", low: float = -2.0, high: float = 2.0):
-    """Define a unary op that is SciPy's function `scipy` (default: the same name)."""
-    return by_scipy(unary_float(name, rule, doc, low=low, high=high), scipy or name)
+def special(name: str, rule, doc: str, scipy: str | None = "", low: float = -2.0, high: float = 2.0):
+    """Define a unary op that is SciPy's function `scipy` (default: the same name; None: the kernel is below)."""
+    op = unary_float(name, rule, doc, low=low, high=high)
+    op.__module__ = __name__  # for help and pickle
+    return op if scipy is None else by_scipy(op, scipy or name)
 
 
 # ---- the error function and the normal distribution --------------------------------------------------------------
@@ -71,7 +74,7 @@ entr = special("entr", lambda g, x: g * (-log(x) - 1), "-x * log(x): 0 at 0, -in
 # ---- the gamma function ------------------------------------------------------------------------------------------
 
 lgamma = special(
-    "lgamma", lambda g, x: g * digamma(x), "log |gamma(x)|; gamma(n) is the factorial of n - 1.", "gammaln", 0.2, 3.0
+    "lgamma", lambda g, x: g * digamma(x), "log |gamma(x)|; gamma(n) is the factorial of n - 1.", None, 0.2, 3.0
 )
 digamma = special("digamma", lambda g, x: g * polygamma(x, n=1), "The derivative of lgamma.", "psi", 0.2, 3.0)
 
@@ -195,7 +198,7 @@ def divided(out, x):
     return where(zero, 0.5, out * reciprocal(where(zero, 1.0, x)))
 
 
-airy_ai = special("airy_ai", None, "Airy function Ai.", "airy")
+airy_ai = special("airy_ai", None, "Airy function Ai.", None)
 bessel_j0 = special("bessel_j0", None, "Bessel function of the first kind, order 0.", "j0")
 bessel_j1 = special("bessel_j1", None, "Bessel function of the first kind, order 1.", "j1")
 bessel_y0 = special("bessel_y0", None, "Bessel function of the second kind, order 0.", "y0", 0.2, 3.0)
@@ -212,7 +215,7 @@ scaled_modified_bessel_k0 = special(
 scaled_modified_bessel_k1 = special(
     "scaled_modified_bessel_k1", None, "exp(x) * modified_bessel_k1(x).", "k1e", 0.2, 3.0
 )
-spherical_bessel_j0 = special("spherical_bessel_j0", None, "sin(x) / x; 1 at 0.", "spherical_jn")
+spherical_bessel_j0 = special("spherical_bessel_j0", None, "sin(x) / x; 1 at 0.", None)
 
 
 @kernel(airy_ai)

@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from ..base.errors import OutOfRangeError, ShapeError
+from ..kernels import kernel
 from ..mode import MODE
-from ..op import define, kernel
+from ..op import define
 from ..spec import Spec
 from .examples import case, floats, strided
 from .index import index_add

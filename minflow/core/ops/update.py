@@ -1,14 +1,15 @@
 """Update rules of optimizers: each maps a parameter, its gradient and its state to new ones.
 
 No rule has a gradient. Eager runs the kernel with `out=` on the parameter's own storage; a trace records updates of its
-states. Each output may overwrite the input that it replaces. The fast kernels are in `../backend/fast/update.py`.
+states. Each output may overwrite the input that it replaces. The fast kernels are in `../../platforms/numpy/update.py`.
 Read next: `../../optim/sgd.py`.
 """
 
 from __future__ import annotations
 
 from ..base.errors import DTypeError, ShapeError
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from ..spec import Spec
 from .examples import case, floats, positive
 from .rules import need_spec

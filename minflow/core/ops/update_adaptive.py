@@ -5,7 +5,8 @@ They run as described in `update.py`. Read next: `../../optim/adaptive.py`.
 
 from __future__ import annotations
 
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from .examples import case, floats, positive
 from .update import count, descent_gradient, empty, rate, running_mean, signatures, single, small, square, update_rule
 

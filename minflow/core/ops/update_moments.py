@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 
-from ..op import define, kernel
+from ..kernels import kernel
+from ..op import define
 from .examples import case, floats, positive
 from .update import count, descent_gradient, empty, rate, running_mean, signatures, single, small, square, update_rule
 

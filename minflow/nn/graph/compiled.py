@@ -26,7 +26,7 @@ from ...core.mode import MODE, Mode, mutation_counter
 from ...core.source_location import NOTICES
 from ...core.spec import default_dtype, spec_of
 from ...core.tensor import Tensor, new_tensor
-from ...platforms.compiled.policy import level
+from ...platforms.compiled.policy import target
 from . import messages, side_effects
 from .build import Build
 from .key import differences
@@ -70,7 +70,7 @@ class CompiledGraph(Compiled):
 
     def __init__(self, graph: Any, build: Build, parts: list[Part], number: int):
         super().__init__(
-            parts, graph.passes, build.seconds["trace"], level([part.graph for part in parts], graph.config.bits)
+            parts, graph.passes, build.seconds["trace"], target([part.graph for part in parts], graph.config.bits)
         )
         self.build, self.number, self.name, self.optimizers = build, number, graph.name, graph.optimizers
         self.links = build.links

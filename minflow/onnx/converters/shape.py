@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ...core.kernels import launch
 from ..builder import Builder, converter
 
 END = 2**63 - 1  # end of an axis of any size
@@ -109,7 +110,7 @@ def flat_indices(b: Builder, node) -> np.ndarray:
 def _(b, node, base, value):
     places = flat_indices(b, node)
     for op, attrs in node.attrs["path"]:
-        places = op.kernel(places, **attrs)
+        places = launch(op, (places,), attrs)
     places = np.ascontiguousarray(places)
     dtype, shape = node.out_specs[0].dtype, node.out_specs[0].shape
     flat, whole = b.const([-1]), b.const(np.array(shape, "int64"))

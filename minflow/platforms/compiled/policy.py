@@ -1,35 +1,38 @@
-"""Policy: which graphs use compiled kernels. By default the large ones, unless a program decides.
+"""Policy of compiled kernels: which graphs use them; by default the large ones.
 
-The first large graph loads the compile cache. If that is empty, another process is started to fill it, and this one
-stays with NumPy's kernels for good, so that all its graphs compute alike. Read next: `switch.py`.
+The first large graph loads the compiled kernels; if there are none yet, another process begins to compile them, and
+this one keeps NumPy's kernels until it ends, so that all its graphs give the same bits. Read next: `switch.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...compiler.fusion import FUSED, KERNELS, PLAIN, Setting
+from ...compiler.target import Target
 from ...core.ir import Graph
+from ...core.kernels import EAGER_PLATFORMS
+from .config import PLATFORMS, CompiledKernelConfig
 
-LARGE = 1 << 20  # bytes of all values of a graph: a smaller one runs in some dozen microseconds
+LARGE = 1 << 20  # bytes of all values of a graph; a smaller one runs in some dozen microseconds
 
 
-def level(graphs: Iterable[Graph], exact: bool) -> int:
-    """Return how to build a graph or job: PLAIN, KERNELS or FUSED. exact: True to keep the bits of eager mode."""
-    if exact or Setting.graphs == "none" or (Setting.graphs == "large" and not (weight(graphs) >= LARGE and ready())):
-        return KERNELS if Setting.eager else PLAIN
-    return FUSED
+def target(graphs: Iterable[Graph], exact: bool) -> Target:
+    """Choose the target of the graphs of a job or an nn.Graph. exact: True for the bits of eager code."""
+    which = CompiledKernelConfig.graphs
+    if not exact and (which == "all" or (which == "large" and weight(graphs) >= LARGE and ready())):
+        return Target(PLATFORMS, CompiledKernelConfig.passes)
+    return Target(EAGER_PLATFORMS["cpu"])
 
 
 def weight(graphs: Iterable[Graph]) -> int:
-    """Total bytes of the nodes' outputs."""
+    """Bytes of all values that the nodes compute."""
     return sum([spec.nbytes for graph in graphs for node in graph.nodes for spec in node.out_specs])
 
 
 def ready() -> bool:
-    """True if kernels are loaded, for graphs of a program that has not asked for them."""
-    if Setting.ready is None:
+    """True if this process has the compiled kernels; the first call loads them, or starts to compile them."""
+    if CompiledKernelConfig.ready is None:
         from .switch import by_default
 
-        Setting.ready = by_default()
-    return Setting.ready
+        CompiledKernelConfig.ready = by_default()
+    return CompiledKernelConfig.ready

@@ -14,126 +14,36 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from ...compiler.fusion import FUSION, Setting, attention, gemm_epilogue, nchw16c, norms
-from ...compiler.fusion.elementwise_fusion import CLUSTERS
 from ...core.base.errors import MinflowWarning, MissingDependencyError
 from ...core.base.locks import exclusive_lock
 from ...core.base.optional import install_command
-from ...core.op import Op
-from ...core.ops import (
-    activation,
-    conv,
-    elementwise,
-    gru,
-    index,
-    lstm,
-    norm,
-    pool,
-    random,
-    reduce,
-    rnn,
-    shape,
-    softmax,
-    sort,
-    update,
-)
+from ...core.kernels import EAGER_PLATFORMS, HOST_PLATFORMS, use_platforms
 from ...core.source_location import here
+from .config import COMPILED, PLATFORMS, CompiledKernelConfig
 
-STEPS: dict[Op, str] = {
-    op: module
-    for module, ops in {
-        "attention": (attention.attend, attention.attend_grad),
-        "nchw16c_conv": (
-            nchw16c.to_blocks,
-            nchw16c.from_blocks,
-            nchw16c.blocks_conv2d,
-            nchw16c.blocks_conv2d_input_grad,
-            nchw16c.blocks_conv2d_weight_grad,
-            nchw16c.blocks_channel_sum,
-        ),
-        "gemm": (gemm_epilogue.linear, gemm_epilogue.sgd_linear, gemm_epilogue.sgd_linear_shown),
-        "nchw16c_norm": (nchw16c.blocks_batch_norm, nchw16c.blocks_batch_norm_grad),
-        "nchw16c_pool": (
-            nchw16c.blocks_max_pool2d,
-            nchw16c.blocks_max_pool2d_grad,
-            nchw16c.blocks_avg_pool2d,
-            nchw16c.blocks_avg_pool2d_grad,
-            nchw16c.blocks_average,
-            nchw16c.blocks_average_grad,
-        ),
-        "nchw16c_conv_pool": (nchw16c.blocks_conv2d_max_pool2d, nchw16c.blocks_max_pool2d_weight_grad),
-        "nchw16c_resample": (nchw16c.blocks_resample, nchw16c.blocks_resample_grad),
-        "nchw_conv": (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad),
-        "norm": (norm.batch_norm, norm.batch_norm_grad),
-        "row_norms": (norms.layer_norm, norms.layer_norm_grad, norms.group_norm, norms.group_norm_grad),
-        "data_movement": (
-            shape.clone,
-            shape.cat,
-            shape.pad,
-            index.take,
-            index.gather,
-            index.scatter_add,
-            reduce.cumsum,
-            index.tril,
-            index.triu,
-            sort.topk,
-        ),
-        "pool": (pool.max_pool2d, pool.max_pool2d_grad, pool.adaptive_avg_pool2d),
-        "elementwise_fusion": CLUSTERS,
-        "elementwise": (
-            elementwise.add,
-            elementwise.sub,
-            elementwise.mul,
-            elementwise.erf,
-            elementwise.relu,
-            elementwise.relu_grad,
-            activation.relu6,
-            activation.relu6_grad,
-            shape.sum_to,
-        ),
-        "cross_entropy": (softmax.softmax_cross_entropy, softmax.softmax_cross_entropy_grad),
-        "dropout": (random.dropout,),
-        "recurrent": (rnn.rnn, rnn.rnn_grad, lstm.lstm, lstm.lstm_grad, gru.gru, gru.gru_grad),
-        "updates": (update.sgd, update.sgd_momentum, update.adam),
-    }.items()
-    for op in ops
-}  # op -> the module with the builder of its name
-ONLY_IN_PLANS = (
-    "elementwise",
+KERNEL_MODULES = (
+    "attention",
+    "nchw16c_conv",
+    "gemm",
+    "nchw16c_norm",
+    "nchw16c_pool",
+    "nchw16c_conv_pool",
+    "nchw16c_resample",
+    "nchw_conv",
+    "norm",
+    "row_norms",
     "data_movement",
+    "pool",
+    "elementwise_fusion",
+    "elementwise",
+    "cross_entropy",
     "dropout",
+    "recurrent",
     "updates",
-)  # NumPy's kernels have the same bits and less overhead
-ONCE = {elementwise.add, elementwise.sub, elementwise.mul}  # NumPy computes these in one call
-LEAST = 1 << 12  # elements
-# Ops of ONLY_IN_PLANS with a compiled kernel in eager mode too: for the arrays for which this is True.
-ALSO_EAGER: dict[Op, Callable[..., bool] | None] = {
-    elementwise.erf: lambda x: x.size >= LEAST,
-    activation.relu6_grad: lambda x, y: np.size(x) >= LEAST,
-    # A transpose.
-    shape.clone: lambda x: x.__class__ is np.ndarray and x.size >= LEAST and x.itemsize in x.strides[:-1],
-    **dict.fromkeys((index.gather, index.scatter_add, sort.topk)),
-    reduce.cumsum: lambda x: x.size >= LEAST,
-    **dict.fromkeys(
-        (elementwise.add, elementwise.sub, elementwise.mul),
-        lambda x, y: (
-            x.__class__ is y.__class__ is np.ndarray
-            and x.ndim > 2
-            and x.size >= LEAST
-            and y.size == x.shape[1]
-            and not 4 < x[0, 0].size < 256
-            and x[0, 0].size > 1
-        ),
-    ),  # NumPy is as fast on planes of other sizes
-}
-PLAIN: dict[Op, Callable] = {}  # the NumPy kernels that are replaced
+)  # in `kernels/`; each registers its kernels when it is imported
 SINCE, UNTIL = "0.61", "0.68"  # versions of numba that compile all kernels
 LATE = 1.0  # seconds after which a message about compiling is printed
 LATER = """minflow: kernels for this processor are compiled in the background, once per installation (half a minute).
@@ -142,7 +52,7 @@ Graphs of this process run by NumPy's; those of processes that start afterwards 
 
 def used() -> bool:
     """True if compiled kernels also run outside of graphs."""
-    return Setting.eager
+    return COMPILED in EAGER_PLATFORMS["cpu"]
 
 
 def use(on: bool = True, without: Sequence[str] = (), eager: bool = True) -> None:
@@ -158,65 +68,13 @@ def use(on: bool = True, without: Sequence[str] = (), eager: bool = True) -> Non
     """
     if on:
         warmup()
-    for op, plain in PLAIN.items():
-        op.kernel, op.steps = plain, None
-    PLAIN.clear()
-    FUSION.clear()
-    Setting.eager, Setting.graphs = False, "none"
+    use_platforms("cpu", HOST_PLATFORMS)
+    CompiledKernelConfig.graphs, CompiledKernelConfig.passes = "none", ()
     if on:
-        bring_in(eager)
-        FUSION[:] = [step for step in passes() if step.__name__ not in without]
-        Setting.eager, Setting.graphs = eager, "all"
-
-
-def bring_in(eager: bool) -> None:
-    """Replace NumPy's kernels by compiled ones."""
-    from .runtime.eager import by_steps
-
-    for op, module in STEPS.items():
-        PLAIN[op] = at_once = op.kernel
-        builder = builder_of(op)
-        if module not in ONLY_IN_PLANS or op in ALSO_EAGER:
-            at_once = either(partial(by_steps, op, builder), op.kernel, ALSO_EAGER.get(op))
-        steady = 1 << 16 if module == "data_movement" else 1 << 20  # these do nearly nothing but copy
-        # An exact graph has the bits of eager: the compiled erf differs, so use it for the same arrays.
-        fits = ALSO_EAGER[op] if eager and op is elementwise.erf else None
-        op.steps = InPlans(builder, at_once, PLAIN[op] if op in ONCE else None, steady, fits)
+        CompiledKernelConfig.graphs = "all"
+        CompiledKernelConfig.passes = tuple([step for step in passes() if step.__name__ not in without])
         if eager:
-            op.kernel = at_once
-
-
-def builder_of(op: Op) -> Callable:
-    return getattr(importlib.import_module(f".kernels.{STEPS[op]}", __package__), op.name)
-
-
-class InPlans:
-    """Lowers an op to compiled tasks for a plan.
-
-    Called with arrays at fixed addresses; returns None if there are no tasks for them.  at_once: kernel for arrays that
-    are new at each call.  once: NumPy's kernel, if that is one call.  steady: bytes up to which new arrays are copied
-    to fixed addresses: cheaper than to interrupt a merged call.  fits: True for the arrays that it takes.
-    """
-
-    def __init__(
-        self,
-        builder: Callable,
-        at_once: Callable,
-        once: Callable | None = None,
-        steady: int = 1 << 20,
-        fits: Callable[..., bool] | None = None,
-    ):
-        self.builder, self.at_once, self.once, self.steady, self.fits = builder, at_once, once, steady, fits
-
-    def __call__(self, arrays: Sequence, outs: Sequence[np.ndarray], **attrs: Any) -> Any:
-        from .runtime.tasks import Checked, prepared
-
-        if self.fits is not None and not self.fits(*arrays):
-            return None
-        found = prepared(self.builder, arrays, outs, **attrs)
-        if found and any([step.refused is not None for step in found.steps]):
-            return Checked(found, partial(self.at_once, *arrays, **attrs, out=outs if len(outs) > 1 else outs[0]))
-        return found
+            use_platforms("cpu", PLATFORMS)
 
 
 def by_default() -> bool:
@@ -229,8 +87,8 @@ def by_default() -> bool:
     if not compile_cache.tested():
         return False
     if compile_cache.load():
-        bring_in(eager=False)
-        FUSION[:] = passes()
+        import_all()
+        CompiledKernelConfig.passes = passes()
         return True
     if importlib.util.find_spec("numba") is None:
         warn_of_numpy()
@@ -242,8 +100,8 @@ def by_default() -> bool:
             MinflowWarning,
             stacklevel=2,
         )
-    elif compile_cache.folder() is not None and (other := another("switch.compile_all(patient=True)")) is not None:
-        other.returncode = 0  # suppress the warning that the child still runs; nothing waits for it
+    elif compile_cache.folder() is not None and (compiler := spawn_compiler("switch.compile_all(patient=True)")):
+        compiler.returncode = 0  # suppress the warning that the child still runs; nothing waits for it
         print(LATER, file=sys.stderr, flush=True)
     return False
 
@@ -276,16 +134,6 @@ def passes() -> tuple[Callable, ...]:
     from ...compiler.fusion.norms import norms
 
     return copies, norms, layout, attention, dense, clusters
-
-
-def either(compiled: Callable, plain: Callable, pays: Callable[..., bool] | None = None) -> Callable:
-    """Return a kernel that tries the compiled one if `pays(*arrays)`, and falls back to the plain one."""
-
-    def run(*arrays: Any, out: Any = None, **attrs: Any) -> Any:
-        found = None if pays and not pays(*arrays) else compiled(*arrays, **attrs, out=out)
-        return plain(*arrays, **attrs, out=out) if found is None else found
-
-    return run
 
 
 def warmup() -> float:
@@ -337,7 +185,7 @@ def compile_halves(quiet: bool) -> None:
         from . import compile_cache
 
         theirs, ours = compile_cache.PARTS
-        other = another(f"switch.compile_part({theirs})")
+        other = spawn_compiler(f"switch.compile_part({theirs})")
         compile_part(ours)
         if other is not None:
             other.wait()
@@ -347,7 +195,7 @@ def compile_halves(quiet: bool) -> None:
         notice.cancel()
 
 
-def another(code: str) -> subprocess.Popen | None:
+def spawn_compiler(code: str) -> subprocess.Popen | None:
     """Start a process that runs `code` and may outlive this one; None if that is impossible."""
     path = str(Path(__file__).parents[3])
     try:
@@ -369,7 +217,7 @@ def another(code: str) -> subprocess.Popen | None:
 
 def import_all() -> None:
     """Import all modules with compiled functions."""
-    for module in [*(f"kernels.{module}" for module in dict.fromkeys(STEPS.values())), "runtime.recorder"]:
+    for module in [*(f"kernels.{module}" for module in KERNEL_MODULES), "runtime.recorder"]:
         importlib.import_module(f".{module}", __package__)
 
 

@@ -62,7 +62,9 @@ def changes_of(before: IR, now: IR) -> PassChanges:
 def arena_after(part: CompiledPart, at: int) -> int:
     """Bytes of the arena in a plan of the graph after this many passes."""
     graph = part.stages[min(at, len(part.stages) - 1)].graph
-    return (part.plan if graph is part.graph else Layout(graph, len(part.plan.kept))).arena_bytes
+    return (
+        part.plan if graph is part.graph else Layout(graph, len(part.plan.kept), platforms=part.platforms)
+    ).arena_bytes
 
 
 def keys_of(nodes: list[Node]) -> dict[Node, tuple]:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ....compiler.fusion import attention as fusion
 from ..codegen import llvm
 from ..codegen.jit import compiled, intrinsic, ir
 from ..codegen.llvm import LANES, clear, copy_turned, number_at, put
@@ -30,6 +31,7 @@ from ..codegen.vectors import (
     store_some,
     subtract,
 )
+from ..lowering import lowers
 from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
 from .cross_entropy import exp, larger
 from .elementwise import flat
@@ -500,3 +502,7 @@ def attention_grad(
             scratch=scratch,
         )
     ]
+
+
+lowers(fusion.attend, attention)
+lowers(fusion.attend_grad, attention_grad)

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ....core.op import OPS
 from ..codegen import llvm, vector_math
 from ..codegen.jit import intrinsic
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import BYTES, add, called, divide, filled, load_some, multiply, store_some, subtract, total
+from ..lowering import lowers
 from ..runtime.tasks import Room, Step, instruction, word_at
 from .elementwise import flat
 
@@ -151,3 +153,7 @@ def softmax_cross_entropy_grad(
         count_rows(1, labels, grad, factor, rows, ignore_index, reduction == "mean"),
         rows_of_gradient(-(-rows // some), probs, labels, factor, out, rows, classes, ignore_index, some),
     ]
+
+
+lowers(OPS["softmax_cross_entropy"], softmax_cross_entropy)
+lowers(OPS["softmax_cross_entropy_grad"], softmax_cross_entropy_grad)

@@ -13,12 +13,14 @@ from functools import partial, reduce
 
 import numpy as np
 
+from ....core.op import OPS
 from ....core.ops.checks import FROM_THE_END
 from ....core.ops.shape import pad_slices
 from ..codegen.atomics import publish
 from ..codegen.jit import inlined
 from ..codegen.llvm import LANES, copy_turned, number_at, put
 from ..codegen.vectors import BYTES, add, filled, load, load_some, store, store_some
+from ..lowering import COPY_SETUP, SMALL, lowers
 from ..runtime.tasks import Room, Step, instruction, word_at, words_from
 from .elementwise_fusion import FULL, MASK, Bytecode
 from .elementwise_loops import put_word
@@ -443,3 +445,23 @@ def triangle(lower: bool, arrays: Sequence, outs: Sequence, room: Room, diagonal
 
 
 tril, triu = partial(triangle, True), partial(triangle, False)
+
+
+def is_transposed(x) -> bool:
+    """True for an array whose innermost axis is not contiguous, which NumPy copies slowly."""
+    return x.__class__ is np.ndarray and x.size >= SMALL and x.itemsize in x.strides[:-1]
+
+
+for op, builder, eager in (
+    ("clone", clone, is_transposed),
+    ("cat", cat, False),
+    ("pad", pad, False),
+    ("take", take, False),
+    ("gather", gather, True),
+    ("scatter_add", scatter_add, True),
+    ("cumsum", cumsum, lambda x: x.size >= SMALL),
+    ("tril", tril, False),
+    ("triu", triu, False),
+    ("topk", topk, True),
+):
+    lowers(OPS[op], builder, eager=eager, steady=COPY_SETUP, tolerance=0)

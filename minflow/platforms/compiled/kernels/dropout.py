@@ -9,10 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ....core.op import OPS
 from ..codegen import llvm
 from ..codegen.jit import intrinsic, ir, types
 from ..codegen.llvm import INT, LANES, WORD, function
 from ..codegen.vectors import BYTES, filled, load_some, multiply, store_some, vector
+from ..lowering import lowers
 from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 from .elementwise import flat
 
@@ -122,3 +124,6 @@ def dropout(arrays: Sequence, outs: Sequence, room: Room, p: float, offset: int)
             scratch=DRAWN // 2,
         )
     ]
+
+
+lowers(OPS["dropout"], dropout, eager=False, tolerance=0)

@@ -12,9 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ....core.op import OPS
 from ..codegen.atomics import publish
 from ..codegen.llvm import LANES
 from ..codegen.vectors import BYTES, add as plus, filled, load, load_some, store, store_some
+from ..lowering import SMALL, lowers
 from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
 from .elementwise_fusion import FULL, ROW, Bytecode
 from .elementwise_loops import CODES, operating
@@ -181,3 +183,23 @@ def sum_to(arrays: Sequence, outs: Sequence, room: Room, shape: tuple) -> list[S
     if not flat(x, out) or x.ndim <= len(shape) or x.shape[x.ndim - len(shape) :] != shape or width < 2 or not x.size:
         return None
     return [sum_rows(-(-width // COLUMNS), x, out, x.size // width, width, COLUMNS)]
+
+
+def adds_to_channels(x, y) -> bool:
+    """True if y has one element for each channel of images x, of a size at which NumPy's loop is slow."""
+    return (
+        x.__class__ is y.__class__ is np.ndarray
+        and x.ndim > 2
+        and x.size >= SMALL
+        and y.size == x.shape[1]
+        and not 4 < x[0, 0].size < 256
+        and x[0, 0].size > 1
+    )
+
+
+for op, builder in (("add", add), ("sub", sub), ("mul", mul)):
+    lowers(OPS[op], builder, eager=adds_to_channels, lone=False, tolerance=0)
+lowers(OPS["erf"], erf, eager=lambda x: x.size >= SMALL, same_rule=True)
+lowers(OPS["relu6_grad"], relu6_grad, eager=lambda x, y: np.size(x) >= SMALL, tolerance=0)
+for op, builder in (("relu", relu), ("relu_grad", relu_grad), ("relu6", relu6), ("sum_to", sum_to)):
+    lowers(OPS[op], builder, eager=False, tolerance=0)

@@ -23,6 +23,7 @@ from ....core.ir import Value, outputs_of
 from ..codegen.jit import float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import add, filled, load, store, store_some
+from ..lowering import lowers
 from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
 from .conv import BYTES
 from .elementwise_loops import (
@@ -470,3 +471,7 @@ def cluster(arrays, outs, room, code) -> list[Step] | None:
         return None
     code.bytecode = code.bytecode or bytecode_of(code)
     return code.bytecode.steps(arrays, outs, room)
+
+
+for op in fusion.CLUSTERS:
+    lowers(op, cluster)

@@ -15,10 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ....compiler.fusion import gemm_epilogue
 from ..codegen.jit import compiled
 from ..codegen.llvm import LANES, clear, copy_tile, copy_turned
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
 from ..codegen.vectors import BOUNDS, BYTES, clipped, filled, load, load_some, multiply_add, store, store_some
+from ..lowering import lowers
 from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
 from .gemm_tiles import product as multiply
 
@@ -474,4 +476,6 @@ def sgd_linear(arrays, outs, room: Room, ta: bool, tb: bool) -> list[Step] | Non
     return product(*turned(*sides, ta, tb), *(grad or [None]), room, weight=weight, rate=rate, updated=updated)
 
 
-sgd_linear_shown = sgd_linear
+lowers(gemm_epilogue.linear, linear)
+lowers(gemm_epilogue.sgd_linear, sgd_linear)
+lowers(gemm_epilogue.sgd_linear_shown, sgd_linear)

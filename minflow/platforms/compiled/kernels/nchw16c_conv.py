@@ -12,10 +12,12 @@ import math
 
 import numpy as np
 
+from ....compiler.fusion import nchw16c
 from ....compiler.fusion.nchw16c import blocked, by_groups
 from ..codegen.llvm import LANES
 from ..codegen.micro_kernels import DEEP, PANEL, ROWS, VECTORS
 from ..codegen.vectors import BOUNDS, add, filled, load, load_some, store, store_some
+from ..lowering import lowers
 from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
 from . import nchw16c_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
@@ -407,3 +409,11 @@ def blocks_channel_sum(arrays, outs, room, shape, to):
         channels_summed(parts * len(x), x, target, pixels, len(x), x.shape[1], SUMMED),
         sum_of_parts(target, outs[0], parts, each, 1, shape[1], each),
     ]
+
+
+lowers(nchw16c.to_blocks, to_blocks)
+lowers(nchw16c.from_blocks, from_blocks)
+lowers(nchw16c.blocks_conv2d, blocks_conv2d)
+lowers(nchw16c.blocks_conv2d_input_grad, blocks_conv2d_input_grad)
+lowers(nchw16c.blocks_conv2d_weight_grad, blocks_conv2d_weight_grad)
+lowers(nchw16c.blocks_channel_sum, blocks_channel_sum)

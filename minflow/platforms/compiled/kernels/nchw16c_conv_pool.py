@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 
+from ....compiler.fusion import nchw16c
 from ....core.ops.conv import positions
 from ..codegen.llvm import LANES
 from ..codegen.vectors import BOUNDS, BYTES
+from ..lowering import lowers
 from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 from .conv import finish, zero
 from .conv_geometry import filtered, filters_grad, parts_of, sizes
@@ -145,3 +147,7 @@ def blocks_max_pool2d_weight_grad(
         )
 
     return filters_grad(s, grad, x, out, room, parts_of(s, PIXELS_LEAST // s.pixels), before)
+
+
+lowers(nchw16c.blocks_conv2d_max_pool2d, blocks_conv2d_max_pool2d)
+lowers(nchw16c.blocks_max_pool2d_weight_grad, blocks_max_pool2d_weight_grad)

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from ....compiler.fusion import nchw16c
 from ....compiler.fusion.nchw16c import LANES
 from ..codegen.jit import float32, inlined
 from ..codegen.vectors import (
@@ -38,6 +39,7 @@ from ..codegen.vectors import (
     subtract,
     widened,
 )
+from ..lowering import lowers
 from ..runtime.pointers import cut
 from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 
@@ -270,3 +272,7 @@ def fits(arrays: list, outs: list) -> bool:
 
 def pixels_of(shape: tuple) -> int:
     return shape[0] * math.prod(shape[2:])
+
+
+lowers(nchw16c.blocks_batch_norm, blocks_batch_norm)
+lowers(nchw16c.blocks_batch_norm_grad, blocks_batch_norm_grad)

@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ....compiler.fusion import nchw16c
 from ....compiler.fusion.nchw16c import pooled
 from ..codegen import llvm
 from ..codegen.jit import float32, inlined, ir
 from ..codegen.llvm import INT, LANES, function, word
 from ..codegen.vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
+from ..lowering import lowers
 from ..runtime.pointers import cut
 from ..runtime.tasks import Room, Step, instruction, word_at
 from .nchw16c_norm import STEP, TILE, fits
@@ -401,3 +403,11 @@ def average(arrays: list, outs: list, x, y, shape: tuple, back: bool) -> list[St
             back,
         )
     ]
+
+
+lowers(nchw16c.blocks_max_pool2d, blocks_max_pool2d)
+lowers(nchw16c.blocks_max_pool2d_grad, blocks_max_pool2d_grad)
+lowers(nchw16c.blocks_avg_pool2d, blocks_avg_pool2d)
+lowers(nchw16c.blocks_avg_pool2d_grad, blocks_avg_pool2d_grad)
+lowers(nchw16c.blocks_average, blocks_average)
+lowers(nchw16c.blocks_average_grad, blocks_average_grad)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 
+from ....compiler.fusion import nchw16c
 from ..codegen.jit import float32, inlined
 from ..codegen.llvm import number_at
 from ..codegen.vectors import add, filled, load, multiply, store
+from ..lowering import lowers
 from ..runtime.pointers import cut
 from ..runtime.tasks import Room, Step, instruction, word_at
 from .nchw16c_norm import STEP, fits
@@ -108,3 +110,7 @@ def moved(x, y, arrays: list, outs: list, shape: tuple, axis: int, back: bool) -
             back,
         )
     ]
+
+
+lowers(nchw16c.blocks_resample, blocks_resample)
+lowers(nchw16c.blocks_resample_grad, blocks_resample_grad)

@@ -12,7 +12,9 @@ import math
 import numpy as np
 
 from ....compiler.fusion.nchw16c import blocked, by_groups
+from ....core.op import OPS
 from ..codegen.llvm import LANES
+from ..lowering import lowers
 from ..runtime.tasks import Room, Step
 from . import nchw16c_conv
 from .conv_geometry import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes
@@ -100,3 +102,8 @@ def conv2d_weight_grad(arrays, outs, room, shape, stride, padding, dilation, gro
         return None
     s = sizes(x.shape, shape[0], shape[2:], stride, padding, dilation)
     return filters_grad(s, grad, x, out, room, parts_of(s))
+
+
+lowers(OPS["conv2d"], conv2d)
+lowers(OPS["conv2d_input_grad"], conv2d_input_grad)
+lowers(OPS["conv2d_weight_grad"], conv2d_weight_grad)

@@ -12,9 +12,11 @@ import math
 import numpy as np
 
 from ....compiler.fusion.nchw16c import blocked
+from ....core.op import OPS
 from ..codegen.jit import compiled, float32, float64
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import BYTES, add, filled, load, load_some, multiply_add, store, store_some, subtract, total
+from ..lowering import lowers
 from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 from . import column_norms, nchw16c_norm
 from .nchw16c_conv import in_blocks, out_of_blocks
@@ -196,3 +198,7 @@ def by_planes(make, x: np.ndarray, arrays: list, eps: float) -> list[Step]:
     pixels = math.prod(x.shape[2:])
     at_once = max(1, CHUNK // (images * pixels))
     return [make(-(-channels // at_once), *arrays, float(eps), images, channels, pixels, at_once)]
+
+
+lowers(OPS["batch_norm"], batch_norm)
+lowers(OPS["batch_norm_grad"], batch_norm_grad)

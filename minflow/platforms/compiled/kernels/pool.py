@@ -9,11 +9,13 @@ import math
 
 import numpy as np
 
+from ....core.op import OPS
 from ..codegen import llvm
 from ..codegen.atomics import publish
 from ..codegen.jit import ir
 from ..codegen.llvm import INT, LANES, function, number_at, put, word
 from ..codegen.vectors import BYTES, below, masked_load, masked_store
+from ..lowering import lowers
 from ..runtime.tasks import Step, instruction, put_real, real_at, word_at
 from .elementwise_fusion import FULL, LONGEST, ROW, Bytecode
 
@@ -157,3 +159,8 @@ def adaptive_avg_pool2d(arrays, outs, room, output_size) -> list[Step] | None:
     found = bytecode.over_row("row_sum", bytecode.input(0, FULL, bytecode.rows))
     bytecode.output(bytecode("mul", found, 1 / pixels), ROW)
     return bytecode.finished().steps([x], [out], room)
+
+
+lowers(OPS["max_pool2d"], max_pool2d)
+lowers(OPS["max_pool2d_grad"], max_pool2d_grad)
+lowers(OPS["adaptive_avg_pool2d"], adaptive_avg_pool2d)

@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ....core.op import OPS
 from ..codegen import llvm, vector_math
 from ..codegen.jit import compiled
 from ..codegen.llvm import LANES, function
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
 from ..codegen.vectors import BYTES, add, below, filled, load, load_some, masked_load, masked_store, store, store_some
+from ..lowering import lowers
 from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
 from .data_movement import clone
 from .elementwise import COLUMNS, flat, sum_rows
@@ -494,3 +496,11 @@ def of_kind(run: Callable, kind: int) -> Callable:
 
 rnn, lstm, gru = [of_kind(layer, kind) for kind in (TANH, LSTM, GRU)]
 rnn_grad, lstm_grad, gru_grad = [of_kind(layer_grad, kind) for kind in (TANH, LSTM, GRU)]
+
+
+lowers(OPS["rnn"], rnn)
+lowers(OPS["rnn_grad"], rnn_grad)
+lowers(OPS["lstm"], lstm)
+lowers(OPS["lstm_grad"], lstm_grad)
+lowers(OPS["gru"], gru)
+lowers(OPS["gru_grad"], gru_grad)

@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from ....compiler.fusion import norms
 from ..codegen.jit import compiled, float32, float64
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import (
@@ -27,6 +28,7 @@ from ..codegen.vectors import (
     subtract,
     sum_by_halves,
 )
+from ..lowering import lowers
 from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 from .conv_geometry import sum_of_parts
 from .norm import fits, squares_of, sum_of, sums_of
@@ -267,3 +269,9 @@ def by_groups(make, x: np.ndarray, arrays: list, groups: int, eps: float) -> lis
     channels, pixels, every = x.shape[1] // groups, math.prod(x.shape[2:]), x.shape[0] * groups
     some = max(1, CHUNK // (channels * pixels))
     return [make(-(-every // some), *arrays, float(eps), groups, channels, pixels, every, some)]
+
+
+lowers(norms.layer_norm, layer_norm)
+lowers(norms.layer_norm_grad, layer_norm_grad)
+lowers(norms.group_norm, group_norm)
+lowers(norms.group_norm_grad, group_norm_grad)

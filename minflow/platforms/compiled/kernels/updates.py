@@ -1,16 +1,18 @@
 """Update rules of optimizers in one pass over the parameters, with the operations, and so the bits, of NumPy's kernels.
 
 Eager mode keeps NumPy's kernels, which have less overhead for one call; plans run these. Semantics:
-`core/ops/update.py`. Read next: `core/backend/fast/update.py`, which these mirror.
+`core/ops/update.py`. Read next: `platforms/numpy/update.py`, which these mirror.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ....core.op import OPS
 from ..codegen.jit import float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import add, divide, filled, load_some, multiply, root, store_some
+from ..lowering import lowers
 from ..runtime.tasks import Step, instruction, real_at, word_at
 
 BYTES = 4
@@ -162,3 +164,8 @@ def adam(arrays, outs, room, beta1, beta2, eps, weight_decay, decoupled, correct
         *map(float, (beta1, beta2, eps, weight_decay)),
     )
     return [moved, count_on(1, step, outs[3])]
+
+
+lowers(OPS["sgd"], sgd, eager=False, tolerance=0)
+lowers(OPS["sgd_momentum"], sgd_momentum, eager=False, tolerance=0)
+lowers(OPS["adam"], adam, eager=False, tolerance=0)

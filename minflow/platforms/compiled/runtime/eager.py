@@ -85,8 +85,8 @@ class Call:
         return not any([refused.any() for refused in self.refused])
 
 
-def by_steps(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
-    """Run an op by its tasks; None if there are none for these arrays, or if one refuses their elements."""
+def run_compiled(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
+    """Run an op by its tasks; NotImplemented if there are none for these arrays, or if one refuses their elements."""
     given = () if out is None else out if op.many else (out,)
     signature: tuple | None = (
         op,
@@ -99,7 +99,7 @@ def by_steps(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attrs: A
     except TypeError:  # an unhashable argument
         signature = call = None
     if call is False:
-        return None
+        return NotImplemented
     call = call and kept.calls.pop(signature, None)  # take it out: a signal handler may call ops, too
     results = call.results if call else results_of(op, arrays, given, attrs)
     outs = given or [np.empty(shape, dtype) for shape, dtype in results]
@@ -110,7 +110,7 @@ def by_steps(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attrs: A
             kept.calls.clear()
         kept.calls[signature] = call or False
     if not done:
-        return None
+        return NotImplemented
     return out if out is not None else tuple(outs) if op.many else outs[0]
 
 

@@ -1,14 +1,14 @@
-"""The fast kernel of `expand`, `../../ops/shape.py`."""
+"""The fast kernel of `expand`, `../../core/ops/shape.py`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...ops.shape import expand, writable_like
-from ..kernels import fast
+from ...core.kernels import kernel
+from ...core.ops.shape import expand, writable_like
 
 
-@fast(expand, tolerance=0)
+@kernel(expand, platform="numpy", tolerance=0)
 def _(xp, x, shape):
     """A view made directly if x is contiguous, which is faster than broadcast_to."""
     if not x.flags.c_contiguous or not x.size:

@@ -1,4 +1,4 @@
-"""Fast, branch-free kernels that select between two values: `../../ops/elementwise.py`, `../../ops/activation.py`.
+"""Branch-free kernels that select between two values, of `core/ops/elementwise.py` and `core/ops/activation.py`.
 
 `np.where` takes several ns per element if the condition changes often, and `np.maximum` three times as long as
 `np.clip`. Values are combined bitwise, so that NaN and infinities are preserved.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ops.activation import leaky_relu, leaky_relu_grad
-from ...ops.elementwise import clamp, relu, where
-from ..kernels import KERNELS, fast
+from ...core.kernels import kernel
+from ...core.ops.activation import leaky_relu, leaky_relu_grad
+from ...core.ops.elementwise import clamp, relu, where
 
 MIN_ELEMENTS = 1 << 11  # below, calls cost more than branches
 CHUNK = 1 << 16  # elements that stay in the L2 cache
@@ -60,10 +60,10 @@ def choose_applies(cond, a, b, out) -> bool:
     )
 
 
-@fast(where, tolerance=0)
+@kernel(where, platform="numpy", tolerance=0, declines=True)
 def _(xp, cond, a, b, out=None):
     if not choose_applies(cond, a, b, out):
-        return KERNELS[where].reference(cond, a, b, out=out)
+        return NotImplemented
     dtype = a.dtype if getattr(a, "ndim", 0) else b.dtype
     out = np.empty(cond.shape, dtype) if out is None else out
     choose(cond, np.asarray(a, dtype), np.asarray(b, dtype), out)
@@ -75,19 +75,19 @@ def clipped(x, low, high, out):
     return found if low else np.add(found, 0, out=found)  # turns -0 into 0, as maximum does
 
 
-@fast(relu, tolerance=0)
+@kernel(relu, platform="numpy", tolerance=0)
 def _(xp, x, out=None):
     if x.__class__ is not np.ndarray or x.size < MIN_ELEMENTS or x.dtype.kind != "f":
         return xp.maximum(x, 0, out=out)
     return clipped(x, 0, np.inf, out)
 
 
-@fast(clamp, tolerance=0)
+@kernel(clamp, platform="numpy", tolerance=0, declines=True)
 def _(xp, x, min, max, out=None):
     numbers = not hasattr(min, "shape") and not hasattr(max, "shape") and min <= max
     if numbers and x.__class__ is np.ndarray and x.size >= MIN_ELEMENTS and x.dtype.kind == "f":
         return clipped(x, min, max, out)
-    return KERNELS[clamp].reference(x, min, max, out=out)
+    return NotImplemented
 
 
 def select_scaled(values, x, slope, out) -> bool:
@@ -112,15 +112,13 @@ def select_scaled(values, x, slope, out) -> bool:
     return True
 
 
-@fast(leaky_relu, tolerance=0)
+@kernel(leaky_relu, platform="numpy", tolerance=0, declines=True)
 def _(xp, x, slope, out=None):
     place = np.empty_like(x) if out is None else out
-    return place if select_scaled(x, x, slope, place) else KERNELS[leaky_relu].reference(x, slope, out=out)
+    return place if select_scaled(x, x, slope, place) else NotImplemented
 
 
-@fast(leaky_relu_grad, tolerance=0)
+@kernel(leaky_relu_grad, platform="numpy", tolerance=0, declines=True)
 def _(xp, grad, x, slope, out=None):
     place = np.empty_like(x) if out is None else out
-    return (
-        place if select_scaled(grad, x, slope, place) else KERNELS[leaky_relu_grad].reference(grad, x, slope, out=out)
-    )
+    return place if select_scaled(grad, x, slope, place) else NotImplemented

@@ -1,10 +1,11 @@
-"""Fast kernels of pooling, `../../ops/pool.py`: maxima on tiles that stay in cache, means by shifted views."""
+"""Fast kernels of pooling, `../../core/ops/pool.py`: maxima on tiles that stay in cache, means by shifted views."""
 
 from __future__ import annotations
 
-from ...ops.checks import check_bounds
-from ...ops.conv import pixels_under, positions
-from ...ops.pool import (
+from ...core.kernels import kernel
+from ...core.ops.checks import check_bounds
+from ...core.ops.conv import pixels_under, positions
+from ...core.ops.pool import (
     adaptive_avg_pool2d,
     argmax_of,
     avg_pool2d,
@@ -13,13 +14,12 @@ from ...ops.pool import (
     max_pool2d_grad,
     padded_with,
 )
-from ..kernels import KERNELS, fast
 from .reduce import sums
 
 TILE_BYTES = 1 << 18  # bytes of a tile of images
 
 
-@fast(max_pool2d, tolerance=0)
+@kernel(max_pool2d, platform="numpy", tolerance=0)
 def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
     size = positions(x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
     if out is None:
@@ -79,7 +79,7 @@ def tiles(x):
     return [slice(i, min(i + step, len(x))) for i in range(0, len(x), step)]
 
 
-@fast(max_pool2d_grad, tolerance=0)
+@kernel(max_pool2d_grad, platform="numpy", tolerance=0)
 def _(xp, grad, indices, shape, apart, out=None):
     out = xp.empty(shape, grad.dtype) if out is None else out
     pixels = shape[2] * shape[3]
@@ -116,12 +116,10 @@ def divisor(dtype, kernel_size, override):
     return dtype.type(kernel_size[0] * kernel_size[1] if override is None else override)
 
 
-@fast(avg_pool2d, tolerance=8)
+@kernel(avg_pool2d, platform="numpy", tolerance=8, declines=True)
 def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
     if not unpadded(x.dtype, padding, ceil_mode):
-        return KERNELS[avg_pool2d].reference(
-            x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=out
-        )
+        return NotImplemented
     size = positions(x.shape[2:], kernel_size, stride, padding)
     seen = [pixels_under(x, u, v, size, stride, (1, 1)) for u in range(kernel_size[0]) for v in range(kernel_size[1])]
     found = xp.array(seen[0], order="C") if len(seen) == 1 else xp.add(seen[0], seen[1], out=out)
@@ -130,12 +128,10 @@ def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor
     return xp.divide(found, divisor(x.dtype, kernel_size, divisor_override), out=found if out is None else out)
 
 
-@fast(avg_pool2d_grad, tolerance=8)
+@kernel(avg_pool2d_grad, platform="numpy", tolerance=8, declines=True)
 def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
     if not unpadded(grad.dtype, padding, ceil_mode) or stride[0] < kernel_size[0] or stride[1] < kernel_size[1]:
-        return KERNELS[avg_pool2d_grad].reference(
-            grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=out
-        )
+        return NotImplemented
     out = xp.empty(shape, grad.dtype) if out is None else out
     covered = [n * k == m and s == k for n, k, s, m in zip(grad.shape[2:], kernel_size, stride, shape[2:])]
     if not all(covered):
@@ -147,10 +143,10 @@ def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pa
     return out
 
 
-@fast(adaptive_avg_pool2d, tolerance=32)
+@kernel(adaptive_avg_pool2d, platform="numpy", tolerance=32, declines=True)
 def _(xp, x, output_size, out=None):
     found = sums(x, (2, 3)) if output_size == (1, 1) else None
     if found is None:
-        return KERNELS[adaptive_avg_pool2d].reference(x, output_size, out=out)
+        return NotImplemented
     found = found.reshape(*x.shape[:2], 1, 1)
     return xp.divide(found, found.dtype.type(x.shape[2] * x.shape[3]), out=found if out is None else out)

@@ -1,4 +1,4 @@
-"""Fast kernels of `../../ops/conv.py`: per tile of images, im2col into a small reused buffer and one matrix product.
+"""Kernels of `../../core/ops/conv.py`: per tile of images, im2col into a small reused buffer and one matrix product.
 
 1x1 filters need no im2col; depthwise ones are K*K shifted multiply-adds over tiles that stay in cache.
 Source: Chellapilla et al. 2006 for im2col.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ops.conv import Pair, conv2d, conv2d_input_grad, conv2d_weight_grad, pixels_under, positions
-from ...ops.rules import via_float32
-from ..kernels import fast
-from ..scratch import buffer
+from ...core.backend.scratch import buffer
+from ...core.kernels import kernel
+from ...core.ops.conv import Pair, conv2d, conv2d_input_grad, conv2d_weight_grad, pixels_under, positions
+from ...core.ops.rules import via_float32
 from .blas import on_one_thread
 
 TILE_BYTES = 1 << 20  # bytes that stay in the L2 cache; im2col uses four tiles, which measured best
@@ -87,7 +87,7 @@ class Geometry:
 # ---- the kernels -------------------------------------------------------------------------------------------------
 
 
-@fast(conv2d, tolerance=TOLERANCE)
+@kernel(conv2d, platform="numpy", tolerance=TOLERANCE)
 @via_float32
 @on_one_thread
 def _(xp, x, weight, stride, padding, dilation, groups, out=None):
@@ -116,7 +116,7 @@ def _(xp, x, weight, stride, padding, dilation, groups, out=None):
     return out
 
 
-@fast(conv2d_input_grad, tolerance=TOLERANCE)
+@kernel(conv2d_input_grad, platform="numpy", tolerance=TOLERANCE)
 @via_float32
 @on_one_thread
 def _(xp, grad, weight, shape, stride, padding, dilation, groups, out=None):
@@ -144,7 +144,7 @@ def _(xp, grad, weight, shape, stride, padding, dilation, groups, out=None):
     return out
 
 
-@fast(conv2d_weight_grad, tolerance=TOLERANCE)
+@kernel(conv2d_weight_grad, platform="numpy", tolerance=TOLERANCE)
 @via_float32
 @on_one_thread
 def _(xp, grad, x, shape, stride, padding, dilation, groups, out=None):

@@ -1,4 +1,4 @@
-"""Fast kernels of gather and scatter, `../../ops/index.py`.
+"""Fast kernels of gather and scatter, `../../core/ops/index.py`.
 
 Rows are added by the product with a sparse matrix of ones in SciPy, or by sorting without SciPy; indices that rise by
 regular steps, as in resizing an image, are added slice by slice.
@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from ...ops.checks import check_bounds
-from ...ops.index import copied, gather, index_add, index_grid, scatter_add, write_out
-from ..kernels import KERNELS, fast
+from ...core.kernels import kernel
+from ...core.ops.checks import check_bounds
+from ...core.ops.index import copied, gather, index_add, index_grid, scatter_add, write_out
 
 MAX_SLICES = 12  # slices; with more, sorting is as fast
 MIN_ELEMENTS = 1 << 14  # elements to gather or add; for fewer, the preparation costs more than it saves
 
 
-@fast(index_add, tolerance=16)
+@kernel(index_add, platform="numpy", tolerance=16)
 def _(xp, x, index, src, axis, by="indexing", out=None):
     n = x.shape[axis]
     check_bounds(xp, by, index, n, axis)
@@ -94,10 +94,10 @@ def slices(flat) -> list[tuple[slice, slice]] | None:
     return found
 
 
-@fast(gather, tolerance=0)
+@kernel(gather, platform="numpy", tolerance=0, declines=True)
 def _(xp, x, index, dim, by="indexing", out=None):
     if index.size < MIN_ELEMENTS or xp is not np or not x.flags.c_contiguous:
-        return KERNELS[gather].reference(x, index, dim, by=by, out=out)
+        return NotImplemented
     check_bounds(xp, by, index, x.shape[dim], dim)
     steps = [stride // x.itemsize for stride in x.strides]
     flat = index.astype("i8")
@@ -110,7 +110,7 @@ def _(xp, x, index, dim, by="indexing", out=None):
     return write_out(xp, x.reshape(-1).take(flat, mode="clip"), out)  # mode "raise" would check each index again
 
 
-@fast(scatter_add, tolerance=0)
+@kernel(scatter_add, platform="numpy", tolerance=0)
 def _(xp, x, index, src, dim, by="indexing", out=None):
     at = index_grid(xp, by, x, index, dim)
     result = copied(xp, x, out)

@@ -1,10 +1,10 @@
-"""Fast kernels of batch normalization, `../../ops/norm.py`, on tiles of images that stay in cache."""
+"""Fast kernels of batch normalization, `../../core/ops/norm.py`, on tiles of images that stay in cache."""
 
 from __future__ import annotations
 
-from ...ops.norm import batch_norm, batch_norm_grad, channel_shape
-from ..kernels import fast
-from ..scratch import buffer
+from ...core.backend.scratch import buffer
+from ...core.kernels import kernel
+from ...core.ops.norm import batch_norm, batch_norm_grad, channel_shape
 
 TILE_BYTES = 1 << 19  # bytes of a tile of images
 TOLERANCE = 64  # a different order of summation
@@ -28,7 +28,7 @@ def channel_sums(xp, x):
     return xp.einsum("tcp->c", x.reshape(t, c, -1))
 
 
-@fast(batch_norm, tolerance=TOLERANCE)
+@kernel(batch_norm, platform="numpy", tolerance=TOLERANCE)
 def _(xp, x, weight, bias, eps, out=None):
     if out is None:
         out = xp.empty(x.shape, x.dtype), xp.empty(weight.shape, x.dtype), xp.empty(weight.shape, x.dtype)
@@ -56,7 +56,7 @@ def _(xp, x, weight, bias, eps, out=None):
     return out
 
 
-@fast(batch_norm_grad, tolerance=TOLERANCE)
+@kernel(batch_norm_grad, platform="numpy", tolerance=TOLERANCE)
 def _(xp, grad, x, weight, mean, var, eps, out=None):
     if out is None:
         out = xp.empty(x.shape, x.dtype), xp.empty(weight.shape, x.dtype), xp.empty(weight.shape, x.dtype)

@@ -1,12 +1,12 @@
-"""Fast kernels of update rules, `../../ops/update.py`: in place, and in chunks that stay in cache."""
+"""Fast kernels of update rules, `../../core/ops/update.py`: in place, and in chunks that stay in cache."""
 
 from __future__ import annotations
 
 import math
 
-from ...ops.update import adam, adam_amsgrad, sgd, sgd_dampened, sgd_momentum
-from ..float_warnings import silent
-from ..kernels import fast
+from ...core.backend.float_warnings import silent
+from ...core.kernels import kernel
+from ...core.ops.update import adam, adam_amsgrad, sgd, sgd_dampened, sgd_momentum
 
 CHUNK = 1 << 17  # bytes of a chunk of one array, so that those of the four or five arrays of a rule stay in cache
 TOLERANCE = 8  # constants are rounded once, products have a different order
@@ -43,7 +43,7 @@ def direction(xp, p, grad, weight_decay: float, maximize: bool, work):
     return xp.subtract(work, grad, out=work) if maximize else xp.add(work, grad, out=work)
 
 
-@fast(sgd, tolerance=TOLERANCE)
+@kernel(sgd, platform="numpy", tolerance=TOLERANCE)
 def _(xp, p, grad, lr, weight_decay, maximize, out=None):
     new = xp.empty_like(p) if out is None else out
     rate = p.dtype.type(-float(lr))
@@ -72,14 +72,14 @@ def with_momentum(xp, p, grad, buf, lr, keep: float, take: float, nesterov, weig
             xp.add(w, more, out=w_place)
 
 
-@fast(sgd_momentum, tolerance=TOLERANCE)
+@kernel(sgd_momentum, platform="numpy", tolerance=TOLERANCE)
 def _(xp, p, grad, buf, lr, momentum, nesterov, weight_decay, maximize, out=None):
     out = outputs_for(xp, out, p, buf)
     with_momentum(xp, p, grad, buf, lr, momentum, 1.0, nesterov, weight_decay, maximize, *out)
     return out
 
 
-@fast(sgd_dampened, tolerance=TOLERANCE)
+@kernel(sgd_dampened, platform="numpy", tolerance=TOLERANCE)
 def _(xp, p, grad, buf, step, lr, momentum, dampening, weight_decay, maximize, out=None):
     out, now = outputs_for(xp, out, p, buf, step), float(step) + 1
     take = 1 - dampening if now > 1 else 1.0
@@ -139,14 +139,14 @@ def adam_step(
     return now
 
 
-@fast(adam, tolerance=TOLERANCE)
+@kernel(adam, platform="numpy", tolerance=TOLERANCE)
 def _(xp, p, grad, exp_avg, exp_avg_sq, step, lr, out=None, **attrs):
     out = outputs_for(xp, out, p, exp_avg, exp_avg_sq, step)
     out[3].fill(adam_step(xp, p, grad, exp_avg, exp_avg_sq, None, step, lr, **attrs, out=out[:3]))
     return out
 
 
-@fast(adam_amsgrad, tolerance=TOLERANCE)
+@kernel(adam_amsgrad, platform="numpy", tolerance=TOLERANCE)
 def _(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, out=None, **attrs):
     out = outputs_for(xp, out, p, exp_avg, exp_avg_sq, max_exp_avg_sq, step)
     out[4].fill(adam_step(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, **attrs, out=out[:4]))

@@ -1,4 +1,4 @@
-"""Fast kernels of sum and mean, `../../ops/reduce.py`, along the last axes.
+"""Fast kernels of sum and mean, `../../core/ops/reduce.py`, along the last axes.
 
 They use einsum, whose loop adds sixteen elements at a time, while that of `np.add.reduce` adds eight.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ops.reduce import mean, sum
-from ...ops.rules import count, keepdims_shape
-from ..kernels import KERNELS, fast
+from ...core.kernels import kernel
+from ...core.ops.reduce import mean, sum
+from ...core.ops.rules import count, keepdims_shape
 
 MIN_ELEMENTS = 1 << 12  # below, numpy is as fast
 ROW_ELEMENTS = 1 << 10  # summed sequentially
@@ -41,17 +41,17 @@ def shaped_sums(x, axis, keepdims: bool, found, out):
     return out
 
 
-@fast(sum, tolerance=TOLERANCE)
+@kernel(sum, platform="numpy", tolerance=TOLERANCE, declines=True)
 def _(xp, x, axis, keepdims, out=None):
     found = sums(x, axis)
     if found is None:
-        return KERNELS[sum].reference(x, axis, keepdims, out=out)
+        return NotImplemented
     return shaped_sums(x, axis, keepdims, found, out)
 
 
-@fast(mean, tolerance=TOLERANCE)
+@kernel(mean, platform="numpy", tolerance=TOLERANCE, declines=True)
 def _(xp, x, axis, keepdims, out=None):
     found = sums(x, axis)
     if found is None:
-        return KERNELS[mean].reference(x, axis, keepdims, out=out)
+        return NotImplemented
     return shaped_sums(x, axis, keepdims, np.true_divide(found, count(x.shape, axis), out=found), out)

@@ -1,4 +1,4 @@
-"""Fast kernels in numpy, one file per family of `core/ops`; importing this package registers them.
+"""The platform "numpy": fast kernels, one file per family of `core/ops`; importing this package registers them.
 
 Only `minflow/__init__.py` may import it: without that line every program still runs, on the reference kernels.
 `tests/core/test_ops.py` compares each kernel with its reference.

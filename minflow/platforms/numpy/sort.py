@@ -1,4 +1,4 @@
-"""The fast kernel of `sort`, `../../ops/sort.py`: sort unique keys, for which numpy's fastest, unstable sort is enough.
+"""The kernel of `sort`, `../../core/ops/sort.py`: sort unique keys, for which numpy's fastest sort is enough.
 
 A key is a uint64: its upper half is the float32 with its bits mapped so that they increase with it, its lower half the
 index of the element.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ops.rules import write_out
-from ...ops.sort import sort
-from ..kernels import KERNELS, fast
+from ...core.kernels import kernel
+from ...core.ops.rules import write_out
+from ...core.ops.sort import sort
 
 MIN_ELEMENTS = 1 << 10  # elements; below, numpy's stable sort is as fast
 SIGN_BIT, INDEX_MASK = 1 << 31, (1 << 32) - 1
@@ -27,10 +27,10 @@ def keys(x, descending: bool):
     return found
 
 
-@fast(sort, tolerance=0)
+@kernel(sort, platform="numpy", tolerance=0, declines=True)
 def _(xp, x, axis, descending, out=None):
     if x.dtype.char != "f" or x.size < MIN_ELEMENTS or xp is not np or x.shape[axis] > INDEX_MASK:
-        return KERNELS[sort].reference(x, axis, descending, out=out)
+        return NotImplemented
     rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))
     order = keys(rows, descending)
     order.sort(-1)

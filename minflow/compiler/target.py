@@ -1,0 +1,30 @@
+"""Target of a compilation: the platforms whose kernels its plan uses, and the passes that create calls for them.
+
+Must not know any platform. Read next: `plan_cache.py`, `platforms/compiled/policy.py`, which chooses a target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ..core.kernels import HOST_PLATFORMS
+from .passes import Pass, reduce_memory
+
+
+class Target(NamedTuple):
+    """platforms: names of platforms, in the order in which their kernels are tried.  passes: passes that are not exact
+    and that these platforms need; without any, results have the bits of eager code.
+    """
+
+    platforms: tuple[str, ...]
+    passes: tuple[Pass, ...] = ()
+
+    def insert_passes(self, passes: Iterable[Pass]) -> list[Pass]:
+        """Insert the passes of this target before `reduce_memory`, which orders the nodes that they create."""
+        passes = list(passes)
+        at = passes.index(reduce_memory) if reduce_memory in passes else len(passes)
+        return [*passes[:at], *self.passes, *passes[at:]]
+
+
+HOST = Target(HOST_PLATFORMS)  # no compiled kernels

@@ -1,0 +1,210 @@
+"""Registry of kernels: the code of each op on each platform, and the selection of the one that runs.
+
+An op's definition says what is computed; a kernel computes it on one platform. The platforms of a device are tried in
+order. The last one, "reference", is beside the definitions: obviously right, and written for any array namespace `xp`.
+Kernels are registered and never replaced; `use_platforms` changes only the order. Must not know Tensor or any platform.
+Read next: `eager.py`, which launches kernels; `platforms/__init__.py`, whose packages register them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .base.errors import InternalError
+from .base.signatures import argument_names
+
+if TYPE_CHECKING:
+    from .op import Op
+    from .spec import Spec
+
+REFERENCE = "reference"
+HOST_PLATFORMS = "numpy", REFERENCE  # those that need nothing but NumPy
+
+
+class Kernel(NamedTuple):
+    """The code of an op on one platform.
+
+    call: `call(*arrays, **attrs, out=None)`; the name of a ufunc of the array namespace; or None if only plans use this
+    kernel. `out` is a list if the op has several outputs. Returns NotImplemented, if `declines`, for arrays that it
+    does not support: then the next platform is called.
+    specialize: None, or a function (*specs, **attrs) that returns a kernel of the arrays alone, whose result needs no
+    copy, or None if there is no such kernel.
+    lower: None, or a function (arrays, outs, **attrs) that prepares a call of a plan, whose arrays stay in place, or
+    returns None if it does not support them.
+    tolerance: largest difference from the reference kernel, in units of eps of the dtype times the largest element of
+    the result; 0 is exact.
+    portable: True if `call` takes the array namespace as its first argument.
+    """
+
+    call: Callable | str | None
+    specialize: Callable | None = None
+    lower: Any = None
+    tolerance: float = 0.0
+    declines: bool = False
+    portable: bool = False
+
+
+class Selection(NamedTuple):
+    """The kernels that run an op on a device: `call` tries the kernels of these platforms in order. The rest: see `Kernel`."""
+
+    call: Callable
+    specialize: Callable | None
+    lower: Any
+    platforms: tuple[str, ...]
+
+
+KERNELS: dict[tuple[Op, str], Kernel] = {}
+EAGER_PLATFORMS: dict[str, tuple[str, ...]] = {"cpu": HOST_PLATFORMS}  # of eager code, by device type, in order
+NAMESPACES: dict[str, Any] = {"cpu": np}  # the array namespace of each device type
+ON_CHANGE: list[Callable[[], None]] = []  # clear the caches that contain selected kernels
+
+
+def register(op: Op, platform: str, kernel: Kernel) -> None:
+    """Register the kernel of an op on a platform. Raises InternalError if it has one there."""
+    if (op, platform) in KERNELS:
+        raise InternalError(
+            f"the op {op.name!r} has two kernels on the platform {platform!r}", hint="register one of them elsewhere"
+        )
+    KERNELS[op, platform] = kernel
+    for clear in ON_CHANGE:
+        clear()
+
+
+def kernel(
+    op: Op,
+    function: Callable | None = None,
+    *,
+    ufunc: str | None = None,
+    specialize: Callable | None = None,
+    platform: str = REFERENCE,
+    tolerance: float = 0.0,
+    declines: bool = False,
+) -> Any:
+    """Register array code for an op: a function `(xp, *arrays, **attrs, out=None)`, or a ufunc by name.
+
+    Decorates the function if it is not given. The result of a function without `out` is copied into `out`; a view stays
+    a view. specialize, tolerance, declines: see `Kernel`.
+    """
+    if ufunc is not None:
+        register(op, platform, Kernel(ufunc))
+        return None
+    if function is None:
+        options = {"specialize": specialize, "platform": platform, "tolerance": tolerance, "declines": declines}
+        return functools.partial(kernel, op, **options)
+    call = function if not op.takes_out or "out" in argument_names(function) else copied_out(function)
+    register(op, platform, Kernel(call, specialize, None, tolerance, declines, portable=True))
+    return function
+
+
+def copied_out(function: Callable) -> Callable:
+    """Add `out=` to a kernel that returns new arrays."""
+
+    @functools.wraps(function)
+    def written(xp, *arrays, out=None, **attrs):
+        results = function(xp, *arrays, **attrs)
+        if out is None or results is NotImplemented:
+            return results
+        for place, result in zip(out, results) if results.__class__ is tuple else ((out, results),):
+            xp.copyto(place, result)
+        return out
+
+    return written
+
+
+def call_on(op: Op, platform: str, device_type: str = "cpu") -> Callable:
+    """The kernel of an op on one platform, for the arrays of a device type. Raises KeyError if it has none there."""
+    call, portable = KERNELS[op, platform].call, KERNELS[op, platform].portable
+    if isinstance(call, str):
+        return getattr(NAMESPACES[device_type], call)
+    return functools.partial(call, NAMESPACES[device_type]) if portable else call
+
+
+def select(op: Op, platforms: Sequence[str] | None = None, device_type: str = "cpu") -> Selection:
+    """The kernels that run an op: those of `platforms`, by default of eager code, in order.
+
+    Raises InternalError if the op has no kernel there.
+    """
+    if op.inline_kernel is not None:
+        return Selection(op.inline_kernel, None, None, (REFERENCE,))
+    tried = [p for p in platforms or EAGER_PLATFORMS[device_type] if (op, p) in KERNELS]
+    kernels = [KERNELS[op, p] for p in tried]
+    calls = [p for p, k in zip(tried, kernels) if k.call is not None]
+    last = next((i for i, p in enumerate(calls) if not KERNELS[op, p].declines), None)
+    if last is None:
+        raise InternalError(f"the op {op.name!r} has no kernel for {device_type}", values={"platforms": tried})
+    *first, call = [call_on(op, p, device_type) for p in calls[: last + 1]]
+    for preferred in reversed(first):
+        call = with_fallback(preferred, call)
+    return Selection(
+        call,
+        next((k.specialize for k in kernels if k.specialize), None),
+        next((k.lower for k in kernels if k.lower), None),
+        tuple(calls[: last + 1]),
+    )
+
+
+def with_fallback(preferred: Callable, other: Callable) -> Callable:
+    """A kernel that calls `other` if `preferred` does not support the arrays."""
+
+    def call(*arrays, out=None, **attrs):
+        result = preferred(*arrays, **attrs, out=out)
+        return other(*arrays, **attrs, out=out) if result is NotImplemented else result
+
+    return call
+
+
+class Calls(dict):
+    """Cache: op -> the call that eager code runs on a device type."""
+
+    def __init__(self, device_type: str):
+        self.device_type = device_type
+        ON_CHANGE.append(self.clear)
+
+    def __missing__(self, op: Op) -> Callable:
+        call = select(op, device_type=self.device_type).call
+        if op.inline_kernel is None:  # such an op belongs to one call of a Function
+            self[op] = call
+        return call
+
+
+CALLS = Calls("cpu")
+
+
+def use_platforms(device_type: str, platforms: Sequence[str]) -> None:
+    """Change the platforms of eager code, in order. Plans keep the kernels that they were built with."""
+    EAGER_PLATFORMS[device_type] = tuple(platforms)
+    for clear in ON_CHANGE:
+        clear()
+
+
+def launch(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec] = (), out: Any = None) -> Any:
+    """Run the selected kernel of an op: into `out`, or into new C-contiguous arrays of these specs.
+
+    Without `out`, numpy would keep the strides of inputs and may return scalars. A kernel that takes no `out` (a view,
+    or a result whose shape depends on elements) returns its result. specs: needed if there is no `out`.
+    """
+    call = CALLS[op]
+    if out is None:
+        if not op.takes_out:
+            return call(*arrays, **attrs)
+        out = [np.empty(spec.shape, spec.np) for spec in specs] if op.many else np.empty(specs[0].shape, specs[0].np)
+    call(*arrays, **attrs, out=out)
+    return out
+
+
+def has_kernel(op: Op) -> bool:
+    """True if the op can run: it has a reference kernel."""
+    return op.inline_kernel is not None or (op, REFERENCE) in KERNELS
+
+
+def platform_of(op: Op, *arrays: Any, **attrs: Any) -> str:
+    """The platform whose kernel runs this op in eager code for these arrays; the kernels are called to find out."""
+    selection = select(op)
+    for platform in selection.platforms[:-1]:
+        if call_on(op, platform)(*arrays, **attrs, out=None) is not NotImplemented:
+            return platform
+    return selection.platforms[-1]

@@ -1,0 +1,21 @@
+"""Settings of compiled kernels for this process. Read next: `switch.py`, which changes them; `policy.py`."""
+
+from __future__ import annotations
+
+import os
+
+from ...compiler.passes import Pass
+from ...core.kernels import HOST_PLATFORMS
+
+COMPILED = "compiled"  # the name of this platform
+PLATFORMS = COMPILED, *HOST_PLATFORMS  # of a graph with compiled kernels, in order
+
+
+class CompiledKernelConfig:
+    """graphs: which of them use compiled kernels: "large", "all" or "none".  passes: the passes that create calls for
+    them.  ready: True if this process has the kernels; None until a large graph needs them.
+    """
+
+    graphs = "none" if os.environ.get("MINFLOW_MACHINE") == "0" else "large"
+    passes: tuple[Pass, ...] = ()
+    ready: bool | None = None

@@ -9,7 +9,7 @@ import numpy as np
 
 from minflow.compat.namespaces.threads import Settings
 from minflow.platforms.compiled.runtime.task_scheduler import ALIGN, Program
-from minflow.platforms.compiled.runtime.tasks import Step, prepared
+from minflow.platforms.compiled.runtime.tasks import Task, prepared
 from minflow.platforms.compiled.runtime.threads import RECORDERS
 
 BAND = 4096  # elements of each guard band
@@ -17,7 +17,7 @@ FILL = 77
 THREADS = (1, 2, 3, 8)
 
 
-def tasks_of(builder: Callable, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> list[Step] | None:
+def tasks_of(builder: Callable, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> list[Task] | None:
     """Build the tasks, with a workspace of their own. None if the builder declines."""
     found = prepared(builder, arrays, outs, **attrs)
     if found is None:
@@ -26,7 +26,7 @@ def tasks_of(builder: Callable, arrays: Sequence, outs: Sequence[np.ndarray], **
     return found.steps
 
 
-def run_tasks(steps: Sequence[Step]) -> None:
+def run_tasks(steps: Sequence[Task]) -> None:
     """Run each task; those with several chunks use several threads."""
     recorder = RECORDERS[0] if RECORDERS else None
     recorder.run(steps) if recorder else Program(steps)()

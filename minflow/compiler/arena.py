@@ -18,7 +18,7 @@ ALIGN = 64  # bytes: a cache line, and enough for every vector instruction
 MANY, LITTLE = 2_000, 4_096
 
 
-class Need(NamedTuple):
+class BufferRequest(NamedTuple):
     """Bytes of a value, and its live range: the first and last step that need it (both included)."""
 
     nbytes: int
@@ -26,7 +26,7 @@ class Need(NamedTuple):
     last: int
 
 
-def place(needs: Mapping[Hashable, Need]) -> tuple[dict, int]:
+def place(needs: Mapping[Hashable, BufferRequest]) -> tuple[dict, int]:
     """Return ({value: offset in bytes}, total bytes), without overlaps in both bytes and live range.
 
     The time to find gaps is quadratic in the number of values; if there are many, small ones are placed after the
@@ -50,7 +50,7 @@ def place(needs: Mapping[Hashable, Need]) -> tuple[dict, int]:
     return offsets, in_slots(needs, small, offsets, total)
 
 
-def in_slots(needs: Mapping[Hashable, Need], values: Iterable, offsets: dict, total: int) -> int:
+def in_slots(needs: Mapping[Hashable, BufferRequest], values: Iterable, offsets: dict, total: int) -> int:
     """Place these values from byte `total` on, each in a free slot of its own size; return the new total."""
     free: defaultdict[int, list[int]] = defaultdict(list)  # size -> offsets
     taken: list[tuple[int, int, int]] = []  # (last step, size, offset)
@@ -64,7 +64,7 @@ def in_slots(needs: Mapping[Hashable, Need], values: Iterable, offsets: dict, to
     return total
 
 
-def least(needs: Mapping[Hashable, Need]) -> int:
+def least(needs: Mapping[Hashable, BufferRequest]) -> int:
     """Return the largest sum of bytes that one step needs: a lower bound for any placement."""
     change: dict[int, int] = {}
     for need in needs.values():

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from ..core.ir import Graph, Node, Source, Value, outputs_of
 from ..core.kernels import select
-from .arena import Need, least, place
-from .memory_limit import need_room
+from .arena import BufferRequest, least, place
+from .memory_limit import check_memory
 from .uses import Uses
 
 # bytes: smaller inputs and outputs are copied to and from fixed addresses, so that calls can be prepared
@@ -23,8 +23,8 @@ class Layout:
 
     platforms: whose kernels are used, in order; by default those of eager code.
     results, kept: its outputs; the last `keep` of them stay readable and are not copied out.  arena_bytes: size of the
-    arena.  places: value -> (offset, bytes, first step, last step) in the arena.  needs: value -> its `Need`. in_place:
-    value -> the state that it is written to.  fresh: outputs that are computed into new arrays.
+    arena.  places: value -> (offset, bytes, first step, last step) in the arena.  needs: value -> its `BufferRequest`.
+    in_place: value -> the state that it is written to.  fresh: outputs that are computed into new arrays.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Layout:
         """Assign an offset to every computed value; an output may reuse the bytes of an input that dies with it."""
         last, elsewhere = self.uses.last, {*self.in_place, *self.fresh}
         heir: dict[Value, Value] = {}  # value -> the value whose bytes it reuses
-        needs: dict[Value, Need] = {}
+        needs: dict[Value, BufferRequest] = {}
         for i, node in enumerate(self.graph.nodes):
             if node.op.is_view or not node.op.takes_out:
                 continue
@@ -94,22 +94,22 @@ class Layout:
                     heir[v] = source = heir.get(source, source)
                     needs[source] = needs[source]._replace(last=last[v])
                 else:
-                    needs[v] = Need(v.spec.nbytes, i, last[v])
-        self.need_room(least(needs), needs)  # first of all, since sums of huge sizes overflow int64
+                    needs[v] = BufferRequest(v.spec.nbytes, i, last[v])
+        self.check_memory(least(needs), needs)  # first of all, since sums of huge sizes overflow int64
         offsets, self.arena_bytes = place(needs)
-        self.need_room(self.arena_bytes, needs)
+        self.check_memory(self.arena_bytes, needs)
         self.needs = needs
         self.places = {}
         for v in (*needs, *heir):
             self.places[v] = (offsets[heir.get(v, v)], v.spec.nbytes, self.position[v.node], last[v])
 
-    def need_room(self, arena_bytes: int, needs: dict, kernels: int = 0) -> None:
+    def check_memory(self, arena_bytes: int, needs: dict, kernels: int = 0) -> None:
         """Refuse a plan that does not fit into memory.
 
         Counts the arena, the new outputs of each call, and the kernels' workspace.
         """
         needed = arena_bytes + sum([v.spec.nbytes for v in self.results]) + kernels
-        need_room(needed, (*needs, *self.results), self.name_of, kernels)
+        check_memory(needed, (*needs, *self.results), self.name_of, kernels)
 
     def dying(self, node: Node, i: int, v: Value, needs: dict, heir: dict) -> Value | None:
         """Return an input of the same spec that this node may overwrite and that has no later users; otherwise None."""

@@ -25,7 +25,7 @@ from ..core.ir import Node, where_text
 from ..core.kernels import launch
 from ..core.source_location import here
 from .memory_limit import HINT
-from .numpy_calls import run_straight
+from .numpy_calls import run_static
 
 LOCK = threading.RLock()  # two plans never run at once: they may write the same states
 # a fork waits for the running step to end, so that the child has its complete results
@@ -61,7 +61,7 @@ class collector_waiting(ContextVarScope):
 # ---- a step of a plan ------------------------------------------------------------------------------------------------
 
 
-def held() -> bool:
+def holds_lock() -> bool:
     """True if this thread holds LOCK: it builds a graph, runs a plan, or copies variables."""
     return LOCK._is_owned()  # Python's Condition relies on this method of RLock, too
 
@@ -82,7 +82,7 @@ def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> 
     try:
         set_errors(QUIET)
         plan.busy = True
-        return run_straight(plan, arrays) if plan.straight and not (timed or watch) else plan.run(arrays, timed, watch)
+        return run_static(plan, arrays) if plan.static_io and not (timed or watch) else plan.run(arrays, timed, watch)
     except MinflowError as error:
         error.where = place_of(plan.failed) or error.where
         raise

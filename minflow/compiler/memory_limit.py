@@ -14,7 +14,7 @@ HINT = (
 )
 
 
-def need_room(needed: int, values: Iterable[Value], name_of: Callable[[Node], str], kernels: int = 0) -> None:
+def check_memory(needed: int, values: Iterable[Value], name_of: Callable[[Node], str], kernels: int = 0) -> None:
     """Raise OutOfMemoryError if a plan needs more memory than is free; names its largest values.
 
     kernels: how many of the bytes are workspace of kernels.

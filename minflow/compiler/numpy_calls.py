@@ -79,22 +79,22 @@ def direct(
     return run
 
 
-def straight(plan: Any) -> tuple[list, list] | None:
+def static_io(plan: Any) -> tuple[list, list] | None:
     """Return the fixed inputs and outputs of a plan; None if some move between runs, or if it writes states."""
     if plan.slots or plan.reads or plan.written:
         return None
     return [place for _, place in plan.inputs], [array for array, _, _ in plan.outs]
 
 
-def run_straight(plan: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Run a plan that is `straight`, as `Plan.run` does."""
+def run_static(plan: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Run a plan that is `static_io`, as `Plan.run` does."""
     calls, plan.node_of = plan.units
     plan.running = left = iter(calls)
     plan.runs += 1
     if plan.direct is not None:
         next(left)
         return plan.direct(arrays)
-    places, results = plan.straight
+    places, results = plan.static_io
     for place, array in zip(places, arrays):
         place[...] = array
     for call in left:

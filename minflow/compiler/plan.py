@@ -16,14 +16,14 @@ from ..core.ir import INPUT, Graph, Node, Value, VersionCounter, outputs_of
 from .arena import ALIGN
 from .buffer_assignment import COPIED, Layout
 from .call_merging import is_steady, joined, memory_of
-from .numpy_calls import call_of, direct, kernels_of, straight
+from .numpy_calls import call_of, direct, kernels_of, static_io
 
 
 class Slots(list):
     """The arrays that are new at each call."""
 
 
-class Late:
+class DynamicCall:
     """A call that reads or writes slots. out: an array, a slot number, or None for a kernel without `out=`."""
 
     __slots__ = ("kernel", "args", "reads", "out", "slots", "target")
@@ -78,7 +78,7 @@ class Plan(Layout):
             self.env[value] = self.arrays[state]
         for node in self.checks_first():
             self.prepare(node)
-        self.need_room(self.arena_bytes, self.needs, memory_of(self.calls))
+        self.check_memory(self.arena_bytes, self.needs, memory_of(self.calls))
         self.units = joined(self.calls, self.nodes)
         self.start(*self.units)
         self.outs = [
@@ -94,7 +94,7 @@ class Plan(Layout):
         self.forgotten = [i for i in range(len(self.slots)) if i not in kept]
         self.seconds: list[float] | None = None
         self.runs, self.busy = 0, False
-        self.straight = straight(self)
+        self.static_io = static_io(self)
 
     # ---- the calls ---------------------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class Plan(Layout):
         args = [env.get(x) if x.__class__ is Value else x for x in node.inputs]
         if node.op.is_view:
             if reads and reads[0][0] == 0:
-                self.calls.append(Late(kernel, args, reads, self.slots, target=self.new_slot(outs[0])))
+                self.calls.append(DynamicCall(kernel, args, reads, self.slots, target=self.new_slot(outs[0])))
                 self.nodes.append(node)
             elif node.op.checks:
                 env[outs[0]] = args[0]
@@ -161,12 +161,12 @@ class Plan(Layout):
                 self.direct = direct(node, call, [fixed for _, fixed in self.inputs], places[0], self.platforms)
         elif not late:
             places = [env[v] for v in outs]
-            self.calls.append(Late(kernel, args, reads, self.slots, out=places if node.op.many else places[0]))
+            self.calls.append(DynamicCall(kernel, args, reads, self.slots, out=places if node.op.many else places[0]))
         elif node.op.many:
             places = [(env.get(v), slot_of.get(v)) for v in outs]
             self.calls.append(functools.partial(run_many, kernel, args, reads, self.slots, places))
         else:
-            self.calls.append(Late(kernel, args, reads, self.slots, target=slot_of[outs[0]]))
+            self.calls.append(DynamicCall(kernel, args, reads, self.slots, target=slot_of[outs[0]]))
         self.nodes.append(node)
 
     def array_of(self, v: Value) -> np.ndarray:
@@ -260,7 +260,7 @@ def owner_of(array: np.ndarray) -> object:
 
 
 def run_many(kernel: Callable, args: list, reads: list, slots: Slots, places: list) -> None:
-    """Run a `Late` call of a kernel with several outputs."""
+    """Run a `DynamicCall` call of a kernel with several outputs."""
     args = args.copy()
     for position, slot in reads:
         args[position] = slots[slot]

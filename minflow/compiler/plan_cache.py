@@ -103,7 +103,7 @@ class Compiled:
         }
 
     @cached_property
-    def singly(self) -> list[CompiledPart]:
+    def unfused(self) -> list[CompiledPart]:
         """The parts without fusion, to inspect or to run beside `parts`, whose states and inputs they share."""
         return self.parts if self.exact else [CompiledPart(part, self.passes, HOST.platforms) for part in self.traced]
 

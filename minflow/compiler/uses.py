@@ -6,7 +6,7 @@ A read of a view is a read of its base (`root`). Read next: `plan.py`, `passes/n
 from __future__ import annotations
 
 from ..core.ir import Graph, Node, Value, outputs_of
-from .arena import Need, least
+from .arena import BufferRequest, least
 
 
 class Uses:
@@ -45,5 +45,5 @@ class Uses:
         for i, node in enumerate(self.graph.nodes):
             for v in () if node.op.is_view else outputs_of(node):
                 if v not in written:
-                    needs[v] = Need(v.spec.nbytes, i, self.last[v])
+                    needs[v] = BufferRequest(v.spec.nbytes, i, self.last[v])
         return least(needs)

@@ -49,7 +49,7 @@ class Kernel(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The kernels that run an op on a device: `call` tries the kernels of these platforms in order. The rest: see `Kernel`."""
+    """The kernels that run an op: `call` tries those of these platforms in order. The rest: see `Kernel`."""
 
     call: Callable
     specialize: Callable | None

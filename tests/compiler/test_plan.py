@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 import minflow as flow
 from minflow import nn
 from minflow.compiler import arena
-from minflow.compiler.arena import ALIGN, Need, least, place
+from minflow.compiler.arena import ALIGN, BufferRequest, least, place
 from minflow.compiler.executor import run
 from minflow.compiler.plan import COPIED, Plan
 from minflow.core.trace import trace
@@ -24,7 +24,7 @@ NEEDS = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 30), st.integers
 @settings(deadline=None, max_examples=150 if sampling.complete else 50, derandomize=True)
 @pytest.mark.parametrize("many", [arena.MANY, 10], ids=["few", "many"])
 def test_live_values_do_not_overlap(many, rows):
-    needs = {i: Need(size, min(a, b), max(a, b)) for i, (size, a, b) in enumerate(rows)}
+    needs = {i: BufferRequest(size, min(a, b), max(a, b)) for i, (size, a, b) in enumerate(rows)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arena, "MANY", many)
         offsets, total = place(needs)
@@ -37,7 +37,7 @@ def test_live_values_do_not_overlap(many, rows):
 
 
 def test_chain_needs_two_buffers():
-    needs = {i: Need(ALIGN * 10, i, i + 1) for i in range(20)}
+    needs = {i: BufferRequest(ALIGN * 10, i, i + 1) for i in range(20)}
     assert place(needs)[1] == 2 * ALIGN * 10 == least(needs)
 
 

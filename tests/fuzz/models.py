@@ -667,8 +667,8 @@ def spoiled(x: np.ndarray) -> np.ndarray:
 
 def spoil_scratch() -> None:
     """Fill this thread's scratch memory of tasks with NaN."""
-    task_scheduler.OWN.grow(max(task_scheduler.OWN.bytes, 1 << 22))
-    spoiled(task_scheduler.OWN.memory)
+    task_scheduler.THREAD_SCRATCH.grow(max(task_scheduler.THREAD_SCRATCH.bytes, 1 << 22))
+    spoiled(task_scheduler.THREAD_SCRATCH.memory)
 
 
 def checked(case: Case, train: bool) -> list[str]:

@@ -13,7 +13,7 @@ from builders import LONG, ONES, counting_job
 import minflow as flow
 import minflow.typing as tp
 from minflow import job as room
-from minflow.compiler.executor import INSIDE, LOCK, held
+from minflow.compiler.executor import INSIDE, LOCK, holds_lock
 from minflow.core.mode import DEFAULT, MODE
 from minflow.job.queue.stream import STREAM
 from minflow.job.session import SESSION
@@ -77,7 +77,7 @@ def defined():
 def check(jobs, place):
     """Check that steps are complete, no lock is held, and the next calls are correct."""
     wait_for_the_end(place)
-    assert not held() and not STREAM.submitting._is_owned() and not STREAM.starting._is_owned(), place
+    assert not holds_lock() and not STREAM.submitting._is_owned() and not STREAM.starting._is_owned(), place
     assert LOCK.acquire(timeout=LONG), place
     LOCK.release()
     assert MODE.get() is DEFAULT and INSIDE.get() == "", place

@@ -23,8 +23,8 @@ EPS = dict(eps=1e-5)
 @pytest.fixture(autouse=True)
 def call_cache(monkeypatch):
     monkeypatch.setattr(Settings, "threads", 1)
-    monkeypatch.setattr(eager, "KEPT", eager.Kept())
-    return eager.KEPT.calls
+    monkeypatch.setattr(eager, "CALL_CACHE", eager.CallCache())
+    return eager.CALL_CACHE.calls
 
 
 def images(seed, shape=(4, 20, 3, 3)):
@@ -39,7 +39,7 @@ def normed(*arrays, **more):
 def fresh(monkeypatch, *arrays):
     """Run on a thread with an empty cache."""
     with monkeypatch.context() as patch:
-        patch.setattr(eager, "KEPT", eager.Kept())
+        patch.setattr(eager, "CALL_CACHE", eager.CallCache())
         return normed(*arrays)
 
 
@@ -115,9 +115,9 @@ def test_refusal_is_not_cached(call_cache):
 def test_larger_workspace_invalidates_cache(call_cache, monkeypatch):
     small, large = images(0), images(1, (64, 40, 4, 4))
     normed(*small)
-    before = eager.KEPT.memory
+    before = eager.CALL_CACHE.memory
     normed(*large)
-    assert eager.KEPT.memory.nbytes > before.nbytes and len(call_cache) == 1
+    assert eager.CALL_CACHE.memory.nbytes > before.nbytes and len(call_cache) == 1
     before[:] = 0
     assert equal(normed(*small), fresh(monkeypatch, *small)) and equal(normed(*large), fresh(monkeypatch, *large))
 
@@ -132,7 +132,7 @@ def test_nested_call_has_its_own_tasks(call_cache, monkeypatch):
     """As when a signal handler calls the same operation while pointers are written."""
     given, other, inner = images(0), images(1), []
     normed(*given)
-    usual = eager.Call.__call__
+    usual = eager.CachedCall.__call__
 
     def interrupted(self, arrays):
         if not inner:
@@ -140,7 +140,7 @@ def test_nested_call_has_its_own_tasks(call_cache, monkeypatch):
             inner[0] = normed(*other)
         return usual(self, arrays)
 
-    monkeypatch.setattr(eager.Call, "__call__", interrupted)
+    monkeypatch.setattr(eager.CachedCall, "__call__", interrupted)
     found = normed(*given)
     monkeypatch.undo()
     assert equal(found, fresh(monkeypatch, *given)) and equal(inner[0], fresh(monkeypatch, *other))

@@ -246,7 +246,7 @@ def test_products_fuse_with_sums_and_row_operands(columns):
     arrays = [some(flow.empty(*shape).spec, 3) for shape in ((37, columns), (columns,), (columns,))]
     (node,) = clusters_of(layer_norm, arrays)
     near(node, [some(x.spec, i) for i, x in enumerate(node.inputs)])
-    names, bytecode = list(built.CODES), node.attrs["code"].bytecode
+    names, bytecode = list(built.OPCODES), node.attrs["code"].bytecode
     lines = [names[line[0]] for line in bytecode.lines]
     assert lines.count("row_dot") == lines.count("mul_add") == lines.count("row_sum") == 1 and "add" not in lines
     assert lines.count("spread") == (0 if columns % 16 == 0 or columns > 256 else 2)

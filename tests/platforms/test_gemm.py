@@ -166,8 +166,8 @@ def test_bits_do_not_depend_on_thread_count(left, right):
 
     def with_other_memory():
         (
-            task_scheduler.OWN.grow(1 << 22),
-            task_scheduler.OWN.memory.fill(255),
+            task_scheduler.THREAD_SCRATCH.grow(1 << 22),
+            task_scheduler.THREAD_SCRATCH.memory.fill(255),
         )  # NaN; other scratch memory holds earlier products
         return [product(a, b)]
 

@@ -144,7 +144,7 @@ def test_bits_do_not_depend_on_thread_count(case, monkeypatch):
     def with_other_memory():
         before = next(bytes_)
         monkeypatch.setattr(tasks.np, "empty", lambda shape, dtype=float: np.full(shape, before, dtype))
-        monkeypatch.setattr(task_scheduler, "OWN", task_scheduler.Own())
+        monkeypatch.setattr(task_scheduler, "THREAD_SCRATCH", task_scheduler.ThreadScratch())
         return [*compiled_results(case, *given_).values()]
 
     same_bits(with_other_memory, (1, 2, 3, 4))

@@ -145,7 +145,7 @@ def test_results_do_not_depend_on_scratch_memory(case):
     first = compiled_results(case, *given_)
     for other in KINDS.args[1]:  # leave their values, including infinities, in scratch memory
         compiled_results(other, *[np.full_like(array, np.inf) for array in arrays(other)])
-    eager.KEPT.memory[:] = task_scheduler.OWN.memory[:] = 0xFF  # NaN
+    eager.CALL_CACHE.memory[:] = task_scheduler.THREAD_SCRATCH.memory[:] = 0xFF  # NaN
     assert bytes_of(compiled_results(case, *given_)) == bytes_of(first)
 
 
@@ -175,10 +175,10 @@ def test_bits_do_not_depend_on_batch_split(case, pieces):
 def test_oversized_workspace_is_freed_after_the_call(case, monkeypatch):
     given_ = arrays(case)
     usual = compiled_results(case, *given_)
-    monkeypatch.setattr(eager, "KEPT", eager.Kept())
+    monkeypatch.setattr(eager, "CALL_CACHE", eager.CallCache())
     monkeypatch.setattr(eager, "LARGE", 0)
     assert bytes_of(compiled_results(case, *given_)) == bytes_of(usual)
-    assert eager.KEPT.memory.nbytes == eager.LITTLE
+    assert eager.CALL_CACHE.memory.nbytes == eager.LITTLE
 
 
 def test_concurrent_callers_get_the_same_bits():
@@ -230,8 +230,8 @@ def test_no_write_outside_scratch_memory(case, monkeypatch):
         return held[-1][0]
 
     monkeypatch.setattr(np, "empty", within)
-    monkeypatch.setattr(eager, "KEPT", eager.Kept())
-    monkeypatch.setattr(task_scheduler, "OWN", task_scheduler.Own())
+    monkeypatch.setattr(eager, "CALL_CACHE", eager.CallCache())
+    monkeypatch.setattr(task_scheduler, "THREAD_SCRATCH", task_scheduler.ThreadScratch())
     compiled_results(case, *arrays(case))
     assert held and all(intact() for _, intact in held)
 

@@ -229,7 +229,7 @@ def test_bits_do_not_depend_on_thread_count(monkeypatch):
     filters, attrs = normal(np.random.default_rng(1), 40, 1, 3, 3), dict(padding=(1, 1), dilation=(1, 1), groups=40)
 
     def everything():
-        monkeypatch.setattr(eager, "KEPT", eager.Kept())
+        monkeypatch.setattr(eager, "CALL_CACHE", eager.CallCache())
         found = [conv2d(x, filters, stride=(s, s), **attrs) for s in (1, 2)]
         found += [
             conv2d_weight_grad(y, x, shape=filters.shape, stride=(s, s), **attrs) for s, y in zip((1, 2), tuple(found))

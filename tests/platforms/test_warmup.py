@@ -243,7 +243,7 @@ FRESH = """
     from minflow.core.ops.elementwise import relu
     x, y = np.float32([-1, 2]), np.zeros(2, "f4")
     CALLS[relu](x, out=y)
-    print(len(begun), "numba" in sys.modules, len(jit.CODES) == len(compile_cache.ADDRESSES) > 40)
+    print(len(begun), "numba" in sys.modules, len(jit.COMPILED_FUNCTIONS) == len(compile_cache.ADDRESSES) > 40)
     from minflow.platforms.compiled import switch
     switch.use()
     import minflow as flow

@@ -79,7 +79,7 @@ def attend_grad(xp, grad, q, k, v, mask, stats, tb, factor, fill, hides):
 # ---- the pass --------------------------------------------------------------------------------------------------------
 
 
-class Chain(NamedTuple):
+class AttentionChain(NamedTuple):
     """The nodes of one attention and the values that they read.
 
     nodes: forward nodes from q @ k to weights @ v, in program order.  back: nodes of the gradient, in program order;
@@ -99,7 +99,7 @@ class Chain(NamedTuple):
 
 def attention(graph: Graph) -> Graph:
     """Replace each matched attention, and its gradient, by one node."""
-    uses = Readers(graph)
+    uses = AttentionMatcher(graph)
     placed: dict[Node, Node | None] = {}
     instead: dict[Value, Value] = {}
     for node in graph.nodes:
@@ -131,7 +131,7 @@ def fused(chain: list[Node], at: Node, op, inputs: list, attrs: dict) -> Node:
     return node
 
 
-class Readers:
+class AttentionMatcher:
     """Users and program positions of a graph's values.
 
     of: value -> nodes that read it.  position: node -> index in the program.
@@ -150,7 +150,7 @@ class Readers:
         x = outputs_of(node)[0]
         return x not in self.shown and {*self.of.get(x, ())} == {*readers}
 
-    def chain(self, node: Node) -> Chain | None:
+    def chain(self, node: Node) -> AttentionChain | None:
         """Match the attention around this softmax; None if there is none."""
         weights, x = outputs_of(node)[0], node.inputs[0]
         ends = [one for one in self.of.get(weights, ()) if one.phase == "forward"]
@@ -178,7 +178,7 @@ class Readers:
             return None
         (q, k), v = nodes[0].inputs, end.inputs[1]
         attrs = dict(tb=nodes[0].attrs["tb"], factor=factor, fill=fill, hides=hides)
-        found = Chain(nodes, q, k, v, mask, attrs)
+        found = AttentionChain(nodes, q, k, v, mask, attrs)
         return found if self.read_by(node, end) else self.backward(node, found)
 
     def forward(self, nodes: list[Node], scored: Spec, mask: Value | int) -> bool:
@@ -203,7 +203,7 @@ class Readers:
             self.read_by(one, after) for one, after in itertools.pairwise(nodes[:-1])
         )
 
-    def backward(self, node: Node, found: Chain) -> Chain | None:
+    def backward(self, node: Node, found: AttentionChain) -> AttentionChain | None:
         """Extend the match by the gradient, if that is the only other user of the weights; otherwise None."""
         weights, back = outputs_of(node)[0], linalg.matmul
         others = [one for one in self.of[weights] if one is not found.nodes[-1]]

@@ -69,7 +69,7 @@ class Operand(NamedTuple):
     repeat: int = 1
 
 
-class Code:
+class FusedRegion:
     """The region that a cluster replaces: its nodes (including views), the values that it reads, and its outputs.
 
     bytecode: the program that the compiled platform made of it, or None.
@@ -90,12 +90,12 @@ class Code:
         return ", ".join([node.op.name for node in self.nodes if not node.op.is_view])
 
 
-def infer(*inputs: Spec, code: Code):
+def infer(*inputs: Spec, code: FusedRegion):
     specs = tuple([v.spec for v in code.outputs])
     return specs if len(specs) > 1 else specs[0]
 
 
-def run(xp, *inputs, code: Code):
+def run(xp, *inputs, code: FusedRegion):
     """Run the nodes one by one, as the reference kernel."""
     known = dict(zip(code.inputs, inputs))
     for node in code.nodes:
@@ -249,13 +249,13 @@ def plain(read: Operand, spec: Spec) -> bool:
 # ---- groups of nodes -------------------------------------------------------------------------------------------------
 
 
-class Group:
+class FusionGroup:
     """Nodes that will be one cluster. before, after: groups that must run before and after it."""
 
     def __init__(self, node: Node, position: int, form: tuple[int, int] | None):
         self.nodes, self.first, self.last, self.form = [node], position, position, form
-        self.before: set[Group] = set()
-        self.after: set[Group] = set()
+        self.before: set[FusionGroup] = set()
+        self.after: set[FusionGroup] = set()
 
     def alone(self) -> bool:
         """True if the group is a single node that stays as it is."""
@@ -268,7 +268,7 @@ class Group:
         return "backward" if phase == "recompute" else phase
 
 
-class Groups:
+class FusionGroups:
     """The partition of a graph's nodes into groups; at first each node is a group.
 
     of: node -> its group.  readers: value -> nodes that read it; members of clusters read the bases of views.  idle:
@@ -280,7 +280,7 @@ class Groups:
         self.position = {node: i for i, node in enumerate(graph.nodes)}
         self.new = {*graph.updates.values()}  # an output written in place must be the only output of its node
         self.shown = {*graph.outputs, *self.new}
-        self.of = {node: Group(node, i, extent(node)) for i, node in enumerate(graph.nodes)}
+        self.of = {node: FusionGroup(node, i, extent(node)) for i, node in enumerate(graph.nodes)}
         self.readers: dict[Value, list[Node]] = {}
         self.idle: set[Node] = set()
         for node in graph.nodes:
@@ -316,7 +316,7 @@ class Groups:
                     found.append(v)
         return found
 
-    def merge(self, a: Group, b: Group) -> bool:
+    def merge(self, a: FusionGroup, b: FusionGroup) -> bool:
         """Merge two groups, if they have one extent and no third group lies on a path between them."""
         if a is b or a.form is None or b.form is None or a.phase != b.phase:
             return False
@@ -353,9 +353,9 @@ class Groups:
         a.before, a.after = (a.before | b.before) - {a, b}, (a.after | b.after) - {a, b}
         return True
 
-    def order(self) -> list[Group]:
+    def order(self) -> list[FusionGroup]:
         """Sort the groups topologically, each as late as its last node unless an earlier group reads it."""
-        done: set[Group] = set()
+        done: set[FusionGroup] = set()
         found = []
         for i, node in enumerate(self.graph.nodes):
             if self.of[node].last != i:
@@ -373,7 +373,7 @@ class Groups:
                     found.append(group)
         return found
 
-    def needs(self, group: Group) -> Iterable[Group]:
+    def needs(self, group: FusionGroup) -> Iterable[FusionGroup]:
         if len(group.nodes) > 1:
             return group.before
         direct = [x.node for x in group.nodes[0].inputs if x.__class__ is Value]
@@ -388,7 +388,7 @@ class Groups:
                 x = x.node.inputs[0]
         return found
 
-    def code(self, group: Group) -> Code:
+    def code(self, group: FusionGroup) -> FusedRegion:
         """Build the region of a group, with the views between its nodes.
 
         It is flattened to one column if no operand is broadcast along rows or columns.
@@ -408,10 +408,10 @@ class Groups:
                     inputs[base] = None
         nodes = sorted([*inside, *views], key=lambda node: self.position[node])
         extent = (rows * columns, 1) if flat else (rows, columns)
-        return Code(nodes, list(inputs), self.outputs(group.nodes), *extent)
+        return FusedRegion(nodes, list(inputs), self.outputs(group.nodes), *extent)
 
 
-def between(a: Group, b: Group) -> bool:
+def between(a: FusionGroup, b: FusionGroup) -> bool:
     """True if a path leads from a to b through another group."""
     stack = [group for group in a.after if group is not b and group.first < b.last]
     seen = set(stack)
@@ -432,7 +432,7 @@ def clusters(graph: Graph) -> Graph:
     """Replace each group of neighbors that can run together by one node."""
     # First, since recomputing a value within a cluster is free.
     graph = dead_code(recompute_cheap_values(graph, fused=True))
-    groups = Groups(graph)
+    groups = FusionGroups(graph)
     for node in graph.nodes:
         for x in groups.reads(node):
             if x.node in groups.of:

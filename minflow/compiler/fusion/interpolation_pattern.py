@@ -14,7 +14,7 @@ from ...core.ops import elementwise, index, shape as shapes
 from ...core.spec import Spec, float32, int64
 
 
-class Tap(NamedTuple):
+class InterpolationTap(NamedTuple):
     """One weighted lookup of pixels along an axis, or its gradient.
 
     x: images that are read, or the cotangent.  places, weights: index and weight for each position along `axis`.
@@ -29,13 +29,15 @@ class Tap(NamedTuple):
     back: bool
     nodes: tuple
 
-    def joins(self, other: Tap) -> bool:
+    def joins(self, other: InterpolationTap) -> bool:
         """True if both taps belong to one interpolation."""
         mine, others = [(tap.x, tap.axis, tap.shape, tap.back) for tap in (self, other)]
         return mine == others and self.nodes != other.nodes
 
 
-def pair_of(node: Node, only_reader: Callable[[Value], Node | None]) -> tuple[Tap, Tap] | None:
+def pair_of(
+    node: Node, only_reader: Callable[[Value], Node | None]
+) -> tuple[InterpolationTap, InterpolationTap] | None:
     """Match the two taps that this node adds. only_reader: returns the only user of a value, or None."""
     if node.op is not elementwise.add:
         return None
@@ -43,7 +45,7 @@ def pair_of(node: Node, only_reader: Callable[[Value], Node | None]) -> tuple[Ta
     return (one, other) if one is not None and other is not None and one.joins(other) else None
 
 
-def tap_of(v: object, only_reader: Callable[[Value], Node | None]) -> Tap | None:
+def tap_of(v: object, only_reader: Callable[[Value], Node | None]) -> InterpolationTap | None:
     """Match a tap whose values have no other users."""
     if not isinstance(v, Value) or only_reader(v) is None:
         return None
@@ -60,7 +62,7 @@ def tap_of(v: object, only_reader: Callable[[Value], Node | None]) -> Tap | None
     fits = weights.__class__ is Value and weights.spec.shape == (places.spec.size, *[1] * (3 - axis))
     if not fits or not on_images(taken, weights.spec):
         return None
-    return Tap(x, places, weights, axis, shape, back, (inner.node, node))
+    return InterpolationTap(x, places, weights, axis, shape, back, (inner.node, node))
 
 
 def zeros_added(node: Node) -> bool:

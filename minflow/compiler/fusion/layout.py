@@ -21,7 +21,7 @@ from ...core.spec import Spec, float32
 from ..passes.dead_code import dead_code
 from ..passes.relu_pool_reorder import reorder_relu_pool_grad
 from . import nchw16c
-from .interpolation_pattern import Tap, on_images, pair_of, zeros_added
+from .interpolation_pattern import InterpolationTap, on_images, pair_of, zeros_added
 
 LEAST = 1 << 16  # multiplications of a convolution; below, converting its images costs more than it saves
 ALONE = 1 << 11  # pixels that an op must read for the conversion to pay for this op alone
@@ -34,10 +34,10 @@ EITHER = frozenset({*ACTS, *SLOPES, elementwise.add, elementwise.sub, elementwis
 
 def layout(graph: Graph) -> Graph:
     """Move convolutions, and the ops between them, to blocked layout."""
-    return dead_code(Change(reorder_relu_pool_grad(graph)).result())
+    return dead_code(LayoutRewriter(reorder_relu_pool_grad(graph)).result())
 
 
-class Change:
+class LayoutRewriter:
     """Rewrites one graph to blocked layout.
 
     plain, blocks: old value -> new value in NCHW and in blocks, as far as it exists.  twins: old node -> the new node
@@ -61,7 +61,9 @@ class Change:
         # Cotangent before an activation -> its node, which is fused into the gradient of a batch norm.
         self.slopes: dict[Value, Node] = {}
         self.spread: dict[Value, Node] = {}  # gradient of a max pooling -> its node
-        self.sums: dict[Node, tuple[Tap, Tap]] = {}  # node -> the two taps that it adds, as one interpolation
+        self.sums: dict[
+            Node, tuple[InterpolationTap, InterpolationTap]
+        ] = {}  # node -> the two taps that it adds, as one interpolation
         for node in graph.nodes:
             if both := pair_of(node, self.only_reader):
                 self.sums[node] = both
@@ -494,21 +496,21 @@ def per_channel(node: Node, image: Value) -> bool:
 
 
 RULES = {
-    conv.conv2d: Change.conv2d,
-    conv.conv2d_input_grad: Change.input_grad,
-    conv.conv2d_weight_grad: Change.weight_grad,
-    shape.sum_to: Change.channel_sum,
-    norm.batch_norm: Change.batch_norm,
-    norm.batch_norm_grad: Change.batch_norm_grad,
-    pool.max_pool2d: Change.max_pool2d,
-    pool.max_pool2d_grad: Change.max_pool2d_grad,
-    pool.avg_pool2d: Change.avg_pool2d,
-    pool.avg_pool2d_grad: Change.avg_pool2d_grad,
-    pool.adaptive_avg_pool2d: Change.average,
-    pool.adaptive_avg_pool2d_grad: Change.average_grad,
-    index.take: Change.taken,
-    index.index_add: Change.put_back,
-    shape.cat: Change.joined,
-    shape.getitem: Change.some_channels,
-    **dict.fromkeys(EITHER, Change.elementwise),
+    conv.conv2d: LayoutRewriter.conv2d,
+    conv.conv2d_input_grad: LayoutRewriter.input_grad,
+    conv.conv2d_weight_grad: LayoutRewriter.weight_grad,
+    shape.sum_to: LayoutRewriter.channel_sum,
+    norm.batch_norm: LayoutRewriter.batch_norm,
+    norm.batch_norm_grad: LayoutRewriter.batch_norm_grad,
+    pool.max_pool2d: LayoutRewriter.max_pool2d,
+    pool.max_pool2d_grad: LayoutRewriter.max_pool2d_grad,
+    pool.avg_pool2d: LayoutRewriter.avg_pool2d,
+    pool.avg_pool2d_grad: LayoutRewriter.avg_pool2d_grad,
+    pool.adaptive_avg_pool2d: LayoutRewriter.average,
+    pool.adaptive_avg_pool2d_grad: LayoutRewriter.average_grad,
+    index.take: LayoutRewriter.taken,
+    index.index_add: LayoutRewriter.put_back,
+    shape.cat: LayoutRewriter.joined,
+    shape.getitem: LayoutRewriter.some_channels,
+    **dict.fromkeys(EITHER, LayoutRewriter.elementwise),
 }

@@ -114,7 +114,7 @@ def norms(graph: Graph) -> Graph:
     before: dict[Node, list[Node]] = {}  # old node -> nodes to insert before it
     gone: set[Node] = set()
     for node in graph.nodes:
-        found = Found(readers, position) if node.op in FINDERS else None
+        found = NormMatcher(readers, position) if node.op in FINDERS else None
         if found is not None and FINDERS[node.op](found, node) and found.whole(shown):
             instead.update(found.instead)
             gone |= {one for one in found.nodes if not found.instead.keys().isdisjoint(outputs_of(one))}
@@ -126,7 +126,7 @@ def norms(graph: Graph) -> Graph:
     return dead_code(rewrite(graph, nodes, instead))
 
 
-class Found:
+class NormMatcher:
     """A match of one norm.
 
     nodes: old nodes that it replaces.  instead: old value -> new value.  added: (old node before which to insert, new
@@ -215,7 +215,7 @@ class Found:
         )
 
 
-def rows_normed(found: Found, node: Node) -> bool:
+def rows_normed(found: NormMatcher, node: Node) -> bool:
     """Match the layer norm whose mean is `node`; True if it can be replaced."""
     x, mean, attrs = node.inputs[0], found.take(node), node.attrs
     size, axes = x.spec.shape, attrs["axis"]
@@ -261,7 +261,7 @@ def rows_normed(found: Found, node: Node) -> bool:
     return True
 
 
-def rows_sent_back(found: Found, x: Value, c: Value, r: Value, direct: Value, count: int) -> tuple | None:
+def rows_sent_back(found: NormMatcher, x: Value, c: Value, r: Value, direct: Value, count: int) -> tuple | None:
     """Match the cotangent of x in a layer norm, in the order in which the gradient rules write it.
 
     It starts at the cotangent of the normalized value. Returns the last addition, and the other term that it adds to
@@ -288,7 +288,7 @@ def rows_sent_back(found: Found, x: Value, c: Value, r: Value, direct: Value, co
     return (last[0], others[0]) if others and others[0].__class__ is Value and others[0].spec == x.spec else None
 
 
-def groups_normed(found: Found, node: Node) -> bool:
+def groups_normed(found: NormMatcher, node: Node) -> bool:
     """Match the group norm whose batch norm is `node`; True if it can be replaced."""
     rows, ones, zeros = node.inputs
     if (
@@ -376,4 +376,4 @@ def full_of(x: Value, number: float) -> bool:
     return x.node.op is CONSTANT and bool((x.node.array == number).all())
 
 
-FINDERS: dict[Op, Callable[[Found, Node], bool]] = {reduce.mean: rows_normed, norm.batch_norm: groups_normed}
+FINDERS: dict[Op, Callable[[NormMatcher, Node], bool]] = {reduce.mean: rows_normed, norm.batch_norm: groups_normed}

@@ -41,7 +41,7 @@ def explorer_model_of(job: Job, plan: Any) -> ExplorerModel:
     kinds |= {name: "optimizer state" for name in job.session.slots}
     return ExplorerModel(
         f"{job.kind} job {job.name}",
-        plan.singly,
+        plan.unfused,
         {},
         kinds,
         lambda name, ran=False: None,

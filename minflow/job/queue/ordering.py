@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...compiler.executor import INSIDE, held
+from ...compiler.executor import INSIDE, holds_lock
 from ...core.base.errors import JobError
 from ...core.ir import ExternalUsers
 from ...core.source_location import here
@@ -39,7 +39,7 @@ class WriteOrdering:
         readers = [entry for entry in tuple(STREAM.queue) if users in entry.reads]
         if self.in_callback():
             self.refuse_in_callback(users, readers)
-        elif readers and (held() or INSIDE.get()):
+        elif readers and (holds_lock() or INSIDE.get()):
             own_steps = [step for step in readers if step.submitter is threading.current_thread()]
             if own_steps or INSIDE.get():
                 what = f"a tensor that job {readers[0].name} captures is written where its steps cannot be waited for"

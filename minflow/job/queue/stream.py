@@ -31,7 +31,7 @@ from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import Any
 
-from ...compiler.executor import INSIDE, held
+from ...compiler.executor import INSIDE, holds_lock
 from ...core.base import events
 from ...core.base.errors import JobError
 from ...core.base.interrupts import uninterrupted
@@ -168,7 +168,7 @@ class Stream:
 
     def sync_for_read(self) -> None:
         """Wait as `sync` does before a variable is read. A callback need not wait: it runs between two steps."""
-        if held() or not self.on_worker():
+        if holds_lock() or not self.on_worker():
             self.sync()
 
     def on_worker(self) -> bool:
@@ -242,7 +242,7 @@ class Stream:
             raise JobError(
                 what, where=here(), hint="the function only describes a step; call the job before or after it"
             )
-        if held():
+        if holds_lock():
             text = "inside an operation of a graph or job that runs or is built: no step starts before its end"
             hint = "do it before or after the call, and pass the result as an input"
             raise JobError(f"{what} {text}", where=here(), hint=hint)

@@ -128,7 +128,7 @@ class CompiledGraph(Compiled):
                     for part, traced in zip(self.parts, self.traced):
                         part.plan_again(traced)
                     self.plan = self.parts[0].plan
-                    self.__dict__.pop("singly", None)
+                    self.__dict__.pop("unfused", None)
 
     def run(self, graph: Any, arrays: list[np.ndarray], timed: bool = False) -> Any:
         """Run one call and return its results in the structure of build's output."""

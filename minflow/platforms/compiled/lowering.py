@@ -16,7 +16,7 @@ from ...core.kernels import Kernel, register, select
 from ...core.op import Op
 from .config import COMPILED, PLATFORMS
 from .runtime.eager import run_compiled
-from .runtime.tasks import Builder, Checked, prepared
+from .runtime.tasks import Builder, CheckedTasks, prepared
 
 SMALL = 1 << 12  # elements; below, a call of NumPy costs less
 SUMS = 32.0  # tolerance of kernels that add in another order
@@ -40,7 +40,7 @@ class Lowering:
         tasks = prepared(self.builder, arrays, outs, **attrs)
         if tasks and any([task.refused is not None for task in tasks.steps]):
             call = select(self.op, PLATFORMS).call
-            return Checked(tasks, partial(call, *arrays, **attrs, out=outs if len(outs) > 1 else outs[0]))
+            return CheckedTasks(tasks, partial(call, *arrays, **attrs, out=outs if len(outs) > 1 else outs[0]))
         return tasks
 
 

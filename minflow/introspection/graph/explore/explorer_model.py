@@ -356,7 +356,7 @@ def with_recorded_step(graph: Any, compiled: Any, arrays: list[np.ndarray]) -> E
 
 def explorer_model_of(graph: Any, compiled: Any) -> ExplorerModel:
     modules = {path: type(module).__name__ for path, module in graph.all_modules()}
-    kinds, parts = kinds_of(graph), compiled.singly
+    kinds, parts = kinds_of(graph), compiled.unfused
     for part in parts:
         for s in part.graph.states:
             if s.name not in kinds and s.name.rpartition("-")[0] in kinds:

@@ -1,9 +1,9 @@
 """Compile this package's kernels by numba and LLVM; neither is needed once the compile cache has them.
 
 Importing numba takes half a second. A process that finds all kernels in the cache
-(`platforms/compiled/compile_cache.py`) skips it: numba's names are then bound to a stub (`Unneeded`).
+(`platforms/compiled/compile_cache.py`) skips it: numba's names are then bound to a stub (`NumbaStub`).
 
-numba infers types and emits LLVM IR (`Writer`); LLVM then compiles the IR of many functions as one module (`together`).
+numba infers types and emits LLVM IR (`KernelCompiler`); LLVM then compiles many functions as one module (`together`).
 numba's own pipeline would compile each function separately, and again in each caller. Read next: `llvm.py`.
 """
 
@@ -21,7 +21,7 @@ from llvmlite import binding, ir as ir
 from .. import compile_cache
 
 
-class Unneeded:
+class NumbaStub:
     """Stub for numba's names if nothing is compiled: it can be called, subclassed, and used as a decorator."""
 
     def __init__(self, *arguments: object, **named: object):
@@ -36,7 +36,7 @@ class Unneeded:
         return self
 
     def __mro_entries__(self, bases: tuple) -> tuple:
-        return (Unneeded,)
+        return (NumbaStub,)
 
 
 COMPILES = (
@@ -53,8 +53,8 @@ if COMPILES:
     from numba.core.typing import Context
     from numba.extending import intrinsic as intrinsic, register_model as register_model
 else:
-    numba = float32 = float64 = types = intrinsic = register_model = PrimitiveModel = Unneeded()
-    CodeLibrary = CompilerBase = Context = DefaultPassBuilder = LoweringPass = PassManager = register_pass = Unneeded()
+    numba = float32 = float64 = types = intrinsic = register_model = PrimitiveModel = NumbaStub()
+    CodeLibrary = CompilerBase = Context = DefaultPassBuilder = LoweringPass = PassManager = register_pass = NumbaStub()
 
 # Passes of numba for features that the kernels do not use: closures, exceptions, reference counting.
 UNNEEDED = {
@@ -77,7 +77,7 @@ UNNEEDED = {
 }
 
 
-class Written(CodeLibrary):
+class KernelLibrary(CodeLibrary):
     """Code library that only collects the LLVM IR of a function, instead of compiling it."""
 
     def __init__(self, codegen: Any, name: str):
@@ -101,7 +101,7 @@ class Written(CodeLibrary):
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
-class Known(LoweringPass):
+class KernelLowering(LoweringPass):
     """Register the function with numba, so that others can call it.
 
     numba identifies it by a C function, which Python never calls.
@@ -119,7 +119,7 @@ class Known(LoweringPass):
         return True
 
 
-class Types(Context):
+class KernelTypingContext(Context):
     """numba's typing context, with a cache of the result type for each function and argument types."""
 
     FOUND: dict[tuple, Any] = {}
@@ -136,46 +136,46 @@ class Types(Context):
         return self.FOUND[key]
 
 
-class Writer(CompilerBase):
+class KernelCompiler(CompilerBase):
     """numba's compiler, up to LLVM IR."""
 
     def __init__(self, context: Any, target: Any, library: Any, arguments: Any, result: Any, flags: Any, known: Any):
         flags.nrt = False  # no reference counting
-        super().__init__(Types(context), target, library, arguments, result, flags, known)
+        super().__init__(KernelTypingContext(context), target, library, arguments, result, flags, known)
 
     def define_pipelines(self) -> list:
-        self.state.library = Written(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.library = KernelLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
         self.state.flags.no_compile = True
         passes = PassManager("written")
         for one, description in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
             if one.__name__ not in UNNEEDED:
                 passes.add_pass(one, description)
             if one.__name__ == "NativeLowering":
-                passes.add_pass(Known, "what others call")
+                passes.add_pass(KernelLowering, "what others call")
         passes.finalize()
         return [passes]
 
 
 # Decorates a function that only compiled code calls.
 compiled = numba.njit(
-    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=Writer
+    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=KernelCompiler
 )
 inlined = numba.njit(inline="always")  # decorates a function that is inlined into its callers instead of being compiled
-CODES: list[Code] = []  # functions of this package
+COMPILED_FUNCTIONS: list[CompiledFunction] = []  # functions of this package
 
 
-class Code:
+class CompiledFunction:
     """Decorates a function of int64 arguments that is called by address; compiled, or loaded from the cache."""
 
     def __init__(self, function: Callable):
         self.function: Callable = function
         self.name = f"{function.__module__}.{function.__qualname__}"
         if function.__module__.startswith(f"{__package__.rpartition('.')[0]}."):
-            CODES.append(self)
+            COMPILED_FUNCTIONS.append(self)
 
     @functools.cached_property
     def address(self) -> int:
-        return (self in CODES and compile_cache.ADDRESSES.get(self.name)) or self.compile()
+        return (self in COMPILED_FUNCTIONS and compile_cache.ADDRESSES.get(self.name)) or self.compile()
 
     @functools.cached_property
     def call(self) -> Callable[..., None]:
@@ -193,7 +193,7 @@ class Code:
                 f"{self.name} is not among the compiled kernels: import numba before minflow.platforms.compiled"
             )
         kind = types.void(*[types.int64] * self.function.__code__.co_argcount)
-        return numba.cfunc(kind, error_model="numpy", pipeline_class=Writer)(self.function)
+        return numba.cfunc(kind, error_model="numpy", pipeline_class=KernelCompiler)(self.function)
 
 
 def compile_part(part: int) -> None:
@@ -209,7 +209,7 @@ def compile_part(part: int) -> None:
     compile_cache.save(part, *found)
 
 
-def together(codes: Sequence[Code]) -> tuple[dict[str, str], bytes, list[str]]:
+def together(codes: Sequence[CompiledFunction]) -> tuple[dict[str, str], bytes, list[str]]:
     """Compile functions into one object file.
 
     Returns {name of a function: its symbol}, the object code, and the external symbols that it needs: of Python, numba
@@ -220,7 +220,7 @@ def together(codes: Sequence[Code]) -> tuple[dict[str, str], bytes, list[str]]:
     machine, module = compile_cache.target(), binding.parse_assembly("")
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     for library in reached([one._library for one in written.values()]):
-        for text in library.modules if isinstance(library, Written) else [library.get_llvm_str()]:
+        for text in library.modules if isinstance(library, KernelLibrary) else [library.get_llvm_str()]:
             module.link_in(binding.parse_assembly(text))
     for function in module.functions:
         if not function.is_declaration and function.name not in symbols.values():
@@ -248,16 +248,16 @@ def reached(libraries: Sequence[Any]) -> list[Any]:
     return [*found]
 
 
-def part_of(part: int) -> list[Code]:
+def part_of(part: int) -> list[CompiledFunction]:
     """Return the functions of one part, split by modules.
 
     Functions of one module share callees, which each process compiles once. Balanced by the size of Python's bytecode.
     """
-    files: dict[str, list[Code]] = {}
-    for code in CODES:
+    files: dict[str, list[CompiledFunction]] = {}
+    for code in COMPILED_FUNCTIONS:
         files.setdefault(code.function.__module__, []).append(code)
     all_met = {name: {one for code in codes for one in met(code.function)} for name, codes in files.items()}
-    parts: list[tuple[list[Code], set]] = [([], set()) for _ in compile_cache.PARTS]
+    parts: list[tuple[list[CompiledFunction], set]] = [([], set()) for _ in compile_cache.PARTS]
     for name in sorted(files, key=lambda name: (-length(all_met[name]), name)):
         codes, known = min(parts, key=lambda one: length(one[1] | all_met[name]))
         codes += files[name]

@@ -18,7 +18,7 @@ from . import llvm
 from .llvm import LANES, WORD, function, word
 
 
-class Family(NamedTuple):
+class MicroKernelFamily(NamedTuple):
     """Register blocking of one kind of processor.
 
     rows: heights of tiles, largest first; smaller ones are for the remainder.  vectors: width of a tile.  deep:
@@ -34,7 +34,7 @@ class Family(NamedTuple):
 # Registers of the largest tile: accumulators, vectors of B, and a broadcast element of A. 28 + 2 + 2 of 32 registers
 # with 16 lanes (AVX-512); 12 + 2 + 1 of 16 with 8 (AVX2); 24 + 4 + 1 of 32 with 4 (ARM, without room to unroll by
 # four).
-FAMILIES = {True: Family((14, 8, 4, 1), 2, 8, 4), False: Family((6, 4, 2, 1), 1, 4, 2)}
+FAMILIES = {True: MicroKernelFamily((14, 8, 4, 1), 2, 8, 4), False: MicroKernelFamily((6, 4, 2, 1), 1, 4, 2)}
 ROWS, VECTORS, DEEP, _ = HERE = FAMILIES[llvm.WIDE]
 ARGUMENTS = 13
 
@@ -108,7 +108,7 @@ def micro(rows: int, vectors: int, row: int, step: int, near: int, unroll: int) 
     return function(f"micro_{rows}x{vectors}_{row}_{step}_{near}", ARGUMENTS, inline=False)(body)
 
 
-def along_pixels(family: Family) -> dict:
+def along_pixels(family: MicroKernelFamily) -> dict:
     """Strides for rows that are pixels, with the sum over the 16 channels of a block; filters are packed in panels."""
     return dict(row=LANES, step=1, near=family.vectors * LANES, unroll=family.unroll)
 

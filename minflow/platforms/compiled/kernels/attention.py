@@ -32,11 +32,11 @@ from ..codegen.vectors import (
     subtract,
 )
 from ..lowering import lowers
-from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
+from ..runtime.tasks import Task, Workspace, instruction, real_at, run_routine, word_at
 from .cross_entropy import exp, larger
 from .elementwise import flat
 from .elementwise_loops import byte_at, masks_in
-from .gemm import TILE, Side, apart_of, pack, side
+from .gemm import TILE, MatrixLayout, apart_of, pack, side
 from .gemm_tiles import outer as accumulate, product as multiply
 
 STEP = LANES * BYTES
@@ -435,7 +435,7 @@ def common(q, k, v, mask, stats, factor: float, fill: float, hides: bool, tb: bo
     return words, height, apart
 
 
-def side_of(x: np.ndarray) -> Side | None:
+def side_of(x: np.ndarray) -> MatrixLayout | None:
     return side(x.shape, x.strides, x.shape[:-2]) if x.dtype == np.float32 else None
 
 
@@ -445,8 +445,8 @@ def panels(columns: int, depth: int) -> int:
 
 
 def attention(
-    arrays: Sequence, outs: Sequence, room: Room, tb: bool, factor: float, fill: float, hides: bool
-) -> list[Step] | None:
+    arrays: Sequence, outs: Sequence, room: Workspace, tb: bool, factor: float, fill: float, hides: bool
+) -> list[Task] | None:
     q, k, v, mask = arrays
     out, stats = outs
     items, (rows, width), (keys, depth) = math.prod(q.shape[:-2]), q.shape[-2:], v.shape[-2:]
@@ -468,8 +468,8 @@ def attention(
 
 
 def attention_grad(
-    arrays: Sequence, outs: Sequence, room: Room, tb: bool, factor: float, fill: float, hides: bool
-) -> list[Step] | None:
+    arrays: Sequence, outs: Sequence, room: Workspace, tb: bool, factor: float, fill: float, hides: bool
+) -> list[Task] | None:
     grad, q, k, v, mask, stats = arrays
     items, width, (keys, depth) = math.prod(q.shape[:-2]), q.shape[-1], v.shape[-2:]
     found, of_grad = common(q, k, v, mask, stats, factor, fill, hides, tb, 1), side_of(grad)

@@ -30,7 +30,7 @@ from ..codegen.vectors import (
     subtract,
     widened,
 )
-from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from ..runtime.tasks import Task, Workspace, instruction, real_at, word_at
 from .nchw16c_norm import FOUND, clear, join
 
 TILE = 16  # rows of a tile, which is read twice
@@ -173,7 +173,7 @@ def columns_moved(words, chunk, scratch):
 # ---- builders --------------------------------------------------------------------------------------------------------
 
 
-def batch_norm(arrays, outs, room: Room, eps: float) -> list[Step]:
+def batch_norm(arrays, outs, room: Workspace, eps: float) -> list[Task]:
     (x, weight, bias), (y, mean, var) = arrays, outs
     (rows, columns), some, chunks, blocks, parts, factors = sizes(x, room)
     return [
@@ -185,7 +185,7 @@ def batch_norm(arrays, outs, room: Room, eps: float) -> list[Step]:
     ]  # with size 0, elements that are not finite become NaN
 
 
-def batch_norm_grad(arrays, outs, room: Room, eps: float) -> list[Step]:
+def batch_norm_grad(arrays, outs, room: Workspace, eps: float) -> list[Task]:
     (grad, x, weight, mean, var), (gx, gweight, gbias) = arrays, outs
     (rows, columns), some, chunks, blocks, parts, factors = sizes(x, room)
     return [
@@ -195,7 +195,7 @@ def batch_norm_grad(arrays, outs, room: Room, eps: float) -> list[Step]:
     ]
 
 
-def sizes(x: np.ndarray, room: Room) -> tuple:
+def sizes(x: np.ndarray, room: Workspace) -> tuple:
     """Return (shape, rows of a chunk, chunks, blocks of 16 columns, address of parts, address of factors)."""
     rows, columns = x.shape
     some, blocks = max(TILE, CHUNK // columns // TILE * TILE), -(-columns // LANES)

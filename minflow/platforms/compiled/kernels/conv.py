@@ -33,7 +33,7 @@ from .gemm_tiles import BYTES
 
 AHEAD = 64  # elements between a prefetch and its load
 FULL, FOUR = 64, 4  # pixels of rows that are transposed alone; of planes, 16 of which are four vectors
-# Sizes of one convolution, in this order, in an array of int64 (`conv_geometry.Sizes`). X_ROOM, Y_ROOM: rows of a block
+# Sizes of one convolution, in this order, as int64 (`conv_geometry.ConvGeometry`). X_ROOM, Y_ROOM: rows of a block
 # of the input and of the output, or 0 for NCHW.  FEW: 1 if there are few channels.  LENGTH: channels summed per entry
 # of the table.  WIDTH, PACKED: filters and elements of a panel.  APART: elements between the inputs of two panels; 0 if
 # all read all channels.  PRODUCT, OUTER: addresses of routines.  IMAGE_IN: of an instruction. After these COUNT words

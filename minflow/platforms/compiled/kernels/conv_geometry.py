@@ -17,7 +17,7 @@ from ....core.ops.conv import positions
 from ..codegen.llvm import LANES
 from ..codegen.micro_kernels import PANEL
 from ..codegen.vectors import BOUNDS
-from ..runtime.tasks import Room, Step
+from ..runtime.tasks import Task, Workspace
 from . import conv, winograd
 from .gemm_tiles import outer, product
 from .grouped_conv import group_outer, group_product
@@ -42,7 +42,7 @@ def codes(grouped: bool) -> tuple[int, int, int]:
     return multiply.address, back.address, conv.image_in(0).code
 
 
-class Part(NamedTuple):
+class FilterPart(NamedTuple):
     """Pixels of the output that read the same taps, at equal distances along both axes.
 
     first, count: of the entries of the table.  lines, width: number of pixels.  source, target: offsets of the first
@@ -59,7 +59,7 @@ class Part(NamedTuple):
     step: int = LANES
 
 
-class Sizes:
+class ConvGeometry:
     """Geometry of one convolution: sizes and tables that the instructions read.
 
     rooms: rows of a block of input and output, or 0 for NCHW.  groups: 1, or groups with as many filters as channels,
@@ -138,7 +138,7 @@ class Sizes:
         self.table = lengths(self.offsets, self.depth, length) if self.few else self.offsets
         lines, width = (1, oh * ow) if self.few or wq == ow else (oh, ow)  # contiguous rows are one long row
         self.starts = np.arange(lines, dtype="i8") * (wq * LANES)
-        self.split = np.array([Part(0, len(self.table), lines, width, 0, 0, width * LANES)], "i8")
+        self.split = np.array([FilterPart(0, len(self.table), lines, width, 0, 0, width * LANES)], "i8")
         self.order = np.arange(self.taps)
         self.tiles = None
         if (
@@ -150,7 +150,7 @@ class Sizes:
             m = winograd.RESULTS[kh]
             count = -(-oh // m) * -(-ow // m)
             if count >= LEAST_TILES and FEWER * count * (m + kh - 1) ** 2 <= oh * ow * kh * kw:
-                self.tiles = Tiles(self, m, kh)
+                self.tiles = WinogradTiles(self, m, kh)
         t = self.tiles
         self.room = self.weights if t is None else t.panels * t.each * t.points**2  # elements of packed filters
         # For the gradient of filters in blocks, sums that do not fit into the cache cost more than Winograd saves.
@@ -173,7 +173,7 @@ class Sizes:
         return length, width, packed, apart if groups > 1 else 0
 
 
-class Spread(Sizes):
+class StridedInputGrad(ConvGeometry):
     """Gradient of the images of a strided convolution, without multiplying by zeros.
 
     Pixels of the image whose positions are equal modulo the stride read the same taps; each such phase is a convolution
@@ -236,7 +236,7 @@ class Spread(Sizes):
                     for block in range(1 if groups > 1 else blocks)
                 ]
                 split.append(
-                    Part(
+                    FilterPart(
                         len(table),
                         len(met),
                         lines,
@@ -280,10 +280,10 @@ def lengths(blocks: np.ndarray, channels: int, length: int) -> np.ndarray:
     return blocks[first // LANES] + first % LANES
 
 
-class Tiles:
+class WinogradTiles:
     """Additional geometry of Winograd's algorithm, in tiles of m x m outputs."""
 
-    def __init__(self, s: Sizes, m: int, r: int):
+    def __init__(self, s: ConvGeometry, m: int, r: int):
         oh, ow = s.size
         self.m, self.r, self.points, self.down, self.across = m, r, m + r - 1, -(-oh // m), -(-ow // m)
         blocks, places = int(s.array[conv.BLOCKS]), self.points**2
@@ -310,8 +310,8 @@ class Tiles:
 
 
 @functools.lru_cache(256)
-def sizes(*geometry) -> Sizes:
-    return Sizes(*geometry)
+def sizes(*geometry) -> ConvGeometry:
+    return ConvGeometry(*geometry)
 
 
 @functools.lru_cache(256)
@@ -324,30 +324,30 @@ def back(
     dilation: tuple,
     rooms: tuple = (0, 0),
     groups: int = 1,
-) -> Sizes:
+) -> ConvGeometry:
     """Geometry of the gradient of the images x, as a convolution of the cotangent with rotated filters."""
     border = tuple([d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding)])
     if tuple(stride) != (1, 1) or min(border) < 0:
-        return Spread(x, filters, kernel, stride, padding, dilation, rooms, groups)
+        return StridedInputGrad(x, filters, kernel, stride, padding, dilation, rooms, groups)
     several = positions(x[2:], kernel, stride, padding, dilation)
-    return Sizes((x[0], filters, *several), x[1], kernel, stride, border, dilation, rooms, groups)
+    return ConvGeometry((x[0], filters, *several), x[1], kernel, stride, border, dilation, rooms, groups)
 
 
 # ---- tasks; a chunk is some images -----------------------------------------------------------------------------------
 
 
 def filtered(
-    s: Sizes,
+    s: ConvGeometry,
     x: np.ndarray,
     weight: np.ndarray,
     bias: object,
     out: np.ndarray,
-    room: Room,
+    room: Workspace,
     at_once: int,
     turned: bool = False,
     act: str = "",
-    after: Callable[[int, int], Step] | None = None,
-) -> list[Step]:
+    after: Callable[[int, int], Task] | None = None,
+) -> list[Task]:
     """Tasks of a convolution of images, or (turned) of cotangents with rotated filters. bias: an array, or 0.
 
     after: returns the task for the output of each image in place of bias and activation, from the elements between its
@@ -355,7 +355,7 @@ def filtered(
     """
     t, common = s.tiles, (s.n, at_once, *BOUNDS[act])
     chunks, order = -(-s.n // at_once), s.order
-    if turned and not isinstance(s, Spread):  # rotated: last tap first
+    if turned and not isinstance(s, StridedInputGrad):  # rotated: last tap first
         order = order[::-1].copy()
     if t is None:
         packed, each = room.take(s.weights), s.weights // s.panels
@@ -425,14 +425,14 @@ def filtered(
 
 
 def filters_grad(
-    s: Sizes,
+    s: ConvGeometry,
     grad: np.ndarray,
     x: np.ndarray,
     out: np.ndarray,
-    room: Room,
+    room: Workspace,
     at_once: int,
-    before: Callable[[int, int], Step] | None = None,
-) -> list[Step]:
+    before: Callable[[int, int], Task] | None = None,
+) -> list[Task]:
     """Tasks of the gradient of filters.
 
     Each chunk computes a partial sum; these are added in order, so the bits do not depend on the number of threads.
@@ -505,7 +505,7 @@ def filters_grad(
 
 def sum_of_parts(
     parts: int, out: np.ndarray, count: int, part: int, rows: int, columns: int, row: int, taps: int = 0, room: int = 0
-) -> Step:
+) -> Task:
     """Task that adds `count` parts: see `conv.parts_added`."""
     at_once = max(1, MOVED // (count * row))
     return conv.parts_added(
@@ -524,6 +524,6 @@ def sum_of_parts(
     )
 
 
-def parts_of(s: Sizes, least: int = 1) -> int:
+def parts_of(s: ConvGeometry, least: int = 1) -> int:
     """Images of a chunk for the gradient of filters."""
     return max(CHUNK, -(-s.n * s.sums * 4 // SUMS), least)

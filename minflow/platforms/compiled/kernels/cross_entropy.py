@@ -17,7 +17,7 @@ from ..codegen.jit import intrinsic
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import BYTES, add, called, divide, filled, load_some, multiply, store_some, subtract, total
 from ..lowering import lowers
-from ..runtime.tasks import Room, Step, instruction, word_at
+from ..runtime.tasks import Task, Workspace, instruction, word_at
 from .elementwise import flat
 
 CHUNK = 1 << 13  # elements of a chunk
@@ -128,8 +128,8 @@ def fits(labels, reduction: str, *arrays) -> bool:
 
 
 def softmax_cross_entropy(
-    arrays: Sequence, outs: Sequence, room: Room, ignore_index: int, reduction: str
-) -> list[Step] | None:
+    arrays: Sequence, outs: Sequence, room: Workspace, ignore_index: int, reduction: str
+) -> list[Task] | None:
     (x, labels), (loss, probs) = arrays, outs
     if not fits(labels, reduction, x, probs, loss):
         return None
@@ -142,8 +142,8 @@ def softmax_cross_entropy(
 
 
 def softmax_cross_entropy_grad(
-    arrays: Sequence, outs: Sequence, room: Room, ignore_index: int, reduction: str
-) -> list[Step] | None:
+    arrays: Sequence, outs: Sequence, room: Workspace, ignore_index: int, reduction: str
+) -> list[Task] | None:
     (probs, labels, grad), (out,) = arrays, outs
     if not fits(labels, reduction, probs, grad, out):
         return None

@@ -21,7 +21,7 @@ from ..codegen.jit import inlined
 from ..codegen.llvm import LANES, copy_turned, number_at, put
 from ..codegen.vectors import BYTES, add, filled, load, load_some, store, store_some
 from ..lowering import COPY_SETUP, SMALL, lowers
-from ..runtime.tasks import Room, Step, instruction, word_at, words_from
+from ..runtime.tasks import Task, Workspace, instruction, word_at, words_from
 from .elementwise_fusion import FULL, MASK, Bytecode
 from .elementwise_loops import put_word
 
@@ -243,7 +243,7 @@ def collapsed(shape: Sequence, *strides: Sequence) -> list[list]:
     return found or [[1, *[BYTES] * len(strides)]]
 
 
-def copy(x, out: np.ndarray) -> list[Step] | None:
+def copy(x, out: np.ndarray) -> list[Task] | None:
     """Copy one array to another of its shape, with any strides."""
     if not isinstance(x, np.ndarray) or x.dtype != out.dtype or x.itemsize not in (BYTES, WORD):
         return None
@@ -290,11 +290,11 @@ def copy(x, out: np.ndarray) -> list[Step] | None:
     ]
 
 
-def clone(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
+def clone(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
     return copy(*arrays, *outs)
 
 
-def cat(arrays: Sequence, outs: Sequence, room: Room, dim: int) -> list[Step] | None:
+def cat(arrays: Sequence, outs: Sequence, room: Workspace, dim: int) -> list[Task] | None:
     found, start, (out,) = [], 0, outs
     for x in arrays:
         end = start + x.shape[dim]
@@ -305,7 +305,7 @@ def cat(arrays: Sequence, outs: Sequence, room: Room, dim: int) -> list[Step] | 
     return found
 
 
-def pad(arrays: Sequence, outs: Sequence, room: Room, widths: tuple, value) -> list[Step] | None:
+def pad(arrays: Sequence, outs: Sequence, room: Workspace, widths: tuple, value) -> list[Task] | None:
     """Write the padding of each side, then the interior."""
     (x,), (out,) = arrays, outs
     _, inside, beside = pad_slices(x.shape, widths)
@@ -330,7 +330,7 @@ def pick(
     run: int,
     kind: int,
     chunk: int,
-) -> list[Step]:
+) -> list[Task]:
     """Build `picked`. x: the array that indices point into, also if it is the one that is written."""
     chunks = -(-rows * n // chunk)
     refused = np.zeros(chunks, "i8")
@@ -358,7 +358,7 @@ def pick(
     return [found._replace(refused=refused)]
 
 
-def take(arrays: Sequence, outs: Sequence, room: Room, axis: int, by: str = "indexing") -> list[Step] | None:
+def take(arrays: Sequence, outs: Sequence, room: Workspace, axis: int, by: str = "indexing") -> list[Task] | None:
     (x, index), (out,) = arrays, outs
     if not whole(x, index, out) or index.dtype != np.int64 or x.itemsize not in (BYTES, WORD) or not out.size:
         return None
@@ -368,7 +368,7 @@ def take(arrays: Sequence, outs: Sequence, room: Room, axis: int, by: str = "ind
     return pick(x, index, out, rows, index.size, 0, x.shape[axis], by, apart, 0, 1, run, kind, -(-CHUNK // run))
 
 
-def element_by_element(x, index, out, src, dim: int, by: str, kind: int) -> list[Step] | None:
+def element_by_element(x, index, out, src, dim: int, by: str, kind: int) -> list[Task] | None:
     """Gather from an array, or scatter to it, by an index along an axis."""
     if (
         not whole(x, index, src)
@@ -399,12 +399,12 @@ def element_by_element(x, index, out, src, dim: int, by: str, kind: int) -> list
     )
 
 
-def gather(arrays: Sequence, outs: Sequence, room: Room, dim: int, by: str = "indexing") -> list[Step] | None:
+def gather(arrays: Sequence, outs: Sequence, room: Workspace, dim: int, by: str = "indexing") -> list[Task] | None:
     (x, index), (out,) = arrays, outs
     return None if x.itemsize not in (BYTES, WORD) else element_by_element(x, index, out, out, dim, by, x.itemsize)
 
 
-def scatter_add(arrays: Sequence, outs: Sequence, room: Room, dim: int, by: str = "indexing") -> list[Step] | None:
+def scatter_add(arrays: Sequence, outs: Sequence, room: Workspace, dim: int, by: str = "indexing") -> list[Task] | None:
     """Add in the order of the source."""
     (x, index, src), (out,) = arrays, outs
     if not whole(out) or out.dtype != np.float32 or not isinstance(src, np.ndarray):
@@ -413,7 +413,7 @@ def scatter_add(arrays: Sequence, outs: Sequence, room: Room, dim: int, by: str 
     return copying + adding if copying and adding else None
 
 
-def cumsum(arrays: Sequence, outs: Sequence, room: Room, axis: int) -> list[Step] | None:
+def cumsum(arrays: Sequence, outs: Sequence, room: Workspace, axis: int) -> list[Task] | None:
     (x,), (out,) = arrays, outs
     if not whole(x, out) or not x.dtype == out.dtype == np.float32 or not x.size:
         return None
@@ -423,7 +423,7 @@ def cumsum(arrays: Sequence, outs: Sequence, room: Room, axis: int) -> list[Step
     return [summed_up(-(-strips // some), x, out, strips, many, wide, some)]
 
 
-def topk(arrays: Sequence, outs: Sequence, room: Room, k: int, axis: int, descending: bool) -> list[Step] | None:
+def topk(arrays: Sequence, outs: Sequence, room: Workspace, k: int, axis: int, descending: bool) -> list[Task] | None:
     (x,), n = arrays, arrays[0].shape[axis]
     if not whole(x, *outs) or x.dtype != np.float32 or axis != x.ndim - 1 or not 0 < k <= FEW or not x.size:
         return None
@@ -431,7 +431,7 @@ def topk(arrays: Sequence, outs: Sequence, room: Room, k: int, axis: int, descen
     return [first_of_rows(-(-(x.size // n) // some), x, *outs, x.size // n, n, k, descending, some)]
 
 
-def triangle(lower: bool, arrays: Sequence, outs: Sequence, room: Room, diagonal: int) -> list[Step] | None:
+def triangle(lower: bool, arrays: Sequence, outs: Sequence, room: Workspace, diagonal: int) -> list[Task] | None:
     """tril or triu of small matrices, by a cached mask."""
     (x,), (out,) = arrays, outs
     rows, columns = out.shape[-2:]

@@ -133,7 +133,7 @@ def axis(n: int, m: int, k: int, stride: int, padding: int, dilation: int, back:
     return classes
 
 
-class Tables:
+class TapTables:
     """Tables for one geometry and `together` images."""
 
     def __init__(
@@ -167,5 +167,5 @@ class Tables:
 
 
 @functools.lru_cache(256)
-def tables(*geometry) -> Tables:
-    return Tables(*geometry)
+def tables(*geometry) -> TapTables:
+    return TapTables(*geometry)

@@ -15,7 +15,7 @@ from ..codegen.jit import intrinsic, ir, types
 from ..codegen.llvm import INT, LANES, WORD, function
 from ..codegen.vectors import BYTES, filled, load_some, multiply, store_some, vector
 from ..lowering import lowers
-from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from ..runtime.tasks import Task, Workspace, instruction, real_at, word_at
 from .elementwise import flat
 
 DRAWN = 8 * LANES  # 16-bit numbers in 16 blocks of four words
@@ -105,7 +105,7 @@ def drop(words, chunk, scratch):
             store_some(y + BYTES * i, some, multiply(load_some(x + BYTES * i, some, zero), keep))
 
 
-def dropout(arrays: Sequence, outs: Sequence, room: Room, p: float, offset: int) -> list[Step] | None:
+def dropout(arrays: Sequence, outs: Sequence, room: Workspace, p: float, offset: int) -> list[Task] | None:
     x, counter = arrays
     if not flat(x, *outs) or not isinstance(counter, np.ndarray) or counter.dtype != np.int64:
         return None

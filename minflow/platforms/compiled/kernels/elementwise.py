@@ -17,9 +17,9 @@ from ..codegen.atomics import publish
 from ..codegen.llvm import LANES
 from ..codegen.vectors import BYTES, add as plus, filled, load, load_some, store, store_some
 from ..lowering import SMALL, lowers
-from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
+from ..runtime.tasks import Task, Workspace, instruction, run_routine, word_at
 from .elementwise_fusion import FULL, ROW, Bytecode
-from .elementwise_loops import CODES, operating
+from .elementwise_loops import OPCODES, operating
 
 WIDTH, CHUNK = 1 << 10, 1 << 14  # elements of a row without a broadcast operand; elements of a chunk
 COLUMNS = 64  # columns that are summed in a chunk
@@ -95,7 +95,7 @@ def row_of(x, shape: tuple) -> np.ndarray | None:
     return x if own and own == shape[len(shape) - len(own) :] else None
 
 
-def joined(name: str, a, b, out: np.ndarray, room: Room) -> list[Step] | None:
+def joined(name: str, a, b, out: np.ndarray, room: Workspace) -> list[Task] | None:
     """Binary op of arrays or numbers, one of which has the size of the output."""
     if not flat(out):
         return None
@@ -107,7 +107,7 @@ def joined(name: str, a, b, out: np.ndarray, room: Room) -> list[Step] | None:
     return along(name, *rows, out, width, *[0 if row.size < out.size else width for row in rows])
 
 
-def by_channel(name: str, a, b, out: np.ndarray, room: Room) -> list[Step] | None:
+def by_channel(name: str, a, b, out: np.ndarray, room: Workspace) -> list[Task] | None:
     """Binary op of images (N, C, ...) and one element per channel, (1, C, 1, ...)."""
     if not flat(a, b) or out.ndim < 3 or not out.size or out.shape[1] == 1:
         return None
@@ -124,59 +124,70 @@ def by_channel(name: str, a, b, out: np.ndarray, room: Room) -> list[Step] | Non
     return bytecode.finished().steps([a, b], [out], room)
 
 
-def along(name: str, a, b, out, width: int, a_next: int, b_next: int) -> list[Step]:
+def along(name: str, a, b, out, width: int, a_next: int, b_next: int) -> list[Task]:
     rows = max(1, CHUNK // width) if width else 1
     chunks = -(-out.size // (width * rows)) if width else 0
     return [
         elementwise(
-            chunks, CODES[name], a, a_next, b, b_next, out, width, out.size, rows, operating.address, scratch=2 * LANES
+            chunks,
+            OPCODES[name],
+            a,
+            a_next,
+            b,
+            b_next,
+            out,
+            width,
+            out.size,
+            rows,
+            operating.address,
+            scratch=2 * LANES,
         )
     ]
 
 
-def same(name: str, a, b, out: np.ndarray) -> list[Step] | None:
+def same(name: str, a, b, out: np.ndarray) -> list[Task] | None:
     """Binary op of arrays of one shape."""
     if not flat(a, b, out) or not a.shape == b.shape == out.shape:
         return None
     return along(name, a, b, out, WIDTH, WIDTH, WIDTH)
 
 
-def add(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
+def add(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
     (x, number), (out,) = arrays, outs
     if isinstance(number, int) and out.dtype == np.int64 and out.flags.c_contiguous and x.size < WIDTH:
         return [count_up(1, x, number, out, x.size)] if x.dtype == out.dtype and x.flags.c_contiguous else None
     return joined("add", *arrays, out, room)
 
 
-def sub(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
+def sub(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
     return joined("sub", *arrays, *outs, room)
 
 
-def mul(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
+def mul(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
     return joined("mul", *arrays, *outs, room)
 
 
-def relu(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
+def relu(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
     return same("relu", *arrays, *arrays, *outs)
 
 
-def relu6(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
+def relu6(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
     return same("relu6", *arrays, *arrays, *outs)
 
 
-def erf(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
+def erf(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
     return same("erf", *arrays, *arrays, *outs)
 
 
-def relu_grad(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
+def relu_grad(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
     return same("relu_grad", *arrays, *outs)
 
 
-def relu6_grad(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
+def relu6_grad(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
     return same("relu6_grad", *arrays, *outs)
 
 
-def sum_to(arrays: Sequence, outs: Sequence, room: Room, shape: tuple) -> list[Step] | None:
+def sum_to(arrays: Sequence, outs: Sequence, room: Workspace, shape: tuple) -> list[Task] | None:
     """Sum over leading axes only."""
     (x,), (out,) = arrays, outs
     width = math.prod(shape)

@@ -24,16 +24,16 @@ from ..codegen.jit import float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import add, filled, load, store, store_some
 from ..lowering import lowers
-from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
+from ..runtime.tasks import Task, Workspace, instruction, run_routine, word_at
 from .conv import BYTES
 from .elementwise_loops import (
     AFTER,
     AGAIN,
     BODIES,
     BY_ROW,
-    CODES,
     MUL,
     NAMES,
+    OPCODES,
     PAIRED,
     ROW_DOT,
     ROW_MAX,
@@ -249,7 +249,7 @@ class Bytecode:
         special = {SCALAR: 0, ONE_ROW: AGAIN, ROW: BY_ROW if kind == FULL else STEP}
         steps = [special.get(x.kind, STEP) for x in operands]
         places = [x.place for x in operands]
-        self.lines.append([CODES[name], out.place, *places, *places[:1] * more, *steps, *[0] * more, kind])
+        self.lines.append([OPCODES[name], out.place, *places, *places[:1] * more, *steps, *[0] * more, kind])
         return out
 
     def __call__(self, name: str, *operands: Register | float) -> Register:
@@ -332,9 +332,9 @@ class Bytecode:
             name, i = NAMES[line[0]], 2 if line[2] in waiting else 3
             first = waiting.get(line[i])
             together = first and f"{NAMES[first[0]]}_{'taken' if (name, i) == ('sub', 3) else name}"
-            if together in CODES and name in seconds and line[-1] == FULL and (name in AFTER or line[2] != line[3]):
+            if together in OPCODES and name in seconds and line[-1] == FULL and (name in AFTER or line[2] != line[3]):
                 third, step = (first[2], 0) if name in AFTER else (line[5 - i], line[8 - i])
-                line[0], line[2:8] = CODES[together], [*first[2:4], third, *first[5:7], step]
+                line[0], line[2:8] = OPCODES[together], [*first[2:4], third, *first[5:7], step]
                 del waiting[first[1]]
                 first[1] = GONE
             elif name == "row_sum" and first and [first[0], *first[5:7]] == [MUL, STEP, STEP]:
@@ -367,7 +367,7 @@ class Bytecode:
         self.head = (*counts, self.rows, self.columns, high, height, operating.address)
         return self
 
-    def steps(self, arrays: list[np.ndarray], outs: list[np.ndarray], room: Room) -> list[Step]:
+    def steps(self, arrays: list[np.ndarray], outs: list[np.ndarray], room: Workspace) -> list[Task]:
         wide, after, targets = -(-self.columns // LANES) * LANES, [], []
         for (kind, _), out in zip(self.outputs, outs):
             targets.append(room.take(self.chunks * wide) if kind == COLUMN else out)
@@ -465,7 +465,7 @@ def bytecode_of(code) -> Bytecode:
     return bytecode.finished()
 
 
-def cluster(arrays, outs, room, code) -> list[Step] | None:
+def cluster(arrays, outs, room, code) -> list[Task] | None:
     """Build the tasks of a cluster; None if an array is not contiguous."""
     if not all([a.flags.c_contiguous for a in (*arrays, *outs)]):
         return None

@@ -1,7 +1,7 @@
 """Operations of fused elementwise kernels: loops over blocks of elements, and over the rows of a block.
 
-An operation is a number in CODES; `operate` runs those on vectors. Read next: `elementwise_fusion.py`, which interprets
-them.
+An operation is a number in OPCODES; `operate` runs those on vectors. Read next: `elementwise_fusion.py`, the
+interpreter.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..codegen import llvm, vector_math
-from ..codegen.jit import Code, compiled, float32, intrinsic, ir, types
+from ..codegen.jit import CompiledFunction, compiled, float32, intrinsic, ir, types
 from ..codegen.llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
 from ..codegen.vectors import add, called, filled, load, load_some, multiply, multiply_add, store, store_some, vector
 from .conv import BYTES
@@ -90,9 +90,11 @@ BODIES: dict[str, tuple[int, Callable]] = {  # (number of operands, IR from vect
     "tanh": (1, vector_math.tanh),
     "erf": (1, vector_math.erf),
 }
-CODES = {name: number for number, name in enumerate((*BODIES, "spread", "row_sum", "row_max", "row_dot", "column_sum"))}
-NAMES = [*CODES]
-MUL, SPREAD, ROW_SUM, ROW_MAX, ROW_DOT = [CODES[x] for x in ("mul", "spread", "row_sum", "row_max", "row_dot")]
+OPCODES = {
+    name: number for number, name in enumerate((*BODIES, "spread", "row_sum", "row_max", "row_dot", "column_sum"))
+}
+NAMES = [*OPCODES]
+MUL, SPREAD, ROW_SUM, ROW_MAX, ROW_DOT = [OPCODES[x] for x in ("mul", "spread", "row_sum", "row_max", "row_dot")]
 # In place of the step of an operand: it has one element per row; it is one row, read again for each.
 BY_ROW, AGAIN = 1, 2
 
@@ -118,7 +120,7 @@ def operate(builder, code, out, a, b, c, a_step, b_step, c_step, count):
     builder.position_at_end(done)
 
 
-@Code
+@CompiledFunction
 def operating(code, out, a, b, c, a_step, b_step, c_step, count, _, _1, _2):
     """`operate` as a routine, for all instructions."""
     operate(code, out, a, b, c, a_step, b_step, c_step, count)

@@ -21,7 +21,7 @@ from ..codegen.llvm import LANES, clear, copy_tile, copy_turned
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
 from ..codegen.vectors import BOUNDS, BYTES, clipped, filled, load, load_some, multiply_add, store, store_some
 from ..lowering import lowers
-from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
+from ..runtime.tasks import Task, Workspace, instruction, real_at, run_routine, word_at
 from .gemm_tiles import product as multiply
 
 TILE = LANES * LANES
@@ -300,7 +300,7 @@ def gemm_chunk(words, chunk, scratch):  # noqa: C901
 # ---- builders --------------------------------------------------------------------------------------------------------
 
 
-class Side(NamedTuple):
+class MatrixLayout(NamedTuple):
     """One side of a product.
 
     line: elements from row to row, or (turned) from column to column; each is contiguous.  places: offsets of the
@@ -313,7 +313,7 @@ class Side(NamedTuple):
 
 
 @functools.lru_cache(1 << 10)
-def side(shape: tuple, strides: tuple, batch: tuple) -> Side | None:
+def side(shape: tuple, strides: tuple, batch: tuple) -> MatrixLayout | None:
     """Describe an input (..., rows, columns), with strides in bytes, for a batch; None if no axis is contiguous."""
     if any(step % BYTES for step in strides):
         return None
@@ -327,10 +327,10 @@ def side(shape: tuple, strides: tuple, batch: tuple) -> Side | None:
         places = np.zeros(batch, "i8")
         for axis, step in enumerate(steps):
             places += np.arange(batch[axis]).reshape(-1, *[1] * (len(batch) - axis - 1)) * step
-    return Side(strides[-1] if turned else strides[-2], turned, places)
+    return MatrixLayout(strides[-1] if turned else strides[-2], turned, places)
 
 
-class Cut(NamedTuple):
+class ChunkSplit(NamedTuple):
     """How a product is split.
 
     together: items of a chunk.  high, wide: rows and columns of a chunk.  deep: terms of the sum at a time.
@@ -344,7 +344,7 @@ class Cut(NamedTuple):
 
 
 @functools.lru_cache(1 << 10)
-def cut(items: int, n: int, k: int, p: int) -> Cut:
+def cut(items: int, n: int, k: int, p: int) -> ChunkSplit:
     """Split a product into chunks of similar work.
 
     Splits the longer side of the result, each part of which is packed by its chunk; both sides if the chunks would be
@@ -362,12 +362,12 @@ def cut(items: int, n: int, k: int, p: int) -> Cut:
         downs = max(downs, min(wanted // acrosses, tiles // LEAST_TILES), 1)
     high, wide = n if downs == 1 else -(-tiles // downs) * ROWS[0], -(-panels // acrosses) * PANEL
     together = max(1, min(items, WORK // (n * k * p)))
-    return Cut(together, high, wide, deep, -(-items // together) * -(-n // high) * -(-p // wide))
+    return ChunkSplit(together, high, wide, deep, -(-items // together) * -(-n // high) * -(-p // wide))
 
 
 def product(
-    a, b, out, room: Room, bias=0, act="", weight=None, rate=None, updated=None, packed_a: int = 0
-) -> list[Step] | None:
+    a, b, out, room: Workspace, bias=0, act="", weight=None, rate=None, updated=None, packed_a: int = 0
+) -> list[Task] | None:
     """Tasks of out = act(a @ b + bias), and of updated = weight - rate * out, with rate an array of one float64.
 
     a, b: float32 (..., rows, columns); None if one has neither contiguous rows nor columns.  out: None if only the
@@ -444,14 +444,14 @@ def apart_of(rows: int) -> int:
     return (-(-rows // LANES) * LANES + 1) * LANES
 
 
-def packed_rows(a: np.ndarray, room: Room) -> tuple[list[Step], int]:
+def packed_rows(a: np.ndarray, room: Workspace) -> tuple[list[Task], int]:
     """Tasks that pack a whole matrix as the left side of products, and its address."""
     (n, k), apart = a.shape[-2:], apart_of(a.shape[-2])
     place = room.take(-(-k // LANES) * apart)
     return [packing(a, side(a.shape, a.strides, ()), n, k, place, LANES, apart, VECTORS * apart)], place
 
 
-def packing(x, found: Side, rows: int, columns: int, target: int, line: int, block: int, far: int) -> Step:
+def packing(x, found: MatrixLayout, rows: int, columns: int, target: int, line: int, block: int, far: int) -> Task:
     """Task that packs a whole side; rows and columns as in the product."""
     if found.turned:
         rows, columns = columns, rows
@@ -465,12 +465,12 @@ def turned(a, b, ta: bool, tb: bool) -> tuple:
     return a.swapaxes(-1, -2) if ta else a, b.swapaxes(-1, -2) if tb else b
 
 
-def linear(arrays, outs, room: Room, ta: bool, tb: bool, act: str) -> list[Step] | None:
+def linear(arrays, outs, room: Workspace, ta: bool, tb: bool, act: str) -> list[Task] | None:
     *sides, bias = arrays
     return product(*turned(*sides, ta, tb), *outs, room, bias if isinstance(bias, np.ndarray) else 0, act)
 
 
-def sgd_linear(arrays, outs, room: Room, ta: bool, tb: bool) -> list[Step] | None:
+def sgd_linear(arrays, outs, room: Workspace, ta: bool, tb: bool) -> list[Task] | None:
     weight, *sides, rate = arrays
     updated, *grad = outs
     return product(*turned(*sides, ta, tb), *(grad or [None]), room, weight=weight, rate=rate, updated=updated)

@@ -5,7 +5,7 @@ Read next: `gemm.py` and `conv.py`, whose instructions call them.
 
 from __future__ import annotations
 
-from ..codegen.jit import Code
+from ..codegen.jit import CompiledFunction
 from ..codegen.llvm import LANES
 from ..codegen.micro_kernels import CHANNELS, DEEP, PANEL, PIXELS, ROWS, VECTORS
 
@@ -16,7 +16,7 @@ DEEP_WIDE, DEEP_ONE = CHANNELS[VECTORS], CHANNELS[1]
 BYTES = 4
 
 
-@Code
+@CompiledFunction
 def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, origin):
     """Multiply `rows` contiguous rows by one panel of filters.
 
@@ -57,7 +57,7 @@ def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, 
                 ONE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
 
 
-@Code
+@CompiledFunction
 def outer(rows, a, b, table, count, far, length, c, c_row, columns, b_beside, adds):
     """Multiply at most 16 rows, which are channels of a block, by all columns; the sum runs over pixels."""
     for i in range(0, rows, DEEP):

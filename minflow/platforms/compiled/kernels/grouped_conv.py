@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ....compiler.fusion.nchw16c import GROUPS
 from ..codegen import llvm
-from ..codegen.jit import Code, ir
+from ..codegen.jit import CompiledFunction, ir
 from ..codegen.llvm import INT, LANES, WORD, function, word
 from ..codegen.micro_kernels import ROWS
 
@@ -80,7 +80,7 @@ def grouped_back(size: int):
 SMALL_BACK, LARGE_BACK = [grouped_back(n) for n in GROUPS]
 
 
-@Code
+@CompiledFunction
 def group_product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, origin):
     """As `gemm_tiles.product`, for one vector of filters. length: channels of a group."""
     done = 0
@@ -101,7 +101,7 @@ def group_product(rows, a, b, table, count, far, length, c, c_row, vectors, c_be
                 LARGE_SEVERAL(x, b, table, count, y, c_row)
 
 
-@Code
+@CompiledFunction
 def group_outer(rows, a, b, table, count, far, length, c, c_row, columns, b_beside, adds):
     """As `gemm_tiles.outer`, added to c. rows: channels of a group."""
     if rows == SMALL:

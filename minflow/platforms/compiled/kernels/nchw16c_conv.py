@@ -18,14 +18,14 @@ from ..codegen.llvm import LANES
 from ..codegen.micro_kernels import DEEP, PANEL, ROWS, VECTORS
 from ..codegen.vectors import BOUNDS, add, filled, load, load_some, store, store_some
 from ..lowering import lowers
-from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
+from ..runtime.tasks import Task, Workspace, instruction, real_at, run_routine, word_at
 from . import nchw16c_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
 from .conv_geometry import (
     MOVED,
     NOTHING,
     SPARE,
-    Sizes,
+    ConvGeometry,
     back,
     filtered,
     filters_grad,
@@ -276,12 +276,12 @@ def room_of(x: np.ndarray) -> int:
     return 0 if x.ndim == 4 else x.shape[1]
 
 
-def at_once(s: Sizes) -> int:
+def at_once(s: ConvGeometry) -> int:
     """Images of a chunk."""
     return max(1, min(s.n // LEAST_CHUNKS, IMAGES * WORK // s.multiplied))
 
 
-def group_by_group(builder, arrays: list, outs: list, room: Room, groups: int, **attrs) -> list[Step]:
+def group_by_group(builder, arrays: list, outs: list, room: Workspace, groups: int, **attrs) -> list[Task]:
     """Tasks for groups of whole blocks, each a convolution of its own."""
     steps = []
     for g in range(groups):
@@ -391,13 +391,13 @@ def from_blocks(arrays, outs, room, shape):
     return turning(turned_out, arrays[0], outs[0], shape)
 
 
-def in_blocks(x: np.ndarray, room: Room) -> tuple[np.ndarray, list[Step]]:
+def in_blocks(x: np.ndarray, room: Workspace) -> tuple[np.ndarray, list[Task]]:
     """Convert images to blocks in the workspace; returns them and the tasks."""
     found = room.array(blocked(x.shape))
     return found, turning(turned_in, found, x, x.shape)
 
 
-def out_of_blocks(x: np.ndarray, out: np.ndarray) -> list[Step]:
+def out_of_blocks(x: np.ndarray, out: np.ndarray) -> list[Task]:
     return turning(turned_out, x, out, out.shape)
 
 

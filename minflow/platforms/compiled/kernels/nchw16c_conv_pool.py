@@ -15,7 +15,7 @@ from ....core.ops.conv import positions
 from ..codegen.llvm import LANES
 from ..codegen.vectors import BOUNDS, BYTES
 from ..lowering import lowers
-from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from ..runtime.tasks import Task, Workspace, instruction, real_at, word_at
 from .conv import finish, zero
 from .conv_geometry import filtered, filters_grad, parts_of, sizes
 from .nchw16c_conv import PIXELS_LEAST, at_once, ready, room_of
@@ -117,14 +117,14 @@ def windows(array, row: int, apart: int, size: tuple, kernel_size: tuple, stride
 
 
 def blocks_conv2d_max_pool2d(
-    arrays, outs, room: Room, shape, stride, padding, dilation, groups, act, kernel_size, window_stride
-) -> list[Step] | None:
+    arrays, outs, room: Workspace, shape, stride, padding, dilation, groups, act, kernel_size, window_stride
+) -> list[Task] | None:
     (x, weight, bias), (y, places) = arrays, outs
     if not ready(x, weight, y) or not len(weight) or groups > 1 or math.prod(kernel_size) > MANY:
         return None
     s = sizes(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (room_of(x), 0))
 
-    def after(row: int, apart: int) -> Step:
+    def after(row: int, apart: int) -> Task:
         return image_pooled(
             1, y, places, bias, s.filters, *windows(y, row, apart, s.size, kernel_size, window_stride), *BOUNDS[act]
         )
@@ -133,15 +133,15 @@ def blocks_conv2d_max_pool2d(
 
 
 def blocks_max_pool2d_weight_grad(
-    arrays, outs, room: Room, shape, images, stride, padding, dilation, groups, kernel_size, window_stride
-) -> list[Step] | None:
+    arrays, outs, room: Workspace, shape, images, stride, padding, dilation, groups, kernel_size, window_stride
+) -> list[Task] | None:
     (grad, places, x), (out,) = arrays, outs
     if not ready(grad, x, out) or not len(grad) or groups > 1 or math.prod(kernel_size) > MANY:
         return None
     s = sizes(tuple(images), shape[0], tuple(shape[2:]), stride, padding, dilation, (room_of(x), 0))
     whole = tuple(kernel_size) == tuple(window_stride) == (TWO, TWO) and not any(n % TWO for n in s.size)
 
-    def before(row: int, apart: int) -> Step:
+    def before(row: int, apart: int) -> Task:
         return image_returned(
             1, grad, places, whole, len(grad), *windows(grad, row, apart, s.size, kernel_size, window_stride)
         )

@@ -15,7 +15,7 @@ from ..codegen.jit import float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, rounded, store, widened
 from ..runtime.pointers import cut
-from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from ..runtime.tasks import Task, Workspace, instruction, real_at, word_at
 from .depthwise import PAIR, STEP, T0, T1, T2, TAP0, TAP1, TAP2, tables, weigh
 from .nchw16c_depthwise3x3 import RUN, flush, slide, slide_back, slide_products
 from .nchw16c_norm import fits
@@ -65,16 +65,16 @@ def depthwise_filtered(words, chunk, scratch):
 
 
 def blocks_conv2d(
-    arrays: list, outs: list, room: Room, shape, stride, padding, dilation, groups, act
-) -> list[Step] | None:
+    arrays: list, outs: list, room: Workspace, shape, stride, padding, dilation, groups, act
+) -> list[Task] | None:
     x, w, bias = arrays
     size = positions(shape[2:], w.shape[2:], stride, padding, dilation)
     return filtered(x, w, bias, outs[0], shape, size, (stride, padding, dilation), False, BOUNDS[act])
 
 
 def blocks_conv2d_input_grad(
-    arrays: list, outs: list, room: Room, shape, stride, padding, dilation, groups
-) -> list[Step] | None:
+    arrays: list, outs: list, room: Workspace, shape, stride, padding, dilation, groups
+) -> list[Task] | None:
     grad, w = arrays
     size = positions(shape[2:], w.shape[2:], stride, padding, dilation)
     return filtered(grad, w, 0, outs[0], shape, size, (stride, padding, dilation), True, BOUNDS[""])
@@ -199,8 +199,8 @@ def depthwise_joined(words, chunk, scratch):
 
 
 def blocks_conv2d_weight_grad(
-    arrays: list, outs: list, room: Room, shape, images, stride, padding, dilation, groups
-) -> list[Step] | None:
+    arrays: list, outs: list, room: Workspace, shape, images, stride, padding, dilation, groups
+) -> list[Task] | None:
     grad, x = arrays
     if tuple(shape[:2]) != (images[1], 1) or not fits(arrays, outs) or x.ndim == 4 or not (x.size and grad.size):
         return None

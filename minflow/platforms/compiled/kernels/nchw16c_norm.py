@@ -41,7 +41,7 @@ from ..codegen.vectors import (
 )
 from ..lowering import lowers
 from ..runtime.pointers import cut
-from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from ..runtime.tasks import Task, Workspace, instruction, real_at, word_at
 
 STEP = LANES * BYTES
 TILE = 128  # rows of a tile, which is read twice
@@ -144,7 +144,7 @@ def batch_normed(words, chunk, scratch):
             normalized(x + here, y + here, end - begin, mean, first_of(scale, left), shift, low, high)
 
 
-def blocks_batch_norm(arrays: list, outs: list, room: Room, shape, eps, act) -> list[Step] | None:
+def blocks_batch_norm(arrays: list, outs: list, room: Workspace, shape, eps, act) -> list[Task] | None:
     return steps(batch_normed, arrays, outs, room, shape, eps, act)
 
 
@@ -226,14 +226,14 @@ def batch_norm_sent_back(words, chunk, scratch):
             )
 
 
-def blocks_batch_norm_grad(arrays: list, outs: list, room: Room, shape, eps, act) -> list[Step] | None:
+def blocks_batch_norm_grad(arrays: list, outs: list, room: Workspace, shape, eps, act) -> list[Task] | None:
     return steps(batch_norm_sent_back, arrays, outs, room, shape, eps, act)
 
 
 # ---- both tasks ------------------------------------------------------------------------------------------------------
 
 
-def steps(make, arrays: list, outs: list, room: Room, shape: tuple, eps: float, act: str) -> list[Step] | None:
+def steps(make, arrays: list, outs: list, room: Workspace, shape: tuple, eps: float, act: str) -> list[Task] | None:
     if not fits(arrays, outs):
         return None
     blocks, (channels, rows) = len(outs[0]), (shape[1], pixels_of(shape))

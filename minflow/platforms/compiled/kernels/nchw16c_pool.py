@@ -19,7 +19,7 @@ from ..codegen.llvm import INT, LANES, function, word
 from ..codegen.vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
 from ..lowering import lowers
 from ..runtime.pointers import cut
-from ..runtime.tasks import Room, Step, instruction, word_at
+from ..runtime.tasks import Task, Workspace, instruction, word_at
 from .nchw16c_norm import STEP, TILE, fits
 
 MOST, LEAST = 8192, 4096  # most and fewest pixels of a chunk
@@ -31,7 +31,7 @@ TWO, THREE = 2, 3  # sizes of windows with unrolled code
 # ---- lines of windows ------------------------------------------------------------------------------------------------
 
 
-class Line(NamedTuple):
+class PoolLine(NamedTuple):
     """Arguments of a loop over a line of adjacent windows.
 
     image: first pixel of the first window.  row, column, step: elements between rows, columns and windows.  rows,
@@ -95,9 +95,9 @@ class Line(NamedTuple):
 def largest(fixed: int):
     """Loop for the largest pixel and its index: the first of equal ones, but the last NaN."""
 
-    @function(f"largest_{fixed}", len(Line._fields), inline=False)
+    @function(f"largest_{fixed}", len(PoolLine._fields), inline=False)
     def code(builder, *words):
-        line = Line(*words)
+        line = PoolLine(*words)
 
         def window(base, k, place):
             def pixel(distance, number, before):
@@ -123,9 +123,9 @@ def returned(fixed: int):
     Unrolled TWO x TWO windows do not overlap: their other pixels are set to 0.
     """
 
-    @function(f"returned_{fixed}", len(Line._fields), inline=False)
+    @function(f"returned_{fixed}", len(PoolLine._fields), inline=False)
     def code(builder, *words):
-        line = Line(*words)
+        line = PoolLine(*words)
 
         def window(base, k, place):
             grad, chosen = llvm.load(builder, line.y, k), builder.zext(builder.load(place, align=1), NUMBERS)
@@ -147,9 +147,9 @@ def returned(fixed: int):
 def averaged_windows(fixed: int):
     """Loop for the mean of each window: its sum divided by the vector at `places`."""
 
-    @function(f"averaged_{fixed}", len(Line._fields), inline=False)
+    @function(f"averaged_{fixed}", len(PoolLine._fields), inline=False)
     def code(builder, *words):
-        line = Line(*words)
+        line = PoolLine(*words)
         count = llvm.load(builder, line.places)
 
         def window(base, k, place):
@@ -166,10 +166,10 @@ def averaged_windows(fixed: int):
     return code
 
 
-@function("shared", len(Line._fields), inline=False)
+@function("shared", len(PoolLine._fields), inline=False)
 def shared(builder, *words):
     """Distribute the cotangent of each window over its pixels."""
-    line = Line(*words)
+    line = PoolLine(*words)
     count = llvm.load(builder, line.places)
 
     def window(base, k, place):
@@ -311,21 +311,21 @@ def visited(what: int, x, y, places, shape, kernel_size, stride, padding, dilati
     ]
 
 
-def blocks_max_pool2d(arrays: list, outs: list, room: Room, shape, **window) -> list[Step] | None:
+def blocks_max_pool2d(arrays: list, outs: list, room: Workspace, shape, **window) -> list[Task] | None:
     fit = fits(arrays, outs) and math.prod(window["kernel_size"]) <= MANY
     return visited(COMPARE, *arrays, *outs, shape, **window) if fit else None
 
 
-def blocks_max_pool2d_grad(arrays: list, outs: list, room: Room, shape, **window) -> list[Step] | None:
+def blocks_max_pool2d_grad(arrays: list, outs: list, room: Workspace, shape, **window) -> list[Task] | None:
     fit = fits(arrays, outs) and math.prod(window["kernel_size"]) <= MANY
     return visited(RETURN, *outs, *arrays, shape, **window) if fit else None
 
 
-def blocks_avg_pool2d(arrays: list, outs: list, room: Room, shape, **options) -> list[Step] | None:
+def blocks_avg_pool2d(arrays: list, outs: list, room: Workspace, shape, **options) -> list[Task] | None:
     return visited(AVERAGE, *arrays, *outs, 0, shape, **means(**options)) if fits(arrays, outs) else None
 
 
-def blocks_avg_pool2d_grad(arrays: list, outs: list, room: Room, shape, **options) -> list[Step] | None:
+def blocks_avg_pool2d_grad(arrays: list, outs: list, room: Workspace, shape, **options) -> list[Task] | None:
     return visited(SHARE, *outs, *arrays, 0, shape, **means(**options)) if fits(arrays, outs) else None
 
 
@@ -376,15 +376,15 @@ def averaged(words, chunk, scratch):
                 store(q, mean_of(p, pixels))
 
 
-def blocks_average(arrays: list, outs: list, room: Room, shape) -> list[Step] | None:
+def blocks_average(arrays: list, outs: list, room: Workspace, shape) -> list[Task] | None:
     return average(arrays, outs, arrays[0], outs[0], shape, False)
 
 
-def blocks_average_grad(arrays: list, outs: list, room: Room, shape) -> list[Step] | None:
+def blocks_average_grad(arrays: list, outs: list, room: Workspace, shape) -> list[Task] | None:
     return average(arrays, outs, outs[0], arrays[0], shape, True)
 
 
-def average(arrays: list, outs: list, x, y, shape: tuple, back: bool) -> list[Step] | None:
+def average(arrays: list, outs: list, x, y, shape: tuple, back: bool) -> list[Task] | None:
     if not fits(arrays, outs) or not math.prod(shape):
         return None
     together, pieces = shares(len(x), shape)

@@ -14,7 +14,7 @@ from ..codegen.llvm import number_at
 from ..codegen.vectors import add, filled, load, multiply, store
 from ..lowering import lowers
 from ..runtime.pointers import cut
-from ..runtime.tasks import Room, Step, instruction, word_at
+from ..runtime.tasks import Task, Workspace, instruction, word_at
 from .nchw16c_norm import STEP, fits
 
 MOST, LEAST = 8192, 4096  # most and fewest pixels of a chunk
@@ -75,15 +75,15 @@ def resampled(words, chunk, scratch):
                             store(to + k, multiply(load(p + k), weights))
 
 
-def blocks_resample(arrays: list, outs: list, room: Room, shape, axis) -> list[Step] | None:
+def blocks_resample(arrays: list, outs: list, room: Workspace, shape, axis) -> list[Task] | None:
     return moved(arrays[0], outs[0], arrays, outs, shape, axis, False)
 
 
-def blocks_resample_grad(arrays: list, outs: list, room: Room, shape, axis) -> list[Step] | None:
+def blocks_resample_grad(arrays: list, outs: list, room: Workspace, shape, axis) -> list[Task] | None:
     return moved(outs[0], arrays[0], arrays, outs, shape, axis, True)
 
 
-def moved(x, y, arrays: list, outs: list, shape: tuple, axis: int, back: bool) -> list[Step] | None:
+def moved(x, y, arrays: list, outs: list, shape: tuple, axis: int, back: bool) -> list[Task] | None:
     """Tasks of an interpolation. x: images of this shape; y: those with another size along the axis."""
     _, *taps = arrays
     many = len(taps[0])

@@ -15,7 +15,7 @@ from ....compiler.fusion.nchw16c import blocked, by_groups
 from ....core.op import OPS
 from ..codegen.llvm import LANES
 from ..lowering import lowers
-from ..runtime.tasks import Room, Step
+from ..runtime.tasks import Task, Workspace
 from . import nchw16c_conv
 from .conv_geometry import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes
 from .nchw16c_conv import in_blocks, is_product, out_of_blocks
@@ -50,14 +50,16 @@ def is_quick_product(kernel: tuple, *geometry: tuple) -> bool:
     return is_product(kernel[2:], *geometry) and min(kernel[:2]) >= FEW
 
 
-def through_blocks(builder, x: np.ndarray, others: list, out: np.ndarray, room: Room, **attrs) -> list[Step] | None:
+def through_blocks(
+    builder, x: np.ndarray, others: list, out: np.ndarray, room: Workspace, **attrs
+) -> list[Task] | None:
     """Tasks of an op on blocks whose images are converted before and after."""
     (blocks, steps), y = in_blocks(x, room), room.array(blocked(out.shape))
     inner = builder([blocks, *others], [y], room, **attrs)
     return None if inner is None else [*steps, *inner, *out_of_blocks(y, out)]
 
 
-def conv2d(arrays, outs, room, stride, padding, dilation, groups) -> list[Step] | None:
+def conv2d(arrays, outs, room, stride, padding, dilation, groups) -> list[Task] | None:
     (x, weight), (out,) = arrays, outs
     geometry = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
     single = is_quick_product(weight.shape, stride, padding)
@@ -71,7 +73,7 @@ def conv2d(arrays, outs, room, stride, padding, dilation, groups) -> list[Step] 
     return filtered(s, x, weight, 0, out, room, CHUNK)
 
 
-def conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups) -> list[Step] | None:
+def conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups) -> list[Task] | None:
     (grad, weight), (out,) = arrays, outs
     geometry = dict(shape=shape, stride=stride, padding=padding, dilation=dilation, groups=groups)
     single = is_quick_product(weight.shape, stride, padding)
@@ -89,7 +91,7 @@ def conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, grou
     return filtered(s, grad, weight, 0, out, room, CHUNK, turned=True)
 
 
-def conv2d_weight_grad(arrays, outs, room, shape, stride, padding, dilation, groups) -> list[Step] | None:
+def conv2d_weight_grad(arrays, outs, room, shape, stride, padding, dilation, groups) -> list[Task] | None:
     (grad, x), (out,) = arrays, outs
     single = is_quick_product(shape, stride, padding)
     if in_groups(x, shape, groups, grad, out) or (single and fits(x, shape, groups, grad.shape, grad, out)):

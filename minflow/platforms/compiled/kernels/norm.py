@@ -17,7 +17,7 @@ from ..codegen.jit import compiled, float32, float64
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import BYTES, add, filled, load, load_some, multiply_add, store, store_some, subtract, total
 from ..lowering import lowers
-from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from ..runtime.tasks import Task, Workspace, instruction, real_at, word_at
 from . import column_norms, nchw16c_norm
 from .nchw16c_conv import in_blocks, out_of_blocks
 
@@ -154,7 +154,7 @@ def planes_sent_back(words, chunk, scratch):
 # ---- builders --------------------------------------------------------------------------------------------------------
 
 
-def batch_norm(arrays, outs, room: Room, eps) -> list[Step] | None:
+def batch_norm(arrays, outs, room: Workspace, eps) -> list[Task] | None:
     x, *vectors = arrays
     if not fits(*arrays, *outs):
         return None
@@ -170,7 +170,7 @@ def batch_norm(arrays, outs, room: Room, eps) -> list[Step] | None:
     ]
 
 
-def batch_norm_grad(arrays, outs, room: Room, eps) -> list[Step] | None:
+def batch_norm_grad(arrays, outs, room: Workspace, eps) -> list[Task] | None:
     grad, x, weight, *statistics = arrays
     if not fits(*arrays, *outs):
         return None
@@ -192,7 +192,7 @@ def fits(*arrays: np.ndarray) -> bool:
     return all(a.dtype == np.float32 and a.flags.c_contiguous for a in arrays) and arrays[0].size > 0
 
 
-def by_planes(make, x: np.ndarray, arrays: list, eps: float) -> list[Step]:
+def by_planes(make, x: np.ndarray, arrays: list, eps: float) -> list[Task]:
     """Tasks by chunks of channels, whose images stay in the second-level cache."""
     images, channels = x.shape[:2]
     pixels = math.prod(x.shape[2:])

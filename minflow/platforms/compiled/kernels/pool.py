@@ -16,7 +16,7 @@ from ..codegen.jit import ir
 from ..codegen.llvm import INT, LANES, function, number_at, put, word
 from ..codegen.vectors import BYTES, below, masked_load, masked_store
 from ..lowering import lowers
-from ..runtime.tasks import Step, instruction, put_real, real_at, word_at
+from ..runtime.tasks import Task, instruction, put_real, real_at, word_at
 from .elementwise_fusion import FULL, LONGEST, ROW, Bytecode
 
 CHUNK = 1 << 17  # pixels of a chunk
@@ -119,7 +119,7 @@ def contiguous(*arrays: np.ndarray) -> bool:
     return all(a.flags.c_contiguous for a in arrays)
 
 
-def max_pool2d(arrays, outs, room, kernel_size, stride, padding, dilation, ceil_mode) -> list[Step] | None:
+def max_pool2d(arrays, outs, room, kernel_size, stride, padding, dilation, ceil_mode) -> list[Task] | None:
     (x,), (y, indices) = arrays, outs
     n, c, h, w = x.shape
     if (*kernel_size, *stride, *padding, *dilation) != (2, 2, 2, 2, 0, 0, 1, 1) or (ceil_mode and (h % 2 or w % 2)):
@@ -130,7 +130,7 @@ def max_pool2d(arrays, outs, room, kernel_size, stride, padding, dilation, ceil_
     return [planes_compared(-(-n * c // at_once), x, y, indices, n * c, h, w, at_once)]
 
 
-def max_pool2d_grad(arrays, outs, room, shape, apart) -> list[Step] | None:
+def max_pool2d_grad(arrays, outs, room, shape, apart) -> list[Task] | None:
     """Tasks of the gradient. If an index is outside of its image, NumPy's kernel raises the error, which names it."""
     (grad, indices), (out,) = arrays, outs
     if grad.dtype != np.float32 or indices.dtype != np.int64 or not out.size or not contiguous(grad, indices, out):
@@ -145,7 +145,7 @@ def max_pool2d_grad(arrays, outs, room, shape, apart) -> list[Step] | None:
     return [step._replace(refused=refused)]
 
 
-def adaptive_avg_pool2d(arrays, outs, room, output_size) -> list[Step] | None:
+def adaptive_avg_pool2d(arrays, outs, room, output_size) -> list[Task] | None:
     """Mean of whole images, each of which is a row of a cluster."""
     (x,), (out,), pixels = arrays, outs, math.prod(arrays[0].shape[2:])
     if (

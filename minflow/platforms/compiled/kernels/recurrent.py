@@ -19,7 +19,7 @@ from ..codegen.llvm import LANES, function
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
 from ..codegen.vectors import BYTES, add, below, filled, load, load_some, masked_load, masked_store, store, store_some
 from ..lowering import lowers
-from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
+from ..runtime.tasks import Task, Workspace, instruction, run_routine, word_at
 from .data_movement import clone
 from .elementwise import COLUMNS, flat, sum_rows
 from .gemm import packed_rows, packing, product, side
@@ -34,43 +34,43 @@ STEP, TILE = LANES * BYTES, LANES * LANES
 # ---- cells: one time step of 16 elements of a state ------------------------------------------------------------------
 
 
-class Number:
+class RegisterValue:
     """A vector of 16 float32 in the IR that is being built: arithmetic emits an instruction."""
 
-    def __init__(self, cell: Cell, value):
+    def __init__(self, cell: RecurrentCell, value):
         self.cell, self.value = cell, value
 
-    def by(self, name: str, x: Number | float, y: Number | float) -> Number:
-        values = [v.value if isinstance(v, Number) else llvm.filled(v) for v in (x, y)]
-        return Number(self.cell, getattr(self.cell.builder, name)(*values))
+    def by(self, name: str, x: RegisterValue | float, y: RegisterValue | float) -> RegisterValue:
+        values = [v.value if isinstance(v, RegisterValue) else llvm.filled(v) for v in (x, y)]
+        return RegisterValue(self.cell, getattr(self.cell.builder, name)(*values))
 
-    def __add__(self, other: Number | float) -> Number:
+    def __add__(self, other: RegisterValue | float) -> RegisterValue:
         return self.by("fadd", self, other)
 
-    def __sub__(self, other: Number | float) -> Number:
+    def __sub__(self, other: RegisterValue | float) -> RegisterValue:
         return self.by("fsub", self, other)
 
-    def __rsub__(self, other: float) -> Number:
+    def __rsub__(self, other: float) -> RegisterValue:
         return self.by("fsub", other, self)
 
-    def __mul__(self, other: Number | float) -> Number:
+    def __mul__(self, other: RegisterValue | float) -> RegisterValue:
         return self.by("fmul", self, other)
 
-    def tanh(self) -> Number:
-        return Number(self.cell, vector_math.tanh(self.cell.builder, self.value))
+    def tanh(self) -> RegisterValue:
+        return RegisterValue(self.cell, vector_math.tanh(self.cell.builder, self.value))
 
-    def sigmoid(self) -> Number:
-        grown = Number(self.cell, vector_math.exp(self.cell.builder, (self * -1).value)) + 1
+    def sigmoid(self) -> RegisterValue:
+        grown = RegisterValue(self.cell, vector_math.exp(self.cell.builder, (self * -1).value)) + 1
         return self.by("fdiv", 1, grown)
 
-    def where_above(self, x: Number) -> Number:
+    def where_above(self, x: RegisterValue) -> RegisterValue:
         """Return self, but 0 in lanes where x <= 0."""
         builder = self.cell.builder
         below = builder.fcmp_ordered("<=", x.value, llvm.filled(0))
-        return Number(self.cell, builder.select(below, llvm.filled(0), self.value))
+        return RegisterValue(self.cell, builder.select(below, llvm.filled(0), self.value))
 
 
-class Cell:
+class RecurrentCell:
     """IR builder of a cell.
 
     apart: elements from gate to gate.  left: number of lanes that exist; others are read as 0.
@@ -82,22 +82,22 @@ class Cell:
     def of_gate(self, base, gate: int):
         return self.builder.add(base, self.builder.mul(self.apart, llvm.word(gate * BYTES)))
 
-    def read(self, base, gate: int = 0) -> Number:
-        return Number(self, masked_load(self.builder, self.of_gate(base, gate), self.mask, llvm.filled(0)))
+    def read(self, base, gate: int = 0) -> RegisterValue:
+        return RegisterValue(self, masked_load(self.builder, self.of_gate(base, gate), self.mask, llvm.filled(0)))
 
-    def write(self, base, *values: Number) -> None:
+    def write(self, base, *values: RegisterValue) -> None:
         """Write one value per gate."""
         for gate, x in enumerate(values):
             masked_store(self.builder, x.value, self.of_gate(base, gate), self.mask)
 
-    def kept(self, place) -> Number:
-        return Number(self, llvm.load(self.builder, place))
+    def kept(self, place) -> RegisterValue:
+        return RegisterValue(self, llvm.load(self.builder, place))
 
-    def keep(self, place, x: Number) -> None:
+    def keep(self, place, x: RegisterValue) -> None:
         """Write all 16 lanes of a packed state."""
         llvm.store(self.builder, self.builder.select(self.mask, x.value, llvm.filled(0)), place)
 
-    def keep_blocks(self, place, far, values: Sequence[Number]) -> None:
+    def keep_blocks(self, place, far, values: Sequence[RegisterValue]) -> None:
         """Write packed values, `far` bytes apart."""
         for x in values:
             self.keep(place, x)
@@ -188,7 +188,7 @@ def by_kind(name: str, places: int, *bodies: Callable) -> Callable:
             block = builder.append_basic_block("case")
             choice.add_case(llvm.word(number), block)
             builder.position_at_end(block)
-            body(Cell(builder, apart, left), *addresses)
+            body(RecurrentCell(builder, apart, left), *addresses)
             builder.branch(done)
         builder.position_at_end(done)
 
@@ -209,7 +209,7 @@ backward = by_kind("cell_backward", 13, tanh_backward, relu_backward, lstm_backw
 # those of the products with a state, if they differ.  BEFORE: the states at the start of each step.
 (KIND, STEPS, BATCH, HIDDEN, REVERSED, MULTIPLY, TABLE, PACKED, FAR, PANELS, H0, C0, Y, VALUES, CELLS) = range(15)
 X, X_APART, BIAS, HN, CN = range(15, 20)
-GATED, GY, GHN, GCN, INNER, OWN, BEFORE, GH, GC = range(15, 24)
+GATED, GY, GHN, GCN, INNER, THREAD_SCRATCH, BEFORE, GH, GC = range(15, 24)
 
 
 @compiled
@@ -331,7 +331,7 @@ def back_through_steps(words, chunk, scratch):
                     inner + place,
                     size,
                     row_of(word_at(words, INNER), gates * row, hidden, q),
-                    row_of(word_at(words, OWN), gates * row, hidden, q),
+                    row_of(word_at(words, THREAD_SCRATCH), gates * row, hidden, q),
                     row_of(word_at(words, BEFORE), row, hidden, q),
                 )
         all_panels(words, rows, gates * blocks, inner, products)
@@ -357,7 +357,7 @@ def fits(arrays: Sequence, outs: Sequence, x: np.ndarray, sizes: tuple) -> bool:
     )
 
 
-def packed_weight(w: np.ndarray, gates: int, turned: bool, room: Room) -> tuple[list[Step], list]:
+def packed_weight(w: np.ndarray, gates: int, turned: bool, room: Workspace) -> tuple[list[Task], list]:
     """Build the tasks that pack w_hh as the right side for states, or (turned) for their gradients.
 
     Also returns the words TABLE to PANELS.
@@ -387,7 +387,9 @@ def scratch_of(blocks: int, panels: int) -> int:
     return TOGETHER * (blocks * LANES + panels * PANEL)
 
 
-def layer(kind: int, arrays: Sequence, outs: Sequence, room: Room, sizes: tuple, reverse: bool) -> list[Step] | None:
+def layer(
+    kind: int, arrays: Sequence, outs: Sequence, room: Workspace, sizes: tuple, reverse: bool
+) -> list[Task] | None:
     x, h0, *c0, w_ih, w_hh, b_ih, b_hh = arrays
     if not fits(arrays, outs, x, sizes):
         return None
@@ -424,8 +426,8 @@ def layer(kind: int, arrays: Sequence, outs: Sequence, room: Room, sizes: tuple,
 
 
 def layer_grad(
-    kind: int, arrays: Sequence, outs: Sequence, room: Room, sizes: tuple, reverse: bool
-) -> list[Step] | None:
+    kind: int, arrays: Sequence, outs: Sequence, room: Workspace, sizes: tuple, reverse: bool
+) -> list[Task] | None:
     gy, ghn, *rest = arrays
     gcn = rest.pop(0) if kind == LSTM else 0
     x, h0, *rest = rest
@@ -487,8 +489,8 @@ def of_kind(run: Callable, kind: int) -> Callable:
     """Return a builder for one kind of layer; an `rnn` has the activation among its attrs."""
 
     def build(
-        arrays: Sequence, outs: Sequence, room: Room, sizes: tuple, reverse: bool, relu: bool = False
-    ) -> list[Step] | None:
+        arrays: Sequence, outs: Sequence, room: Workspace, sizes: tuple, reverse: bool, relu: bool = False
+    ) -> list[Task] | None:
         return run(RELU if relu else kind, arrays, outs, room, sizes, reverse)
 
     return build

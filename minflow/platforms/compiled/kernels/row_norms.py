@@ -29,7 +29,7 @@ from ..codegen.vectors import (
     sum_by_halves,
 )
 from ..lowering import lowers
-from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from ..runtime.tasks import Task, Workspace, instruction, real_at, word_at
 from .conv_geometry import sum_of_parts
 from .norm import fits, squares_of, sum_of, sums_of
 
@@ -213,7 +213,7 @@ def groups_sent_back(words, chunk, scratch):
 # ---- builders --------------------------------------------------------------------------------------------------------
 
 
-def layer_norm(arrays, outs, room: Room, columns, eps) -> list[Step] | None:
+def layer_norm(arrays, outs, room: Workspace, columns, eps) -> list[Task] | None:
     x, *numbers = arrays[0], *vectors(arrays[1:], columns)
     if not fits(x, *numbers, *outs):
         return None
@@ -221,7 +221,7 @@ def layer_norm(arrays, outs, room: Room, columns, eps) -> list[Step] | None:
     return [rows_normed(-(-rows // some), x, *numbers, *outs, float(eps), rows, columns, some)]
 
 
-def layer_norm_grad(arrays, outs, room: Room, columns, eps) -> list[Step] | None:
+def layer_norm_grad(arrays, outs, room: Workspace, columns, eps) -> list[Task] | None:
     grad, x, weight = *arrays[:2], *vectors(arrays[2:], columns)
     if not fits(grad, x, weight, *outs):
         return None
@@ -242,17 +242,17 @@ def padded(numbers: int) -> int:
     return -(-numbers // LANES) * LANES
 
 
-def added(parts: int, outs, count: int, numbers: int, far: int) -> list[Step]:
+def added(parts: int, outs, count: int, numbers: int, far: int) -> list[Task]:
     """Tasks that add the parts, each of which holds `numbers` elements for each of `outs`, `far` elements apart."""
     return [sum_of_parts(parts + i * far * BYTES, out, count, 2 * far, 1, numbers, far) for i, out in enumerate(outs)]
 
 
-def group_norm(arrays, outs, room: Room, groups, eps) -> list[Step] | None:
+def group_norm(arrays, outs, room: Workspace, groups, eps) -> list[Task] | None:
     arrays = [arrays[0], *vectors(arrays[1:], arrays[0].shape[1])]
     return by_groups(groups_normed, arrays[0], [*arrays, *outs], groups, eps) if fits(*arrays, *outs) else None
 
 
-def group_norm_grad(arrays, outs, room: Room, groups, eps) -> list[Step] | None:
+def group_norm_grad(arrays, outs, room: Workspace, groups, eps) -> list[Task] | None:
     if not fits(*arrays, *outs):
         return None
     images, channels = outs[0].shape[:2]
@@ -264,7 +264,7 @@ def group_norm_grad(arrays, outs, room: Room, groups, eps) -> list[Step] | None:
     ]
 
 
-def by_groups(make, x: np.ndarray, arrays: list, groups: int, eps: float) -> list[Step]:
+def by_groups(make, x: np.ndarray, arrays: list, groups: int, eps: float) -> list[Task]:
     """Tasks by chunks of groups."""
     channels, pixels, every = x.shape[1] // groups, math.prod(x.shape[2:]), x.shape[0] * groups
     some = max(1, CHUNK // (channels * pixels))

@@ -13,7 +13,7 @@ from ..codegen.jit import float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import add, divide, filled, load_some, multiply, root, store_some
 from ..lowering import lowers
-from ..runtime.tasks import Step, instruction, real_at, word_at
+from ..runtime.tasks import Task, instruction, real_at, word_at
 
 BYTES = 4
 CHUNK = 1 << 14  # elements
@@ -111,7 +111,7 @@ def chunks_of(p) -> int:
     return -(-p.size // CHUNK)
 
 
-def sgd(arrays, outs, room, weight_decay, maximize) -> list[Step] | None:
+def sgd(arrays, outs, room, weight_decay, maximize) -> list[Task] | None:
     p, grad, lr = arrays
     if not fits(outs, lr, p, grad):
         return None
@@ -122,7 +122,7 @@ def sgd(arrays, outs, room, weight_decay, maximize) -> list[Step] | None:
     ]
 
 
-def sgd_momentum(arrays, outs, room, momentum, nesterov, weight_decay, maximize) -> list[Step] | None:
+def sgd_momentum(arrays, outs, room, momentum, nesterov, weight_decay, maximize) -> list[Task] | None:
     p, grad, buf, lr = arrays
     if not fits(outs, lr, p, grad, buf):
         return None
@@ -145,7 +145,7 @@ def sgd_momentum(arrays, outs, room, momentum, nesterov, weight_decay, maximize)
     ]
 
 
-def adam(arrays, outs, room, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize) -> list[Step] | None:
+def adam(arrays, outs, room, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize) -> list[Task] | None:
     *moments, step, lr = arrays
     if not fits(outs, lr, *moments, step):
         return None

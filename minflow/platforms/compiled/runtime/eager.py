@@ -19,14 +19,14 @@ from ....core.op import Op
 from ....core.spec import spec_of
 from .pointers import at
 from .task_scheduler import ALIGN, Program, rounded
-from .tasks import Builder, Room, Step
+from .tasks import Builder, Task, Workspace
 from .threads import RECORDERS
 
 LITTLE, LARGE = 1 << 16, 32 << 20  # bytes: initial workspace, and the largest one that is cached
 MOST = 1 << 10  # cached calls
 
 
-class Kept(threading.local):
+class CallCache(threading.local):
     """Per-thread cache.
 
     memory: one workspace for all calls.  calls: signature of a call -> Call, or False for calls left to NumPy.
@@ -37,17 +37,17 @@ class Kept(threading.local):
         self.calls: dict[tuple, Any] = {}
 
 
-KEPT = Kept()
+CALL_CACHE = CallCache()
 
 
-class Call:
+class CachedCall:
     """Tasks whose arrays can be exchanged.
 
     results: shape and dtype of each output.  moves: for each array, (words, index of an address among them, its offset
     in the array).  memory: the workspace.
     """
 
-    def __init__(self, steps: list[Step], arrays: Sequence, results: list[tuple], memory: np.ndarray):
+    def __init__(self, steps: list[Task], arrays: Sequence, results: list[tuple], memory: np.ndarray):
         spans = [byte_bounds(a) if isinstance(a, np.ndarray) and a.size else (0, 0) for a in arrays]
         self.results, self.memory = results, memory
         self.moves = [
@@ -93,7 +93,7 @@ def run_compiled(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attr
         *[(a.shape, a.strides, a.dtype) if a.__class__ is np.ndarray else (a.__class__, a) for a in (*arrays, *given)],
         *attrs.items(),
     )
-    kept = KEPT
+    kept = CALL_CACHE
     try:
         call = kept.calls.get(signature)
     except TypeError:  # an unhashable argument
@@ -121,15 +121,17 @@ def results_of(op: Op, arrays: Sequence, given: Sequence, attrs: dict) -> list[t
     return [(spec.shape, spec.np) for spec in (specs if op.many else (specs,))]
 
 
-def new_call(builder: Callable, arrays: Sequence, outs: Sequence, attrs: dict, results: list[tuple]) -> Call | None:
+def new_call(
+    builder: Callable, arrays: Sequence, outs: Sequence, attrs: dict, results: list[tuple]
+) -> CachedCall | None:
     """Build a call for these arrays in the workspace of this thread, which grows up to LARGE bytes."""
-    memory = KEPT.memory
-    room = Room(rounded(at(memory), ALIGN))
+    memory = CALL_CACHE.memory
+    room = Workspace(rounded(at(memory), ALIGN))
     steps = builder(arrays, outs, room, **attrs)
     if steps is not None and room.used > memory.nbytes - ALIGN:
         memory = np.empty(rounded(room.used + ALIGN, LITTLE), np.uint8)
         if memory.nbytes <= LARGE:
-            KEPT.memory = memory
-            KEPT.calls.clear()
-        steps = builder(arrays, outs, Room(rounded(at(memory), ALIGN)), **attrs)
-    return None if steps is None else Call(steps, [*arrays, *outs], results, memory)
+            CALL_CACHE.memory = memory
+            CALL_CACHE.calls.clear()
+        steps = builder(arrays, outs, Workspace(rounded(at(memory), ALIGN)), **attrs)
+    return None if steps is None else CachedCall(steps, [*arrays, *outs], results, memory)

@@ -13,7 +13,7 @@ import numpy as np
 from ..codegen.atomics import publish
 from ..codegen.jit import types
 from .task_scheduler import ALONE, Program, call
-from .tasks import Step, instruction, word_at
+from .tasks import Task, instruction, word_at
 from .threads import Recorder
 
 NOTE = 5  # words of a record: the thread, and seconds and nanoseconds of both times
@@ -36,7 +36,7 @@ if not ALONE:
 class StepRecorder(Recorder):
     """A recorder of tasks, too."""
 
-    def run(self, steps: Sequence[Step]) -> None:
+    def run(self, steps: Sequence[Task]) -> None:
         """Run and record tasks; without a record if the system has no such clock."""
         if ALONE:
             Program(steps)()

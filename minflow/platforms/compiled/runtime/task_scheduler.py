@@ -30,7 +30,7 @@ from ..codegen.atomics import (
     wake_all,
     yield_core,
 )
-from ..codegen.jit import Code, compiled, intrinsic, ir, types
+from ..codegen.jit import CompiledFunction, compiled, intrinsic, ir, types
 from ..codegen.llvm import WORD
 from . import threads
 from .pointers import at
@@ -47,7 +47,7 @@ ENTRY = 24  # bytes of a task in the table: code, words, number of chunks
 LEFT = (1 << 32) - 1
 SPINS = 4000  # pauses of a waiting thread before it yields its core, or sleeps
 ALONE = os.name != "posix"  # no helpers if the system has no pthread_cond_wait
-shared = compiled if ALONE else Code
+shared = compiled if ALONE else CompiledFunction
 
 
 @intrinsic
@@ -94,7 +94,7 @@ def take(team, ticket, scratch):
         publish(team + TICKET, (first + step) << 32 | left)
 
 
-@Code
+@CompiledFunction
 def run_alone(table, count, scratch):
     """Run a program on this thread."""
     do_steps(table, 0, count, LEFT, scratch)
@@ -215,7 +215,7 @@ class Program:
         self.alone = functools.partial(run_alone.call, self.place, len(self.steps))
 
     def __call__(self) -> None:
-        mine = OWN
+        mine = THREAD_SCRATCH
         if mine.bytes < self.bytes:
             mine.grow(self.bytes)
         if self.most < 2 or ALONE or (wanted := min(Settings.threads or self.cores, self.most)) < 2:
@@ -227,7 +227,7 @@ class Program:
         run.call(team.address, wanted, self.place, len(self.steps), mine.place)
 
 
-class Own(threading.local):
+class ThreadScratch(threading.local):
     """Scratch memory of a thread that runs programs; kept, like that of helpers."""
 
     bytes, place, memory = -1, 0, None
@@ -237,7 +237,7 @@ class Own(threading.local):
         self.memory, self.place, self.bytes = memory, rounded(at(memory), ALIGN), bytes
 
 
-OWN = Own()
+THREAD_SCRATCH = ThreadScratch()
 
 
 def rounded(number: int, size: int) -> int:

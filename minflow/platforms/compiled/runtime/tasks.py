@@ -1,7 +1,7 @@
 """Tasks: compiled kernels with their packed arguments, split into chunks.
 
 An *instruction* is a compiled C function of three integers: the address of its packed arguments (`words`: addresses of
-arrays, sizes, tables), the chunk to compute, and the address of the thread's scratch memory. A *task* (`Step`) is an
+arrays, sizes, tables), the chunk to compute, and the address of the thread's scratch memory. A *task* (`Task`) is an
 instruction with its words. Chunks depend on shapes alone and write disjoint memory, so any thread may run any of them;
 a task starts when the one before is finished. The *builder* of an op returns the tasks for arrays at fixed addresses: a
 plan calls it once, then runs them without Python. Read next: `threads.py`.
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..codegen.jit import Code, intrinsic, ir, types
+from ..codegen.jit import CompiledFunction, intrinsic, ir, types
 from ..codegen.llvm import WORD
 from .pointers import at
 from .task_scheduler import ALIGN, Program, rounded
@@ -27,7 +27,7 @@ BYTES = 4  # bytes of an element
 ARGUMENTS = 12  # of a routine: code that instructions call by an address among their words
 
 
-class Step(NamedTuple):
+class Task(NamedTuple):
     """A task.
 
     code: address of its instruction.  words: int64, its packed arguments.  chunks: number of chunks.  scratch: bytes
@@ -48,7 +48,7 @@ class Step(NamedTuple):
 NOTHING_TO_DO = 0, 0  # code and words of an absent task
 
 
-class Room:
+class Workspace:
     """Workspace that the tasks of one op share: packed filters, a partial sum per chunk. Builders allocate from it.
 
     A builder first runs with base 0, only to compute the size of the workspace; that result is discarded.
@@ -65,39 +65,39 @@ class Room:
     def array(self, shape: tuple[int, ...]) -> np.ndarray:
         """Allocate uninitialized float32 as a NumPy array."""
         place = self.take(math.prod(shape))
-        return np.asarray(Placed(place, shape)) if self.base else np.empty(shape, "f4")
+        return np.asarray(PointerArray(place, shape)) if self.base else np.empty(shape, "f4")
 
 
-class Placed:
+class PointerArray:
     """float32 at an address, as NumPy's array interface."""
 
     def __init__(self, address: int, shape: tuple[int, ...]):
         self.__array_interface__ = {"data": (address, False), "shape": shape, "typestr": "<f4", "version": 3}
 
 
-Builder = Callable[..., "list[Step] | None"]  # (arrays, outs, room, **attrs) -> tasks; None for arrays without a kernel
+Builder = Callable[..., "list[Task] | None"]  # (arrays, outs, room, **attrs) -> tasks; None for arrays without a kernel
 
 
-def instruction(function: Callable) -> Callable[..., Step]:
+def instruction(function: Callable) -> Callable[..., Task]:
     """Decorates a compiled kernel `(words, chunk, scratch)`; returns a function that creates tasks of it."""
-    code = Code(function)
+    code = CompiledFunction(function)
 
-    def step(chunks: int, *words: object, scratch: int = 0) -> Step:
+    def step(chunks: int, *words: object, scratch: int = 0) -> Task:
         """Create a task.
 
         words: arrays (passed as addresses), ints, floats (read by `real_at`), and tasks that this one runs itself
         (passed as code and words, 0 and 0 for None). scratch: in float32.
         """
-        inner = [word for word in words if isinstance(word, Step)]
+        inner = [word for word in words if isinstance(word, Task)]
         words = tuple(
             [
                 x
                 for word in words
-                for x in (word[:2] if isinstance(word, Step) else NOTHING_TO_DO if word is None else (word,))
+                for x in (word[:2] if isinstance(word, Task) else NOTHING_TO_DO if word is None else (word,))
             ]
         )
         holds = tuple([word for word in words if isinstance(word, np.ndarray)])
-        return Step(
+        return Task(
             code.address,
             np.array([as_word(word) for word in words], "i8"),
             chunks,
@@ -116,15 +116,15 @@ def as_word(word: object) -> int:
     return int(np.float64(word).view("i8")) if isinstance(word, float) else int(word)
 
 
-class Prepared:
+class PreparedTasks:
     """The tasks of one op for arrays at fixed addresses, to be run by a call.
 
     The ops of a plan share one workspace, since they run one after the other: `join`. bytes, scratch: of the workspace,
     and of the scratch memory of all threads that may run the tasks.
     """
 
-    def __init__(self, build: Callable[[Room], list[Step] | None]):
-        room = Room()
+    def __init__(self, build: Callable[[Workspace], list[Task] | None]):
+        room = Workspace()
         self.build, self.steps, self.bytes = build, build(room), room.used
         self.scratch = number() * max([step.scratch for step in self.steps or ()], default=0)
         self.program: Program | None = None
@@ -132,7 +132,7 @@ class Prepared:
     def settle(self, memory: np.ndarray) -> None:
         """Rebuild the tasks with their workspace in `memory`."""
         if self.bytes:
-            steps = self.build(Room(rounded(at(memory), ALIGN))) or []
+            steps = self.build(Workspace(rounded(at(memory), ALIGN))) or []
             self.steps = [step._replace(holds=(*step.holds, memory)) for step in steps]
 
     def __call__(self) -> None:
@@ -143,7 +143,7 @@ class Prepared:
         self.program()
 
     @staticmethod
-    def join(groups: Sequence[Sequence[Prepared]]) -> list[Program]:
+    def join(groups: Sequence[Sequence[PreparedTasks]]) -> list[Program]:
         """Merge each group of adjacent ops into one program.
 
         The groups must be all of a plan, since they share one workspace.
@@ -155,16 +155,16 @@ class Prepared:
         return [Program([step for one in group for step in one.steps or []]) for group in groups]
 
 
-def prepared(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> Prepared | None:
+def prepared(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> PreparedTasks | None:
     """Prepare an op; None if its builder has no tasks for these arrays. The workspace is set by `settle` or `join`."""
-    found = Prepared(lambda room: builder(arrays, outs, room, **attrs))
+    found = PreparedTasks(lambda room: builder(arrays, outs, room, **attrs))
     return None if found.steps is None else found
 
 
-class Checked:
+class CheckedTasks:
     """A call of tasks that may refuse the elements of an array; then NumPy's kernel runs, and raises the error."""
 
-    def __init__(self, found: Prepared, plain: Callable):
+    def __init__(self, found: PreparedTasks, plain: Callable):
         self.found, self.plain = found, plain
         found.settle(np.empty(found.bytes + ALIGN, np.uint8))
         self.refused = [step.refused for step in found.steps or [] if step.refused is not None]

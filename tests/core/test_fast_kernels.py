@@ -60,10 +60,10 @@ def test_where_with_two_scalars(name, dtype, shape):
 
 
 def test_where_with_two_scalars_may_overwrite_an_input():
-    x, y = numbers(select.MIN_ELEMENTS * 3), numbers(select.MIN_ELEMENTS * 3, seed=1)
+    x, y = numbers(select_kernels.MIN_ELEMENTS * 3), numbers(select_kernels.MIN_ELEMENTS * 3, seed=1)
     right = np.where(y > 0, x, y)
     np.testing.assert_array_equal(select(where, HOST_PLATFORMS).call(y > 0, x, y, out=x), right)
-    x = numbers(select.MIN_ELEMENTS * 3)
+    x = numbers(select_kernels.MIN_ELEMENTS * 3)
     right = np.where(x > 0, x, x * np.float32(0.1))
     np.testing.assert_array_equal(select(leaky_relu, HOST_PLATFORMS).call(x, 0.1, out=x), right)
 

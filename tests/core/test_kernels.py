@@ -1,0 +1,89 @@
+"""The registry of kernels: registration, selection by platform, declined arrays, and what a change invalidates."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core import kernels
+from minflow.core.base.errors import InternalError
+from minflow.core.infer import INFER_CACHE
+from minflow.core.kernels import CALLS, HOST_PLATFORMS, KERNELS, Kernel, launch, platform_of, register, select
+from minflow.core.op import OPS
+from minflow.core.spec import spec_of
+
+X = np.float32([-1, 2])
+
+
+@pytest.fixture
+def platform(monkeypatch):
+    """Register kernels on a platform "test", which is tried first; undone at the end."""
+    before = kernels.EAGER_PLATFORMS["cpu"]
+    kernels.use_platforms("cpu", ("test", *before))
+    added = []
+
+    def add(name, call, **facts):
+        register(OPS[name], "test", Kernel(call, **facts))
+        added.append((OPS[name], "test"))
+
+    yield add
+    for key in added:
+        del KERNELS[key]
+    kernels.use_platforms("cpu", before)
+
+
+def test_second_registration_is_refused():
+    with pytest.raises(InternalError, match="the op 'neg' has two kernels on the platform 'reference'"):
+        register(OPS["neg"], "reference", Kernel(np.negative))
+    assert select(OPS["neg"], ("reference",)).call(X).tolist() == [1, -2]
+
+
+def test_first_platform_runs_in_eager_code_and_graphs(platform):
+    platform("neg", lambda x, out=None: np.add(x, 100, out=out))
+    x = flow.tensor(X)
+
+    class Negate(flow.nn.Graph):
+        def build(self, x):
+            return -x
+
+    assert (-x).tolist() == Negate()(x).tolist() == [99, 102]
+    assert select(OPS["neg"]).platforms == ("test",)
+    assert select(OPS["neg"], HOST_PLATFORMS).call(X).tolist() == [1, -2]
+
+
+def test_declined_arrays_run_on_the_next_platform(platform):
+    def large_only(x, out=None):
+        return NotImplemented if x.size < 3 else np.add(x, 100, out=out)
+
+    platform("neg", large_only, declines=True)
+    assert (-flow.tensor(X)).tolist() == [1, -2] and (-flow.tensor([1.0, 2.0, 3.0])).tolist() == [101, 102, 103]
+    assert select(OPS["neg"]).platforms == ("test", "reference")
+    assert platform_of(OPS["neg"], X) == "reference" and platform_of(OPS["neg"], np.zeros(3, "f4")) == "test"
+
+
+def test_in_place_writes_and_launch_use_the_registry(platform):
+    platform("neg", lambda x, out=None: np.add(x, 100, out=out))
+    x = flow.tensor(X)
+    x.neg_()
+    assert x.tolist() == [99, 102]
+    out = np.empty(2, "f4")
+    assert launch(OPS["neg"], (X,), {}, out=out) is out and out.tolist() == [99, 102]
+    assert launch(OPS["neg"], (X,), {}, (spec_of(X),)).tolist() == [99, 102]
+
+
+def test_change_of_platforms_clears_caches(platform):
+    (-flow.tensor(X)).reshape(2, 1), flow.tensor(X).sum()
+    assert OPS["neg"] in CALLS and INFER_CACHE
+    platform("neg", lambda x, out=None: np.add(x, 100, out=out))
+    assert OPS["neg"] not in CALLS and not INFER_CACHE
+    assert (-flow.tensor(X)).tolist() == [99, 102]
+
+
+def test_every_op_has_a_reference_kernel_and_others_declare_their_tolerance():
+    assert [name for name, op in OPS.items() if not kernels.has_kernel(op) and op.infer is not None] == []
+    for (op, name), kernel in KERNELS.items():
+        assert kernel.tolerance >= 0 and (name != "reference" or kernel.tolerance == 0), op
+
+
+def test_op_without_a_kernel_on_these_platforms_is_refused():
+    with pytest.raises(InternalError, match="the op 'neg' has no kernel for cpu"):
+        select(OPS["neg"], ("numpy",))

@@ -159,7 +159,7 @@ def test_program_is_returned_without_a_file(tmp_path):
         ({"training": torch.onnx.TrainingMode.PRESERVE}, "training=PRESERVE"),
         ({"operator_export_type": torch.onnx.OperatorExportTypes.ONNX_ATEN}, "operator_export_type=ONNX_ATEN"),
         ({"custom_opsets": {"mine": 1}}, "custom_opsets"),
-        ({"optimize": True}, "no argument 'optimize'"),
+        ({"optimise": True}, "no argument 'optimise'"),
         ({"dynamic_axes": {"y": [0]}}, "dynamic_axes names 'y'"),
         ({"dynamic_axes": ["x"]}, "dynamic_axes must be a dict"),
         ({"dynamic_shapes": {"y": {0: "n"}}}, "dynamic_shapes names 'y'"),

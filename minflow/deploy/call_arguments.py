@@ -107,7 +107,7 @@ class SavedArguments:
         if isinstance(x, InputSlot):
             return self.required_spec(x.index)
         if isinstance(x, dict):
-            return f"{{{', '.join([f'{key!r}: {self.text(value)}' for key, value in x.items()])}}}"
+            return f"{{{', '.join([f'{key!r}: {self.value_text(value)}' for key, value in x.items()])}}}"
         if isinstance(x, list | tuple):
             return f"[{', '.join(map(self.value_text, x))}]"
         return describe(x)

@@ -255,6 +255,20 @@ def test_loaded_graph_refusals(tmp_path):
         copy.deepcopy(loaded)
 
 
+def test_refusal_shows_a_dict_of_tensors(tmp_path):
+    class Sum(nn.Graph):
+        def build(self, terms):
+            return terms["a"] + terms["b"]
+
+    loaded = around(Sum(), tmp_path, {"a": floats(3), "b": floats(3)})
+    with pytest.raises(flow.GraphError, match="saved for a call with other arguments") as caught:
+        loaded({"a": floats(3)})
+    assert caught.value.values == {
+        "saved": "terms {'a': float32[3], 'b': float32[3]}",
+        "got": "terms {'a': float32[3]}",
+    }
+
+
 def test_loaded_graph_is_inspectable_before_its_first_call(tmp_path):
     from minflow_widgets import explore
 

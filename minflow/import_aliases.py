@@ -72,7 +72,7 @@ NAME_ALIASES = {
     "_BatchNorm": "nn.modules.norm.BatchNorm", "_NormBase": "nn.modules.norm.BatchNorm",
     "_InstanceNorm": "nn.modules.instance_norm.InstanceNorm",
     "binary_cross_entropy_with_logits_loss": "nn.functional.binary_cross_entropy_with_logits",
-    "_Loss": "nn.modules.loss.Loss", "_WeightedLoss": "nn.modules.loss.Weighted",
+    "_Loss": "nn.modules.loss.Loss", "_WeightedLoss": "nn.modules.loss.WeightedLoss",
     **{name: f"nn.modules.utils.{name}" for name in "_ntuple _single _pair _triple _quadruple".split()},
 }  # fmt: skip
 

@@ -57,6 +57,14 @@ def test_layers_import_from_pytorchs_modules():
             assert getattr(batchnorm, name) is layer
 
 
+@pytest.mark.parametrize("name", import_aliases.NAME_ALIASES)
+def test_every_underscored_name_exists(name):
+    from minflow.nn.modules import loss
+
+    home, _, attribute = import_aliases.NAME_ALIASES[name].rpartition(".")
+    assert getattr(loss, name) is getattr(importlib.import_module(f"minflow.{home}"), attribute)
+
+
 def test_both_names_are_the_same_module():
     import minflow.backends.cudnn as cudnn
     import minflow.compatible.single_client.nn.functional as functional

@@ -72,10 +72,10 @@ def kind(array):
 
 
 def word(x):
-    """Text of an example's input."""
+    """Text of an example's input, without the name of the function that makes its layout."""
     if not isinstance(x, Maker):
         return repr(x)
-    return f"{x.dtype}{x.shape} {x.low} {x.high} {x.distinct} {x.layout and x.layout.__qualname__}"
+    return f"{x.dtype}{x.shape} {x.low} {x.high} {x.distinct} {'layout' if x.layout else None}"
 
 
 def key(example):

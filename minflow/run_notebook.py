@@ -30,12 +30,12 @@ MAX_BYTES = 200_000_000  # bytes of a notebook that `execute` accepts
 SILENT_LOG = logging.getLogger(__name__)  # nbclient's log is discarded: `execute` reports its errors
 SILENT_LOG.addHandler(logging.NullHandler())
 SILENT_LOG.propagate = False
-ANSI_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+ANSI_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def write_text(text: str, stream) -> None:
-    """Write and flush; without colors unless the stream is a terminal."""
-    print(text if stream.isatty() else ANSI_COLOURS.sub("", text), end="", flush=True, file=stream)
+def print_text(text: str, stream) -> None:
+    """Print and flush; without colors unless the stream is a terminal."""
+    print(text if stream.isatty() else ANSI_COLORS.sub("", text), end="", flush=True, file=stream)
 
 
 def output_text(output: dict) -> str:
@@ -90,7 +90,7 @@ class PrintingClient(NotebookClient):
             if self.last_text.get(display_id) == text:
                 return
             self.last_text[display_id] = text
-        write_text(text, sys.stderr if output.get("name") == "stderr" else sys.stdout)
+        print_text(text, sys.stderr if output.get("name") == "stderr" else sys.stdout)
 
     def output(self, outs, msg, display_id, cell_index):
         kept = super().output(outs, msg, display_id, cell_index)
@@ -136,8 +136,8 @@ def execute(path: Path, timeout: float = 600, in_notebook_folder: bool = False) 
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
     except Exception as error:  # nbformat, json, jsonschema and the OS all raise their own types
-        reason = ANSI_COLOURS.sub("", str(error)).strip().partition("\n")[0][:200] or type(error).__name__
-        write_text(
+        reason = ANSI_COLORS.sub("", str(error)).strip().partition("\n")[0][:200] or type(error).__name__
+        print_text(
             f"minflow run: {path} is not a readable notebook: {ascii(reason)[1:-1]}\n"
             "Try: open it in JupyterLab, or copy it again from its source\n",
             sys.stderr,
@@ -180,7 +180,7 @@ def report_start_failure(path: Path, error: Exception, log: IO[str]) -> int:
     lines, hint = "", f"{command('doctor')}; a firewall, a VPN or a sandbox must allow connections to 127.0.0.1"
     if "died" in str(error):  # otherwise the kernel was reached too late, and its log only says that it was stopped
         lines, hint = "".join(log.readlines()[-20:]), "fix what the kernel reports above"
-    write_text(f"minflow run: the kernel for {path.name} did not start: {error}\n{lines}Try: {hint}\n", sys.stderr)
+    print_text(f"minflow run: the kernel for {path.name} did not start: {error}\n{lines}Try: {hint}\n", sys.stderr)
     return 1
 
 
@@ -192,23 +192,23 @@ def report_failure(
     number = sum(cell.cell_type == "code" for cell in client.nb.cells[: client.cell_index + 1])
     place = f"\n{path.name}: cell {number}"
     if client.stop_signal:
-        write_text(f"{place} was interrupted\n", sys.stderr)
+        print_text(f"{place} was interrupted\n", sys.stderr)
         return 128 + client.stop_signal
     traces = "".join(output_text(output) for output in cell.get("outputs", []) if output["output_type"] == "error")
     source = "".join(f"    {line}\n" for line in cell.source.splitlines())
     if isinstance(error, CellTimeoutError):
-        write_text(
+        print_text(
             f"{place} took longer than {client.timeout} s and was stopped:\n{traces or source}"
             f"Try: {command('run', '--timeout', 'SECONDS', str(path))}, with more of them\n",
             sys.stderr,
         )
     elif isinstance(error, DeadKernelError):
         log.seek(0)
-        write_text(f"{place} ended its kernel:\n{source}{''.join(log.readlines()[-20:])}", sys.stderr)
+        print_text(f"{place} ended its kernel:\n{source}{''.join(log.readlines()[-20:])}", sys.stderr)
     else:
-        write_text(f"{place} failed:\n{traces or error}", sys.stderr)
+        print_text(f"{place} failed:\n{traces or error}", sys.stderr)
         if "FileNotFoundError" in traces and not in_notebook_folder:
-            write_text(
+            print_text(
                 f"Try: {command('run', '--here', str(path))}, if it reads a file of its own folder\n", sys.stderr
             )
     return 1

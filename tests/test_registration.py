@@ -142,9 +142,9 @@ NO_FUNCTION |= {
 }
 NO_IN_PLACE = {"clone", "logaddexp", "logaddexp2", "maximum", "minimum"}  # as in PyTorch
 NO_IN_PLACE |= {"softplus"}
-BASES = {"InPlace", "Loss", "Weighted", "Norm", "BatchNorm", "LRScheduler", "Optimizer"}  # base classes
+BASES = {"InPlace", "Loss", "WeightedLoss", "Norm", "BatchNorm", "LRScheduler", "Optimizer"}  # base classes
 BASES |= {"Moments"}  # of optimizers
-BASES |= {"InplaceActivation", "Margin", "ReprActivation"}
+BASES |= {"InplaceActivation", "MarginLoss", "ReprActivation"}
 BASES |= exported_cases.IMAGE_BASES
 FUNCTIONS, METHODS, FACE = "core/functions/__init__.py", "core/methods/", "minflow/__init__.py"
 

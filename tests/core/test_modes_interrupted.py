@@ -107,10 +107,10 @@ def state():
         modes.MODE.get(),
         np.geterr(),
         gc.isenabled(),
-        job_scope.PLACES.get(),
-        job_scope.VIEW.get(),
+        job_scope.PLACEMENTS.get(),
+        job_scope.CURRENT_VIEW.get(),
         func._depth.get(),
-        job_scope.NAMES.get(),
+        job_scope.NAMESPACES.get(),
         SAMPLE_GENERATOR.get(),
     )
 

@@ -38,7 +38,7 @@ test_mistakes = refusals(
         (lambda: V.fliplr(), "fliplr: the tensor must have at least 2 axes, got 1"),
         (lambda: flow.block_diag(X), "tensor 0 must have at most 2 axes, got 3"),
         (lambda: flow.cartesian_prod(V, X), "tensor 1 must be a vector, got 3 axes"),
-        (lambda: flow.combinations(V, -1), "r is -1"),
+        (lambda: flow.combinations(V, -1), "r must be at least 0, got -1"),
         (lambda: flow.broadcast_shapes((2,), (3,)), "two sizes differ"),
         (lambda: flow.hann_window(-1), "0 or more"),
         (lambda: flow.hann_window(3, dtype=flow.int64), "must be floating"),

@@ -300,7 +300,7 @@ def test_foreign_links_are_not_followed(public, call, place):
     if call == "grade --out":
         assert CALLS[call](folder) == 1
     elif call in ("flow.save of a graph", "checkpoint.save") and place == "target":
-        with pytest.raises(CheckpointError, match="is a file"):  # the link leads to one
+        with pytest.raises(CheckpointError, match="got a file|is a file"):  # the link leads to one
             CALLS[call](folder)
     else:
         with pytest.raises((flow.MinflowError, OSError), match="another user"):

@@ -136,10 +136,10 @@ OPS = {
         (p.where, np.where(COND, ROWS, -ROWS), COND, ROWS, -ROWS),
         (lambda x: p.where(flow.math.greater(x, 4), x, 0.0), np.where(ROWS > 4, ROWS, np.float32(0)), ROWS),
         (lambda: p.where(flow.tensor(COND), R), DTypeError, "y is missing"),
-        (lambda: run_in_job(p.where, ROWS), TraceError, "depend on elements"),
+        (lambda: run_in_job(p.where, ROWS), TraceError, "depends on elements"),
     ],
-    "argwhere": [(lambda: run_in_job(p.argwhere, ROWS), TraceError, "depend on elements")],
-    "nonzero": [(lambda: run_in_job(p.nonzero, ROWS), TraceError, "depend on elements")],
+    "argwhere": [(lambda: run_in_job(p.argwhere, ROWS), TraceError, "depends on elements")],
+    "nonzero": [(lambda: run_in_job(p.nonzero, ROWS), TraceError, "depends on elements")],
     "masked_fill": [
         (
             lambda x, m: p.masked_fill(x, m, -5),

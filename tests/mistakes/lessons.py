@@ -210,7 +210,7 @@ flow.tensor([1, 2, 3]).mean()  # <-
     (
         "backward of many numbers",
         "GradError",
-        ["3 numbers", "float32[3]", ".sum() or .mean()"],
+        ["3 elements", "float32[3]", ".sum() or .mean()"],
         """
 x = flow.ones(3, requires_grad=True)
 (x * 2).backward()  # <-

@@ -64,7 +64,7 @@ def grade(options: argparse.Namespace) -> int:
 def repair(options: argparse.Namespace) -> int:
     """Rebuild notebooks, next to the files or in their place."""
     if options.old_name:
-        print("minflow exercises mend is now minflow exercises repair", file=sys.stderr)
+        print("minflow exercises mend: the command is now named repair", file=sys.stderr)
     worst = 0
     for path in nb.notebooks(options.files):
         if path.name.endswith((repairing.SUFFIX, ".mended.ipynb")) and str(path) not in options.files:

@@ -12,7 +12,7 @@ from graph_models import TrainGraph, bits, state_bits
 import minflow as flow
 from minflow import nn
 from minflow.compiler import plan_cache
-from minflow.compiler.executor import held
+from minflow.compiler.executor import holds_lock
 from minflow.core.mode import MODE
 from minflow.nn import graph as room
 from tests.interrupts import Interrupter
@@ -104,7 +104,7 @@ def check(change, called, wanted_in=None):
         tracer.run(lambda: graph.compiled_for((X, Y), {}))  # noqa: B023
         code, line = tracer.lines[i]
         place = f"{Path(code.co_filename).name}:{line} in {code.co_name}"
-        assert MODE.get().trace is None and MODE.get().watch is None and not held(), place
+        assert MODE.get().trace is None and MODE.get().watch is None and not holds_lock(), place
         assert [getattr(*p) for p in PATCHED] == originals, place
         assert outcome(model, optimizer, graph) == wanted, place
     return len(at)

@@ -9,7 +9,7 @@ from graph_models import Predict, Step
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.executor import LOCK, held
+from minflow.compiler.executor import LOCK, holds_lock
 from minflow.library import custom_op
 from tests.threads import LONG, run_in_threads
 
@@ -109,7 +109,7 @@ def test_failing_kernel_leaves_the_graph_usable(steps, threads):
                     graph(x)  # noqa: B023
                 assert "test_refusing" in "".join(caught.value.__notes__)
                 assert "test_threads.py" in "".join(caught.value.__notes__)
-                assert not held()
+                assert not holds_lock()
 
             run_in_threads(threads, fails) if threads > 1 else fails(0)
             assert LOCK.acquire(timeout=LONG)

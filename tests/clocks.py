@@ -6,6 +6,7 @@ Tests that use these do not fail on a busy machine.
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 from minflow.job.queue.step import Latch
 from minflow.job.queue.stream import STREAM
@@ -45,8 +46,12 @@ class Clock:
         self.sleep(seconds)
 
 
+@contextmanager
 def set_clock(monkeypatch):
-    """Replace the clock of all modules that measure time until the end of the test. Waiting takes real time."""
+    """Context manager: replace the clock of all modules that measure time. Waiting takes real time.
+
+    Its times are later than the true ones, so no record of a step may outlive it.
+    """
     clock, wait = Clock(), Latch.wait
 
     def waited(gate, timeout=None):
@@ -61,4 +66,12 @@ def set_clock(monkeypatch):
         measures = name.startswith("minflow") and name != Latch.__module__
         if measures and getattr(module, "clock", None) is time.perf_counter:
             monkeypatch.setattr(module, "clock", clock)
-    return clock
+    try:
+        yield clock
+    finally:
+        assert STREAM.wait_until_idle(LONG), STREAM.thread_locations()
+        STREAM.records.clear()
+        STREAM.callers.forget()
+        for name, module in list(sys.modules.items()):  # also those that were imported in the meantime
+            if name.startswith("minflow") and vars(module).get("clock") is clock:
+                module.clock = time.perf_counter

@@ -174,7 +174,8 @@ def clock(monkeypatch):
     """The clock that job functions and curves measure with; only the test advances it."""
     from tests.clocks import set_clock
 
-    return set_clock(monkeypatch)
+    with set_clock(monkeypatch) as clock:
+        yield clock
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
 from minflow.job.queue.stream import STREAM
-from tests.clocks import until
+from tests.clocks import set_clock, until
 
 pytestmark = pytest.mark.usefixtures("clean_queue")
 
@@ -272,3 +272,14 @@ def test_mistakes():
     job(ONES).get()
     raised_error(flow.timeline, JobError, r"range\(50, 60\)", job, range(50, 60))
     raised_error(flow.timeline(job).compare, JobError, "compare", 3)
+
+
+def test_records_do_not_outlive_the_clock_of_a_test():
+    """Otherwise the timelines of later tests contain steps of the future."""
+    with pytest.MonkeyPatch.context() as monkeypatch, set_clock(monkeypatch) as clock:
+        clock.sleep(1000)
+        counting_job()(ONES).get()
+        assert STREAM.records[-1].submitted > time.perf_counter() + 900
+    assert not STREAM.records and STREAM.callers.since is None
+    counting_job()(ONES).get()
+    assert STREAM.records[-1].submitted < time.perf_counter()

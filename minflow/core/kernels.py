@@ -93,7 +93,7 @@ def kernel(
         register(op, platform, Kernel(ufunc))
         return None
     if function is None:
-        options = {"specialize": specialize, "platform": platform, "tolerance": tolerance, "declines": declines}
+        options: Any = {"specialize": specialize, "platform": platform, "tolerance": tolerance, "declines": declines}
         return functools.partial(kernel, op, **options)
     call = function if not op.takes_out or "out" in argument_names(function) else copied_out(function)
     register(op, platform, Kernel(call, specialize, None, tolerance, declines, portable=True))
@@ -117,7 +117,8 @@ def copied_out(function: Callable) -> Callable:
 
 def call_on(op: Op, platform: str, device_type: str = "cpu") -> Callable:
     """The kernel of an op on one platform, for the arrays of a device type. Raises KeyError if it has none there."""
-    call, portable = KERNELS[op, platform].call, KERNELS[op, platform].portable
+    call: Any = KERNELS[op, platform].call
+    portable = KERNELS[op, platform].portable
     if isinstance(call, str):
         return getattr(NAMESPACES[device_type], call)
     return functools.partial(call, NAMESPACES[device_type]) if portable else call

@@ -38,7 +38,7 @@ class Lowering:
         if self.pays is not None and not self.pays(*arrays):
             return None
         tasks = prepared(self.builder, arrays, outs, **attrs)
-        if tasks and any([task.refused is not None for task in tasks.steps]):
+        if tasks and any([task.refused is not None for task in tasks.steps or ()]):
             call = select(self.op, PLATFORMS).call
             return CheckedTasks(tasks, partial(call, *arrays, **attrs, out=outs if len(outs) > 1 else outs[0]))
         return tasks

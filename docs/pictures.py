@@ -28,7 +28,7 @@ import conftest  # noqa: E402
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 LIMIT = {".png": 150_000, ".webp": 400_000}  # bytes of a file
 MARGIN, INSET = 8, 3  # CSS pixels: around the picture; cut off above and below the cells
-COLOURS, EXACT = 40, 8  # of the animation: approximate ones, and the most frequent ones
+COLORS, EXACT = 40, 8  # of the animation: approximate ones, and the most frequent ones
 METHOD = Image.Quantize.MAXCOVERAGE
 PERIOD = 180  # milliseconds between two pictures of it, at least
 LAST = 4000  # milliseconds for which the last picture of the animation stays
@@ -127,7 +127,7 @@ def save(picture: Image.Image, name: str) -> None:
 def animate(pictures: Sequence[Image.Image], durations: Sequence[int], name: str) -> None:
     """Save an animation in few colors, which makes it small."""
     samples = np.concatenate([np.asarray(pictures[i]) for i in (len(pictures) // 3, -1)])
-    palette = np.array(Image.fromarray(samples).quantize(COLOURS, METHOD).getpalette()[: 3 * COLOURS]).reshape(-1, 3)
+    palette = np.array(Image.fromarray(samples).quantize(COLORS, METHOD).getpalette()[: 3 * COLORS]).reshape(-1, 3)
     often, counts = np.unique(samples.reshape(-1, 3), axis=0, return_counts=True)
     palette = np.concatenate([palette, often[counts.argsort()[-EXACT:]]])
     first, *others = [nearest(picture, palette) for picture in pictures]

@@ -23,7 +23,7 @@ def back(tensor):
     return tensor.numpy().transpose(1, 2, 0)
 
 
-COLOURS = [
+COLOR_CHANGES = [
     (lambda i: F.adjust_brightness(i, 0.6), "Brightness", 0.6),
     (lambda i: F.adjust_brightness(i, 1.7), "Brightness", 1.7),
     (lambda i: F.adjust_contrast(i, 0.5), "Contrast", 0.5), (lambda i: F.adjust_contrast(i, 1.5), "Contrast", 1.5),
@@ -31,7 +31,7 @@ COLOURS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("function", "kind", "factor"), COLOURS)
+@pytest.mark.parametrize(("function", "kind", "factor"), COLOR_CHANGES)
 def test_color_changes_match_pillow(function, kind, factor):
     from PIL import ImageEnhance
 

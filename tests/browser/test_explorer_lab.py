@@ -84,7 +84,7 @@ def test_open_look_search_and_step(lab, tmp_path):
         ["click", step("back")], ["until", f"{TOLD}.startsWith('Instruction 1:')"], ["shot", "5-step"],
         ["click", box("conv1", 1)], ["until", f"{TOLD}.startsWith('conv1')"],
         ["click", step("on")], ["until", f"{TOLD}.startsWith('Instruction 2:')"],
-        ["focus", '.mfx .row[tabindex="0"]'], ["press", "["], ["until", f"{SAID}.includes('after memory')"],
+        ["focus", '.mfx .row[tabindex="0"]'], ["press", "["], ["until", f"{SAID}.includes('after reduce_memory')"],
         ["wait", 500], ["eval", SAID], ["shot", "6-pass"],
         *[["click", KEEP], ["until", f"{KEPT} && {FOCUSED} && !{FORGET}"]] * 2,
         ["click", KEEP], ["until", f"{KEPT} && {FOCUSED}"], ["eval", ROWS], ["shot", "7-kept"],
@@ -94,7 +94,7 @@ def test_open_look_search_and_step(lab, tmp_path):
         ["eval", PICTURES], ["eval", LOST], ["eval", f"{IMAGES}.map((x) => x.alt).join()"], ["shot", "8-reopened"],
     ])  # fmt: skip
     rows, key, told, bars, searched, said, kept, pictures, lost, alt = report["values"]
-    assert kept > 5 and "after memory" in alt, "the live one continues; the saved one is unchanged"
+    assert kept > 5 and "after reduce_memory" in alt, "the live one continues; the saved one is unchanged"
     assert report["errors"] == [] and 10 < rows <= 25 and searched == ["", 0], (
         "the hit is shown, and the search is over"
     )

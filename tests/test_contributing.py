@@ -1,6 +1,7 @@
 """CONTRIBUTING.md is followed literally: its code blocks are written where it says, and its promises are checked."""
 
 import ast
+import builtins
 import re
 import shlex
 import shutil
@@ -13,8 +14,6 @@ from tests.processes import output, python
 
 TOP = Path(__file__).parent.parent
 SECTIONS = {part.partition("\n")[0]: part for part in (TOP / "CONTRIBUTING.md").read_text().split("\n## ")[1:]}
-
-pytestmark = pytest.mark.slow  # a copy of the package, in which the tests of each example run
 
 # "In `path/of/file.py`:" and then the block that belongs there
 PLACED = r"[Ii]n(?: a new file)?\s+`([\w/]+\.py)`[^`]*:\n\n```python\n(.*?)```"
@@ -54,6 +53,7 @@ def generated_tests(folder, op, oracle):
     ).stdout
 
 
+@pytest.mark.slow
 def test_wrong_op_fails_its_tests(tmp_path):
     """In the checks that it violates, for each of the examples."""
     op, oracle, *_ = blocks("Add an op", "python")
@@ -76,6 +76,35 @@ def insert_block(folder, path, block):
     else:
         text += f"{chr(10) * 2 * bool(text)}{block}"
     file.write_text(text)
+
+
+def unknown_names(source):
+    """Names that a module reads and that neither it nor Python defines, whatever their scope."""
+    nodes = [*ast.walk(ast.parse(source))]
+    defined = {*dir(builtins), "__file__", "__path__"} | {node.arg for node in nodes if isinstance(node, ast.arg)}
+    defined |= {
+        (name.asname or name.name) for node in nodes for name in getattr(node, "names", ()) if hasattr(name, "asname")
+    }
+    defined |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.ExceptHandler)}
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    defined |= {name.id for name in names if not isinstance(name.ctx, ast.Load)}
+    return sorted({name.id for name in names} - defined)
+
+
+@pytest.mark.parametrize("section", [name for name, text in SECTIONS.items() if re.search(PLACED, text, re.DOTALL)])
+def test_names_of_examples_exist(section, tmp_path):
+    """The quick check; the slow tests run the examples."""
+    for path, block in re.findall(PLACED, SECTIONS[section], re.DOTALL):
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists() and (TOP / path).exists():
+            shutil.copy(TOP / path, file)
+        insert_block(tmp_path, path, block)
+        assert not unknown_names(file.read_text()), path
+
+
+def test_unknown_names_are_found():
+    assert unknown_names("import a as b\ndef f(x): return [b, y, len(x)] + [z(c) for c in x]") == ["y", "z"]
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +163,7 @@ def find_tests(passed_tests, name):
     return sorted({test.partition("[")[0] for test in passed_tests if name in test})
 
 
+@pytest.mark.slow
 def test_add_an_op(passed_tests, project_copy):
     """Its budgets, exports, method and in-place form exist: the commands include tests of the whole project."""
     assert "test_op" in find_tests(passed_tests, "cbrt")
@@ -152,6 +182,7 @@ def test_add_an_op(passed_tests, project_copy):
     assert output("-c", below, cwd=project_copy, path=[project_copy]) == "[-2.0, -2.0, -2.0]\n"
 
 
+@pytest.mark.slow
 def test_add_a_layer_a_loss_and_an_optimizer(passed_tests):
     assert (
         find_tests(passed_tests, "ISRU"),
@@ -165,11 +196,13 @@ def test_add_a_layer_a_loss_and_an_optimizer(passed_tests):
     assert "test_op" in find_tests(passed_tests, "lion")
 
 
+@pytest.mark.slow
 def test_add_a_view(passed_tests, project_copy):
     (text,) = blocks("Add a view", "text")
     assert "test_tally" in passed_tests and (project_copy / "tests/golden/tally.txt").read_text() == text
 
 
+@pytest.mark.slow
 def test_add_an_exercise(passed_tests, project_copy, tmp_path):
     assert set(find_tests(passed_tests, "mean_of_last")) == {"test_exercise"}
     assert len(find_tests(passed_tests, "02_downhill")) > 3
@@ -191,12 +224,14 @@ def notebook(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_add_a_notebook(notebook):
     (text,) = blocks("Add a notebook", "text")
     said = output("-m", "minflow", "run", notebook, cwd=notebook.parent)
     assert said.startswith(text) and "ShapeError" in said
 
 
+@pytest.mark.slow
 def test_failing_notebook_fails_its_test(notebook):
     wrong = notebook.with_name("02_wrong.ipynb")
     wrong.write_text(notebook.read_text().replace("< 0.2", "< 0"))

@@ -302,7 +302,7 @@ def test_sdist_matches_the_checkout_and_builds_the_same_wheel(uv, built, tmp_pat
 def test_wheel_runs_outside_a_checkout(installed, tmp_path):
     program = (
         "import minflow, minflow_widgets, minflow.course as c; print(minflow.__file__); print(c.checkout()); "
-        "print(c.find('07')); print(float(minflow.tensor([2.0, 3.0]).sum()))"
+        "print(c.find_notebook('07')); print(float(minflow.tensor([2.0, 3.0]).sum()))"
     )
     needed = {
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if "site-packages" in path),  # not the checkout

@@ -240,6 +240,7 @@ FRESH = """
     from minflow.platforms.compiled.codegen import jit
     from minflow.platforms.compiled.kernels import gemm
     from minflow.platforms.compiled.runtime import tasks
+    from minflow.core.kernels import CALLS
     from minflow.core.ops.elementwise import relu
     x, y = np.float32([-1, 2]), np.zeros(2, "f4")
     CALLS[relu](x, out=y)

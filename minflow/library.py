@@ -76,7 +76,14 @@ def custom_op(
             )
         old = OPS.pop(name, None)
         try:
-            op = define(signature, infer or first_input_spec, vjp, doc=doc or function.__doc__ or "", version=version)
+            op = define(
+                signature,
+                infer or first_input_spec,
+                vjp,
+                doc=doc or function.__doc__ or "",
+                version=version,
+                custom=True,
+            )
         except Exception as error:
             if old is not None:
                 OPS[name] = old
@@ -87,7 +94,6 @@ def custom_op(
                     hint="vjp=dict(x=lambda g, x: ..., w=lambda g, x, w: ...)",
                 ) from error
             raise
-        op.custom = True
         CUSTOM_OPS.add(name)
         bump_mutations()
         kernel(op, checked_kernel(op, function))

@@ -9,6 +9,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .base.errors import CallError, DTypeError, InternalError
@@ -25,78 +26,99 @@ if TYPE_CHECKING:
 OPS: dict[str, Op] = {}
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Op:
-    """The definition of an op: names of inputs, attrs and outputs, the shape rule, the gradient rules, and the kernel.
+    """The definition of an op: everything that is known about it, except its kernels (`kernels.py`).
 
     inputs, attrs, outputs: names.  infer(*specs, **attrs): Spec or tuple of Specs; a Python number is passed as its
-    type.  rules: input index -> (gradient rule, sources of its arguments).
+    type.  vjp: names of inputs -> gradient rule, see `define`.
     elementwise: None, "same" (the result has the promoted dtype), "float" (integers are converted to the default dtype
     first) or "bool" (a comparison).
-    is_view: the result shares the storage of input 0.  alias_safe: the result may overwrite an input of the op.
+    is_view: the result shares the storage of input 0.  alias_safe: the result may overwrite an input of the op;
+    if it is not given, True for elementwise ops.
     checks: a view whose kernel reads the elements and may refuse them.
+    second_order: False if the gradient has no gradient.
     domain: "real" (complex tensors are refused), "holomorphic" (the op has a complex derivative, or none: autograd
     conjugates around the rules) or "complex" (the rules give complex gradients themselves); views take all dtypes.
     dtype_agnostic: the op only moves elements, so it runs in bfloat16 without a cast; so does a view.
     version: version of its semantics, which a saved graph records; see `deploy/versions.py`.
-    variadic: takes any number of inputs; all share one rule, which may ask for `position` and `specs`.
+    cached_view: a view with one attr whose gradient needs no elements; eager code caches its output spec and its
+    specialized kernel.
+    always_infer: the shape rule refuses some dtypes, so eager code asks it even if all inputs have one spec.
+    scalar: the formula of one element, see `scalar.py`.
+    autocast: "lower" if autocast runs the op in its lower dtype, "float32" if in float32.
+    examples: the inputs that it is tested with.  doc: its docstring.
     custom: defined by a user, so its kernel may raise.
-    takes_out: True if kernels write into an array that is given; False for views and data-dependent shapes.
-    fast_path: True if numpy's own result is right when all inputs have one spec; None for a view that `Eager.view`
+    inline_kernel, custom_backward: the kernel, and the gradients of all inputs at once, of one call of a Function.
+
+    Derived from these:
+    many: it has several outputs.  variadic: takes any number of inputs; all share one rule, which may ask for
+    `position` and `specs`.
+    takes_out: kernels write into an array that is given; False for views and data-dependent shapes.
+    fast_path: True if NumPy's own result is right when all inputs have one spec; None for a view that `Eager.view`
     makes.
-    inline_kernel: the kernel of an op of one call of a Function; other kernels are registered in `kernels.py`.
+    rules: input -> (rule, sources of its arguments).  joint_rules: the same of rules for several inputs, which share
+    work.  differentiable: bit mask of the inputs that have a rule.  saves: which arrays the rules need.
     """
 
-    custom = False
+    name: str
+    inputs: list[str]
+    attrs: list[str]
+    outputs: list[str]
+    infer: Callable
+    vjp: Mapping[str, Callable] = field(default_factory=dict)
+    _: KW_ONLY
+    elementwise: str | None = None
+    is_view: bool = False
+    alias_safe: bool | None = None
+    checks: bool = False
+    second_order: bool = True
+    domain: str = "real"
+    dtype_agnostic: bool = False
+    version: int = 1
+    cached_view: bool = False
+    always_infer: bool = False
+    scalar: Callable | None = None
+    autocast: str | None = None
+    examples: Sequence = ()
+    doc: str = ""
+    custom: bool = False
+    inline_kernel: Callable | None = None
+    custom_backward: Callable | None = None
+    many: bool = field(init=False)
+    variadic: bool = field(init=False)
+    takes_out: bool = field(init=False)
+    fast_path: bool | None = field(init=False)
+    rules: dict[int, tuple] = field(init=False)
+    joint_rules: list[tuple] = field(init=False)
+    differentiable: int = field(init=False)
+    saves: SavedSlots = field(init=False)
 
-    def __init__(
-        self,
-        name,
-        inputs,
-        attrs,
-        outputs,
-        infer,
-        rules,
-        elementwise,
-        is_view,
-        alias_safe,
-        second_order,
-        scalar,
-        sbp,
-        examples,
-        doc,
-        checks=False,
-        domain="real",
-        dtype_agnostic=False,
-        version=1,
-        cached_view=False,
-        inline_kernel: Callable | None = None,
-    ):
-        self.name, self.inputs, self.attrs, self.outputs, self.infer = name, inputs, attrs, outputs, infer
-        self.elementwise, self.is_view, self.alias_safe, self.checks = elementwise, is_view, alias_safe, checks
-        self.second_order, self.scalar, self.sbp, self.examples, self.doc = second_order, scalar, sbp, examples, doc
-        self.__name__ = self.__qualname__ = name  # like a function, for help(flow.exp) and flow.exp?
-        self.__doc__ = doc
-        self.domain, self.dtype_agnostic = (
-            "holomorphic" if is_view and domain == "real" else domain,
-            dtype_agnostic or is_view,
-        )
-        self.version, self.many = version, len(outputs) > 1
-        self.variadic = inputs[:1] != [] and inputs[0][0] == "*"
-        self.takes_out = not is_view and infer is not data_dependent
-        self.fast_path = None if cached_view else elementwise in ("same", "float") and not self.many
-        self.rules, self.joint_rules = {}, []  # a rule for one input; a rule for several inputs, which shares work
-        for names, rule in rules.items():
+    def __post_init__(self) -> None:
+        known = vars(self)  # a frozen dataclass refuses assignments
+        known["__name__"] = known["__qualname__"] = self.name  # like a function, for help(flow.exp) and flow.exp?
+        known["__doc__"] = self.doc
+        known["alias_safe"] = bool(self.elementwise) if self.alias_safe is None else self.alias_safe
+        known["dtype_agnostic"] = self.dtype_agnostic or self.is_view
+        known["domain"] = "holomorphic" if self.is_view and self.domain == "real" else self.domain
+        known["many"] = len(self.outputs) > 1
+        known["variadic"] = self.inputs[:1] != [] and self.inputs[0][0] == "*"
+        known["takes_out"] = not self.is_view and self.infer is not data_dependent
+        fast = self.elementwise in ("same", "float") and not self.many and not self.always_infer
+        known["fast_path"] = None if self.cached_view else fast
+        known["rules"], known["joint_rules"] = {}, []
+        for names, rule in self.vjp.items():
             sources = tuple(self.argument_source(name) for name in argument_names(rule))
-            places = tuple(inputs.index(name.strip()) for name in names.split(","))
+            places = tuple(self.inputs.index(name.strip()) for name in names.split(","))
             if len(places) == 1:
                 self.rules[places[0]] = rule, sources
             else:
                 self.joint_rules.append((places, sum(1 << i for i in places), rule, sources))
         masks = [*[1 << i for i in self.rules], *[mask for _, mask, _, _ in self.joint_rules]]
-        self.differentiable = -1 if self.variadic and rules else sum(masks)
-        self.saves = SavedSlots(self)
-        self.inline_kernel = inline_kernel
-        self.custom_backward: Callable | None = None  # gradients of all inputs at once: autograd.Function
+        known["differentiable"] = -1 if self.variadic and self.vjp else sum(masks)
+        if self.custom_backward is not None:
+            known["differentiable"] = -1 << len(self.outputs)  # of all inputs after the results of forward
+        known["saves"] = SavedSlots(self)
 
     @property
     def kernel(self) -> Callable:
@@ -200,24 +222,24 @@ class SavedSlots(dict):
         return slots
 
 
+def parse_signature(signature: str) -> tuple[str, list[str], list[str], list[str]]:
+    """The name, inputs, attrs and outputs of `"name(input, input; attr) -> out, out"`."""
+    head, _, tail = signature.partition(" -> ")
+    name, _, names = head.rstrip(")").partition("(")
+    inputs, attrs = ([n.strip() for n in part.split(",") if n.strip()] for part in (names + ";").split(";")[:2])
+    for x in inputs:
+        if x == "g" or x[:3] == "out":
+            raise InternalError(f"{name}: an input cannot be called {x!r}: rules use that name", hint="another name")
+    return name, inputs, attrs, [n.strip() for n in tail.split(",") if n.strip()] or [name]
+
+
 def define(
     signature: str,
     infer: Callable,
     vjp: Callable | Mapping[str, Callable] | None = None,
     *,
-    elementwise: str | None = None,
-    is_view: bool = False,
-    alias_safe: bool = False,
-    checks: bool = False,
-    second_order: bool = True,
-    domain: str = "real",
-    dtype_agnostic: bool = False,
-    version: int = 1,
-    cached_view: bool = False,
-    scalar: str = "",
-    sbp: Sequence = (),
-    examples: Sequence = (),
-    doc: str = "",
+    module: str = "",
+    **facts: Any,
 ) -> Op:
     """Define an op and add it to OPS.
 
@@ -228,40 +250,13 @@ def define(
     `x_or_out` if the rule is right with either (the tape saves x, a graph the result). A rule names exactly what
     PyTorch saves, so that a program may write everything else in place. A key "x, weight" is one rule for both
     gradients, which shares work.
-    cached_view: the op is a view with one attr, and its gradient needs no elements; eager code caches its output spec
-    and its specialized kernel.
+    module: where `help` finds the op, by default the caller's.  facts: the other fields of Op, by name.
     """
-    head, _, tail = signature.partition(" -> ")
-    name, _, names = head.rstrip(")").partition("(")
-    inputs, attrs = ([n.strip() for n in part.split(",") if n.strip()] for part in (names + ";").split(";")[:2])
-    for x in inputs:
-        if x == "g" or x[:3] == "out":
-            raise InternalError(f"{name}: an input cannot be called {x!r}: rules use that name", hint="another name")
-    outputs = [n.strip() for n in tail.split(",") if n.strip()] or [name]
+    name, inputs, attrs, outputs = parse_signature(signature)
     rules = {} if vjp is None else vjp if isinstance(vjp, Mapping) else {inputs[0]: vjp}
-    op = Op(
-        name,
-        inputs,
-        attrs,
-        outputs,
-        infer,
-        rules,
-        elementwise,
-        is_view,
-        alias_safe or bool(elementwise),
-        second_order,
-        scalar,
-        tuple(sbp),
-        tuple(examples),
-        doc,
-        checks,
-        domain,
-        dtype_agnostic,
-        version,
-        cached_view,
-    )
+    op = Op(name, inputs, attrs, outputs, infer, rules, **facts)
     if name in OPS:
         raise InternalError(f"the op {name!r} is defined twice", hint="another name")
-    op.__module__ = sys._getframe(1).f_globals["__name__"]
+    vars(op)["__module__"] = module or sys._getframe(1).f_globals["__name__"]
     OPS[name] = op
     return op

@@ -251,13 +251,13 @@ def test_changed_kernel_is_reported(monkeypatch, rows):
         )
         and not mended
     )
-    monkeypatch.setattr(op, "version", 2)
+    monkeypatch.setitem(vars(op), "version", 2)
     assert problem_of(op, results(op), rows) == ("sub is of version 2 now: write its line with --update-golden", True)
 
 
 def test_changed_signature_is_reported(monkeypatch, found, rows):
     op = OPS["sum"]
-    monkeypatch.setattr(op, "attrs", ["dim", "keepdims"])
+    monkeypatch.setitem(vars(op), "attrs", ["dim", "keepdims"])
     text, mended = problem_of(op, found[op], rows)
     assert "its signature was (x; axis, keepdims) -> sum, and is (x; dim, keepdims) -> sum. Saved" in text
     assert not mended

@@ -26,7 +26,7 @@ class Matrix(nn.Graph):
 @pytest.fixture
 def older(monkeypatch):
     """`older("sum", 3)`: pretend that our sum has version 3."""
-    return lambda name, version: monkeypatch.setattr(OPS[name], "version", version)
+    return lambda name, version: monkeypatch.setitem(vars(OPS[name]), "version", version)
 
 
 def test_graph_records_op_versions(older):

@@ -10,14 +10,15 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 from numba import njit
 
 import minflow as flow
-from minflow.compiler.fusion.elementwise_fusion import clusters, run
+from minflow.compiler.fusion.elementwise_fusion import OPERATIONS, clusters, has_fusible_formula, run
 from minflow.compiler.passes import PASSES, run_passes
 from minflow.core.kernels import CALLS
+from minflow.core.op import OPS
 from minflow.core.spec import bool_
 from minflow.core.trace import trace
 from minflow.platforms.compiled.codegen import vector_math
 from minflow.platforms.compiled.codegen.llvm import function, load, store
-from minflow.platforms.compiled.kernels import elementwise_fusion as built
+from minflow.platforms.compiled.kernels import elementwise_fusion as built, formula_lowering
 from minflow.platforms.compiled.runtime.pointers import at
 from tests import sampling
 from tests.fusion_programs import inputs_of, random_program, training
@@ -300,33 +301,22 @@ def test_cross_entropy_of_logits(size):
     np.testing.assert_allclose(mine, wanted, rtol=1e-6, atol=1e-44)
 
 
+FUSIBLE = [op for op in OPS.values() if has_fusible_formula(op) and op.elementwise not in (None, "bool")]
+
+
+def test_ops_are_fused_by_their_formulas():
+    assert {op.name for op in FUSIBLE} >= {"neg", "softplus", "clamp", "lerp", "sign", "floor", "trunc_divide", "log1p"}
+    assert set(formula_lowering.LOWERINGS) == OPERATIONS | {"pow"}
+    assert {*formula_lowering.SHORTER} <= {op.name for op in FUSIBLE}
+
+
 @pytest.mark.parametrize("size", [5, 1024, 1025, 5000, 70001])
 def test_nan_and_infinity_match_numpy(size):
+    """For each op with a fusible formula, and powers."""
     x = np.resize(np.array(EDGES, "f4"), size)
     y = np.roll(x, 5)
-    programs = [
-        lambda x, y, name=name: getattr(flow, name)(x) * 1
-        for name in (
-            "abs",
-            "neg",
-            "square",
-            "sqrt",
-            "rsqrt",
-            "reciprocal",
-            "exp",
-            "log",
-            "tanh",
-            "sigmoid",
-            "erf",
-            "relu",
-        )
-    ]
-    programs += [
-        lambda x, y, name=name: getattr(flow, name)(x, y) * 1
-        for name in ("add", "sub", "mul", "div", "maximum", "minimum")
-    ]
+    programs = [lambda x, y, op=op: op(*(x, y, 0.3)[: len(op.inputs)]) * 1 for op in FUSIBLE]
     programs += [lambda x, y: flow.nn.functional.relu6(x) ** 2, lambda x, y: (x * 1) ** 3]
-    programs += [lambda x, y: flow.nn.functional.leaky_relu(x, 0.2) * 1]
     for program in programs:
         (node,) = clusters_of(program, [x, y])
         with np.errstate(all="ignore"):
@@ -334,8 +324,10 @@ def test_nan_and_infinity_match_numpy(size):
             (mine,), (wanted,) = compiled(node, arrays), reference(node, arrays)
         assert np.array_equal(np.isnan(mine), np.isnan(wanted)), repr(node.attrs["code"])
         finite = np.isfinite(wanted)
-        assert np.array_equal(mine[~finite], wanted[~finite], equal_nan=True)
-        np.testing.assert_allclose(mine[finite], wanted[finite], rtol=1e-6, atol=1e-44)
+        assert np.array_equal(mine[~finite], wanted[~finite], equal_nan=True), repr(node.attrs["code"])
+        np.testing.assert_allclose(
+            mine[finite], wanted[finite], rtol=1e-6, atol=1e-44, err_msg=repr(node.attrs["code"])
+        )
 
 
 def test_relu_gradient_propagates_nan():

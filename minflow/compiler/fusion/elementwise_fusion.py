@@ -17,8 +17,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ...core.ir import Graph, Node, Value, outputs_of
-from ...core.kernels import kernel
+from ...core.kernels import KERNELS, kernel
 from ...core.op import Op
+from ...core.scalar import operations_of
 from ...core.spec import Spec, bool_, float32
 from ..executor import run_node
 from ..passes.dead_code import dead_code
@@ -26,26 +27,14 @@ from ..passes.recompute import recompute_cheap_values
 from ..passes.rewrite import rewrite
 from ..uses import Uses
 
-UNARY = {"neg", "abs", "square", "sqrt", "rsqrt", "reciprocal", "exp", "log", "tanh", "sigmoid", "erf", "relu", "relu6"}
-BINARY = {
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "maximum",
-    "minimum",
-    "relu_grad",
-    "relu6_grad",
-    "where",
-    "pow",
-    "leaky_relu",
-    "leaky_relu_grad",
-    "logit_entropy",
-}
+# Operations of formulas for which fused loops have code: `platforms/compiled/kernels/formula_lowering.py`.
+OPERATIONS = frozenset(
+    """add sub mul div neg abs max min floor ceil round trunc sqrt exp log tanh erf log1p expm1 lt le gt ge eq ne isnan
+    and_ or_ not_ select""".split()
+)
 OVER_ROWS = {"softmax", "log_softmax"}
 SUMS = {"sum", "sum_to", "mean"}
 WHOLE_VIEWS = {"reshape", "detach"}  # views of a contiguous array that are contiguous, too
-ELEMENTWISE = UNARY | BINARY
 
 SCALAR, ROW, FULL, MASK, COLUMN = "scalar", "row", "full", "mask", "column"
 LONGEST = 1 << 12  # most columns of a row that a cluster may reduce or broadcast along
@@ -53,8 +42,6 @@ LONGEST = 1 << 12  # most columns of a row that a cluster may reduce or broadcas
 SPAN, BESIDE = 128, 16
 OUTPUTS = 8  # most outputs of a cluster
 SMALL = 1 << 12  # elements: a single op on fewer is not made a cluster
-# ... but these are, on few elements too: NumPy needs several calls for each
-SEVERAL = {"sigmoid", "leaky_relu", "leaky_relu_grad", "logit_entropy", "where"} | OVER_ROWS | SUMS
 
 
 class Operand(NamedTuple):
@@ -116,15 +103,10 @@ def cluster_op(outputs: int) -> Op:
         ["code"],
         [f"y{i}" for i in range(outputs)],
         infer,
-        {},
-        "same",
-        False,
-        outputs == 1,
-        False,
-        "",
-        (),
-        (),
-        "Operations that run as one.",
+        elementwise="same",
+        alias_safe=outputs == 1,
+        second_order=False,
+        doc="Operations that run as one.",
     )
     kernel(op, run)
     return op
@@ -134,6 +116,20 @@ CLUSTERS = [cluster_op(outputs) for outputs in range(1, OUTPUTS + 1)]
 
 
 # ---- which nodes can be fused ----------------------------------------------------------------------------------------
+
+
+def has_fusible_formula(op: Op) -> bool:
+    operations = operations_of(op)
+    return not op.custom and bool(operations) and OPERATIONS.issuperset(operations)
+
+
+def needs_several_calls(op: Op) -> bool:
+    """True if NumPy needs several calls for the op, and it has no compiled kernel of its own: then a cluster of this
+    op alone is faster on few elements, too.
+    """
+    operations = operations_of(op)
+    several = op.name in OVER_ROWS | SUMS or len(operations) > 2 or "select" in operations
+    return several and (op.name in SUMS or (op, "compiled") not in KERNELS)
 
 
 def base_of(x: Value) -> Value:
@@ -218,7 +214,7 @@ def extent(node: Node) -> tuple[int, int] | None:
     """Return (rows, columns) of a node that can be a member of a cluster; None for others."""
     name, values = node.op.name, [x for x in node.inputs if x.__class__ is Value]
     summing = name in SUMS
-    if not (summing or name in ELEMENTWISE or name in OVER_ROWS) or not values or node.op.custom:
+    if not (summing or has_fusible_formula(node.op) or name == "pow" or name in OVER_ROWS) or not values:
         return None
     spec = values[0].spec if summing else node.out_specs[0]
     columns = columns_of(spec)
@@ -259,7 +255,7 @@ class FusionGroup:
 
     def alone(self) -> bool:
         """True if the group is a single node that stays as it is."""
-        few = self.form is not None and math.prod(self.form) < SMALL and self.nodes[0].op.name not in SEVERAL
+        few = self.form is not None and math.prod(self.form) < SMALL and not needs_several_calls(self.nodes[0].op)
         return self.form is None or (few and len(self.nodes) == 1)
 
     @property
@@ -398,7 +394,7 @@ class FusionGroups:
         for node in group.nodes:
             views |= self.views(node)
             shape = seen(node)
-            flat = flat and node.op.name in ELEMENTWISE and shape[-1] == columns
+            flat = flat and has_fusible_formula(node.op) and shape[-1] == columns
             for x in node.inputs:
                 if x.__class__ is not Value:
                     continue

@@ -33,21 +33,20 @@ def linear(xp, a, b, bias, ta, tb, act):
     return activated(run(linalg.matmul, a, b, ta=ta, tb=tb) + xp.asarray(bias, a.dtype), act)
 
 
-@internal("sgd_linear(p, a, b, lr; ta, tb) -> p", lambda p, a, b, lr, ta, tb: p)
+@internal("sgd_linear(p, a, b, lr; ta, tb) -> p", lambda p, a, b, lr, ta, tb: p, alias_safe=True)
 def sgd_linear(xp, p, a, b, lr, ta, tb):
-    """Compute p - lr * (a @ b): the SGD update of a weight whose gradient is this product."""
+    """Compute p - lr * (a @ b): the SGD update of a weight whose gradient is this product.
+
+    The new weight may overwrite the old one.
+    """
     return p - float(lr) * run(linalg.matmul, a, b, ta=ta, tb=tb)
 
 
-@internal("sgd_linear_shown(p, a, b, lr; ta, tb) -> p, grad", lambda p, a, b, lr, ta, tb: (p, p))
+@internal("sgd_linear_shown(p, a, b, lr; ta, tb) -> p, grad", lambda p, a, b, lr, ta, tb: (p, p), alias_safe=True)
 def sgd_linear_shown(xp, p, a, b, lr, ta, tb):
     """Compute `sgd_linear` and return the gradient a @ b, too."""
     grad = run(linalg.matmul, a, b, ta=ta, tb=tb)
     return p - float(lr) * grad, grad
-
-
-for op in (sgd_linear, sgd_linear_shown):
-    op.alias_safe = True  # the new weight may overwrite the old one
 
 
 # ---- the pass --------------------------------------------------------------------------------------------------------

@@ -12,11 +12,12 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ...core.kernels import CALLS, kernel
-from ...core.op import OPS, Op
+from ...core.op import OPS, Op, parse_signature
 from ...core.ops.conv import conv2d, conv2d_input_grad, conv2d_weight_grad, positions
 from ...core.ops.index import index_add, take
 from ...core.ops.norm import batch_norm, batch_norm_grad
@@ -84,19 +85,16 @@ def slope(xp, grad: np.ndarray, y: np.ndarray, act: str) -> np.ndarray:
 BLOCKED: dict[str, Op] = {}
 
 
-def internal(signature: str, infer: Callable) -> Callable[[Callable], Op]:
+def internal(signature: str, infer: Callable, **facts: Any) -> Callable[[Callable], Op]:
     """Define an op that only passes create, from its NumPy kernel: it is not in OPS, and has no gradient rule.
 
-    `infer` and the kernel get the op's inputs in order, and its attrs by name.
+    `infer` and the kernel get the op's inputs in order, and its attrs by name. facts: the other fields of Op.
     """
-    head, _, tail = signature.partition(" -> ")
-    name, _, names = head.rstrip(")").partition("(")
-    inputs, attrs = ([n.strip() for n in part.split(",") if n.strip()] for part in (names + ";").split(";")[:2])
-    outputs = [n.strip() for n in tail.split(",") if n.strip()] or [name]
+    name, inputs, attrs, outputs = parse_signature(signature)
 
     def given(function: Callable) -> Op:
         op = BLOCKED[name] = Op(
-            name, inputs, attrs, outputs, infer, {}, None, False, False, False, "", (), (), inspect.getdoc(function)
+            name, inputs, attrs, outputs, infer, second_order=False, doc=inspect.getdoc(function) or "", **facts
         )
         kernel(op, function)
         return op

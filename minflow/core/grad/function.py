@@ -268,22 +268,13 @@ def function_op(cls: type[Function], count: int, places: list[int], arity: int) 
         return len(shape) <= len(wider) and all(n in (1, m) for n, m in zip(shape[::-1], wider[::-1]))
 
     outputs = [f"out{k}" for k in range(count)]
-    op = Op(
+    return Op(
         cls.__name__,
         ["*tensors"],
         ["ctx"],
         outputs,
         None,
-        {},
-        None,
-        False,
-        False,
-        True,
-        "",
-        (),
-        (),
-        cls.__doc__ or "",
+        doc=cls.__doc__ or "",
         inline_kernel=kernel,
+        custom_backward=custom_backward,
     )
-    op.custom_backward, op.differentiable = custom_backward, -1 << count
-    return op

@@ -9,7 +9,7 @@ from ..backend.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from .examples import case, floats, strided, unary
-from .rules import SPLIT_1, SPLIT_2, broadcast, write_out
+from .rules import broadcast, write_out
 
 # A primitive for speed: mobile networks run it after each convolution.
 relu6 = define(
@@ -17,8 +17,7 @@ relu6 = define(
     broadcast("relu6", "x", refuse_bool="x.int() first"),
     lambda g, x_or_out: relu6_grad(g, x_or_out),
     elementwise="same",
-    scalar="min(max(x, 0), 6)",
-    sbp=SPLIT_1,
+    scalar=lambda b, x: b.min(b.max(x, 0), 6),
     examples=[*unary(), floats(4, 5, low=2.0, high=10.0)],
     doc="min(max(x, 0), 6); the derivative at 0 and at 6 is 0.",
 )
@@ -29,8 +28,7 @@ relu6_grad = define(
     broadcast("relu6_grad", "x", "y"),
     dict(x=lambda g, y: relu6_grad(g, y)),
     elementwise="same",
-    scalar="y <= 0 || y >= 6 ? 0 : x",
-    sbp=(*SPLIT_2, ("P", "B", "P")),
+    scalar=lambda b, x, y: b.select(b.or_(b.le(y, 0), b.ge(y, 6)), 0, x),
     examples=[
         case(floats(3, 4), floats(3, 4, high=8.0)),
         case(floats(()), floats(())),
@@ -53,8 +51,7 @@ leaky_relu = define(
     broadcast("leaky_relu", "x", "slope", refuse_bool="x.float() first"),
     dict(x=lambda g, x, slope: leaky_relu_grad(g, x, slope)),
     elementwise="same",
-    scalar="x > 0 ? x : x * slope",
-    sbp=(("S", "B", "S"), ("B", "B", "B")),
+    scalar=lambda b, x, slope: b.select(b.gt(x, 0), x, b.mul(x, slope)),
     examples=[
         case(floats(3, 4), 0.01),
         case(floats(()), -0.5),
@@ -70,8 +67,7 @@ leaky_relu_grad = define(
     broadcast("leaky_relu_grad", "grad", "x", "slope"),
     dict(grad=lambda g, x, slope: leaky_relu_grad(g, x, slope)),
     elementwise="same",
-    scalar="x > 0 ? grad : grad * slope",
-    sbp=(("S", "S", "B", "S"), ("B", "B", "B", "B")),
+    scalar=lambda b, grad, x, slope: b.select(b.gt(x, 0), grad, b.mul(grad, slope)),
     examples=[
         case(floats(3, 4), floats(3, 4), 0.01),
         case(floats(()), floats(()), 0.5),

@@ -11,11 +11,12 @@ import math
 from ..backend.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
+from ..scalar import elementary
 from ..spec import Spec, int32
 from .compare import eq, le, logical_and
 from .elementwise import exp2, log1p, no_gradient, sigmoid, ufunc_kernel, where
 from .examples import binary, case, floats, ints, strided
-from .rules import SPLIT_2, as_arrays, broadcast, need_floating, via_float32
+from .rules import as_arrays, broadcast, need_floating, via_float32
 from .shape import detach
 
 
@@ -28,6 +29,7 @@ def binary_op(
     refuse_bool: str = "",
     elementwise: str = "float",
     examples: list | None = None,
+    module: str = __name__,
 ):
     """Define an op of a and b; its kernel is the ufunc, if one is named."""
     op = define(
@@ -35,10 +37,10 @@ def binary_op(
         broadcast(name, "a", "b", refuse_bool=refuse_bool),
         rules,
         elementwise=elementwise,
-        scalar=f"{name}(a, b)",
-        sbp=SPLIT_2,
+        scalar=elementary(name),
         examples=binary(low=0.3, high=3.0) if examples is None else examples,
         doc=doc,
+        module=module,
     )
     if ufunc:
         ufunc_kernel(op, ufunc)
@@ -130,8 +132,8 @@ nextafter = define(
     floats_only("nextafter", "a", "b"),
     dict(a=lambda g, a, b: where(eq(a, b), 0.0, g), b=no_gradient),
     elementwise="same",
-    scalar="nextafter(a, b)",
-    sbp=SPLIT_2,
+    always_infer=True,
+    scalar=elementary("nextafter"),
     examples=[
         case(floats(3, 4), floats(4)),
         case(floats(0, 3), floats(3)),
@@ -142,7 +144,6 @@ nextafter = define(
     doc="The next representable number after a in the direction of b.",
 )
 kernel(nextafter, ufunc="nextafter")
-nextafter.fast_path = False  # integers must reach the shape rule, which refuses them
 
 
 def frexp_spec(x):
@@ -190,13 +191,12 @@ def integer_op(name: str, ufunc: str, doc: str, examples: list):
         f"{name}(a, b)",
         broadcast(name, "a", "b", integers=True, refuse_bool="a.int() first"),
         elementwise="same",
-        scalar=f"{name}(a, b)",
-        sbp=SPLIT_2,
+        always_infer=True,
+        scalar=elementary(name),
         examples=examples,
         doc=doc,
     )
     kernel(op, ufunc=ufunc)
-    op.fast_path = False  # floats must reach the shape rule, which refuses them
     return op
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..kernels import kernel
 from ..op import define
+from ..scalar import elementary
 from ..spec import bool_
 from .examples import binary, bools, case, floats, ints, unary
-from .rules import SPLIT_1, SPLIT_2, broadcast
+from .rules import broadcast
 
 # ---- comparisons: bool results -----------------------------------------------------------------------------------
 
@@ -17,8 +20,7 @@ def comparison(name: str, ufunc: str, symbol: str, doc: str, **options):
         f"{name}(a, b)",
         broadcast(name, "a", "b", out=bool_),
         elementwise="bool",
-        scalar=f"a {symbol} b",
-        sbp=SPLIT_2,
+        scalar=elementary(name),
         examples=examples,
         doc=doc,
         **options,
@@ -39,13 +41,12 @@ ge = comparison("ge", "greater_equal", ">=", "a >= b.")
 # -----------------------------------------------------------------------------------------
 
 
-def predicate_op(name: str, ufunc: str, doc: str, **options):
+def predicate_op(name: str, ufunc: str, doc: str, scalar: Callable | None = None, **options):
     op = define(
         f"{name}(x)",
         broadcast(name, "x", out=bool_),
         elementwise="bool",
-        scalar=f"{name}(x)",
-        sbp=SPLIT_1,
+        scalar=elementary(name) or scalar,
         examples=unary(),
         doc=doc,
         **options,
@@ -58,7 +59,9 @@ isnan = predicate_op("isnan", "isnan", "True where x is NaN.", domain="complex")
 isinf = predicate_op("isinf", "isinf", "True where x is inf or -inf.", domain="complex")
 isfinite = predicate_op("isfinite", "isfinite", "True where x is neither infinite nor NaN.", domain="complex")
 signbit = predicate_op("signbit", "signbit", "True where x has a minus sign, also for -0.0.")
-logical_not = predicate_op("logical_not", "logical_not", "True where x is zero or False.", domain="complex")
+logical_not = predicate_op(
+    "logical_not", "logical_not", "True where x is zero or False.", lambda b, x: b.eq(x, 0), domain="complex"
+)
 
 
 # ---- logic; anything but 0 counts as true ------------------------------------------------------------------
@@ -76,7 +79,6 @@ def logic(name: str, doc: str):
         f"{name}(a, b)",
         broadcast(name, "a", "b", out=bool_),
         elementwise="bool",
-        sbp=SPLIT_2,
         domain="complex",
         examples=LOGIC_EXAMPLES,
         doc=doc,
@@ -105,13 +107,11 @@ def bitwise(name: str, symbol: str, doc: str):
         f"{name}(a, b)",
         broadcast(name, "a", "b", integers=True),
         elementwise="same",
-        scalar=f"a {symbol} b",
-        sbp=SPLIT_2,
+        always_infer=True,
         examples=BITWISE_EXAMPLES,
         doc=doc,
     )
     kernel(op, ufunc=name)
-    op.fast_path = False  # floats must reach the shape rule, which refuses them
     return op
 
 
@@ -123,10 +123,8 @@ bitwise_not = define(
     "bitwise_not(x)",
     broadcast("bitwise_not", "x", integers=True),
     elementwise="same",
-    scalar="~x",
-    sbp=SPLIT_1,
+    always_infer=True,
     examples=[bools(3, 4), ints(4), ints(4, dtype="uint8"), bools(())],
     doc="~x: logical for bools, bitwise for integers.",
 )
 kernel(bitwise_not, ufunc="invert")
-bitwise_not.fast_path = False

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 from ..backend.float_warnings import silent
 from ..base.errors import DTypeError
 from ..kernels import kernel
 from ..op import define
+from ..scalar import elementary
 from ..source_location import fail, need
 from ..spec import Spec, promote, spec_of
 from .checks import check_divisor
 from .compare import eq, ge, gt, le, logical_and, logical_or, lt
 from .examples import binary, bools, case, floats, ints, positive, strided, unary
-from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, broadcast_shape, constant, same_spec, via_float32, write_out
+from .rules import broadcast, broadcast_shape, constant, same_spec, via_float32, write_out
 from .shape import cast, zeros_of
 
 
@@ -61,8 +63,7 @@ add = define(
     broadcast("add", "a", "b"),
     dict(a=lambda g: g, b=lambda g: g),
     elementwise="same",
-    scalar="a + b",
-    sbp=(*SPLIT_2, ("P", "P", "P")),
+    scalar=lambda b, x, y: b.add(x, y),
     domain="holomorphic",
     examples=binary(),
     doc="a + b; logical or for bools.",
@@ -74,8 +75,7 @@ sub = define(
     broadcast("sub", "a", "b", refuse_bool="a ^ b (logical_xor) if they differ, ~b for not"),
     dict(a=lambda g: g, b=lambda g: -g),
     elementwise="same",
-    scalar="a - b",
-    sbp=(*SPLIT_2, ("P", "P", "P")),
+    scalar=lambda b, x, y: b.sub(x, y),
     domain="holomorphic",
     examples=binary(),
     doc="a - b.",
@@ -87,8 +87,7 @@ mul = define(
     broadcast("mul", "a", "b"),
     dict(a=lambda g, b: g * b, b=lambda g, a: g * a),
     elementwise="same",
-    scalar="a * b",
-    sbp=(*SPLIT_2, ("P", "B", "P"), ("B", "P", "P")),
+    scalar=lambda b, x, y: b.mul(x, y),
     domain="holomorphic",
     examples=binary(),
     doc="a * b; logical and for bools.",
@@ -100,8 +99,7 @@ div = define(
     broadcast("div", "a", "b"),
     dict(a=lambda g, b: g / b, b=lambda g, a, b: -(g * (a / b) / b)),
     elementwise="float",
-    scalar="a / b",
-    sbp=(*SPLIT_2, ("P", "B", "P")),
+    scalar=lambda b, x, y: b.div(x, y),
     domain="holomorphic",
     examples=binary(low=0.3, high=2.0),
     doc="a / b; integers give the default float dtype.",
@@ -113,8 +111,7 @@ pow = define(
     broadcast("pow", "a", "b", refuse_bool="a.int() first"),
     dict(a=lambda g, a, b: power_base_grad(g, a, b), b=lambda g, a, b, out: g * power_exponent_grad(a, b, out)),
     elementwise="same",
-    scalar="pow(a, b)",
-    sbp=SPLIT_2,
+    scalar=lambda b, x, y: b.pow(x, y),
     domain="holomorphic",
     examples=[
         *binary(low=0.3, high=2.0),
@@ -165,20 +162,25 @@ floor_divide = define(
     broadcast("floor_divide", "a", "b", refuse_bool="a.int() first"),
     dict(a=no_gradient, b=no_gradient),
     elementwise="same",
-    scalar="floor(a / b)",
-    sbp=SPLIT_2,
     examples=binary(low=0.3, high=2.0),
     doc="a / b rounded down.",
 )
 division_kernel(floor_divide, "floor_divide")
+
+
+def remainder_formula(b, x, y):
+    """The remainder of C, moved to the sign of y."""
+    rest = b.fmod(x, y)
+    moved = b.or_(b.and_(b.lt(rest, 0), b.gt(y, 0)), b.and_(b.gt(rest, 0), b.lt(y, 0)))
+    return b.select(moved, b.add(rest, y), rest)
+
 
 remainder = define(
     "remainder(a, b)",
     broadcast("remainder", "a", "b", refuse_bool="a.int() first"),
     dict(a=lambda g: g, b=lambda g, a, b: -(g * floor_divide(a, b))),
     elementwise="same",
-    scalar="a - b * floor(a / b)",
-    sbp=SPLIT_2,
+    scalar=remainder_formula,
     examples=[*binary(low=0.3, high=2.0), case(floats(4), -0.7), case(floats(3, 4), positive(4))],
     doc="The remainder of a / b, with the sign of b (Python's %).",
 )
@@ -189,8 +191,7 @@ fmod = define(
     broadcast("fmod", "a", "b", refuse_bool="a.int() first"),
     dict(a=lambda g: g, b=lambda g, a, b: -(g * trunc(a / b))),
     elementwise="same",
-    scalar="a - b * trunc(a / b)",
-    sbp=SPLIT_2,
+    scalar=lambda b, x, y: b.fmod(x, y),
     examples=[*binary(low=0.3, high=2.0), case(floats(4), -0.7), case(floats(3, 4), positive(4))],
     doc="The remainder of a / b, with the sign of a (C's fmod).",
 )
@@ -202,8 +203,7 @@ trunc_divide = define(
     broadcast("trunc_divide", "a", "b"),
     dict(a=no_gradient, b=no_gradient),
     elementwise="float",
-    scalar="trunc(a / b)",
-    sbp=SPLIT_2,
+    scalar=lambda b, x, y: b.trunc(b.div(x, y)),
     examples=binary(low=0.3, high=2.0),
     doc="a / b rounded towards 0.",
 )
@@ -213,6 +213,12 @@ trunc_divide = define(
 def _(xp, a, b, out=None):
     with silent():
         return xp.trunc(xp.true_divide(a, b), out=out)
+
+
+def lerp_formula(b, start, end, weight):
+    way = b.sub(end, start)
+    back = b.sub(end, b.mul(way, b.sub(1, weight)))
+    return b.select(b.lt(b.abs(weight), 0.5), b.add(start, b.mul(weight, way)), back)
 
 
 # A primitive: near b it is computed from b, so that weight 1 gives b exactly, as in PyTorch.
@@ -225,7 +231,7 @@ lerp = define(
         weight=lambda g, a, b: g * (b - a),
     ),
     elementwise="float",
-    scalar="a + weight * (b - a)",
+    scalar=lerp_formula,
     examples=[
         case(floats(3, 4), floats(3, 4), floats(3, 4)),
         case(floats(3, 1), floats(4), 0.3),
@@ -250,8 +256,7 @@ atan2 = define(
     broadcast("atan2", "y", "x"),
     dict(y=lambda g, y, x: g * (x * one_over(x * x + y * y)), x=lambda g, y, x: -(g * (y * one_over(x * x + y * y)))),
     elementwise="float",
-    scalar="atan2(y, x)",
-    sbp=SPLIT_2,
+    scalar=lambda b, y, x: b.atan2(y, x),
     examples=binary(low=0.3, high=2.0),
     doc="The angle of the point (x, y), in radians from -pi to pi; its gradient at (0, 0) is 0.",
 )
@@ -268,8 +273,7 @@ maximum = define(
     broadcast("maximum", "a", "b"),
     dict(a=lambda g, a, b: g * tie_factor(a, b, g), b=lambda g, a, b: g * tie_factor(b, a, g)),
     elementwise="same",
-    scalar="max(a, b)",
-    sbp=SPLIT_2,
+    scalar=lambda b, x, y: b.max(x, y),
     examples=binary(),
     doc="The elementwise maximum; NaN wins; ties share the gradient.",
 )
@@ -280,8 +284,7 @@ minimum = define(
     broadcast("minimum", "a", "b"),
     dict(a=lambda g, a, b: g * tie_factor(b, a, g), b=lambda g, a, b: g * tie_factor(a, b, g)),
     elementwise="same",
-    scalar="min(a, b)",
-    sbp=SPLIT_2,
+    scalar=lambda b, x, y: b.min(x, y),
     examples=binary(),
     doc="The elementwise minimum; NaN wins; ties share the gradient.",
 )
@@ -302,8 +305,7 @@ clamp = define(
         max=lambda g, x, min, max: where(logical_or(gt(x, max), lt(max, min)), g, 0),
     ),
     elementwise="same",
-    scalar="min(max(x, low), high)",
-    sbp=(("S", "B", "B", "S"), ("B", "B", "B", "B")),
+    scalar=lambda b, x, low, high: b.min(b.max(x, low), high),
     examples=[
         case(floats(3, 4), -0.5, 0.5),
         case(floats(3, 4), floats(4, low=-1.5, high=-0.2), floats(3, 1, low=0.2, high=1.5)),
@@ -349,8 +351,7 @@ where = define(
     where_spec,
     dict(a=lambda g, cond: where(cond, g, 0), b=lambda g, cond: where(cond, 0, g)),
     alias_safe=True,
-    scalar="cond ? a : b",
-    sbp=(("S", "S", "S", "S"), ("B", "B", "B", "B"), ("B", "P", "P", "P")),
+    scalar=lambda b, condition, x, y: b.select(condition, x, y),
     domain="holomorphic",
     examples=[
         case(bools(3, 4), floats(3, 4), floats(3, 4)),
@@ -381,8 +382,7 @@ neg = define(
     not_bool("neg", "~x for not"),
     lambda g: -g,
     elementwise="same",
-    scalar="-x",
-    sbp=LINEAR_1,
+    scalar=lambda b, x: b.neg(x),
     domain="holomorphic",
     examples=unary(),
     doc="-x.",
@@ -402,8 +402,7 @@ abs = define(
     lambda x: same_spec(x).replace(dtype=x.dtype.to_real()) if isinstance(x, Spec) else same_spec(x),
     lambda g, x: g * (sign(x) if x.spec.floating else complex_sign(x, abs(x))),
     elementwise="same",
-    scalar="abs(x)",
-    sbp=SPLIT_1,
+    scalar=lambda b, x: b.abs(x),
     domain="complex",
     examples=unary(),
     doc="|x|; the derivative at 0 is 0.",
@@ -422,8 +421,7 @@ sign = define(
     not_bool("sign"),
     no_gradient,
     elementwise="same",
-    scalar="(x > 0) - (x < 0)",
-    sbp=SPLIT_1,
+    scalar=lambda b, x: b.select(b.gt(x, 0), 1, b.select(b.lt(x, 0), -1, 0)),
     examples=unary(),
     doc="-1, 0 or 1; 0 for NaN.",
 )
@@ -434,8 +432,7 @@ square = define(
     not_bool("square"),
     lambda g, x: g * 2 * x,  # in this order: twice a large float16 would be infinite
     elementwise="same",
-    scalar="x * x",
-    sbp=SPLIT_1,
+    scalar=lambda b, x: b.mul(x, x),
     domain="holomorphic",
     examples=unary(),
     doc="x * x.",
@@ -449,10 +446,11 @@ def unary_float(
     doc: str,
     *,
     ufunc: str = "",
-    scalar: str = "",
+    scalar: Callable | None = None,
     low: float = -2.0,
     high: float = 2.0,
     domain: str = "real",
+    module: str = __name__,
 ):
     """Define a unary op that converts integers to floats; its kernel is the ufunc, if one is named."""
     op = define(
@@ -460,11 +458,11 @@ def unary_float(
         same_spec,
         rule,
         elementwise="float",
-        scalar=scalar or f"{name}(x)",
-        sbp=SPLIT_1,
+        scalar=scalar or elementary(name),
         domain=domain,
         examples=unary(low=low, high=high),
         doc=doc,
+        module=module,
     )
     if ufunc:
         ufunc_kernel(op, ufunc)
@@ -488,7 +486,13 @@ log2 = holomorphic(
 )
 sqrt = holomorphic("sqrt", lambda g, out: g * 0.5 / out, "The square root.", ufunc="sqrt", low=0.2, high=3.0)
 reciprocal = holomorphic(
-    "reciprocal", lambda g, out: -(g * out * out), "1 / x.", ufunc="reciprocal", scalar="1 / x", low=0.2, high=3.0
+    "reciprocal",
+    lambda g, out: -(g * out * out),
+    "1 / x.",
+    ufunc="reciprocal",
+    scalar=lambda b, x: b.div(1, x),
+    low=0.2,
+    high=3.0,
 )
 sin = holomorphic("sin", lambda g, x: g * cos(x), "The sine, x in radians.", ufunc="sin")
 cos = holomorphic("cos", lambda g, x: -(g * sin(x)), "The cosine, x in radians.", ufunc="cos")
@@ -518,9 +522,19 @@ atanh = unary_float(
     "atanh", lambda g, x: g / (1 - x * x), "The inverse hyperbolic tangent.", ufunc="arctanh", low=-0.8, high=0.8
 )
 rsqrt = holomorphic(
-    "rsqrt", lambda g, out: g * (out * out * out * -0.5), "1 / sqrt(x).", scalar="1 / sqrt(x)", low=0.2, high=3.0
+    "rsqrt",
+    lambda g, out: g * (out * out * out * -0.5),
+    "1 / sqrt(x).",
+    scalar=lambda b, x: b.div(1, b.sqrt(x)),
+    low=0.2,
+    high=3.0,
 )
-sigmoid = unary_float("sigmoid", lambda g, out: g * (out * (1 - out)), "1 / (1 + exp(-x)).", scalar="1 / (1 + exp(-x))")
+sigmoid = unary_float(
+    "sigmoid",
+    lambda g, out: g * (out * (1 - out)),
+    "1 / (1 + exp(-x)).",
+    scalar=lambda b, x: b.div(1, b.add(1, b.exp(b.neg(x)))),
+)
 erf = unary_float(
     "erf",
     lambda g, x: g * (exp(-(x * x)) * (2 / math.sqrt(math.pi))),
@@ -545,7 +559,12 @@ def _(xp, x, out=None):
 
 
 # A primitive: max(x, 0) + log1p(exp(-|x|)) has the same value, but two kinks at 0, whose derivatives do not sum to 1/2.
-softplus = unary_float("softplus", lambda g, x: g * sigmoid(x), "log(1 + exp(x)), without overflow.")
+softplus = unary_float(
+    "softplus",
+    lambda g, x: g * sigmoid(x),
+    "log(1 + exp(x)), without overflow.",
+    scalar=lambda b, x: b.add(b.max(x, 0), b.log1p(b.exp(b.neg(b.abs(x))))),
+)
 
 
 @kernel(softplus)
@@ -568,8 +587,7 @@ relu = define(
     not_bool("relu"),
     lambda g, out: relu_grad(g, out),
     elementwise="same",
-    scalar="max(x, 0)",
-    sbp=SPLIT_1,
+    scalar=lambda b, x: b.max(x, 0),
     examples=unary(),
     doc="max(x, 0); the derivative at 0 is 0.",
 )
@@ -581,8 +599,7 @@ relu_grad = define(
     broadcast("relu_grad", "x", "y"),
     dict(x=lambda g, y: relu_grad(g, y)),
     elementwise="same",
-    scalar="y <= 0 ? 0 : x",
-    sbp=(*SPLIT_2, ("P", "B", "P")),
+    scalar=lambda b, x, y: b.select(b.eq(y, 0), 0, x),
     examples=[
         case(floats(3, 4), floats(3, 4, low=0)),
         case(floats(()), floats((), low=0)),
@@ -602,8 +619,7 @@ def rounding(name: str, ufunc: str, doc: str):
         same_spec,
         no_gradient,
         elementwise="same",
-        scalar=f"{name}(x)",
-        sbp=SPLIT_1,
+        scalar=elementary(name),
         examples=unary(),
         doc=doc,
     )

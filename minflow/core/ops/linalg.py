@@ -60,7 +60,6 @@ matmul = define(
         a=lambda g, b, ta, tb: matmul(b, g, ta=tb, tb=True) if ta else matmul(g, b, ta=False, tb=not tb),
         b=lambda g, a, ta, tb: matmul(g, a, ta=True, tb=ta) if tb else matmul(a, g, ta=not ta, tb=False),
     ),
-    sbp=(("S", "B", "S"), ("B", "B", "B"), ("P", "B", "P"), ("B", "P", "P")),
     domain="holomorphic",
     examples=[
         case(floats(3, 4), floats(4, 2), ta=False, tb=False),

@@ -27,8 +27,7 @@ MAX_DEGREE = 1000  # degree; recurrences take one step per degree
 
 def polynomial(name: str, evaluate: Callable, doc: str):
     """Define an op. evaluate: a function of scipy.special, of integer degrees and x."""
-    op = binary_op(name, {}, doc, examples=DEGREE_EXAMPLES)
-    op.__module__ = __name__  # for help and pickle
+    op = binary_op(name, {}, doc, examples=DEGREE_EXAMPLES, module=__name__)
 
     @kernel(op)
     @via_float32

@@ -17,7 +17,7 @@ from ..op import define
 from ..spec import Spec, int64
 from .checks import check_bounds
 from .conv import check_border, need_window, pixels_under, positions
-from .examples import case, distinct, floats
+from .examples import case, distinct, floats, ints
 from .rules import need_floating, need_index, need_spec, via_float32
 
 Pair = tuple[int, int]
@@ -119,7 +119,7 @@ max_pool2d_grad = define(
     "max_pool2d_grad(grad, indices; shape, apart)",
     lambda grad, indices, shape, apart: unpool_spec("max_pool2d_grad", grad.replace(shape=shape), indices, grad),
     dict(grad=lambda g, indices: picked(g, indices)),
-    examples=[],
+    examples=[case(floats(2, 3, 2, 2), ints(2, 3, 2, 2, high=16), shape=(2, 3, 4, 4), apart=False)],
     doc="The cotangent added to the position of each window's maximum; apart: windows do not overlap.",
 )
 
@@ -136,7 +136,7 @@ picked = define(
     "max_pool2d_pick(x, indices)",
     lambda x, indices: unpool_spec("max_pool2d_pick", x, indices, x.replace(shape=indices.shape)),
     dict(x=lambda g, indices, x_spec: max_pool2d_grad(g, indices, shape=x_spec.shape, apart=False)),
-    examples=[],
+    examples=[case(floats(2, 3, 4, 4), ints(2, 3, 2, 2, high=16))],
     doc="The elements of an image at given positions in H * W.",
 )
 
@@ -147,16 +147,6 @@ def _(xp, x, indices):
     flat, places = (a.reshape(*a.shape[:2], a.shape[2] * a.shape[3]) for a in (x, indices))
     return xp.take_along_axis(flat, places, 2).reshape(indices.shape)
 
-
-def example_positions(*shape: int):
-    """Example indices: one position in a 4x4 image for each window."""
-    from .examples import ints
-
-    return ints(*shape, high=16)
-
-
-max_pool2d_grad.examples = (case(floats(2, 3, 2, 2), example_positions(2, 3, 2, 2), shape=(2, 3, 4, 4), apart=False),)
-picked.examples = (case(floats(2, 3, 4, 4), example_positions(2, 3, 2, 2)),)
 
 # ---- average pooling
 # ----------------------------------------------------------------------------------------------------

@@ -14,11 +14,6 @@ from collections.abc import Callable
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..spec import DType, Spec, bool_, int64, promote
 
-# SBP signatures of elementwise ops: all split the same way, or broadcast; P if the op is linear in that input.
-SPLIT_1 = (("S", "S"), ("B", "B"))
-SPLIT_2 = (("S", "S", "S"), ("B", "B", "B"))
-LINEAR_1 = (*SPLIT_1, ("P", "P"))
-
 
 def mark(name: str) -> str:
     return "{" + name + "}"

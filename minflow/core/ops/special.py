@@ -31,14 +31,12 @@ def by_scipy(op, name: str):
         with silent():
             return getattr(special, name)(*as_arrays(xp, *arrays), out=out)
 
-    op.__module__ = __name__  # for help and pickle
     return op
 
 
 def special(name: str, rule, doc: str, scipy: str | None = "", low: float = -2.0, high: float = 2.0):
     """Define a unary op that is SciPy's function `scipy` (default: the same name; None: the kernel is below)."""
-    op = unary_float(name, rule, doc, low=low, high=high)
-    op.__module__ = __name__  # for help and pickle
+    op = unary_float(name, rule, doc, low=low, high=high, module=__name__)
     return op if scipy is None else by_scipy(op, scipy or name)
 
 
@@ -98,7 +96,6 @@ polygamma = define(
     "polygamma(x; n)",
     polygamma_spec,
     lambda g, x, n: g * polygamma(x, n=n + 1),
-    scalar="polygamma(n, x)",
     examples=[
         case(positive(3, 4), n=1),
         case(positive(()), n=2),
@@ -151,6 +148,7 @@ igamma = by_scipy(
         dict(a=no_closed_form("igamma"), b=lambda g, a, b: g * igamma_grad(a, b, 1)),
         "The regularized lower incomplete gamma function; differentiable only in b.",
         examples=POSITIVE,
+        module=__name__,
     ),
     "gammainc",
 )
@@ -160,6 +158,7 @@ igammac = by_scipy(
         dict(a=no_closed_form("igammac"), b=lambda g, a, b: g * igamma_grad(a, b, -1)),
         "The regularized upper incomplete gamma function, 1 - igamma; differentiable only in b.",
         examples=POSITIVE,
+        module=__name__,
     ),
     "gammaincc",
 )
@@ -177,6 +176,7 @@ zeta = by_scipy(
         dict(a=no_closed_form("zeta"), b=lambda g, a, b: g * (-a * zeta(a + 1, b))),
         "The sum of (b + k)**-a over k = 0, 1, 2, ...; Riemann's zeta(a) if b is 1.",
         examples=ABOVE_ONE,
+        module=__name__,
     ),
     "zeta",
 )

@@ -50,16 +50,6 @@ def update_rule(op: str, same: tuple[str, ...], numbers: tuple[str, ...]):
     return infer
 
 
-def signatures(arrays: int, numbers: int, outputs: str) -> tuple:
-    """SBP signatures: arrays split the same way or broadcast, numbers broadcast; outputs: S for an array, B for a
-    number.
-    """
-    return (
-        (*("S",) * arrays, *("B",) * numbers, *outputs),
-        ("B",) * (arrays + numbers + len(outputs)),
-    )
-
-
 small, rate, count = floats(3, 4), positive((), low=0.01, high=0.1), floats((), low=1.0, high=1.0, dtype="float32")
 single, empty = floats(5, dtype="float32"), floats(0, 3)
 
@@ -70,7 +60,6 @@ sgd = define(
     "sgd(p, grad, lr; weight_decay, maximize) -> p",
     infer=update_rule("sgd", ("grad",), ("lr",)),
     alias_safe=True,
-    sbp=signatures(2, 1, "S"),
     examples=[
         case(small, small(), rate, weight_decay=0.0, maximize=False),
         case(small, small(), rate, weight_decay=0.1, maximize=True),
@@ -90,7 +79,6 @@ sgd_momentum = define(
     "sgd_momentum(p, grad, buf, lr; momentum, nesterov, weight_decay, maximize) -> p, buf",
     infer=update_rule("sgd_momentum", ("grad", "buf"), ("lr",)),
     alias_safe=True,
-    sbp=signatures(3, 1, "SS"),
     examples=[
         case(small, small(), small(), rate, momentum=0.9, nesterov=False, weight_decay=0.0, maximize=False),
         case(small, small(), small(), rate, momentum=0.9, nesterov=True, weight_decay=0.1, maximize=True),
@@ -113,7 +101,6 @@ sgd_dampened = define(
     "sgd_dampened(p, grad, buf, step, lr; momentum, dampening, weight_decay, maximize) -> p, buf, step",
     infer=update_rule("sgd_dampened", ("grad", "buf"), ("step", "lr")),
     alias_safe=True,
-    sbp=signatures(3, 2, "SSB"),
     examples=[
         case(small, small(), small(), count, rate, momentum=0.9, dampening=0.1, weight_decay=0.0, maximize=False),
         case(small, small(), small(), count, rate, momentum=0.9, dampening=0.5, weight_decay=0.1, maximize=True),
@@ -164,7 +151,6 @@ adam = define(
     " -> p, exp_avg, exp_avg_sq, step",
     infer=update_rule("adam", ("grad", "exp_avg", "exp_avg_sq"), ("step", "lr")),
     alias_safe=True,
-    sbp=signatures(4, 2, "SSSB"),
     examples=[
         case(small, small(), small(), square, count, rate, **settings),
         case(small, small(), small(), square, count, rate, **settings | {"decoupled": True, "maximize": True}),
@@ -187,7 +173,6 @@ adam_amsgrad = define(
     " -> p, exp_avg, exp_avg_sq, max_exp_avg_sq, step",
     infer=update_rule("adam_amsgrad", ("grad", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"), ("step", "lr")),
     alias_safe=True,
-    sbp=signatures(5, 2, "SSSSB"),
     examples=[
         case(small, small(), small(), square, square(), count, rate, **settings),
         case(small, small(), small(), square, square(), count, rate, **settings | {"decoupled": True}),
@@ -214,7 +199,6 @@ accumulate = define(
     "accumulate(total, grad, count) -> total",
     infer=accumulate_spec,
     alias_safe=True,
-    sbp=signatures(2, 1, "S"),
     examples=[
         case(small, small(), floats((), low=0.0, high=0.0)),
         case(small, small(), floats((), low=2.0, high=2.0)),

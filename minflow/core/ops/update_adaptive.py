@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..kernels import kernel
 from ..op import define
 from .examples import case, floats, positive
-from .update import count, descent_gradient, empty, rate, running_mean, signatures, single, small, square, update_rule
+from .update import count, descent_gradient, empty, rate, running_mean, single, small, square, update_rule
 
 # ---- RMSprop -----------------------------------------------------------------------------------------------------
 
@@ -31,7 +31,6 @@ rmsprop = define(
     "rmsprop(p, grad, square_avg, step, lr; alpha, eps, weight_decay, maximize) -> p, square_avg, step",
     infer=update_rule("rmsprop", ("grad", "square_avg"), ("step", "lr")),
     alias_safe=True,
-    sbp=signatures(3, 2, "SSB"),
     examples=[
         case(small, small(), square, count, rate, **past),
         case(single, single(), single_square, count, rate, **past | {"weight_decay": 0.1, "maximize": True}),
@@ -52,7 +51,6 @@ rmsprop_momentum = define(
     " -> p, square_avg, momentum_buffer, step",
     infer=update_rule("rmsprop_momentum", ("grad", "square_avg", "momentum_buffer"), ("step", "lr")),
     alias_safe=True,
-    sbp=signatures(4, 2, "SSSB"),
     examples=[case(small, small(), square, small(), count, rate, momentum=0.9, **past)],
     doc="rmsprop with momentum: buf = momentum * buf + grad / (sqrt(s) + eps); p - lr * buf.",
 )
@@ -70,7 +68,6 @@ rmsprop_centered = define(
     " -> p, square_avg, grad_avg, step",
     infer=update_rule("rmsprop_centered", ("grad", "square_avg", "grad_avg"), ("step", "lr")),
     alias_safe=True,
-    sbp=signatures(4, 2, "SSSB"),
     examples=[case(small, small(), wide, low, count, rate, **past)],
     doc="rmsprop with the variance s - mean(grad)**2 under the root. Graves 2013 (arXiv:1308.0850), eq. 38.",
 )
@@ -89,7 +86,6 @@ rmsprop_centered_momentum = define(
         "rmsprop_centered_momentum", ("grad", "square_avg", "grad_avg", "momentum_buffer"), ("step", "lr")
     ),
     alias_safe=True,
-    sbp=signatures(5, 2, "SSSSB"),
     examples=[case(small, small(), wide, low, small(), count, rate, momentum=0.9, **past)],
     doc="rmsprop_centered with momentum, as in rmsprop_momentum.",
 )
@@ -108,7 +104,6 @@ adagrad = define(
     "adagrad(p, grad, sum, step, lr; lr_decay, eps, weight_decay, maximize) -> p, sum, step",
     infer=update_rule("adagrad", ("grad", "sum"), ("step", "lr")),
     alias_safe=True,
-    sbp=signatures(3, 2, "SSB"),
     examples=[
         case(small, small(), square, count, rate, lr_decay=0.0, eps=1e-10, weight_decay=0.0, maximize=False),
         case(single, single(), single_square, count, rate, lr_decay=0.1, eps=1e-10, weight_decay=0.1, maximize=True),
@@ -131,7 +126,6 @@ adadelta = define(
     " -> p, square_avg, acc_delta, step",
     infer=update_rule("adadelta", ("grad", "square_avg", "acc_delta"), ("step", "lr")),
     alias_safe=True,
-    sbp=signatures(4, 2, "SSSB"),
     examples=[
         case(small, small(), square, square(), count, rate, rho=0.9, eps=1e-6, weight_decay=0.0, maximize=False),
         case(small, small(), square, square(), count, rate, rho=0.5, eps=1e-6, weight_decay=0.1, maximize=True),
@@ -156,7 +150,6 @@ rprop = define(
     " -> p, prev, step_size, step",
     infer=update_rule("rprop", ("grad", "prev", "step_size"), ("step", "lr")),
     alias_safe=True,
-    sbp=signatures(4, 2, "SSSB"),
     examples=[
         case(
             small,
@@ -204,7 +197,6 @@ asgd = define(
     "asgd(p, grad, ax, mu, eta, step, lr; lambd, alpha, t0, weight_decay, maximize) -> p, ax, mu, eta, step",
     infer=update_rule("asgd", ("grad", "ax"), ("mu", "eta", "step", "lr")),
     alias_safe=True,
-    sbp=signatures(3, 4, "SSBBB"),
     examples=[
         case(
             small,

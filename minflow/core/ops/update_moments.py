@@ -10,7 +10,7 @@ import math
 from ..kernels import kernel
 from ..op import define
 from .examples import case, floats, positive
-from .update import count, descent_gradient, empty, rate, running_mean, signatures, single, small, square, update_rule
+from .update import count, descent_gradient, empty, rate, running_mean, single, small, square, update_rule
 
 
 def moments(p, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, weight_decay, decoupled, maximize):
@@ -29,7 +29,6 @@ adamax = define(
     " -> p, exp_avg, exp_inf, step",
     infer=update_rule("adamax", ("grad", "exp_avg", "exp_inf"), ("step", "lr")),
     alias_safe=True,
-    sbp=signatures(4, 2, "SSSB"),
     examples=[
         case(small, small(), small(), square, count, rate, **betas),
         case(single, single(), single(), single_square, count, rate, **betas | {"weight_decay": 0.1, "maximize": True}),
@@ -53,7 +52,6 @@ nadam = define(
     " decoupled, maximize) -> p, exp_avg, exp_avg_sq, mu_product, step",
     infer=update_rule("nadam", ("grad", "exp_avg", "exp_avg_sq"), ("mu_product", "step", "lr")),
     alias_safe=True,
-    sbp=signatures(4, 3, "SSSBB"),
     examples=[
         case(small, small(), small(), square, count, count(), rate, momentum_decay=4e-3, decoupled=False, **betas),
         case(
@@ -109,7 +107,6 @@ radam = define(
     " -> p, exp_avg, exp_avg_sq, step",
     infer=update_rule("radam", ("grad", "exp_avg", "exp_avg_sq"), ("step", "lr")),
     alias_safe=True,
-    sbp=signatures(4, 2, "SSSB"),
     examples=[
         case(small, small(), small(), square, count, rate, decoupled=False, **betas),
         case(small, small(), small(), square, late, rate, decoupled=False, **betas | {"weight_decay": 0.1}),
@@ -150,7 +147,7 @@ lamb = define(
     " -> p, exp_avg, exp_avg_sq, step",
     infer=update_rule("lamb", ("grad", "exp_avg", "exp_avg_sq"), ("step", "lr")),
     alias_safe=True,
-    sbp=(("B",) * 10,),  # a norm needs the whole array
+    # a norm needs the whole array
     examples=[
         case(small, small(), small(), square, count, rate, decoupled=True, corrected=True, **betas),
         case(

@@ -13,7 +13,7 @@ import functools
 import math
 import operator
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +29,6 @@ from .conv import BYTES
 from .elementwise_loops import (
     AFTER,
     AGAIN,
-    BODIES,
     BY_ROW,
     MUL,
     NAMES,
@@ -53,6 +52,7 @@ from .elementwise_loops import (
     sum_products,
     sum_rows,
 )
+from .formula_lowering import lower
 
 BLOCK, LONGEST = 1 << 11, 1 << 12  # elements of a block, unless rows are longer; of one with odd rows
 BY_ROWS = 1 << 8  # columns from which on an operation with a per-row operand runs row by row
@@ -391,41 +391,7 @@ def log_softmax(p, x, dim):
     return p("sub", below, p("log", p.over_row("row_sum", p("exp", below))))
 
 
-def div(p, x, y):
-    """Division by a number: multiply by the reciprocal, if that is exact."""
-    if isinstance(y, float) and abs(y) > 1e-30 and abs(y) < 1e30:
-        return p("mul", x, 1 / y)
-    return p("div", x, y)
-
-
-def power(p, x, exponent):
-    found = p("mul", x, x)
-    return found if exponent == 2 else p("mul", found, x)
-
-
-def logit_entropy(p, x, target):
-    """log(1 + e): near 0, add what rounding 1 + e has lost, times the derivative of log."""
-    small = p("exp", p("mul", p("abs", x), -1.0))
-    grown = p("add", small, 1.0)
-    tail = p("add", p("log", grown), p("div", p("sub", small, p("sub", grown, 1.0)), grown))
-    below, above = p("maximum", p("mul", x, -1.0), 0.0), p("maximum", x, 0.0)
-    return p("add", p("add", p("mul", target, below), p("mul", p("sub", 1.0, target), above)), tail)
-
-
-RULES: dict[str, Callable] = {  # name of an op -> its register, from registers and numbers
-    **{name: lambda p, *x, name=name: p(name, *x) for name in BODIES},
-    "div": div,
-    "neg": lambda p, x: p("mul", x, -1.0),
-    "square": lambda p, x: p("mul", x, x),
-    "reciprocal": lambda p, x: p("div", 1.0, x),
-    "rsqrt": lambda p, x: p("div", 1.0, p("sqrt", x)),
-    "leaky_relu": lambda p, x, slope: p("leak", x, x, slope),
-    "leaky_relu_grad": lambda p, grad, x, slope: p("leak", grad, x, slope),
-    "pow": power,
-    "softmax": softmax,
-    "log_softmax": log_softmax,
-    "logit_entropy": logit_entropy,
-}
+OVER_ROWS = {"softmax": softmax, "log_softmax": log_softmax}
 KINDS = {fusion.SCALAR: SCALAR, fusion.ROW: ROW, fusion.FULL: FULL, fusion.MASK: MASK}
 
 
@@ -457,7 +423,8 @@ def bytecode_of(code) -> Bytecode:
             found = bytecode.over_row("row_sum", *operands)
             known[out] = bytecode("mul", found, 1 / code.columns) if node.op.name == "mean" else found
         else:
-            known[out] = RULES[node.op.name](bytecode, *operands, **node.attrs)
+            over_row = OVER_ROWS.get(node.op.name)
+            known[out] = over_row(bytecode, *operands, **node.attrs) if over_row else lower(node, bytecode, operands)
     for value in code.outputs:
         found = known[value]
         whole = value.spec.size == code.rows * code.columns

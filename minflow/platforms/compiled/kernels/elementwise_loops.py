@@ -54,6 +54,15 @@ def pair(first: str, second: str) -> Callable:
     return body
 
 
+def compare(symbol: str) -> Callable:
+    """Comparison of two vectors: 1 where it holds, else 0, also for NaN."""
+    return lambda builder, x, y: builder.select(builder.fcmp_ordered(symbol, x, y), llvm.filled(1), llvm.filled(0))
+
+
+def rounding(name: str) -> Callable:
+    return lambda builder, x: called(builder, f"llvm.{name}.v{LANES}f32", VECTOR, x)
+
+
 # Function -> operations that it can be fused with.
 PAIRED, AFTER = ("add", "sub", "mul"), {"exp": ("sub", "mul"), "erf": ("mul",)}
 BODIES: dict[str, tuple[int, Callable]] = {  # (number of operands, IR from vectors to a vector)
@@ -82,6 +91,8 @@ BODIES: dict[str, tuple[int, Callable]] = {  # (number of operands, IR from vect
             builder.fcmp_ordered(">", x, llvm.filled(0)), grad, builder.fmul(grad, slope)
         ),
     ),
+    **{name: (2, compare(symbol)) for name, symbol in (("lt", "<"), ("le", "<="), ("eq", "=="))},
+    **{name: (1, rounding(name)) for name in ("floor", "ceil", "rint", "trunc")},
     "abs": (1, vector_math.size_of),
     "sqrt": (1, lambda builder, x: called(builder, f"llvm.sqrt.v{LANES}f32", VECTOR, x)),
     "exp": (1, vector_math.exp),

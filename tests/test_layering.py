@@ -216,7 +216,7 @@ MECHANISM = [
 # Room or part of one -> the most lines of code that it may have; None: it may grow. Every file counts once, where the
 # longest name that fits its module decides.
 CAPS = {
-    "mechanism": 3680,
+    "mechanism": 3710,
     "core": 1730,  # what stands around the mechanism: creation, grad modes, errors, events, ...
     "core.ops": None,  # an op is one block that is read alone (test_ops_are_short)
     "core.ops.examples": None,  # data that ops are tested with
@@ -226,7 +226,7 @@ CAPS = {
     "platforms.numpy": 810,  # tuned kernels beside the reference ones, which say what they compute
     "compiler": 275,  # what graphs and jobs share: parts, the cache of plans, free memory, calls of NumPy
     "compiler.fusion": 1680,  # passes for the machine, and the operations that they bring in
-    "views": 6170,  # 450: the listing of a plan, its roofline, its threads
+    "views": 6245,  # 500: the listing of a plan, its roofline, its threads
     "diagnosis": 915,
     "nn": 3120,
     "nn.modules": 2420,
@@ -243,7 +243,7 @@ CAPS = {
     "job.legacy": 2720,
     "job.train": 660,
     "job.saving": 680,
-    "introspection": 3060,
+    "introspection": 3065,
     "deploy": 3420,  # a saved graph as data: written, checked with distrust, run again
     "onnx": 760,
     "onnx.reading": 760,  # any ONNX file as a picture

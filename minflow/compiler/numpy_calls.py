@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..core.ir import Node, Value
-from ..core.kernels import HOST_PLATFORMS, select
+from ..core.kernels import HOST_PLATFORMS, Selection, select
 from ..core.op import Op
 
 BY_NAME = {np.maximum, np.minimum}  # ufuncs that are slower with a positional `out`
 
 
-def kernels_of(op: Op, platforms: Sequence[str] | None, lone: bool) -> tuple[Any, Callable]:
-    """Return the function that lowers an op, or None, and its kernel, on the first of these platforms that has them.
+def kernels_of(op: Op, platforms: Sequence[str] | None, lone: bool) -> Selection:
+    """Return the kernels of these platforms that run an op in a plan.
 
     lone: True if the plan is one call on few elements: then NumPy's kernel may take less time than copying them to a
     fixed address.
@@ -29,7 +29,7 @@ def kernels_of(op: Op, platforms: Sequence[str] | None, lone: bool) -> tuple[Any
     if lone and selected.lower is not None and not selected.lower.lone:
         selected = select(op, HOST_PLATFORMS)
     ufunc = getattr(getattr(selected.call, "func", None), "ufunc", None)
-    return selected.lower, selected.call if ufunc is None else getattr(np, ufunc)
+    return selected if ufunc is None else selected._replace(call=getattr(np, ufunc))
 
 
 def call_of(op: Op, kernel: Callable, args: Sequence, places: Sequence[np.ndarray]) -> functools.partial:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ..core.ir import INPUT, Graph, Node, Value, VersionCounter, outputs_of
+from ..core.kernels import Selection
 from .arena import ALIGN
 from .buffer_assignment import COPIED, Layout
 from .call_merging import is_steady, joined, memory_of
@@ -46,9 +47,10 @@ class DynamicCall:
 class Plan(Layout):
     """A graph ready to run.
 
-    calls, nodes: the prepared calls and the node of each.  units: calls after merging adjacent compiled kernels, and
-    the first node of each.  keep: how many of the last outputs stay readable until the next call instead of being
-    copied out. version_counters: the version counters of the states that are written.  platforms: see `Layout`.
+    calls, nodes, selections: the prepared calls, the node of each, and its kernels.  units: calls after merging
+    adjacent compiled kernels, and the first node of each.  keep: how many of the last outputs stay readable until the
+    next call instead of being copied out.  version_counters: the version counters of the states that are written.
+    platforms: see `Layout`.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Plan(Layout):
         self.env: dict[Value, np.ndarray] = {}
         self.calls: list[Callable] = []
         self.nodes: list[Node] = []
+        self.selections: list[Selection] = []
         self.direct: Callable | None = None
         self.take_inputs()
         self.fresh_slots = [(self.new_slot(v), v.spec.shape, v.spec.np) for v in self.fresh]
@@ -137,27 +140,26 @@ class Plan(Layout):
         """Append the call of a node; a view of memory at a fixed address is created at once and needs no call."""
         env, slot_of, outs = self.env, self.slot_of, outputs_of(node)
         lone = self.graph.nodes == [node] and len(outs) == 1 and outs[0].spec.nbytes <= COPIED
-        lower, kernel = kernels_of(node.op, self.platforms, lone)
-        kernel = functools.partial(kernel, **node.attrs) if node.attrs else kernel
+        selected = kernels_of(node.op, self.platforms, lone)
+        kernel = functools.partial(selected.call, **node.attrs) if node.attrs else selected.call
         reads = [(k, slot_of[x]) for k, x in enumerate(node.inputs) if x.__class__ is Value and x in slot_of]
         args = [env.get(x) if x.__class__ is Value else x for x in node.inputs]
-        if node.op.is_view:
-            if reads and reads[0][0] == 0:
-                self.calls.append(DynamicCall(kernel, args, reads, self.slots, target=self.new_slot(outs[0])))
-                self.nodes.append(node)
-            elif node.op.checks:
-                env[outs[0]] = args[0]
-                self.calls.append(functools.partial(kernel, *args))
-                self.nodes.append(node)
-            else:
-                env[outs[0]] = kernel(*args)
-            return
         late = [v for v in outs if v in slot_of]
-        if not late and not reads:
+        if node.op.is_view and reads and reads[0][0] == 0:
+            self.calls.append(DynamicCall(kernel, args, reads, self.slots, target=self.new_slot(outs[0])))
+        elif node.op.is_view and node.op.checks:
+            env[outs[0]] = args[0]
+            self.calls.append(functools.partial(kernel, *args))
+        elif node.op.is_view:
+            env[outs[0]] = kernel(*args)
+            return
+        elif not late and not reads:
             places = [env[v] for v in outs]
-            steps = lower and lower(args, places, **node.attrs)
-            self.calls.append(call := steps or call_of(node.op, kernel, args, places))
-            if lone and not steps and self.graph.outputs == outs and not self.kept:
+            lowered = selected.lower and selected.lower(args, places, **node.attrs)
+            if lowered:
+                selected = selected._replace(platforms=(selected.lowering_platform,))
+            self.calls.append(call := lowered or call_of(node.op, kernel, args, places))
+            if lone and not lowered and self.graph.outputs == outs and not self.kept:
                 self.direct = direct(node, call, [fixed for _, fixed in self.inputs], places[0], self.platforms)
         elif not late:
             places = [env[v] for v in outs]
@@ -168,6 +170,7 @@ class Plan(Layout):
         else:
             self.calls.append(DynamicCall(kernel, args, reads, self.slots, target=slot_of[outs[0]]))
         self.nodes.append(node)
+        self.selections.append(selected)
 
     def array_of(self, v: Value) -> np.ndarray:
         """Return the current array of a value."""

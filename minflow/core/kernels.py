@@ -9,7 +9,7 @@ Read next: `eager.py`, which launches kernels; `platforms/__init__.py`, whose pa
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -49,12 +49,23 @@ class Kernel(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The kernels that run an op: `call` tries those of these platforms in order. The rest: see `Kernel`."""
+    """The kernels that run an op: `call` tries those of these platforms in order.
+
+    lower: of `lowering_platform`, or None.  declined: platforms whose kernels have not supported the arrays of a call.
+    specialize: see `Kernel`.
+    """
 
     call: Callable
     specialize: Callable | None
     lower: Any
     platforms: tuple[str, ...]
+    lowering_platform: str = ""
+    declined: Collection[str] = ()
+
+    @property
+    def platform(self) -> str:
+        """The platform whose kernel runs, given that all calls have arrays of the same shapes and strides."""
+        return next(p for p in self.platforms if p not in self.declined)
 
 
 KERNELS: dict[tuple[Op, str], Kernel] = {}
@@ -70,6 +81,11 @@ def register(op: Op, platform: str, kernel: Kernel) -> None:
             f"the op {op.name!r} has two kernels on the platform {platform!r}", hint="register one of them elsewhere"
         )
     KERNELS[op, platform] = kernel
+    clear_caches()
+
+
+def clear_caches() -> None:
+    """Clear the caches that contain selected kernels."""
     for clear in ON_CHANGE:
         clear()
 
@@ -132,28 +148,29 @@ def select(op: Op, platforms: Sequence[str] | None = None, device_type: str = "c
     if op.inline_kernel is not None:
         return Selection(op.inline_kernel, None, None, (REFERENCE,))
     tried = [p for p in platforms or EAGER_PLATFORMS[device_type] if (op, p) in KERNELS]
-    kernels = [KERNELS[op, p] for p in tried]
-    calls = [p for p, k in zip(tried, kernels) if k.call is not None]
-    last = next((i for i, p in enumerate(calls) if not KERNELS[op, p].declines), None)
+    kernels = {p: KERNELS[op, p]._replace(call=call_on(op, p, device_type)) for p in tried}
+    calls = [p for p in tried if kernels[p].call is not None]
+    last = next((i for i, p in enumerate(calls) if not kernels[p].declines), None)
     if last is None:
         raise InternalError(f"the op {op.name!r} has no kernel for {device_type}", values={"platforms": tried})
-    *first, call = [call_on(op, p, device_type) for p in calls[: last + 1]]
-    for preferred in reversed(first):
-        call = with_fallback(preferred, call)
-    return Selection(
-        call,
-        next((k.specialize for k in kernels if k.specialize), None),
-        next((k.lower for k in kernels if k.lower), None),
-        tuple(calls[: last + 1]),
-    )
+    call, declined = kernels[calls[last]].call, set[str]()
+    for p in reversed(calls[:last]):
+        call = with_fallback(p, kernels[p].call, call, declined)
+    specialize = next((k.specialize for k in kernels.values() if k.specialize), None)
+    lowering = next((p for p in tried if kernels[p].lower), "")
+    lower = kernels[lowering].lower if lowering else None
+    return Selection(call, specialize, lower, tuple(calls[: last + 1]), lowering, declined)
 
 
-def with_fallback(preferred: Callable, other: Callable) -> Callable:
-    """A kernel that calls `other` if `preferred` does not support the arrays."""
+def with_fallback(platform: str, preferred: Callable, other: Callable, declined: set[str]) -> Callable:
+    """A kernel that calls `other` if `preferred`, of this platform, does not support the arrays."""
 
     def call(*arrays, out=None, **attrs):
         result = preferred(*arrays, **attrs, out=out)
-        return other(*arrays, **attrs, out=out) if result is NotImplemented else result
+        if result is NotImplemented:
+            declined.add(platform)
+            return other(*arrays, **attrs, out=out)
+        return result
 
     return call
 
@@ -178,8 +195,7 @@ CALLS = Calls("cpu")
 def use_platforms(device_type: str, platforms: Sequence[str]) -> None:
     """Change the platforms of eager code, in order. Plans keep the kernels that they were built with."""
     EAGER_PLATFORMS[device_type] = tuple(platforms)
-    for clear in ON_CHANGE:
-        clear()
+    clear_caches()
 
 
 def launch(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec] = (), out: Any = None) -> Any:

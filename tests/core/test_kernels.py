@@ -10,6 +10,7 @@ from minflow.core.infer import INFER_CACHE
 from minflow.core.kernels import CALLS, HOST_PLATFORMS, KERNELS, Kernel, launch, platform_of, register, select
 from minflow.core.op import OPS
 from minflow.core.spec import spec_of
+from minflow.views.html.reports import report_html
 
 X = np.float32([-1, 2])
 
@@ -37,14 +38,14 @@ def test_second_registration_is_refused():
     assert select(OPS["neg"], ("reference",)).call(X).tolist() == [1, -2]
 
 
+class Negate(flow.nn.Graph):
+    def build(self, x):
+        return -x
+
+
 def test_first_platform_runs_in_eager_code_and_graphs(platform):
     platform("neg", lambda x, out=None: np.add(x, 100, out=out))
     x = flow.tensor(X)
-
-    class Negate(flow.nn.Graph):
-        def build(self, x):
-            return -x
-
     assert (-x).tolist() == Negate()(x).tolist() == [99, 102]
     assert select(OPS["neg"]).platforms == ("test",)
     assert select(OPS["neg"], HOST_PLATFORMS).call(X).tolist() == [1, -2]
@@ -58,6 +59,29 @@ def test_declined_arrays_run_on_the_next_platform(platform):
     assert (-flow.tensor(X)).tolist() == [1, -2] and (-flow.tensor([1.0, 2.0, 3.0])).tolist() == [101, 102, 103]
     assert select(OPS["neg"]).platforms == ("test", "reference")
     assert platform_of(OPS["neg"], X) == "reference" and platform_of(OPS["neg"], np.zeros(3, "f4")) == "test"
+
+
+@pytest.mark.parametrize("size, expected", [(2, "reference"), (3, "test"), (10_000, "test")])
+def test_plan_listing_names_the_platform_that_ran(platform, size, expected):
+    """A kernel may decline; the input of 10,000 elements is new at each call."""
+    platform("neg", lambda x, out=None: NotImplemented if x.size < 3 else np.negative(x, out=out), declines=True)
+    graph = Negate()
+    graph(flow.zeros(size))
+    assert [call.platform for call in graph.plan.record.calls] == [expected]
+    assert f"  {expected}  " in repr(graph.plan) and f">{expected}<" in report_html(graph.plan.record)
+
+
+def test_plan_listing_names_the_platform_that_lowers(platform):
+    class Lowering:
+        lone, steady = True, 0
+
+        def __call__(self, arrays, outs):
+            return lambda: np.add(*arrays, 100, out=outs[0])
+
+    platform("neg", None, lower=Lowering())
+    graph = Negate()
+    assert graph(flow.tensor(X)).tolist() == [99, 102] and (-flow.tensor(X)).tolist() == [1, -2]
+    assert [call.platform for call in graph.plan.record.calls] == ["test"]
 
 
 def test_in_place_writes_and_launch_use_the_registry(platform):

@@ -56,6 +56,18 @@ def test_graph_keeps_its_kernels(on):
     assert "blocks_conv2d" in {node.op.name for node in graph.nodes}
 
 
+def test_plan_listing_has_platforms_and_tasks(on):
+    """The matrix product is too small for a compiled kernel; none supports double precision."""
+    graph, double = Predict(net()), Predict(net().double())
+    graph(batch()[0]), double(batch()[0].double())
+    calls = graph.plan.record.calls
+    assert {call.platform for call in calls if call.op != "matmul"} == {"compiled"} and len(calls) == 6
+    assert calls[0].tasks == ("filters_packed", "images_filtered")
+    assert [(call.platform, call.tasks) for call in calls if call.op == "matmul"] == [("reference", ())]
+    assert {call.platform for call in double.plan.record.calls} == {"numpy", "reference"}
+    assert not any(call.tasks for call in double.plan.record.calls)
+
+
 def trained(as_graph, steps=3, exact=False):
     """Losses and parameters after some steps of SGD with momentum, and names of compiled kernels in a graph's plan."""
     model, loss_fn, (x, y), kernels = net(), nn.CrossEntropyLoss(), batch(), None

@@ -286,14 +286,14 @@ def test_hatching_differs_and_stays_inside_its_rectangle():
 
 
 def test_reports_of_a_large_model_are_small():
-    """Notebooks contain several: for MobileNetV2, with 153 modules and 600 values, each takes less than 75 kB."""
+    """Notebooks contain several: for MobileNetV2, with 153 modules and 600 values, each takes less than 80 kB."""
     model = mobilenet_v2(num_classes=10)
     graph = Step(model, flow.optim.SGD(model.parameters(), lr=0.1))
     graph(flow.randn(2, 3, 32, 32))
     assert len(graph.tree().record.rows) > 150 and len(graph.memory().record.blocks) > 500
     sizes = {name: len(html(getattr(graph, name)().record)) for name in ("tree", "stages", "lanes", "memory")}
     sizes["plan"] = len(html(graph.plan.record))
-    assert all(size < 75_000 for size in sizes.values()), sizes
+    assert all(size < 80_000 for size in sizes.values()), sizes
 
 
 # 100 GFLOP/s; copies at 100 GB/s in cache and 10 GB/s in memory: ridge points at 1 and 10 operations per byte
@@ -305,6 +305,7 @@ def call(step, flops, moved, seconds, phase="forward", name="m.fc-matmul-0"):
         step,
         name,
         "matmul",
+        "compiled",
         phase,
         "m.fc",
         "In[1]:2",
@@ -316,6 +317,7 @@ def call(step, flops, moved, seconds, phase="forward", name="m.fc-matmul-0"):
         flops,
         moved,
         seconds,
+        ("gemm_pack", "gemm_chunk", "gemm_chunk"),
     )
 
 
@@ -324,8 +326,10 @@ def test_plan_is_a_table():
         "t", (call(0, 10**8, 1_000, 0.002), call(7, 0, 1_000, None, "optimizer", "w_optimizer")), 64, LIMITS
     )
     rows = Cells(html(record)).rows
-    assert rows[1] == ["0", "m.fc-matmul-0\n2 → 2", "64 B", "8 B", "2,000", "50.0", "0.0", "50 %", "", "In[1]:2"]
-    assert rows[2][:2] == ["7", "w_optimizer\n2 → 2"] and rows[2][4:8] == ["-"] * 4 and "m.fc" in rows[2][-1]
+    operation = "m.fc-matmul-0\n2 → 2 (gemm_pack, gemm_chunk)"
+    assert rows[1][:6] == ["0", operation, "compiled", "64 B", "8 B", "2,000"]
+    assert rows[1][6:] == ["50.0", "0.0", "50 %", "", "In[1]:2"]
+    assert rows[2][1].startswith("w_optimizer\n2 → 2") and rows[2][5:9] == ["-"] * 4 and "m.fc" in rows[2][-1]
     assert widths(html(record)) == [MAX_BAR_WIDTH // 2, 0] and "the share is of 100.0 GFLOP/s" in html(record)
 
 

@@ -92,6 +92,7 @@ CALLS = (
         0,
         "model.fc1-matmul-0",
         "matmul",
+        "compiled",
         "forward",
         "model.fc1",
         "In[3]:12",
@@ -108,6 +109,7 @@ CALLS = (
         1,
         "model.relu-relu-0",
         "relu",
+        "compiled",
         "forward",
         "model.relu",
         "net.py:9",
@@ -124,6 +126,7 @@ CALLS = (
         2,
         "model.features.0.0.conv-permute-copy-0",
         "cast",
+        "numpy",
         "backward",
         "",
         "?",
@@ -140,6 +143,7 @@ CALLS = (
         3,
         "model.fc1.weight_optimizer",
         "sgd",
+        "reference",
         "optimizer",
         "model.fc1",
         "net.py:4",
@@ -152,7 +156,6 @@ CALLS = (
         4_816_896,
     ),
 )
-
 
 THREADS = Threads(
     "G_0: threads of one step",

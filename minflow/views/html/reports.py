@@ -195,12 +195,14 @@ def plan_html(record: PlanListing) -> str:
         part, color = limit_share(call, record.peaks), PHASE_COLORS.get(call.phase, theme.LINE)
         flow = " \u2192 ".join(filter(None, map(shapes, (call.inputs, call.outputs))))
         module = f" in {call.module}" if call.module and not call.name.startswith(call.module) else ""
-        name = f'<div style="{NAME_STYLE}">{safe(call.name)}<br>{faint(flow)}</div>'
+        tasks = f" ({', '.join(dict.fromkeys(call.tasks))})" if call.tasks else ""
+        name = f'<div style="{NAME_STYLE}">{safe(call.name)}<br>{faint(flow + tasks)}</div>'
         line = f'<div style="overflow-wrap:anywhere">{safe(call.where + module)}</div>'
         rows.append(
             [
                 str(call.step),
                 name,
+                safe(call.platform),
                 safe(place_text(call)),
                 nbytes_text(call.nbytes),
                 f"{call.seconds * 1e6:,.0f}" if call.seconds else "-",
@@ -210,13 +212,14 @@ def plan_html(record: PlanListing) -> str:
                 line,
             ]
         )
-    head = ("", "operation, shapes", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "", "line")
-    below = [text for text in (hidden_calls_note(record), limits_note(record.peaks) if record.peaks else "") if text]
-    return card(
-        record,
-        table(head, rows, (0, 2, 3, 4, 5, 6, 7))
-        + "".join(f'<div style="font-size:12px">{faint(text)}</div>' for text in below),
-    )
+    head = ("", "operation, shapes (tasks)", "platform", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "", "line")
+    below = hidden_calls_note(record), limits_note(record.peaks) if record.peaks else ""
+    return card(record, table(head, rows, (0, 3, 4, 5, 6, 7, 8)) + notes(*below))
+
+
+def notes(*texts: str) -> str:
+    """Lines below a table; empty ones are left out."""
+    return "".join([f'<div style="font-size:12px">{faint(text)}</div>' for text in texts if text])
 
 
 def roofline_html(record: Roofline) -> str:

@@ -146,16 +146,18 @@ class RooflinePeaks:
 
 @dataclass(frozen=True)
 class PlanCall:
-    """One call of a plan. step: its position.  where: the source lines that caused it.  inputs, outputs: specs.
+    """One call of a plan. step: its position.  platform: the one whose kernel runs.  where: the source lines that
+    caused it.  inputs, outputs: specs.
 
     offset: position of its first result in the arena, or None if that is elsewhere, as described by `place`.  nbytes:
     size of its results.  flops: arithmetic operations, None if not counted.  moved: bytes that it reads and writes.
-    seconds: in the last timed call of the graph, None before one.
+    seconds: in the last timed call of the graph, None before one.  tasks: names of its compiled tasks, in order.
     """
 
     step: int
     name: str
     op: str
+    platform: str
     phase: str
     module: str
     where: str
@@ -167,6 +169,7 @@ class PlanCall:
     flops: int | None
     moved: int
     seconds: float | None = None
+    tasks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from .numbers import ms, nbytes_text, percent, rate_text
 from .tables import table
 
 MAX_CALLS = 50  # calls that are shown, from the first
-NAME_WIDTH, SHAPES_WIDTH, PLACE_WIDTH = 32, 18, 14  # columns of a name, of output shapes, of a source line
+NAME_WIDTH, SHAPES_WIDTH, PLACE_WIDTH = 28, 18, 14  # columns of a name, of output shapes, of a source line
 MAX_LISTED_CALLS, LINE_WIDTH = 20, 110  # calls listed below a roofline; columns of a sentence
 
 
@@ -60,7 +60,7 @@ def hidden_calls_note(record: PlanListing) -> str:
 
 def plan_text(record: PlanListing) -> str:
     rows: list[tuple[str, ...]] = [
-        ("", "operation", "result", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "line")
+        ("", "operation", "result", "platform", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "line")
     ]
     for call in record.calls[:MAX_CALLS]:
         part = limit_share(call, record.peaks)
@@ -69,6 +69,7 @@ def plan_text(record: PlanListing) -> str:
                 str(call.step),
                 cut(clean(call.name), NAME_WIDTH),
                 cut(shapes(call.outputs), SHAPES_WIDTH),
+                call.platform,
                 place_text(call),
                 nbytes_text(call.nbytes),
                 f"{call.seconds * 1e6:,.0f}" if call.seconds else "-",
@@ -77,7 +78,7 @@ def plan_text(record: PlanListing) -> str:
                 cut(clean(call.where), PLACE_WIDTH),
             )
         )
-    lines = [clean(record.title), *table(rows, (0, 3, 4, 5, 6, 7, 8))] if record.calls else [clean(record.title)]
+    lines = [clean(record.title), *table(rows, (0, 4, 5, 6, 7, 8, 9))] if record.calls else [clean(record.title)]
     lines += [hidden_calls_note(record)] if hidden_calls_note(record) else []
     return "\n".join([*lines, *(wrap(limits_note(record.peaks), LINE_WIDTH) if record.peaks else [])])
 

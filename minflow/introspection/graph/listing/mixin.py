@@ -38,9 +38,12 @@ class GraphListing(GraphAccessors, GraphReports):
 
     @property
     def plan(self: Any) -> PlanReport:
-        """The calls of a step in running order: shapes, position in the arena, source line, and for the last timed call
-        microseconds, GFLOP/s or GB/s and their share of the processor's peak, which is measured the first time (half a
-        second). `graph.plan.slowest(10)` has the ten slowest.
+        """The calls of a step in running order: shapes, platform of the kernel, position in the arena, source line, and
+        for the last timed call microseconds, GFLOP/s or GB/s and their share of the processor's peak, which is measured
+        the first time (half a second). `graph.plan.slowest(10)` has the ten slowest.
+
+        Platforms: "compiled" (kernels compiled for this processor), "numpy" (fast NumPy code), "reference" (the code in
+        the definition of the op).
         """
         from .roofline import plan_report
 

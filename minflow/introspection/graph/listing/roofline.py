@@ -65,6 +65,7 @@ def call_of(part: CompiledPart, step: int, node: Node, phase: str, seconds: floa
         step,
         part.names[node],
         node.op.name,
+        plan.selections[step].platform,
         phase,
         node.scope,
         lines,
@@ -76,4 +77,5 @@ def call_of(part: CompiledPart, step: int, node: Node, phase: str, seconds: floa
         flops(node),
         bytes_moved(node, lambda value: roots.get(value, value)),
         seconds,
+        tuple([task.name for task in getattr(plan.calls[step], "steps", ())]),
     )

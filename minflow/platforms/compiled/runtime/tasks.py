@@ -167,7 +167,8 @@ class CheckedTasks:
     def __init__(self, found: PreparedTasks, plain: Callable):
         self.found, self.plain = found, plain
         found.settle(np.empty(found.bytes + ALIGN, np.uint8))
-        self.refused = [step.refused for step in found.steps or [] if step.refused is not None]
+        self.steps = found.steps or []
+        self.refused = [step.refused for step in self.steps if step.refused is not None]
 
     def __call__(self) -> None:
         self.found()

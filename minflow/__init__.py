@@ -588,6 +588,7 @@ from .nn.functional import (
     threshold as threshold,
     threshold_ as threshold_,
 )
+from .nn.kernel_calls import kernels as kernels
 from .nn.roofline import roofline as roofline
 from .nn.summary import summary as summary
 from .views.front import show as show

@@ -268,6 +268,14 @@ def view_graph(name):
     return [*of(picture(graph), graph, picture(graph, boxes=100))]
 
 
+def function_named(name):
+    def function():
+        return flow.ones(3) + 1
+
+    function.__name__ = name
+    return function
+
+
 def view_graph_reports(name):
     graph = train_graph(name)
     graph.profile(1)
@@ -288,6 +296,7 @@ def view_graph_reports(name):
         graph.why(),
         graph.plan,
         flow.roofline(graph),
+        flow.kernels(function_named(name)),
         graph.threads(),
     ]
     return [*of(*reports), *texts(repr(graph))]

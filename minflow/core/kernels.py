@@ -9,7 +9,8 @@ Read next: `eager.py`, which launches kernels; `platforms/__init__.py`, whose pa
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,7 @@ KERNELS: dict[tuple[Op, str], Kernel] = {}
 EAGER_PLATFORMS: dict[str, tuple[str, ...]] = {"cpu": HOST_PLATFORMS}  # of eager code, by device type, in order
 NAMESPACES: dict[str, Any] = {"cpu": np}  # the array namespace of each device type
 ON_CHANGE: list[Callable[[], None]] = []  # clear the caches that contain selected kernels
+OBSERVERS: list[Callable] = []  # of kernels that eager code runs: `observed`
 
 
 def register(op: Op, platform: str, kernel: Kernel) -> None:
@@ -149,6 +151,8 @@ def select(op: Op, platforms: Sequence[str] | None = None, device_type: str = "c
         return Selection(op.inline_kernel, None, None, (REFERENCE,))
     tried = [p for p in platforms or EAGER_PLATFORMS[device_type] if (op, p) in KERNELS]
     kernels = {p: KERNELS[op, p]._replace(call=call_on(op, p, device_type)) for p in tried}
+    if OBSERVERS and platforms is None:
+        kernels = {p: reporting(op, p, k) for p, k in kernels.items()}
     calls = [p for p in tried if kernels[p].call is not None]
     last = next((i for i, p in enumerate(calls) if not kernels[p].declines), None)
     if last is None:
@@ -173,6 +177,36 @@ def with_fallback(platform: str, preferred: Callable, other: Callable, declined:
         return result
 
     return call
+
+
+@contextmanager
+def observed(observer: Callable) -> Iterator[None]:
+    """Call `observer(op, platform, arrays, result)` after each kernel of eager code in this block, in any thread."""
+    OBSERVERS.append(observer)
+    clear_caches()
+    try:
+        yield
+    finally:
+        OBSERVERS.remove(observer)
+        clear_caches()
+
+
+def reporting(op: Op, platform: str, kernel: Kernel) -> Kernel:
+    """A kernel that reports its calls to the observers."""
+
+    def report(call):
+        def run(*arrays, **options):
+            result = call(*arrays, **options)
+            if result is not NotImplemented:
+                for observe in list(OBSERVERS):
+                    observe(op, platform, arrays, result)
+            return result
+
+        return call and run
+
+    specialize = kernel.specialize
+    special = specialize and (lambda *specs, **attrs: report(specialize(*specs, **attrs)))
+    return kernel._replace(call=report(kernel.call), specialize=special)
 
 
 class Calls(dict):
@@ -216,12 +250,3 @@ def launch(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec] = (),
 def has_kernel(op: Op) -> bool:
     """True if the op can run: it has a reference kernel."""
     return op.inline_kernel is not None or (op, REFERENCE) in KERNELS
-
-
-def platform_of(op: Op, *arrays: Any, **attrs: Any) -> str:
-    """The platform whose kernel runs this op in eager code for these arrays; the kernels are called to find out."""
-    selection = select(op)
-    for platform in selection.platforms[:-1]:
-        if call_on(op, platform)(*arrays, **attrs, out=None) is not NotImplemented:
-            return platform
-    return selection.platforms[-1]

@@ -783,7 +783,7 @@ REASONS = {  # a reason not to call -> the public names
         Tensor.celu Tensor.is_global Tensor.is_lazy Tensor.is_local optim.LAMB lr_scheduler.CosineDecayLR
         lr_scheduler.WarmupLR lr_scheduler.WarmUpLR """
     + " ".join(calls_images.ONEFLOWS),
-    "a view: PyTorch has none": "show summary roofline",
+    "a view: PyTorch has none": "show summary roofline kernels",
     ELSEWHERE: "expand one_hot dropout",
     "PyTorch has none; round(x) is what a reader expects to work": "Tensor.__round__",
     "its step calls a closure: tests/optim/test_lbfgs.py": "optim.LBFGS",

@@ -17,6 +17,8 @@ from minflow.views.records.reports import (
     FirstCallTimeline,
     FrozenValues,
     GraphTree,
+    KernelCall,
+    KernelListing,
     Lane,
     Lanes,
     MemoryMap,
@@ -33,6 +35,7 @@ from minflow.views.records.reports import (
 from minflow.views.renderers.memory_map import PHASE_STYLES, WIDTH, hatch_path, round_step, visible_ends
 from minflow.views.renderers.roofline import LEFT, MAX_NAMED_CALLS, PLOT_HEIGHT, RIGHT, TOP, WIDTH as WHOLE
 from minflow.views.text.numbers import shares
+from minflow.views.text.plan import MAX_CALLS
 from minflow.views.text.reports import Report, peak, peak_text, values_at_peak
 from minflow.vision.models import mobilenet_v2
 from tests.graph_models import Step
@@ -331,6 +334,17 @@ def test_plan_is_a_table():
     assert rows[1][6:] == ["50.0", "0.0", "50 %", "", "In[1]:2"]
     assert rows[2][1].startswith("w_optimizer\n2 → 2") and rows[2][5:9] == ["-"] * 4 and "m.fc" in rows[2][-1]
     assert widths(html(record)) == [MAX_BAR_WIDTH // 2, 0] and "the share is of 100.0 GFLOP/s" in html(record)
+
+
+def test_kernels_are_a_table():
+    call = KernelCall("matmul", "compiled", ("float32[2, 3]", "float32[3]"), ("float32[2]",), 2_000)
+    shown = html(KernelListing("t", (call,) * (MAX_CALLS + 2)))
+    rows = Cells(shown).rows
+    assert rows[:2] == [
+        ["operation", "inputs → result", "platform", "calls"],
+        ["matmul", "2×3, 3 → 2", "compiled", "2,000"],
+    ]
+    assert len(rows) == MAX_CALLS + 1 and "t: 104,000 compiled" in shown and "... 2 more rows" in shown
 
 
 def test_roofline_is_to_scale():

@@ -10,6 +10,8 @@ from minflow.views.records.reports import (
     FirstCallTimeline,
     FrozenValues,
     GraphTree,
+    KernelCall,
+    KernelListing,
     Lane,
     Lanes,
     MemoryMap,
@@ -157,6 +159,16 @@ CALLS = (
     ),
 )
 
+KERNELS = KernelListing(
+    "kernels of train",
+    (
+        KernelCall("matmul", "compiled", ("float32[100, 784]", "float32[512, 784]"), ("float32[100, 512]",), 12),
+        KernelCall("sort", "numpy", ("float64[8]",), ("float64[8]", "int64[8]"), 1),
+        KernelCall("full", "reference", (), ("float32[]",), 1_000),
+    ),
+)
+
+
 THREADS = Threads(
     "G_0: threads of one step",
     2,
@@ -212,6 +224,7 @@ def test_texts(golden):
         FROZEN,
         WHY,
         PlanListing("G_0: plan", CALLS, 1, LIMITS),
+        KERNELS,
         Roofline("G_0: roofline", LIMITS, CALLS),
         Roofline("peaks of this processor", LIMITS),
         THREADS,
@@ -233,6 +246,7 @@ def test_empty_records():
         FrozenValues("t", (), ()),
         PlanReasons("t", ()),
         PlanListing("t", (), 0),
+        KernelListing("t", ()),
         Threads("t", 1, 1, 0.0, ()),
         Threads("t", 2, 2, 0.0, ()),
     ):

@@ -7,17 +7,39 @@ next: `../text/reports.py`, the text forms; `../renderers/memory_map.py`, the pi
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from html import escape
 from typing import Any
 
 from ..draw import theme
-from ..records.reports import FirstCallTimeline, GraphTree, Lanes, MemoryMap, PlanListing, Roofline, Stages, Threads
+from ..records.reports import (
+    FirstCallTimeline,
+    GraphTree,
+    KernelListing,
+    Lanes,
+    MemoryMap,
+    PlanListing,
+    Roofline,
+    Stages,
+    Threads,
+)
 from ..renderers.memory_map import headline, memory_svg
 from ..renderers.roofline import headline as roofline_headline, roofline_svg
 from ..renderers.threads import threads_svg
 from ..text.listing import clean, count, shape_of
 from ..text.numbers import ms, nbytes_text, percent, shares
-from ..text.plan import MAX_CALLS, hidden_calls_note, limit_share, limits_note, place_text, rates, roofline_text, shapes
+from ..text.plan import (
+    MAX_CALLS,
+    hidden_calls_note,
+    hidden_kernels_note,
+    kernels_headline,
+    limit_share,
+    limits_note,
+    place_text,
+    rates,
+    roofline_text,
+    shapes,
+)
 from ..text.reports import memory_text, repeat_text, views_note
 from ..text.threads import threads_text, verdict
 from ..text.trees import outer_rows, within_limit
@@ -222,6 +244,20 @@ def notes(*texts: str) -> str:
     return "".join([f'<div style="font-size:12px">{faint(text)}</div>' for text in texts if text])
 
 
+def kernels_html(record: KernelListing) -> str:
+    rows = [
+        [
+            safe(call.op),
+            f"{safe(shapes(call.inputs))} \u2192 {safe(shapes(call.outputs))}",
+            safe(call.platform),
+            f"{call.count:,}",
+        ]
+        for call in record.calls[:MAX_CALLS]
+    ]
+    body = table(("operation", "inputs \u2192 result", "platform", "calls"), rows, (3,)) if rows else ""
+    return card(replace(record, title=kernels_headline(record)), body + notes(hidden_kernels_note(record)))
+
+
 def roofline_html(record: Roofline) -> str:
     return picture_card(roofline_svg(record), roofline_headline(record), roofline_text(record))
 
@@ -237,6 +273,7 @@ HTML_RENDERERS: dict[type, Callable[[Any], str]] = {
     FirstCallTimeline: timeline_html,
     MemoryMap: map_html,
     PlanListing: plan_html,
+    KernelListing: kernels_html,
     Roofline: roofline_html,
     Threads: threads_html,
 }

@@ -186,6 +186,25 @@ class PlanListing:
 
 
 @dataclass(frozen=True)
+class KernelCall:
+    """The calls of an op in eager code with arrays of these specs. platform: the one whose kernel ran."""
+
+    op: str
+    platform: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True)
+class KernelListing:
+    """The kernels that a function ran in eager mode, in the order of their first calls."""
+
+    title: str
+    calls: tuple[KernelCall, ...]
+
+
+@dataclass(frozen=True)
 class Roofline:
     """The limits of the processor, and the timed calls of a graph below them."""
 
@@ -302,6 +321,7 @@ GraphReport = (
     | Stages
     | Change
     | PlanListing
+    | KernelListing
     | Roofline
     | Threads
     | Lanes

@@ -6,15 +6,17 @@ Read next: `../renderers/roofline.py`, the same as a picture.
 
 from __future__ import annotations
 
+from collections import Counter
 from textwrap import wrap
 
-from ..records.reports import PlanCall, PlanListing, Roofline, RooflinePeaks
+from ..records.reports import KernelListing, PlanCall, PlanListing, Roofline, RooflinePeaks
 from .listing import clean, count, cut, shape_of
 from .numbers import ms, nbytes_text, percent, rate_text
 from .tables import table
 
 MAX_CALLS = 50  # calls that are shown, from the first
 NAME_WIDTH, SHAPES_WIDTH, PLACE_WIDTH = 28, 18, 14  # columns of a name, of output shapes, of a source line
+FLOW_WIDTH = 50  # columns of the shapes of inputs and result
 MAX_LISTED_CALLS, LINE_WIDTH = 20, 110  # calls listed below a roofline; columns of a sentence
 
 
@@ -56,6 +58,30 @@ def hidden_calls_note(record: PlanListing) -> str:
     """Count of calls that are not shown."""
     left = len(record.calls) - MAX_CALLS
     return f"... {count(left, 'more call')}: .slowest(10) has the slowest, .record.calls all" if left > 0 else ""
+
+
+def kernels_headline(record: KernelListing) -> str:
+    """The number of calls on each platform; if there are none, where else to look."""
+    calls: Counter[str] = Counter()
+    for call in record.calls:
+        calls[call.platform] += call.count
+    found = ", ".join([f"{n:,} {platform}" for platform, n in calls.most_common()])
+    return f"{clean(record.title)}: {found or 'none ran in eager mode; graph.plan lists those of a graph'}"
+
+
+def hidden_kernels_note(record: KernelListing) -> str:
+    """Count of rows that are not shown."""
+    left = len(record.calls) - MAX_CALLS
+    return f"... {count(left, 'more row')}: .record.calls has all" if left > 0 else ""
+
+
+def kernels_text(record: KernelListing) -> str:
+    rows = [("operation", "inputs -> result", "platform", "calls")]
+    for call in record.calls[:MAX_CALLS]:
+        flow = cut(f"{shapes(call.inputs)} -> {shapes(call.outputs)}", FLOW_WIDTH)
+        rows.append((cut(clean(call.op), NAME_WIDTH), flow, call.platform, f"{call.count:,}"))
+    lines = table(rows, (3,)) if record.calls else []
+    return "\n".join(filter(None, [kernels_headline(record), *lines, hidden_kernels_note(record)]))
 
 
 def plan_text(record: PlanListing) -> str:

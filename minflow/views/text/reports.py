@@ -19,6 +19,7 @@ from ..records.reports import (
     FrozenValues,
     GraphReport,
     GraphTree,
+    KernelListing,
     Lanes,
     MemoryMap,
     Operation,
@@ -31,7 +32,7 @@ from ..records.reports import (
 )
 from .listing import clean, count
 from .numbers import ms, nbytes_text, percent, shares
-from .plan import plan_text, roofline_text
+from .plan import kernels_text, plan_text, roofline_text
 from .tables import cut, table
 from .threads import threads_text
 from .trees import outer_rows, within_limit
@@ -331,6 +332,7 @@ TEXT_RENDERERS: dict[type, Callable[[Any], str]] = {
     FrozenValues: frozen_values_text,
     PlanReasons: plan_reasons_text,
     PlanListing: plan_text,
+    KernelListing: kernels_text,
     Roofline: roofline_text,
     Threads: threads_text,
 }

@@ -43,7 +43,7 @@ class GraphListing(GraphAccessors, GraphReports):
         the first time (half a second). `graph.plan.slowest(10)` has the ten slowest.
 
         Platforms: "compiled" (kernels compiled for this processor), "numpy" (fast NumPy code), "reference" (the code in
-        the definition of the op).
+        the definition of the op). `flow.kernels` lists those of eager code.
         """
         from .roofline import plan_report
 

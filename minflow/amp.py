@@ -25,16 +25,13 @@ STATE_KEYS = {
     "growth_interval",
     "_growth_tracker",
 }  # keys of PyTorch's scaler state
-# Ops and composite functions that run in the lower dtype: matrix products, convolutions, LSTM.
-LOWER_PRECISION_OPS = set(
-    """matmul conv2d conv2d_input_grad conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d lstm
-    scaled_dot_product_attention""".split()
+# Composite functions that run in the lower dtype, and in float32; ops declare it in their block (`Op.autocast`).
+LOWER_PRECISION_FUNCTIONS = set(
+    """conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention""".split()
 )
-# Ops that run in float32, because the lower dtype would lose too much accuracy.
-FLOAT32_OPS = set(
-    """prod trace cdist pair_distances quantile nanquantile inverse det slogdet cholesky qr svd eigh solve pinv
-    nll softmax_cross_entropy binary_entropy logit_entropy ctc cross_entropy kl_div mse_loss l1_loss smooth_l1_loss
-    huber_loss binary_cross_entropy binary_cross_entropy_with_logits multi_margin_loss multilabel_margin_loss
+FLOAT32_FUNCTIONS = set(
+    """trace cdist quantile nanquantile cross_entropy kl_div mse_loss l1_loss smooth_l1_loss huber_loss
+    binary_cross_entropy binary_cross_entropy_with_logits multi_margin_loss multilabel_margin_loss
     combined_margin_loss poisson_nll_loss gaussian_nll_loss margin_ranking_loss hinge_embedding_loss soft_margin_loss
     cosine_embedding_loss triplet_margin_loss ctc_loss""".split()
 )
@@ -45,8 +42,13 @@ class Casting:
 
     def run(self, op, inputs, attrs):
         if self.low is not None and op is not cast:
-            names = {op.name, self.scope.rpartition("/")[2]}
-            target = float32 if names & FLOAT32_OPS else self.low if names & LOWER_PRECISION_OPS else None
+            function = self.scope.rpartition("/")[2]
+            if op.autocast == "float32" or function in FLOAT32_FUNCTIONS:
+                target = float32
+            elif op.autocast == "lower" or function in LOWER_PRECISION_FUNCTIONS:
+                target = self.low
+            else:
+                target = None
             if target is not None:
                 inputs = tuple(
                     [in_dtype(x, target) if hasattr(x, "spec") and is_castable(x.spec.dtype) else x for x in inputs]

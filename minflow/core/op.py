@@ -47,6 +47,12 @@ class Op:
     always_infer: the shape rule refuses some dtypes, so eager code asks it even if all inputs have one spec.
     scalar: the formula of one element, see `scalar.py`.
     autocast: "lower" if autocast runs the op in its lower dtype, "float32" if in float32.
+    macs, flops: work of one call, from (*output specs, *input specs, **attrs): multiply-accumulates, or other
+    floating-point operations; a number of flops is per element of the largest tensor. An elementwise op with a formula
+    needs neither.  reads_rows: reads only as much of its first input as it returns.
+    attr_kinds: attr -> its kind in a file, if attrs of this name have another one elsewhere (`deploy/attrs.py`).
+    number_inputs: inputs of an op that is not elementwise which may be Python numbers.
+    storable: False if a file cannot hold the op, since it needs values known only at run time.
     examples: the inputs that it is tested with.  doc: its docstring.
     custom: defined by a user, so its kernel may raise.
     inline_kernel, custom_backward: the kernel, and the gradients of all inputs at once, of one call of a Function.
@@ -80,6 +86,12 @@ class Op:
     always_infer: bool = False
     scalar: Callable | None = None
     autocast: str | None = None
+    macs: Callable | None = None
+    flops: int | Callable | None = None
+    reads_rows: bool = False
+    attr_kinds: Mapping[str, str] = field(default_factory=dict)
+    number_inputs: Sequence[str] = ()
+    storable: bool = True
     examples: Sequence = ()
     doc: str = ""
     custom: bool = False

@@ -1,9 +1,9 @@
 """Encode and decode the attrs of ops as JSON.
 
 JSON values are kept; tuples become lists, a dtype its name, Ellipsis "...", NaN {"float": "nan"}, 1j {"complex": [0.0,
-1.0]}, an op in a view path its name. The type of an attr is not in the file: the table KINDS gives it by name (OF_OP:
-exceptions per op). A kind is a check as in `checks.py`: (JSON value, place) -> value, or Malformed. Consistency with
-the shapes of the inputs is checked later, by the op's shape rule. Read next: `checks.py`.
+1.0]}, an op in a view path its name. The type of an attr is not in the file: ATTR_KINDS gives it by name, unless the op
+says otherwise (`Op.attr_kinds`). A kind is a check as in `checks.py`: (JSON value, place) -> value, or Malformed.
+Consistency with the shapes of the inputs is checked later, by the op's shape rule. Read next: `checks.py`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ MAX_DEPTH = 8  # nested tuples in an attr of a custom op
 # Largest size in bytes of a tensor, including views; and of an empty tensor with its sizes of 0 counted as 1, because
 # kernels loop over its other sizes.
 MAX_TENSOR_BYTES, MAX_EMPTY_BYTES = 2**40, 2**27
-# Inputs that may be Python numbers, besides those of elementwise ops.
-SCALAR_INPUTS = {"index_put": (2,), "scatter": (2,), "where": (1, 2)}
 
 
 # ---- values as data --------------------------------------------------------------------------------------------------
@@ -222,24 +220,27 @@ ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
     "value": number,
     "widths": tuple_of(pair_of(natural)),
 }
-OP_ATTR_KINDS: dict[str, dict[str, Check]] = {  # op -> attrs with another kind
-    **{op: {"axis": AXES_OR_NONE} for op in "sum mean var prod amax amin any all".split()},
-    **{op: {"axis": AXIS_OR_NONE} for op in "argmax argmin groups".split()},
-    "as_strided": {"size": SIZES, "stride": SIZES, "offset": natural},
-    "randint": {"low": integer, "high": integer},
+NAMED_KINDS: dict[str, Check] = {  # the kinds of `Op.attr_kinds`
+    "integer": integer,
+    "natural": natural,
+    "sizes": SIZES,
+    "integer or None": AXIS_OR_NONE,
+    "integers or None": AXES_OR_NONE,
 }
 
 
 def kind_of(op: Op, name: str) -> Check:
     """The kind of an op's attr."""
-    return plain_value if op.custom else OP_ATTR_KINDS.get(op.name, {}).get(name) or ATTR_KINDS[name]
+    if op.custom:
+        return plain_value
+    return NAMED_KINDS[op.attr_kinds[name]] if name in op.attr_kinds else ATTR_KINDS[name]
 
 
 def storable(op: Op) -> bool:
     """True if a file can hold the op. False for ops that need values known only at run time (data-dependent shapes,
     foreign memory), and for optimizer rules, which the optimizer recreates.
     """
-    return op.name != "strided_look" and op.infer is not data_dependent and "lr" not in op.inputs
+    return op.storable and op.infer is not data_dependent and "lr" not in op.inputs
 
 
 def plausible(shape: Sequence[int], dtype: DType) -> bool:
@@ -254,12 +255,13 @@ def check_inputs(op: Op, inputs: Sequence[Any], place: str = "inputs") -> None:
     numbers = [i for i, x in enumerate(inputs) if type(x) in NUMBERS]
     if not inputs if op.variadic else len(inputs) != len(op.inputs):
         raise Malformed(f"{len(op.inputs)} inputs of {op.name}", len(inputs), place)
-    allowed = range(len(inputs)) if op.elementwise or op.name == "ravel_index" else SCALAR_INPUTS.get(op.name, ())
+    any_input = op.elementwise or (op.variadic and op.number_inputs)
+    allowed = range(len(inputs)) if any_input else [op.inputs.index(name) for name in op.number_inputs]
     if numbers and (len(numbers) == len(inputs) or not set(numbers) <= {*allowed}):
         raise Malformed(f"a tensor as input {numbers[0]} of {op.name}", inputs[numbers[0]], place)
     if numbers and op.elementwise != "bool" and not op.variadic:
         kinds = [type(x) if type(x) in NUMBERS else x for x in inputs]
-        target_dtype = kinds[0].dtype if op.name in ("index_put", "scatter") else promote(*kinds[-2:])
+        target_dtype = kinds[0].dtype if op.number_inputs == ("src",) else promote(*kinds[-2:])
         for i in numbers:
             check_fits(inputs[i], target_dtype)
 

@@ -6,7 +6,6 @@ to the error. Read next: `../views/records/module.py`, its record, and `../views
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from ..core.grad.modes import no_grad
 from ..core.mode import MODE, using
 from ..core.random import default_generator
 from ..core.source_location import fail
-from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..views.records.recorders import recorder
 from .module import Module, extra_text
@@ -38,22 +36,6 @@ class Observation:
         self.outputs: tuple[str, ...] = ()
         self.earlier: tuple[tuple[str, ...], ...] = ()
         self.error = ""
-
-
-# op -> multiply-accumulates of one call, from the specs of its inputs and of its result
-MACS: dict[str, Callable[..., int]] = {
-    "matmul": lambda out, a, b, ta, tb: out.size * a.shape[-2 if ta else -1],
-    "conv2d": lambda out, x, weight, **_: out.size * math.prod(weight.shape[1:]),
-    "conv2d_input_grad": lambda out, grad, weight, **_: grad.size * math.prod(weight.shape[1:]),
-    **dict.fromkeys(("rnn", "gru"), lambda out, x, h, *w, **_: recurrent(x, *w[:2])),
-    **dict.fromkeys(("lstm", "lstm_projected"), lambda out, x, h, c, *w, **_: recurrent(x, *w[:2], *w[4:])),
-    "conv2d_weight_grad": lambda out, grad, x, **_: grad.size * math.prod(out.shape[1:]),
-}
-
-
-def recurrent(x: Spec, *weights: Spec) -> int:
-    """Count the operations of a recurrent op: each element of each weight is used once per row of the sequence."""
-    return math.prod(x.shape[:-1]) * sum(w.size for w in weights)
 
 
 class CountingMode(Eager):
@@ -82,7 +64,7 @@ class CountingMode(Eager):
             outer[0][1].append(op)
         if not again:
             results = result if isinstance(result, tuple | list) else (result,)
-            macs = MACS[op.name](results[0].spec, *[x.spec for x in inputs], **attrs) if op.name in MACS else 0
+            macs = op.macs(results[0].spec, *[x.spec for x in inputs], **attrs) if op.macs else 0
             nbytes = 0 if op.is_view else sum(t.nbytes for t in results if isinstance(t, Tensor))
             for key in {id(module) for module in self.running}:
                 self.seen[key].macs += macs

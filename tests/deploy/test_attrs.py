@@ -21,7 +21,7 @@ from minflow.core.ops.shape import getitem
 from minflow.core.spec import Spec, bfloat16, float32, float64, int64
 from minflow.deploy.attrs import (
     ATTR_KINDS,
-    OP_ATTR_KINDS,
+    NAMED_KINDS,
     check_inputs,
     decode_attrs,
     encode,
@@ -60,7 +60,9 @@ def test_every_attr_has_a_kind():
     assert [(op.name, name) for op in STORED for name in op.attrs if not callable(kind_of(op, name))] == []
     used = {name for op in STORED for name in op.attrs}
     assert set(ATTR_KINDS) - used <= {"strides"} | {name for op in OPS.values() for name in op.attrs}
-    assert [(op, name) for op, kinds in OP_ATTR_KINDS.items() for name in kinds if name not in OPS[op].attrs] == []
+    assert [
+        (op, name) for op in STORED for name, kind in op.attr_kinds.items() if {name, kind} - {*op.attrs, *NAMED_KINDS}
+    ] == []
 
 
 @pytest.mark.parametrize("op", [op for op in STORED if op.attrs], ids=str)

@@ -112,16 +112,22 @@ def run(op: Op, *arrays, **attrs):
     return CALLS[op](*arrays, **attrs)
 
 
+def conv_flops(shape: tuple, weight: tuple, geometry: dict[str, Any]) -> int:
+    """Operations of a convolution of images of this shape with filters of that shape."""
+    sizes = {name: geometry[name] for name in ("stride", "padding", "dilation")}
+    return 2 * math.prod(result_shape(shape, weight, **sizes)) * math.prod(weight[1:])
+
+
 # ---- conversion ------------------------------------------------------------------------------------------------------
 
 
-@internal("to_blocks(x)", lambda x: images(x.shape))
+@internal("to_blocks(x)", lambda x: images(x.shape), flops=0)
 def to_blocks(xp, x, out=None):
     """Convert images (N, C, ...) to blocks."""
     return into_blocks(x, xp.empty(blocked(x.shape), x.dtype) if out is None else out)
 
 
-@internal("from_blocks(x; shape)", lambda x, shape: Spec(shape, float32))
+@internal("from_blocks(x; shape)", lambda x, shape: Spec(shape, float32), flops=0)
 def from_blocks(xp, x, shape):
     """Convert blocks to images (N, C, ...) of this shape."""
     return out_of_blocks(x, shape)
@@ -150,6 +156,7 @@ def result_shape(shape: tuple, weight: tuple, stride: tuple, padding: tuple, dil
     lambda x, weight, bias, shape, stride, padding, dilation, groups, act: images(
         result_shape(shape, weight.shape, stride, padding, dilation)
     ),
+    flops=lambda out, x, weight, *_, shape, **attrs: conv_flops(shape, weight.shape, attrs),
 )
 def blocks_conv2d(xp, x, weight, bias, shape, stride, padding, dilation, groups, act):
     """Compute conv2d + bias, then the activation `act`, with the output in blocks.
@@ -163,6 +170,7 @@ def blocks_conv2d(xp, x, weight, bias, shape, stride, padding, dilation, groups,
 @internal(
     "blocks_conv2d_input_grad(grad, weight; shape, stride, padding, dilation, groups)",
     lambda grad, weight, shape, stride, padding, dilation, groups: images(shape),
+    flops=lambda out, grad, weight, shape, **attrs: conv_flops(shape, weight.shape, attrs),
 )
 def blocks_conv2d_input_grad(xp, grad, weight, shape, stride, padding, dilation, groups):
     """Compute the gradient with respect to images of this shape; all but the filters are in blocks."""
@@ -174,6 +182,7 @@ def blocks_conv2d_input_grad(xp, grad, weight, shape, stride, padding, dilation,
 @internal(
     "blocks_conv2d_weight_grad(grad, x; shape, images, stride, padding, dilation, groups)",
     lambda grad, x, shape, images, stride, padding, dilation, groups: Spec(shape, float32),
+    flops=lambda out, grad, x, shape, images, **attrs: conv_flops(images, shape, attrs),
 )
 def blocks_conv2d_weight_grad(xp, grad, x, shape, images, stride, padding, dilation, groups):
     """Compute the gradient with respect to filters of this shape, which are not in blocks.
@@ -185,7 +194,7 @@ def blocks_conv2d_weight_grad(xp, grad, x, shape, images, stride, padding, dilat
     return run(conv2d_weight_grad, grad, as_images(x, images), shape=shape, groups=groups, **geometry)
 
 
-@internal("blocks_channel_sum(x; shape, to)", lambda x, shape, to: Spec(to, float32))
+@internal("blocks_channel_sum(x; shape, to)", lambda x, shape, to: Spec(to, float32), flops=1)
 def blocks_channel_sum(xp, x, shape, to):
     """Sum each channel of images of this shape, and reshape (C,) to `to`: the gradient of a bias."""
     return run(sum_to, out_of_blocks(x, shape), shape=(1, shape[1], *[1] * (len(shape) - 2))).reshape(to)
@@ -197,6 +206,7 @@ def blocks_channel_sum(xp, x, shape, to):
 @internal(
     "blocks_batch_norm(x, weight, bias; shape, eps, act) -> y, mean, var",
     lambda x, weight, bias, shape, eps, act: (x, weight, weight),
+    flops=6,
 )
 def blocks_batch_norm(xp, x, weight, bias, shape, eps, act):
     """Compute batch_norm of images of this shape in blocks, then the activation `act`."""
@@ -207,6 +217,7 @@ def blocks_batch_norm(xp, x, weight, bias, shape, eps, act):
 @internal(
     "blocks_batch_norm_grad(grad, x, weight, bias, mean, var; shape, eps, act) -> gx, gweight, gbias",
     lambda grad, x, weight, bias, mean, var, shape, eps, act: (x, weight, weight),
+    flops=9,
 )
 def blocks_batch_norm_grad(xp, grad, x, weight, bias, mean, var, shape, eps, act):
     """Compute batch_norm_grad in blocks, from the cotangent after the activation; its slope is recomputed from x."""
@@ -231,6 +242,7 @@ def pooled(
 @internal(
     "blocks_max_pool2d(x; shape, kernel_size, stride, padding, dilation, ceil_mode) -> y, places",
     lambda x, shape, **window: (lambda y: (y, y.replace(dtype=uint8)))(images(pooled(shape, **window))),
+    flops=1,
 )
 def blocks_max_pool2d(xp, x, shape, kernel_size, stride, padding, dilation, ceil_mode):
     """Compute max_pool2d of images of this shape in blocks.
@@ -260,6 +272,7 @@ def corners(xp, size: tuple, stride: tuple, padding: tuple) -> tuple:
 @internal(
     "blocks_max_pool2d_grad(grad, places; shape, kernel_size, stride, padding, dilation, ceil_mode)",
     lambda grad, places, shape, **window: images(shape),
+    flops=1,
 )
 def blocks_max_pool2d_grad(xp, grad, places, shape, kernel_size, stride, padding, dilation, ceil_mode):
     """Scatter the cotangent to the largest pixels of the windows, for images of this shape in blocks."""
@@ -346,13 +359,13 @@ def blocks_max_pool2d_weight_grad(xp, grad, places, x, shape, images, kernel_siz
     return run(blocks_conv2d_weight_grad, grad, x, shape=shape, images=images, **geometry)
 
 
-@internal("blocks_average(x; shape)", lambda x, shape: images(shape[:2]))
+@internal("blocks_average(x; shape)", lambda x, shape: images(shape[:2]), flops=1)
 def blocks_average(xp, x, shape):
     """Compute the mean over all pixels of each image: (N, C), in blocks."""
     return in_blocks(out_of_blocks(x, shape).mean((2, 3), dtype=x.dtype))
 
 
-@internal("blocks_average_grad(grad; shape)", lambda grad, shape: images(shape))
+@internal("blocks_average_grad(grad; shape)", lambda grad, shape: images(shape), flops=1)
 def blocks_average_grad(xp, grad, shape):
     """Distribute the cotangent (N, C) evenly over the pixels of images of this shape, in blocks."""
     grad = out_of_blocks(grad, shape[:2]) / grad.dtype.type(math.prod(shape[2:]))

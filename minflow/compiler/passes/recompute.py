@@ -1,15 +1,15 @@
 """Recomputation: compute cheap values again in backward instead of keeping them until then.
 
-Part of the memory pass. Only sums, products and ReLUs of values that are kept anyway: the same kernel on the same
+Part of the memory pass. Only cheap operations (`is_cheap`) on values that are kept anyway: the same kernel on the same
 elements gives the same bits, and is faster than reading a value that has left the cache. Read next: `node_order.py`.
 """
 
 from __future__ import annotations
 
 from ...core.ir import RECOMPUTE, Graph, Node, Source, Value, outputs_of
+from ...core.scalar import is_cheap
 from ..uses import Uses
 
-CHEAP_OPS = frozenset({"add", "sub", "mul", "neg", "relu"})
 MIN_BYTES = 1 << 16  # bytes: keeping a smaller value costs less than another call
 
 
@@ -24,7 +24,7 @@ def recompute_cheap_values(graph: Graph, fused: bool = False) -> Graph:
     recomputed_at: dict[Value, tuple[int, Node]] = {}  # value -> (index at which it is recomputed, the new node)
     for node in graph.nodes[:first_backward_index]:
         v = outputs_of(node)[0]
-        if node.op.name not in CHEAP_OPS or node.origin is not None or v.spec.nbytes < MIN_BYTES or v in uses.shown:
+        if not is_cheap(node.op) or node.origin is not None or v.spec.nbytes < MIN_BYTES or v in uses.shown:
             continue
         uses_in_backward = [(i, x) for i, x in uses.reads.get(v, ()) if i >= first_backward_index]
         # a view that is read would have to be recomputed too

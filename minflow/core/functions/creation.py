@@ -115,7 +115,7 @@ strided_look = s.define(
     "strided_look(x; shape, strides)",
     infer=lambda x, shape, strides: x.replace(shape=shape),
     is_view=True,
-    examples=[],
+    storable=False,
     doc="View of a foreign NumPy array that is not contiguous, from its first element by its strides in bytes.",
 )
 kernel(strided_look, lambda xp, x, shape, strides: xp.lib.stride_tricks.as_strided(x, shape, strides))

@@ -74,6 +74,7 @@ im2col = define(
     lambda g, x_spec, kernel_size, stride, padding, dilation: col2im(
         g, shape=x_spec.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
     ),
+    flops=0,
     examples=[case(floats(*shape), **(WINDOW_ATTRS | o)) for shape, o in CASES],
     doc="(N, C, H, W) as (N, C * KH * KW, positions): column p holds the pixels under the window at position p.",
 )

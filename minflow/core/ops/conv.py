@@ -141,6 +141,8 @@ conv2d = define(
             g, x, shape=weight_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
         ),
     ),
+    autocast="lower",
+    macs=lambda out, x, weight, **_: out.size * math.prod(weight.shape[1:]),
     examples=[
         *[case(floats(*x), floats(*w), **(GEOMETRY | o)) for x, w, o in CASES],
         case(strided(1, 2, 4, 4), floats(2, 2, 3, 3), **GEOMETRY),
@@ -159,6 +161,8 @@ conv2d_input_grad = define(
             grad, g, shape=weight_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
         ),
     ),
+    autocast="lower",
+    macs=lambda out, grad, weight, **_: grad.size * math.prod(weight.shape[1:]),
     examples=[case(floats(*out_shape(x, w, o)), floats(*w), shape=x, **(GEOMETRY | o)) for x, w, o in CASES],
     doc="The gradient of conv2d with respect to its images.",
 )
@@ -174,6 +178,7 @@ conv2d_weight_grad = define(
             grad, g, shape=x_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
         ),
     ),
+    macs=lambda out, grad, x, **_: grad.size * math.prod(out.shape[1:]),
     examples=[case(floats(*out_shape(x, w, o)), floats(*x), shape=w, **(GEOMETRY | o)) for x, w, o in CASES],
     doc="The gradient of conv2d with respect to its filters.",
 )

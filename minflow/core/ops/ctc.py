@@ -61,6 +61,7 @@ ctc = define(
         )
     ),
     second_order=False,
+    autocast="float32",
     examples=[case(*each, blank=0) for each in CASES],
     doc="-log probability that the frames (T, N, C) spell each of N targets, without repeats and blanks.",
 )

@@ -64,6 +64,7 @@ pair_distances = define(
         b=lambda g, a, b, out, p: pair_distances_grad(transposed(g), b, a, transposed(out), p=p),
     ),
     second_order=False,
+    autocast="float32",
     examples=[
         *[case(floats(3, 4), floats(2, 4), p=p) for p in (2.0, 1.0, math.inf, 0.0, 3.0, 1.5)],
         case(floats(2, 3, 4), floats(2, 5, 4), p=2.0),

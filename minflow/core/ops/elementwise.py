@@ -353,6 +353,7 @@ where = define(
     alias_safe=True,
     scalar=lambda b, condition, x, y: b.select(condition, x, y),
     domain="holomorphic",
+    number_inputs=("a", "b"),
     examples=[
         case(bools(3, 4), floats(3, 4), floats(3, 4)),
         case(bools(4), floats(3, 1), floats(())),

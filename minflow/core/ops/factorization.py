@@ -73,6 +73,7 @@ cholesky = define(
     "cholesky(a)",
     lambda a: check_square("cholesky", a),
     _cholesky_gradient,
+    autocast="float32",
     examples=DEFINITE_EXAMPLES,
     doc="The lower triangular L with L @ L.T = a, for a symmetric positive definite a, whose lower triangle is read.",
 )
@@ -121,6 +122,7 @@ qr = define(
     "qr(a; complete) -> q, r",
     lambda a, complete: qr_spec("qr", a, complete),
     _qr_gradient,
+    autocast="float32",
     examples=[
         case(regular_matrices(3, 3), complete=False),
         case(regular_matrices(2, 4, 3), complete=False),
@@ -166,6 +168,7 @@ eigh = define(
     "eigh(a) -> values, vectors",
     lambda a: (check_square("eigh", a).replace(shape=a.shape[:-1]), a),
     _eigh_gradient,
+    autocast="float32",
     examples=DEFINITE_EXAMPLES,
     doc="Ascending eigenvalues, and eigenvectors as columns, of a symmetric a (its lower triangle).",
 )
@@ -240,6 +243,7 @@ svd = define(
     "svd(a; complete) -> u, s, v",
     lambda a, complete: svd_spec(a, complete),
     _svd_gradient,
+    autocast="float32",
     examples=[
         case(floats(3, 3), complete=False),
         case(floats(2, 4, 3), complete=False),

@@ -20,6 +20,7 @@ from .rnn import (
     no_second_gradient,
     parameter_grads,
     previous_states,
+    recurrent_macs,
     sigmoid_,
     step_rows,
 )
@@ -41,6 +42,7 @@ gru = define(
     gru_spec,
     {"x, h0, w_ih, w_hh, b_ih, b_hh": gru_rule},
     second_order=False,
+    macs=lambda out, x, h, *w, **_: recurrent_macs(x, *w[:2]),
     examples=[*forward_cases(3, 2), *forward_cases(3, 2, dtype="float32")[2:]],
     doc="h = (1 - z) * n + z * h, n = tanh(... + r * (h @ w_hn.T + b_hn)) step by step; all h, the last, r, z, n.",
 )
@@ -84,6 +86,7 @@ gru_grad = define(
     "gru_grad(gy, ghn, x, h0, w_ih, w_hh, y, gates; sizes, reverse) -> gx, gh0, gw_ih, gw_hh, gb_ih, gb_hh",
     gru_grad_spec,
     {"gy, ghn, x, h0, w_ih, w_hh": no_second_gradient("GRU")},
+    flops=lambda out, gy, ghn, x, h, *w, **_: 4 * recurrent_macs(x, *w[:2]),
     examples=backward_cases(gru, "gy ghn x h0 w_ih w_hh y gates", 3, 2),
     doc="The gradients of gru.",
 )

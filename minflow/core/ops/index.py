@@ -47,6 +47,8 @@ take = define(
     take_spec,
     dict(x=lambda g, x_spec, index, axis: index_add(zeros_of(x_spec), index, g, axis=axis)),
     domain="holomorphic",
+    flops=0,
+    reads_rows=True,
     examples=[
         case(floats(5, 3), ints(4, high=5), axis=0),
         case(floats(3, 5, 2), ints(2, 4, low=-5, high=5), axis=1),
@@ -90,6 +92,7 @@ index_add = define(
     dict(x=lambda g: g, src=lambda g, index, axis: take(g, index, axis=axis)),
     alias_safe=True,
     domain="holomorphic",
+    flops=1,
     examples=[
         case(floats(5, 3), ints(7, high=5), floats(7, 3), axis=0),
         case(floats(3, 4, 2), ints(2, 3, low=-4, high=4), floats(3, 2, 3, 2), axis=1),
@@ -117,6 +120,7 @@ index_put = define(
         src=lambda g, index, axis: take(g, index, axis=axis),
     ),
     domain="holomorphic",
+    number_inputs=("src",),
     examples=[
         case(floats(1, 3), ints(1, high=1), floats(1, 3), axis=0),
         case(floats(3, 5), ints((), high=5), floats(3), axis=1),
@@ -150,6 +154,7 @@ def ravel_spec(*index, shape: tuple[int, ...], by: str = "indexing") -> Spec:
 ravel_index = define(
     "ravel_index(*index; shape, by)",
     ravel_spec,
+    number_inputs=("index",),
     examples=[
         case(ints(4, high=3), ints(4, low=-5, high=5), shape=(3, 5)),
         case(ints(4, 1, high=3), ints(2, high=5), 1, shape=(3, 5, 2)),
@@ -225,6 +230,8 @@ gather = define(
     gather_spec,
     dict(x=lambda g, x_spec, index, dim: scatter_add(zeros_of(x_spec), index, g, dim=dim)),
     domain="holomorphic",
+    flops=0,
+    reads_rows=True,
     examples=[
         case(floats(3, 4), ints(2, 4, high=3), dim=0),
         case(floats(3, 4), ints(2, 6, low=-4, high=4), dim=1),
@@ -255,6 +262,7 @@ scatter = define(
     gather_spec,
     dict(x=lambda g, index, dim: scatter(g, index, 0, dim=dim), src=lambda g, index, dim: gather(g, index, dim=dim)),
     domain="holomorphic",
+    number_inputs=("src",),
     examples=[*SCATTER_EXAMPLES, case(floats(3, 4), ints(3, 2, high=4), 1.5, dim=1)],
     doc="x with x[i, index[i, j]] = src[i, j] for dim 1, and so on; src may be a number.",
 )
@@ -326,6 +334,7 @@ def triangle(name: str, doc: str):
         lambda g, diagonal: op(g, diagonal=diagonal),
         alias_safe=True,
         domain="holomorphic",
+        flops=0,
         doc=doc,
         examples=[
             case(floats(3, 4), diagonal=0),
@@ -425,6 +434,7 @@ flip = define(
     flip_spec,
     lambda g, axes: flip(g, axes=axes),
     domain="holomorphic",
+    flops=0,
     examples=[
         case(floats(3, 4), axes=(0,)),
         case(floats(2, 3, 4), axes=(0, 2)),
@@ -446,6 +456,7 @@ roll = define(
     lambda x, shifts, axes: flip_spec(x, axes, shifts),
     lambda g, shifts, axes: roll(g, shifts=tuple([-s for s in shifts]), axes=axes),
     domain="holomorphic",
+    flops=0,
     examples=[
         case(floats(3, 4), shifts=(1,), axes=(0,)),
         case(floats(2, 3, 4), shifts=(-1, 2), axes=(0, 2)),

@@ -61,6 +61,8 @@ matmul = define(
         b=lambda g, a, ta, tb: matmul(g, a, ta=True, tb=ta) if tb else matmul(a, g, ta=not ta, tb=False),
     ),
     domain="holomorphic",
+    autocast="lower",
+    macs=lambda out, a, b, ta, tb: out.size * a.shape[-2 if ta else -1],
     examples=[
         case(floats(3, 4), floats(4, 2), ta=False, tb=False),
         case(floats(4, 3), floats(4, 2), ta=True, tb=False),

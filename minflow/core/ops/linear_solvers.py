@@ -131,6 +131,7 @@ inverse = define(
     "inverse(a)",
     lambda a: check_square("inverse", a),
     lambda g, out: -dot(transposed(out), g, transposed(out)),
+    autocast="float32",
     examples=SQUARE_EXAMPLES,
     doc="The inverse matrix.",
 )
@@ -145,6 +146,7 @@ solve = define(
     "solve(a, b)",
     lambda a, b: solution_shape("solve", a, b),
     {"a, b": lambda g, a, out: (lambda gb: (-matmul(gb, out, ta=False, tb=True), gb))(solve(transposed(a), g))},
+    autocast="float32",
     examples=[
         case(regular_matrices(3, 3), floats(3, 2)),
         case(regular_matrices(2, 3, 3), floats(3, 1)),
@@ -210,6 +212,7 @@ pinv = define(
     "pinv(a; rtol, atol)",
     lambda a, rtol, atol: check_matrices("pinv", a).replace(shape=(*a.shape[:-2], a.shape[-1], a.shape[-2])),
     _pinv_gradient,
+    autocast="float32",
     examples=[
         case(regular_matrices(3, 3), rtol=1e-12, atol=0.0),
         case(floats(2, 4, 2), rtol=1e-12, atol=0.0),
@@ -252,6 +255,7 @@ det = define(
     "det(a)",
     lambda a: per_matrix("det", a),
     lambda g, a: mul(g.unsqueeze(-1).unsqueeze(-1), cofactors(a)),
+    autocast="float32",
     examples=SQUARE_EXAMPLES,
     doc="The determinant: the factor by which the matrix scales volumes.",
 )
@@ -294,6 +298,7 @@ slogdet = define(
     "slogdet(a) -> sign, logabsdet",
     lambda a: (per_matrix("slogdet", a),) * 2,
     lambda g, a: 0 * a if g[1] is None else mul(g[1].unsqueeze(-1).unsqueeze(-1), transposed(inverse(a))),
+    autocast="float32",
     examples=SQUARE_EXAMPLES,
     doc="The sign of the determinant, and the logarithm of its absolute value, which does not overflow.",
 )

@@ -28,6 +28,7 @@ binary_entropy = define(
     broadcast("binary_entropy", "p", "target"),
     dict(p=entropy_grad, target=lambda g, p: g * (log1p(-p) - log(p))),
     elementwise="float",
+    autocast="float32",
     examples=[
         case(floats(3, 4, **PROBABILITY_RANGE), floats(3, 4, **PROBABILITY_RANGE)),
         case(floats((), **PROBABILITY_RANGE), floats((), **PROBABILITY_RANGE)),
@@ -64,6 +65,7 @@ logit_entropy = define(
     ),
     elementwise="float",
     scalar=logit_entropy_formula,
+    autocast="float32",
     examples=[
         case(floats(3, 4), floats(3, 4, **PROBABILITY_RANGE)),
         case(floats(()), floats((), **PROBABILITY_RANGE)),

@@ -20,6 +20,7 @@ from .rnn import (
     no_second_gradient,
     parameter_grads,
     previous_states,
+    recurrent_macs,
     sigmoid_,
     step_rows,
 )
@@ -56,6 +57,8 @@ lstm = define(
     lstm_spec,
     {"x, h0, c0, w_ih, w_hh, b_ih, b_hh": lstm_rule},
     second_order=False,
+    autocast="lower",
+    macs=lambda out, x, h, c, *w, **_: recurrent_macs(x, *w[:2], *w[4:]),
     examples=[*forward_cases(4, 2, 2), *forward_cases(4, 2, 2, dtype="float32")[2:]],
     doc="c = f * c + i * g; h = o * tanh(c) step by step; all h, the last h and c, and tensors saved for the gradient.",
 )
@@ -64,6 +67,7 @@ lstm_projected = define(
     lstm_spec,
     {"x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr": projected_rule},
     second_order=False,
+    macs=lambda out, x, h, c, *w, **_: recurrent_macs(x, *w[:2], *w[4:]),
     examples=forward_cases(4, 2, 3, extra=((2, 3),)),
     doc="lstm whose h is w_hr @ (o * tanh(c)), shorter than c. Sak et al. 2014, section 2.2.",
 )
@@ -107,6 +111,7 @@ lstm_grad = define(
     "lstm_grad(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells; sizes, reverse) -> gx, gh0, gc0, gw_ih, gw_hh, gb",
     lstm_grad_spec,
     {"gy, ghn, gcn, x, h0, c0, w_ih, w_hh": no_second_gradient("LSTM")},
+    flops=lambda out, gy, ghn, gcn, x, h, c, *w, **_: 4 * recurrent_macs(x, *w[:2], *w[5:]),
     examples=backward_cases(lstm, "gy ghn gcn x h0 c0 w_ih w_hh y gates cells", 4, 2, 2),
     doc="The gradients of lstm; both biases have the same one.",
 )
@@ -115,6 +120,7 @@ lstm_projected_grad = define(
     "-> gx, gh0, gc0, gw_ih, gw_hh, gb, gw_hr",
     lstm_grad_spec,
     {"gy, ghn, gcn, x, h0, c0, w_ih, w_hh, w_hr": no_second_gradient("LSTM")},
+    flops=lambda out, gy, ghn, gcn, x, h, c, *w, **_: 4 * recurrent_macs(x, *w[:2], *w[5:]),
     examples=backward_cases(
         lstm_projected, "gy ghn gcn x h0 c0 w_ih w_hh y gates cells w_hr", 4, 2, 3, extra=((2, 3),)
     ),

@@ -58,6 +58,7 @@ batch_norm = define(
     "batch_norm(x, weight, bias; eps) -> y, mean, var",
     batch_spec,
     {"x, weight, bias": batch_norm_rule},
+    flops=6,  # mean 1, variance 3, scale and shift 2
     examples=[
         case(floats(4, 3, 2, 2), positive(3), floats(3), eps=1e-5),
         case(floats(5, 3), positive(3), floats(3), eps=0.1),
@@ -116,6 +117,7 @@ batch_norm_grad = define(
     "batch_norm_grad(grad, x, weight, mean, var; eps) -> gx, gweight, gbias",
     batch_grad_spec,
     {"grad, x, weight": batch_norm_grad_rule},
+    flops=9,  # two sums 5, gradient 4
     examples=[case(floats(4, 3, 2, 2), floats(4, 3, 2, 2), positive(3), floats(3), positive(3), eps=1e-5)],
     # mean and var are functions of x: the rule differentiates through them, a numeric check of this op does not
     second_order=False,

@@ -145,6 +145,7 @@ def groups_spec(x: Spec, axis: int | None, runs: bool) -> Spec:
 groups = define(
     "groups(x; axis, runs)",
     groups_spec,
+    attr_kinds={"axis": "integer or None"},
     examples=[
         case(ints(3, 4, high=3), axis=None, runs=False),
         case(ints(8, high=2), axis=None, runs=True),

@@ -80,6 +80,7 @@ max_pool2d = define(
             g[0], out1, shape=x_spec.shape, apart=all(s > d * (k - 1) for s, k, d in zip(stride, kernel_size, dilation))
         )
     ),
+    flops=lambda out, x, kernel_size, **_: out.size * math.prod(kernel_size),
     examples=[case(distinct(*shape), **(WINDOW_ATTRS | o)) for shape, o in MAX_CASES],
     doc="The maximum of each window (ties: the first; NaN wins, the last one), and its position in H * W.",
 )
@@ -119,6 +120,7 @@ max_pool2d_grad = define(
     "max_pool2d_grad(grad, indices; shape, apart)",
     lambda grad, indices, shape, apart: unpool_spec("max_pool2d_grad", grad.replace(shape=shape), indices, grad),
     dict(grad=lambda g, indices: picked(g, indices)),
+    flops=1,
     examples=[case(floats(2, 3, 2, 2), ints(2, 3, 2, 2, high=16), shape=(2, 3, 4, 4), apart=False)],
     doc="The cotangent added to the position of each window's maximum; apart: windows do not overlap.",
 )
@@ -179,6 +181,7 @@ avg_pool2d = define(
         count_include_pad=count_include_pad,
         divisor_override=divisor_override,
     ),
+    flops=lambda out, x, kernel_size, **_: out.size * math.prod(kernel_size),
     examples=[case(floats(*shape), **(MEAN_ATTRS | o)) for shape, o in AVG_CASES],
     doc="The mean of each window.",
 )
@@ -205,6 +208,7 @@ avg_pool2d_grad = define(
         count_include_pad=count_include_pad,
         divisor_override=divisor_override,
     ),
+    flops=1,
     examples=[case(floats(2, 3, 2, 3), shape=(2, 3, 4, 6), kernel_size=(2, 2), **MEAN_ATTRS)],
     doc="Each element of the cotangent distributed evenly over its window.",
 )
@@ -288,6 +292,7 @@ adaptive_avg_pool2d = define(
     "adaptive_avg_pool2d(x; output_size)",
     adaptive_spec,
     lambda g, x_spec: adaptive_avg_pool2d_grad(g, shape=x_spec.shape),
+    flops=1,
     examples=[case(floats(2, 3, 4, 6), output_size=(1, 1)), case(floats(2, 3, 5, 7), output_size=(3, 2)),
               case(floats(1, 2, 2, 2), output_size=(3, 3)),
               case(floats(0, 2, 4, 4), output_size=(2, 2))],
@@ -300,6 +305,7 @@ adaptive_avg_pool2d_grad = define(
         "adaptive_avg_pool2d_grad", grad, shape, lambda x: adaptive_spec(x, grad.shape[2:])
     ),
     lambda g, grad_spec: adaptive_avg_pool2d(g, output_size=grad_spec.shape[2:]),
+    flops=1,
     examples=[case(floats(2, 3, 1, 1), shape=(2, 3, 4, 6)), case(floats(1, 2, 3, 2), shape=(1, 2, 5, 7))],
     doc="Each element of the cotangent distributed evenly over its window.",
 )

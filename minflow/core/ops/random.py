@@ -127,6 +127,7 @@ def randint_spec(counter, shape, low, high, dtype, offset) -> Spec:
 randint = define(
     "randint(counter; shape, low, high, dtype, offset)",
     randint_spec,
+    attr_kinds={"low": "integer", "high": "integer"},
     examples=[
         case(COUNTER_EXAMPLE, shape=(3, 5), low=0, high=10, dtype=int64, offset=0),
         case(COUNTER_EXAMPLE, shape=(4,), low=-3, high=3, dtype=float32, offset=2),
@@ -199,6 +200,7 @@ dropout = define(
     "dropout(x, counter; p, offset) -> y, mask",
     dropout_spec,
     dict(x=lambda g, out1: None if g[0] is None else g[0] * out1),  # the mask itself has no gradient
+    flops=1,
     examples=[
         case(floats(3, 5), COUNTER_EXAMPLE, p=0.5, offset=0),
         case(floats(()), COUNTER_EXAMPLE, p=0.25, offset=0),

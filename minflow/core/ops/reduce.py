@@ -62,6 +62,8 @@ sum = define(
     lambda x, axis, keepdims: widen_integers(reduced(x, axis, keepdims)),
     lambda g, x_spec, axis: expand_reduced(g, x_spec, axis),
     domain="holomorphic",
+    flops=1,
+    attr_kinds={"axis": "integers or None"},
     examples=[*EXAMPLES, *EMPTY_EXAMPLES, *INTEGERS],
     doc="The sum; int64 for bools and integers.",
 )
@@ -91,6 +93,8 @@ mean = define(
     mean_spec,
     lambda g, x_spec, axis: expand_reduced(g / max(count(x_spec.shape, axis), 1), x_spec, axis),
     domain="holomorphic",
+    flops=1,
+    attr_kinds={"axis": "integers or None"},
     examples=EXAMPLES,
     doc="The sum divided by the count; NaN if there are no elements.",
 )
@@ -113,6 +117,8 @@ var = define(
     lambda g, x, axis, correction: (
         expand_reduced(g, x.spec, axis) * var_grad_factor(x, axis, count(x.spec.shape, axis) - correction)
     ),
+    flops=4,
+    attr_kinds={"axis": "integers or None"},
     examples=[case(m.inputs[0], **m.attrs, correction=k) for m, k in zip(EXAMPLES, (1, 0, 1, 0, 0.5, 1))],
     doc="Squared distances to the mean, summed and divided by the count minus `correction`.",
 )
@@ -146,6 +152,9 @@ prod = define(
     lambda x, axis, keepdims: widen_integers(reduced(x, axis, keepdims)),
     lambda g, x, axis: product_of_others(g, x, axis),
     domain="holomorphic",
+    autocast="float32",
+    flops=1,
+    attr_kinds={"axis": "integers or None"},
     examples=[*EXAMPLES, *EMPTY_EXAMPLES, *INTEGERS, case(positive(3, 4), axis=(0,), keepdims=False)],
     doc="The product; int64 for bools and integers.",
 )
@@ -197,6 +206,8 @@ def extreme_op(name: str, ufunc: str, doc: str):
         lambda x, axis, keepdims: reduced(nonempty_spec(name, x, axis), axis, keepdims),
         lambda g, x, out, axis: divide_among_extremes(g, x, out, axis),
         examples=[*[case(distinct(*m.inputs[0].shape), **m.attrs) for m in EXAMPLES[:3]], *EXAMPLES[3:], *INTEGERS],
+        flops=1,
+        attr_kinds={"axis": "integers or None"},
         doc=doc,
     )
     kernel(op, lambda xp, x, axis, keepdims, out=None: getattr(xp, ufunc).reduce(x, axis, keepdims=keepdims, out=out))
@@ -243,6 +254,7 @@ def arg_op(name: str, doc: str):
     op = define(
         f"{name}(x; axis, keepdims)",
         infer,
+        attr_kinds={"axis": "integer or None"},
         doc=doc,
         examples=[
             case(distinct(3, 4), axis=None, keepdims=False),
@@ -267,6 +279,7 @@ def quantifier(name: str, ufunc: str, doc: str):
         lambda x, axis, keepdims: reduced(x, axis, keepdims).replace(dtype=bool_),
         domain="complex",
         examples=[*EXAMPLES, *EMPTY_EXAMPLES, *INTEGERS],
+        attr_kinds={"axis": "integers or None"},
         doc=doc,
     )
     kernel(op, lambda xp, x, axis, keepdims, out=None: getattr(xp, ufunc).reduce(x, axis, keepdims=keepdims, out=out))
@@ -282,6 +295,7 @@ cumsum = define(
     cumulative_rule("cumsum"),
     lambda g, axis: flip(cumsum(flip(g, axes=(axis,)), axis=axis), axes=(axis,)),
     domain="holomorphic",
+    flops=1,
     examples=[
         case(floats(3, 4), axis=0),
         case(floats(2, 3, 4), axis=1),

@@ -56,6 +56,11 @@ def layer_spec(
     return x.replace(shape=(*x.shape[:-1], h0.shape[1]))
 
 
+def recurrent_macs(x: Spec, *weights: Spec) -> int:
+    """Multiply-accumulates of a layer: each element of each weight is used once per row of the sequence."""
+    return math.prod(x.shape[:-1]) * sum(w.size for w in weights)
+
+
 def rnn_spec(x, h0, w_ih, w_hh, b_ih, b_hh, relu, sizes, reverse):
     return layer_spec("rnn", 1, h0.shape[-1], sizes, x, h0, w_ih, w_hh, b_ih, b_hh), h0
 
@@ -185,6 +190,7 @@ rnn = define(
     rnn_spec,
     {"x, h0, w_ih, w_hh, b_ih, b_hh": rnn_rule},
     second_order=False,
+    macs=lambda out, x, h, *w, **_: recurrent_macs(x, *w[:2]),
     examples=[
         *forward_cases(1, 2, relu=False),
         *forward_cases(1, 2, relu=True)[:2],
@@ -229,6 +235,7 @@ rnn_grad = define(
     "rnn_grad(gy, ghn, x, h0, w_ih, w_hh, y; relu, sizes, reverse) -> gx, gh0, gw_ih, gw_hh, gb",
     rnn_grad_spec,
     {"gy, ghn, x, h0, w_ih, w_hh": no_second_gradient("RNN")},
+    flops=lambda out, gy, ghn, x, h, *w, **_: 4 * recurrent_macs(x, *w[:2]),
     examples=backward_cases(rnn, "gy ghn x h0 w_ih w_hh y", 1, 2, relu=False),
     doc="The gradients of rnn; both biases have the same one.",
 )

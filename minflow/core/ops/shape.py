@@ -417,6 +417,7 @@ sum_to = define(
     infer=sum_to_spec,
     vjp=lambda g, x_spec: expand(g, shape=x_spec.shape),
     domain="holomorphic",
+    flops=1,
     examples=[
         case(floats(3, 4), shape=(1, 4)),
         case(floats(2, 3, 4), shape=(3, 1)),
@@ -492,6 +493,7 @@ pad = define(
     ),
     domain="holomorphic",
     dtype_agnostic=True,
+    flops=0,
     examples=[
         case(floats(3, 4), widths=((0, 0), (1, 2)), value=0),
         case(strided(2, 3), widths=((2, 0), (0, 1)), value=1.5),

@@ -61,6 +61,7 @@ softmax = define(
     "softmax(x; dim)",
     softmax_spec("softmax"),
     lambda g, out, dim: softmax_slope(as_float32(g), as_float32(out), dim),
+    flops=4,
     examples=SHAPES,
     doc="exp(x) / sum(exp(x)) along an axis.",
 )
@@ -80,6 +81,7 @@ log_softmax = define(
     "log_softmax(x; dim)",
     softmax_spec("log_softmax"),
     lambda g, out, dim: as_float32(g) - exp(as_float32(out)) * kept_sum(as_float32(g), dim),
+    flops=4,
     examples=SHAPES,
     doc="log(softmax(x)) along an axis, computed without overflow.",
 )
@@ -201,6 +203,8 @@ nll = define(
             g, labels, shape=x_spec.shape, ignore_index=ignore_index, reduction=reduction
         )
     ),
+    autocast="float32",
+    flops=1,
     examples=LOSSES,
     doc="-x[label] of each example: the loss of log-probabilities.",
 )
@@ -225,6 +229,7 @@ nll_grad = define(
     dict(
         grad=lambda g, labels, ignore_index, reduction: nll(g, labels, ignore_index=ignore_index, reduction=reduction)
     ),
+    flops=1,
     examples=[
         case(floats(()), ints(3, high=4), shape=(3, 4), **OPTIONS),
         case(floats(2, 4), ints(2, 4, high=3), shape=(2, 3, 4), ignore_index=1, reduction="none"),
@@ -264,6 +269,8 @@ softmax_cross_entropy = define(
     "softmax_cross_entropy(x, labels; ignore_index, reduction) -> loss, probs",
     lambda x, labels, ignore_index, reduction: (loss_spec(x, labels, reduction), x),
     dict(x=cross_entropy_rule),
+    autocast="float32",
+    flops=4,
     examples=LOSSES,
     doc="-log softmax(x)[label]; the second result, softmax(x), is saved for the gradient.",
 )
@@ -316,6 +323,7 @@ softmax_cross_entropy_grad = define(
         ),
         grad=scale_rule,
     ),
+    flops=2,
     examples=[
         case(floats(3, 4, low=0.1, high=0.9), ints(3, high=4), floats(()), **OPTIONS),
         case(floats(2, 3, 4, low=0.1, high=0.9), ints(2, 4, high=3), floats(2, 4), ignore_index=1, reduction="none"),

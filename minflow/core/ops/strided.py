@@ -37,6 +37,7 @@ as_strided = define(
     as_strided_spec,
     lambda g, x_spec, size, stride, offset: as_strided_grad(g, x_spec, size, stride, offset),
     is_view=True,
+    attr_kinds={"size": "sizes", "stride": "sizes", "offset": "natural"},
     examples=[
         case(floats(3, 4), size=(2, 2), stride=(1, 5), offset=1),
         case(floats(6), size=(4, 3), stride=(1, 1), offset=0),

@@ -60,6 +60,7 @@ sgd = define(
     "sgd(p, grad, lr; weight_decay, maximize) -> p",
     infer=update_rule("sgd", ("grad",), ("lr",)),
     alias_safe=True,
+    flops=2,
     examples=[
         case(small, small(), rate, weight_decay=0.0, maximize=False),
         case(small, small(), rate, weight_decay=0.1, maximize=True),
@@ -79,6 +80,7 @@ sgd_momentum = define(
     "sgd_momentum(p, grad, buf, lr; momentum, nesterov, weight_decay, maximize) -> p, buf",
     infer=update_rule("sgd_momentum", ("grad", "buf"), ("lr",)),
     alias_safe=True,
+    flops=4,
     examples=[
         case(small, small(), small(), rate, momentum=0.9, nesterov=False, weight_decay=0.0, maximize=False),
         case(small, small(), small(), rate, momentum=0.9, nesterov=True, weight_decay=0.1, maximize=True),
@@ -151,6 +153,7 @@ adam = define(
     " -> p, exp_avg, exp_avg_sq, step",
     infer=update_rule("adam", ("grad", "exp_avg", "exp_avg_sq"), ("step", "lr")),
     alias_safe=True,
+    flops=12,  # two means 3 and 4, root, division, step
     examples=[
         case(small, small(), small(), square, count, rate, **settings),
         case(small, small(), small(), square, count, rate, **settings | {"decoupled": True, "maximize": True}),
@@ -199,6 +202,7 @@ accumulate = define(
     "accumulate(total, grad, count) -> total",
     infer=accumulate_spec,
     alias_safe=True,
+    flops=1,
     examples=[
         case(small, small(), floats((), low=0.0, high=0.0)),
         case(small, small(), floats((), low=2.0, high=2.0)),

@@ -26,6 +26,7 @@ import minflow as flow
 
 from ..core import mode as core_mode
 from ..core.base.locks import new_lock
+from ..core.kernels import EAGER_PLATFORMS, use_platforms
 from ..core.messages.printing import OPTIONS
 from ..diagnosis import notebook
 from ..job.queue.stream import STREAM
@@ -100,6 +101,17 @@ def set_path(folders: list[str]) -> None:
     sys.path[:] = folders
 
 
+def kernels_in_use() -> tuple:
+    return CompiledKernelConfig.graphs, CompiledKernelConfig.passes, EAGER_PLATFORMS["cpu"]
+
+
+def use_kernels(state: tuple) -> None:
+    """Undo `compiled.use()` and `compiled.use(False)`."""
+    CompiledKernelConfig.graphs, CompiledKernelConfig.passes, platforms = state
+    if EAGER_PLATFORMS["cpu"] != platforms:
+        use_platforms("cpu", platforms)
+
+
 def interrupt_handler() -> Any:
     return signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
 
@@ -133,7 +145,7 @@ STATES: list[tuple[Callable, Callable]] = [
     (interrupt_handler, set_interrupt_handler),
     (sys.getswitchinterval, sys.setswitchinterval),
     (lambda: sys.path[:], set_path),
-    (lambda: CompiledKernelConfig.graphs, lambda which: setattr(CompiledKernelConfig, "graphs", which)),
+    (kernels_in_use, use_kernels),
 ]
 ONE_AT_A_TIME = new_lock(threading.RLock)  # one answer at a time: the states belong to all threads
 

@@ -10,10 +10,12 @@ import pytest
 import minflow as flow
 import minflow.typing as tp
 from minflow.compiler.target import HOST
+from minflow.core.kernels import use_platforms
 from minflow.exercises import isolation
 from minflow.exercises.judge import judge
 from minflow.platforms.compiled.config import PLATFORMS, CompiledKernelConfig
 from minflow.platforms.compiled.policy import target
+from minflow.platforms.compiled.switch import passes, use
 from tests.exercises.answers import exercise_of, typed
 
 
@@ -171,3 +173,15 @@ def test_verdict_does_not_depend_on_compiled_kernels(monkeypatch):
     with isolation.isolated():
         assert target([], exact=False) == HOST
     assert CompiledKernelConfig.graphs == "all"
+
+
+def test_answer_does_not_change_the_kernels_of_the_process(monkeypatch):
+    monkeypatch.setattr(CompiledKernelConfig, "graphs", "large")
+    monkeypatch.setattr(CompiledKernelConfig, "passes", passes())
+    before = target([], exact=True)
+    with isolation.isolated():
+        use(False)
+        use_platforms("cpu", ("reference",))
+        assert target([], exact=True) != before
+    assert (CompiledKernelConfig.graphs, CompiledKernelConfig.passes) == ("large", passes())
+    assert target([], exact=True) == before

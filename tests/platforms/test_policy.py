@@ -1,7 +1,9 @@
 """Programs that do not ask for compiled kernels: large graphs and jobs use them, everything else uses NumPy."""
 
+import contextlib
 import os
 import textwrap
+import threading
 
 import pytest
 
@@ -9,7 +11,8 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 
 from kernel_checks import printed
 
-from minflow.platforms.compiled import compile_cache, switch
+from minflow.platforms.compiled import compile_cache, policy, switch
+from minflow.platforms.compiled.config import CompiledKernelConfig
 
 PROGRAM = """
     import sys
@@ -91,6 +94,93 @@ def test_empty_cache_starts_a_compiler_process(tmp_path):
     lines, messages = said(NO_OTHER, MINFLOW_KERNELS=str(tmp_path))
     assert lines == ["switch.compile_all(patient=True)", "plain True", "False True"]
     assert messages.count("are compiled in the background") == 1
+
+
+COMPILED_MEANWHILE = """
+    import shutil, subprocess
+    from pathlib import Path
+    from minflow.platforms.compiled import compile_cache, switch
+
+    def spawn(code):
+        for part in compile_cache.PARTS:
+            shutil.copy(Path(ARCHIVES) / compile_cache.name_of(part), compile_cache.folder())
+        return subprocess.Popen(["true"])
+
+    switch.spawn_compiler = spawn
+"""
+
+
+def meanwhile():
+    """Code for a process in which another one fills the empty cache as soon as this one has chosen."""
+    for folder in compile_cache.folders():
+        if all((folder / compile_cache.name_of(part)).exists() for part in compile_cache.PARTS):
+            return f"\n    ARCHIVES = {str(folder)!r}{COMPILED_MEANWHILE}"
+    pytest.skip("the compiled kernels are not stored on this system")
+
+
+def test_process_keeps_its_choice_when_the_cache_is_filled(tmp_path):
+    """Its later graphs stay with NumPy and the bits of eager mode; another process uses the compiled kernels."""
+    first = meanwhile()
+    folder = {"MINFLOW_KERNELS": str(tmp_path)}
+    lines, messages = said(first, sizes=((400, False), (500, False)), **folder)
+    assert lines == ["plain True", "plain True", "False True"] and messages.count("in the background") == 1
+    assert len(list(tmp_path.iterdir())) == len(compile_cache.PARTS), "the cache was filled by the first graph"
+    lines, messages = said(**folder)
+    assert lines[0].startswith("fused ") and not messages
+
+
+def test_threads_choose_together(monkeypatch):
+    """A second thread waits for the choice of the first."""
+    both, calls, answers = threading.Barrier(2), [], []
+
+    def load_by_default():
+        calls.append(None)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.2)  # passed at once if two threads are here
+        return "not yet"
+
+    monkeypatch.setattr(CompiledKernelConfig, "unavailable", None)
+    monkeypatch.setattr(switch, "load_by_default", load_by_default)
+    threads = [threading.Thread(target=lambda: answers.append(policy.ready())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(calls) == 1 and answers == [False, False] and policy.why_numpy() == "not yet"
+
+
+def test_explicit_use_overrides_the_choice(tmp_path):
+    """`compiled.use()` in a process that has chosen NumPy, and back; graphs keep the kernels they were built with."""
+    lines, _ = printed(
+        f"""{meanwhile()}
+    import minflow as flow
+    from minflow.platforms import compiled
+    from tests.graphs import Predict
+
+    x, graphs = flow.randn(700, 500), []
+    for use in None, True, False:
+        if use is not None:
+            compiled.use(use)
+        graphs.append(Predict(flow.nn.GELU()))
+        graphs[-1](x)
+        print([{{call.platform for call in graph.plan.record.calls}} == {{"compiled"}} for graph in graphs])
+    """,
+        MINFLOW_KERNELS=str(tmp_path),
+    )
+    assert lines == ["[False]", "[False, True]", "[False, True, False]"]
+
+
+@pytest.mark.parametrize(
+    "change, expected",
+    [
+        ("switch.spawn_compiler = lambda code: None", "no process can be started"),
+        ("compile_cache.folder = lambda: None", "set MINFLOW_KERNELS to a writable folder"),
+    ],
+)
+def test_process_says_why_it_cannot_compile(tmp_path, change, expected):
+    first = f"\n    from minflow.platforms.compiled import compile_cache, switch\n    {change}"
+    lines, messages = said(first, MINFLOW_KERNELS=str(tmp_path))
+    assert lines == ["plain True", "False True"] and messages.count(expected) == 1
 
 
 @pytest.mark.parametrize("name", ["numba", "llvmlite"])

@@ -13,9 +13,10 @@ PLATFORMS = COMPILED, *HOST_PLATFORMS  # of a graph with compiled kernels, in or
 
 class CompiledKernelConfig:
     """graphs: which of them use compiled kernels: "large", "all" or "none".  passes: the passes that create calls for
-    them.  ready: True if this process has the kernels; None until a large graph needs them.
+    them.  unavailable: why large graphs of this process run NumPy's kernels; "" if they do not, and None until the
+    first of them chooses.
     """
 
     graphs = "none" if os.environ.get("MINFLOW_MACHINE") == "0" else "large"
     passes: tuple[Pass, ...] = ()
-    ready: bool | None = None
+    unavailable: str | None = None

@@ -21,6 +21,7 @@ from ...core.base.errors import MinflowWarning, MissingDependencyError
 from ...core.base.locks import exclusive_lock
 from ...core.base.optional import install_command
 from ...core.kernels import EAGER_PLATFORMS, HOST_PLATFORMS, use_platforms
+from ...core.messages.invocation import command
 from ...core.source_location import here
 from .config import COMPILED, PLATFORMS, CompiledKernelConfig
 
@@ -46,8 +47,6 @@ KERNEL_MODULES = (
 )  # in `kernels/`; each registers its kernels when it is imported
 SINCE, UNTIL = "0.61", "0.68"  # versions of numba that compile all kernels
 LATE = 1.0  # seconds after which a message about compiling is printed
-LATER = """minflow: kernels for this processor are compiled in the background, once per installation (half a minute).
-Graphs of this process run by NumPy's; those of processes that start afterwards are faster. machine.use() waits."""
 
 
 def used() -> bool:
@@ -77,33 +76,51 @@ def use(on: bool = True, without: Sequence[str] = (), eager: bool = True) -> Non
             use_platforms("cpu", PLATFORMS)
 
 
-def by_default() -> bool:
-    """Load kernels from the compile cache, for graphs only; if it is empty, start a process that compiles them."""
+def load_by_default() -> str:
+    """Load kernels from the compile cache, for graphs only; if it is empty, start a process that compiles them.
+
+    Returns why this process has none, or "" if it has.
+    """
     try:
         from . import compile_cache
     except (ImportError, OSError):  # llvmlite is missing, or its library is for another system
-        warn_of_numpy()
-        return False
+        return warn(missing_numba())
     if not compile_cache.tested():
-        return False
+        return "compiled kernels are tested only on Linux with AVX2; compiled.use() tries them here"
     if compile_cache.load():
         import_all()
         CompiledKernelConfig.passes = passes()
-        return True
+        return ""
     if importlib.util.find_spec("numba") is None:
-        warn_of_numpy()
-    elif not known_numba():
-        warnings.warn(
+        return warn(missing_numba())
+    if not known_numba():
+        return warn(
             f"numba {metadata.version('numba')} is not one of those that compiled the kernels for large "
             f"graphs, {SINCE} to {UNTIL}: NumPy's run instead. Install one of those; minflow.platforms.compiled.use() "
-            "tries this one, MINFLOW_MACHINE=0 does without",
-            MinflowWarning,
-            stacklevel=2,
+            "tries this one, MINFLOW_MACHINE=0 does without"
         )
-    elif compile_cache.folder() is not None and (compiler := spawn_compiler("switch.compile_all(patient=True)")):
-        compiler.returncode = 0  # suppress the warning that the child still runs; nothing waits for it
-        print(LATER, file=sys.stderr, flush=True)
-    return False
+    reason = compile_for_later()
+    print(f"minflow: {reason}", file=sys.stderr, flush=True)
+    return reason
+
+
+def compile_for_later() -> str:
+    """Start a process that compiles the kernels; return why this process has none, and what happens next."""
+    from . import compile_cache
+
+    if compile_cache.folder() is None:
+        return (
+            "compiled kernels cannot be stored, so large graphs run NumPy's: set MINFLOW_KERNELS to a writable folder"
+        )
+    compiler = spawn_compiler("switch.compile_all(patient=True)")
+    if compiler is None:
+        return f"no process can be started to compile kernels; large graphs run NumPy's. Try: {command('warmup')}"
+    compiler.returncode = 0  # suppress the warning that the child still runs; nothing waits for it
+    return (
+        "kernels for this processor are compiled in the background, once per installation (half a minute).\n"
+        "Large graphs of this process run NumPy's kernels until it ends; those of processes that start afterwards are "
+        f"faster. To wait: {command('warmup')}, then restart"
+    )
 
 
 def known_numba() -> bool:
@@ -115,13 +132,16 @@ def known_numba() -> bool:
     return tuple(map(int, SINCE.split("."))) <= found <= tuple(map(int, UNTIL.split(".")))
 
 
-def warn_of_numpy() -> None:
-    warnings.warn(
+def missing_numba() -> str:
+    return (
         "numba is not installed, which compiles kernels for large graphs: they run by NumPy's. "
-        f"Try: {install_command('numba')}, or MINFLOW_MACHINE=0, which does without",
-        MinflowWarning,
-        stacklevel=2,
+        f"Try: {install_command('numba')}, or MINFLOW_MACHINE=0, which does without"
     )
+
+
+def warn(text: str) -> str:
+    warnings.warn(text, MinflowWarning, stacklevel=3)
+    return text
 
 
 def passes() -> tuple[Callable, ...]:

@@ -128,7 +128,8 @@ def compiled_kernels() -> Iterator[Line]:
         yield (
             "missing",
             "kernels",
-            f"not compiled yet: the first large graph compiles it in the background{refused}. Try: {command('warmup')}",
+            "not compiled yet: a process with a large graph runs NumPy's kernels until it ends, and compiles these "
+            f"in the background for processes that start later{refused}. Try: {command('warmup')}",
         )
 
 

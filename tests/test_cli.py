@@ -644,6 +644,7 @@ def test_doctor_on_compiled_kernels(capsys, monkeypatch, tmp_path, said, refused
     for part in kept.PARTS:
         state, text = lines_of_doctor(capsys)[1]["kernels"]
         assert state == "missing" and text.startswith("not compiled yet") and text.endswith(f"Try: {typed('warmup')}")
+        assert "runs NumPy's kernels until it ends" in text and "for processes that start later" in text
         (tmp_path / kept.name_of(part)).touch()
     state, text = lines_of_doctor(capsys)[1]["kernels"]
     assert state == "ok" and str(tmp_path) in text and ("MINFLOW_MACHINE=0 disables it" in text) is refused

@@ -170,6 +170,26 @@ def test_explicit_use_overrides_the_choice(tmp_path):
     assert lines == ["[False]", "[False, True]", "[False, True, False]"]
 
 
+def test_roofline_says_why_graphs_run_numpy(tmp_path):
+    """Once, with the command that compiles; nothing before a large graph was run."""
+    lines, messages = printed(
+        f"""{NO_OTHER}
+    import minflow as flow
+    from tests.graphs import Predict
+    print("background" in repr(flow.roofline()))
+    graph = Predict(flow.nn.GELU(), False)
+    graph(flow.randn(700, 500))
+    graph(flow.randn(700, 500))
+    for report in flow.roofline(graph), flow.roofline():
+        words = " ".join(repr(report).split())
+        print(words.count("compiled in the background"), "warmup, then restart" in words)
+    """,
+        MINFLOW_KERNELS=str(tmp_path),
+    )
+    assert lines[0] == "False" and lines[-2:] == ["1 True"] * 2
+    assert messages.count("compiled in the background") == 1 and "warmup, then restart" in messages
+
+
 @pytest.mark.parametrize(
     "change, expected",
     [

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -375,6 +376,9 @@ def test_roofline_is_to_scale():
     assert {"computing: 100.0 GFLOP/s", "cache: 100.0 GB/s", "memory: 10.0 GB/s"} <= set(words)
     assert {"forward", "backward", "optimizer"} <= set(words) and "recompute" not in words
     assert any("it only moves data" in word for word in words if word)
+    long = replace(record, note=f"{'<b>kernels</b> ' * 12}Try: minflow warmup")
+    lines = [t.text for t in picture(html(long)).iter(f"{SVG}text")]
+    assert lines[-2:] == [" ".join(["<b>kernels</b>"] * 7), " ".join(["<b>kernels</b>"] * 5) + " Try: minflow warmup"]
     assert not texts_without_background(svg_in(html(record)))
 
 

@@ -226,7 +226,7 @@ def test_texts(golden):
         PlanListing("G_0: plan", CALLS, 1, LIMITS),
         KERNELS,
         Roofline("G_0: roofline", LIMITS, CALLS),
-        Roofline("peaks of this processor", LIMITS),
+        Roofline("peaks of this processor", LIMITS, note=f"{'kernels are compiled later ' * 6}Try: minflow warmup"),
         THREADS,
         replace(THREADS, count=1, bars=THREADS.bars[:2]),
     )

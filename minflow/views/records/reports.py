@@ -206,11 +206,12 @@ class KernelListing:
 
 @dataclass(frozen=True)
 class Roofline:
-    """The limits of the processor, and the timed calls of a graph below them."""
+    """The limits of the processor, and the timed calls of a graph below them. note: why graphs run NumPy's kernels."""
 
     title: str
     peaks: RooflinePeaks
     calls: tuple[PlanCall, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)

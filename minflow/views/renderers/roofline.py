@@ -14,7 +14,7 @@ from ..draw.fonts import text_width, truncated
 from ..records.reports import PlanCall, Roofline
 from ..text.listing import clean, count
 from ..text.numbers import ms, percent, rate_text
-from ..text.plan import intensity, limit_share, timed_calls
+from ..text.plan import intensity, limit_share, note_lines, timed_calls
 from .memory_map import OTHER_STYLE, PHASE_STYLES
 
 WIDTH, LEFT, RIGHT, TOP, PLOT_HEIGHT = 760, 84, 34, 70, 300
@@ -80,6 +80,9 @@ def roofline_svg(record: Roofline) -> str:
         words += "" if call.flops else "; it only moves data, and is not in the diagram"
         name = truncated(f"{i}: {call.name}", WIDTH - 2 * svg.PADDING - 16 - text_width(f", {words}"))
         parts.append(svg.label(svg.PADDING + 2, y, f"{name}, {words}"))
+        y += LINE_HEIGHT
+    for line in note_lines(record):
+        parts.append(svg.label(svg.PADDING + 2, y, line, text_color=theme.MUTED))
         y += LINE_HEIGHT
     return svg.picture(parts, WIDTH, y + 2, headline(record))
 

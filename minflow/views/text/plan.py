@@ -119,6 +119,11 @@ def timed_calls(record: Roofline) -> list[PlanCall]:
     return sorted([call for call in record.calls if call.seconds], key=lambda call: -(call.seconds or 0))
 
 
+def note_lines(record: Roofline) -> list[str]:
+    """The note in lines of at most LINE_WIDTH columns."""
+    return [clean(line) for line in wrap(record.note, LINE_WIDTH)]
+
+
 def roofline_text(record: Roofline) -> str:
     limits = record.peaks
     rows = [("computing", "float32", rate_text(limits.flops, "FLOP"))]
@@ -127,6 +132,7 @@ def roofline_text(record: Roofline) -> str:
     lines = [
         clean(record.title),
         f"measured with {count(limits.threads, 'thread')}, {kernels}",
+        *note_lines(record),
         *table(rows, (1, 2)),
         f"above {limits.flops / limits.copies[-1][1]:.1f} operations per byte, computing takes longer than reading "
         "and writing memory",

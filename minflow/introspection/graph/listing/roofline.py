@@ -13,6 +13,7 @@ from ....core.ir import Node, Value, outputs_of, where_text
 from ....core.source_location import fail
 from ....nn.graph.graph import RunningGraph
 from ....platforms.compiled import roofline_peaks as machine
+from ....platforms.compiled.policy import why_numpy
 from ....views.records.reports import PlanCall, PlanListing, Roofline, RooflinePeaks
 from ....views.text.numbers import ms, nbytes_text
 from ....views.text.reports import PlanReport, Report
@@ -41,9 +42,9 @@ def roofline_report(graph: Any = None) -> Report:
     if graph is not None and not isinstance(graph, RunningGraph):
         fail(DTypeError, f"roofline takes an nn.Graph, not {type(graph).__name__}", "flow.roofline(graph)", graph=graph)
     if graph is None:
-        return Report(Roofline("peaks of this processor", peaks()))
+        return Report(Roofline("peaks of this processor", peaks(), note=why_numpy()))
     calls = [call for part in require_compiled(graph).parts for call in calls_of(part)]
-    return Report(Roofline(f"{graph.name}: roofline", peaks(), tuple(calls)))
+    return Report(Roofline(f"{graph.name}: roofline", peaks(), tuple(calls), why_numpy()))
 
 
 def calls_of(part: CompiledPart) -> list[PlanCall]:

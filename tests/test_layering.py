@@ -40,6 +40,7 @@ CORE = [
     "kernels",
     "infer",
     "dispatch",
+    "scalar",
     "op",
     "messages.wrong_arguments",
     "messages.unsupported",
@@ -95,6 +96,7 @@ ROOMS = {
         "core.kernels",
         "core.messages.invocation",
         "core.op",
+        "core.scalar",
         "core.ops",
         "core.spec",
         "core.source_location",
@@ -219,7 +221,7 @@ MECHANISM = [
 # longest name that fits its module decides.
 CAPS = {
     "mechanism": 3710,
-    "core": 1730,  # what stands around the mechanism: creation, grad modes, errors, events, ...
+    "core": 1770,  # what stands around the mechanism: creation, grad modes, errors, events, ...
     "core.ops": None,  # an op is one block that is read alone (test_ops_are_short)
     "core.ops.examples": None,  # data that ops are tested with
     "core.functions": 5100,  # a few lines each over the ops; nothing in the engine is understood by them
@@ -290,6 +292,7 @@ MANY_FILES = {  # folders of more, and why
     "nn": "what modules are made of, one idea a file",
     "nn/functional": "one file for each family of layers",
     "nn/modules": "one file for each family of layers, the same families",
+    "onnx/converters": "one file for each family of ops",
     "platforms/compiled/kernels": "one family of kernels a file, over the few that write instructions",
     "job/legacy": "one file for each family of names of that generation",
 }

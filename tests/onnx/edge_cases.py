@@ -15,6 +15,7 @@ CORNERS = {  # op -> description of the difference
     "floor_divide": "a negative number by inf, or a positive one by -inf, is NaN, ours is -1",
     "atan2": "NaN of two infinities; zeros with a sign count as 0",
     "hypot": "NaN of two infinities, or of one and NaN",
+    **dict.fromkeys(("relu_grad", "relu6_grad"), "0 where x is infinite or NaN and y is flat, ours is NaN"),
     "erfc": "1 - erf(x), so that its small values beyond 2 have fewer digits",
     **dict.fromkeys(("amax", "amin", "argmax", "argmin", "median"), NAN_LOSES),
 }

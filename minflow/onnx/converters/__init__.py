@@ -4,6 +4,7 @@ from . import (
     arithmetic as arithmetic,
     compare as compare,
     convolution as convolution,
+    formulas as formulas,
     index as index,
     losses as losses,
     norm as norm,
@@ -14,3 +15,5 @@ from . import (
     shape as shape,
     unsupported as unsupported,
 )
+
+formulas.register_formulas()  # after all others

@@ -1,8 +1,8 @@
 """Converters of elementwise arithmetic and mathematical functions.
 
 Inputs were promoted before the node was recorded; a Python number takes the dtype of the other tensor. Integer dtypes
-that an ONNX op does not support are computed in int64. Functions without an ONNX op are composed so that they stay
-accurate for small and large arguments, as ours are.
+that an ONNX op does not support are computed in int64. Ops that are not here or in `compare.py` are converted by their
+formula: `formulas.py`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 
 from ...core.spec import DType, bool_, int32, int64, uint8
 from ..builder import Builder, converter
+from .formulas import OnnxFormula
 
 
 def result_dtype(node) -> DType:
@@ -51,29 +52,8 @@ converter("minimum")(same_op("Min", "And"))
 converter("neg")(same_op("Neg", narrow=frozenset({uint8})))
 converter("abs")(lambda b, node, x: x if result_dtype(node) is bool_ else b.op("Abs", x))
 converter("sign")(same_op("Sign"))
-TWINS = dict(
-    exp="Exp",
-    log="Log",
-    sqrt="Sqrt",
-    reciprocal="Reciprocal",
-    sin="Sin",
-    cos="Cos",
-    tan="Tan",
-    asin="Asin",
-    acos="Acos",
-    atan="Atan",
-    tanh="Tanh",
-    sinh="Sinh",
-    cosh="Cosh",
-    asinh="Asinh",
-    acosh="Acosh",
-    atanh="Atanh",
-    sigmoid="Sigmoid",
-    erf="Erf",
-    softplus="Softplus",
-)
-for ours, theirs in TWINS.items():
-    converter(ours)(same_op(theirs))
+converter("sigmoid")(same_op("Sigmoid"))
+converter("softplus")(same_op("Softplus"))
 
 
 def rounding(kind: str):
@@ -87,18 +67,9 @@ for ours, theirs in dict(floor="Floor", ceil="Ceil", round="Round").items():
     converter(ours)(rounding(theirs))
 
 
-def truncated(b: Builder, x: str, dtype: DType) -> str:
-    return b.op("Where", b.op("Less", x, b.const(0, dtype)), b.op("Ceil", x), b.op("Floor", x))
-
-
 @converter("trunc")
 def _(b, node, x):
-    return truncated(b, x, result_dtype(node)) if is_float(node) else x
-
-
-@converter("trunc_divide")
-def _(b, node, *inputs):
-    return truncated(b, b.op("Div", *values(b, node, inputs)), result_dtype(node))
+    return OnnxFormula(b, result_dtype(node)).trunc(x) if is_float(node) else x
 
 
 @converter("pow")
@@ -143,16 +114,6 @@ def _(b, node, *inputs):
     return b.op("Where", by_zero, b.op("Div", x, y), b.op("Round", whole))
 
 
-@converter("lerp")
-def _(b, node, *inputs):
-    start, end, weight = values(b, node, inputs)
-    dtype = result_dtype(node)
-    way = b.op("Sub", end, start)
-    near = b.op("Less", b.op("Abs", weight), b.const(0.5, dtype))
-    back = b.op("Sub", end, b.op("Mul", way, b.op("Sub", b.const(1, dtype), weight)))
-    return b.op("Where", near, b.op("Add", start, b.op("Mul", weight, way)), back)
-
-
 @converter("atan2")
 def _(b, node, *inputs):
     """The angle of y / x, turned by pi where x is negative; pi / 2 with the sign of y where x is 0."""
@@ -190,50 +151,6 @@ def _(b, node, x):
 @converter("square")
 def _(b, node, x):
     return b.op("Mul", x, x)
-
-
-@converter("exp2")
-def _(b, node, x):
-    return b.op("Pow", b.const(2, result_dtype(node)), x)
-
-
-@converter("expm1")
-def _(b, node, x):
-    """tanh(x / 2) * (exp(x) + 1), which is exact for small x."""
-    dtype = result_dtype(node)
-    half = b.op("Tanh", b.op("Mul", x, b.const(0.5, dtype)))
-    return b.op("Mul", half, b.op("Add", b.op("Exp", x), b.const(1, dtype)))
-
-
-@converter("log1p")
-def _(b, node, x):
-    return log1p(b, x, result_dtype(node))
-
-
-def log1p(b: Builder, x: str, dtype: DType) -> str:
-    """log(u) * x / (u - 1) with u = 1 + x, which cancels the rounding of u (Goldberg 1991, theorem 4)."""
-    one = b.const(1, dtype)
-    u = b.op("Add", one, x)
-    step = b.op("Sub", u, one)
-    small = b.op("Less", b.op("Abs", x), one)
-    mended = b.op("Where", small, b.op("Div", x, step), one)
-    return b.op("Where", b.op("Equal", step, b.const(0, dtype)), x, b.op("Mul", b.op("Log", u), mended))
-
-
-@converter("log10", "log2")
-def _(b, node, x):
-    base = 10 if node.op.name == "log10" else 2
-    return b.op("Mul", b.op("Log", x), b.const(1 / math.log(base), result_dtype(node)))
-
-
-@converter("rsqrt")
-def _(b, node, x):
-    return b.op("Reciprocal", b.op("Sqrt", x))
-
-
-@converter("erfc")
-def _(b, node, x):
-    return b.op("Sub", b.const(1, result_dtype(node)), b.op("Erf", x))
 
 
 @converter("entr")
@@ -288,7 +205,7 @@ def _(b, node, *inputs):
     dtype = result_dtype(node)
     zero = b.const(0, dtype)
     nothing = b.op("And", b.op("Equal", x, zero), b.op("Not", b.op("IsNaN", y)))
-    log = b.op("Log", y) if node.op.name == "xlogy" else log1p(b, y, dtype)
+    log = b.op("Log", y) if node.op.name == "xlogy" else OnnxFormula(b, dtype).log1p(y)
     return b.op("Mul", x, b.op("Where", nothing, zero, log))
 
 

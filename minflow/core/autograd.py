@@ -184,10 +184,11 @@ def rule_argument(mode: Mode, node: Node, kind: str, key, gs: list, saved, slots
 
 
 def fit(g, spec: Spec):
-    """Sum a gradient to the shape of its input and cast it to its dtype: un-broadcast and un-promote."""
+    """Sum a gradient to the shape of its input, and convert it to its dtype and device: un-broadcast and un-promote."""
     if g.shape != spec.shape:
         g = sum_to(g, shape=spec.shape)
-    return g if g.dtype is spec.dtype else cast(g, dtype=spec.dtype)
+    g = g if g.dtype is spec.dtype else cast(g, dtype=spec.dtype)
+    return g if g.spec.device is spec.device else g.to(spec.device)  # of a 0-d input on the CPU
 
 
 def nodes_leading_to(mode: Mode, order: Sequence[Node], wanted: set[Value]) -> set[Node]:

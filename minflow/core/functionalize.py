@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from .backend.float_warnings import silent
-from .base.errors import DTypeError, GradError, ShapeError
+from .base.errors import DeviceError, DTypeError, GradError, ShapeError
 from .dispatch import apply, overflow_error, refuse_symbolic
 from .infer import infer
 from .ir import NUMBERS, RETAIN, ExternalUsers, Value, VersionCounter, Where, hooks_at
@@ -21,6 +21,7 @@ from .mode import MODE, bump_mutations, using
 from .op import Op
 from .ops.shape import apply_path, cast, clone, detach, expand, full, overwritten
 from .source_location import caller, explain, fail
+from .spec import Spec
 
 
 class Alias(NamedTuple):
@@ -248,6 +249,8 @@ def write_into(target, new, *, target_unused: bool = False):
                 f"x = x.to({new.dtype}) first",
                 target=handle,
             )
+    if new.spec.device is not target.spec.device:
+        new = new.to(target.spec.device)
     if new.dtype is not target.dtype:
         new = cast(new, dtype=target.dtype)
     if new.spec.shape != target.spec.shape:
@@ -302,15 +305,8 @@ def apply_inplace(op: Op, target, *others, **attrs):
                 target=target,
             )
         return write_result(target, op(*inputs, **attrs))
-    if specs[0].shape != target.shape:
-        raise explain(
-            ShapeError(
-                f"{op.name}_: the result has shape {specs[0].shape}, the tensor written has {target.spec.shape}",
-                hint="an in-place write cannot change the shape: use the form without the underscore",
-            ),
-            op,
-            inputs,
-        )
+    if specs[0] is not target.spec:
+        refuse_result(op, inputs, specs[0], target)
     shares = [
         x is target or (hasattr(x, "spec") and x.version_counter is not None and share_storage(x, target))
         for x in inputs
@@ -341,6 +337,22 @@ def apply_inplace(op: Op, target, *others, **attrs):
         raise
     bump_version(target, caller(2))
     return target
+
+
+def refuse_result(op: Op, inputs, result: Spec, target) -> None:
+    """Raise an error if the result of an in-place op has another shape than its target, or is on another device."""
+    if result.shape != target.spec.shape:
+        error = ShapeError(
+            f"{op.name}_: the result has shape {result.shape}, the tensor written has {target.spec.shape}",
+            hint="an in-place write cannot change the shape: use the form without the underscore",
+        )
+        raise explain(error, op, inputs)
+    if result.device is not target.spec.device:
+        error = DeviceError(
+            f"{op.name}_: the result is on {result.device}, the tensor written is on {target.spec.device}",
+            hint=f'x = x.to("{result.device}") first',
+        )
+        raise explain(error, op, inputs)
 
 
 def call_inplace(function, target, *args, **options):

@@ -1,22 +1,23 @@
-"""The shape rule of an op, run before every kernel; its results are cached in a bounded table.
+"""The specs of an op's results, inferred before every kernel: first shape and dtype, by the op's rule, then the device.
 
-`source_location.explain` adds the user's names, values, module and line to an error of a rule.
+This is the only place that decides the device of a result; rules get specs without devices. Results are cached in a
+bounded table. `source_location.explain` adds the user's names, values, module and line to an error.
 Read next: `dispatch.py`, the only way to run an op.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .base.errors import DTypeError, MinflowError, OutOfMemoryError, TraceError
+from .base.errors import DeviceError, DTypeError, MinflowError, OutOfMemoryError, TraceError
 from .ir import NUMBERS
-from .kernels import ON_CHANGE, select
+from .kernels import EAGER_PLATFORMS, ON_CHANGE, select
 from .memory import MIN_CHECKED_BYTES, free_bytes_if_short, size_text
 from .mode import MODE
-from .source_location import explain, here
-from .spec import DEPENDS_ON_DEFAULT, Spec, bfloat16, default_dtype, promote
+from .source_location import explain, here, input_names
+from .spec import DEPENDS_ON_DEFAULT, Device, Spec, bfloat16, cpu, default_dtype, promote
 
 INFER_CACHE: dict = {}  # results of `infer`, bounded; errors are not cached
 INFER_CACHE_LIMIT = 20_000
@@ -25,8 +26,8 @@ ON_CHANGE.append(INFER_CACHE.clear)
 
 
 def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
-    """The result of the shape rule, cached: (None, output specs, the specialized kernel or None), or
-    (dtype that the inputs must be cast to, None, None), or (bfloat16, output specs, ...) if the op must be computed in
+    """The result of `resolve`, cached, with a kernel: (None, output specs, the specialized kernel or None), or
+    (dtype that the inputs must be cast to, None, None), or (bfloat16, output specs, None) if the op must be computed in
     float32. `run_in_dtype` does the casts of the last two. specs: those of the inputs, if all are tensors and the
     caller has them.
     """
@@ -39,7 +40,7 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
     except TypeError:  # an unhashable attr (a slice before Python 3.12)
         key = None
     try:
-        dtype, outs = consult(op, specs, attrs)
+        dtype, outs = resolve(op, specs, attrs)
         large = (
             outs is not None
             and outs != (None,)
@@ -50,8 +51,7 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
             check_memory(op.name, outs)
     except MinflowError as error:
         raise explain(error, op, inputs) from None
-    specialize = None if dtype is not None else select(op).specialize
-    result = dtype, outs, None if specialize is None else specialize(*specs, **attrs)
+    result = dtype, outs, None if dtype is not None else specialized_kernel(op, specs, attrs)
     if key is not None and outs != (None,) and not large:  # large results are checked at each call
         if len(INFER_CACHE) >= INFER_CACHE_LIMIT:
             INFER_CACHE.clear()
@@ -74,7 +74,22 @@ def check_memory(name: str, outs: Sequence[Spec]) -> None:
         )
 
 
-def consult(op: Any, specs: tuple, attrs: Mapping):
+def resolve(op: Any, specs: tuple, attrs: Mapping) -> tuple:
+    """(dtype to compute in or None, output specs or None), as `infer` returns them: shapes and dtypes by the op's rule,
+    then the device. specs: the Spec of each tensor input, the type of each Python number.
+    """
+    dtype, outs = consult(op, on_device(specs, cpu), attrs)
+    device = device_of_result(op, specs)
+    return dtype, outs and on_device(outs, device)
+
+
+def on_device(specs: tuple, device: Device) -> tuple:
+    """These specs on a device; types of numbers, and None for a data-dependent shape, are unchanged."""
+    return tuple([s.replace(device=device) if isinstance(s, Spec) and s.device is not device else s for s in specs])
+
+
+def consult(op: Any, specs: tuple, attrs: Mapping) -> tuple:
+    """Shapes and dtypes by the op's rule, as `resolve` returns them. The rule ignores the device of its specs."""
     if len(specs) == 1 and not isinstance(specs[0], Spec):
         what = f"{op.name}: the input must be a tensor, got {specs[0].__name__}"
         raise DTypeError(what, hint="flow.tensor(...) around a number")
@@ -89,6 +104,31 @@ def consult(op: Any, specs: tuple, attrs: Mapping):
         raise DTypeError(f"{op.name}: not defined for complex numbers", hint="x.real, x.imag, x.abs() or x.angle()")
     out = op.infer(*specs, **attrs)
     return bfloat16 if bfloat16 in dtypes and not op.dtype_agnostic else None, out if op.many else (out,)
+
+
+def device_of_result(op: Any, specs: tuple) -> Device:
+    """The device of an op's results, by PyTorch's rule: the one device of its tensors; without tensors, the CPU.
+
+    Tensors on another device may be combined with 0-d tensors on the CPU, which count as numbers, and with inputs that
+    the op reads on the CPU (`Op.host_inputs`). Raises DeviceError for any other mixture.
+    """
+    tensors = [(name, s) for name, s in zip(input_names(op, specs), specs) if isinstance(s, Spec)]
+    first, device = next(((name, s.device) for name, s in tensors if s.device is not cpu), ("", cpu))
+    for name, s in tensors:
+        on_host = s.device is cpu and (s.ndim == 0 or name.partition("[")[0] in op.host_inputs)
+        if s.device is not device and not on_host:
+            raise DeviceError(
+                f"{op.name}: {{{first}}} is on {device}, and {{{name}}} is on {s.device}",
+                hint=f'{{{name}}}.to("{device}")',
+            )
+    return device
+
+
+def specialized_kernel(op: Any, specs: tuple, attrs: Mapping) -> Callable | None:
+    """The kernel of these arrays alone, if the platforms of their device have one: see `Kernel.specialize`."""
+    device = device_of_result(op, specs)
+    specialize = select(op, device_type=device.type).specialize if device.type in EAGER_PLATFORMS else None
+    return None if specialize is None else specialize(*specs, **attrs)
 
 
 def data_dependent(*specs, **attrs) -> None:

@@ -52,6 +52,7 @@ class Op:
     needs neither.  reads_rows: reads only as much of its first input as it returns.
     attr_kinds: attr -> its kind in a file, if attrs of this name have another one elsewhere (`deploy/attrs.py`).
     number_inputs: inputs of an op that is not elementwise which may be Python numbers.
+    host_inputs: inputs that the op reads on the CPU, even if the others are on another device.
     storable: False if a file cannot hold the op, since it needs values known only at run time.
     examples: the inputs that it is tested with.  doc: its docstring.
     custom: defined by a user, so its kernel may raise.
@@ -91,6 +92,7 @@ class Op:
     reads_rows: bool = False
     attr_kinds: Mapping[str, str] = field(default_factory=dict)
     number_inputs: Sequence[str] = ()
+    host_inputs: Sequence[str] = ()
     storable: bool = True
     examples: Sequence = ()
     doc: str = ""

@@ -184,7 +184,8 @@ class Spec:
         return self
 
     def __repr__(self) -> str:
-        return f"{self.dtype.name}{list(self.shape)}"
+        text = f"{self.dtype.name}{list(self.shape)}"
+        return text if self.device is cpu else f"{text} on {self.device}"
 
 
 Function = TypeVar("Function", bound=Callable)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..base import out as base
-from ..base.errors import DTypeError, GradError, ShapeError, TraceError
+from ..base.errors import DeviceError, DTypeError, GradError, ShapeError, TraceError
 from ..functionalize import write_into
 from ..mode import MODE, bump_mutations
 from ..source_location import fail
@@ -79,7 +79,7 @@ def kind_of(x: Any) -> str:
 
 
 def check_target(name: str, target: Tensor, new: Tensor) -> None:
-    """Refuse gradients through `out`, a dtype that cannot hold the result (like PyTorch), and a different shape."""
+    """Refuse gradients through `out`, a dtype that cannot hold the result (like PyTorch), another device or shape."""
     if MODE.get().grad and (target.requires_grad or new.requires_grad):
         fail(
             GradError,
@@ -93,6 +93,14 @@ def check_target(name: str, target: Tensor, new: Tensor) -> None:
             DTypeError,
             f"{name}: the result is {new.dtype.name}, which out, {target.dtype.name}, cannot hold",
             f"out=flow.empty({tuple(new.shape)}, dtype=flow.{new.dtype.name})",
+            out=target,
+            result=new,
+        )
+    if new.spec.device is not target.spec.device:
+        fail(
+            DeviceError,
+            f"{name}: the result is on {new.spec.device}, out is on {target.spec.device}",
+            f'out=flow.empty({tuple(new.shape)}, device="{new.spec.device}")',
             out=target,
             result=new,
         )

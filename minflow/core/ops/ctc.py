@@ -62,6 +62,7 @@ ctc = define(
     ),
     second_order=False,
     autocast="float32",
+    host_inputs=("input_lengths", "target_lengths"),
     examples=[case(*each, blank=0) for each in CASES],
     doc="-log probability that the frames (T, N, C) spell each of N targets, without repeats and blanks.",
 )
@@ -76,6 +77,7 @@ ctc_grad = define(
     "ctc_grad(grad, log_probs, targets, input_lengths, target_lengths; blank)",
     ctc_grad_spec,
     second_order=False,
+    host_inputs=("input_lengths", "target_lengths"),
     examples=[case(floats(each[0].shape[1], dtype=each[0].dtype), *each, blank=0) for each in CASES],
     doc="The gradient of ctc: minus the probability of each class in each frame, given the target.",
 )

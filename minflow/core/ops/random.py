@@ -81,6 +81,7 @@ def random_spec(op: str):
 uniform = define(
     "uniform(counter; shape, low, high, dtype, offset)",
     random_spec("uniform"),
+    host_inputs=("counter",),
     examples=[
         case(COUNTER_EXAMPLE, shape=(3, 5), low=0.0, high=1.0, dtype=float32, offset=0),
         case(COUNTER_EXAMPLE, shape=(), low=-2.0, high=3.0, dtype=float64, offset=1),
@@ -102,6 +103,7 @@ def _(xp, counter, shape, low, high, dtype, offset, out=None):
 normal = define(
     "normal(counter; shape, mean, std, dtype, offset)",
     random_spec("normal"),
+    host_inputs=("counter",),
     examples=[
         case(COUNTER_EXAMPLE, shape=(3, 5), mean=0.0, std=1.0, dtype=float32, offset=0),
         case(COUNTER_EXAMPLE, shape=(), mean=-2.0, std=3.0, dtype=float64, offset=1),
@@ -128,6 +130,7 @@ randint = define(
     "randint(counter; shape, low, high, dtype, offset)",
     randint_spec,
     attr_kinds={"low": "integer", "high": "integer"},
+    host_inputs=("counter",),
     examples=[
         case(COUNTER_EXAMPLE, shape=(3, 5), low=0, high=10, dtype=int64, offset=0),
         case(COUNTER_EXAMPLE, shape=(4,), low=-3, high=3, dtype=float32, offset=2),
@@ -150,6 +153,7 @@ def randperm_spec(counter, n: int, dtype: DType, offset: int) -> Spec:
 randperm = define(
     "randperm(counter; n, dtype, offset)",
     randperm_spec,
+    host_inputs=("counter",),
     examples=[case(COUNTER_EXAMPLE, n=10, dtype=int64, offset=0), case(COUNTER_EXAMPLE, n=0, dtype=int64, offset=0)],
     doc="0 to n - 1 in the order of n random words of 64 bits.",
 )
@@ -170,6 +174,7 @@ def bernoulli_spec(p: Spec, counter, offset) -> Spec:
 bernoulli = define(
     "bernoulli(p, counter; offset)",
     bernoulli_spec,
+    host_inputs=("counter",),
     examples=[
         case(floats(3, 4, low=0.1, high=0.9), COUNTER_EXAMPLE, offset=0),
         case(floats((), low=0.1, high=0.9), COUNTER_EXAMPLE, offset=1),
@@ -201,6 +206,7 @@ dropout = define(
     dropout_spec,
     dict(x=lambda g, out1: None if g[0] is None else g[0] * out1),  # the mask itself has no gradient
     flops=1,
+    host_inputs=("counter",),
     examples=[
         case(floats(3, 5), COUNTER_EXAMPLE, p=0.5, offset=0),
         case(floats(()), COUNTER_EXAMPLE, p=0.25, offset=0),

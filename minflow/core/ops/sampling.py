@@ -38,6 +38,7 @@ def multinomial_spec(p: Spec, counter, num_samples: int, replacement: bool, offs
 multinomial = define(
     "multinomial(p, counter; num_samples, replacement, offset)",
     multinomial_spec,
+    host_inputs=("counter",),
     examples=[
         case(positive(4), COUNTER_EXAMPLE, num_samples=3, replacement=False, offset=0),
         case(positive(2, 5), COUNTER_EXAMPLE, num_samples=7, replacement=True, offset=1),
@@ -97,6 +98,7 @@ def poisson_spec(rate: Spec, counter, offset: int) -> Spec:
 poisson = define(
     "poisson(rate, counter; offset)",
     poisson_spec,
+    host_inputs=("counter",),
     examples=[
         case(positive(3, 4), COUNTER_EXAMPLE, offset=0),
         case(floats(0), COUNTER_EXAMPLE, offset=1),
@@ -133,6 +135,7 @@ def binomial_spec(count: Spec, prob: Spec, counter, offset: int) -> Spec:
 binomial = define(
     "binomial(count, prob, counter; offset)",
     binomial_spec,
+    host_inputs=("counter",),
     examples=[
         case(floats(3, 1, low=5, high=9), floats(4, low=0.1, high=0.9), COUNTER_EXAMPLE, offset=0),
         case(

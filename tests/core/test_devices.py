@@ -1,0 +1,202 @@
+"""Check where results are: `infer` decides it for every op, at the level of specs, since no GPU is needed for that."""
+
+import re
+
+import pytest
+
+import minflow as flow
+from minflow.core.infer import infer, on_device, resolve
+from minflow.core.ir import NUMBERS
+from minflow.core.mode import using
+from minflow.core.op import OPS
+from minflow.core.ops import update, update_adaptive, update_moments  # noqa: F401  (define the ops of optimizers)
+from minflow.core.ops.elementwise import add, where
+from minflow.core.ops.examples import cases
+from minflow.core.ops.index import ravel_index, take
+from minflow.core.ops.shape import cat
+from minflow.core.source_location import input_names
+from minflow.core.spec import Device, Spec, cpu, float32, int64, spec_of
+from minflow.core.trace import Trace
+from tests.cases import Cases
+
+cuda, second_gpu = Device("cuda"), Device("cuda:1")
+WITH_EXAMPLES = [op for op in OPS.values() if op.examples]
+
+
+def vector(device=cuda, dtype=float32) -> Spec:
+    return Spec((3,), dtype, device)
+
+
+def scalar(device=cpu, dtype=float32) -> Spec:
+    return Spec((), dtype, device)
+
+
+def calls(op):
+    """(specs on the CPU, attrs) of each example of an op."""
+    for example in cases(op):
+        yield tuple([x.__class__ if x.__class__ in NUMBERS else spec_of(x) for x in example.arrays()]), example.attrs
+
+
+def must_be_on_device(op, name: str, spec) -> bool:
+    return isinstance(spec, Spec) and spec.ndim > 0 and name.partition("[")[0] not in op.host_inputs
+
+
+@pytest.mark.parametrize("op", WITH_EXAMPLES, ids=lambda op: op.name)
+def test_results_are_on_the_device_of_the_inputs(op):
+    for specs, attrs in calls(op):
+        dtype, outs = resolve(op, specs, attrs)
+        moved = on_device(specs, cuda)
+        expected = outs if outs is None or moved == specs else on_device(outs, cuda)
+        assert resolve(op, moved, attrs) == (dtype, expected)
+
+
+@pytest.mark.parametrize("op", WITH_EXAMPLES, ids=lambda op: op.name)
+def test_each_input_on_another_device_is_refused_by_name(op):
+    with Cases() as case:
+        for specs, attrs in calls(op):
+            names = list(input_names(op, specs))
+            strict = [name for name, s in zip(names, specs) if must_be_on_device(op, name, s)]
+            for k, (name, spec) in enumerate(zip(names, specs)):
+                if not isinstance(spec, Spec):
+                    continue
+                mixed = [*on_device(specs, cuda)]
+                mixed[k] = spec
+                with case(f"{name} on the CPU, of {specs}"):
+                    if name in strict and any(isinstance(s, Spec) for i, s in enumerate(specs) if i != k):
+                        with pytest.raises(
+                            flow.DeviceError, match=f"is on cuda:0, and {{{re.escape(name)}}} is on cpu"
+                        ):
+                            resolve(op, tuple(mixed), attrs)
+                    elif any(isinstance(s, Spec) for i, s in enumerate(specs) if i != k):
+                        outs = resolve(op, tuple(mixed), attrs)[1] or ()
+                        assert all(s is None or s.device is cuda for s in outs)
+
+
+@pytest.mark.parametrize("specs", [(vector(cuda), vector(cpu)), (vector(cpu), vector(cuda))])
+def test_either_order_of_two_devices_is_refused(specs):
+    with pytest.raises(flow.DeviceError, match="add: {[ab]} is on cuda:0, and {[ab]} is on cpu:0"):
+        resolve(add, specs, {})
+
+
+@pytest.mark.parametrize(
+    "op, specs",
+    [
+        (add, (vector(), scalar(cpu))),
+        (add, (scalar(cpu), vector())),
+        (add, (vector(), float)),
+        (add, (scalar(cuda), scalar(cpu))),
+        (where, (vector(dtype=flow.bool), scalar(cpu), scalar(cpu))),
+        (where, (scalar(cpu, flow.bool), vector(), float)),
+    ],
+)
+def test_numbers_and_0d_tensors_on_the_cpu_follow_the_other_inputs(op, specs):
+    assert resolve(op, specs, {})[1][0].device is cuda
+
+
+@pytest.mark.parametrize(
+    "op, specs, attrs",
+    [
+        (add, (vector(cpu), scalar(cuda)), {}),  # only a 0-d tensor on the CPU counts as a number
+        (add, (vector(cuda), scalar(second_gpu)), {}),
+        (where, (vector(dtype=flow.bool), vector(cpu), scalar(cpu)), {}),
+        (take, (vector(cpu), vector(cuda, int64)), {"axis": 0}),
+        (cat, (vector(cuda), vector(cpu)), {"dim": 0}),
+    ],
+)
+def test_other_mixtures_are_refused(op, specs, attrs):
+    with pytest.raises(flow.DeviceError, match="cuda:0"):
+        resolve(op, specs, attrs)
+
+
+def test_an_index_on_the_cpu_is_accepted_on_any_device():
+    assert resolve(take, (vector(cuda), vector(cpu, int64)), {"axis": 0})[1] == (vector(cuda),)
+    assert resolve(ravel_index, (vector(cuda, int64), vector(cpu, int64)), {"shape": (3, 3)})[1][0].device is cuda
+    assert resolve(ravel_index, (vector(cpu, int64),), {"shape": (3,)})[1][0].device is cpu
+
+
+def test_without_tensors_the_result_is_on_the_cpu():
+    assert resolve(add, (int, float), {})[1][0].device is cpu
+
+
+# ---- whole programs, on symbols: a trace needs no arrays ------------------------------------------------------------
+
+
+@pytest.fixture
+def symbols():
+    """(a vector on the GPU, a vector on the CPU, a scalar on the CPU), inside a trace."""
+    mode = Trace()
+    with using(mode):
+        specs = Spec((2, 3), float32, cuda), Spec((2, 3), float32), scalar(cpu)
+        yield [mode.symbol_of_input(spec, name) for spec, name in zip(specs, ("x", "y", "s"))]
+
+
+def refused(program, *lines):
+    with pytest.raises(flow.DeviceError) as caught:
+        program()
+    text = str(caught.value)
+    for line in lines:
+        assert line in text, text
+    return caught.value
+
+
+def test_the_error_has_four_parts(symbols):
+    x, y, _ = symbols
+    error = refused(
+        lambda: x + y, "add: a is on cuda:0, and b is on cpu:0", "a  float32[2, 3] on cuda:0", "b  float32[2, 3]"
+    )
+    assert "test_devices.py" in error.where and error.hint == 'b.to("cuda:0")'
+    assert refused(lambda: y * x).hint == 'a.to("cuda:0")'
+
+
+def test_the_error_names_the_tensors_that_the_user_passed_before_they_are_cast(symbols):
+    x, y, _ = symbols
+    y = y.double()
+    error = refused(lambda: x + y, "a is on cuda:0, and b is on cpu:0")
+    assert "float64[2, 3]" in error.values["b"]
+
+
+def test_a_program_stays_on_its_device(symbols):
+    x, _, s = symbols
+    results = [
+        (x * 2 + s).relu(),
+        x.T @ x,
+        x[0],
+        x[:, [0, 2]],
+        x.sum(1),
+        x == 1,
+        x.double(),
+        flow.cat([x, x]),
+        x.topk(2)[1],
+    ]
+    assert {t.device for t in results} == {cuda}
+    assert (s * 2).device is s.device is cpu
+
+
+def test_a_stack_of_0d_tensors_on_two_devices_is_refused(symbols):
+    x, _, s = symbols
+    refused(lambda: flow.stack([x.sum(), s]), "is on cuda:0, and tensors[1] is on cpu:0")
+
+
+def test_a_write_in_place_stays_on_the_device_of_the_target(symbols):
+    x, y, s = [t.clone() for t in symbols]
+    assert x.add_(s) is x and x.device is cuda
+    refused(lambda: x.add_(y), "a is on cuda:0, and b is on cpu:0")
+    refused(lambda: s.add_(x.sum()), "add_: the result is on cuda:0, the tensor written is on cpu:0")
+    for copy_to_device in (lambda: x.copy_(y), lambda: x[0].copy_(s)):  # copies between devices, as in PyTorch
+        refused(copy_to_device, "there is no device cuda:0 here")
+
+
+def test_out_must_be_on_the_device_of_the_result(symbols):
+    x, y, _ = symbols
+    error = refused(lambda: flow.add(x, x, out=y), "add: the result is on cuda:0, out is on cpu:0")
+    assert error.hint == 'out=flow.empty((2, 3), device="cuda:0")'
+
+
+def test_results_are_cached_for_each_device():
+    mode = Trace()
+    with using(mode):
+        x, y = [mode.symbol_of_input(vector(device)) for device in (cuda, cpu)]
+        for _ in range(2):
+            assert infer(add, (x, x), {})[1] == (vector(cuda),)
+            assert infer(add, (y, y), {})[1] == (vector(cpu),)
+    assert infer(add, (x, x), {})[2] is None  # the specialized kernels are for the CPU

@@ -39,6 +39,7 @@ NUMPY_FOLDER = os.path.join(os.path.dirname(np.__file__), "")
 SKIPPED_PREFIXES = ROOT, "<frozen importlib", importlib.__file__, copy.__file__, NUMPY_FOLDER
 WIDGETS_FOLDER = f"{os.sep}minflow_widgets{os.sep}"  # the widgets package, wherever it is installed
 IS_MINFLOW_FILE = MinflowFiles()
+frame_at = sys._getframe  # bound once: every op on the tape looks for its line
 
 
 def caller(depth: int = 2) -> Where | None:
@@ -46,7 +47,7 @@ def caller(depth: int = 2) -> Where | None:
 
     Entering a Module stores its caller in the mode, so the search ends at the nearest Module.__call__.
     """
-    frame = sys._getframe(depth)
+    frame = frame_at(depth)
     while IS_MINFLOW_FILE[(code := frame.f_code).co_filename]:
         if code in MODULE_CALL:
             return MODE.get().entered

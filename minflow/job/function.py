@@ -39,6 +39,7 @@ from .typing import ListListNumpy, ListNumpy, text
 
 if TYPE_CHECKING:
     from ..views.records.graph import GraphRecord
+    from ..views.text.reports import PlanReport
 
 TYPES = ("train", "predict")
 
@@ -72,6 +73,17 @@ class Job(Display):
         lambda self: next(reversed(self.plans.values()), None), doc="The plan that was used last, or None."
     )
     steps = property(lambda self: self.session.steps.get(self.name, 0), doc="Training steps done.")
+
+    @property
+    def plan(self) -> PlanReport:
+        """The calls of the plan that was used last, as in `graph.plan`, without times. Raises JobError before that."""
+        from ..introspection.graph.listing.roofline import plan_report
+
+        STREAM.sync()
+        if self.compiled is None:
+            what = f"job {self.name} has not been called yet, so it has no plan"
+            raise JobError(what, where=here(), hint=f"call it once, or {self.name}.compile()")
+        return plan_report(f"{self.kind} job {self.name}", self.compiled.parts)
 
     @property
     def uses(self) -> frozenset[str]:

@@ -183,6 +183,16 @@ def plus_one(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
 doubled = job_of(lambda x: x * 2, SIZES, result=None, name="doubled")
 
 
+def test_plan_lists_calls_with_their_platforms():
+    job = job_of(lambda x: flow.math.relu(x) * 2, SIZES, name="scaled")
+    here(told(lambda: job.plan, JobError, "scaled has not been called yet"))
+    job.compile()
+    (relu, mul) = job.plan.record.calls
+    assert (relu.op, relu.platform, relu.outputs) == ("relu", "numpy", ("float32[2, 3]",))
+    assert (mul.op, mul.platform, mul.seconds) == ("mul", "reference", None)
+    assert repr(job.plan).startswith("predict job scaled: plan, 2 calls, arena ")
+
+
 def test_job_is_copied_and_pickled_like_a_function():
     class Trainer:
         job = plus_one

@@ -15,7 +15,7 @@ from ....views.records.recorders import recorder
 from . import text
 from .accessors import GraphAccessors
 from .build_log import BuildLog, set_debug_options
-from .reports import GraphReports, picture_record
+from .reports import GraphReports, picture_record, require_compiled
 
 if TYPE_CHECKING:
     from ....views.text.reports import PlanReport, Report
@@ -47,7 +47,7 @@ class GraphListing(GraphAccessors, GraphReports):
         """
         from .roofline import plan_report
 
-        return plan_report(self)
+        return plan_report(self.name, require_compiled(self).parts)
 
     def profiled(self: Any, compiled: Any, arrays: list) -> Any:
         """Run a call; time its operations and record its threads."""

@@ -1,10 +1,11 @@
-"""The calls of a graph's plan, compared with the processor's peaks: `graph.plan`, `flow.roofline`.
+"""The calls of a plan, compared with the processor's peaks: `graph.plan`, `job.plan`, `flow.roofline`.
 
 Read next: `work.py`, the work of a call; `platforms/compiled/roofline_peaks.py`, the measurements.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ....compiler.plan_cache import CompiledPart
@@ -26,13 +27,12 @@ def peaks() -> RooflinePeaks:
     return RooflinePeaks(*machine.ceilings())
 
 
-def plan_report(graph: Any) -> PlanReport:
-    """The calls of the plan that was used last."""
-    parts = require_compiled(graph).parts
+def plan_report(name: str, parts: Sequence[CompiledPart]) -> PlanReport:
+    """The calls of a plan, whose owner, a graph or a job, has this name."""
     calls = [call for part in parts for call in calls_of(part)]
     timed = [call.seconds for call in calls if call.seconds is not None]
     arena = sum(part.plan.arena_bytes for part in parts)
-    title = f"{graph.name}: plan, {len(calls)} calls, arena {nbytes_text(arena)}"
+    title = f"{name}: plan, {len(calls)} calls, arena {nbytes_text(arena)}"
     title += f", last timed step {ms(sum(timed))}" if timed else ""
     return PlanReport(PlanListing(title, tuple(calls), arena, peaks() if timed else None))
 

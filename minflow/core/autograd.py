@@ -21,7 +21,7 @@ from .dispatch import refuse_symbolic
 from .functionalize import apply_inplace, move_retain_hook
 from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
 from .grad.modes import no_grad
-from .ir import AFTER, INPUTS, NUMBERS, FreedMarker, Node, Value, outputs_of, toposort, where_text
+from .ir import AFTER, INPUTS, NUMBERS, FreedMarker, Node, Value, Where, outputs_of, toposort, where_text
 from .messages.no_gradient import no_gradient
 from .messages.training_warnings import CheckState, check_losses
 from .mode import MODE, Mode, mutation_counter
@@ -34,7 +34,7 @@ from .spec import Spec
 # ---- the backward pass -------------------------------------------------------------------------------------------
 
 
-def backprop(  # noqa: C901
+def backprop(
     roots: Sequence,
     seeds: Sequence,
     retain_graph: bool,
@@ -72,45 +72,58 @@ def backprop(  # noqa: C901
                 continue  # the gradient of a leaf stays in `grads`
             needed = passed is None or node in passed
             if node.hooks:
-                for value in outputs_of(node):
-                    if value not in quiet if value in wanted else needed:
-                        run_hooks(value, grads)
+                run_output_hooks(node, grads, needed, wanted, quiet)
             gs = [grads.get(v) if v in wanted else grads.pop(v, None) for v in outputs_of(node)]
             if not needed:
                 continue
-            if gs[0] is None and all(g is None for g in gs):
-                if arrivals.hooked:
-                    arrivals.count_down(node, grads)
-                continue
-            if node.saved.__class__ is FreedMarker:
-                raise second_backward_error(node)
-            mode.enter_gradient(node)
-            if node.hooks:
-                gs = run_before_node(node, gs)
-            found = input_gradients(mode, node, gs)
-            if node.hooks and INPUTS in node.hooks:
-                found = run_after_node(
-                    node, gs, [(i, g if g is None else fit(g, node.inputs[i].spec)) for i, g in found]
-                )
-            for i, gi in found:
-                if gi is None:
-                    continue
-                value = node.inputs[i] if mode.trace is None else mode.grad_key(node.inputs[i])
-                if gi.spec is not value.spec:
-                    gi = fit(gi, value.spec)
-                if mode.anomaly and gi.array is not None and np.isnan(gi.array).any():
-                    raise anomaly_error(node, i, gi, gs)
-                accumulate(grads, value, gi)
-            # marked in a trace too, so that a second backward is refused there
-            if not retain_graph and (node.saved or (mode.trace and node.op.saves[node.needs])):
-                node.saved = FreedMarker(where)
-                if node.op.custom_backward is not None:
-                    node.attrs["ctx"].saved = ()
+            if gs[0] is not None or any([g is not None for g in gs]):
+                pass_back(mode, node, gs, grads)
+                if not retain_graph:
+                    free_saved(mode, node, where)
             if arrivals.hooked:
                 arrivals.count_down(node, grads)
     finally:
         MODE.set(before)
     return grads
+
+
+def run_output_hooks(node: Node, grads: dict, needed: bool, wanted: set, quiet: Container[Value]) -> None:
+    """Run the hooks of the outputs of a node whose gradients are complete.
+
+    needed: True if the gradients of its inputs are needed.  wanted, quiet: see `backprop`.
+    """
+    for value in outputs_of(node):
+        if value not in quiet if value in wanted else needed:
+            run_hooks(value, grads)
+
+
+def pass_back(mode: Mode, node: Node, gs: list, grads: dict) -> None:
+    """Compute the gradients of a node's inputs from those of its outputs, and add them to `grads`."""
+    if node.saved.__class__ is FreedMarker:
+        raise second_backward_error(node)
+    mode.enter_gradient(node)
+    if node.hooks:
+        gs = run_before_node(node, gs)
+    found = input_gradients(mode, node, gs)
+    if node.hooks and INPUTS in node.hooks:
+        found = run_after_node(node, gs, [(i, g if g is None else fit(g, node.inputs[i].spec)) for i, g in found])
+    for i, gi in found:
+        if gi is None:
+            continue
+        value = node.inputs[i] if mode.trace is None else mode.grad_key(node.inputs[i])
+        if gi.spec is not value.spec:
+            gi = fit(gi, value.spec)
+        if mode.anomaly and gi.array is not None and np.isnan(gi.array).any():
+            raise anomaly_error(node, i, gi, gs)
+        accumulate(grads, value, gi)
+
+
+def free_saved(mode: Mode, node: Node, where: Where | None) -> None:
+    """Free the saved arrays of a node, and mark it, in a trace too, so that a second backward is refused there."""
+    if node.saved or (mode.trace and node.op.saves[node.needs]):
+        node.saved = FreedMarker(where)
+        if node.op.custom_backward is not None:
+            node.attrs["ctx"].saved = ()
 
 
 def accumulate(grads: dict, value: Value, g) -> None:

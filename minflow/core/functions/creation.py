@@ -326,6 +326,26 @@ def eye(
     return tensor(np.eye(n, m, dtype=dtype.np), None, device, requires_grad)
 
 
+def check_steps(first: Any, last: Any, gap: Any) -> None:
+    """Raise OutOfRangeError unless steps of `gap` lead from `first` to `last`."""
+    if not all(math.isfinite(x) for x in (first, last, gap)):
+        fail(
+            OutOfRangeError,
+            f"arange: start, end and step must be finite, got {first}, {last} and {gap}",
+            "finite numbers",
+            start=first,
+            end=last,
+            step=gap,
+        )
+    if gap == 0 or (last - first) / gap < 0:
+        fail(
+            OutOfRangeError,
+            f"arange: the step must lead from {first} to {last}, got {gap}",
+            "a nonzero step with the sign of end - start",
+            step=gap,
+        )
+
+
 def arange(
     start: float | None = None,
     end: float | None = None,
@@ -352,22 +372,7 @@ def arange(
         )
     bounds: list[Any] = [x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, end, step)]
     first, last, gap = bounds
-    if not all(math.isfinite(x) for x in bounds):
-        fail(
-            OutOfRangeError,
-            f"arange: start, end and step must be finite, got {first}, {last} and {gap}",
-            "finite numbers",
-            start=first,
-            end=last,
-            step=gap,
-        )
-    if gap == 0 or (last - first) / gap < 0:
-        fail(
-            OutOfRangeError,
-            f"arange: the step must lead from {first} to {last}, got {gap}",
-            "a nonzero step with the sign of end - start",
-            step=gap,
-        )
+    check_steps(first, last, gap)
     if dtype is None:
         dtype = int64 if all(isinstance(x, int) for x in bounds) else default_dtype()
     if any(isinstance(x, int) and not -(2**63) <= x < 2**63 for x in (first, last)):

@@ -17,6 +17,7 @@ from ..mode import MODE
 from ..op import Op
 from ..ops.shape import full
 from ..source_location import describe, fail, warn
+from ..spec import Spec
 from .modes import no_grad
 
 
@@ -216,7 +217,10 @@ FunctionCtx = Context
 
 
 def function_op(cls: type[Function], count: int, places: list[int], arity: int) -> Op:
-    """The op of one application. Its inputs are the results of `forward`, which it returns, then its tensors."""
+    """The op of one application. Its inputs are the results of `forward`, which it returns, then its tensors.
+
+    count: number of results.  places: the arguments of forward that are tensors.  arity: number of its arguments.
+    """
 
     def kernel(*arrays, ctx, out=None):
         if out is None:
@@ -226,46 +230,12 @@ def function_op(cls: type[Function], count: int, places: list[int], arity: int) 
         return out
 
     def custom_backward(node: Node, gs: list):
-        ctx = node.attrs["ctx"]
-        ctx.node = node
-        try:
-            if ctx.materialize:
-                gs = [
-                    full(shape=s.shape, value=0, dtype=s.dtype) if g is None else g for g, s in zip(gs, node.out_specs)
-                ]
-            result = as_tuple(cls.backward(ctx, *gs))
-        finally:
-            ctx.node = None
-        for i, g in enumerate(result):
-            if g is not None and not hasattr(g, "spec"):
-                raise GradError(
-                    f"{cls.__name__}.backward: gradient {i} must be a tensor or None, got {with_article(g)}",
-                    values={"gradient": describe(g)},
-                    where=f"created at {where_text(node.where)}",
-                    hint="a tensor of the shape of that argument, or None if it has no gradient",
-                )
-        if (len(result) != arity and any(g is not None for g in result[arity:])) or len(result) < arity:
-            raise GradError(
-                f"{cls.__name__}.backward returned {len(result)} gradients for the {arity} arguments of forward",
-                where=f"created at {where_text(node.where)}",
-                hint="return one for each argument, None for those without a gradient",
-            )
-        for position, place in enumerate(places):
-            i = count + position
+        result = run_backward(cls, node, gs)
+        check_gradients(cls, node, result, arity)
+        for i, place in enumerate(places, start=count):
             if node.needs >> i & 1 and result[place] is not None:
-                g, spec = result[place], node.inputs[i].spec
-                if not expands(spec.shape, g.spec.shape):
-                    raise ShapeError(
-                        f"{cls.__name__}.backward: gradient {place} has shape {g.spec.shape}, argument {place} of "
-                        f"forward has {spec.shape}",
-                        where=f"created at {where_text(node.where)}",
-                        hint="return a gradient of the shape of its argument",
-                    )
-                yield i, g
-
-    def expands(shape: tuple, wider: tuple) -> bool:
-        """True if a gradient of the shape `wider` can be summed to `shape`."""
-        return len(shape) <= len(wider) and all(n in (1, m) for n, m in zip(shape[::-1], wider[::-1]))
+                check_gradient_shape(cls, node, place, result[place].spec, node.inputs[i].spec)
+                yield i, result[place]
 
     outputs = [f"out{k}" for k in range(count)]
     return Op(
@@ -278,3 +248,44 @@ def function_op(cls: type[Function], count: int, places: list[int], arity: int) 
         inline_kernel=kernel,
         custom_backward=custom_backward,
     )
+
+
+def run_backward(cls: type[Function], node: Node, gs: list) -> tuple:
+    """Call `backward` of a Function with the gradients of its results; return its gradients as a tuple."""
+    ctx = node.attrs["ctx"]
+    ctx.node = node
+    try:
+        if ctx.materialize:
+            gs = [full(shape=s.shape, value=0, dtype=s.dtype) if g is None else g for g, s in zip(gs, node.out_specs)]
+        return as_tuple(cls.backward(ctx, *gs))
+    finally:
+        ctx.node = None
+
+
+def check_gradients(cls: type[Function], node: Node, result: tuple, arity: int) -> None:
+    """Raise GradError if `backward` returned something else than one tensor or None for each argument of forward."""
+    for i, g in enumerate(result):
+        if g is not None and not hasattr(g, "spec"):
+            raise GradError(
+                f"{cls.__name__}.backward: gradient {i} must be a tensor or None, got {with_article(g)}",
+                values={"gradient": describe(g)},
+                where=f"created at {where_text(node.where)}",
+                hint="a tensor of the shape of that argument, or None if it has no gradient",
+            )
+    if (len(result) != arity and any(g is not None for g in result[arity:])) or len(result) < arity:
+        raise GradError(
+            f"{cls.__name__}.backward returned {len(result)} gradients for the {arity} arguments of forward",
+            where=f"created at {where_text(node.where)}",
+            hint="return one for each argument, None for those without a gradient",
+        )
+
+
+def check_gradient_shape(cls: type[Function], node: Node, place: int, found: Spec, wanted: Spec) -> None:
+    """Raise ShapeError if the gradient of an argument cannot be summed to the shape of that argument."""
+    shape, wider = wanted.shape, found.shape
+    if len(shape) > len(wider) or any(n not in (1, m) for n, m in zip(shape[::-1], wider[::-1])):
+        raise ShapeError(
+            f"{cls.__name__}.backward: gradient {place} has shape {wider}, argument {place} of forward has {shape}",
+            where=f"created at {where_text(node.where)}",
+            hint="return a gradient of the shape of its argument",
+        )

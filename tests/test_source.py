@@ -172,3 +172,58 @@ def test_markers_are_found(text, markers, tmp_path, monkeypatch):
     file = tmp_path / "module.py"
     file.write_text(text)
     assert len(prose.markers(file)) == markers
+
+
+# ---- functions that can be read at once -----------------------------------------------------------------------------
+
+MAX_LINES, MAX_COMPLEXITY = 60, 15  # of a function of core or compiler, without its docstring
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def lines_of(function) -> int:
+    doc = function.body[0] if ast.get_docstring(function, clean=False) is not None else None
+    return function.end_lineno - function.lineno + 1 - (doc.end_lineno - doc.lineno + 1 if doc else 0)
+
+
+def complexity(node) -> int:
+    """McCabe's: one, and one for each branch, loop, handler of an exception and nested function."""
+    branches = ast.If | ast.For | ast.AsyncFor | ast.While | ast.ExceptHandler | FUNCTIONS
+    found = sum(isinstance(x, branches) for x in ast.walk(node))
+    return found + sum(isinstance(x, ast.Try) and bool(x.orelse) for x in ast.walk(node))
+
+
+def too_long(name, tree) -> list[str]:
+    sizes = [(x.name, lines_of(x), complexity(x)) for x in ast.walk(tree) if isinstance(x, FUNCTIONS)]
+    return [
+        f"{name}: {function} has {lines} lines, complexity {paths}"
+        for function, lines, paths in sizes
+        if lines > MAX_LINES or paths > MAX_COMPLEXITY
+    ]
+
+
+def test_functions_of_core_and_compiler_are_short_and_simple():
+    """Split a longer one by ideas. `define` blocks of ops are checked in test_layering.py."""
+    files = [file for file in FILES if name_of(file).startswith(("minflow/core/", "minflow/compiler/"))]
+    assert len(files) > 100
+    found = [line for file in files for line in too_long(name_of(file), tree_of(file))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "body, expected",
+    [
+        ("    pass", 1),
+        ("    if x: pass\n    elif y: pass\n    else: pass", 3),
+        ("    try: pass\n    except A: pass\n    except B: pass\n    else: pass", 4),
+        ("    for x in y:\n        while x: pass", 3),
+        ("    def inner():\n        if x: pass", 3),
+    ],
+)
+def test_complexity_is_that_of_ruff(body, expected):
+    assert complexity(ast.parse(f"def f():\n{body}").body[0]) == expected
+
+
+def test_long_functions_are_found():
+    assert not too_long("file", ast.parse("def f():\n" + "    x = 1\n" * (MAX_LINES - 1)))
+    assert too_long("file", ast.parse("def f():\n" + "    x = 1\n" * MAX_LINES))
+    assert too_long("file", ast.parse("def f():\n" + "    if x: pass\n" * MAX_COMPLEXITY))

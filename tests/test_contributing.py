@@ -40,7 +40,7 @@ def pytest_alone(*words, **settings):
 
 
 def generated_tests(folder, op, oracle):
-    """Run the test that is generated for cbrt, with its code inserted in elementwise.py and oracles.py in memory.
+    """Run the test that is generated for log_cosh, with its code inserted in elementwise.py and oracles.py in memory.
 
     Return the output of pytest.
     """
@@ -49,7 +49,7 @@ def generated_tests(folder, op, oracle):
         f"exec({op!r}, vars(file))\nexec({oracle!r}, vars(oracles))\n"
     )
     return pytest_alone(
-        "-p", "contributed", str(TOP / "tests/core/test_ops.py"), "-k", "cbrt", cwd=TOP, path=[folder]
+        "-p", "contributed", str(TOP / "tests/core/test_ops.py"), "-k", "log_cosh", cwd=TOP, path=[folder]
     ).stdout
 
 
@@ -57,10 +57,10 @@ def generated_tests(folder, op, oracle):
 def test_wrong_op_fails_its_tests(tmp_path):
     """In the checks that it violates, for each of the examples."""
     op, oracle, *_ = blocks("Add an op", "python")
-    said = generated_tests(tmp_path, op.replace("g / (out", "-g / (out"), oracle)
+    said = generated_tests(tmp_path, op.replace("g * tanh(x)", "g * -tanh(x)"), oracle)
     assert "cases fail: gradient of example 0, " in said and "forward of" not in said
-    said = generated_tests(tmp_path, op.replace('ufunc="cbrt"', 'ufunc="sqrt"'), oracle)
-    assert "cases fail: forward of example 0, " in said and "test_op[cbrt]" in said
+    said = generated_tests(tmp_path, op.replace("xp.exp(-2", "xp.exp(-3"), oracle)
+    assert "cases fail: forward of example 0, " in said and "test_op[log_cosh]" in said
 
 
 def insert_block(folder, path, block):
@@ -163,23 +163,51 @@ def find_tests(passed_tests, name):
     return sorted({test.partition("[")[0] for test in passed_tests if name in test})
 
 
+NEW_OP = """
+import importlib.util, numpy as np, onnxruntime, minflow as flow
+from minflow import nn
+from minflow.platforms import compiled
+
+class Program(nn.Graph):
+    def build(self, x):
+        return flow.log_cosh(x) * 2
+
+x = flow.tensor(np.linspace(-100, 100, 8192, dtype="float32").reshape(64, 128))
+expected = 2 * np.log(np.cosh(x.numpy().astype("float64")))
+if numba := importlib.util.find_spec("numba"):
+    compiled.use()
+graph = Program()
+graph(x)
+flow.save(graph, "saved")
+results = [(flow.log_cosh(x) * 2), graph(x), flow.load_graph("saved")(x)]
+flow.onnx.export(graph, x, "model.onnx")
+session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
+results = [y.numpy() for y in results] + session.run(None, {session.get_inputs()[0].name: x.numpy()})
+print([bool(np.allclose(y, expected, rtol=1e-5, atol=1e-6)) for y in results])
+calls = [(call.op, call.platform) for call in graph.plan.record.calls]
+print(calls == [("cluster", "compiled")] or not numba or calls)
+with flow.autocast("cpu"):
+    print(flow.log_cosh(x.bfloat16()).dtype.name, flow.log_cosh(x).dtype.name)
+y = flow.tensor([0.0, 3.0])
+print([[round(v, 4) for v in z.tolist()] for z in (flow.log_cosh(y), y.log_cosh(), y.log_cosh_())])
+"""
+
+
 @pytest.mark.slow
-def test_add_an_op(passed_tests, project_copy):
-    """Its budgets, exports, method and in-place form exist: the commands include tests of the whole project."""
-    assert "test_op" in find_tests(passed_tests, "cbrt")
+def test_add_an_op(passed_tests, project_copy, tmp_path):
+    """One block and one export run it in every mode; the commands include tests of the whole project."""
+    assert "test_op" in find_tests(passed_tests, "log_cosh")
     assert {f"test_budget[{part}]" for part in ("mechanism", "core.functions", "core.methods")} <= set(passed_tests)
     assert {f"test_nothing_is_missing[{check}]" for check in ("ops", "methods", "in_place", "exports")} <= set(
         passed_tests
     )
     assert "test_no_op_changes_without_a_new_version" in passed_tests
     lines = (project_copy / "tests/golden/ops.txt").read_text().splitlines()
-    assert [line for line in lines if line.startswith("cbrt@1(x) -> cbrt | ")]
-    assert len(lines) == len((TOP / "tests/golden/ops.txt").read_text().splitlines()) + 2, "cbrt and lion"
-    below = (
-        "import minflow as flow; x = flow.tensor(-8.0); "
-        "print([round(float(y), 6) for y in (flow.cbrt(x), x.cbrt(), x.cbrt_())])"
-    )
-    assert output("-c", below, cwd=project_copy, path=[project_copy]) == "[-2.0, -2.0, -2.0]\n"
+    assert [line for line in lines if line.startswith("log_cosh@1(x) -> log_cosh | ")]
+    assert len(lines) == len((TOP / "tests/golden/ops.txt").read_text().splitlines()) + 2, "log_cosh and lion"
+    said = output("-c", NEW_OP, cwd=tmp_path, path=[project_copy]).splitlines()
+    assert said[:3] == ["[True, True, True, True]", "True", "bfloat16 float32"]
+    assert said[3] == "[[0.0, 2.3093], [0.0, 2.3093], [0.0, 2.3093]]"
 
 
 @pytest.mark.slow

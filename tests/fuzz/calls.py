@@ -11,6 +11,8 @@ from math import prod
 from random import Random
 
 import minflow as flow
+from minflow.core.op import Op
+from tests.names import collect
 
 from . import calls_dtypes, calls_images, calls_layers, calls_linalg, calls_shapes, sequences
 from .draw import SHAPES, STRANGERS, Draw, table
@@ -874,6 +876,9 @@ def public_names() -> list[str]:
     return sorted(found)
 
 
+TORCH_NAMES = {line.split("\t")[1] for line in collect.FILE.read_text().splitlines()}
+
+
 def why_not(name: str) -> str | None:
     """Reason why a public name is not called, or None."""
     if name in UNCALLED:
@@ -885,6 +890,8 @@ def why_not(name: str) -> str | None:
         return CLASS
     if getattr(inspect.unwrap(value), "__module__", "").startswith("minflow.compat.namespaces."):
         return SETTING
+    if isinstance(value, Op) and name not in TORCH_NAMES:
+        return "PyTorch has none"
     return None
 
 

@@ -1,0 +1,47 @@
+"""Facts that an op's block leaves out: each has a reason here, so that a forgotten one is noticed.
+
+Formulas: `test_scalar.py`. ONNX converters: `docs/onnx.md`, compared by `tests/onnx`. Oracles and exports:
+`tests/test_registration.py`.
+"""
+
+import minflow as flow
+from minflow.amp import FLOAT32_FUNCTIONS, LOWER_PRECISION_FUNCTIONS
+from minflow.core.op import OPS
+from minflow.core.scalar import flops_per_element
+
+WITHOUT_FLOPS = {
+    "counts comparisons, indices or bits": """nonzero one_hot median nanmedian mode_place argmax argmin any all
+        searchsorted isin groups firsts bincount histc sort topk cummax cummin nms ravel_index frexp""",
+    "only moves elements, some of them added": """index_put scatter scatter_add scatter_reduce max_pool2d_pick col2im
+        complex conj""",
+    "iterates until it converges, or in a library": """polygamma fft inverse solve solve_triangular pinv det cofactors
+        slogdet matrix_exp cholesky qr eigh eig svd lu lu_permutation recurrence cumprod logcumsumexp ctc ctc_grad""",
+    "draws random numbers": "uniform normal randint randperm bernoulli multinomial poisson binomial",
+    "of a loss or an optimizer that no lesson times": """at_least pair_distances pair_distances_grad sgd_dampened
+        adam_amsgrad adamax nadam radam lamb""",
+}
+
+
+def test_ops_without_flops_have_a_reason():
+    without = {
+        name
+        for name, op in OPS.items()
+        if op.macs is None and op.flops is None and not (flops_per_element(op) or op.elementwise or op.dtype_agnostic)
+    }
+    reasons = [name for names in WITHOUT_FLOPS.values() for name in names.split()]
+    assert without == set(reasons) and len(reasons) == len(without)
+
+
+def test_facts_have_known_values():
+    assert {op.autocast for op in OPS.values()} == {None, "lower", "float32"}
+    assert {op.domain for op in OPS.values()} == {"real", "holomorphic", "complex"}
+    assert not [name for name, op in OPS.items() if not set(op.number_inputs) <= {x.lstrip("*") for x in op.inputs}]
+    assert not [name for name, op in OPS.items() if not op.doc]
+
+
+def test_autocast_is_stated_once():
+    """By the op, or by the name of a function composed of ops."""
+    named = {name for name, op in OPS.items() if op.autocast}
+    assert not named & (FLOAT32_FUNCTIONS | LOWER_PRECISION_FUNCTIONS)
+    public = {*dir(flow), *dir(flow.nn.functional)}
+    assert public >= FLOAT32_FUNCTIONS | LOWER_PRECISION_FUNCTIONS

@@ -28,7 +28,7 @@ LIMITS = {
     "minflow/introspection": 28,
     "minflow/onnx": 3,
     "minflow/platforms": 73,
-    "minflow/views": 72,
+    "minflow/views": 52,
     "minflow/vision": 18,
 }
 

@@ -64,6 +64,8 @@ class Report(Display):
 class PlanReport(Report):
     """The calls of a plan; prints as a table."""
 
+    record: PlanListing
+
     def slowest(self, n: int = 10) -> PlanReport:
         """The `n` calls that took the longest, slowest first."""
         calls = sorted(self.record.calls, key=lambda call: -(call.seconds or 0))[:n]

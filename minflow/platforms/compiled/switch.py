@@ -119,7 +119,7 @@ def compile_for_later() -> str:
     return (
         "kernels for this processor are compiled in the background, once per installation (half a minute).\n"
         "Large graphs of this process run NumPy's kernels until it ends; those of processes that start afterwards are "
-        f"faster. To wait: {command('warmup')}, then restart"
+        f"faster. Try: {command('warmup')}, then restart"
     )
 
 

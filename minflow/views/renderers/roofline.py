@@ -81,6 +81,7 @@ def roofline_svg(record: Roofline) -> str:
         name = truncated(f"{i}: {call.name}", WIDTH - 2 * svg.PADDING - 16 - text_width(f", {words}"))
         parts.append(svg.label(svg.PADDING + 2, y, f"{name}, {words}"))
         y += LINE_HEIGHT
+    y += LINE_HEIGHT // 2 * bool(record.note)
     for line in note_lines(record):
         parts.append(svg.label(svg.PADDING + 2, y, line, text_color=theme.MUTED))
         y += LINE_HEIGHT

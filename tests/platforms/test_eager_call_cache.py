@@ -13,7 +13,7 @@ from minflow.core.kernels import CALLS
 from minflow.core.ops import activation, norm, pool
 from minflow.platforms.compiled.runtime import eager
 from minflow.platforms.compiled.runtime.eager import run_compiled
-from minflow.platforms.compiled.runtime.tasks import instruction, word_at
+from minflow.platforms.compiled.runtime.instructions import instruction, word_at
 from tests.platforms.kernel_checks import builder_of
 from tests.threads import run_in_threads
 

@@ -50,9 +50,9 @@ def within(notes, begun, ended):
 def test_chunks_of_tasks():
     pytest.importorskip("numba", reason="steps are compiled by numba, which is not installed")
     from minflow.platforms.compiled.codegen.llvm import number_at, put
+    from minflow.platforms.compiled.runtime.instructions import instruction, word_at
     from minflow.platforms.compiled.runtime.recorder import StepRecorder
     from minflow.platforms.compiled.runtime.task_scheduler import ALONE
-    from minflow.platforms.compiled.runtime.tasks import instruction, word_at
     from tests.single_tasks import run_tasks
 
     @instruction

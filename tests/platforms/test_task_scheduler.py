@@ -23,7 +23,7 @@ from minflow.platforms.compiled.codegen.llvm import number_at, put
 from minflow.platforms.compiled.config import CompiledKernelConfig
 from minflow.platforms.compiled.lowering import BATCH_SETUP, Lowering
 from minflow.platforms.compiled.runtime import task_scheduler
-from minflow.platforms.compiled.runtime.tasks import instruction, real_at, word_at
+from minflow.platforms.compiled.runtime.instructions import instruction, real_at, word_at
 from tests import sampling
 from tests.single_tasks import tasks_of
 from tests.threads import run_in_threads

@@ -173,6 +173,15 @@ class CompiledFunction:
         if function.__module__.startswith(f"{__package__.rpartition('.')[0]}."):
             COMPILED_FUNCTIONS.append(self)
 
+    @property
+    def arguments(self) -> int:
+        """Number of arguments of the C function."""
+        return self.function.__code__.co_argcount
+
+    def entry(self) -> Callable:
+        """The Python function to compile."""
+        return self.function
+
     @functools.cached_property
     def address(self) -> int:
         return (self in COMPILED_FUNCTIONS and compile_cache.ADDRESSES.get(self.name)) or self.compile()
@@ -180,7 +189,7 @@ class CompiledFunction:
     @functools.cached_property
     def call(self) -> Callable[..., None]:
         """A ctypes function for Python, which releases the GIL. ctypes converts integers to c_void_p the fastest."""
-        return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * self.function.__code__.co_argcount)(self.address)
+        return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * self.arguments)(self.address)
 
     def compile(self) -> int:
         """Compile now, for this process only."""
@@ -192,8 +201,8 @@ class CompiledFunction:
             raise RuntimeError(
                 f"{self.name} is not among the compiled kernels: import numba before minflow.platforms.compiled"
             )
-        kind = types.void(*[types.int64] * self.function.__code__.co_argcount)
-        return numba.cfunc(kind, error_model="numpy", pipeline_class=KernelCompiler)(self.function)
+        kind = types.void(*[types.int64] * self.arguments)
+        return numba.cfunc(kind, error_model="numpy", pipeline_class=KernelCompiler)(self.entry())
 
 
 def compile_part(part: int) -> None:

@@ -32,7 +32,8 @@ from ..codegen.vectors import (
     subtract,
 )
 from ..lowering import lowers
-from ..runtime.tasks import Task, Workspace, instruction, real_at, run_routine, word_at
+from ..runtime.instructions import instruction, real_at, run_routine, word_at
+from ..runtime.tasks import Task, Workspace
 from .cross_entropy import exp, larger
 from .elementwise import flat
 from .elementwise_loops import byte_at, masks_in

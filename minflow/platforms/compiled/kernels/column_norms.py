@@ -30,7 +30,8 @@ from ..codegen.vectors import (
     subtract,
     widened,
 )
-from ..runtime.tasks import Task, Workspace, instruction, real_at, word_at
+from ..runtime.instructions import instruction, real_at, word_at
+from ..runtime.tasks import Task, Workspace
 from .nchw16c_norm import FOUND, clear, join
 
 TILE = 16  # rows of a tile, which is read twice

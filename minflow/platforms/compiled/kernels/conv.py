@@ -27,8 +27,8 @@ from ..codegen.llvm import (
 )
 from ..codegen.micro_kernels import PANEL, VECTORS
 from ..codegen.vectors import add, clipped, filled, first_of, load, load_some, store, store_some
+from ..runtime.instructions import instruction, real_at, run_routine, word_at, words_from
 from ..runtime.task_scheduler import call
-from ..runtime.tasks import instruction, real_at, run_routine, word_at, words_from
 from .gemm_tiles import BYTES
 
 AHEAD = 64  # elements between a prefetch and its load

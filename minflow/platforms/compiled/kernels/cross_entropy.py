@@ -17,7 +17,8 @@ from ..codegen.jit import intrinsic
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import BYTES, add, called, divide, filled, load_some, multiply, store_some, subtract, total
 from ..lowering import lowers
-from ..runtime.tasks import Task, Workspace, instruction, word_at
+from ..runtime.instructions import instruction, word_at
+from ..runtime.tasks import Task, Workspace
 from .elementwise import flat
 
 CHUNK = 1 << 13  # elements of a chunk

@@ -21,7 +21,8 @@ from ..codegen.jit import inlined
 from ..codegen.llvm import LANES, copy_turned, number_at, put
 from ..codegen.vectors import BYTES, add, filled, load, load_some, store, store_some
 from ..lowering import COPY_SETUP, SMALL, lowers
-from ..runtime.tasks import Task, Workspace, instruction, word_at, words_from
+from ..runtime.instructions import instruction, word_at, words_from
+from ..runtime.tasks import Task, Workspace
 from .elementwise_fusion import FULL, MASK, Bytecode
 from .elementwise_loops import put_word
 

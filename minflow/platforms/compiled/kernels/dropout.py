@@ -15,7 +15,8 @@ from ..codegen.jit import intrinsic, ir, types
 from ..codegen.llvm import INT, LANES, WORD, function
 from ..codegen.vectors import BYTES, filled, load_some, multiply, store_some, vector
 from ..lowering import lowers
-from ..runtime.tasks import Task, Workspace, instruction, real_at, word_at
+from ..runtime.instructions import instruction, real_at, word_at
+from ..runtime.tasks import Task, Workspace
 from .elementwise import flat
 
 DRAWN = 8 * LANES  # 16-bit numbers in 16 blocks of four words

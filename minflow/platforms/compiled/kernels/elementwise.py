@@ -17,7 +17,8 @@ from ..codegen.atomics import publish
 from ..codegen.llvm import LANES
 from ..codegen.vectors import BYTES, add as plus, filled, load, load_some, store, store_some
 from ..lowering import SMALL, lowers
-from ..runtime.tasks import Task, Workspace, instruction, run_routine, word_at
+from ..runtime.instructions import instruction, run_routine, word_at
+from ..runtime.tasks import Task, Workspace
 from .elementwise_fusion import FULL, ROW, Bytecode
 from .elementwise_loops import OPCODES, operating
 

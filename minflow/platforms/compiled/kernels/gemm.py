@@ -21,7 +21,8 @@ from ..codegen.llvm import LANES, clear, copy_tile, copy_turned
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
 from ..codegen.vectors import BOUNDS, BYTES, clipped, filled, load, load_some, multiply_add, store, store_some
 from ..lowering import lowers
-from ..runtime.tasks import Task, Workspace, instruction, real_at, run_routine, word_at
+from ..runtime.instructions import instruction, real_at, run_routine, word_at
+from ..runtime.tasks import Task, Workspace
 from .gemm_tiles import product as multiply
 
 TILE = LANES * LANES

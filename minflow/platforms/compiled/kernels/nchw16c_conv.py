@@ -18,7 +18,8 @@ from ..codegen.llvm import LANES
 from ..codegen.micro_kernels import DEEP, PANEL, ROWS, VECTORS
 from ..codegen.vectors import BOUNDS, add, filled, load, load_some, store, store_some
 from ..lowering import lowers
-from ..runtime.tasks import Task, Workspace, instruction, real_at, run_routine, word_at
+from ..runtime.instructions import instruction, real_at, run_routine, word_at
+from ..runtime.tasks import Task, Workspace
 from . import nchw16c_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
 from .conv_geometry import (

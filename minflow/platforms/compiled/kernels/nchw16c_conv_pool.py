@@ -15,7 +15,8 @@ from ....core.ops.conv import positions
 from ..codegen.llvm import LANES
 from ..codegen.vectors import BOUNDS, BYTES
 from ..lowering import lowers
-from ..runtime.tasks import Task, Workspace, instruction, real_at, word_at
+from ..runtime.instructions import instruction, real_at, word_at
+from ..runtime.tasks import Task, Workspace
 from .conv import finish, zero
 from .conv_geometry import filtered, filters_grad, parts_of, sizes
 from .nchw16c_conv import PIXELS_LEAST, at_once, ready, room_of

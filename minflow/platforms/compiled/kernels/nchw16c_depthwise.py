@@ -14,8 +14,9 @@ from ....core.ops.conv import positions
 from ..codegen.jit import float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, rounded, store, widened
+from ..runtime.instructions import instruction, real_at, word_at
 from ..runtime.pointers import cut
-from ..runtime.tasks import Task, Workspace, instruction, real_at, word_at
+from ..runtime.tasks import Task, Workspace
 from .depthwise import PAIR, STEP, T0, T1, T2, TAP0, TAP1, TAP2, tables, weigh
 from .nchw16c_depthwise3x3 import RUN, flush, slide, slide_back, slide_products
 from .nchw16c_norm import fits

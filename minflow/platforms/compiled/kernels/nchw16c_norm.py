@@ -40,8 +40,9 @@ from ..codegen.vectors import (
     widened,
 )
 from ..lowering import lowers
+from ..runtime.instructions import instruction, real_at, word_at
 from ..runtime.pointers import cut
-from ..runtime.tasks import Task, Workspace, instruction, real_at, word_at
+from ..runtime.tasks import Task, Workspace
 
 STEP = LANES * BYTES
 TILE = 128  # rows of a tile, which is read twice

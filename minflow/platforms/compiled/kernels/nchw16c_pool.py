@@ -18,8 +18,9 @@ from ..codegen.jit import float32, inlined, ir
 from ..codegen.llvm import INT, LANES, function, word
 from ..codegen.vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
 from ..lowering import lowers
+from ..runtime.instructions import instruction, word_at
 from ..runtime.pointers import cut
-from ..runtime.tasks import Task, Workspace, instruction, word_at
+from ..runtime.tasks import Task, Workspace
 from .nchw16c_norm import STEP, TILE, fits
 
 MOST, LEAST = 8192, 4096  # most and fewest pixels of a chunk

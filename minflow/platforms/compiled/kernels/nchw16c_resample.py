@@ -13,8 +13,9 @@ from ..codegen.jit import float32, inlined
 from ..codegen.llvm import number_at
 from ..codegen.vectors import add, filled, load, multiply, store
 from ..lowering import lowers
+from ..runtime.instructions import instruction, word_at
 from ..runtime.pointers import cut
-from ..runtime.tasks import Task, Workspace, instruction, word_at
+from ..runtime.tasks import Task, Workspace
 from .nchw16c_norm import STEP, fits
 
 MOST, LEAST = 8192, 4096  # most and fewest pixels of a chunk

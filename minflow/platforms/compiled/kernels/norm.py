@@ -17,7 +17,8 @@ from ..codegen.jit import compiled, float32, float64
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import BYTES, add, filled, load, load_some, multiply_add, store, store_some, subtract, total
 from ..lowering import lowers
-from ..runtime.tasks import Task, Workspace, instruction, real_at, word_at
+from ..runtime.instructions import instruction, real_at, word_at
+from ..runtime.tasks import Task, Workspace
 from . import column_norms, nchw16c_norm
 from .nchw16c_conv import in_blocks, out_of_blocks
 

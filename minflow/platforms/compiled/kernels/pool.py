@@ -16,7 +16,8 @@ from ..codegen.jit import ir
 from ..codegen.llvm import INT, LANES, function, number_at, put, word
 from ..codegen.vectors import BYTES, below, masked_load, masked_store
 from ..lowering import lowers
-from ..runtime.tasks import Task, instruction, put_real, real_at, word_at
+from ..runtime.instructions import instruction, put_real, real_at, word_at
+from ..runtime.tasks import Task
 from .elementwise_fusion import FULL, LONGEST, ROW, Bytecode
 
 CHUNK = 1 << 17  # pixels of a chunk

@@ -19,7 +19,8 @@ from ..codegen.llvm import LANES, function
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
 from ..codegen.vectors import BYTES, add, below, filled, load, load_some, masked_load, masked_store, store, store_some
 from ..lowering import lowers
-from ..runtime.tasks import Task, Workspace, instruction, run_routine, word_at
+from ..runtime.instructions import instruction, run_routine, word_at
+from ..runtime.tasks import Task, Workspace
 from .data_movement import clone
 from .elementwise import COLUMNS, flat, sum_rows
 from .gemm import packed_rows, packing, product, side

@@ -29,7 +29,8 @@ from ..codegen.vectors import (
     sum_by_halves,
 )
 from ..lowering import lowers
-from ..runtime.tasks import Task, Workspace, instruction, real_at, word_at
+from ..runtime.instructions import instruction, real_at, word_at
+from ..runtime.tasks import Task, Workspace
 from .conv_geometry import sum_of_parts
 from .norm import fits, squares_of, sum_of, sums_of
 

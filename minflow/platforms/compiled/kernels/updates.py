@@ -13,7 +13,8 @@ from ..codegen.jit import float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import add, divide, filled, load_some, multiply, root, store_some
 from ..lowering import lowers
-from ..runtime.tasks import Task, instruction, real_at, word_at
+from ..runtime.instructions import instruction, real_at, word_at
+from ..runtime.tasks import Task
 
 BYTES = 4
 CHUNK = 1 << 14  # elements

@@ -18,8 +18,8 @@ from ..codegen.jit import compiled
 from ..codegen.llvm import LANES, function, number_at, put, word
 from ..codegen.micro_kernels import PANEL, VECTORS
 from ..codegen.vectors import add, load, store
+from ..runtime.instructions import instruction, real_at, run_routine, word_at
 from ..runtime.task_scheduler import call
-from ..runtime.tasks import instruction, real_at, run_routine, word_at
 from .conv import (
     BLOCKS,
     HQ,

@@ -12,8 +12,9 @@ import numpy as np
 
 from ..codegen.atomics import publish
 from ..codegen.jit import types
+from .instructions import instruction, word_at
 from .task_scheduler import ALONE, Program, call
-from .tasks import Task, instruction, word_at
+from .tasks import Task
 from .threads import Recorder
 
 NOTE = 5  # words of a record: the thread, and seconds and nanoseconds of both times

@@ -20,11 +20,12 @@ import numpy as np
 
 from ....compiler.fusion import elementwise_fusion as fusion
 from ....core.ir import Value, outputs_of
-from ..codegen.jit import float32
+from ..codegen.jit import compiled, float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import add, filled, load, store, store_some
 from ..lowering import lowers
-from ..runtime.tasks import Task, Workspace, instruction, run_routine, word_at
+from ..runtime.instructions import Words, instruction, run_routine, word_at
+from ..runtime.tasks import Task, Workspace
 from .conv import BYTES
 from .elementwise_loops import (
     AFTER,
@@ -42,7 +43,7 @@ from .elementwise_loops import (
     copy_in,
     copy_out,
     masks_in,
-    most_of_rows,
+    max_of_rows,
     operand,
     operating,
     put_word,
@@ -64,136 +65,225 @@ SCALAR, ROW, FULL, MASK, TILE, COLUMN, ONE_ROW = range(7)
 # ---- the interpreter -------------------------------------------------------------------------------------------------
 
 GONE = -1  # result of a removed line
-HEAD = 10  # words before those of inputs and outputs
-LINE, INPUT, OUTPUT = 9, 4, 2  # words of the bytecode for each
+WORD = 8  # bytes
+# Words of a line, of which an operation may use fewer operands; and of an input, the first two also of an output.
+CODE, OUT, A, B, C, A_STEP, B_STEP, C_STEP, RESULT_KIND = range(9)
+KIND, PLACE, PERIOD, REPEAT = range(4)
+LINE, INPUT, OUTPUT = 9 * WORD, 4 * WORD, 2 * WORD  # bytes of each
+
+
+class Cluster(NamedTuple):
+    """Addresses that the parts of the interpreter share, and the columns of a row.
+
+    offsets: table of the offset of each place in scratch memory, from `base` on; four spare vectors are before it.
+    places: table of the current address of each place, in scratch memory or in an array.  inputs, outputs: tables of
+    entries.  entries_end: the end of both.  arrays, results: tables of the arrays of the inputs and of the outputs.
+    """
+
+    offsets: int
+    places: int
+    base: int
+    inputs: int
+    outputs: int
+    entries_end: int
+    arrays: int
+    results: int
+    columns: int
+    operating: int
 
 
 @instruction
-def run_cluster(words, chunk, scratch):  # noqa: C901
+def run_cluster(
+    chunk,
+    scratch,
+    program,
+    lines,
+    places,
+    inputs,
+    outputs,
+    rows,
+    columns,
+    chunk_rows,
+    block_rows,
+    operating,
+    arrays: Words,
+):
     """Interpret the bytecode of a cluster for some rows.
 
-    words: bytecode, lines, places, inputs, outputs, rows, columns, rows of a chunk, rows of a block, `operating`; the
-    address of each input and output. A place holds the current address of an operand, in scratch memory or in an array.
+    program: lines, offsets of places, and entries of inputs and outputs; then the number of each.  rows, columns: of
+    the cluster; a chunk computes `chunk_rows` rows in blocks of `block_rows`.  operating: the routine of vector
+    operations.  arrays: the address of each input and output.
     """
-    program, lines, count = word_at(words, 0), word_at(words, 1), word_at(words, 2)
-    inputs, outputs, columns = word_at(words, 3), word_at(words, 4), word_at(words, 6)
-    first = chunk * word_at(words, 7)
-    last, height = min(first + word_at(words, 7), word_at(words, 5)), word_at(words, 8)
-    places = (scratch + 63) // 64 * 64
-    base, table = places + (count * 8 + 63) // 64 * 64 + 4 * STEP, program + lines * LINE * 8
-    spare, operating = base - 4 * STEP, word_at(words, 9)
-    for i in range(count):
-        put_word(places, i, base + word_at(table, i))
-    of_inputs = table + count * 8
-    of_outputs, addresses = of_inputs + inputs * INPUT * 8, words + HEAD * 8
-    for i in range(inputs):
-        kind, source = word_at(of_inputs, i * INPUT), word_at(addresses, i)
-        place = word_at(places, word_at(of_inputs, i * INPUT + 1))
+    offsets, addresses = program + lines * LINE, (scratch + 63) // 64 * 64
+    entries = offsets + places * WORD
+    cluster = Cluster(
+        offsets,
+        addresses,
+        addresses + (places * WORD + 63) // 64 * 64 + 4 * STEP,
+        entries,
+        entries + inputs * INPUT,
+        entries + inputs * INPUT + outputs * OUTPUT,
+        arrays,
+        arrays + inputs * WORD,
+        columns,
+        operating,
+    )
+    for i in range(places):
+        put_word(addresses, i, cluster.base + word_at(offsets, i))
+    load_constant_inputs(cluster, block_rows)
+    clear_column_sums(cluster, chunk)
+    first = chunk * chunk_rows
+    last = min(first + chunk_rows, rows)
+    for row in range(first, last, block_rows):
+        block = min(block_rows, last - row)
+        load_inputs(cluster, row, block)
+        locate_outputs(cluster, row, block)
+        for line in range(program, offsets, LINE):
+            run_line(cluster, line, block)
+        write_outputs(cluster, row, block)
+
+
+@compiled
+def load_constant_inputs(cluster, block_rows):
+    """Load the inputs that are the same in all blocks."""
+    for i in range((cluster.outputs - cluster.inputs) // INPUT):
+        entry, source = cluster.inputs + i * INPUT, word_at(cluster.arrays, i)
+        kind, place = word_at(entry, KIND), word_at(cluster.places, word_at(entry, PLACE))
         if kind == SCALAR:
             store(place, filled(number_at(source, 0)))
         elif kind == TILE:
-            for r in range(height):
-                copy_in(source, place + r * columns * BYTES, columns)
+            for r in range(block_rows):
+                copy_in(source, place + r * cluster.columns * BYTES, cluster.columns)
         elif kind == ONE_ROW:
-            put_word(places, word_at(of_inputs, i * INPUT + 1), source)
-    for i in range(outputs):
-        if word_at(of_outputs, i * OUTPUT) == COLUMN:
-            wide = (columns + LANES - 1) // LANES * STEP
-            place = word_at(addresses, inputs + i) + chunk * wide
-            put_word(places, word_at(of_outputs, i * OUTPUT + 1), place)
-            for q in range(place, place + wide, STEP):
+            put_word(cluster.places, word_at(entry, PLACE), source)
+
+
+@compiled
+def clear_column_sums(cluster, chunk):
+    """Set the column sums of this chunk, which are accumulated in place, to 0."""
+    for i in range((cluster.entries_end - cluster.outputs) // OUTPUT):
+        entry = cluster.outputs + i * OUTPUT
+        if word_at(entry, KIND) == COLUMN:
+            size = (cluster.columns + LANES - 1) // LANES * STEP
+            place = word_at(cluster.results, i) + chunk * size
+            put_word(cluster.places, word_at(entry, PLACE), place)
+            for q in range(place, place + size, STEP):
                 store(q, filled(float32(0)))
-    for row in range(first, last, height):
-        rows = min(height, last - row)
-        numbers = rows * columns
-        for i in range(inputs):
-            entry, source = of_inputs + i * INPUT * 8, word_at(addresses, i)
-            kind, where, period, repeat = word_at(entry, 0), word_at(entry, 1), word_at(entry, 2), word_at(entry, 3)
-            start, place = row // repeat % period, base + word_at(table, where)
-            if repeat > 1:
-                for r in range(rows):
-                    start = (row + r) // repeat % period
-                    if kind == FULL:
-                        copy_in(source + start * columns * BYTES, place + r * columns * BYTES, columns)
-                    elif kind == ROW:
-                        put(place, r, number_at(source, start))
-                    else:
-                        masks_in(source + start * columns, place + r * columns * BYTES, columns)
-            elif kind == FULL and numbers % LANES == 0:
-                put_word(places, where, source + start * columns * BYTES)
-            elif kind == FULL:
-                put_word(places, where, place)
-                copy_in(source + start * columns * BYTES, place, numbers)
-            elif kind == ROW:
-                copy_in(source + start * BYTES, place, rows)
-            elif kind == MASK:
-                masks_in(source + start * columns, place, numbers)
-        for i in range(outputs):
-            if word_at(of_outputs, i * OUTPUT) == FULL:
-                where = word_at(of_outputs, i * OUTPUT + 1)
-                target = word_at(addresses, inputs + i) + row * columns * BYTES
-                put_word(places, where, target if numbers % LANES == 0 else base + word_at(table, where))
-        for line in range(program, table, LINE * 8):
-            code, out, a = word_at(line, 0), word_at(places, word_at(line, 1)), word_at(places, word_at(line, 2))
-            b, c = word_at(places, word_at(line, 3)), word_at(places, word_at(line, 4))
-            u, v, w = word_at(line, 5), word_at(line, 6), word_at(line, 7)
-            if code < SPREAD and (u % STEP or v % STEP or w % STEP):
-                end = (columns - LANES) * BYTES
-                for r in range(rows):
-                    x, y = operand(a, u, r, columns, spare), operand(b, v, r, columns, spare + STEP)
-                    z, target = operand(c, w, r, columns, spare + 2 * STEP), out + r * columns * BYTES
-                    i, j, k = step_in_row(u), step_in_row(v), step_in_row(w)
-                    if columns % LANES:  # the last 16 first, since the inputs may be overwritten
-                        run_routine(
-                            operating,
-                            code,
-                            spare + 3 * STEP,
-                            x + i // STEP * end,
-                            y + j // STEP * end,
-                            z + k // STEP * end,
-                            0,
-                            0,
-                            0,
-                            1,
-                            0,
-                            0,
-                            0,
-                        )
-                    run_routine(operating, code, target, x, y, z, i, j, k, columns // LANES, 0, 0, 0)
-                    if columns % LANES:
-                        store(target + end, load(spare + 3 * STEP))
-            elif code < SPREAD:
-                kind = word_at(line, 8)
-                count = rows if kind == ROW else LANES if kind == SCALAR else numbers
-                run_routine(operating, code, out, a, b, c, u, v, w, (count + LANES - 1) // LANES, 0, 0, 0)
-            elif code == SPREAD:
-                spread_rows(out, a, rows, columns)
-            elif code == ROW_SUM:
-                sum_rows(out, a, rows, columns)
-            elif code == ROW_MAX:
-                most_of_rows(out, a, rows, columns)
-            elif code == ROW_DOT:
-                sum_products(out, a, b, rows, columns)
-            else:
-                sum_columns(out, a, rows, columns)
-        for i in range(outputs):
-            kind, place = word_at(of_outputs, i * OUTPUT), word_at(places, word_at(of_outputs, i * OUTPUT + 1))
-            if kind == FULL and numbers % LANES:
-                copy_out(place, word_at(addresses, inputs + i) + row * columns * BYTES, numbers)
-            elif kind == ROW:
-                copy_out(place, word_at(addresses, inputs + i) + row * BYTES, rows)
+
+
+@compiled
+def load_inputs(cluster, row, rows):
+    """Load the inputs of a block. Whole vectors of a full operand are read in place."""
+    columns = cluster.columns
+    count = rows * columns
+    for i in range((cluster.outputs - cluster.inputs) // INPUT):
+        entry, source = cluster.inputs + i * INPUT, word_at(cluster.arrays, i)
+        kind, index, repeat = word_at(entry, KIND), word_at(entry, PLACE), word_at(entry, REPEAT)
+        start, place = row // repeat % word_at(entry, PERIOD), cluster.base + word_at(cluster.offsets, index)
+        if repeat > 1:
+            load_repeated_rows(entry, source, place, row, rows, columns)
+        elif kind == FULL and count % LANES == 0:
+            put_word(cluster.places, index, source + start * columns * BYTES)
+        elif kind == FULL:
+            put_word(cluster.places, index, place)
+            copy_in(source + start * columns * BYTES, place, count)
+        elif kind == ROW:
+            copy_in(source + start * BYTES, place, rows)
+        elif kind == MASK:
+            masks_in(source + start * columns, place, count)
+
+
+@compiled
+def load_repeated_rows(entry, source, place, row, rows, columns):
+    """Load an input each of whose rows is read for several rows."""
+    kind, period, repeat = word_at(entry, KIND), word_at(entry, PERIOD), word_at(entry, REPEAT)
+    for r in range(rows):
+        start = (row + r) // repeat % period
+        if kind == FULL:
+            copy_in(source + start * columns * BYTES, place + r * columns * BYTES, columns)
+        elif kind == ROW:
+            put(place, r, number_at(source, start))
+        else:
+            masks_in(source + start * columns, place + r * columns * BYTES, columns)
+
+
+@compiled
+def locate_outputs(cluster, row, rows):
+    """Set the addresses of full outputs: in the array, if they are whole vectors."""
+    for i in range((cluster.entries_end - cluster.outputs) // OUTPUT):
+        entry = cluster.outputs + i * OUTPUT
+        if word_at(entry, KIND) == FULL:
+            index, target = word_at(entry, PLACE), word_at(cluster.results, i) + row * cluster.columns * BYTES
+            in_place = rows * cluster.columns % LANES == 0
+            put_word(cluster.places, index, target if in_place else cluster.base + word_at(cluster.offsets, index))
+
+
+@compiled
+def write_outputs(cluster, row, rows):
+    """Copy the outputs of a block that were not written in place."""
+    columns = cluster.columns
+    for i in range((cluster.entries_end - cluster.outputs) // OUTPUT):
+        entry, target = cluster.outputs + i * OUTPUT, word_at(cluster.results, i)
+        kind, place = word_at(entry, KIND), word_at(cluster.places, word_at(entry, PLACE))
+        if kind == FULL and rows * columns % LANES:
+            copy_out(place, target + row * columns * BYTES, rows * columns)
+        elif kind == ROW:
+            copy_out(place, target + row * BYTES, rows)
+
+
+@compiled
+def run_line(cluster, line, rows):
+    """Run one operation on a block."""
+    columns, code = cluster.columns, word_at(line, CODE)
+    a_step, b_step, c_step = word_at(line, A_STEP), word_at(line, B_STEP), word_at(line, C_STEP)
+    out, a = word_at(cluster.places, word_at(line, OUT)), word_at(cluster.places, word_at(line, A))
+    b, c = word_at(cluster.places, word_at(line, B)), word_at(cluster.places, word_at(line, C))
+    if code < SPREAD and (a_step % STEP or b_step % STEP or c_step % STEP):
+        for r in range(rows):
+            run_line_on_row(cluster, line, r, out, a, b, c)
+    elif code < SPREAD:
+        kind = word_at(line, RESULT_KIND)
+        count = rows if kind == ROW else LANES if kind == SCALAR else rows * columns
+        vectors = (count + LANES - 1) // LANES
+        run_routine(cluster.operating, code, out, a, b, c, a_step, b_step, c_step, vectors, 0, 0, 0)
+    elif code == SPREAD:
+        spread_rows(out, a, rows, columns)
+    elif code == ROW_SUM:
+        sum_rows(out, a, rows, columns)
+    elif code == ROW_MAX:
+        max_of_rows(out, a, rows, columns)
+    elif code == ROW_DOT:
+        sum_products(out, a, b, rows, columns)
+    else:
+        sum_columns(out, a, rows, columns)
+
+
+@compiled
+def run_line_on_row(cluster, line, r, out, a, b, c):
+    """Run one vector operation on row r of a block. A partial last vector overlaps the one before."""
+    columns, operating, spare, code = cluster.columns, cluster.operating, cluster.base - 4 * STEP, word_at(line, CODE)
+    a_step, b_step, c_step = word_at(line, A_STEP), word_at(line, B_STEP), word_at(line, C_STEP)
+    end = (columns - LANES) * BYTES
+    x, y = operand(a, a_step, r, columns, spare), operand(b, b_step, r, columns, spare + STEP)
+    z, target = operand(c, c_step, r, columns, spare + 2 * STEP), out + r * columns * BYTES
+    i, j, k = step_in_row(a_step), step_in_row(b_step), step_in_row(c_step)
+    if columns % LANES:  # the last 16 first, since the inputs may be overwritten
+        u, v, w = x + i // STEP * end, y + j // STEP * end, z + k // STEP * end
+        run_routine(operating, code, spare + 3 * STEP, u, v, w, 0, 0, 0, 1, 0, 0, 0)
+    run_routine(operating, code, target, x, y, z, i, j, k, columns // LANES, 0, 0, 0)
+    if columns % LANES:
+        store(target + end, load(spare + 3 * STEP))
 
 
 @instruction
-def add_columns(words, chunk, scratch):
-    """Add the column sums of all chunks: words sums of each chunk, chunks, columns, out."""
-    count, columns, target = word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    wide = (columns + LANES - 1) // LANES * STEP
+def add_columns(chunk, scratch, parts, chunks, columns, out):
+    """Add the column sums of all chunks, (chunks, columns rounded up to whole vectors), in order."""
+    size = (columns + LANES - 1) // LANES * STEP
     for i in range(0, columns, LANES):
-        found, p = filled(float32(0)), word_at(words, 0) + i * BYTES
-        for q in range(p, p + count * wide, wide):
-            found = add(found, load(q))
-        store_some(target + i * BYTES, columns - i, found)
+        total, first = filled(float32(0)), parts + i * BYTES
+        for q in range(first, first + chunks * size, size):
+            total = add(total, load(q))
+        store_some(out + i * BYTES, columns - i, total)
 
 
 # ---- bytecode --------------------------------------------------------------------------------------------------------
@@ -209,7 +299,7 @@ class Register(NamedTuple):
 class Bytecode:
     """Builder of the bytecode that `run_cluster` interprets.
 
-    kinds: of each place.  lines: of LINE words.  own: places that later results must not reuse.
+    kinds: of each place.  lines: of nine words.  own: places that later results must not reuse.
     """
 
     def __init__(self, rows: int, columns: int):
@@ -364,17 +454,17 @@ class Bytecode:
             [*functools.reduce(operator.iadd, self.lines, []), *offsets, *sum(inputs, ()), *sum(self.outputs, ())], "i8"
         )
         counts = len(self.lines), len(offsets), len(inputs), len(self.outputs)
-        self.head = (*counts, self.rows, self.columns, high, height, operating.address)
+        self.head = (self.words, *counts, self.rows, self.columns, high, height, operating.address)
         return self
 
-    def steps(self, arrays: list[np.ndarray], outs: list[np.ndarray], room: Workspace) -> list[Task]:
+    def steps(self, arrays: list[np.ndarray], outs: list[np.ndarray], workspace: Workspace) -> list[Task]:
         wide, after, targets = -(-self.columns // LANES) * LANES, [], []
         for (kind, _), out in zip(self.outputs, outs):
-            targets.append(room.take(self.chunks * wide) if kind == COLUMN else out)
+            targets.append(workspace.take(self.chunks * wide) if kind == COLUMN else out)
             if kind == COLUMN:
                 after.append(add_columns(1, targets[-1], self.chunks, self.columns, out))
         sources = [arrays[x] if x.__class__ is int else x for x in self.sources]
-        step = run_cluster(self.chunks, self.words, *self.head, *sources, *targets, scratch=self.scratch)
+        step = run_cluster(self.chunks, *self.head, *sources, *targets, scratch=self.scratch)
         return [step, *after]
 
 
@@ -432,12 +522,12 @@ def bytecode_of(code) -> Bytecode:
     return bytecode.finished()
 
 
-def cluster(arrays, outs, room, code) -> list[Task] | None:
+def cluster(arrays, outs, workspace, code) -> list[Task] | None:
     """Build the tasks of a cluster; None if an array is not contiguous."""
     if not all([a.flags.c_contiguous for a in (*arrays, *outs)]):
         return None
     code.bytecode = code.bytecode or bytecode_of(code)
-    return code.bytecode.steps(arrays, outs, room)
+    return code.bytecode.steps(arrays, outs, workspace)
 
 
 for op in fusion.CLUSTERS:

@@ -154,7 +154,7 @@ def sum_of_lanes(context, x):
 
 
 @intrinsic
-def most_of_lanes(context, x):
+def max_of_lanes(context, x):
     """Maximum of the lanes; NaN if any is."""
 
     def code(context, builder, signature, arguments):
@@ -268,7 +268,7 @@ def sum_products(out, a, b, rows, columns):
 
 
 @compiled
-def most_of_rows(out, a, rows, columns):
+def max_of_rows(out, a, rows, columns):
     least, left, whole = filled(float32(-np.inf)), columns % LANES, columns // (2 * LANES) * 2 * STEP
     for r in range(rows):
         p = a + r * columns * BYTES
@@ -279,7 +279,7 @@ def most_of_rows(out, a, rows, columns):
             found, other = maximum(found, load(q)), maximum(other, load(q + STEP))
         for q in range(p + whole, end, STEP):
             found = maximum(found, load(q))
-        put(out, r, most_of_lanes(maximum(found, other)))
+        put(out, r, max_of_lanes(maximum(found, other)))
 
 
 @compiled

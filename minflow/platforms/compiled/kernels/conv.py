@@ -9,6 +9,8 @@ channels. Read next: `conv_geometry.py` and `nchw16c_conv.py`, the callers.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..codegen.jit import compiled
@@ -27,17 +29,17 @@ from ..codegen.llvm import (
 )
 from ..codegen.micro_kernels import PANEL, VECTORS
 from ..codegen.vectors import add, clipped, filled, first_of, load, load_some, store, store_some
-from ..runtime.instructions import instruction, real_at, run_routine, word_at, words_from
+from ..runtime.instructions import InnerTask, instruction, run_routine, word_at, words_from
 from ..runtime.task_scheduler import call
 from .gemm_tiles import BYTES
 
 AHEAD = 64  # elements between a prefetch and its load
 FULL, FOUR = 64, 4  # pixels of rows that are transposed alone; of planes, 16 of which are four vectors
-# Sizes of one convolution, in this order, as int64 (`conv_geometry.ConvGeometry`). X_ROOM, Y_ROOM: rows of a block
-# of the input and of the output, or 0 for NCHW.  FEW: 1 if there are few channels.  LENGTH: channels summed per entry
-# of the table.  WIDTH, PACKED: filters and elements of a panel.  APART: elements between the inputs of two panels; 0 if
-# all read all channels.  PRODUCT, OUTER: addresses of routines.  IMAGE_IN: of an instruction. After these COUNT words
-# comes the table of `columns_in`.
+# Sizes of one convolution, in this order, as int64 (`conv_geometry.ConvGeometry`). X_BLOCK_ROWS, Y_BLOCK_ROWS: rows of
+# a block of the input and of the output, or 0 for NCHW.  FEW: 1 if there are few channels.  LENGTH: channels summed per
+# entry of the table.  WIDTH, PACKED: filters and elements of a panel.  PANEL_STRIDE: elements between the inputs of two
+# panels; 0 if all read all channels.  PRODUCT, OUTER: addresses of routines.  IMAGE_IN: of an instruction. After these
+# COUNT words comes the table of `columns_in`.
 (
     C,
     H,
@@ -56,26 +58,31 @@ FULL, FOUR = 64, 4  # pixels of rows that are transposed alone; of planes, 16 of
     BLOCKS,
     HQ,
     WQ,
-    X_ROOM,
-    Y_ROOM,
+    X_BLOCK_ROWS,
+    Y_BLOCK_ROWS,
     TAPS,
     FEW,
     LENGTH,
     WIDTH,
     PACKED,
-    APART,
+    PANEL_STRIDE,
     PRODUCT,
     OUTER,
     IMAGE_IN,
     COUNT,
 ) = range(29)
 PART = 8  # words of a part of the output (`conv_geometry.Part`)
-X, SIZES, SPARE = range(3)  # the first words of all instructions here: images, sizes, offset of spare memory
 
 
-@compiled
-def sizes_of(words):
-    return words_from(word_at(words, SIZES))
+class ImageInput(NamedTuple):
+    """First parameter of the instructions that read images by `image_in`.
+
+    x: images.  sizes: of the convolution.  spare: offset of spare scratch memory, in elements.
+    """
+
+    x: np.ndarray
+    sizes: np.ndarray
+    spare: int
 
 
 # ---- layout conversion -----------------------------------------------------------------------------------------------
@@ -157,14 +164,14 @@ def plane_out(source, source_row, channels, plane, height, width, y, spare):
 
 
 @compiled
-def line_in(source, apart, count, target):
-    """Gather pixels of 16 channels, `apart` pixels apart."""
+def line_in(source, step, count, target):
+    """Gather pixels of 16 channels, `step` pixels apart."""
     for j in range(count):
-        copy(target + j * LANES * BYTES, source + j * apart * LANES * BYTES)
+        copy(target + j * LANES * BYTES, source + j * step * LANES * BYTES)
 
 
 @compiled
-def row_apart(source, i, width, s, target):
+def row_in_phases(source, i, width, s, target):
     """Copy a row of pixels of 16 channels to row i of the image, split by phases. target: the first phase."""
     sh, sw, left = s[STRIDE_H], s[STRIDE_W], s[LEFT]
     base = target + (i % sh * sw * s[HQ] + i // sh) * s[WQ] * LANES * BYTES
@@ -177,12 +184,12 @@ def row_apart(source, i, width, s, target):
 def blocks_in(x, n, s, target, spare):
     """Copy image n, (C, H, W) or blocked, to [block][phase][HQ][WQ][16]; padding and channels beyond C become zeros."""
     height, width, plane = s[H], s[W], s[H] * s[W]
-    room = s[STRIDE_H] * s[STRIDE_W] * s[HQ] * s[WQ] * LANES * BYTES
+    size = s[STRIDE_H] * s[STRIDE_W] * s[HQ] * s[WQ] * LANES * BYTES
     for block in range(s[BLOCKS]):
-        to, channels = target + block * room, min(LANES, s[C] - block * LANES)
+        to, channels = target + block * size, min(LANES, s[C] - block * LANES)
         base = x + (n * s[C] + block * LANES) * plane * BYTES
-        if s[X_ROOM] > 0:
-            base = x + (block * s[X_ROOM] + n * plane) * LANES * BYTES
+        if s[X_BLOCK_ROWS] > 0:
+            base = x + (block * s[X_BLOCK_ROWS] + n * plane) * LANES * BYTES
         elif s[STRIDE_H] == 1 and s[STRIDE_W] == 1:
             plane_in(
                 base,
@@ -201,10 +208,10 @@ def blocks_in(x, n, s, target, spare):
             if width < LANES:  # short rows are transposed together
                 row_in(base, channels, plane, plane, spare)
         for row in range(height):
-            source = (base if s[X_ROOM] > 0 else spare) + row * width * LANES * BYTES
-            if s[X_ROOM] == 0 and width >= LANES:
+            source = (base if s[X_BLOCK_ROWS] > 0 else spare) + row * width * LANES * BYTES
+            if s[X_BLOCK_ROWS] == 0 and width >= LANES:
                 row_in(base + row * width * BYTES, channels, plane, width, source)
-            row_apart(source, row + s[TOP], width, s, to)
+            row_in_phases(source, row + s[TOP], width, s, to)
 
 
 @compiled
@@ -249,16 +256,16 @@ def columns_in(x, s, table, target, spare):
 
 
 @instruction
-def image_in(words, n, scratch):
+def image_in(n, scratch, images: ImageInput):
     """Copy image n, as blocks or as columns, to the start of scratch memory.
 
-    Called by other instructions, whose first words it reads.
+    Called by instructions whose first parameter is the same.
     """
-    x, s, spare = word_at(words, X), sizes_of(words), scratch + word_at(words, SPARE) * BYTES
+    s, spare = words_from(images.sizes), scratch + images.spare * BYTES
     if s[FEW]:
-        columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, word_at(words, SIZES) + COUNT * 8, scratch, spare)
+        columns_in(images.x + n * s[C] * s[H] * s[W] * BYTES, s, images.sizes + COUNT * 8, scratch, spare)
     else:
-        blocks_in(x, n, s, scratch, spare)
+        blocks_in(images.x, n, s, scratch, spare)
 
 
 @compiled
@@ -335,53 +342,69 @@ def finish(source, y, rows, bias, count, low, high):
 
 
 @instruction
-def filters_packed(words, chunk, scratch):
-    """Pack one panel of filters. scratch: 16 vectors."""
-    w, target, filters, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    taps, turned, size, order = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
-    pack_panel(w, chunk * PANEL, filters, channels, taps, turned, order, target + chunk * size * BYTES, scratch)
+def filters_packed(chunk, scratch, w, target, filters, channels, taps, transposed, panel_size, order):
+    """Pack one panel of filters: see `pack_panel`.
+
+    panel_size: elements of a packed panel. scratch: 16 vectors.
+    """
+    pack_panel(
+        w, chunk * PANEL, filters, channels, taps, transposed, order, target + chunk * panel_size * BYTES, scratch
+    )
 
 
 @instruction
-def groups_packed(words, block, scratch):
+def groups_packed(block, scratch, w, target, filters, size, taps, transposed, order):
     """Pack 16 filters (F, size, taps) of groups with as many filters as channels, to [tap][channel][16].
 
-    turned: for the gradient of the images.
+    transposed: 1 for the gradient of the images. order: target of each tap.
     """
-    w, target, filters, size = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    taps, turned, order = word_at(words, 4), word_at(words, 5), word_at(words, 6)
     to = target + block * taps * size * LANES * BYTES
     zero(to, taps * size * LANES)
     for f in range(block * LANES, min((block + 1) * LANES, filters)):
         for c in range(size):
-            source = (f // size * size + c) * size + f % size if turned else f * size + c
+            source = (f // size * size + c) * size + f % size if transposed else f * size + c
             for tap in range(taps):
                 put(to, (word_at(order, tap) * size + c) * LANES + f % LANES, number_at(w, source * taps + tap))
 
 
 @instruction
-def images_filtered(words, chunk, scratch):
-    """Convolve some images; if blocked, apply bias and bounds.
+def images_filtered(
+    chunk,
+    scratch,
+    words,
+    source: ImageInput,
+    packed,
+    y,
+    bias,
+    table,
+    images,
+    chunk_images,
+    low: float,
+    high: float,
+    clear,
+    results_at,
+    after: InnerTask,
+    split,
+    parts,
+):
+    """Convolve some images; if blocked, add the bias and clip to [low, high].
 
-    after: task that is applied to each output instead.  split: parts of the output with a set of taps each.  scratch:
-    an image, its output, spare memory.
+    packed: filters. table: offset of the pixels of each entry. clear: elements of a padded image. results_at: offset of
+    the output in scratch memory. after: task that is applied to each output instead of bias and bounds. split: `parts`
+    parts of the output with a set of taps each. scratch: an image, its output, spare memory.
     """
-    s = sizes_of(words)
-    packed, y, bias, table = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
-    images, at_once, low, high = word_at(words, 7), word_at(words, 8), real_at(words, 9), real_at(words, 10)
-    clear, results_at, after = word_at(words, 11), word_at(words, 12), word_at(words, 13)
-    split, parts = word_at(words, 15), word_at(words, 16)
-    pixels, length, far = s[OH] * s[OW], s[LENGTH], s[LENGTH] * s[WIDTH]
-    room = s[Y_ROOM] if s[Y_ROOM] > 0 else pixels
+    s = words_from(source.sizes)
+    pixels, length, entry = s[OH] * s[OW], s[LENGTH], s[LENGTH] * s[WIDTH]
+    block_rows = s[Y_BLOCK_ROWS] if s[Y_BLOCK_ROWS] > 0 else pixels
     zero(scratch, clear)
-    for n in range(chunk * at_once, min((chunk + 1) * at_once, images)):
+    for n in range(chunk * chunk_images, min((chunk + 1) * chunk_images, images)):
         call(s[IMAGE_IN], words, n, scratch)
-        results = y + n * pixels * LANES * BYTES if s[Y_ROOM] > 0 else scratch + results_at * BYTES
+        results = y + n * pixels * LANES * BYTES if s[Y_BLOCK_ROWS] > 0 else scratch + results_at * BYTES
         for f in range(0, s[F], s[WIDTH]):
             vectors = VECTORS if min(s[F] - f, s[WIDTH]) > LANES else 1
             panel = f // s[WIDTH]
-            a, b = scratch + panel * s[APART] * BYTES, packed + panel * s[PACKED] * BYTES
-            to = results + f * room * BYTES
+            a, b = scratch + panel * s[PANEL_STRIDE] * BYTES, packed + panel * s[PACKED] * BYTES
+            to = results + f * block_rows * BYTES
             for part in range(split, split + parts * PART * 8, PART * 8):
                 first, count, lines, width = word_at(part, 0), word_at(part, 1), word_at(part, 2), word_at(part, 3)
                 source, target = a + word_at(part, 4) * BYTES, to + word_at(part, 5) * BYTES
@@ -393,54 +416,67 @@ def images_filtered(words, chunk, scratch):
                             s[PRODUCT],
                             width,
                             source + i * s[WQ] * LANES * BYTES,
-                            b + first * far * BYTES,
+                            b + first * entry * BYTES,
                             table + first * 8,
                             count,
-                            far,
+                            entry,
                             length,
                             place,
                             step,
                             vectors,
-                            room * LANES,
+                            block_rows * LANES,
                             0,
                         )
                     for j in range(0 if count else width * vectors):
-                        zero(place + (j // vectors * step + j % vectors * room * LANES) * BYTES, LANES)
-        if after != 0:
-            call(after, word_at(words, 14), n, results)
+                        zero(place + (j // vectors * step + j % vectors * block_rows * LANES) * BYTES, LANES)
+        if after.code != 0:
+            call(after.code, after.words, n, results)
             continue
-        if s[Y_ROOM] == 0:
+        if s[Y_BLOCK_ROWS] == 0:
             result_out(results, s, y + n * s[F] * pixels * BYTES)
             continue
         for f in range(0, s[F], LANES):
-            to = results + f * room * BYTES
+            to = results + f * block_rows * BYTES
             finish(to, to, pixels, bias + f * BYTES if bias != 0 else 0, s[F] - f, low, high)
 
 
 @instruction
-def images_filters_grad(words, chunk, scratch):
-    """Sum the gradient of the filters over some images, to part[tap][channel][filter].
+def images_filters_grad(
+    chunk,
+    scratch,
+    words,
+    source: ImageInput,
+    grad,
+    parts,
+    table,
+    starts,
+    images,
+    chunk_images,
+    part,
+    clear,
+    grads_at,
+    before: InnerTask,
+):
+    """Sum the gradient of the filters over some images, to parts[chunk][tap][channel][filter].
 
-    starts: offset of each row of pixels in an image.  before: task that computes the cotangent of an image.  scratch:
-    an image, its cotangent, spare memory.
+    table: offset of the pixels of each entry. starts: offset of each row of pixels in an image. part: elements of a
+    part. clear: elements of a padded image. grads_at: offset of the cotangent in scratch memory. before: task that
+    computes the cotangent of an image. scratch: an image, its cotangent, spare memory.
     """
-    s = sizes_of(words)
-    grad, parts, table, starts = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
-    images, at_once, part = word_at(words, 7), word_at(words, 8), word_at(words, 9)
-    clear, grads_at, before = word_at(words, 10), word_at(words, 11), word_at(words, 12)
+    s = words_from(source.sizes)
     pixels, padded = s[OH] * s[OW], (s[F] + LANES - 1) // LANES * LANES
-    room = s[Y_ROOM] if s[Y_ROOM] > 0 else pixels
-    entries, rows, columns = (s[TAPS], s[LENGTH], LANES) if s[APART] else (s[TAPS] * s[BLOCKS], LANES, padded)
+    block_rows = s[Y_BLOCK_ROWS] if s[Y_BLOCK_ROWS] > 0 else pixels
+    entries, rows, columns = (s[TAPS], s[LENGTH], LANES) if s[PANEL_STRIDE] else (s[TAPS] * s[BLOCKS], LANES, padded)
     lines, width = (1, pixels) if s[FEW] or s[WQ] == s[OW] else (s[OH], s[OW])
     target = parts + chunk * part * BYTES
     zero(scratch, clear)
     zero(target, part)
-    for n in range(chunk * at_once, min((chunk + 1) * at_once, images)):
+    for n in range(chunk * chunk_images, min((chunk + 1) * chunk_images, images)):
         call(s[IMAGE_IN], words, n, scratch)
-        grads = grad + n * pixels * LANES * BYTES if s[Y_ROOM] > 0 else scratch + grads_at * BYTES
-        if before != 0:
-            call(before, word_at(words, 13), n, grads)
-        for block in range(padded // LANES if s[Y_ROOM] == 0 and before == 0 else 0):
+        grads = grad + n * pixels * LANES * BYTES if s[Y_BLOCK_ROWS] > 0 else scratch + grads_at * BYTES
+        if before.code != 0:
+            call(before.code, before.words, n, grads)
+        for block in range(padded // LANES if s[Y_BLOCK_ROWS] == 0 and before.code == 0 else 0):
             row_in(
                 grad + (n * s[F] + block * LANES) * pixels * BYTES,
                 min(LANES, s[F] - block * LANES),
@@ -448,8 +484,12 @@ def images_filters_grad(words, chunk, scratch):
                 pixels,
                 grads + block * pixels * LANES * BYTES,
             )
-        for f in range(0, padded if s[APART] else 1, LANES):
-            a, b, to = scratch + f // LANES * s[APART] * BYTES, grads + f * room * BYTES, target + f * BYTES
+        for f in range(0, padded if s[PANEL_STRIDE] else 1, LANES):
+            a, b, to = (
+                scratch + f // LANES * s[PANEL_STRIDE] * BYTES,
+                grads + f * block_rows * BYTES,
+                target + f * BYTES,
+            )
             for o in range(entries):
                 run_routine(
                     s[OUTER],
@@ -463,24 +503,21 @@ def images_filters_grad(words, chunk, scratch):
                     to + o * rows * padded * BYTES,
                     padded,
                     columns,
-                    room * LANES,
+                    block_rows * LANES,
                     1,
                 )
 
 
 @instruction
-def parts_added(words, chunk, scratch):
-    """Sum the parts, for some rows.
+def parts_added(chunk, scratch, parts, out, count, part, rows, columns, row, chunk_rows, taps, part_rows):
+    """Sum `count` parts of `part` elements, for some rows.
 
     A part has `rows` rows of `columns` elements, `row` elements apart. With taps 0, out has the layout of a part;
-    otherwise (columns, rows, taps), from [tap][room of rows].
+    otherwise (columns, rows, taps), from [tap][part_rows]. scratch: a vector.
     """
-    parts, out, count, part = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    rows, columns, row, at_once = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
-    taps, room = word_at(words, 8), word_at(words, 9)
-    for i in range(chunk * at_once, min((chunk + 1) * at_once, rows * max(taps, 1))):
+    for i in range(chunk * chunk_rows, min((chunk + 1) * chunk_rows, rows * max(taps, 1))):
         tap, c = i // rows, i % rows
-        source = parts + (tap * room + c) * row * BYTES
+        source = parts + (tap * part_rows + c) * row * BYTES
         for j in range(0, columns, LANES):
             total, some = load(source + j * BYTES), min(LANES, columns - j)
             for k in range(1, count):

@@ -19,6 +19,7 @@ from ..codegen.micro_kernels import PANEL
 from ..codegen.vectors import BOUNDS
 from ..runtime.tasks import Task, Workspace
 from . import conv, winograd
+from .conv import ImageInput
 from .gemm_tiles import outer, product
 from .grouped_conv import group_outer, group_product
 
@@ -39,7 +40,7 @@ NOTHING = np.zeros(1, "i8")
 def codes(grouped: bool) -> tuple[int, int, int]:
     """Addresses of the two routines, and of the instruction, that instructions call."""
     multiply, back = (group_product, group_outer) if grouped else (product, outer)
-    return multiply.address, back.address, conv.image_in(0).code
+    return multiply.address, back.address, conv.image_in.address
 
 
 class FilterPart(NamedTuple):
@@ -62,8 +63,8 @@ class FilterPart(NamedTuple):
 class ConvGeometry:
     """Geometry of one convolution: sizes and tables that the instructions read.
 
-    rooms: rows of a block of input and output, or 0 for NCHW.  groups: 1, or groups with as many filters as channels,
-    such that blocks hold whole groups.
+    block_rows: rows of a block of input and output, or 0 for NCHW.  groups: 1, or groups with as many filters as
+    channels, such that blocks hold whole groups.
     """
 
     def __init__(
@@ -74,16 +75,20 @@ class ConvGeometry:
         stride: tuple,
         padding: tuple,
         dilation: tuple,
-        rooms: tuple = (0, 0),
+        block_rows: tuple = (0, 0),
         groups: int = 1,
     ):
         (self.n, c, h, w), (kh, kw), (sh, sw) = x, kernel, stride
         self.size = oh, ow = positions(x[2:], kernel, stride, padding, dilation)
-        self.few = int(rooms[0] == 0 and c < FEW and groups == 1 and kh * kw > 1 and c * kh * kw <= DEEPEST)
+        self.few = int(block_rows[0] == 0 and c < FEW and groups == 1 and kh * kw > 1 and c * kh * kw <= DEEPEST)
         self.depth, self.taps = (c * kh * kw, 1) if self.few else (c, kh * kw)
         blocks = -(-self.depth // LANES)
         hq, wq = (oh, ow) if self.few else (-(-(h + 2 * padding[0]) // sh), -(-(w + 2 * padding[1]) // sw))
-        self.rooms, length, phases = rooms, length_of(self.depth) if self.few else LANES, 1 if self.few else sh * sw
+        self.block_rows, length, phases = (
+            block_rows,
+            length_of(self.depth) if self.few else LANES,
+            1 if self.few else sh * sw,
+        )
         length, *panels = self.panels_of(groups, c, filters, length, blocks, phases * hq * wq * LANES)
         self.array = np.array(
             [
@@ -102,7 +107,7 @@ class ConvGeometry:
                 blocks,
                 hq,
                 wq,
-                *rooms,
+                *block_rows,
                 self.taps,
                 self.few,
                 length,
@@ -152,13 +157,12 @@ class ConvGeometry:
             if count >= LEAST_TILES and FEWER * count * (m + kh - 1) ** 2 <= oh * ow * kh * kw:
                 self.tiles = WinogradTiles(self, m, kh)
         t = self.tiles
-        self.room = self.weights if t is None else t.panels * t.each * t.points**2  # elements of packed filters
         # For the gradient of filters in blocks, sums that do not fit into the cache cost more than Winograd saves.
-        self.grad_tiles = None if t is None or (any(rooms) and t.sums > MOST_SUMS) else t
+        self.grad_tiles = None if t is None or (any(block_rows) and t.sums > MOST_SUMS) else t
         rows = length if groups > 1 else LANES
         self.sums = len(table) * rows * self.padded if self.grad_tiles is None else self.grad_tiles.sums
 
-    def panels_of(self, groups: int, channels: int, filters: int, length: int, blocks: int, apart: int) -> tuple:
+    def panels_of(self, groups: int, channels: int, filters: int, length: int, blocks: int, stride: int) -> tuple:
         """Set the sizes of panels.
 
         Returns (channels per entry of the table, filters of a panel, elements of a panel, elements between the inputs
@@ -170,7 +174,7 @@ class ConvGeometry:
             self.depth = length = channels // groups
         packed = self.taps * (length if groups > 1 else blocks * LANES) * width
         self.weights = self.panels * packed
-        return length, width, packed, apart if groups > 1 else 0
+        return length, width, packed, stride if groups > 1 else 0
 
 
 class StridedInputGrad(ConvGeometry):
@@ -188,13 +192,13 @@ class StridedInputGrad(ConvGeometry):
         stride: tuple,
         padding: tuple,
         dilation: tuple,
-        rooms: tuple = (0, 0),
+        block_rows: tuple = (0, 0),
         groups: int = 1,
     ):
         (self.n, c, *size), several = x, positions(x[2:], kernel, stride, padding, dilation)
         axes = [phases(*numbers) for numbers in zip(size, several, kernel, stride, padding, dilation)]
         (down, top, hq), (across, left, wq) = axes
-        blocks, (h, w), self.rooms, self.few = -(-filters // LANES), size, rooms, 0
+        blocks, (h, w), self.block_rows, self.few = -(-filters // LANES), size, block_rows, 0
         self.size, self.depth, self.taps, self.filters = (h, w), filters, kernel[0] * kernel[1], c
         self.array = np.array(
             [
@@ -212,7 +216,7 @@ class StridedInputGrad(ConvGeometry):
                 blocks,
                 hq,
                 wq,
-                *rooms,
+                *block_rows,
                 self.taps,
                 0,
                 *self.panels_of(groups, filters, c, LANES, blocks, hq * wq * LANES),
@@ -284,29 +288,29 @@ class WinogradTiles:
     """Additional geometry of Winograd's algorithm, in tiles of m x m outputs."""
 
     def __init__(self, s: ConvGeometry, m: int, r: int):
-        oh, ow = s.size
-        self.m, self.r, self.points, self.down, self.across = m, r, m + r - 1, -(-oh // m), -(-ow // m)
-        blocks, places = int(s.array[conv.BLOCKS]), self.points**2
+        (oh, ow), points = s.size, m + r - 1
+        down, across, blocks = -(-oh // m), -(-ow // m), int(s.array[conv.BLOCKS])
         self.array = s.array.copy()
-        self.array[[conv.HQ, conv.WQ]] = hq, wq = self.down * m + r - 1, self.across * m + r - 1
-        row = places * (blocks * LANES + s.padded) * self.across * 4
-        self.at_once = max(1, min(self.down, CACHE // row))
-        room = self.at_once * self.across
-        self.images = blocks * hq * wq * LANES
-        self.seen, self.products = places * blocks * room * LANES, places * -(-s.filters // PANEL) * PANEL * room
-        self.results = -(-s.filters // PANEL) * PANEL * self.down * self.across * m * m
-        # Elements between rows, and between blocks, of outputs.
-        self.apart = self.across * m * LANES, self.down * self.across * m * m * LANES
-        self.strip = self.points * max(wq, self.points) * LANES
-        self.table = np.arange(blocks, dtype="i8") * (room * LANES)
+        self.array[[conv.HQ, conv.WQ]] = hq, wq = down * m + r - 1, across * m + r - 1
+        row = points**2 * (blocks * LANES + s.padded) * across * 4
+        rows = max(1, min(down, CACHE // row))
+        self.r, self.grid = r, winograd.TileGrid(m, points, down, across, rows)
         self.panels, self.each = -(-s.filters // PANEL), blocks * LANES * PANEL
-        self.sums = places * blocks * LANES * s.padded
-
-    def places(self) -> tuple[list[int], int]:
-        """Offsets of the parts of scratch memory, and their total size."""
-        parts = self.images, self.seen, self.products, self.results, self.strip
-        *ends, last = itertools.accumulate(parts)
-        return ends, last
+        # Elements between rows, and between blocks, of outputs.
+        self.strides = across * m * LANES, down * across * m * m * LANES
+        self.strip = points * max(wq, points) * LANES
+        self.table = np.arange(blocks, dtype="i8") * (rows * across * LANES)
+        self.weights = self.panels * self.each * points**2  # elements of transformed filters
+        self.sums = points**2 * blocks * LANES * s.padded
+        parts = (
+            blocks * hq * wq * LANES,
+            points**2 * blocks * rows * across * LANES,
+            points**2 * self.panels * PANEL * rows * across,
+            self.panels * PANEL * down * across * m * m,
+            self.strip,
+        )
+        *offsets, self.spare = itertools.accumulate(parts)  # of the parts of scratch memory
+        self.offsets = winograd.TileScratch(*offsets)
 
 
 @functools.lru_cache(256)
@@ -322,15 +326,15 @@ def back(
     stride: tuple,
     padding: tuple,
     dilation: tuple,
-    rooms: tuple = (0, 0),
+    block_rows: tuple = (0, 0),
     groups: int = 1,
 ) -> ConvGeometry:
     """Geometry of the gradient of the images x, as a convolution of the cotangent with rotated filters."""
     border = tuple([d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding)])
     if tuple(stride) != (1, 1) or min(border) < 0:
-        return StridedInputGrad(x, filters, kernel, stride, padding, dilation, rooms, groups)
+        return StridedInputGrad(x, filters, kernel, stride, padding, dilation, block_rows, groups)
     several = positions(x[2:], kernel, stride, padding, dilation)
-    return ConvGeometry((x[0], filters, *several), x[1], kernel, stride, border, dilation, rooms, groups)
+    return ConvGeometry((x[0], filters, *several), x[1], kernel, stride, border, dilation, block_rows, groups)
 
 
 # ---- tasks; a chunk is some images -----------------------------------------------------------------------------------
@@ -342,7 +346,7 @@ def filtered(
     weight: np.ndarray,
     bias: object,
     out: np.ndarray,
-    room: Workspace,
+    workspace: Workspace,
     at_once: int,
     turned: bool = False,
     act: str = "",
@@ -358,8 +362,8 @@ def filtered(
     if turned and not isinstance(s, StridedInputGrad):  # rotated: last tap first
         order = order[::-1].copy()
     if t is None:
-        packed, each = room.take(s.weights), s.weights // s.panels
-        results = 0 if s.rooms[1] else s.results
+        packed, each = workspace.take(s.weights), s.weights // s.panels
+        results = 0 if s.block_rows[1] else s.results
         pack = conv.filters_packed(
             s.panels, weight, packed, s.filters, s.depth, s.taps, turned, each, order, scratch=SPARE
         )
@@ -369,9 +373,7 @@ def filtered(
             pack,
             conv.images_filtered(
                 chunks,
-                x,
-                s.array,
-                s.images + results,
+                ImageInput(x, s.array, s.images + results),
                 packed,
                 out,
                 bias,
@@ -385,8 +387,7 @@ def filtered(
                 scratch=s.images + results + s.rows,
             ),
         ]
-    values = room.take(t.panels * t.each * t.points**2)
-    places, spare = t.places()
+    values = workspace.take(t.weights)
     return [
         winograd.filters_valued(
             t.panels,
@@ -398,28 +399,22 @@ def filtered(
             t.r,
             t.panels,
             t.each,
-            t.points,
+            t.grid.points,
             order,
             scratch=SPARE + s.taps * t.each + t.strip,
         ),
         winograd.images_filtered(
             chunks,
-            x,
-            t.array,
-            spare,
+            ImageInput(x, t.array, t.spare),
             values,
             out,
             bias,
             t.table,
             *common,
-            t.m,
-            t.points,
-            t.down,
-            t.across,
-            t.at_once,
-            *places,
-            after and after(*t.apart),
-            scratch=spare + s.rows,
+            t.grid,
+            t.offsets,
+            after and after(*t.strides),
+            scratch=t.spare + s.rows,
         ),
     ]
 
@@ -429,7 +424,7 @@ def filters_grad(
     grad: np.ndarray,
     x: np.ndarray,
     out: np.ndarray,
-    room: Workspace,
+    workspace: Workspace,
     at_once: int,
     before: Callable[[int, int], Task] | None = None,
 ) -> list[Task]:
@@ -441,15 +436,13 @@ def filters_grad(
     """
     t, size, depth = s.grad_tiles, s.sums, s.depth if s.groups > 1 else -(-s.depth // LANES) * LANES
     parts = max(1, -(-s.n // at_once))
-    target = room.take(parts * size)
+    target = workspace.take(parts * size)
     if t is None:
-        grads = 0 if s.rooms[1] else s.padded * s.pixels
+        grads = 0 if s.block_rows[1] else s.padded * s.pixels
         return [
             conv.images_filters_grad(
                 parts,
-                x,
-                s.array,
-                s.images + grads,
+                ImageInput(x, s.array, s.images + grads),
                 grad,
                 target,
                 s.offsets,
@@ -464,27 +457,20 @@ def filters_grad(
             ),
             sum_of_parts(target, out, parts, size, s.depth, s.filters, s.padded, s.taps, depth),
         ]
-    places, spare = t.places()
     return [
         winograd.images_filters_grad(
             parts,
-            x,
-            t.array,
-            spare,
+            ImageInput(x, t.array, t.spare),
             grad,
             target,
             NOTHING,
             size,
             s.n,
             at_once,
-            t.m,
-            t.points,
-            t.down,
-            t.across,
-            t.at_once,
-            *places,
-            before and before(*t.apart),
-            scratch=spare + s.rows,
+            t.grid,
+            t.offsets,
+            before and before(*t.strides),
+            scratch=t.spare + s.rows,
         ),
         winograd.filters_from_values(
             s.depth,
@@ -497,14 +483,22 @@ def filters_grad(
             s.padded,
             depth,
             t.r,
-            t.points,
-            scratch=3 * t.points**2 * LANES,
+            t.grid.points,
+            scratch=3 * t.grid.points**2 * LANES,
         ),
     ]
 
 
 def sum_of_parts(
-    parts: int, out: np.ndarray, count: int, part: int, rows: int, columns: int, row: int, taps: int = 0, room: int = 0
+    parts: int,
+    out: np.ndarray,
+    count: int,
+    part: int,
+    rows: int,
+    columns: int,
+    row: int,
+    taps: int = 0,
+    part_rows: int = 0,
 ) -> Task:
     """Task that adds `count` parts: see `conv.parts_added`."""
     at_once = max(1, MOVED // (count * row))
@@ -519,7 +513,7 @@ def sum_of_parts(
         row,
         at_once,
         taps,
-        room,
+        part_rows,
         scratch=LANES,
     )
 

@@ -10,6 +10,7 @@ errors are two to six times NumPy's, 1e-6 to 2e-6 of the output (more with 0, +-
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from ..codegen.jit import compiled
 from ..codegen.llvm import LANES, function, number_at, put, word
 from ..codegen.micro_kernels import PANEL, VECTORS
 from ..codegen.vectors import add, load, store
-from ..runtime.instructions import instruction, real_at, run_routine, word_at
+from ..runtime.instructions import InnerTask, instruction, run_routine, words_from
 from ..runtime.task_scheduler import call
 from .conv import (
     BLOCKS,
@@ -28,16 +29,15 @@ from .conv import (
     OUTER,
     OW,
     PRODUCT,
-    SPARE,
     WQ,
-    Y_ROOM,
+    Y_BLOCK_ROWS,
     F,
+    ImageInput,
     finish,
     line_in,
     pack_panel,
     plane_in,
     plane_out,
-    sizes_of,
     zero,
 )
 from .gemm_tiles import BYTES
@@ -180,8 +180,9 @@ def filters_values(packed, r, n, panel, panels, count, values, strip):
 
 
 @compiled
-def images_values(image, s, m, n, first, rows, across, room, values, strip):
-    """V = B^T x B of `rows` rows of tiles, to [point][block][room tiles][16]. strip: n * WQ vectors."""
+def images_values(image, s, grid, first, rows, values, strip):
+    """V = B^T x B of `rows` rows of tiles, to [point][block][tile][16]. strip: points * WQ vectors."""
+    m, n, across, count = grid.m, grid.points, grid.across, grid.rows * grid.across
     for block in range(s[BLOCKS]):
         for i in range(rows):
             top = image + (block * s[HQ] + (first + i) * m) * s[WQ] * LANES * BYTES
@@ -194,31 +195,32 @@ def images_values(image, s, m, n, first, rows, across, room, values, strip):
             for y in range(n):
                 for j in range(across):
                     source = strip + (y * s[WQ] + j * m) * LANES * BYTES
-                    target = values + ((y * n * s[BLOCKS] + block) * room + i * across + j) * LANES * BYTES
+                    target = values + ((y * n * s[BLOCKS] + block) * count + i * across + j) * LANES * BYTES
                     if m == M5:
-                        data5(source, LANES, target, s[BLOCKS] * room * LANES)
+                        data5(source, LANES, target, s[BLOCKS] * count * LANES)
                     else:
-                        data3(source, LANES, target, s[BLOCKS] * room * LANES)
+                        data3(source, LANES, target, s[BLOCKS] * count * LANES)
 
 
 @compiled
-def results_of(values, blocks, m, n, first, rows, across, room, results, apart, strip):
-    """Y = A^T M A of `rows` rows of tiles, from [point][block][room tiles][16] to [row][across * m][16].
+def results_of(values, blocks, grid, first, rows, results, stride, strip):
+    """Y = A^T M A of `rows` rows of tiles, from [point][block][tile][16] to [row][across * m][16].
 
-    apart: elements between two blocks of the output.
+    stride: elements between two blocks of the output.
     """
+    m, n, across, count = grid.m, grid.points, grid.across, grid.rows * grid.across
     width = across * m * LANES
     for block in range(blocks):
         for i in range(rows):
             for j in range(across):
                 for x in range(n):
-                    source = values + ((x * blocks + block) * room + i * across + j) * LANES * BYTES
+                    source = values + ((x * blocks + block) * count + i * across + j) * LANES * BYTES
                     if m == M5:
-                        results5(source, n * blocks * room * LANES, strip + x * LANES * BYTES, n * LANES)
+                        results5(source, n * blocks * count * LANES, strip + x * LANES * BYTES, n * LANES)
                     else:
-                        results3(source, n * blocks * room * LANES, strip + x * LANES * BYTES, n * LANES)
+                        results3(source, n * blocks * count * LANES, strip + x * LANES * BYTES, n * LANES)
                 for y in range(m):
-                    target = results + (block * apart + ((first + i) * m + y) * width + j * m * LANES) * BYTES
+                    target = results + (block * stride + ((first + i) * m + y) * width + j * m * LANES) * BYTES
                     if m == M5:
                         results5(strip + y * n * LANES * BYTES, LANES, target, LANES)
                     else:
@@ -226,27 +228,28 @@ def results_of(values, blocks, m, n, first, rows, across, room, results, apart, 
 
 
 @compiled
-def grads_values(grads, apart, blocks, m, n, first, rows, across, room, values, strip):
-    """D = A dY A^T, from [row][across * m][16] to [point][block][room tiles][16].
+def grads_values(grads, stride, blocks, grid, first, rows, values, strip):
+    """D = A dY A^T, from [row][across * m][16] to [point][block][tile][16].
 
-    apart: elements between two blocks of the cotangent.
+    stride: elements between two blocks of the cotangent.
     """
+    m, n, across, count = grid.m, grid.points, grid.across, grid.rows * grid.across
     width = across * m * LANES
     for block in range(blocks):
         for i in range(rows):
             for j in range(across):
-                source = grads + (block * apart + (first + i) * m * width + j * m * LANES) * BYTES
+                source = grads + (block * stride + (first + i) * m * width + j * m * LANES) * BYTES
                 for x in range(m):
                     if m == M5:
                         spread5(source + x * LANES * BYTES, width, strip + x * LANES * BYTES, m * LANES)
                     else:
                         spread3(source + x * LANES * BYTES, width, strip + x * LANES * BYTES, m * LANES)
                 for y in range(n):
-                    target = values + ((y * n * blocks + block) * room + i * across + j) * LANES * BYTES
+                    target = values + ((y * n * blocks + block) * count + i * across + j) * LANES * BYTES
                     if m == M5:
-                        spread5(strip + y * m * LANES * BYTES, LANES, target, blocks * room * LANES)
+                        spread5(strip + y * m * LANES * BYTES, LANES, target, blocks * count * LANES)
                     else:
-                        spread3(strip + y * m * LANES * BYTES, LANES, target, blocks * room * LANES)
+                        spread3(strip + y * m * LANES * BYTES, LANES, target, blocks * count * LANES)
 
 
 @compiled
@@ -271,187 +274,231 @@ def filters_back(values, r, n, count, found, strip):
 
 
 @instruction
-def filters_valued(words, chunk, scratch):
+def filters_valued(chunk, scratch, w, target, filters, channels, transposed, r, panels, panel_size, points, order):
     """Transform one panel of filters to U, [point][panel][block][16][PANEL].
 
-    scratch: 16 vectors, a packed panel, a strip.
+    panels: of U, of `panel_size` elements each. scratch: 16 vectors, a packed panel, a strip.
     """
-    w, target, filters, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    turned, r, panels, each = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
-    points, order = word_at(words, 8), word_at(words, 9)
     panel = scratch + LANES * LANES * BYTES
-    pack_panel(w, chunk * PANEL, filters, channels, r * r, turned, order, panel, scratch)
-    filters_values(panel, r, points, chunk, panels, each, target, panel + r * r * each * BYTES)
+    pack_panel(w, chunk * PANEL, filters, channels, r * r, transposed, order, panel, scratch)
+    filters_values(panel, r, points, chunk, panels, panel_size, target, panel + r * r * panel_size * BYTES)
+
+
+class TileGrid(NamedTuple):
+    """Tiles of an image: m x m outputs of points x points inputs, down x across of them; `rows` rows at a time."""
+
+    m: int
+    points: int
+    down: int
+    across: int
+    rows: int
+
+
+class TileScratch(NamedTuple):
+    """Offsets in scratch memory, in elements, after an image.
+
+    transformed: V.  products: M, or D.  images: outputs, or cotangents.  strip: of a transform.
+    """
+
+    transformed: int
+    products: int
+    images: int
+    strip: int
 
 
 @instruction
-def images_filtered(words, chunk, scratch):
-    """Convolve some images; if blocked, apply bias and bounds.
+def images_filtered(
+    chunk,
+    scratch,
+    words,
+    source: ImageInput,
+    values,
+    y,
+    bias,
+    table,
+    images,
+    chunk_images,
+    low: float,
+    high: float,
+    grid: TileGrid,
+    offsets: TileScratch,
+    after: InnerTask,
+):
+    """Convolve some images; if blocked, add the bias and clip to [low, high].
 
-    values: U.  at_once: rows of tiles that are processed together, for the cache.  after: task that is applied to each
-    output instead of bias and bounds.  scratch: an image, V, M, outputs, a strip, spare memory.
+    values: U.  table: offset of each block of V.  after: task that is applied to each output instead of bias and
+    bounds.  scratch: an image, then as `offsets`, then spare memory.
     """
-    s = sizes_of(words)
-    values, y, bias, table = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
-    images, some, low, high = word_at(words, 7), word_at(words, 8), real_at(words, 9), real_at(words, 10)
-    m, points, down, across = word_at(words, 11), word_at(words, 12), word_at(words, 13), word_at(words, 14)
-    at_once, clear = word_at(words, 15), word_at(words, 16)
-    seen, products = scratch + clear * BYTES, scratch + word_at(words, 17) * BYTES
-    results, strip = scratch + word_at(words, 18) * BYTES, scratch + word_at(words, 19) * BYTES
-    after, panels, blocks = word_at(words, 20), (s[F] + PANEL - 1) // PANEL, (s[F] + LANES - 1) // LANES
-    tiles, far = at_once * across, LANES * PANEL
-    width, pixels, room = across * m, s[OH] * s[OW], s[Y_ROOM]
-    in_place = room > 0 and down * m == s[OH] and width == s[OW]  # the tiles cover the output exactly
-    apart = (room if in_place else down * m * width) * LANES
-    zero(scratch, clear)
-    for n in range(chunk * some, min((chunk + 1) * some, images)):
+    s, blocks = words_from(source.sizes), (words_from(source.sizes)[F] + LANES - 1) // LANES
+    transformed, products = scratch + offsets.transformed * BYTES, scratch + offsets.products * BYTES
+    results, strip = scratch + offsets.images * BYTES, scratch + offsets.strip * BYTES
+    in_place = covers_output(s, grid)
+    stride = (s[Y_BLOCK_ROWS] if in_place else grid.down * grid.m * grid.across * grid.m) * LANES
+    zero(scratch, offsets.transformed)
+    for n in range(chunk * chunk_images, min((chunk + 1) * chunk_images, images)):
         call(s[IMAGE_IN], words, n, scratch)
-        target = y + n * pixels * LANES * BYTES
-        found = target if in_place else results
-        for row in range(0, down, at_once):
-            rows = min(at_once, down - row)
-            images_values(scratch, s, m, points, row, rows, across, tiles, seen, strip)
-            for place in range(points * points):
-                a = seen + place * s[BLOCKS] * tiles * LANES * BYTES
-                for panel in range(panels):
-                    vectors = VECTORS if s[F] - panel * PANEL > LANES else 1
-                    b = values + (place * panels + panel) * s[BLOCKS] * far * BYTES
-                    c = products + (place * blocks * LANES + panel * PANEL) * tiles * BYTES
-                    run_routine(
-                        s[PRODUCT],
-                        rows * across,
-                        a,
-                        b,
-                        table,
-                        s[BLOCKS],
-                        far,
-                        LANES,
-                        c,
-                        LANES,
-                        vectors,
-                        tiles * LANES,
-                        0,
-                    )
-            results_of(products, blocks, m, points, row, rows, across, tiles, found, apart, strip)
-        if after != 0:
-            call(after, word_at(words, 21), n, found)
-            continue
-        for block in range(blocks):
-            source, filters = found + block * apart * BYTES, s[F] - block * LANES
-            if room == 0:
-                to = y + (n * s[F] + block * LANES) * pixels * BYTES
-                plane_out(
-                    source,
-                    width * LANES,
-                    min(LANES, filters),
-                    pixels,
-                    s[OH],
-                    s[OW],
-                    to,
-                    scratch + word_at(words, SPARE) * BYTES,
-                )
-                continue
-            more = bias + block * LANES * BYTES if bias != 0 else 0
-            lines, length = (1, pixels) if in_place else (s[OH], s[OW])
-            for i in range(lines):
-                finish(
-                    source + i * width * LANES * BYTES,
-                    target + (block * room + i * length) * LANES * BYTES,
-                    length,
-                    more,
-                    filters,
-                    low,
-                    high,
-                )
+        target = y + n * s[OH] * s[OW] * LANES * BYTES
+        out = target if in_place else results
+        for row in range(0, grid.down, grid.rows):
+            rows = min(grid.rows, grid.down - row)
+            images_values(scratch, s, grid, row, rows, transformed, strip)
+            multiply_points(s, grid, rows, transformed, values, table, products)
+            results_of(products, blocks, grid, row, rows, out, stride, strip)
+        if after.code != 0:
+            call(after.code, after.words, n, out)
+        elif s[Y_BLOCK_ROWS] == 0:
+            spare = scratch + source.spare * BYTES
+            write_planes(s, out, grid.across * grid.m, stride, y + n * s[F] * s[OH] * s[OW] * BYTES, spare)
+        else:
+            write_blocks(s, out, grid.across * grid.m, stride, target, in_place, bias, low, high)
+
+
+@compiled
+def covers_output(s, grid):
+    """True if the output is in blocks, and the tiles cover it exactly."""
+    return s[Y_BLOCK_ROWS] > 0 and grid.down * grid.m == s[OH] and grid.across * grid.m == s[OW]
+
+
+@compiled
+def multiply_points(s, grid, rows, transformed, values, table, products):
+    """M = V U, point by point, for `rows` rows of tiles."""
+    panels, blocks = (s[F] + PANEL - 1) // PANEL, (s[F] + LANES - 1) // LANES
+    count, panel_block = grid.rows * grid.across, LANES * PANEL
+    for point in range(grid.points * grid.points):
+        a = transformed + point * s[BLOCKS] * count * LANES * BYTES
+        for panel in range(panels):
+            vectors = VECTORS if s[F] - panel * PANEL > LANES else 1
+            b = values + (point * panels + panel) * s[BLOCKS] * panel_block * BYTES
+            c = products + (point * blocks * LANES + panel * PANEL) * count * BYTES
+            run_routine(
+                s[PRODUCT],
+                rows * grid.across,
+                a,
+                b,
+                table,
+                s[BLOCKS],
+                panel_block,
+                LANES,
+                c,
+                LANES,
+                vectors,
+                count * LANES,
+                0,
+            )
+
+
+@compiled
+def write_planes(s, source, width, stride, y, spare):
+    """Convert the output of one image, [block][row][width][16], to planes; blocks are `stride` elements apart."""
+    pixels = s[OH] * s[OW]
+    for block in range((s[F] + LANES - 1) // LANES):
+        channels, to = min(LANES, s[F] - block * LANES), y + block * LANES * pixels * BYTES
+        plane_out(source + block * stride * BYTES, width * LANES, channels, pixels, s[OH], s[OW], to, spare)
+
+
+@compiled
+def write_blocks(s, source, width, stride, y, in_place, bias, low, high):
+    """Add bias and clip the output of one image, to blocks. Its blocks are `stride` elements apart."""
+    lines, length = (1, s[OH] * s[OW]) if in_place else (s[OH], s[OW])
+    for block in range((s[F] + LANES - 1) // LANES):
+        block_bias = bias + block * LANES * BYTES if bias != 0 else 0
+        for i in range(lines):
+            line = source + (block * stride + i * width * LANES) * BYTES
+            to = y + (block * s[Y_BLOCK_ROWS] + i * length) * LANES * BYTES
+            finish(line, to, length, block_bias, s[F] - block * LANES, low, high)
 
 
 @instruction
-def images_filters_grad(words, chunk, scratch):
-    """part[point][channel][filter] = the sum over some images of V^T D.
+def images_filters_grad(
+    chunk,
+    scratch,
+    words,
+    source: ImageInput,
+    grad,
+    parts,
+    zero_table,
+    part,
+    images,
+    chunk_images,
+    grid: TileGrid,
+    offsets: TileScratch,
+    before: InnerTask,
+):
+    """parts[chunk][point][channel][filter] = the sum over some images of V^T D.
 
-    nothing: address of a zero.  before: task that computes the cotangents of each image.  scratch: an image, V, D,
-    cotangents, a strip, spare memory.
+    zero_table: address of a zero.  part: elements of a part.  before: task that computes the cotangent of each image.
+    scratch: an image, then as `offsets`, then spare memory.
     """
-    s = sizes_of(words)
-    grad, parts, nothing, part = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
-    images, some = word_at(words, 7), word_at(words, 8)
-    m, points, down, across = word_at(words, 9), word_at(words, 10), word_at(words, 11), word_at(words, 12)
-    at_once, clear = word_at(words, 13), word_at(words, 14)
-    seen, spread = scratch + clear * BYTES, scratch + word_at(words, 15) * BYTES
-    grads, strip = scratch + word_at(words, 16) * BYTES, scratch + word_at(words, 17) * BYTES
-    before, blocks = word_at(words, 18), (s[F] + LANES - 1) // LANES
-    padded, tiles, width, pixels = blocks * LANES, at_once * across, across * m, s[OH] * s[OW]
-    in_place = s[Y_ROOM] > 0 and down * m == s[OH] and width == s[OW]
-    apart = (s[Y_ROOM] if in_place else down * m * width) * LANES
+    s, blocks = words_from(source.sizes), (words_from(source.sizes)[F] + LANES - 1) // LANES
+    transformed, products = scratch + offsets.transformed * BYTES, scratch + offsets.products * BYTES
+    grads, strip = scratch + offsets.images * BYTES, scratch + offsets.strip * BYTES
+    count, in_place = grid.rows * grid.across, covers_output(s, grid)
+    stride = (s[Y_BLOCK_ROWS] if in_place else grid.down * grid.m * grid.across * grid.m) * LANES
     target = parts + chunk * part * BYTES
-    zero(scratch, clear)
-    zero(grads, 0 if in_place else blocks * apart)
+    zero(scratch, offsets.transformed)
+    zero(grads, 0 if in_place else blocks * stride)
     zero(target, part)
-    for n in range(chunk * some, min((chunk + 1) * some, images)):
+    for n in range(chunk * chunk_images, min((chunk + 1) * chunk_images, images)):
         call(s[IMAGE_IN], words, n, scratch)
-        found = grad + n * pixels * LANES * BYTES if in_place else grads
-        if before != 0:
-            call(before, word_at(words, 19), n, grads)
-        for block in range(0 if in_place or before != 0 else blocks):
-            to = grads + block * apart * BYTES
-            if s[Y_ROOM] == 0:
-                source = grad + (n * s[F] + block * LANES) * pixels * BYTES
-                plane_in(
-                    source,
-                    min(LANES, s[F] - block * LANES),
-                    pixels,
-                    s[OH],
-                    s[OW],
-                    to,
-                    width * LANES,
-                    scratch + word_at(words, SPARE) * BYTES,
-                )
-                continue
-            for i in range(s[OH]):
-                source = grad + (block * s[Y_ROOM] + n * pixels + i * s[OW]) * LANES * BYTES
-                line_in(source, 1, s[OW], to + i * width * LANES * BYTES)
-        for row in range(0, down, at_once):
-            rows = min(at_once, down - row)
-            images_values(scratch, s, m, points, row, rows, across, tiles, seen, strip)
-            grads_values(found, apart, blocks, m, points, row, rows, across, tiles, spread, strip)
-            for o in range(points * points * s[BLOCKS]):
+        cotangent = grad + n * s[OH] * s[OW] * LANES * BYTES if in_place else grads
+        if before.code != 0:
+            call(before.code, before.words, n, grads)
+        elif not in_place:
+            read_grads(s, grad, n, grid.across * grid.m, stride, grads, scratch + source.spare * BYTES)
+        for row in range(0, grid.down, grid.rows):
+            rows = min(grid.rows, grid.down - row)
+            images_values(scratch, s, grid, row, rows, transformed, strip)
+            grads_values(cotangent, stride, blocks, grid, row, rows, products, strip)
+            for o in range(grid.points * grid.points * s[BLOCKS]):
                 run_routine(
                     s[OUTER],
                     LANES,
-                    seen + o * tiles * LANES * BYTES,
-                    spread + o // s[BLOCKS] * padded * tiles * BYTES,
-                    nothing,
+                    transformed + o * count * LANES * BYTES,
+                    products + o // s[BLOCKS] * blocks * LANES * count * BYTES,
+                    zero_table,
                     1,
                     0,
-                    rows * across,
-                    target + o * LANES * padded * BYTES,
-                    padded,
-                    padded,
-                    tiles * LANES,
+                    rows * grid.across,
+                    target + o * LANES * blocks * LANES * BYTES,
+                    blocks * LANES,
+                    blocks * LANES,
+                    count * LANES,
                     1,
                 )
 
 
-@instruction
-def filters_from_values(words, chunk, scratch):
-    """out (filters, channels, taps) = G^T dU G of the sum of the parts, for one channel.
+@compiled
+def read_grads(s, grad, n, width, stride, grads, spare):
+    """Convert the cotangent of image n to [block][row][width][16]; blocks are `stride` elements apart."""
+    pixels = s[OH] * s[OW]
+    for block in range((s[F] + LANES - 1) // LANES):
+        to = grads + block * stride * BYTES
+        if s[Y_BLOCK_ROWS] == 0:
+            source = grad + (n * s[F] + block * LANES) * pixels * BYTES
+            plane_in(source, min(LANES, s[F] - block * LANES), pixels, s[OH], s[OW], to, width * LANES, spare)
+            continue
+        for i in range(s[OH]):
+            source = grad + (block * s[Y_BLOCK_ROWS] + n * pixels + i * s[OW]) * LANES * BYTES
+            line_in(source, 1, s[OW], to + i * width * LANES * BYTES)
 
-    A part is [point][channel][row of filters]. scratch: vectors of all points, a strip, vectors of all taps.
+
+@instruction
+def filters_from_values(chunk, scratch, parts, out, count, part, filters, channels, row, part_channels, r, points):
+    """out (filters, channels, taps) = G^T dU G of the sum of `count` parts of `part` elements, for one channel.
+
+    A part is [point][part_channels][row of filters]. scratch: vectors of all points, a strip, vectors of all taps.
     """
-    parts, out, count, part = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    filters, channels, row, room = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
-    r, points = word_at(words, 8), word_at(words, 9)
     places = points * points
     strip = scratch + places * LANES * BYTES
-    found = strip + places * LANES * BYTES
+    taps = strip + places * LANES * BYTES
     for f in range(0, filters, LANES):
         for place in range(places):
-            source = parts + ((place * room + chunk) * row + f) * BYTES
+            source = parts + ((place * part_channels + chunk) * row + f) * BYTES
             total = load(source)
             for k in range(1, count):
                 total = add(total, load(source + k * part * BYTES))
             store(scratch + place * LANES * BYTES, total)
-        filters_back(scratch, r, points, LANES, found, strip)
+        filters_back(scratch, r, points, LANES, taps, strip)
         for i in range(min(LANES, filters - f)):
             for tap in range(r * r):
-                put(out, ((f + i) * channels + chunk) * r * r + tap, number_at(found, tap * LANES + i))
+                put(out, ((f + i) * channels + chunk) * r * r + tap, number_at(taps, tap * LANES + i))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,12 +33,12 @@ from ..codegen.vectors import (
     subtract,
 )
 from ..lowering import lowers
-from ..runtime.instructions import instruction, real_at, run_routine, word_at
+from ..runtime.instructions import instruction, run_routine, word_at
 from ..runtime.tasks import Task, Workspace
 from .cross_entropy import exp, larger
 from .elementwise import flat
 from .elementwise_loops import byte_at, masks_in
-from .gemm import TILE, MatrixLayout, apart_of, pack, side
+from .gemm import TILE, MatrixLayout, MatrixOperand, block_stride, layout_of, pack_left, pack_right
 from .gemm_tiles import outer as accumulate, product as multiply
 
 STEP = LANES * BYTES
@@ -86,82 +87,68 @@ def largest(context, x):
 
 # ---- one tile of queries ---------------------------------------------------------------------------------------------
 
-# Words of both instructions. Four for each of Q, K and V: address, elements from line to line, 1 if transposed, and a
-# table of offsets of the items or 0. ROWS_OF queries, KEYS of WIDTH elements, values of DEPTH; HEIGHT: queries of a
-# tile; APART: elements from 16 keys of a tile to the next 16; MASK: address or 0; MASK_LINE: bytes from row to row.
-(
-    ROWS_OF,
-    KEYS,
-    WIDTH,
-    DEPTH,
-    HEIGHT,
-    APART,
-    GROUPS,
-    TABLE,
-    MULTIPLY,
-    FACTOR,
-    FILL,
-    HIDES,
-    MASK,
-    MASK_LINE,
-    MASK_PLACES,
-    STATS,
-    Q,
-    K,
-    V,
-) = [*range(17), 20, 24]
-OUT = 28
-GRAD, GQ, GK, GV, K_TURNED, ACCUMULATE, ZERO = 28, 32, 33, 34, 35, 36, 37
+
+class AttentionSizes(NamedTuple):
+    """Sizes of one item, as a parameter of both instructions.
+
+    rows: queries.  keys: of `width` elements, with values of `depth` elements.  tile: queries of a tile.  block:
+    elements from 16 keys of a tile to the next 16.  factor: of the scores.  fill: score of hidden keys.
+    """
+
+    rows: int
+    keys: int
+    width: int
+    depth: int
+    tile: int
+    block: int
+    factor: float
+    fill: float
+
+
+class Mask(NamedTuple):
+    """Mask of the keys, bytes (..., rows, keys).
+
+    array: address, or 0.  row: bytes from row to row.  offsets: int64 table of the offset of each item, or 0.  hides:
+    the value of hidden keys.
+    """
+
+    array: np.ndarray | int
+    row: int
+    offsets: np.ndarray | int
+    hides: bool
 
 
 @compiled
-def begins(words, which, item):
-    """Address of an item of Q, K or V."""
-    places = word_at(words, which + 3)
-    return word_at(words, which) + (word_at(places, item) * BYTES if places else 0)
+def mask_of(mask, item, row):
+    """Address of a row of the mask of an item; 0 if there is none."""
+    if not mask.array:
+        return 0
+    return mask.array + (word_at(mask.offsets, item) if mask.offsets else 0) + row * mask.row
 
 
 @compiled
-def mask_of(words, item):
-    mask, places = word_at(words, MASK), word_at(words, MASK_PLACES)
-    return mask + word_at(places, item) if mask and places else mask
+def pack_whole(operand, item, flip, depth, columns, target, spare):
+    """Pack a whole item as the right side of micro-kernels. flip: pack its transpose."""
+    panel = (depth + 2 * LANES - 1) // LANES * TILE * VECTORS
+    transposed = (operand.transposed != 0) != flip
+    right = MatrixOperand(operand.array, operand.stride, transposed, operand.offsets, 0)
+    pack_right(right, item, 0, columns, 0, depth, target, panel, spare)
 
 
 @compiled
-def pack_left(words, which, item, top, rows, depth, target, spare):
-    """Pack `rows` rows as the left side of micro-kernels, which is read element by element."""
-    source, line, apart = begins(words, which, item), word_at(words, which + 1), word_at(words, APART)
-    turned = word_at(words, which + 2) != 0
-    if turned:
-        pack(source + top * BYTES, line, depth, rows, turned, target, LANES, apart, VECTORS * apart, spare)
-    else:
-        pack(source + top * line * BYTES, line, rows, depth, turned, target, LANES, apart, VECTORS * apart, spare)
-
-
-@compiled
-def pack_right(words, which, item, turn, depth, columns, target, spare):
-    """Pack a whole item as the right side of micro-kernels. turn: pack its transpose."""
-    line, far = word_at(words, which + 1), (depth + 2 * LANES - 1) // LANES * TILE * VECTORS
-    if (word_at(words, which + 2) != 0) != turn:
-        pack(begins(words, which, item), line, columns, depth, True, target, PANEL, LANES, far, spare)
-    else:
-        pack(begins(words, which, item), line, depth, columns, False, target, PANEL, LANES, far, spare)
-
-
-@compiled
-def multiplied(words, rows, left, depth, right, packed, columns, out, row, beside):
+def multiplied(multiply, table, rows, left, depth, right, packed, columns, out, row, beside):
     """Compute out = left @ right, with `packed` terms of the sum packed, of which `depth` are used.
 
     row: elements from row to row of the result.  beside: from 16 columns to the next 16.
     """
-    far = (packed + 2 * LANES - 1) // LANES * TILE * VECTORS
+    panel = (packed + 2 * LANES - 1) // LANES * TILE * VECTORS
     for j in range(0, columns, PANEL):
         run_routine(
-            word_at(words, MULTIPLY),
+            multiply,
             rows,
             left,
-            right + j // PANEL * far * BYTES,
-            word_at(words, TABLE),
+            right + j // PANEL * panel * BYTES,
+            table,
             (depth + LANES - 1) // LANES,
             LANES * PANEL,
             LANES,
@@ -174,75 +161,77 @@ def multiplied(words, rows, left, depth, right, packed, columns, out, row, besid
 
 
 @compiled
-def seen(words, mask, rows):
+def visible_keys(mask, tile_mask, rows, keys):
     """Number of keys up to the last one visible to any of these queries, rounded up to a panel."""
-    keys, line, hides = word_at(words, KEYS), word_at(words, MASK_LINE), word_at(words, HIDES)
-    if not mask:
+    if not tile_mask:
         return keys
     for j in range((keys - 1) // PANEL * PANEL, 0, -PANEL):
         end = min(j + PANEL, keys)
         for r in range(rows - 1, -1, -1):
             for i in range(j, end):
-                if byte_at(mask + r * line + i) != hides:
+                if byte_at(tile_mask + r * mask.row + i) != mask.hides:
                     return end
     return min(PANEL, keys)
 
 
 @compiled
-def scale_row(words, place, count, mask, spare):
+def scale_row(sizes, hides, place, count, row_mask, spare):
     """Scale and mask the scores of one query in place; return the largest, ignoring NaN."""
-    apart, least = word_at(words, APART) * BYTES, filled(np.float32(-np.inf))
-    factor, most = filled(np.float32(real_at(words, FACTOR))), least
-    fill, hides = filled(np.float32(real_at(words, FILL))), filled(np.float32(word_at(words, HIDES)))
-    if mask:
-        masks_in(mask, spare, count)
+    block, least = sizes.block * BYTES, filled(np.float32(-np.inf))
+    factor, most = filled(np.float32(sizes.factor)), least
+    fill, hidden_value = filled(np.float32(sizes.fill)), filled(np.float32(hides))
+    if row_mask:
+        masks_in(row_mask, spare, count)
     for j in range(0, count, LANES):
         x = times(load(place), factor)
-        if mask:
-            x = hidden(x, load(spare + j * BYTES), hides, fill)
+        if row_mask:
+            x = hidden(x, load(spare + j * BYTES), hidden_value, fill)
         x = ended(x, count - j, least)
         store(place, x)
         most = larger(x, most)
-        place += apart
+        place += block
     return largest(most)
 
 
 @compiled
-def raise_row(words, place, count, top, factor):
+def raise_row(block, place, count, top, factor):
     """Replace each score x by exp(x - top) * factor; return their sum."""
-    apart, zero, top, factor = word_at(words, APART) * BYTES, filled(np.float32(0)), filled(top), filled(factor)
+    stride, zero, top, factor = block * BYTES, filled(np.float32(0)), filled(top), filled(factor)
     sums = zero
     for j in range(0, count, LANES):
         x = ended(times(exp(subtract(load(place), top)), factor), count - j, zero)
         store(place, x)
         sums = add(sums, x)
-        place += apart
+        place += stride
     return summed(sums)
 
 
 @compiled
-def slope_row(words, weights, place, count, mask, spare):
+def slope_row(sizes, hides, weights, place, count, row_mask, spare):
     """Replace the gradients of a query's weights by those of its scores. spare: its mask, already unpacked."""
-    apart, zero, sums = word_at(words, APART) * BYTES, filled(np.float32(0)), filled(np.float32(0))
+    block, zero, sums = sizes.block * BYTES, filled(np.float32(0)), filled(np.float32(0))
     blocks = (count + LANES - 1) // LANES
     for j in range(blocks):
-        sums = multiply_add(load(weights + j * apart), load(place + j * apart), sums)
-    mean, factor = filled(summed(sums)), filled(np.float32(real_at(words, FACTOR)))
-    hides = filled(np.float32(word_at(words, HIDES)))
+        sums = multiply_add(load(weights + j * block), load(place + j * block), sums)
+    mean, factor = filled(summed(sums)), filled(np.float32(sizes.factor))
+    hidden_value = filled(np.float32(hides))
     for j in range(blocks):
-        x = times(load(weights + j * apart), subtract(load(place + j * apart), mean))
-        if mask:
-            x = hidden(x, load(spare + j * STEP), hides, zero)
-        store(place + j * apart, ended(times(x, factor), count - j * LANES, zero))
+        x = times(load(weights + j * block), subtract(load(place + j * block), mean))
+        if row_mask:
+            x = hidden(x, load(spare + j * STEP), hidden_value, zero)
+        store(place + j * block, ended(times(x, factor), count - j * LANES, zero))
 
 
 @compiled
-def write(source, line, rows, columns, turned, out, spare):
-    """Write rows, or (turned) their transpose, to contiguous memory."""
+def write(source, line, rows, columns, transposed, out, spare):
+    """Write rows, or (transposed) their transpose, to contiguous memory.
+
+    line: elements from row to row. spare: scratch for 16x16 elements.
+    """
     for i in range(0, rows, LANES):
         for j in range(0, columns, LANES):
             here, high, wide = source + (i * line + j) * BYTES, min(LANES, rows - i), min(LANES, columns - j)
-            if turned:
+            if transposed:
                 copy_turned(here, line, spare, LANES)
                 for c in range(wide):
                     store_some(out + ((j + c) * rows + i) * BYTES, high, load(spare + c * STEP))
@@ -252,192 +241,188 @@ def write(source, line, rows, columns, turned, out, spare):
 
 
 @instruction
-def attend(words, chunk, scratch):
-    """Attention of some queries of one item; words: those of both, then OUT."""
-    keys, width, depth = word_at(words, KEYS), word_at(words, WIDTH), word_at(words, DEPTH)
-    apart = word_at(words, APART)
-    groups, height, all_rows = word_at(words, GROUPS), word_at(words, HEIGHT), word_at(words, ROWS_OF)
+def attend(
+    chunk,
+    scratch,
+    sizes: AttentionSizes,
+    mask: Mask,
+    q: MatrixOperand,
+    k: MatrixOperand,
+    v: MatrixOperand,
+    table,
+    multiply,
+    stats,
+    groups,
+    out,
+):
+    """Attention of some queries of one item.
+
+    k: (width, keys).  table: offsets of each 16 terms of a sum in packed rows.  multiply: the routine.  stats: largest
+    score and 1 / sum of each query, written.  groups: chunks of an item.  out: (items, rows, depth).
+    """
+    keys, width, depth, block, tile = sizes.keys, sizes.width, sizes.depth, sizes.block, sizes.tile
     item, blocks = chunk // groups, (keys + LANES - 1) // LANES
-    each = (all_rows + groups * height - 1) // (groups * height) * height
-    line, fill = (depth + PANEL - 1) // PANEL * PANEL, np.float32(real_at(words, FILL))
+    each = (sizes.rows + groups * tile - 1) // (groups * tile) * tile
+    line, fill = (depth + PANEL - 1) // PANEL * PANEL, np.float32(sizes.fill)
     spare, masks = scratch, scratch + TILE * BYTES
     queries = masks + blocks * STEP
-    scores = queries + (width + LANES - 1) // LANES * apart * BYTES
-    means = scores + (blocks + VECTORS) * apart * BYTES
-    right = means + height * line * BYTES
+    scores = queries + (width + LANES - 1) // LANES * block * BYTES
+    means = scores + (blocks + VECTORS) * block * BYTES
+    right = means + tile * line * BYTES
     values = right + (keys + PANEL - 1) // PANEL * ((width + 2 * LANES - 1) // LANES) * TILE * VECTORS * BYTES
     first = chunk % groups * each
-    if first < all_rows:
-        pack_right(words, K, item, False, width, keys, right, spare)
-        pack_right(words, V, item, False, keys, depth, values, spare)
-    for top in range(first, min(first + each, all_rows), height):
-        rows, mask = min(height, all_rows - top), mask_of(words, item)
-        stats = word_at(words, STATS) + (item * all_rows + top) * 2 * BYTES
-        if mask:
-            mask += top * word_at(words, MASK_LINE)
-        pack_left(words, Q, item, top, rows, width, queries, spare)
-        count = seen(words, mask, rows)
+    if first < sizes.rows:
+        pack_whole(k, item, False, width, keys, right, spare)
+        pack_whole(v, item, False, keys, depth, values, spare)
+    for top in range(first, min(first + each, sizes.rows), tile):
+        rows, tile_mask = min(tile, sizes.rows - top), mask_of(mask, item, top)
+        tile_stats = stats + (item * sizes.rows + top) * 2 * BYTES
+        pack_left(q, item, top, rows, 0, width, queries, block, spare)
+        count = visible_keys(mask, tile_mask, rows, keys)
         r = 0
         while r < rows:
             if r == 0:
-                multiplied(words, rows, queries, width, right, width, count, scores, LANES, apart)
-            place, row_mask = scores + r * STEP, mask + r * word_at(words, MASK_LINE) if mask else 0
-            largest_one = scale_row(words, place, count, row_mask, masks)
+                multiplied(multiply, table, rows, queries, width, right, width, count, scores, LANES, block)
+            place, row_mask = scores + r * STEP, tile_mask + r * mask.row if tile_mask else 0
+            largest_one = scale_row(sizes, mask.hides, place, count, row_mask, masks)
             if count < keys and not largest_one - fill > NOTHING:
                 # Masked keys have weight too, as exp(fill - max) is not 0: redo the tile with all keys.
                 count, r = keys, 0
                 continue
-            whole = raise_row(words, place, count, largest_one, np.float32(1))
-            put(stats, 2 * r, largest_one)
-            put(stats, 2 * r + 1, np.float32(1) / whole)
+            whole = raise_row(block, place, count, largest_one, np.float32(1))
+            put(tile_stats, 2 * r, largest_one)
+            put(tile_stats, 2 * r + 1, np.float32(1) / whole)
             r += 1
-        multiplied(words, rows, scores, count, values, keys, depth, means, line, LANES)
+        multiplied(multiply, table, rows, scores, count, values, keys, depth, means, line, LANES)
         for r in range(rows):
-            factor = filled(number_at(stats, 2 * r + 1))
+            factor = filled(number_at(tile_stats, 2 * r + 1))
             for j in range(0, depth, LANES):
                 place = means + (r * line + j) * BYTES
                 store(place, times(load(place), factor))
-        write(means, line, rows, depth, False, word_at(words, OUT) + (item * all_rows + top) * depth * BYTES, spare)
+        write(means, line, rows, depth, False, out + (item * sizes.rows + top) * depth * BYTES, spare)
+
+
+@compiled
+def add_outer(accumulate, zero_table, rows, left, blocks, block, right, columns, out, row):
+    """Add left^T @ right to out, for `blocks` blocks of 16 rows of the result; the sum runs over `rows` queries."""
+    for j in range(blocks):
+        a, c = left + j * block * BYTES, out + j * LANES * row * BYTES
+        run_routine(accumulate, LANES, a, right, zero_table, 1, 0, rows, c, row, columns, block, 1)
 
 
 @instruction
-def attend_back(words, chunk, scratch):
-    """Gradients of one item; words: those of both, then GRAD to ZERO."""
-    keys, width, depth = word_at(words, KEYS), word_at(words, WIDTH), word_at(words, DEPTH)
-    apart = word_at(words, APART)
-    height, all_rows, blocks = word_at(words, HEIGHT), word_at(words, ROWS_OF), (keys + LANES - 1) // LANES
-    wide, deep = (width + PANEL - 1) // PANEL * PANEL, (depth + PANEL - 1) // PANEL * PANEL
-    panels, fill = (keys + PANEL - 1) // PANEL, np.float32(real_at(words, FILL))
+def attend_back(
+    chunk,
+    scratch,
+    sizes: AttentionSizes,
+    mask: Mask,
+    q: MatrixOperand,
+    k: MatrixOperand,
+    v: MatrixOperand,
+    table,
+    multiply,
+    stats,
+    grad: MatrixOperand,
+    gq,
+    gk,
+    gv,
+    k_transposed,
+    accumulate,
+    zero_table,
+):
+    """Gradients gq, gk and gv of one item.
+
+    grad: of the output, (rows, depth).  k_transposed: 1 to write gk as (width, keys).  accumulate: the routine of outer
+    products.  zero_table: address of a zero.  Others: see `attend`.
+    """
+    keys, width, depth, block, tile = sizes.keys, sizes.width, sizes.depth, sizes.block, sizes.tile
+    wide, deep, blocks = (
+        (width + PANEL - 1) // PANEL * PANEL,
+        (depth + PANEL - 1) // PANEL * PANEL,
+        (keys + LANES - 1) // LANES,
+    )
     spare, masks = scratch, scratch + TILE * BYTES
     queries = masks + blocks * STEP
-    grads = queries + (width + LANES - 1) // LANES * apart * BYTES
-    weights = grads + (depth + LANES - 1) // LANES * apart * BYTES
-    slopes = weights + (blocks + VECTORS) * apart * BYTES
-    found = slopes + (blocks + VECTORS) * apart * BYTES
-    of_keys = found + height * wide * BYTES
+    grads = queries + (width + LANES - 1) // LANES * block * BYTES
+    weights = grads + (depth + LANES - 1) // LANES * block * BYTES
+    slopes = weights + (blocks + VECTORS) * block * BYTES
+    of_queries = slopes + (blocks + VECTORS) * block * BYTES
+    of_keys = of_queries + tile * wide * BYTES
     of_values = of_keys + blocks * LANES * wide * BYTES
     right = of_values + blocks * LANES * deep * BYTES
-    back = right + panels * ((width + 2 * LANES - 1) // LANES) * TILE * VECTORS * BYTES
+    back = right + (keys + PANEL - 1) // PANEL * ((width + 2 * LANES - 1) // LANES) * TILE * VECTORS * BYTES
     values = back + wide // PANEL * ((keys + 2 * LANES - 1) // LANES) * TILE * VECTORS * BYTES
     for place in range(of_keys, right, STEP):
         clear(place)
-    pack_right(words, K, chunk, False, width, keys, right, spare)
-    pack_right(words, K, chunk, True, keys, width, back, spare)
-    pack_right(words, V, chunk, True, depth, keys, values, spare)
-    for top in range(0, all_rows, height):
-        rows, mask = min(height, all_rows - top), mask_of(words, chunk)
-        stats = word_at(words, STATS) + (chunk * all_rows + top) * 2 * BYTES
-        if mask:
-            mask += top * word_at(words, MASK_LINE)
-        pack_left(words, Q, chunk, top, rows, width, queries, spare)
-        pack_left(words, GRAD, chunk, top, rows, depth, grads, spare)
-        count = seen(words, mask, rows)
+    pack_whole(k, chunk, False, width, keys, right, spare)
+    pack_whole(k, chunk, True, keys, width, back, spare)
+    pack_whole(v, chunk, True, depth, keys, values, spare)
+    for top in range(0, sizes.rows, tile):
+        rows, tile_mask = min(tile, sizes.rows - top), mask_of(mask, chunk, top)
+        tile_stats = stats + (chunk * sizes.rows + top) * 2 * BYTES
+        pack_left(q, chunk, top, rows, 0, width, queries, block, spare)
+        pack_left(grad, chunk, top, rows, 0, depth, grads, block, spare)
+        count = used_keys(sizes, mask, tile_mask, rows, tile_stats)
+        multiplied(multiply, table, rows, queries, width, right, width, count, weights, LANES, block)
+        multiplied(multiply, table, rows, grads, depth, values, depth, count, slopes, LANES, block)
         for r in range(rows):
-            if not number_at(stats, 2 * r) - fill > NOTHING:
-                count = keys
-        multiplied(words, rows, queries, width, right, width, count, weights, LANES, apart)
-        multiplied(words, rows, grads, depth, values, depth, count, slopes, LANES, apart)
-        for r in range(rows):
-            row_mask = mask + r * word_at(words, MASK_LINE) if mask else 0
-            scale_row(words, weights + r * STEP, count, row_mask, masks)
-            raise_row(words, weights + r * STEP, count, number_at(stats, 2 * r), number_at(stats, 2 * r + 1))
-            slope_row(words, weights + r * STEP, slopes + r * STEP, count, row_mask, masks)
-        multiplied(words, rows, slopes, count, back, keys, width, found, wide, LANES)
-        write(found, wide, rows, width, False, word_at(words, GQ) + (chunk * all_rows + top) * width * BYTES, spare)
-        for j in range((count + LANES - 1) // LANES):
-            run_routine(
-                word_at(words, ACCUMULATE),
-                LANES,
-                slopes + j * apart * BYTES,
-                queries,
-                word_at(words, ZERO),
-                1,
-                0,
-                rows,
-                of_keys + j * LANES * wide * BYTES,
-                wide,
-                width,
-                apart,
-                1,
-            )
-            run_routine(
-                word_at(words, ACCUMULATE),
-                LANES,
-                weights + j * apart * BYTES,
-                grads,
-                word_at(words, ZERO),
-                1,
-                0,
-                rows,
-                of_values + j * LANES * deep * BYTES,
-                deep,
-                depth,
-                apart,
-                1,
-            )
-    write(
-        of_keys,
-        wide,
-        keys,
-        width,
-        word_at(words, K_TURNED) != 0,
-        word_at(words, GK) + chunk * keys * width * BYTES,
-        spare,
-    )
-    write(of_values, deep, keys, depth, False, word_at(words, GV) + chunk * keys * depth * BYTES, spare)
+            row_mask = tile_mask + r * mask.row if tile_mask else 0
+            row_weights, row_slopes = weights + r * STEP, slopes + r * STEP
+            scale_row(sizes, mask.hides, row_weights, count, row_mask, masks)
+            raise_row(block, row_weights, count, number_at(tile_stats, 2 * r), number_at(tile_stats, 2 * r + 1))
+            slope_row(sizes, mask.hides, row_weights, row_slopes, count, row_mask, masks)
+        multiplied(multiply, table, rows, slopes, count, back, keys, width, of_queries, wide, LANES)
+        write(of_queries, wide, rows, width, False, gq + (chunk * sizes.rows + top) * width * BYTES, spare)
+        used = (count + LANES - 1) // LANES
+        add_outer(accumulate, zero_table, rows, slopes, used, block, queries, width, of_keys, wide)
+        add_outer(accumulate, zero_table, rows, weights, used, block, grads, depth, of_values, deep)
+    write(of_keys, wide, keys, width, k_transposed != 0, gk + chunk * keys * width * BYTES, spare)
+    write(of_values, deep, keys, depth, False, gv + chunk * keys * depth * BYTES, spare)
+
+
+@compiled
+def used_keys(sizes, mask, tile_mask, rows, stats):
+    """Number of keys that some query of a tile gives weight to: all, if hidden keys have weight, too."""
+    count = visible_keys(mask, tile_mask, rows, sizes.keys)
+    for r in range(rows):
+        if not number_at(stats, 2 * r) - np.float32(sizes.fill) > NOTHING:
+            count = sizes.keys
+    return count
 
 
 # ---- builders --------------------------------------------------------------------------------------------------------
 
 
-def common(q, k, v, mask, stats, factor: float, fill: float, hides: bool, tb: bool, groups: int):
-    """Return (words of both instructions, HEIGHT, APART), or None if an array has unsupported strides."""
+def common(q, k, v, mask, stats, factor: float, fill: float, hides: bool, tb: bool) -> dict | None:
+    """Arguments of both instructions, or None if an array has unsupported strides."""
     (rows, width), (keys, depth), batch = q.shape[-2:], v.shape[-2:], q.shape[:-2]
-    sides = [side_of(x) for x in (q, k.swapaxes(-1, -2) if tb else k, v)]
-    if None in sides or not flat(stats) or not q.size * v.size:
+    arrays = q, k.swapaxes(-1, -2) if tb else k, v
+    layouts = [layout(x) for x in arrays]
+    if None in layouts or not flat(stats) or not q.size * v.size:
         return None
-    place = line = 0
+    masked = Mask(0, 0, 0, hides)
     if isinstance(mask, np.ndarray):
         whole = np.broadcast_to(mask, (*batch, rows, keys))
         if mask.shape[-1] != keys or mask.strides[-1] != 1:
             return None
-        place, line = (
-            sum(
-                [
-                    np.arange(n).reshape(-1, *[1] * (len(batch) - axis - 1)) * step
-                    for axis, (n, step) in enumerate(zip(batch, whole.strides))
-                ],
-                np.zeros(batch, "i8"),
-            ),
-            whole.strides[-2],
-        )
-    height = max(ROWS[0], min(4, SCORES // keys // ROWS[0]) * ROWS[0])
-    apart, table = apart_of(height), np.arange(-(-max(keys, width, depth) // LANES), dtype="i8") * apart_of(height)
-    words = [
-        rows,
-        keys,
-        width,
-        depth,
-        height,
-        apart,
-        groups,
-        table,
-        multiply.address,
-        float(factor),
-        float(fill),
-        hides,
-        mask,
-        line,
-        place,
-        stats,
-    ]
-    for x, found in zip((q, k, v), sides):
-        words += [x, found.line, found.turned, 0 if found.places is None else found.places]
-    return words, height, apart
+        offsets = np.zeros(batch, "i8")
+        for axis, (n, step) in enumerate(zip(batch, whole.strides)):
+            offsets += np.arange(n).reshape(-1, *[1] * (len(batch) - axis - 1)) * step
+        masked = Mask(mask, whole.strides[-2], offsets, hides)
+    tile = max(ROWS[0], min(4, SCORES // keys // ROWS[0]) * ROWS[0])
+    block = block_stride(tile)
+    return {
+        "sizes": AttentionSizes(rows, keys, width, depth, tile, block, float(factor), float(fill)),
+        "mask": masked,
+        **{name: found.operand(x) for name, x, found in zip("qkv", (q, k, v), layouts)},
+        "table": np.arange(-(-max(keys, width, depth) // LANES), dtype="i8") * block,
+        "multiply": multiply.address,
+        "stats": stats,
+    }
 
 
-def side_of(x: np.ndarray) -> MatrixLayout | None:
-    return side(x.shape, x.strides, x.shape[:-2]) if x.dtype == np.float32 else None
+def layout(x: np.ndarray) -> MatrixLayout | None:
+    return layout_of(x.shape, x.strides, x.shape[:-2]) if x.dtype == np.float32 else None
 
 
 def panels(columns: int, depth: int) -> int:
@@ -446,43 +431,44 @@ def panels(columns: int, depth: int) -> int:
 
 
 def attention(
-    arrays: Sequence, outs: Sequence, room: Workspace, tb: bool, factor: float, fill: float, hides: bool
+    arrays: Sequence, outs: Sequence, workspace: Workspace, tb: bool, factor: float, fill: float, hides: bool
 ) -> list[Task] | None:
     q, k, v, mask = arrays
     out, stats = outs
     items, (rows, width), (keys, depth) = math.prod(q.shape[:-2]), q.shape[-2:], v.shape[-2:]
     groups = max(1, min(-(-SPLIT // max(items, 1)), rows // (8 * ROWS[0])))
-    found = common(q, k, v, mask, stats, factor, fill, hides, tb, groups)
-    if found is None or not flat(out):
+    arguments = common(q, k, v, mask, stats, factor, fill, hides, tb)
+    if arguments is None or not flat(out):
         return None
-    words, height, apart = found
+    sizes = arguments["sizes"]
     blocks, line = -(-keys // LANES), -(-depth // PANEL) * PANEL
     scratch = (
         TILE
         + blocks * LANES
-        + (-(-width // LANES) + blocks + VECTORS) * apart
-        + height * line
+        + (-(-width // LANES) + blocks + VECTORS) * sizes.block
+        + sizes.tile * line
         + panels(keys, width)
         + panels(depth, keys)
     )
-    return [attend(items * groups, *words, out, scratch=scratch)]
+    return [attend(items * groups, **arguments, groups=groups, out=out, scratch=scratch)]
 
 
 def attention_grad(
-    arrays: Sequence, outs: Sequence, room: Workspace, tb: bool, factor: float, fill: float, hides: bool
+    arrays: Sequence, outs: Sequence, workspace: Workspace, tb: bool, factor: float, fill: float, hides: bool
 ) -> list[Task] | None:
     grad, q, k, v, mask, stats = arrays
+    gq, gk, gv = outs
     items, width, (keys, depth) = math.prod(q.shape[:-2]), q.shape[-1], v.shape[-2:]
-    found, of_grad = common(q, k, v, mask, stats, factor, fill, hides, tb, 1), side_of(grad)
-    if found is None or of_grad is None or not flat(*outs):
+    arguments, of_grad = common(q, k, v, mask, stats, factor, fill, hides, tb), layout(grad)
+    if arguments is None or of_grad is None or not flat(*outs):
         return None
-    words, height, apart = found
+    sizes = arguments["sizes"]
     blocks, wide, deep = -(-keys // LANES), -(-width // PANEL) * PANEL, -(-depth // PANEL) * PANEL
     scratch = (
         TILE
         + blocks * LANES
-        + (-(-width // LANES) - (-depth // LANES) + 2 * (blocks + VECTORS)) * apart
-        + height * wide
+        + (-(-width // LANES) - (-depth // LANES) + 2 * (blocks + VECTORS)) * sizes.block
+        + sizes.tile * wide
         + blocks * LANES * (wide + deep)
         + panels(keys, width)
         + panels(width, keys)
@@ -491,15 +477,14 @@ def attention_grad(
     return [
         attend_back(
             items,
-            *words,
-            grad,
-            of_grad.line,
-            of_grad.turned,
-            0 if of_grad.places is None else of_grad.places,
-            *outs,
-            not tb,
-            accumulate.address,
-            np.zeros(1, "i8"),
+            **arguments,
+            grad=of_grad.operand(grad),
+            gq=gq,
+            gk=gk,
+            gv=gv,
+            k_transposed=not tb,
+            accumulate=accumulate.address,
+            zero_table=np.zeros(1, "i8"),
             scratch=scratch,
         )
     ]

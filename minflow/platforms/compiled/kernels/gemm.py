@@ -28,7 +28,7 @@ from .gemm_tiles import product as multiply
 TILE = LANES * LANES
 QUAD = 4  # micro-kernels sum a multiple of this many terms
 DEEPEST = 800  # terms of a sum that are packed at a time
-BLOCK = 100_000  # float32 of packed rows; leaves room for a panel in the second-level cache
+BLOCK = 100_000  # float32 of packed rows; leaves space for a panel in the second-level cache
 WORK = 6 << 20  # multiplications of a chunk, some 100 us
 MOST = 32  # most chunks, unless they would be too large for the cache
 LEAST_TILES = 4  # fewest tiles of rows of a chunk
@@ -39,34 +39,137 @@ PACKED = 200_000  # elements that a chunk packs, some 20 us
 
 
 @compiled
-def pack(source, row, rows, columns, turned, target, line, block, far, spare):
+def pack(source, source_row, rows, columns, transposed, target, row, block, panel, spare):
     """Pack rows x columns elements with contiguous columns for micro-kernels, padded to multiples of 16 by zeros.
 
-    Element (r, c) goes to target[c / PANEL * far + c % PANEL / 16 * block + r * line + c % 16]. turned: pack the
-    transpose.
+    Element (r, c) goes to target[c / PANEL * panel + c % PANEL / 16 * block + r * row + c % 16]. transposed: pack the
+    transpose.  spare: scratch for 16x16 elements.
     """
-    nothing, pair = filled(np.float32(0)), PANEL // LANES
+    zeros, pair = filled(np.float32(0)), PANEL // LANES
     for i in range(0, rows, LANES):
         for j in range(0, columns, LANES):
-            here, spread, along = source + (i * row + j) * BYTES, (i if turned else j) // LANES, j if turned else i
-            place = target + (spread // pair * far + spread % pair * block + along * line) * BYTES
+            here = source + (i * source_row + j) * BYTES
+            across, along = (i if transposed else j) // LANES, j if transposed else i
+            place = target + (across // pair * panel + across % pair * block + along * row) * BYTES
             if rows - i >= LANES and columns - j >= LANES:
-                if turned:
-                    copy_turned(here, row, place, line)
+                if transposed:
+                    copy_turned(here, source_row, place, row)
                 else:
-                    copy_tile(here, row, place, line)
+                    copy_tile(here, source_row, place, row)
                 continue
             for r in range(LANES):
                 clear(spare + r * LANES * BYTES)
             for r in range(min(LANES, rows - i)):
-                store(spare + r * LANES * BYTES, load_some(here + r * row * BYTES, min(LANES, columns - j), nothing))
-            if turned:
-                copy_turned(spare, LANES, place, line)
+                store(
+                    spare + r * LANES * BYTES, load_some(here + r * source_row * BYTES, min(LANES, columns - j), zeros)
+                )
+            if transposed:
+                copy_turned(spare, LANES, place, row)
             else:
-                copy_tile(spare, LANES, place, line)
+                copy_tile(spare, LANES, place, row)
+
+
+@instruction
+def gemm_pack(chunk, scratch, source, source_row, columns, transposed, target, row, block, panel, chunk_rows, rows):
+    """Pack some rows of one side for all chunks: see `pack`. scratch: 16x16 elements."""
+    first = chunk * chunk_rows
+    if transposed:
+        target += first // PANEL * panel * BYTES
+    else:
+        target += first * row * BYTES
+    source += first * source_row * BYTES
+    count = min(chunk_rows, rows - first)
+    pack(source, source_row, count, columns, transposed != 0, target, row, block, panel, scratch)
 
 
 # ---- multiplying -----------------------------------------------------------------------------------------------------
+
+
+class MatrixOperand(NamedTuple):
+    """One side of products, as a parameter of an instruction.
+
+    stride: elements from row to row, or (transposed) from column to column.  offsets: int64 table of the offset of each
+    item, or 0.  packed: address of the side if it is packed already, or 0.
+    """
+
+    array: np.ndarray
+    stride: int
+    transposed: int
+    offsets: np.ndarray | int
+    packed: int = 0
+
+
+class Epilogue(NamedTuple):
+    """Bias, bounds, and update of weights: see `gemm_chunk`."""
+
+    bias: int
+    low: np.float32
+    high: np.float32
+    weight: int
+    updated: int
+    rate: np.float32
+
+
+@compiled
+def address_of(operand, item):
+    """Address of an item of an operand."""
+    return operand.array + (word_at(operand.offsets, item) * BYTES if operand.offsets else 0)
+
+
+@compiled
+def pack_left(a, item, top, rows, begin, length, target, block, spare):
+    """Pack `rows` rows of a, from `top` on, and `length` terms of the sum; return the address of the packed rows."""
+    if a.packed:
+        return a.packed + (begin // LANES * block + top * LANES) * BYTES
+    source = address_of(a, item)
+    if a.transposed:
+        source += (begin * a.stride + top) * BYTES
+        pack(source, a.stride, length, rows, True, target, LANES, block, VECTORS * block, spare)
+    else:
+        source += (top * a.stride + begin) * BYTES
+        pack(source, a.stride, rows, length, False, target, LANES, block, VECTORS * block, spare)
+    return target
+
+
+@compiled
+def pack_right(b, item, left, columns, begin, length, target, panel, spare):
+    """Pack `columns` columns of b, from `left` on, and `length` terms of the sum; return the address of the panels."""
+    if b.packed:
+        return b.packed + (left // PANEL * panel + begin * PANEL) * BYTES
+    source = address_of(b, item)
+    if b.transposed:
+        source += (left * b.stride + begin) * BYTES
+        pack(source, b.stride, columns, length, True, target, PANEL, LANES, panel, spare)
+    else:
+        source += (begin * b.stride + left) * BYTES
+        pack(source, b.stride, length, columns, False, target, PANEL, LANES, panel, spare)
+    return target
+
+
+@compiled
+def multiply_panel(multiply, rows, packed, panel, table, length, block, target, target_row, vectors, origin):
+    """Multiply packed rows by one panel: first whole blocks of 16 terms of the sum, then the others.
+
+    origin: 0, or the address of the initial sums.
+    """
+    full, rest = length // LANES, (length % LANES + QUAD - 1) // QUAD * QUAD
+    far = LANES * PANEL
+    if full:
+        run_routine(multiply, rows, packed, panel, table, full, far, LANES, target, target_row, vectors, LANES, origin)
+        origin = target
+    if rest:
+        packed += full * block * BYTES
+        panel += full * far * BYTES
+        run_routine(multiply, rows, packed, panel, table, 1, far, rest, target, target_row, vectors, LANES, origin)
+
+
+@compiled
+def bias_of(epilogue, column, columns, spare):
+    """Copy the bias of a panel to scratch memory, padded with zeros; return its address."""
+    for v in range(0, columns, LANES):
+        more = load_some(epilogue.bias + (column + v) * BYTES, min(LANES, columns - v), filled(np.float32(0)))
+        store(spare + v * BYTES, more)
+    return spare
 
 
 @compiled
@@ -82,220 +185,78 @@ def finish(source, source_row, target, target_row, rows, columns, low, high, wei
             store_some(target + place, some, clipped(value, least, most))
 
 
-@instruction
-def gemm_pack(words, chunk, scratch):
-    """Pack some rows of one side for all chunks; words: those of `pack`, rows in all, rows of a chunk."""
-    each, line = word_at(words, 8), word_at(words, 1)
-    first = chunk * each
-    if word_at(words, 3):
-        target = word_at(words, 4) + first // PANEL * word_at(words, 7) * BYTES
-    else:
-        target = word_at(words, 4) + first * word_at(words, 5) * BYTES
-    pack(
-        word_at(words, 0) + first * line * BYTES,
-        line,
-        min(each, word_at(words, 9) - first),
-        word_at(words, 2),
-        word_at(words, 3) != 0,
-        target,
-        word_at(words, 5),
-        word_at(words, 6),
-        word_at(words, 7),
-        scratch,
-    )
-
-
-(
-    A,
-    A_LINE,
-    A_TURNED,
-    A_PLACES,
-    A_PACKED,
-    B,
-    B_LINE,
-    B_TURNED,
-    B_PLACES,
-    B_PACKED,
-    C,
-    N,
-    K,
-    P,
-    ITEMS,
-    TOGETHER,
-    HIGH,
-    WIDE,
-    DEEP,
-    TABLE,
-    APART,
-    FAR,
-    MULTIPLY,
-    BIAS,
-    LOW,
-    HIGHEST,
-    WEIGHT,
-    UPDATED,
-    RATE,
-) = range(29)
+@compiled
+def finish_panel(epilogue, source, source_row, c, at, p, rows, columns, in_place):
+    """Apply the epilogue to a panel of the result, `at` bytes from the start of an output."""
+    low, high, weight, rate = epilogue.low, epilogue.high, epilogue.weight, epilogue.rate
+    if c and (not in_place or low == low):
+        finish(source, source_row, c + at, p, rows, columns, low, high, 0, rate)
+    if weight:
+        finish(source, source_row, epilogue.updated + at, p, rows, columns, low, high, weight + at, rate)
 
 
 @instruction
-def gemm_chunk(words, chunk, scratch):  # noqa: C901
-    """Compute c = a @ b of some items, or of HIGH rows and WIDE columns of one; the words are named above.
+def gemm_chunk(
+    chunk,
+    scratch,
+    a: MatrixOperand,
+    b: MatrixOperand,
+    c,
+    n,
+    k,
+    p,
+    items,
+    chunk_items,
+    chunk_rows,
+    chunk_columns,
+    depth,
+    table,
+    block,
+    panel,
+    multiply,
+    bias,
+    low: float,
+    high: float,
+    weight,
+    updated,
+    rate,
+):
+    """Compute c = clip(a @ b + bias) of some items, or of some rows and columns of one.
 
-    PLACES: table of offsets of the items, or 0.  PACKED: address of a side that is packed already, or 0.  TABLE:
-    offsets of each 16 terms of the sum in packed rows, APART elements from each other.  FAR: elements of a panel.
-    WEIGHT: if not 0, UPDATED becomes WEIGHT - RATE * c, and C may be 0 if c is not an output.
+    a: (n, k). b: (k, p). depth: terms of the sum that are packed at a time. table: offsets of each 16 terms in packed
+    rows. block, panel: elements between these, and of a panel. multiply: the routine. bias: (p,), or 0. weight: if not
+    0, updated = weight - rate * c, and c may be 0 if it is not an output. rate: address of a float64.
     """
-    n, k, p, depth = word_at(words, N), word_at(words, K), word_at(words, P), word_at(words, DEEP)
-    high, wide, apart, far = word_at(words, HIGH), word_at(words, WIDE), word_at(words, APART), word_at(words, FAR)
-    downs, acrosses = (n + high - 1) // high, (p + wide - 1) // wide
-    across, down = chunk % acrosses, chunk // acrosses % downs
-    first = chunk // (acrosses * downs) * word_at(words, TOGETHER)
-    top, left = down * high, across * wide
-    rows, right = min(high, n - top), min(p, left + wide)
-    weight, bias = word_at(words, WEIGHT), word_at(words, BIAS)
-    low, highest = np.float32(real_at(words, LOW)), np.float32(real_at(words, HIGHEST))
-    rate = np.float32(real_at(word_at(words, RATE), 0)) if weight else np.float32(0)
-    multiply, table, nothing = word_at(words, MULTIPLY), word_at(words, TABLE), filled(np.float32(0))
-    spare, a_own, b_own = scratch, word_at(words, A_PACKED) == 0, word_at(words, B_PACKED) == 0
-    packed = panels = spare + TILE * BYTES
-    if a_own:
-        panels += (depth + LANES - 1) // LANES * apart * BYTES
-    held = panels
-    if b_own:
-        held += (wide + PANEL - 1) // PANEL * far * BYTES
-    for item in range(first, min(first + word_at(words, TOGETHER), word_at(words, ITEMS))):
-        a, b = word_at(words, A), word_at(words, B)
-        c = word_at(words, C)
-        if c:
-            c += item * n * p * BYTES
-        if word_at(words, A_PLACES):
-            a += word_at(word_at(words, A_PLACES), item) * BYTES
-        if word_at(words, B_PLACES):
-            b += word_at(word_at(words, B_PLACES), item) * BYTES
+    downs, acrosses = (n + chunk_rows - 1) // chunk_rows, (p + chunk_columns - 1) // chunk_columns
+    top, left = chunk // acrosses % downs * chunk_rows, chunk % acrosses * chunk_columns
+    rows, right = min(chunk_rows, n - top), min(p, left + chunk_columns)
+    first = chunk // (acrosses * downs) * chunk_items
+    step = np.float32(real_at(rate, 0)) if weight else np.float32(0)
+    epilogue = Epilogue(bias, np.float32(low), np.float32(high), weight, updated, step)
+    own_rows = scratch + TILE * BYTES
+    own_panels = own_rows + (0 if a.packed else (depth + LANES - 1) // LANES * block * BYTES)
+    results = own_panels + (0 if b.packed else (chunk_columns + PANEL - 1) // PANEL * panel * BYTES)
+    for item in range(first, min(first + chunk_items, items)):
+        c_item = c + item * n * p * BYTES if c else 0
         for begin in range(0, k, depth):
             length = min(depth, k - begin)
-            full, rest = length // LANES, (length % LANES + QUAD - 1) // QUAD * QUAD
-            line = word_at(words, A_LINE)
-            if not a_own:
-                packed = word_at(words, A_PACKED) + (begin // LANES * apart + top * LANES) * BYTES
-            elif word_at(words, A_TURNED):
-                pack(
-                    a + (begin * line + top) * BYTES,
-                    line,
-                    length,
-                    rows,
-                    True,
-                    packed,
-                    LANES,
-                    apart,
-                    VECTORS * apart,
-                    spare,
-                )
-            else:
-                pack(
-                    a + (top * line + begin) * BYTES,
-                    line,
-                    rows,
-                    length,
-                    False,
-                    packed,
-                    LANES,
-                    apart,
-                    VECTORS * apart,
-                    spare,
-                )
-            line = word_at(words, B_LINE)
-            if not b_own:
-                panels = word_at(words, B_PACKED) + (left // PANEL * far + begin * PANEL) * BYTES
-            elif word_at(words, B_TURNED):
-                pack(
-                    b + (left * line + begin) * BYTES,
-                    line,
-                    right - left,
-                    length,
-                    True,
-                    panels,
-                    PANEL,
-                    LANES,
-                    far,
-                    spare,
-                )
-            else:
-                pack(
-                    b + (begin * line + left) * BYTES,
-                    line,
-                    length,
-                    right - left,
-                    False,
-                    panels,
-                    PANEL,
-                    LANES,
-                    far,
-                    spare,
-                )
+            packed = pack_left(a, item, top, rows, begin, length, own_rows, block, scratch)
+            panels = pack_right(b, item, left, right - left, begin, length, own_panels, panel, scratch)
             for j in range(left, right, PANEL):
-                columns, panel = min(PANEL, right - j), panels + (j - left) // PANEL * far * BYTES
-                vectors = VECTORS if columns > LANES else 1
-                to = (top * p + j) * BYTES
-                target, target_row, kept = c + to, p, c == 0 or columns % LANES != 0
-                if kept:  # written to scratch memory, which has room for whole vectors
-                    target, target_row = held + (0 if c else (j - left) * rows * BYTES), PANEL
+                columns, at = min(PANEL, right - j), (top * p + j) * BYTES
+                vectors, in_place = VECTORS if columns > LANES else 1, c_item != 0 and columns % LANES == 0
+                target, target_row = c_item + at, p
+                if not in_place:  # written to scratch memory, in whole vectors
+                    target, target_row = results + (0 if c_item else (j - left) * rows * BYTES), PANEL
                 origin = target if begin else 0
                 if bias and not begin:
-                    origin = spare
-                    for v in range(0, columns, LANES):
-                        store(spare + v * BYTES, load_some(bias + (j + v) * BYTES, min(LANES, columns - v), nothing))
-                if full:
-                    run_routine(
-                        multiply,
-                        rows,
-                        packed,
-                        panel,
-                        table,
-                        full,
-                        LANES * PANEL,
-                        LANES,
-                        target,
-                        target_row,
-                        vectors,
-                        LANES,
-                        origin,
-                    )
-                    origin = target
-                if rest:
-                    run_routine(
-                        multiply,
-                        rows,
-                        packed + full * apart * BYTES,
-                        panel + full * LANES * PANEL * BYTES,
-                        table,
-                        1,
-                        LANES * PANEL,
-                        rest,
-                        target,
-                        target_row,
-                        vectors,
-                        LANES,
-                        origin,
-                    )
-                if begin + length < k:
-                    continue
-                if c and (kept or low == low):
-                    finish(target, target_row, c + to, p, rows, columns, low, highest, 0, rate)
-                if weight:
-                    finish(
-                        target,
-                        target_row,
-                        word_at(words, UPDATED) + to,
-                        p,
-                        rows,
-                        columns,
-                        low,
-                        highest,
-                        weight + to,
-                        rate,
-                    )
+                    origin = bias_of(epilogue, j, columns, scratch)
+                right_panel = panels + (j - left) // PANEL * panel * BYTES
+                multiply_panel(
+                    multiply, rows, packed, right_panel, table, length, block, target, target_row, vectors, origin
+                )
+                if begin + length == k:
+                    finish_panel(epilogue, target, target_row, c_item, at, p, rows, columns, in_place)
 
 
 # ---- builders --------------------------------------------------------------------------------------------------------
@@ -304,177 +265,176 @@ def gemm_chunk(words, chunk, scratch):  # noqa: C901
 class MatrixLayout(NamedTuple):
     """One side of a product.
 
-    line: elements from row to row, or (turned) from column to column; each is contiguous.  places: offsets of the
-    items, or None if all are the same.
+    stride: elements from row to row, or (transposed) from column to column; each is contiguous.  offsets: of the items,
+    or None if all are the same.
     """
 
-    line: int
-    turned: bool
-    places: np.ndarray | None
+    stride: int
+    transposed: bool
+    offsets: np.ndarray | None
+
+    def operand(self, x: np.ndarray, packed: int = 0) -> MatrixOperand:
+        return MatrixOperand(x, self.stride, self.transposed, 0 if self.offsets is None else self.offsets, packed)
 
 
 @functools.lru_cache(1 << 10)
-def side(shape: tuple, strides: tuple, batch: tuple) -> MatrixLayout | None:
+def layout_of(shape: tuple, strides: tuple, batch: tuple) -> MatrixLayout | None:
     """Describe an input (..., rows, columns), with strides in bytes, for a batch; None if no axis is contiguous."""
     if any(step % BYTES for step in strides):
         return None
     strides = tuple(step // BYTES for step in strides)
-    turned = strides[-1] != 1 and shape[-1] > 1
-    if turned and strides[-2] != 1 and shape[-2] > 1:
+    transposed = strides[-1] != 1 and shape[-1] > 1
+    if transposed and strides[-2] != 1 and shape[-2] > 1:
         return None
-    places = None
+    offsets = None
     if math.prod(shape[:-2]) > 1:
         steps = [0] * (len(batch) - len(shape) + 2) + [s if n > 1 else 0 for s, n in zip(strides, shape[:-2])]
-        places = np.zeros(batch, "i8")
+        offsets = np.zeros(batch, "i8")
         for axis, step in enumerate(steps):
-            places += np.arange(batch[axis]).reshape(-1, *[1] * (len(batch) - axis - 1)) * step
-    return MatrixLayout(strides[-1] if turned else strides[-2], turned, places)
+            offsets += np.arange(batch[axis]).reshape(-1, *[1] * (len(batch) - axis - 1)) * step
+    return MatrixLayout(strides[-1] if transposed else strides[-2], transposed, offsets)
 
 
-class ChunkSplit(NamedTuple):
-    """How a product is split.
+class ProductSplit(NamedTuple):
+    """How a product is split: items, rows and columns of a chunk; terms of the sum at a time (depth)."""
 
-    together: items of a chunk.  high, wide: rows and columns of a chunk.  deep: terms of the sum at a time.
-    """
-
-    together: int
-    high: int
-    wide: int
-    deep: int
+    items: int
+    rows: int
+    columns: int
+    depth: int
     chunks: int
 
 
 @functools.lru_cache(1 << 10)
-def cut(items: int, n: int, k: int, p: int) -> ChunkSplit:
+def split_product(items: int, n: int, k: int, p: int) -> ProductSplit:
     """Split a product into chunks of similar work.
 
     Splits the longer side of the result, each part of which is packed by its chunk; both sides if the chunks would be
     too few, or too large for the cache.
     """
-    deep = -(-k // -(-k // DEEPEST))
-    deep += -deep % LANES if deep < k else 0
+    depth = -(-k // -(-k // DEEPEST))
+    depth += -depth % LANES if depth < k else 0
     tiles, panels, wanted = -(-n // ROWS[0]), -(-p // PANEL), min(MOST, -(-n * k * p // WORK))
-    downs, acrosses = -(-n * deep // BLOCK), -(-panels * PANEL * deep // BLOCK)
+    downs, acrosses = -(-n * depth // BLOCK), -(-panels * PANEL * depth // BLOCK)
     if n > p:
         downs = max(downs, min(wanted, tiles // LEAST_TILES))
         acrosses = max(acrosses, min(wanted // downs, panels), 1)
     else:
         acrosses = max(acrosses, min(wanted, panels))
         downs = max(downs, min(wanted // acrosses, tiles // LEAST_TILES), 1)
-    high, wide = n if downs == 1 else -(-tiles // downs) * ROWS[0], -(-panels // acrosses) * PANEL
-    together = max(1, min(items, WORK // (n * k * p)))
-    return ChunkSplit(together, high, wide, deep, -(-items // together) * -(-n // high) * -(-p // wide))
+    rows, columns = n if downs == 1 else -(-tiles // downs) * ROWS[0], -(-panels // acrosses) * PANEL
+    chunk_items = max(1, min(items, WORK // (n * k * p)))
+    chunks = -(-items // chunk_items) * -(-n // rows) * -(-p // columns)
+    return ProductSplit(chunk_items, rows, columns, depth, chunks)
 
 
 def product(
-    a, b, out, room: Workspace, bias=0, act="", weight=None, rate=None, updated=None, packed_a: int = 0
+    a, b, out, workspace: Workspace, bias=0, act="", weight=None, rate=None, updated=None, packed_a: int = 0
 ) -> list[Task] | None:
     """Tasks of out = act(a @ b + bias), and of updated = weight - rate * out, with rate an array of one float64.
 
     a, b: float32 (..., rows, columns); None if one has neither contiguous rows nor columns.  out: None if only the
     update is needed.  packed_a: address of a packed by `packed_rows`, or 0.
     """
-    (n, k), p = a.shape[-2:], b.shape[-1]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     results = [x for x in (out, updated, weight) if x is not None]
-    if a.dtype != np.float32 or b.dtype != np.float32 or not results[0].size * k:
+    if a.dtype != np.float32 or b.dtype != np.float32 or not results[0].size * a.shape[-1]:
         return None
     if not all(x.flags.c_contiguous for x in results):
         return None
     if batch and math.prod(b.shape[:-2]) == 1:  # all rows of a meet the same b
-        rows = a.size // k
-        if rows == n * math.prod(batch) and all(
-            a.strides[i] == a.strides[i + 1] * a.shape[i + 1] for i in range(a.ndim - 2)
-        ):
-            a, n, batch = np.lib.stride_tricks.as_strided(a, (rows, k), a.strides[-2:]), rows, ()
-    left, right = side(a.shape, a.strides, batch), side(b.shape, b.strides, batch)
+        a, batch = flattened(a, batch)
+    left, right = layout_of(a.shape, a.strides, batch), layout_of(b.shape, b.strides, batch)
     if left is None or right is None:
         return None
-    items = math.prod(batch)
-    c = cut(items, n, k, p)
-    a_shared, b_shared = packed_a != 0 or (items == 1 and c.wide < p), items == 1 and c.high < n
-    sum_blocks = -(-(k if a_shared else c.deep) // LANES)
-    apart = apart_of(n if a_shared else c.high)
-    far = (-(-(k if b_shared else c.deep) // LANES) + 1) * LANES * PANEL
-    panels = -(-(p if b_shared else c.wide) // PANEL)
-    steps, packed = [], [packed_a, 0]
+    (n, k), p, items = a.shape[-2:], b.shape[-1], math.prod(batch)
+    split = split_product(items, n, k, p)
+    # A side that several chunks read is packed once, by a task of its own.
+    a_shared, b_shared = packed_a != 0 or (items == 1 and split.columns < p), items == 1 and split.rows < n
+    sum_blocks = -(-(k if a_shared else split.depth) // LANES)
+    block = block_stride(n if a_shared else split.rows)
+    panel = (-(-(k if b_shared else split.depth) // LANES) + 1) * LANES * PANEL
+    panels = -(-(p if b_shared else split.columns) // PANEL)
+    tasks, packed_b = [], 0
     if a_shared and not packed_a:
-        more, packed[0] = packed_rows(a, room)
-        steps += more
+        tasks, packed_a = packed_rows(a, workspace)
     if b_shared:
-        packed[1] = room.take(panels * far)
-        steps.append(packing(b, right, k, p, packed[1], PANEL, LANES, far))
+        packed_b = workspace.take(panels * panel)
+        tasks.append(packing(b, right, k, p, packed_b, PANEL, LANES, panel))
     scratch = (
         TILE
-        + (0 if a_shared else sum_blocks * apart)
-        + (0 if b_shared else panels * far)
-        + c.high * PANEL * (-(-c.wide // PANEL) if out is None else 1)
+        + (0 if a_shared else sum_blocks * block)
+        + (0 if b_shared else panels * panel)
+        + split.rows * PANEL * (-(-split.columns // PANEL) if out is None else 1)
     )
-    sides = []
-    for x, found, whole in ((a, left, packed[0]), (b, right, packed[1])):
-        sides += [x, found.line, found.turned, 0 if found.places is None else found.places, whole]
-    after = [0 if x is None else x for x in (weight, updated, rate)]
-    steps.append(
+    table = np.arange(-(-split.depth // LANES), dtype="i8") * block
+    tasks.append(
         gemm_chunk(
-            c.chunks,
-            *sides,
+            split.chunks,
+            left.operand(a, packed_a),
+            right.operand(b, packed_b),
             0 if out is None else out,
-            n,
-            k,
-            p,
-            items,
-            c.together,
-            c.high,
-            c.wide,
-            c.deep,
-            np.arange(-(-c.deep // LANES), dtype="i8") * apart,
-            apart,
-            far,
+            *(n, k, p, items),
+            *split[:4],
+            table,
+            block,
+            panel,
             multiply.address,
             bias,
             *BOUNDS[act],
-            *after,
+            *[0 if x is None else x for x in (weight, updated, rate)],
             scratch=scratch,
         )
     )
-    return steps
+    return tasks
 
 
-def apart_of(rows: int) -> int:
+def flattened(a: np.ndarray, batch: tuple) -> tuple[np.ndarray, tuple]:
+    """Merge the batch of a into its rows, if that needs no copy; returns a and the batch that is left."""
+    (n, k), rows = a.shape[-2:], a.size // a.shape[-1]
+    axes = range(a.ndim - 2)
+    if rows == n * math.prod(batch) and all(a.strides[i] == a.strides[i + 1] * a.shape[i + 1] for i in axes):
+        return np.lib.stride_tricks.as_strided(a, (rows, k), a.strides[-2:]), ()
+    return a, batch
+
+
+def block_stride(rows: int) -> int:
     """Elements from 16 terms of the sum of packed rows to the next 16."""
     return (-(-rows // LANES) * LANES + 1) * LANES
 
 
-def packed_rows(a: np.ndarray, room: Workspace) -> tuple[list[Task], int]:
+def packed_rows(a: np.ndarray, workspace: Workspace) -> tuple[list[Task], int]:
     """Tasks that pack a whole matrix as the left side of products, and its address."""
-    (n, k), apart = a.shape[-2:], apart_of(a.shape[-2])
-    place = room.take(-(-k // LANES) * apart)
-    return [packing(a, side(a.shape, a.strides, ()), n, k, place, LANES, apart, VECTORS * apart)], place
+    (n, k), block = a.shape[-2:], block_stride(a.shape[-2])
+    target = workspace.take(-(-k // LANES) * block)
+    layout = layout_of(a.shape, a.strides, ())
+    return [packing(a, layout, n, k, target, LANES, block, VECTORS * block)], target
 
 
-def packing(x, found: MatrixLayout, rows: int, columns: int, target: int, line: int, block: int, far: int) -> Task:
-    """Task that packs a whole side; rows and columns as in the product."""
-    if found.turned:
+def packing(x, layout: MatrixLayout, rows: int, columns: int, target: int, row: int, block: int, panel: int) -> Task:
+    """Task that packs a whole side: see `pack`; rows and columns as in the product."""
+    if layout.transposed:
         rows, columns = columns, rows
-    each = -(-PACKED // columns // PANEL) * PANEL
+    chunk_rows, transposed = -(-PACKED // columns // PANEL) * PANEL, layout.transposed
+    chunks = -(-rows // chunk_rows)
     return gemm_pack(
-        -(-rows // each), x, found.line, columns, found.turned, target, line, block, far, each, rows, scratch=TILE
+        chunks, x, layout.stride, columns, transposed, target, row, block, panel, chunk_rows, rows, scratch=TILE
     )
 
 
-def turned(a, b, ta: bool, tb: bool) -> tuple:
+def transposed(a, b, ta: bool, tb: bool) -> tuple:
     return a.swapaxes(-1, -2) if ta else a, b.swapaxes(-1, -2) if tb else b
 
 
-def linear(arrays, outs, room: Workspace, ta: bool, tb: bool, act: str) -> list[Task] | None:
+def linear(arrays, outs, workspace: Workspace, ta: bool, tb: bool, act: str) -> list[Task] | None:
     *sides, bias = arrays
-    return product(*turned(*sides, ta, tb), *outs, room, bias if isinstance(bias, np.ndarray) else 0, act)
+    return product(*transposed(*sides, ta, tb), *outs, workspace, bias if isinstance(bias, np.ndarray) else 0, act)
 
 
-def sgd_linear(arrays, outs, room: Workspace, ta: bool, tb: bool) -> list[Task] | None:
+def sgd_linear(arrays, outs, workspace: Workspace, ta: bool, tb: bool) -> list[Task] | None:
     weight, *sides, rate = arrays
     updated, *grad = outs
-    return product(*turned(*sides, ta, tb), *(grad or [None]), room, weight=weight, rate=rate, updated=updated)
+    return product(*transposed(*sides, ta, tb), *(grad or [None]), workspace, weight=weight, rate=rate, updated=updated)
 
 
 lowers(gemm_epilogue.linear, linear)

@@ -9,6 +9,7 @@ within float32 rounding: `core/ops/rnn.py`, `core/ops/lstm.py`, `core/ops/gru.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,11 +20,11 @@ from ..codegen.llvm import LANES, function
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
 from ..codegen.vectors import BYTES, add, below, filled, load, load_some, masked_load, masked_store, store, store_some
 from ..lowering import lowers
-from ..runtime.instructions import instruction, run_routine, word_at
+from ..runtime.instructions import instruction, run_routine
 from ..runtime.tasks import Task, Workspace
 from .data_movement import clone
 from .elementwise import COLUMNS, flat, sum_rows
-from .gemm import packed_rows, packing, product, side
+from .gemm import layout_of, packed_rows, packing, product
 from .gemm_tiles import product as multiply
 
 TOGETHER = ROWS[1]  # sequences of a chunk
@@ -74,14 +75,14 @@ class RegisterValue:
 class RecurrentCell:
     """IR builder of a cell.
 
-    apart: elements from gate to gate.  left: number of lanes that exist; others are read as 0.
+    stride: elements from gate to gate.  left: number of lanes that exist; others are read as 0.
     """
 
-    def __init__(self, builder, apart, left):
-        self.builder, self.apart, self.mask = builder, apart, below(builder, left)
+    def __init__(self, builder, stride, left):
+        self.builder, self.stride, self.mask = builder, stride, below(builder, left)
 
     def of_gate(self, base, gate: int):
-        return self.builder.add(base, self.builder.mul(self.apart, llvm.word(gate * BYTES)))
+        return self.builder.add(base, self.builder.mul(self.stride, llvm.word(gate * BYTES)))
 
     def read(self, base, gate: int = 0) -> RegisterValue:
         return RegisterValue(self, masked_load(self.builder, self.of_gate(base, gate), self.mask, llvm.filled(0)))
@@ -91,40 +92,40 @@ class RecurrentCell:
         for gate, x in enumerate(values):
             masked_store(self.builder, x.value, self.of_gate(base, gate), self.mask)
 
-    def kept(self, place) -> RegisterValue:
+    def packed(self, place) -> RegisterValue:
         return RegisterValue(self, llvm.load(self.builder, place))
 
-    def keep(self, place, x: RegisterValue) -> None:
+    def write_packed(self, place, x: RegisterValue) -> None:
         """Write all 16 lanes of a packed state."""
         llvm.store(self.builder, self.builder.select(self.mask, x.value, llvm.filled(0)), place)
 
-    def keep_blocks(self, place, far, values: Sequence[RegisterValue]) -> None:
+    def write_blocks(self, place, far, values: Sequence[RegisterValue]) -> None:
         """Write packed values, `far` bytes apart."""
         for x in values:
-            self.keep(place, x)
+            self.write_packed(place, x)
             place = self.builder.add(place, far)
 
 
 def tanh_forward(cell, x, own, bias, state, memory, values, y, cells):
     h = (cell.read(x) + cell.read(own) + cell.read(bias)).tanh()
-    cell.keep(state, h)
+    cell.write_packed(state, h)
     cell.write(y, h)
 
 
 def relu_forward(cell, x, own, bias, state, memory, values, y, cells):
     h = cell.read(x) + cell.read(own) + cell.read(bias)
     h = h.where_above(h)
-    cell.keep(state, h)
+    cell.write_packed(state, h)
     cell.write(y, h)
 
 
 def lstm_forward(cell, x, own, bias, state, memory, values, y, cells):
     i, f, g, o = [cell.read(x, k) + cell.read(own, k) + cell.read(bias, k) for k in range(4)]
     i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
-    c = f * cell.kept(memory) + i * g
+    c = f * cell.packed(memory) + i * g
     h = o * c.tanh()
-    cell.keep(state, h)
-    cell.keep(memory, c)
+    cell.write_packed(state, h)
+    cell.write_packed(memory, c)
     cell.write(values, i, f, g, o)
     cell.write(cells, c)
     cell.write(y, h)
@@ -134,8 +135,8 @@ def gru_forward(cell, x, own, bias, state, memory, values, y, cells):
     r, z, scaled = [cell.read(own, k) + cell.read(bias, k) for k in range(3)]
     r, z = (cell.read(x, 0) + r).sigmoid(), (cell.read(x, 1) + z).sigmoid()
     n = (cell.read(x, 2) + r * scaled).tanh()
-    h = (cell.kept(state) - n) * z + n
-    cell.keep(state, h)
+    h = (cell.packed(state) - n) * z + n
+    cell.write_packed(state, h)
     cell.write(values, r, z, n, scaled)
     cell.write(y, h)
 
@@ -144,52 +145,52 @@ def tanh_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, far, i
     gh = cell.read(gy) + cell.read(own)
     gh = gh * (1 - cell.read(y) * cell.read(y))
     cell.write(inner, gh)
-    cell.keep(blocks, gh)
+    cell.write_packed(blocks, gh)
     cell.write(before, cell.read(h))
 
 
 def relu_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, far, inner, at_state, before):
     gh = (cell.read(gy) + cell.read(own)).where_above(cell.read(y))
     cell.write(inner, gh)
-    cell.keep(blocks, gh)
+    cell.write_packed(blocks, gh)
     cell.write(before, cell.read(h))
 
 
 def lstm_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, far, inner, at_state, before):
     gh, seen = cell.read(gy) + cell.read(own), cell.read(cells).tanh()
     i, f, g, o = [cell.read(values, k) for k in range(4)]
-    gc = cell.kept(carried) + gh * o * (1 - seen * seen)
+    gc = cell.packed(carried) + gh * o * (1 - seen * seen)
     grads = (gc * g * i * (1 - i), gc * cell.read(c) * f * (1 - f), gc * i * (1 - g * g), gh * seen * o * (1 - o))
-    cell.keep(carried, gc * f)
+    cell.write_packed(carried, gc * f)
     cell.write(inner, *grads)
-    cell.keep_blocks(blocks, far, grads)
+    cell.write_blocks(blocks, far, grads)
     cell.write(before, cell.read(h))
 
 
 def gru_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, far, inner, at_state, before):
-    gh, old = cell.read(gy) + cell.read(own) + cell.kept(carried), cell.read(h)
+    gh, old = cell.read(gy) + cell.read(own) + cell.packed(carried), cell.read(h)
     r, z, n, scaled = [cell.read(values, k) for k in range(4)]
     of_n = gh * (1 - z) * (1 - n * n)
     of_r, of_z = of_n * scaled * r * (1 - r), gh * (old - n) * z * (1 - z)
-    cell.keep(carried, gh * z)
+    cell.write_packed(carried, gh * z)
     cell.write(inner, of_r, of_z, of_n)
     cell.write(at_state, of_r, of_z, of_n * r)
-    cell.keep_blocks(blocks, far, (of_r, of_z, of_n * r))
+    cell.write_blocks(blocks, far, (of_r, of_z, of_n * r))
     cell.write(before, old)
 
 
 def by_kind(name: str, places: int, *bodies: Callable) -> Callable:
-    """Dispatch (kind, apart, left, *places) to the function of a kind of layer."""
+    """Dispatch (kind, stride, left, *places) to the function of a kind of layer."""
 
     @function(name, 3 + places, inline=False)
-    def chosen(builder, kind, apart, left, *addresses):
+    def chosen(builder, kind, stride, left, *addresses):
         done = builder.append_basic_block("done")
         choice = builder.switch(kind, done)
         for number, body in enumerate(bodies):
             block = builder.append_basic_block("case")
             choice.add_case(llvm.word(number), block)
             builder.position_at_end(block)
-            body(RecurrentCell(builder, apart, left), *addresses)
+            body(RecurrentCell(builder, stride, left), *addresses)
             builder.branch(done)
         builder.position_at_end(done)
 
@@ -202,33 +203,34 @@ backward = by_kind("cell_backward", 13, tanh_backward, relu_backward, lstm_backw
 
 # ---- loops over time -------------------------------------------------------------------------------------------------
 
-# Words of both directions, then of each. KIND of layer; STEPS, BATCH, HIDDEN: sizes; REVERSED: 1 to start at the last
-# step.  MULTIPLY: address of the product's routine; TABLE: offsets of each 16 elements of a packed state; PACKED: the
-# weight, in PANELS panels of FAR elements.  H0, C0, Y, VALUES, CELLS, HN, CN: inputs and outputs of the op; VALUES are
-# those of the gates.  X: products of the input, X_APART elements from row to row.  BIAS: of the state.  GATED: number
-# of gates.  GY, GHN, GCN, GH, GC: gradients of Y, HN, CN, H0, C0.  INNER: gradients of the gates' arguments.  OWN:
-# those of the products with a state, if they differ.  BEFORE: the states at the start of each step.
-(KIND, STEPS, BATCH, HIDDEN, REVERSED, MULTIPLY, TABLE, PACKED, FAR, PANELS, H0, C0, Y, VALUES, CELLS) = range(15)
-X, X_APART, BIAS, HN, CN = range(15, 20)
-GATED, GY, GHN, GCN, INNER, THREAD_SCRATCH, BEFORE, GH, GC = range(15, 24)
+
+class PackedWeight(NamedTuple):
+    """The recurrent weight as the right side of products, as a parameter of an instruction.
+
+    table: offsets of each 16 elements of a packed state.  packed: address of its panels, `panel` elements each.
+    """
+
+    table: np.ndarray
+    packed: int
+    panel: int
+    panels: int
 
 
 @compiled
-def all_panels(words, rows, blocks, left, out):
+def all_panels(multiply, weight, rows, blocks, left, out):
     """Multiply `blocks` blocks of a packed state by the packed weight, row by row."""
-    panels, far = word_at(words, PANELS), word_at(words, FAR) * BYTES
-    for j in range(panels):
+    for j in range(weight.panels):
         run_routine(
-            word_at(words, MULTIPLY),
+            multiply,
             rows,
             left,
-            word_at(words, PACKED) + j * far,
-            word_at(words, TABLE),
+            weight.packed + j * weight.panel * BYTES,
+            weight.table,
             blocks,
             LANES * PANEL,
             LANES,
             out + j * PANEL * BYTES,
-            panels * PANEL,
+            weight.panels * PANEL,
             VECTORS,
             LANES,
             0,
@@ -255,64 +257,115 @@ def row_of(base, row, hidden, q):
 
 
 @instruction
-def through_steps(words, chunk, scratch):
-    """Run TOGETHER sequences through all time steps; the words are named above."""
-    kind, steps, batch, hidden = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+def through_steps(
+    chunk,
+    scratch,
+    kind,
+    steps,
+    batch,
+    hidden,
+    reverse,
+    multiply,
+    weight: PackedWeight,
+    h0,
+    c0,
+    y,
+    values,
+    cells,
+    x,
+    x_row,
+    bias,
+    hn,
+    cn,
+):
+    """Run TOGETHER sequences through all time steps.
+
+    kind: of layer. reverse: 1 to start at the last step. multiply: the routine. h0, c0, hn, cn: (batch, hidden). y,
+    cells: (steps, batch, hidden). values: of the gates, (steps, batch, 4, hidden). x: products of the input, `x_row`
+    elements per row. bias: of the state, all gates. Arrays that a kind of layer does not have are 0.
+    """
     first, blocks = chunk * TOGETHER, (hidden + LANES - 1) // LANES
     rows, size = min(TOGETHER, batch - first), blocks * TOGETHER * STEP
-    states, cells, products = scratch, scratch + size, scratch + 2 * size
+    states, memory, products = scratch, scratch + size, scratch + 2 * size
     for r in range(rows):
         for q in range(blocks):
             place = (q * TOGETHER + r) * STEP
-            copy_in(row_of(word_at(words, H0), first + r, hidden, q), states + place, hidden - q * LANES)
-            copy_in(row_of(word_at(words, C0), first + r, hidden, q), cells + place, hidden - q * LANES)
+            copy_in(row_of(h0, first + r, hidden, q), states + place, hidden - q * LANES)
+            copy_in(row_of(c0, first + r, hidden, q), memory + place, hidden - q * LANES)
     for k in range(steps):
-        here = (steps - 1 - k if word_at(words, REVERSED) else k) * batch + first
-        all_panels(words, rows, blocks, states, products)
+        here = (steps - 1 - k if reverse else k) * batch + first
+        all_panels(multiply, weight, rows, blocks, states, products)
         for r in range(rows):
-            row, own = here + r, products + r * word_at(words, PANELS) * PANEL * BYTES
-            x = word_at(words, X) + row * word_at(words, X_APART) * BYTES
+            row, own, x_row_r = here + r, products + r * weight.panels * PANEL * BYTES, x + (here + r) * x_row * BYTES
             for q in range(blocks):
                 place = (q * TOGETHER + r) * STEP
                 forward(
                     kind,
                     hidden,
                     hidden - q * LANES,
-                    x + q * STEP,
+                    x_row_r + q * STEP,
                     own + q * STEP,
-                    word_at(words, BIAS) + q * STEP,
+                    bias + q * STEP,
                     states + place,
-                    cells + place,
-                    row_of(word_at(words, VALUES), 4 * row, hidden, q),
-                    row_of(word_at(words, Y), row, hidden, q),
-                    row_of(word_at(words, CELLS), row, hidden, q),
+                    memory + place,
+                    row_of(values, 4 * row, hidden, q),
+                    row_of(y, row, hidden, q),
+                    row_of(cells, row, hidden, q),
                 )
     for r in range(rows):
         for q in range(blocks):
             place = (q * TOGETHER + r) * STEP
-            copy_out(states + place, row_of(word_at(words, HN), first + r, hidden, q), hidden - q * LANES)
-            copy_out(cells + place, row_of(word_at(words, CN), first + r, hidden, q), hidden - q * LANES)
+            copy_out(states + place, row_of(hn, first + r, hidden, q), hidden - q * LANES)
+            copy_out(memory + place, row_of(cn, first + r, hidden, q), hidden - q * LANES)
 
 
 @instruction
-def back_through_steps(words, chunk, scratch):
-    """Backpropagate TOGETHER sequences through time."""
-    kind, steps, batch, hidden = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    gates, first, blocks = word_at(words, GATED), chunk * TOGETHER, (hidden + LANES - 1) // LANES
-    rows, size, width = min(TOGETHER, batch - first), blocks * TOGETHER * STEP, word_at(words, PANELS) * PANEL * BYTES
-    carried, inner, products = scratch, scratch + size, scratch + (1 + gates) * size
+def back_through_steps(
+    chunk,
+    scratch,
+    kind,
+    steps,
+    batch,
+    hidden,
+    reverse,
+    multiply,
+    weight: PackedWeight,
+    h0,
+    c0,
+    y,
+    values,
+    cells,
+    gates,
+    gy,
+    ghn,
+    gcn,
+    inner,
+    at_state,
+    before,
+    gh,
+    gc,
+):
+    """Backpropagate TOGETHER sequences through time.
+
+    gates: number of gates. gy, ghn, gcn, gh, gc: gradients of y, hn, cn, h0, c0. inner: gradients of the arguments of
+    the gates, (steps, batch, gates, hidden). at_state: those of the products with a state, if they differ. before: the
+    states at the start of each step. Others: see `through_steps`.
+    """
+    first, blocks = chunk * TOGETHER, (hidden + LANES - 1) // LANES
+    rows, size, width = min(TOGETHER, batch - first), blocks * TOGETHER * STEP, weight.panels * PANEL * BYTES
+    carried, packed, products = scratch, scratch + size, scratch + (1 + gates) * size
     for r in range(rows):
         for q in range(blocks):
             left, place = hidden - q * LANES, (q * TOGETHER + r) * STEP
-            copy_in(row_of(word_at(words, GCN), first + r, hidden, q), carried + place, left)
-            copy_in(row_of(word_at(words, GHN), first + r, hidden, q), products + r * width + q * STEP, left)
+            copy_in(row_of(gcn, first + r, hidden, q), carried + place, left)
+            copy_in(row_of(ghn, first + r, hidden, q), products + r * width + q * STEP, left)
     for k in range(steps - 1, -1, -1):
         here, behind = k * batch + first, (k - 1) * batch + first
-        if word_at(words, REVERSED):
+        if reverse:
             here, behind = (steps - 1 - k) * batch + first, (steps - k) * batch + first
-        h, c = word_at(words, Y), word_at(words, CELLS)
+        h, c = y, cells
         if k == 0:
-            behind, h, c = first, word_at(words, H0), word_at(words, C0)
+            behind, h, c = first, h0, c0
         for r in range(rows):
             row, old, own = here + r, behind + r, products + r * width
             for q in range(blocks):
@@ -321,28 +374,28 @@ def back_through_steps(words, chunk, scratch):
                     kind,
                     hidden,
                     hidden - q * LANES,
-                    row_of(word_at(words, GY), row, hidden, q),
+                    row_of(gy, row, hidden, q),
                     own + q * STEP,
-                    row_of(word_at(words, Y), row, hidden, q),
-                    row_of(word_at(words, VALUES), 4 * row, hidden, q),
-                    row_of(word_at(words, CELLS), row, hidden, q),
+                    row_of(y, row, hidden, q),
+                    row_of(values, 4 * row, hidden, q),
+                    row_of(cells, row, hidden, q),
                     row_of(h, old, hidden, q),
                     row_of(c, old, hidden, q),
                     carried + place,
-                    inner + place,
+                    packed + place,
                     size,
-                    row_of(word_at(words, INNER), gates * row, hidden, q),
-                    row_of(word_at(words, THREAD_SCRATCH), gates * row, hidden, q),
-                    row_of(word_at(words, BEFORE), row, hidden, q),
+                    row_of(inner, gates * row, hidden, q),
+                    row_of(at_state, gates * row, hidden, q),
+                    row_of(before, row, hidden, q),
                 )
-        all_panels(words, rows, gates * blocks, inner, products)
+        all_panels(multiply, weight, rows, gates * blocks, packed, products)
     for r in range(rows):
         for q in range(blocks):
             left, carry = hidden - q * LANES, carried + (q * TOGETHER + r) * STEP
             grad = load(products + r * width + q * STEP)
             grad = add(grad, load(carry)) if kind == GRU else grad
-            store_some(row_of(word_at(words, GH), first + r, hidden, q), left, grad)
-            copy_out(carry, row_of(word_at(words, GC), first + r, hidden, q), left)
+            store_some(row_of(gh, first + r, hidden, q), left, grad)
+            copy_out(carry, row_of(gc, first + r, hidden, q), left)
 
 
 # ---- builders --------------------------------------------------------------------------------------------------------
@@ -358,30 +411,19 @@ def fits(arrays: Sequence, outs: Sequence, x: np.ndarray, sizes: tuple) -> bool:
     )
 
 
-def packed_weight(w: np.ndarray, gates: int, turned: bool, room: Workspace) -> tuple[list[Task], list]:
-    """Build the tasks that pack w_hh as the right side for states, or (turned) for their gradients.
-
-    Also returns the words TABLE to PANELS.
-    """
+def packed_weight(w: np.ndarray, gates: int, transposed: bool, workspace: Workspace) -> tuple[list[Task], PackedWeight]:
+    """Build the tasks that pack w_hh as the right side for states, or (transposed) for their gradients."""
     hidden = w.shape[1]
     blocks = -(-hidden // LANES)
-    depth, width = (blocks, gates * hidden) if not turned else (gates * blocks, hidden)
-    far, panels = (depth + 1) * TILE * VECTORS, -(-width // PANEL)
-    place = room.take(panels * far)
-    parts = np.split(w, gates) if turned else [w.T]  # the sum of each gate is padded to whole vectors
-    steps = [
-        packing(
-            part,
-            side(part.shape, part.strides, ()),
-            *part.shape,
-            place + k * blocks * TILE * VECTORS * BYTES,
-            PANEL,
-            LANES,
-            far,
-        )
-        for k, part in enumerate(parts)
-    ]
-    return steps, [np.arange(depth, dtype="i8") * (TOGETHER * LANES), place, far, panels]
+    depth, width = (blocks, gates * hidden) if not transposed else (gates * blocks, hidden)
+    panel, panels = (depth + 1) * TILE * VECTORS, -(-width // PANEL)
+    packed = workspace.take(panels * panel)
+    parts = np.split(w, gates) if transposed else [w.T]  # the sum of each gate is padded to whole vectors
+    tasks = []
+    for k, part in enumerate(parts):
+        layout, target = layout_of(part.shape, part.strides, ()), packed + k * blocks * TILE * VECTORS * BYTES
+        tasks.append(packing(part, layout, *part.shape, target, PANEL, LANES, panel))
+    return tasks, PackedWeight(np.arange(depth, dtype="i8") * (TOGETHER * LANES), packed, panel, panels)
 
 
 def scratch_of(blocks: int, panels: int) -> int:
@@ -389,7 +431,7 @@ def scratch_of(blocks: int, panels: int) -> int:
 
 
 def layer(
-    kind: int, arrays: Sequence, outs: Sequence, room: Workspace, sizes: tuple, reverse: bool
+    kind: int, arrays: Sequence, outs: Sequence, workspace: Workspace, sizes: tuple, reverse: bool
 ) -> list[Task] | None:
     x, h0, *c0, w_ih, w_hh, b_ih, b_hh = arrays
     if not fits(arrays, outs, x, sizes):
@@ -397,11 +439,11 @@ def layer(
     (count, batch, _), hidden = x.shape, h0.shape[1]
     y, hn = outs[:2]
     cn, values, cells = {LSTM: outs[2:], GRU: (0, *outs[2:], 0)}.get(kind, (0, 0, 0))
-    arriving = {LSTM: values}.get(kind, y) if kind != GRU else room.array((count * batch, 3 * hidden))
-    steps = product(x, w_ih.T, arriving.reshape(count * batch, -1), room, b_ih)
+    arriving = {LSTM: values}.get(kind, y) if kind != GRU else workspace.array((count * batch, 3 * hidden))
+    steps = product(x, w_ih.T, arriving.reshape(count * batch, -1), workspace, b_ih)
     if steps is None:
         return None
-    packs, words = packed_weight(w_hh, GATES[kind], False, room)
+    packs, weight = packed_weight(w_hh, GATES[kind], False, workspace)
     last = through_steps(
         -(-batch // TOGETHER),
         kind,
@@ -410,7 +452,7 @@ def layer(
         hidden,
         reverse,
         multiply.address,
-        *words,
+        weight,
         h0,
         *(c0 or [0]),
         y,
@@ -421,13 +463,13 @@ def layer(
         b_hh,
         hn,
         cn,
-        scratch=scratch_of(2 * -(-hidden // LANES), words[-1]),
+        scratch=scratch_of(2 * -(-hidden // LANES), weight.panels),
     )
     return [*steps, *packs, last]
 
 
 def layer_grad(
-    kind: int, arrays: Sequence, outs: Sequence, room: Workspace, sizes: tuple, reverse: bool
+    kind: int, arrays: Sequence, outs: Sequence, workspace: Workspace, sizes: tuple, reverse: bool
 ) -> list[Task] | None:
     gy, ghn, *rest = arrays
     gcn = rest.pop(0) if kind == LSTM else 0
@@ -443,10 +485,10 @@ def layer_grad(
     (count, batch, _), hidden, gates = x.shape, h0.shape[1], GATES[kind]
     rows, steps = count * batch, []
     if not x.flags.c_contiguous:
-        steps, x = clone([x], [whole := room.array((rows, x.shape[2])).reshape(x.shape)], room), whole
-    before, inner = room.array((rows, hidden)), room.array((rows, gates * hidden))
-    own = room.array((rows, gates * hidden)) if kind == GRU else inner
-    packs, words = packed_weight(w_hh, gates, True, room)
+        steps, x = clone([x], [whole := workspace.array((rows, x.shape[2])).reshape(x.shape)], workspace), whole
+    before, inner = workspace.array((rows, hidden)), workspace.array((rows, gates * hidden))
+    own = workspace.array((rows, gates * hidden)) if kind == GRU else inner
+    packs, weight = packed_weight(w_hh, gates, True, workspace)
     back = back_through_steps(
         -(-batch // TOGETHER),
         kind,
@@ -455,7 +497,7 @@ def layer_grad(
         hidden,
         reverse,
         multiply.address,
-        *words,
+        weight,
         h0,
         c0,
         y,
@@ -470,16 +512,16 @@ def layer_grad(
         before,
         gh,
         gc,
-        scratch=scratch_of((gates + 1) * -(-hidden // LANES), words[-1]),
+        scratch=scratch_of((gates + 1) * -(-hidden // LANES), weight.panels),
     )
-    shared, place = packed_rows(inner.T, room) if own is inner else ([], 0)  # both gradients of weights read it
+    shared, place = packed_rows(inner.T, workspace) if own is inner else ([], 0)  # both gradients of weights read it
     steps = [*steps, *packs, back, *shared]
     for a, b, out, packed in (
         (inner, w_ih, gx.reshape(rows, -1), 0),
         (inner.T, x.reshape(rows, -1), gw_ih, place),
         (own.T, before, gw_hh, place),
     ):
-        steps += product(a, b, out, room, packed_a=packed)
+        steps += product(a, b, out, workspace, packed_a=packed)
     return steps + [
         sum_rows(-(-bias.size // COLUMNS), grads, bias, rows, bias.size, COLUMNS)
         for grads, bias in zip((inner, own), biases)
@@ -490,9 +532,9 @@ def of_kind(run: Callable, kind: int) -> Callable:
     """Return a builder for one kind of layer; an `rnn` has the activation among its attrs."""
 
     def build(
-        arrays: Sequence, outs: Sequence, room: Workspace, sizes: tuple, reverse: bool, relu: bool = False
+        arrays: Sequence, outs: Sequence, workspace: Workspace, sizes: tuple, reverse: bool, relu: bool = False
     ) -> list[Task] | None:
-        return run(RELU if relu else kind, arrays, outs, room, sizes, reverse)
+        return run(RELU if relu else kind, arrays, outs, workspace, sizes, reverse)
 
     return build
 

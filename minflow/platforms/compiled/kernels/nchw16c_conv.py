@@ -18,7 +18,7 @@ from ..codegen.llvm import LANES
 from ..codegen.micro_kernels import DEEP, PANEL, ROWS, VECTORS
 from ..codegen.vectors import BOUNDS, add, filled, load, load_some, store, store_some
 from ..lowering import lowers
-from ..runtime.instructions import instruction, real_at, run_routine, word_at
+from ..runtime.instructions import instruction, run_routine
 from ..runtime.tasks import Task, Workspace
 from . import nchw16c_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
@@ -54,20 +54,41 @@ ONE, NONE = (1, 1), (0, 0)
 
 
 @instruction
-def pixels_filtered(words, chunk, scratch):
-    """y = act(x @ filters + bias) for some pixels and panels of filters. scratch: a panel, and SPARE."""
-    x, w, y, bias, table = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3), word_at(words, 4)
-    pixels, channels, filters, room = word_at(words, 5), word_at(words, 6), word_at(words, 7), word_at(words, 8)
-    at_once, panels, turned, count = word_at(words, 9), word_at(words, 10), word_at(words, 11), word_at(words, 12)
-    length, taps, multiply = word_at(words, 13), word_at(words, 14), word_at(words, 15)
-    low, high, order = real_at(words, 16), real_at(words, 17), word_at(words, 18)
-    parts = ((filters + PANEL - 1) // PANEL + panels - 1) // panels
-    first, begin = chunk // parts * at_once, chunk % parts * panels * PANEL
-    rows = min(at_once, pixels - first)
-    for f in range(begin, min(begin + panels * PANEL, filters), PANEL):
+def pixels_filtered(
+    chunk,
+    scratch,
+    x,
+    w,
+    y,
+    bias,
+    table,
+    pixels,
+    channels,
+    filters,
+    block_rows,
+    chunk_pixels,
+    chunk_panels,
+    transposed,
+    count,
+    length,
+    taps,
+    multiply,
+    low: float,
+    high: float,
+    order,
+):
+    """Compute y = clip(x @ w + bias) for some pixels and panels of filters.
+
+    x, y: blocks of `block_rows` pixels. table: offsets of the `count` groups of `length` channels. transposed: 1 for
+    the gradient of the images. multiply: the routine. order: see `pack_panel`. scratch: SPARE, then a packed panel.
+    """
+    parts = ((filters + PANEL - 1) // PANEL + chunk_panels - 1) // chunk_panels
+    first, begin = chunk // parts * chunk_pixels, chunk % parts * chunk_panels * PANEL
+    rows = min(chunk_pixels, pixels - first)
+    for f in range(begin, min(begin + chunk_panels * PANEL, filters), PANEL):
         vectors = VECTORS if filters - f > LANES else 1
-        pack_panel(w, f, filters, channels, taps, turned, order, scratch + SPARE * BYTES, scratch)
-        to = y + (f * room + first * LANES) * BYTES
+        pack_panel(w, f, filters, channels, taps, transposed, order, scratch + SPARE * BYTES, scratch)
+        to = y + (f * block_rows + first * LANES) * BYTES
         run_routine(
             multiply,
             rows,
@@ -80,43 +101,58 @@ def pixels_filtered(words, chunk, scratch):
             to,
             LANES,
             vectors,
-            room * LANES,
+            block_rows * LANES,
             0,
         )
         for v in range(0, vectors * LANES, LANES):
-            place = to + v * room * BYTES
+            place = to + v * block_rows * BYTES
             finish(place, place, rows, bias + (f + v) * BYTES if bias != 0 else 0, filters - f - v, low, high)
 
 
 @instruction
-def pixels_filters_grad(words, chunk, scratch):
-    """part[filter][channel] = the sum over some pixels of cotangent times x, for some filters."""
-    grad, x, parts, nothing = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    pixels, filters, channels, room = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
-    at_once, several, part, row = word_at(words, 8), word_at(words, 9), word_at(words, 10), word_at(words, 11)
-    multiply = word_at(words, 12)
-    groups = (filters + several - 1) // several
-    first, begin = chunk // groups * at_once, chunk % groups * several
-    last = min(first + at_once, pixels)
+def pixels_filters_grad(
+    chunk,
+    scratch,
+    grad,
+    x,
+    parts,
+    zero_table,
+    pixels,
+    filters,
+    channels,
+    block_rows,
+    chunk_pixels,
+    chunk_filters,
+    part,
+    row,
+    multiply,
+):
+    """Sum cotangent times x over some pixels, for some filters: parts[chunk of pixels][filter][channel].
+
+    zero_table: address of a zero. part, row: elements of a part, and of a row of it. multiply: the routine.
+    """
+    groups = (filters + chunk_filters - 1) // chunk_filters
+    first, begin = chunk // groups * chunk_pixels, chunk % groups * chunk_filters
+    last = min(first + chunk_pixels, pixels)
     target = parts + chunk // groups * part * BYTES
     if pixels == 0:
         zero(target, part)
     for i in range(first, last, NEAR):
         rows = min(NEAR, last - i)
-        for f in range(begin, min(begin + several, filters), LANES):
+        for f in range(begin, min(begin + chunk_filters, filters), LANES):
             run_routine(
                 multiply,
                 min(LANES, filters - f),
-                grad + (f * room + i * LANES) * BYTES,
+                grad + (f * block_rows + i * LANES) * BYTES,
                 x + i * LANES * BYTES,
-                nothing,
+                zero_table,
                 1,
                 0,
                 rows,
                 target + f * row * BYTES,
                 row,
                 channels,
-                room * LANES,
+                block_rows * LANES,
                 i - first,
             )
 
@@ -156,7 +192,7 @@ def filtered_pixels(x, weight, bias, out, pixels, turned, act=""):
     ]
 
 
-def pixels_grad(grad, x, out, room, pixels):
+def pixels_grad(grad, x, out, workspace, pixels):
     """Tasks of the gradient of 1x1 filters.
 
     Either operand can be the one that is read element by element: the one that wastes less work on padding is chosen.
@@ -169,7 +205,7 @@ def pixels_grad(grad, x, out, room, pixels):
     parts = max(1, -(-pixels // at_once))
     direct = parts == 1 and channels == row and filters % DEEP == 0 and not turned and pixels
     part = len(grad) * LANES * row
-    target = out if direct else room.take(parts * part)
+    target = out if direct else workspace.take(parts * part)
     steps = [
         pixels_filters_grad(
             parts * -(-filters // several),
@@ -200,16 +236,14 @@ def over(count, size):
 
 
 @instruction
-def turned_in(words, chunk, scratch):
-    """Convert 16 channels of some images (C, pixels) to blocks."""
-    x, y, images, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    pixels, room, at_once = word_at(words, 4), word_at(words, 5), word_at(words, 6)
+def turned_in(chunk, scratch, x, y, images, channels, pixels, block_rows, chunk_images):
+    """Convert 16 channels of some images x (images, channels, pixels) to blocks of `block_rows` pixels."""
     blocks = (channels + LANES - 1) // LANES
-    block, first = chunk % blocks, chunk // blocks * at_once
+    block, first = chunk % blocks, chunk // blocks * chunk_images
     some = min(LANES, channels - block * LANES)
-    for n in range(first, min(first + at_once, images)):
+    for n in range(first, min(first + chunk_images, images)):
         source = x + (n * channels + block * LANES) * pixels * BYTES
-        target = y + (block * room + n * pixels) * LANES * BYTES
+        target = y + (block * block_rows + n * pixels) * LANES * BYTES
         if pixels == 1:
             store(target, load_some(source, some, filled(np.float32(0))))
             continue
@@ -219,15 +253,13 @@ def turned_in(words, chunk, scratch):
 
 
 @instruction
-def turned_out(words, chunk, scratch):
-    """Convert 16 channels of some images from blocks."""
-    x, y, images, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    pixels, room, at_once = word_at(words, 4), word_at(words, 5), word_at(words, 6)
+def turned_out(chunk, scratch, x, y, images, channels, pixels, block_rows, chunk_images):
+    """Convert 16 channels of some images from blocks of `block_rows` pixels to (images, channels, pixels)."""
     blocks = (channels + LANES - 1) // LANES
-    block, first = chunk % blocks, chunk // blocks * at_once
+    block, first = chunk % blocks, chunk // blocks * chunk_images
     some = min(LANES, channels - block * LANES)
-    for n in range(first, min(first + at_once, images)):
-        source = x + (block * room + n * pixels) * LANES * BYTES
+    for n in range(first, min(first + chunk_images, images)):
+        source = x + (block * block_rows + n * pixels) * LANES * BYTES
         target = y + (n * channels + block * LANES) * pixels * BYTES
         if pixels == 1:
             store_some(target, some, load(source))
@@ -236,12 +268,13 @@ def turned_out(words, chunk, scratch):
 
 
 @instruction
-def channels_summed(words, chunk, scratch):
-    """part[channel] = the sum of some pixels, in four accumulators."""
-    x, parts, pixels, blocks = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    room, at_once = word_at(words, 4), word_at(words, 5)
-    first, base = chunk // blocks * at_once, x + chunk % blocks * room * LANES * BYTES
-    last = min(first + at_once, pixels)
+def channels_summed(chunk, scratch, x, parts, pixels, blocks, block_rows, chunk_pixels):
+    """Sum some pixels of a block of 16 channels, in four accumulators: parts[chunk of pixels][block][16].
+
+    x: blocks of `block_rows` pixels, of which `pixels` exist.
+    """
+    first, base = chunk // blocks * chunk_pixels, x + chunk % blocks * block_rows * LANES * BYTES
+    last = min(first + chunk_pixels, pixels)
     a = b = c = d = filled(np.float32(0))
     while first + 4 <= last:
         place = base + first * LANES * BYTES
@@ -272,7 +305,7 @@ def ready(*arrays: np.ndarray) -> bool:
     return all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays)
 
 
-def room_of(x: np.ndarray) -> int:
+def block_rows(x: np.ndarray) -> int:
     """Rows of a block; 0 for images in NCHW."""
     return 0 if x.ndim == 4 else x.shape[1]
 
@@ -282,7 +315,7 @@ def at_once(s: ConvGeometry) -> int:
     return max(1, min(s.n // LEAST_CHUNKS, IMAGES * WORK // s.multiplied))
 
 
-def group_by_group(builder, arrays: list, outs: list, room: Workspace, groups: int, **attrs) -> list[Task]:
+def group_by_group(builder, arrays: list, outs: list, workspace: Workspace, groups: int, **attrs) -> list[Task]:
     """Tasks for groups of whole blocks, each a convolution of its own."""
     steps = []
     for g in range(groups):
@@ -290,7 +323,7 @@ def group_by_group(builder, arrays: list, outs: list, room: Workspace, groups: i
             [x[g * len(x) // groups : (g + 1) * len(x) // groups] if isinstance(x, np.ndarray) else x for x in those]
             for those in (arrays, outs)
         ]
-        steps += builder(some, out, room, groups=1, **attrs)
+        steps += builder(some, out, workspace, groups=1, **attrs)
     return steps
 
 
@@ -299,10 +332,10 @@ def of_group(shape: tuple, groups: int) -> tuple:
     return shape[0], shape[1] // groups, *shape[2:]
 
 
-def blocks_conv2d(arrays, outs, room, shape, stride, padding, dilation, groups, act):
+def blocks_conv2d(arrays, outs, workspace, shape, stride, padding, dilation, groups, act):
     channels, filters = arrays[1].shape[1], len(arrays[1]) // groups
     if groups > 1 and channels == 1:
-        return nchw16c_depthwise.blocks_conv2d(arrays, outs, room, shape, stride, padding, dilation, groups, act)
+        return nchw16c_depthwise.blocks_conv2d(arrays, outs, workspace, shape, stride, padding, dilation, groups, act)
     (x, weight, bias), (out,) = arrays, outs
     if not ready(x, weight) or not by_groups(groups, channels, filters):
         return None
@@ -314,7 +347,7 @@ def blocks_conv2d(arrays, outs, room, shape, stride, padding, dilation, groups, 
             blocks_conv2d,
             arrays,
             outs,
-            room,
+            workspace,
             groups,
             shape=of_group(shape, groups),
             stride=stride,
@@ -323,16 +356,18 @@ def blocks_conv2d(arrays, outs, room, shape, stride, padding, dilation, groups, 
             act=act,
         )
     s = sizes(
-        tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (room_of(x), room_of(out)), groups
+        tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (block_rows(x), block_rows(out)), groups
     )
-    return filtered(s, x, weight, bias, out, room, at_once(s), False, act)
+    return filtered(s, x, weight, bias, out, workspace, at_once(s), False, act)
 
 
-def blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups):
+def blocks_conv2d_input_grad(arrays, outs, workspace, shape, stride, padding, dilation, groups):
     (grad, weight), (out,) = arrays, outs
     channels, filters = weight.shape[1], len(weight) // groups
     if groups > 1 and channels == 1:
-        return nchw16c_depthwise.blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups)
+        return nchw16c_depthwise.blocks_conv2d_input_grad(
+            arrays, outs, workspace, shape, stride, padding, dilation, groups
+        )
     if not ready(grad, weight) or not by_groups(groups, channels, filters):
         return None
     if groups > 1 and not channels % LANES:
@@ -340,7 +375,7 @@ def blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilatio
             blocks_conv2d_input_grad,
             arrays,
             outs,
-            room,
+            workspace,
             groups,
             shape=of_group(shape, groups),
             stride=stride,
@@ -350,16 +385,23 @@ def blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilatio
     if is_product(weight.shape[2:], stride, padding) and groups == 1:
         return filtered_pixels(grad, weight, 0, out, shape[0] * math.prod(shape[2:]), True)
     s = back(
-        tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (room_of(grad), room_of(out)), groups
+        tuple(shape),
+        len(weight),
+        weight.shape[2:],
+        stride,
+        padding,
+        dilation,
+        (block_rows(grad), block_rows(out)),
+        groups,
     )
-    return filtered(s, grad, weight, 0, out, room, at_once(s), True)
+    return filtered(s, grad, weight, 0, out, workspace, at_once(s), True)
 
 
-def blocks_conv2d_weight_grad(arrays, outs, room, shape, images, stride, padding, dilation, groups):
+def blocks_conv2d_weight_grad(arrays, outs, workspace, shape, images, stride, padding, dilation, groups):
     channels, filters = shape[1], shape[0] // groups
     if groups > 1 and channels == 1:
         return nchw16c_depthwise.blocks_conv2d_weight_grad(
-            arrays, outs, room, shape, images, stride, padding, dilation, groups
+            arrays, outs, workspace, shape, images, stride, padding, dilation, groups
         )
     (grad, x), (out,) = arrays, outs
     if not ready(grad, x, out) or not by_groups(groups, channels, filters):
@@ -369,7 +411,7 @@ def blocks_conv2d_weight_grad(arrays, outs, room, shape, images, stride, padding
             blocks_conv2d_weight_grad,
             arrays,
             outs,
-            room,
+            workspace,
             groups,
             shape=(filters, *shape[1:]),
             images=of_group(images, groups),
@@ -378,23 +420,25 @@ def blocks_conv2d_weight_grad(arrays, outs, room, shape, images, stride, padding
             dilation=dilation,
         )
     if is_product(shape[2:], stride, padding) and x.ndim == 3 and groups == 1:
-        return pixels_grad(grad, x, out, room, images[0] * math.prod(images[2:]))
-    s = sizes(tuple(images), shape[0], tuple(shape[2:]), stride, padding, dilation, (room_of(x), room_of(grad)), groups)
-    return filters_grad(s, grad, x, out, room, parts_of(s, PIXELS_LEAST // s.pixels))
+        return pixels_grad(grad, x, out, workspace, images[0] * math.prod(images[2:]))
+    s = sizes(
+        tuple(images), shape[0], tuple(shape[2:]), stride, padding, dilation, (block_rows(x), block_rows(grad)), groups
+    )
+    return filters_grad(s, grad, x, out, workspace, parts_of(s, PIXELS_LEAST // s.pixels))
 
 
-def to_blocks(arrays, outs, room):
+def to_blocks(arrays, outs, workspace):
     (x,), (out,) = arrays, outs
     return turning(turned_in, out, x, x.shape) if ready(x) else None
 
 
-def from_blocks(arrays, outs, room, shape):
+def from_blocks(arrays, outs, workspace, shape):
     return turning(turned_out, arrays[0], outs[0], shape)
 
 
-def in_blocks(x: np.ndarray, room: Workspace) -> tuple[np.ndarray, list[Task]]:
+def in_blocks(x: np.ndarray, workspace: Workspace) -> tuple[np.ndarray, list[Task]]:
     """Convert images to blocks in the workspace; returns them and the tasks."""
-    found = room.array(blocked(x.shape))
+    found = workspace.array(blocked(x.shape))
     return found, turning(turned_in, found, x, x.shape)
 
 
@@ -402,10 +446,10 @@ def out_of_blocks(x: np.ndarray, out: np.ndarray) -> list[Task]:
     return turning(turned_out, x, out, out.shape)
 
 
-def blocks_channel_sum(arrays, outs, room, shape, to):
+def blocks_channel_sum(arrays, outs, workspace, shape, to):
     (x,), pixels = arrays, shape[0] * math.prod(shape[2:])
     parts, each = max(1, -(-pixels // SUMMED)), len(x) * LANES
-    target = room.take(parts * each)
+    target = workspace.take(parts * each)
     return [
         channels_summed(parts * len(x), x, target, pixels, len(x), x.shape[1], SUMMED),
         sum_of_parts(target, outs[0], parts, each, 1, shape[1], each),

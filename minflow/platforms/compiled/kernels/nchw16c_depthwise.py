@@ -7,6 +7,7 @@ of images stays in the first-level cache. Semantics: `compiler/fusion/nchw16c.py
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from ....core.ops.conv import positions
 from ..codegen.jit import float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, rounded, store, widened
-from ..runtime.instructions import instruction, real_at, word_at
-from ..runtime.pointers import cut
+from ..runtime.instructions import instruction, word_at
+from ..runtime.pointers import BlockSplit, split_blocks
 from ..runtime.tasks import Task, Workspace
 from .depthwise import PAIR, STEP, T0, T1, T2, TAP0, TAP1, TAP2, tables, weigh
 from .nchw16c_depthwise3x3 import RUN, flush, slide, slide_back, slide_products
@@ -26,47 +27,98 @@ MOST, LEAST = 8192, 4096  # most and fewest pixels of a chunk
 FILTERS = 32  # blocks of filters that are combined in a chunk
 
 
+class TapTable(NamedTuple):
+    """`depthwise.TapTables` as parameters of an instruction: arrays, and their lengths.
+
+    empty: pixels without a tap.  size: taps of a filter.  group: images that are processed together.  reads, writes:
+    pixels of an image that is read, and of one that is written.
+    """
+
+    classes: np.ndarray
+    taps: np.ndarray
+    places: np.ndarray
+    without: np.ndarray
+    class_count: int
+    empty: int
+    size: int
+    group: int
+    reads: int
+    writes: int
+
+
+def tap_table(*geometry) -> TapTable:
+    t = tables(*geometry)
+    return TapTable(
+        t.classes, t.taps, t.places, t.without, len(t.classes), len(t.without), t.size, t.together, t.reads, t.writes
+    )
+
+
 @instruction
-def depthwise_filtered(words, chunk, scratch):
-    x, w, bias, y = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    classes, taps, places, without = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
-    count, size, empty, group = word_at(words, 8), word_at(words, 9), word_at(words, 10), word_at(words, 11)
-    images, reads, writes, channels = word_at(words, 12), word_at(words, 13), word_at(words, 14), word_at(words, 15)
-    x_far, y_far, blocks = word_at(words, 16), word_at(words, 17), word_at(words, 18)
-    together, pieces = word_at(words, 19), word_at(words, 20)
-    low, high = filled(float32(real_at(words, 21))), filled(float32(real_at(words, 22)))
-    height, width, stride, back = word_at(words, 23), word_at(words, 24), word_at(words, 25), word_at(words, 26)
+def depthwise_filtered(
+    chunk,
+    scratch,
+    x,
+    w,
+    bias,
+    y,
+    table: TapTable,
+    images,
+    channels,
+    x_block,
+    y_block,
+    split: BlockSplit,
+    low: float,
+    high: float,
+    height,
+    width,
+    stride,
+    back,
+):
+    """Convolve some images of some blocks of 16 channels, and clip to [low, high].
+
+    w: (channels, 1, KH, KW). bias: (channels,), or 0. x_block, y_block: bytes from block to block. height, width: of
+    the images. stride: that of 3x3 filters with unrolled code, or 0. back: 1 for the gradient of the images: x is the
+    cotangent. scratch: three vectors and the filters of a block.
+    """
+    low, high = filled(float32(low)), filled(float32(high))
     zeros, ends, weights = filled(float32(0)), scratch, scratch + 3 * STEP
     store(ends + STEP, low)
     store(ends + 2 * STEP, high)
-    piece, first = chunk % pieces, chunk // pieces * together
-    for block in range(first, min(first + together, blocks)):
+    piece, first = chunk % split.pieces, chunk // split.pieces * split.chunk_blocks
+    for block in range(first, min(first + split.chunk_blocks, split.blocks)):
         c, left = block * LANES, min(LANES, channels - block * LANES)
         store(ends, load_some(bias + c * BYTES, left, zeros) if bias else zeros)
-        for t in range(size):
+        for t in range(table.size):
             store(weights + t * STEP, zeros)
             for i in range(left):
-                put(weights, t * LANES + i, number_at(w, (c + i) * size + (size - 1 - t if stride and back else t)))
-        last = (piece + 1) * images // pieces
-        for n in range(piece * images // pieces, last, group):
-            source, target = x + block * x_far + n * reads * STEP, y + block * y_far + n * writes * STEP
-            some = min(group, last - n)
+                put(
+                    weights,
+                    t * LANES + i,
+                    number_at(w, (c + i) * table.size + (table.size - 1 - t if stride and back else t)),
+                )
+        last = (piece + 1) * images // split.pieces
+        for n in range(piece * images // split.pieces, last, table.group):
+            source, target = x + block * x_block + n * table.reads * STEP, y + block * y_block + n * table.writes * STEP
+            some = min(table.group, last - n)
             if stride:
                 if stride == 2 and back:
                     slide_back(source, weights, some, height, width, target)
                 else:
                     slide(source, weights, some, height, width, stride, target, ends)
                 continue
-            for k in range(0, count * 32, 32):
-                tap, met = taps + word_at(classes + k, 0) * PAIR, word_at(classes + k, 1)
-                place, several = places + word_at(classes + k, 2) * PAIR, word_at(classes + k, 3) // group * some
+            for k in range(0, table.class_count * 32, 32):
+                tap, met = table.taps + word_at(table.classes + k, 0) * PAIR, word_at(table.classes + k, 1)
+                place, several = (
+                    table.places + word_at(table.classes + k, 2) * PAIR,
+                    word_at(table.classes + k, 3) // table.group * some,
+                )
                 weigh(source, weights, tap, met, place, several, target, ends)
-            for k in range(empty // group * some):
-                store(target + word_at(without, k) * BYTES, clipped(load(ends), low, high))
+            for k in range(table.empty // table.group * some):
+                store(target + word_at(table.without, k) * BYTES, clipped(load(ends), low, high))
 
 
 def blocks_conv2d(
-    arrays: list, outs: list, room: Workspace, shape, stride, padding, dilation, groups, act
+    arrays: list, outs: list, workspace: Workspace, shape, stride, padding, dilation, groups, act
 ) -> list[Task] | None:
     x, w, bias = arrays
     size = positions(shape[2:], w.shape[2:], stride, padding, dilation)
@@ -74,7 +126,7 @@ def blocks_conv2d(
 
 
 def blocks_conv2d_input_grad(
-    arrays: list, outs: list, room: Workspace, shape, stride, padding, dilation, groups
+    arrays: list, outs: list, workspace: Workspace, shape, stride, padding, dilation, groups
 ) -> list[Task] | None:
     grad, w = arrays
     size = positions(shape[2:], w.shape[2:], stride, padding, dilation)
@@ -89,35 +141,23 @@ def filtered(x, w, bias, y, shape, size, geometry, back, bounds):
     images, channels = shape[:2]
     if w.shape[:2] != (channels, 1) or not fits([x, w, bias], [y]) or x.ndim == 4 or not x.size:
         return None
-    t = tables(group_of(shape, size), tuple(shape[2:]), tuple(w.shape[2:]), *map(tuple, geometry), back)
+    t = tap_table(group_of(shape, size), tuple(shape[2:]), tuple(w.shape[2:]), *map(tuple, geometry), back)
     rows = images * max(t.reads, t.writes)
-    together, pieces = cut(len(y), rows, MOST, LEAST)
-    pieces = min(pieces, images)
+    split = split_blocks(len(y), rows, MOST, LEAST, images)
     bias = bias if isinstance(bias, np.ndarray) else 0
     return [
         depthwise_filtered(
-            -(-len(y) // together) * pieces,
+            split.chunks,
             x,
             w,
             bias,
             y,
-            t.classes,
-            t.taps,
-            t.places,
-            t.without,
-            len(t.classes),
-            t.size,
-            len(t.without),
-            t.together,
+            t,
             images,
-            t.reads,
-            t.writes,
             channels,
             x.strides[0],
             y.strides[0],
-            len(y),
-            together,
-            pieces,
+            split,
             *bounds,
             *shape[2:],
             slides(shape, w.shape[2:], geometry),
@@ -143,31 +183,46 @@ def group_of(shape: tuple, size: tuple) -> int:
 
 
 @instruction
-def depthwise_multiplied(words, chunk, scratch):
-    grad, x, parts = word_at(words, 0), word_at(words, 1), word_at(words, 2)
-    classes, taps, places = word_at(words, 3), word_at(words, 4), word_at(words, 5)
-    count, size, group, images = word_at(words, 6), word_at(words, 7), word_at(words, 8), word_at(words, 9)
-    reads, writes, x_far, g_far = word_at(words, 10), word_at(words, 11), word_at(words, 12), word_at(words, 13)
-    blocks, together, pieces = word_at(words, 14), word_at(words, 15), word_at(words, 16)
-    height, width, stride = word_at(words, 17), word_at(words, 18), word_at(words, 19)
-    zeros, piece, first = filled(float32(0)), chunk % pieces, chunk // pieces * together
-    for block in range(first, min(first + together, blocks)):
-        sums = parts + (piece * blocks + block) * size * STEP
-        for t in range(size):
+def depthwise_multiplied(
+    chunk,
+    scratch,
+    grad,
+    x,
+    parts,
+    table: TapTable,
+    images,
+    x_block,
+    grad_block,
+    split: BlockSplit,
+    height,
+    width,
+    stride,
+):
+    """Compute parts[piece, block, tap, 16] = the sum over some images of cotangent times the tap's input.
+
+    x_block, grad_block: bytes from block to block. Others: see `depthwise_filtered`. scratch: the filters of a block.
+    """
+    zeros, piece, first = filled(float32(0)), chunk % split.pieces, chunk // split.pieces * split.chunk_blocks
+    for block in range(first, min(first + split.chunk_blocks, split.blocks)):
+        sums = parts + (piece * split.blocks + block) * table.size * STEP
+        for t in range(table.size):
             store(sums + t * STEP, zeros)
             store(scratch + t * STEP, zeros)
-        last, met = (piece + 1) * images // pieces, 0
-        for n in range(piece * images // pieces, last, group):
-            source, target = x + block * x_far + n * reads * STEP, grad + block * g_far + n * writes * STEP
-            some = min(group, last - n)
+        last, met = (piece + 1) * images // split.pieces, 0
+        for n in range(piece * images // split.pieces, last, table.group):
+            source, target = (
+                x + block * x_block + n * table.reads * STEP,
+                grad + block * grad_block + n * table.writes * STEP,
+            )
+            some = min(table.group, last - n)
             if stride == 1:
                 slide_products(source, target, some, height, width, scratch, sums)
                 continue
-            for k in range(0, count * 32, 32):
-                end = word_at(classes + k, 3) // group * some
+            for k in range(0, table.class_count * 32, 32):
+                end = word_at(table.classes + k, 3) // table.group * some
                 for begin in range(0, end, RUN):
-                    tap, left = taps + word_at(classes + k, 0) * PAIR, word_at(classes + k, 1)
-                    place, run = places + (word_at(classes + k, 2) + begin) * PAIR, min(RUN, end - begin)
+                    tap, left = table.taps + word_at(table.classes + k, 0) * PAIR, word_at(table.classes + k, 1)
+                    place, run = table.places + (word_at(table.classes + k, 2) + begin) * PAIR, min(RUN, end - begin)
                     while left >= T0:
                         TAP0(source, target, place, run, tap, scratch)
                         tap, left = tap + T0 * PAIR, left - T0
@@ -179,34 +234,35 @@ def depthwise_multiplied(words, chunk, scratch):
                         tap, left = tap + T2 * PAIR, left - T2
                     met += run
                     if met >= RUN:
-                        flush(scratch, sums, size)
+                        flush(scratch, sums, table.size)
                         met = 0
-        flush(scratch, sums, size)
+        flush(scratch, sums, table.size)
 
 
 @instruction
-def depthwise_joined(words, chunk, scratch):
-    """Add the parts of all chunks, for the filters of some blocks."""
-    parts, w, size, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    blocks, pieces = word_at(words, 4), word_at(words, 5)
+def depthwise_joined(chunk, scratch, parts, w, size, channels, blocks, pieces):
+    """Add parts (pieces, blocks, size, 16) over pieces, to w (channels, size), for the filters of some blocks.
+
+    scratch: a vector.
+    """
     for block in range(chunk * FILTERS, min((chunk + 1) * FILTERS, blocks)):
         for t in range(size):
-            found = filled(0.0)
+            total = filled(0.0)
             for k in range(pieces):
-                found = add(found, widened(load(parts + ((k * blocks + block) * size + t) * STEP)))
-            store(scratch, rounded(found))
+                total = add(total, widened(load(parts + ((k * blocks + block) * size + t) * STEP)))
+            store(scratch, rounded(total))
             for i in range(min(LANES, channels - block * LANES)):
                 put(w, (block * LANES + i) * size + t, number_at(scratch, i))
 
 
 def blocks_conv2d_weight_grad(
-    arrays: list, outs: list, room: Workspace, shape, images, stride, padding, dilation, groups
+    arrays: list, outs: list, workspace: Workspace, shape, images, stride, padding, dilation, groups
 ) -> list[Task] | None:
     grad, x = arrays
     if tuple(shape[:2]) != (images[1], 1) or not fits(arrays, outs) or x.ndim == 4 or not (x.size and grad.size):
         return None
     size, blocks = positions(images[2:], shape[2:], stride, padding, dilation), len(x)
-    t = tables(
+    t = tap_table(
         group_of(images, size),
         tuple(images[2:]),
         tuple(shape[2:]),
@@ -215,32 +271,22 @@ def blocks_conv2d_weight_grad(
         tuple(dilation),
         False,
     )
-    together, pieces = cut(blocks, images[0] * max(t.reads, t.writes), MOST, LEAST)
-    pieces = min(pieces, images[0])
-    parts = room.take(blocks * pieces * t.size * LANES)
+    split = split_blocks(blocks, images[0] * max(t.reads, t.writes), MOST, LEAST, images[0])
+    parts = workspace.take(blocks * split.pieces * t.size * LANES)
     return [
         depthwise_multiplied(
-            -(-blocks // together) * pieces,
+            split.chunks,
             grad,
             x,
             parts,
-            t.classes,
-            t.taps,
-            t.places,
-            len(t.classes),
-            t.size,
-            t.together,
+            t,
             images[0],
-            t.reads,
-            t.writes,
             x.strides[0],
             grad.strides[0],
-            blocks,
-            together,
-            pieces,
+            split,
             *images[2:],
             slides(images, shape[2:], (stride, padding, dilation)),
             scratch=t.size * LANES,
         ),
-        depthwise_joined(-(-blocks // FILTERS), parts, outs[0], t.size, images[1], blocks, pieces, scratch=LANES),
+        depthwise_joined(-(-blocks // FILTERS), parts, outs[0], t.size, images[1], blocks, split.pieces, scratch=LANES),
     ]

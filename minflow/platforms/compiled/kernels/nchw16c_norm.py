@@ -40,8 +40,8 @@ from ..codegen.vectors import (
     widened,
 )
 from ..lowering import lowers
-from ..runtime.instructions import instruction, real_at, word_at
-from ..runtime.pointers import cut
+from ..runtime.instructions import instruction
+from ..runtime.pointers import BlockSplit, split_blocks
 from ..runtime.tasks import Task, Workspace
 
 STEP = LANES * BYTES
@@ -107,32 +107,51 @@ def normalized(x, y, rows, center, scale, shift, low, high):
 
 
 @instruction
-def batch_normed(words, chunk, scratch):
-    x, weight, bias = word_at(words, 0), word_at(words, 1), word_at(words, 2)
-    y, means, variances, parts = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
-    eps, phase = filled(float32(real_at(words, 7))), word_at(words, 10)
-    low, high = filled(float32(real_at(words, 8))), filled(float32(real_at(words, 9)))
-    blocks, together, pieces = word_at(words, 11), word_at(words, 12), word_at(words, 13)
-    channels, rows, far = word_at(words, 14), word_at(words, 15), word_at(words, 16)
+def batch_normed(
+    chunk,
+    scratch,
+    x,
+    weight,
+    bias,
+    y,
+    means,
+    variances,
+    parts,
+    eps: float,
+    low: float,
+    high: float,
+    phase,
+    split: BlockSplit,
+    channels,
+    rows,
+    block_bytes,
+):
+    """Normalize some rows of blocks of 16 channels, and clip to [low, high].
+
+    x, y: blocks of `rows` rows of 16 channels, `block_bytes` bytes apart. parts: statistics of each piece of a block,
+    FOUND float32 each. phase: BOTH, FIRST or SECOND.
+    """
+    eps = filled(float32(eps))
+    low, high = filled(float32(low)), filled(float32(high))
     if phase == SECOND:
-        # In reverse: the blocks that the first task read last are still in the cache.
-        chunk = blocks * pieces - 1 - chunk
-    piece = chunk % pieces
-    begin, end = piece * rows // pieces, (piece + 1) * rows // pieces
+        # In reverse: the split.blocks that the first task read last are still in the cache.
+        chunk = split.blocks * split.pieces - 1 - chunk
+    piece = chunk % split.pieces
+    begin, end = piece * rows // split.pieces, (piece + 1) * rows // split.pieces
     zeros, state, tile = filled(float32(0)), scratch, scratch + 2 * WIDE_BYTES
-    first = chunk // pieces * together
-    for block in range(first, min(first + together, blocks)):
-        here, c = block * far + begin * STEP, block * LANES
-        mine = parts + block * pieces * 2 * WIDE_BYTES
+    first = chunk // split.pieces * split.chunk_blocks
+    for block in range(first, min(first + split.chunk_blocks, split.blocks)):
+        here, c = block * block_bytes + begin * STEP, block * LANES
+        mine = parts + block * split.pieces * 2 * WIDE_BYTES
         if phase == FIRST:
             state = mine + piece * 2 * WIDE_BYTES
         if phase != SECOND:
             moments(x + here, end - begin, state, tile)
         else:
             clear(state)
-            for k in range(pieces):
-                before = k * rows // pieces
-                join(state, before, mine + k * 2 * WIDE_BYTES, (k + 1) * rows // pieces - before)
+            for k in range(split.pieces):
+                before = k * rows // split.pieces
+                join(state, before, mine + k * 2 * WIDE_BYTES, (k + 1) * rows // split.pieces - before)
         if phase != FIRST:
             left = channels - c
             mean = rounded(load_wide(state))
@@ -145,8 +164,8 @@ def batch_normed(words, chunk, scratch):
             normalized(x + here, y + here, end - begin, mean, first_of(scale, left), shift, low, high)
 
 
-def blocks_batch_norm(arrays: list, outs: list, room: Workspace, shape, eps, act) -> list[Task] | None:
-    return steps(batch_normed, arrays, outs, room, shape, eps, act)
+def blocks_batch_norm(arrays: list, outs: list, workspace: Workspace, shape, eps, act) -> list[Task] | None:
+    return steps(batch_normed, arrays, outs, workspace, shape, eps, act)
 
 
 # ---- gradients -------------------------------------------------------------------------------------------------------
@@ -183,34 +202,54 @@ def sent_back(grad, x, gx, rows, center, scale, shift, low, high, size, slope, o
 
 
 @instruction
-def batch_norm_sent_back(words, chunk, scratch):
-    grad, x, weight, bias = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    means, variances, gx = word_at(words, 4), word_at(words, 5), word_at(words, 6)
-    gweight, gbias, parts = word_at(words, 7), word_at(words, 8), word_at(words, 9)
-    eps, phase = filled(float32(real_at(words, 10))), word_at(words, 13)
-    low, high = filled(float32(real_at(words, 11))), filled(float32(real_at(words, 12)))
-    blocks, together, pieces = word_at(words, 14), word_at(words, 15), word_at(words, 16)
-    channels, rows, far = word_at(words, 17), word_at(words, 18), word_at(words, 19)
+def batch_norm_sent_back(
+    chunk,
+    scratch,
+    grad,
+    x,
+    weight,
+    bias,
+    means,
+    variances,
+    gx,
+    gweight,
+    gbias,
+    parts,
+    eps: float,
+    low: float,
+    high: float,
+    phase,
+    split: BlockSplit,
+    channels,
+    rows,
+    block_bytes,
+):
+    """Compute the gradients gx, gweight and gbias of some rows of blocks of 16 channels.
+
+    Parameters: see `batch_normed`.
+    """
+    eps = filled(float32(eps))
+    low, high = filled(float32(low)), filled(float32(high))
     if phase == SECOND:
-        chunk = blocks * pieces - 1 - chunk
-    piece = chunk % pieces
-    begin, end = piece * rows // pieces, (piece + 1) * rows // pieces
+        chunk = split.blocks * split.pieces - 1 - chunk
+    piece = chunk % split.pieces
+    begin, end = piece * rows // split.pieces, (piece + 1) * rows // split.pieces
     zeros, state = filled(float32(0)), scratch
-    first = chunk // pieces * together
-    for block in range(first, min(first + together, blocks)):
-        here, c, left = block * far + begin * STEP, block * LANES * BYTES, channels - block * LANES
+    first = chunk // split.pieces * split.chunk_blocks
+    for block in range(first, min(first + split.chunk_blocks, split.blocks)):
+        here, c, left = block * block_bytes + begin * STEP, block * LANES * BYTES, channels - block * LANES
         mean, var = load_some(means + c, left, zeros), load_some(variances + c, left, zeros)
         numbers, shift = load_some(weight + c, left, zeros), load_some(bias + c, left, zeros)
         deviation = root(add(var, eps))
         scale = first_of(divide(numbers, deviation), left)
-        mine = parts + block * pieces * 2 * WIDE_BYTES
+        mine = parts + block * split.pieces * 2 * WIDE_BYTES
         if phase == FIRST:
             state = mine + piece * 2 * WIDE_BYTES
         if phase != SECOND:
             products(grad + here, x + here, end - begin, mean, scale, shift, low, high, state)
         else:
             clear(state)
-            for i in range(0, pieces * 2 * WIDE_BYTES, 2 * WIDE_BYTES):
+            for i in range(0, split.pieces * 2 * WIDE_BYTES, 2 * WIDE_BYTES):
                 store_wide(state, add(load_wide(state), load_wide(mine + i)))
                 store_wide(state + WIDE_BYTES, add(load_wide(state + WIDE_BYTES), load_wide(mine + i + WIDE_BYTES)))
         if phase != FIRST:
@@ -227,23 +266,25 @@ def batch_norm_sent_back(words, chunk, scratch):
             )
 
 
-def blocks_batch_norm_grad(arrays: list, outs: list, room: Workspace, shape, eps, act) -> list[Task] | None:
-    return steps(batch_norm_sent_back, arrays, outs, room, shape, eps, act)
+def blocks_batch_norm_grad(arrays: list, outs: list, workspace: Workspace, shape, eps, act) -> list[Task] | None:
+    return steps(batch_norm_sent_back, arrays, outs, workspace, shape, eps, act)
 
 
 # ---- both tasks ------------------------------------------------------------------------------------------------------
 
 
-def steps(make, arrays: list, outs: list, room: Workspace, shape: tuple, eps: float, act: str) -> list[Task] | None:
+def steps(
+    make, arrays: list, outs: list, workspace: Workspace, shape: tuple, eps: float, act: str
+) -> list[Task] | None:
     if not fits(arrays, outs):
         return None
     blocks, (channels, rows) = len(outs[0]), (shape[1], pixels_of(shape))
-    together, pieces = cut(blocks, rows, MOST if blocks >= MANY else LEAST, LEAST)
-    parts = room.take(blocks * pieces * FOUND) if pieces > 1 else 0
+    split = split_blocks(blocks, rows, MOST if blocks >= MANY else LEAST, LEAST)
+    parts = workspace.take(blocks * split.pieces * FOUND) if split.pieces > 1 else 0
     low, high = BOUNDS[act]
     return [
         make(
-            -(-blocks // together) * pieces,
+            split.chunks,
             *arrays,
             *outs,
             parts,
@@ -251,15 +292,13 @@ def steps(make, arrays: list, outs: list, room: Workspace, shape: tuple, eps: fl
             low,
             high,
             phase,
-            blocks,
-            together,
-            pieces,
+            split,
             channels,
             rows,
             outs[0].strides[0],
             scratch=2 * FOUND,
         )
-        for phase in ((FIRST, SECOND) if pieces > 1 else (BOTH,))
+        for phase in ((FIRST, SECOND) if split.pieces > 1 else (BOTH,))
     ]
 
 

@@ -14,12 +14,12 @@ import numpy as np
 from ....compiler.fusion import nchw16c
 from ....compiler.fusion.nchw16c import pooled
 from ..codegen import llvm
-from ..codegen.jit import float32, inlined, ir
+from ..codegen.jit import compiled, float32, inlined, ir
 from ..codegen.llvm import INT, LANES, function, word
 from ..codegen.vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
 from ..lowering import lowers
-from ..runtime.instructions import instruction, word_at
-from ..runtime.pointers import cut
+from ..runtime.instructions import instruction
+from ..runtime.pointers import BlockSplit, split_blocks
 from ..runtime.tasks import Task, Workspace
 from .nchw16c_norm import STEP, TILE, fits
 
@@ -198,78 +198,135 @@ def met(start, size, dilation, pixels):
     return max(0, (dilation - 1 - start) // dilation), min(size, (pixels - 1 - start) // dilation + 1)
 
 
+class WindowGeometry(NamedTuple):
+    """Sizes of images (h, w), of the output (height, width), of windows (kh, kw), strides, padding and dilation."""
+
+    h: int
+    w: int
+    height: int
+    width: int
+    kh: int
+    kw: int
+    sh: int
+    sw: int
+    ph: int
+    pw: int
+    dh: int
+    dw: int
+
+
 @instruction
-def windows_visited(words, chunk, scratch):
+def windows_visited(
+    chunk,
+    scratch,
+    x,
+    y,
+    places,
+    x_block,
+    y_block,
+    split: BlockSplit,
+    images,
+    g: WindowGeometry,
+    operation,
+    divisor,
+    disjoint,
+    whole,
+):
     """Run an operation on all windows of some images.
 
-    x: images; y: one element per window; places: one byte per window.  divisor: of means: a number, PADDED, or 0 for
-    the number of pixels in the image.  apart: 1 for TWO x TWO windows that do not overlap; whole: 1 if they cover each
-    pixel.
+    x: images.  y: one vector per window.  places: 16 bytes per window.  x_block, y_block: bytes from block to block.
+    divisor: of means: a number, PADDED, or 0 for the number of pixels in the image.  disjoint: 1 for TWO x TWO windows
+    that do not overlap.  whole: 1 if they cover each pixel.  scratch: a vector.
     """
-    x, y, places, x_far, y_far = (
-        word_at(words, 0),
-        word_at(words, 1),
-        word_at(words, 2),
-        word_at(words, 3),
-        word_at(words, 4),
-    )
-    blocks, together, pieces, images = word_at(words, 5), word_at(words, 6), word_at(words, 7), word_at(words, 8)
-    h, w, height, width = word_at(words, 9), word_at(words, 10), word_at(words, 11), word_at(words, 12)
-    kh, kw, sh, sw = word_at(words, 13), word_at(words, 14), word_at(words, 15), word_at(words, 16)
-    ph, pw, dh, dw = word_at(words, 17), word_at(words, 18), word_at(words, 19), word_at(words, 20)
-    what, divisor, apart, whole = word_at(words, 21), word_at(words, 22), word_at(words, 23), word_at(words, 24)
-    row, column, step = dh * w * LANES, dw * LANES, sw * LANES
-    within = (w - 1 - dw * (kw - 1) + pw) // sw + 1  # end of the windows that do not reach beyond a line
-    zeros, piece, first = filled(float32(0)), chunk % pieces, chunk // pieces * together
-    for block in range(first, min(first + together, blocks)):
-        for n in range(piece * images // pieces, (piece + 1) * images // pieces):
-            image, to, clear = x + block * x_far + n * h * w * STEP, block * y_far + n * height * width * STEP, 0
-            for i in range(height):
-                top = i * sh - ph
-                u, u_end = met(top, kh, dh, h)
-                if (what in (RETURN, SHARE)) and not whole:  # clear the lines that these windows write first
-                    until = h if i == height - 1 else top + (u_end - 1) * dh + 1
-                    for p in range(clear * w, until * w):
+    zeros, piece, first = filled(float32(0)), chunk % split.pieces, chunk // split.pieces * split.chunk_blocks
+    for block in range(first, min(first + split.chunk_blocks, split.blocks)):
+        for n in range(piece * images // split.pieces, (piece + 1) * images // split.pieces):
+            image, to, clear = (
+                x + block * x_block + n * g.h * g.w * STEP,
+                block * y_block + n * g.height * g.width * STEP,
+                0,
+            )
+            for i in range(g.height):
+                if (operation in (RETURN, SHARE)) and not whole:  # clear the lines that these windows write first
+                    u_end = met(i * g.sh - g.ph, g.kh, g.dh, g.h)[1]
+                    until = g.h if i == g.height - 1 else i * g.sh - g.ph + (u_end - 1) * g.dh + 1
+                    for p in range(clear * g.w, until * g.w):
                         store(image + p * STEP, zeros)
                     clear = max(clear, until)
-                j = 0
-                while j < width:
-                    left = j * sw - pw
-                    v, v_end = met(left, kw, dw, w)
-                    count = within - j if v == 0 and v_end == kw else 1
-                    start, target = image + ((top + u * dh) * w + left + v * dw) * STEP, y + to + j * STEP
-                    rows, columns, number = u_end - u, v_end - v, u * kw + v
-                    place = places + (to + j * STEP) // BYTES
-                    if what in (AVERAGE, SHARE):
-                        size = rows * columns if divisor == 0 else divisor
-                        if divisor == PADDED:
-                            size = (min(top + kh, h + ph) - top) * (min(left + kw, w + pw) - left)
-                        place = scratch
-                        store(scratch, filled(float32(size)))
-                    full = kh if rows == kh == columns == kw else 0
-                    if what == COMPARE and full == TWO:
-                        LARGEST_2(start, row, column, step, 0, 0, 0, 0, count, target, place)
-                    elif what == COMPARE and full == THREE:
-                        LARGEST_3(start, row, column, step, 0, 0, 0, 0, count, target, place)
-                    elif what == COMPARE:
-                        LARGEST(start, row, column, step, rows, columns, number, kw, count, target, place)
-                    elif what == RETURN and apart:
-                        RETURNED_2(start, row, column, step, 0, 0, 0, 0, count, target, place)
-                    elif what == RETURN and full == THREE:
-                        RETURNED_3(start, row, column, step, 0, 0, 0, 0, count, target, place)
-                    elif what == RETURN:
-                        RETURNED(start, row, column, step, rows, columns, number, kw, count, target, place)
-                    elif what == AVERAGE and full == TWO:
-                        AVERAGED_2(start, row, column, step, 0, 0, 0, 0, count, target, place)
-                    elif what == AVERAGE:
-                        AVERAGED(start, row, column, step, rows, columns, 0, 0, count, target, place)
-                    else:
-                        shared(start, row, column, step, rows, columns, 0, 0, count, target, place)
-                    j += count
-                to += width * STEP
+                visit_line(g, i, image, y + to, places + to // BYTES, operation, divisor, disjoint, scratch)
+                to += g.width * STEP
 
 
-def visited(what: int, x, y, places, shape, kernel_size, stride, padding, dilation, ceil_mode, divisor=0):
+@compiled
+def visit_line(g, i, image, y, places, operation, divisor, disjoint, divisors):
+    """Run an operation on the windows of row i. divisors: scratch for a vector."""
+    top, row, column = i * g.sh - g.ph, g.dh * g.w * LANES, g.dw * LANES
+    within = (g.w - 1 - g.dw * (g.kw - 1) + g.pw) // g.sw + 1  # end of the windows that do not reach beyond a line
+    u, u_end = met(top, g.kh, g.dh, g.h)
+    j = 0
+    while j < g.width:
+        left = j * g.sw - g.pw
+        v, v_end = met(left, g.kw, g.dw, g.w)
+        count = within - j if v == 0 and v_end == g.kw else 1
+        start, target, place = (
+            image + ((top + u * g.dh) * g.w + left + v * g.dw) * STEP,
+            y + j * STEP,
+            places + j * LANES,
+        )
+        rows, columns = u_end - u, v_end - v
+        if operation in (AVERAGE, SHARE):
+            size = rows * columns if divisor == 0 else divisor
+            if divisor == PADDED:
+                size = (min(top + g.kh, g.h + g.ph) - top) * (min(left + g.kw, g.w + g.pw) - left)
+            place = divisors
+            store(divisors, filled(float32(size)))
+        unrolled = g.kh if rows == g.kh == columns == g.kw else 0
+        if operation == RETURN and disjoint:
+            unrolled = TWO
+        elif operation == RETURN and unrolled == TWO:  # its unrolled code is for windows that do not overlap
+            unrolled = 0
+        visit_windows(
+            operation,
+            unrolled,
+            start,
+            row,
+            column,
+            g.sw * LANES,
+            rows,
+            columns,
+            u * g.kw + v,
+            g.kw,
+            count,
+            target,
+            place,
+        )
+        j += count
+
+
+@compiled
+def visit_windows(operation, unrolled, start, row, column, step, rows, columns, first, wide, count, y, places):
+    """Run an operation on `count` adjacent windows: see `PoolLine`. unrolled: size of a full window, or 0."""
+    if operation == COMPARE and unrolled == TWO:
+        LARGEST_2(start, row, column, step, 0, 0, 0, 0, count, y, places)
+    elif operation == COMPARE and unrolled == THREE:
+        LARGEST_3(start, row, column, step, 0, 0, 0, 0, count, y, places)
+    elif operation == COMPARE:
+        LARGEST(start, row, column, step, rows, columns, first, wide, count, y, places)
+    elif operation == RETURN and unrolled == TWO:
+        RETURNED_2(start, row, column, step, 0, 0, 0, 0, count, y, places)
+    elif operation == RETURN and unrolled == THREE:
+        RETURNED_3(start, row, column, step, 0, 0, 0, 0, count, y, places)
+    elif operation == RETURN:
+        RETURNED(start, row, column, step, rows, columns, first, wide, count, y, places)
+    elif operation == AVERAGE and unrolled == TWO:
+        AVERAGED_2(start, row, column, step, 0, 0, 0, 0, count, y, places)
+    elif operation == AVERAGE:
+        AVERAGED(start, row, column, step, rows, columns, 0, 0, count, y, places)
+    else:
+        shared(start, row, column, step, rows, columns, 0, 0, count, y, places)
+
+
+def visited(operation: int, x, y, places, shape, kernel_size, stride, padding, dilation, ceil_mode, divisor=0):
     """The one task of all windows, or None if some window is empty. x, y: arrays of images and of windows."""
     size = pooled(shape, kernel_size, stride, padding, dilation, ceil_mode)[2:]
     if not math.prod(shape) or not math.prod(size):
@@ -282,51 +339,44 @@ def visited(what: int, x, y, places, shape, kernel_size, stride, padding, dilati
     ):
         return None
     inside = all(begin[0] >= 0 and end[-1] < n for begin, end, n in zip(begins, last, shape[2:]))
-    apart = inside and tuple(kernel_size) == (TWO, TWO) and min(stride) >= TWO and max(dilation) == 1
-    whole = what == RETURN and apart and all(m * TWO == n for m, n in zip(size, shape[2:]))
-    together, pieces = shares(len(x), shape)
+    disjoint = inside and tuple(kernel_size) == (TWO, TWO) and min(stride) >= TWO and max(dilation) == 1
+    whole = operation == RETURN and disjoint and all(m * TWO == n for m, n in zip(size, shape[2:]))
+    split = shares(len(x), shape)
     return [
         windows_visited(
-            -(-len(x) // together) * pieces,
+            split.chunks,
             x,
             y,
             places,
             x.strides[0],
             y.strides[0],
-            len(x),
-            together,
-            pieces,
+            split,
             shape[0],
-            *shape[2:],
-            *size,
-            *kernel_size,
-            *stride,
-            *padding,
-            *dilation,
-            what,
+            WindowGeometry(*shape[2:], *size, *kernel_size, *stride, *padding, *dilation),
+            operation,
             divisor,
-            apart,
+            disjoint,
             whole,
             scratch=LANES,
         )
     ]
 
 
-def blocks_max_pool2d(arrays: list, outs: list, room: Workspace, shape, **window) -> list[Task] | None:
+def blocks_max_pool2d(arrays: list, outs: list, workspace: Workspace, shape, **window) -> list[Task] | None:
     fit = fits(arrays, outs) and math.prod(window["kernel_size"]) <= MANY
     return visited(COMPARE, *arrays, *outs, shape, **window) if fit else None
 
 
-def blocks_max_pool2d_grad(arrays: list, outs: list, room: Workspace, shape, **window) -> list[Task] | None:
+def blocks_max_pool2d_grad(arrays: list, outs: list, workspace: Workspace, shape, **window) -> list[Task] | None:
     fit = fits(arrays, outs) and math.prod(window["kernel_size"]) <= MANY
     return visited(RETURN, *outs, *arrays, shape, **window) if fit else None
 
 
-def blocks_avg_pool2d(arrays: list, outs: list, room: Workspace, shape, **options) -> list[Task] | None:
+def blocks_avg_pool2d(arrays: list, outs: list, workspace: Workspace, shape, **options) -> list[Task] | None:
     return visited(AVERAGE, *arrays, *outs, 0, shape, **means(**options)) if fits(arrays, outs) else None
 
 
-def blocks_avg_pool2d_grad(arrays: list, outs: list, room: Workspace, shape, **options) -> list[Task] | None:
+def blocks_avg_pool2d_grad(arrays: list, outs: list, workspace: Workspace, shape, **options) -> list[Task] | None:
     return visited(SHARE, *outs, *arrays, 0, shape, **means(**options)) if fits(arrays, outs) else None
 
 
@@ -335,10 +385,9 @@ def means(count_include_pad: bool, divisor_override: int | None, **window) -> di
     return dict(window, dilation=(1, 1), divisor=divisor_override or (PADDED if count_include_pad else 0))
 
 
-def shares(blocks: int, shape: tuple) -> tuple[int, int]:
-    """(blocks of a chunk, chunks of a block), with at least one image per chunk."""
-    together, pieces = cut(blocks, shape[0] * math.prod(shape[2:]), MOST, LEAST)
-    return together, min(pieces, shape[0])
+def shares(blocks: int, shape: tuple) -> BlockSplit:
+    """Split blocks of images into chunks, with at least one image per chunk."""
+    return split_blocks(blocks, shape[0] * math.prod(shape[2:]), MOST, LEAST, shape[0])
 
 
 # ---- global average pooling ------------------------------------------------------------------------------------------
@@ -346,7 +395,7 @@ def shares(blocks: int, shape: tuple) -> tuple[int, int]:
 
 @inlined
 def mean_of(p, pixels):
-    found = filled(0.0)
+    sums = filled(0.0)
     for first in range(0, pixels, TILE):
         a = b = filled(float32(0))
         end = p + min(first + TILE, pixels) * STEP
@@ -355,20 +404,20 @@ def mean_of(p, pixels):
             a, b = add(a, load(q)), add(b, load(q + STEP))
         for q in range(whole, end, STEP):
             a = add(a, load(q))
-        found = add(found, widened(add(a, b)))
-    return rounded(multiply(found, filled(1.0 / pixels)))
+        sums = add(sums, widened(add(a, b)))
+    return rounded(multiply(sums, filled(1.0 / pixels)))
 
 
 @instruction
-def averaged(words, chunk, scratch):
-    """Mean of each image; back: distribute y over the pixels of x. x: images, y: one element for each."""
-    x, y, x_far, y_far = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    blocks, together, pieces = word_at(words, 4), word_at(words, 5), word_at(words, 6)
-    images, pixels, back = word_at(words, 7), word_at(words, 8), word_at(words, 9)
-    piece, first, count = chunk % pieces, chunk // pieces * together, filled(float32(pixels))
-    for block in range(first, min(first + together, blocks)):
-        for n in range(piece * images // pieces, (piece + 1) * images // pieces):
-            p, q = x + block * x_far + n * pixels * STEP, y + block * y_far + n * STEP
+def averaged(chunk, scratch, x, y, x_block, y_block, split: BlockSplit, images, pixels, back):
+    """Mean of each image of x (blocks, images, pixels, 16) to y (blocks, images, 16).
+
+    x_block, y_block: bytes from block to block. back: 1 to distribute y over the pixels of x instead.
+    """
+    piece, first, count = chunk % split.pieces, chunk // split.pieces * split.chunk_blocks, filled(float32(pixels))
+    for block in range(first, min(first + split.chunk_blocks, split.blocks)):
+        for n in range(piece * images // split.pieces, (piece + 1) * images // split.pieces):
+            p, q = x + block * x_block + n * pixels * STEP, y + block * y_block + n * STEP
             if back:
                 value = divide(load(q), count)
                 for r in range(p, p + pixels * STEP, STEP):
@@ -377,28 +426,26 @@ def averaged(words, chunk, scratch):
                 store(q, mean_of(p, pixels))
 
 
-def blocks_average(arrays: list, outs: list, room: Workspace, shape) -> list[Task] | None:
+def blocks_average(arrays: list, outs: list, workspace: Workspace, shape) -> list[Task] | None:
     return average(arrays, outs, arrays[0], outs[0], shape, False)
 
 
-def blocks_average_grad(arrays: list, outs: list, room: Workspace, shape) -> list[Task] | None:
+def blocks_average_grad(arrays: list, outs: list, workspace: Workspace, shape) -> list[Task] | None:
     return average(arrays, outs, outs[0], arrays[0], shape, True)
 
 
 def average(arrays: list, outs: list, x, y, shape: tuple, back: bool) -> list[Task] | None:
     if not fits(arrays, outs) or not math.prod(shape):
         return None
-    together, pieces = shares(len(x), shape)
+    split = shares(len(x), shape)
     return [
         averaged(
-            -(-len(x) // together) * pieces,
+            split.chunks,
             x,
             y,
             x.strides[0],
             y.strides[0],
-            len(x),
-            together,
-            pieces,
+            split,
             shape[0],
             math.prod(shape[2:]),
             back,

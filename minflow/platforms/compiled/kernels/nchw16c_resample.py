@@ -14,7 +14,7 @@ from ..codegen.llvm import number_at
 from ..codegen.vectors import add, filled, load, multiply, store
 from ..lowering import lowers
 from ..runtime.instructions import instruction, word_at
-from ..runtime.pointers import cut
+from ..runtime.pointers import BlockSplit, split_blocks
 from ..runtime.tasks import Task, Workspace
 from .nchw16c_norm import STEP, fits
 
@@ -39,22 +39,36 @@ def taken_back(p, q, grad, line, weights, others, second):
 
 
 @instruction
-def resampled(words, chunk, scratch):
+def resampled(
+    chunk,
+    scratch,
+    x,
+    y,
+    first,
+    left,
+    second,
+    right,
+    size,
+    many,
+    lines,
+    inner,
+    x_block,
+    y_block,
+    split: BlockSplit,
+    back,
+):
     """Compute y[.., j, ..] = left[j] * x[.., first[j], ..] + right[j] * x[.., second[j], ..].
 
-    back: add the cotangent y to x instead.  lines: how many times the axis occurs, with `inner` pixels per position.
-    second: 0 if there is only one tap.
+    first, second: int64 (many,); second is 0 if there is only one tap. left, right: float32 (many,). size, many: of the
+    axis in x and y, which occurs `lines` times, with `inner` pixels per position. x_block, y_block: bytes from block to
+    block. back: 1 to add the cotangent y to x instead.
     """
-    x, y, first, left = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    second, right, size, many = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
-    lines, inner, x_far, y_far = word_at(words, 8), word_at(words, 9), word_at(words, 10), word_at(words, 11)
-    blocks, together, pieces, back = word_at(words, 12), word_at(words, 13), word_at(words, 14), word_at(words, 15)
     zeros, line = filled(float32(0)), inner * STEP
-    piece, start = chunk % pieces, chunk // pieces * together
-    for block in range(start, min(start + together, blocks)):
-        last = (piece + 1) * lines // pieces
-        for o in range(piece * lines // pieces, last, AT_ONCE):
-            source, target = x + block * x_far + o * size * line, y + block * y_far + o * many * line
+    piece, start = chunk % split.pieces, chunk // split.pieces * split.chunk_blocks
+    for block in range(start, min(start + split.chunk_blocks, split.blocks)):
+        last = (piece + 1) * lines // split.pieces
+        for o in range(piece * lines // split.pieces, last, AT_ONCE):
+            source, target = x + block * x_block + o * size * line, y + block * y_block + o * many * line
             some = min(AT_ONCE, last - o)
             if back:
                 for p in range(source, source + some * size * line, STEP):
@@ -76,11 +90,11 @@ def resampled(words, chunk, scratch):
                             store(to + k, multiply(load(p + k), weights))
 
 
-def blocks_resample(arrays: list, outs: list, room: Workspace, shape, axis) -> list[Task] | None:
+def blocks_resample(arrays: list, outs: list, workspace: Workspace, shape, axis) -> list[Task] | None:
     return moved(arrays[0], outs[0], arrays, outs, shape, axis, False)
 
 
-def blocks_resample_grad(arrays: list, outs: list, room: Workspace, shape, axis) -> list[Task] | None:
+def blocks_resample_grad(arrays: list, outs: list, workspace: Workspace, shape, axis) -> list[Task] | None:
     return moved(outs[0], arrays[0], arrays, outs, shape, axis, True)
 
 
@@ -91,11 +105,10 @@ def moved(x, y, arrays: list, outs: list, shape: tuple, axis: int, back: bool) -
     if not fits(arrays, outs) or not math.prod(shape) or not many:
         return None
     lines, inner = shape[0] * math.prod(shape[2:axis]), math.prod(shape[axis + 1 :])
-    together, pieces = cut(len(x), lines * inner * max(shape[axis], many), MOST, LEAST)
-    pieces = min(pieces, lines)
+    split = split_blocks(len(x), lines * inner * max(shape[axis], many), MOST, LEAST, lines)
     return [
         resampled(
-            -(-len(x) // together) * pieces,
+            split.chunks,
             x,
             y,
             *taps,
@@ -105,9 +118,7 @@ def moved(x, y, arrays: list, outs: list, shape: tuple, axis: int, back: bool) -
             inner,
             x.strides[0],
             y.strides[0],
-            len(x),
-            together,
-            pieces,
+            split,
             back,
         )
     ]

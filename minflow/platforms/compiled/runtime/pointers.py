@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 
@@ -10,9 +12,23 @@ def at(array: np.ndarray) -> int:
     return array.ctypes.data
 
 
-def cut(blocks: int, rows: int, most: int, least: int) -> tuple[int, int]:
-    """Split blocks of `rows` rows; return (blocks per chunk, chunks per block).
+class BlockSplit(NamedTuple):
+    """How blocks are split into chunks: several blocks per chunk, or several chunks (pieces) per block."""
 
-    A block of more than `most` rows is split into up to 64 chunks; a chunk of several blocks has at least `least` rows.
+    blocks: int
+    chunk_blocks: int
+    pieces: int
+
+    @property
+    def chunks(self) -> int:
+        """Number of chunks."""
+        return -(-self.blocks // self.chunk_blocks) * self.pieces
+
+
+def split_blocks(blocks: int, rows: int, most: int, least: int, most_pieces: int = 64) -> BlockSplit:
+    """Split blocks of `rows` rows.
+
+    A block of more than `most` rows is split into up to `most_pieces` chunks; a chunk of several blocks has at least
+    `least` rows.
     """
-    return max(1, least // rows), min(-(-rows // most), 64)
+    return BlockSplit(blocks, max(1, least // rows), min(-(-rows // most), most_pieces, 64))

@@ -30,7 +30,7 @@ from ..codegen.vectors import (
     subtract,
     widened,
 )
-from ..runtime.instructions import instruction, real_at, word_at
+from ..runtime.instructions import instruction
 from ..runtime.tasks import Task, Workspace
 from .nchw16c_norm import FOUND, clear, join
 
@@ -41,11 +41,18 @@ STATE = 2 * WIDE_BYTES
 
 
 @instruction
-def columns_found(words, chunk, scratch):
-    """Compute means and squared deviations of some rows: words x, parts, rows, columns, rows of a chunk."""
-    x, rows, columns, some = word_at(words, 0), word_at(words, 2), word_at(words, 3), word_at(words, 4)
-    mine = word_at(words, 1) + chunk * ((columns + LANES - 1) // LANES) * STATE
-    begin, end, far, zeros = chunk * some, min((chunk + 1) * some, rows), columns * BYTES, filled(float32(0))
+def columns_found(chunk, scratch, x, parts, rows, columns, chunk_rows):
+    """Compute mean and squared deviations of each column in some rows of x (rows, columns).
+
+    parts: (chunks, blocks of 16 columns), STATE bytes each. scratch: STATE bytes.
+    """
+    mine = parts + chunk * ((columns + LANES - 1) // LANES) * STATE
+    begin, end, far, zeros = (
+        chunk * chunk_rows,
+        min((chunk + 1) * chunk_rows, rows),
+        columns * BYTES,
+        filled(float32(0)),
+    )
     for first in range(begin, end, TILE):
         count = min(TILE, end - first)
         for c in range(0, columns, LANES):
@@ -73,45 +80,47 @@ def columns_found(words, chunk, scratch):
 
 
 @instruction
-def columns_joined(words, chunk, scratch):
+def columns_joined(
+    chunk, scratch, parts, weight, bias, factors, means, variances, eps: float, chunks, rows, columns, chunk_rows
+):
     """Combine the statistics of 16 columns.
 
-    words: parts, weight, bias, factors, mean, var, eps, chunks, rows, columns, rows of a chunk.
+    parts: of `columns_found`, from `chunks` chunks. factors: mean, 0, weight / sqrt(var + eps) and bias of all columns,
+    padded to whole vectors.
     """
-    parts, factors, rows, columns = word_at(words, 0), word_at(words, 3), word_at(words, 8), word_at(words, 9)
-    eps, some, c, left = float32(real_at(words, 6)), word_at(words, 10), chunk * LANES, columns - chunk * LANES
+    eps, c, left = float32(eps), chunk * LANES, columns - chunk * LANES
     blocks, zeros = (columns + LANES - 1) // LANES, filled(float32(0))
     clear(scratch)
-    for k in range(word_at(words, 7)):
-        join(scratch, k * some, parts + (k * blocks + chunk) * STATE, min(some, rows - k * some))
+    for k in range(chunks):
+        join(scratch, k * chunk_rows, parts + (k * blocks + chunk) * STATE, min(chunk_rows, rows - k * chunk_rows))
     mean = rounded(load_wide(scratch))
     var = rounded(multiply(load_wide(scratch + WIDE_BYTES), filled(1.0 / rows)))
-    store_some(word_at(words, 4) + c * BYTES, left, mean)
-    store_some(word_at(words, 5) + c * BYTES, left, var)
+    store_some(means + c * BYTES, left, mean)
+    store_some(variances + c * BYTES, left, var)
     to, far = factors + c * BYTES, blocks * LANES * BYTES
     store(to, mean)
     store(to + far, zeros)
-    store(to + 2 * far, divide(load_some(word_at(words, 1) + c * BYTES, left, zeros), root(add(var, filled(eps)))))
-    store(to + 3 * far, load_some(word_at(words, 2) + c * BYTES, left, zeros))
+    store(to + 2 * far, divide(load_some(weight + c * BYTES, left, zeros), root(add(var, filled(eps)))))
+    store(to + 3 * far, load_some(bias + c * BYTES, left, zeros))
 
 
 @instruction
-def columns_summed(words, chunk, scratch):
-    """Compute partial sums of grad and of grad * (x - mean) in some rows.
-
-    words: grad, x, mean, parts, rows, columns, rows of a chunk.
-    """
-    grad, x, mean = word_at(words, 0), word_at(words, 1), word_at(words, 2)
-    rows, columns, some = word_at(words, 4), word_at(words, 5), word_at(words, 6)
-    mine = word_at(words, 3) + chunk * ((columns + LANES - 1) // LANES) * STATE
-    begin, end, far, zeros = chunk * some, min((chunk + 1) * some, rows), columns * BYTES, filled(float32(0))
+def columns_summed(chunk, scratch, grad, x, means, parts, rows, columns, chunk_rows):
+    """Compute partial sums of grad and of grad * (x - mean) in some rows. parts: as in `columns_found`."""
+    mine = parts + chunk * ((columns + LANES - 1) // LANES) * STATE
+    begin, end, far, zeros = (
+        chunk * chunk_rows,
+        min((chunk + 1) * chunk_rows, rows),
+        columns * BYTES,
+        filled(float32(0)),
+    )
     for first in range(begin, end, TILE):
         count = min(TILE, end - first)
         for c in range(0, columns, LANES):
             state, left, p = mine + c // LANES * STATE, columns - c, (first * columns + c) * BYTES
             if first == begin:
                 clear(state)
-            center, a, b = load_some(mean + c * BYTES, left, zeros), zeros, zeros
+            center, a, b = load_some(means + c * BYTES, left, zeros), zeros, zeros
             for q in range(p, p + count * far, far):
                 g = load_some(grad + q, left, zeros)
                 a, b = add(a, g), multiply_add(g, subtract(load_some(x + q, left, zeros), center), b)
@@ -120,42 +129,41 @@ def columns_summed(words, chunk, scratch):
 
 
 @instruction
-def columns_added(words, chunk, scratch):
+def columns_added(
+    chunk, scratch, parts, weight, means, variances, factors, gweight, gbias, eps: float, chunks, rows, columns
+):
     """Combine the sums of 16 columns.
 
-    words: parts, weight, mean, var, factors, gweight, gbias, eps, chunks, rows, columns.
+    parts: of `columns_summed`, from `chunks` chunks. factors: for `columns_moved`.
     """
-    parts, factors, rows, columns = word_at(words, 0), word_at(words, 4), word_at(words, 9), word_at(words, 10)
-    eps, c, left = float32(real_at(words, 7)), chunk * LANES, columns - chunk * LANES
+    eps, c, left = float32(eps), chunk * LANES, columns - chunk * LANES
     blocks, zeros = (columns + LANES - 1) // LANES, filled(float32(0))
     sums = along = filled(0.0)
-    for k in range(word_at(words, 8)):
+    for k in range(chunks):
         part = parts + (k * blocks + chunk) * STATE
         sums, along = add(sums, load_wide(part)), add(along, load_wide(part + WIDE_BYTES))
-    deviation = root(add(load_some(word_at(words, 3) + c * BYTES, left, zeros), filled(eps)))
-    size = divide(load_some(word_at(words, 1) + c * BYTES, left, zeros), deviation)
+    deviation = root(add(load_some(variances + c * BYTES, left, zeros), filled(eps)))
+    size = divide(load_some(weight + c * BYTES, left, zeros), deviation)
     along, share = divide(along, widened(deviation)), multiply(widened(size), filled(-1.0 / rows))
-    store_some(word_at(words, 5) + c * BYTES, left, rounded(along))
-    store_some(word_at(words, 6) + c * BYTES, left, rounded(sums))
+    store_some(gweight + c * BYTES, left, rounded(along))
+    store_some(gbias + c * BYTES, left, rounded(sums))
     to, far = factors + c * BYTES, blocks * LANES * BYTES
-    store(to, load_some(word_at(words, 2) + c * BYTES, left, zeros))
+    store(to, load_some(means + c * BYTES, left, zeros))
     store(to + far, size)
     store(to + 2 * far, rounded(multiply(share, divide(along, widened(deviation)))))
     store(to + 3 * far, rounded(multiply(share, sums)))
 
 
 @instruction
-def columns_moved(words, chunk, scratch):
+def columns_moved(chunk, scratch, grad, x, factors, out, rows, columns, chunk_rows):
     """Compute some rows of out = grad * size + (x - mean) * slope + offset.
 
-    words: grad, x, factors, out, rows, columns, rows of a chunk. factors: mean, size, slope and offset of all columns.
+    factors: mean, size, slope and offset of all columns, padded to whole vectors.
     """
-    grad, x, factors, out = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    rows, columns, some = word_at(words, 4), word_at(words, 5), word_at(words, 6)
     far, row, zeros = (columns + LANES - 1) // LANES * LANES * BYTES, columns * BYTES, filled(float32(0))
-    chunk = (rows - 1) // some - chunk  # in reverse: the rows read last are still in the cache
-    end = min((chunk + 1) * some, rows)
-    for first in range(chunk * some, end, WRITTEN):
+    chunk = (rows - 1) // chunk_rows - chunk  # in reverse: the rows read last are still in the cache
+    end = min((chunk + 1) * chunk_rows, rows)
+    for first in range(chunk * chunk_rows, end, WRITTEN):
         count = min(WRITTEN, end - first)
         for c in range(0, columns, LANES):
             center, size = load(factors + c * BYTES), load(factors + far + c * BYTES)
@@ -174,9 +182,9 @@ def columns_moved(words, chunk, scratch):
 # ---- builders --------------------------------------------------------------------------------------------------------
 
 
-def batch_norm(arrays, outs, room: Workspace, eps: float) -> list[Task]:
+def batch_norm(arrays, outs, workspace: Workspace, eps: float) -> list[Task]:
     (x, weight, bias), (y, mean, var) = arrays, outs
-    (rows, columns), some, chunks, blocks, parts, factors = sizes(x, room)
+    (rows, columns), some, chunks, blocks, parts, factors = sizes(x, workspace)
     return [
         columns_found(chunks, x, parts, rows, columns, some, scratch=FOUND),
         columns_joined(
@@ -186,9 +194,9 @@ def batch_norm(arrays, outs, room: Workspace, eps: float) -> list[Task]:
     ]  # with size 0, elements that are not finite become NaN
 
 
-def batch_norm_grad(arrays, outs, room: Workspace, eps: float) -> list[Task]:
+def batch_norm_grad(arrays, outs, workspace: Workspace, eps: float) -> list[Task]:
     (grad, x, weight, mean, var), (gx, gweight, gbias) = arrays, outs
-    (rows, columns), some, chunks, blocks, parts, factors = sizes(x, room)
+    (rows, columns), some, chunks, blocks, parts, factors = sizes(x, workspace)
     return [
         columns_summed(chunks, grad, x, mean, parts, rows, columns, some),
         columns_added(blocks, parts, weight, mean, var, factors, gweight, gbias, float(eps), chunks, rows, columns),
@@ -196,9 +204,9 @@ def batch_norm_grad(arrays, outs, room: Workspace, eps: float) -> list[Task]:
     ]
 
 
-def sizes(x: np.ndarray, room: Workspace) -> tuple:
+def sizes(x: np.ndarray, workspace: Workspace) -> tuple:
     """Return (shape, rows of a chunk, chunks, blocks of 16 columns, address of parts, address of factors)."""
     rows, columns = x.shape
     some, blocks = max(TILE, CHUNK // columns // TILE * TILE), -(-columns // LANES)
     chunks = -(-rows // some)
-    return x.shape, some, chunks, blocks, room.take(chunks * blocks * FOUND), room.take(4 * blocks * LANES)
+    return x.shape, some, chunks, blocks, workspace.take(chunks * blocks * FOUND), workspace.take(4 * blocks * LANES)

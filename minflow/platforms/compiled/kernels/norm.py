@@ -17,7 +17,7 @@ from ..codegen.jit import compiled, float32, float64
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import BYTES, add, filled, load, load_some, multiply_add, store, store_some, subtract, total
 from ..lowering import lowers
-from ..runtime.instructions import instruction, real_at, word_at
+from ..runtime.instructions import instruction
 from ..runtime.tasks import Task, Workspace
 from . import column_norms, nchw16c_norm
 from .nchw16c_conv import in_blocks, out_of_blocks
@@ -89,26 +89,23 @@ def sums_of(grad, x, pixels, center):
 
 
 @instruction
-def planes_normed(words, chunk, scratch):
-    """Normalize some channels.
-
-    words: x, weight, bias, y, mean, var, eps, images, channels, pixels, channels of a chunk.
-    """
-    x, weight, bias, y = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    mean, var, eps, images = word_at(words, 4), word_at(words, 5), float32(real_at(words, 6)), word_at(words, 7)
-    channels, pixels, at_once = word_at(words, 8), word_at(words, 9), word_at(words, 10)
-    far, count = channels * pixels * BYTES, images * pixels
+def planes_normed(
+    chunk, scratch, x, weight, bias, y, means, variances, eps: float, images, channels, pixels, chunk_channels
+):
+    """Normalize some channels of images (images, channels, pixels); means, variances: (channels,), written."""
+    eps = float32(eps)
+    image, count = channels * pixels * BYTES, images * pixels
     zeros, left = filled(float32(0)), pixels % LANES
-    for c in range(chunk * at_once, min((chunk + 1) * at_once, channels)):
+    for c in range(chunk * chunk_channels, min((chunk + 1) * chunk_channels, channels)):
         source, target = x + c * pixels * BYTES, y + c * pixels * BYTES
-        m = float32(sum_of(source, images, far, pixels) / count)
-        v = float32(squares_of(source, images, far, pixels, m) / count)
-        put(mean, c, m)
-        put(var, c, v)
+        m = float32(sum_of(source, images, image, pixels) / count)
+        v = float32(squares_of(source, images, image, pixels, m) / count)
+        put(means, c, m)
+        put(variances, c, v)
         center, shift = filled(m), filled(number_at(bias, c))
         scale = filled(number_at(weight, c) / float32(np.sqrt(v + eps)))
         for n in range(images):
-            p, q = source + n * far, target + n * far
+            p, q = source + n * image, target + n * image
             for i in range(0, pixels // LANES * STEP, STEP):
                 store(q + i, multiply_add(subtract(load(p + i), center), scale, shift))
             if left:
@@ -117,24 +114,34 @@ def planes_normed(words, chunk, scratch):
 
 
 @instruction
-def planes_sent_back(words, chunk, scratch):
-    """Compute the gradients of some channels.
-
-    words: grad, x, weight, mean, var, gx, gweight, gbias, then as for `planes_normed`.
-    """
-    grad, x, weight, mean = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    var, gx, gweight, gbias = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
-    eps, images, channels = float32(real_at(words, 8)), word_at(words, 9), word_at(words, 10)
-    pixels, at_once = word_at(words, 11), word_at(words, 12)
-    far, count = channels * pixels * BYTES, images * pixels
+def planes_sent_back(
+    chunk,
+    scratch,
+    grad,
+    x,
+    weight,
+    means,
+    variances,
+    gx,
+    gweight,
+    gbias,
+    eps: float,
+    images,
+    channels,
+    pixels,
+    chunk_channels,
+):
+    """Compute the gradients gx, gweight and gbias of some channels. Shapes: see `planes_normed`."""
+    eps = float32(eps)
+    image, count = channels * pixels * BYTES, images * pixels
     zeros, left, end = filled(float32(0)), pixels % LANES, pixels // LANES * STEP
-    for c in range(chunk * at_once, min((chunk + 1) * at_once, channels)):
+    for c in range(chunk * chunk_channels, min((chunk + 1) * chunk_channels, channels)):
         place = c * pixels * BYTES
-        inverse = float32(1) / float32(np.sqrt(number_at(var, c) + eps))
-        center = filled(number_at(mean, c))
+        inverse = float32(1) / float32(np.sqrt(number_at(variances, c) + eps))
+        center = filled(number_at(means, c))
         sums, products = zeros, zeros
         for n in range(images):
-            some, more = sums_of(grad + place + n * far, x + place + n * far, pixels, center)
+            some, more = sums_of(grad + place + n * image, x + place + n * image, pixels, center)
             sums, products = add(sums, some), add(products, more)
         gb, gw = total(sums), total(products) * float64(inverse)
         put(gbias, c, float32(gb))
@@ -143,7 +150,7 @@ def planes_sent_back(words, chunk, scratch):
         scale, slope = filled(size), filled(float32(-size * inverse * gw / count))
         offset = filled(float32(-size * gb / count))
         for n in range(images):
-            p, q, r = grad + place + n * far, x + place + n * far, gx + place + n * far
+            p, q, r = grad + place + n * image, x + place + n * image, gx + place + n * image
             for i in range(0, end, STEP):
                 moved = multiply_add(subtract(load(q + i), center), slope, offset)
                 store(r + i, multiply_add(load(p + i), scale, moved))
@@ -155,36 +162,40 @@ def planes_sent_back(words, chunk, scratch):
 # ---- builders --------------------------------------------------------------------------------------------------------
 
 
-def batch_norm(arrays, outs, room: Workspace, eps) -> list[Task] | None:
+def batch_norm(arrays, outs, workspace: Workspace, eps) -> list[Task] | None:
     x, *vectors = arrays
     if not fits(*arrays, *outs):
         return None
     if x.ndim == 2:
-        return column_norms.batch_norm(arrays, outs, room, eps)
+        return column_norms.batch_norm(arrays, outs, workspace, eps)
     if math.prod(x.shape[2:]) > SMALL:
         return by_planes(planes_normed, x, [*arrays, *outs], eps)
-    (blocks, steps), y = in_blocks(x, room), room.array(blocked(x.shape))
+    (blocks, steps), y = in_blocks(x, workspace), workspace.array(blocked(x.shape))
     return [
         *steps,
-        *nchw16c_norm.blocks_batch_norm([blocks, *vectors], [y, *outs[1:]], room, x.shape, eps, ""),
+        *nchw16c_norm.blocks_batch_norm([blocks, *vectors], [y, *outs[1:]], workspace, x.shape, eps, ""),
         *out_of_blocks(y, outs[0]),
     ]
 
 
-def batch_norm_grad(arrays, outs, room: Workspace, eps) -> list[Task] | None:
+def batch_norm_grad(arrays, outs, workspace: Workspace, eps) -> list[Task] | None:
     grad, x, weight, *statistics = arrays
     if not fits(*arrays, *outs):
         return None
     if x.ndim == 2:
-        return column_norms.batch_norm_grad(arrays, outs, room, eps)
+        return column_norms.batch_norm_grad(arrays, outs, workspace, eps)
     if math.prod(x.shape[2:]) > SMALL:
         return by_planes(planes_sent_back, x, [*arrays, *outs], eps)
-    (grads, first), (blocks, steps), gx = in_blocks(grad, room), in_blocks(x, room), room.array(blocked(x.shape))
+    (grads, first), (blocks, steps), gx = (
+        in_blocks(grad, workspace),
+        in_blocks(x, workspace),
+        workspace.array(blocked(x.shape)),
+    )
     inner = [grads, blocks, weight, weight, *statistics]  # without an activation the bias is not read
     return [
         *first,
         *steps,
-        *nchw16c_norm.blocks_batch_norm_grad(inner, [gx, *outs[1:]], room, x.shape, eps, ""),
+        *nchw16c_norm.blocks_batch_norm_grad(inner, [gx, *outs[1:]], workspace, x.shape, eps, ""),
         *out_of_blocks(gx, outs[0]),
     ]
 

@@ -29,7 +29,7 @@ from ..codegen.vectors import (
     sum_by_halves,
 )
 from ..lowering import lowers
-from ..runtime.instructions import instruction, real_at, word_at
+from ..runtime.instructions import instruction
 from ..runtime.tasks import Task, Workspace
 from .conv_geometry import sum_of_parts
 from .norm import fits, squares_of, sum_of, sums_of
@@ -70,99 +70,96 @@ def deviation_of(x, columns, mean, eps):
 
 
 @instruction
-def rows_normed(words, chunk, scratch):
-    """Normalize some rows: words x, weight, bias, y, eps, rows, columns, rows of a chunk."""
-    weight, bias, eps = word_at(words, 1), word_at(words, 2), float32(real_at(words, 4))
-    rows, columns, some = word_at(words, 5), word_at(words, 6), word_at(words, 7)
+def rows_normed(chunk, scratch, x, weight, bias, y, eps: float, rows, columns, chunk_rows):
+    """Normalize some rows of x (rows, columns)."""
+    eps = float32(eps)
     whole, left, zeros = columns // LANES * STEP, columns % LANES, filled(float32(0))
-    for row in range(chunk * some, min((chunk + 1) * some, rows)):
-        x, y = word_at(words, 0) + row * columns * BYTES, word_at(words, 3) + row * columns * BYTES
-        mean = mean_of(x, columns)
-        center, scale = filled(mean), filled(float32(1) / deviation_of(x, columns, mean, eps))
+    for row in range(chunk * chunk_rows, min((chunk + 1) * chunk_rows, rows)):
+        x_row, y_row = x + row * columns * BYTES, y + row * columns * BYTES
+        mean = mean_of(x_row, columns)
+        center, scale = filled(mean), filled(float32(1) / deviation_of(x_row, columns, mean, eps))
         for i in range(0, whole, STEP):
-            hat = multiply(subtract(load(x + i), center), scale)
-            store(y + i, multiply_add(hat, load(weight + i), load(bias + i)))
+            hat = multiply(subtract(load(x_row + i), center), scale)
+            store(y_row + i, multiply_add(hat, load(weight + i), load(bias + i)))
         if left:
-            hat = multiply(subtract(load_some(x + whole, left, zeros), center), scale)
+            hat = multiply(subtract(load_some(x_row + whole, left, zeros), center), scale)
             store_some(
-                y + whole,
+                y_row + whole,
                 left,
                 multiply_add(hat, load_some(weight + whole, left, zeros), load_some(bias + whole, left, zeros)),
             )
 
 
 @instruction
-def rows_sent_back(words, chunk, scratch):
-    """Compute the gradients of some rows.
+def rows_sent_back(chunk, scratch, grad, x, weight, gx, parts, eps: float, rows, columns, chunk_rows, part_bytes):
+    """Compute gx for some rows, and the gradients of weight and bias summed over these.
 
-    words: grad, x, weight, gx, parts, eps, rows, columns, rows of a chunk, bytes of a part.
+    parts: (chunks, 2 vectors of `part_bytes` bytes): those of weight, those of bias.
     """
-    weight, eps, rows, columns = word_at(words, 2), float32(real_at(words, 5)), word_at(words, 6), word_at(words, 7)
-    some, far = word_at(words, 8), word_at(words, 9)
-    parts = word_at(words, 4) + 2 * chunk * far
+    eps = float32(eps)
+    part = parts + 2 * chunk * part_bytes
     whole, left, zeros = columns // LANES * STEP, columns % LANES, filled(float32(0))
-    for i in range(0, 2 * far, STEP):
-        store(parts + i, zeros)
-    for row in range(chunk * some, min((chunk + 1) * some, rows)):
+    for i in range(0, 2 * part_bytes, STEP):
+        store(part + i, zeros)
+    for row in range(chunk * chunk_rows, min((chunk + 1) * chunk_rows, rows)):
         place = row * columns * BYTES
-        grad, x, gx = word_at(words, 0) + place, word_at(words, 1) + place, word_at(words, 3) + place
-        mean = mean_of(x, columns)
-        inverse = float32(1) / deviation_of(x, columns, mean, eps)
+        grad_row, x_row, gx_row = grad + place, x + place, gx + place
+        mean = mean_of(x_row, columns)
+        inverse = float32(1) / deviation_of(x_row, columns, mean, eps)
         center, scale, sums, products = filled(mean), filled(inverse), zeros, zeros
         for i in range(0, whole, STEP):
-            g, hat = load(grad + i), multiply(subtract(load(x + i), center), scale)
-            store(parts + i, multiply_add(g, hat, load(parts + i)))
-            store(parts + far + i, add(g, load(parts + far + i)))
+            g, hat = load(grad_row + i), multiply(subtract(load(x_row + i), center), scale)
+            store(part + i, multiply_add(g, hat, load(part + i)))
+            store(part + part_bytes + i, add(g, load(part + part_bytes + i)))
             g = multiply(g, load(weight + i))
             sums, products = add(sums, g), multiply_add(g, hat, products)
         if left:
-            g = load_some(grad + whole, left, zeros)
-            hat = multiply(subtract(load_some(x + whole, left, center), center), scale)
-            store(parts + whole, multiply_add(g, hat, load(parts + whole)))
-            store(parts + far + whole, add(g, load(parts + far + whole)))
+            g = load_some(grad_row + whole, left, zeros)
+            hat = multiply(subtract(load_some(x_row + whole, left, center), center), scale)
+            store(part + whole, multiply_add(g, hat, load(part + whole)))
+            store(part + part_bytes + whole, add(g, load(part + part_bytes + whole)))
             g = multiply(g, load_some(weight + whole, left, zeros))
             sums, products = add(sums, g), multiply_add(g, hat, products)
         slope = filled(float32(-sum_by_halves(products) / columns))
         offset = filled(float32(-sum_by_halves(sums) / columns))
         for i in range(0, whole, STEP):
-            hat = multiply(subtract(load(x + i), center), scale)
-            g = multiply_add(load(grad + i), load(weight + i), multiply_add(hat, slope, offset))
-            store(gx + i, multiply(g, scale))
+            hat = multiply(subtract(load(x_row + i), center), scale)
+            g = multiply_add(load(grad_row + i), load(weight + i), multiply_add(hat, slope, offset))
+            store(gx_row + i, multiply(g, scale))
         if left:
-            hat = multiply(subtract(load_some(x + whole, left, center), center), scale)
+            hat = multiply(subtract(load_some(x_row + whole, left, center), center), scale)
             g = multiply_add(
-                load_some(grad + whole, left, zeros),
+                load_some(grad_row + whole, left, zeros),
                 load_some(weight + whole, left, zeros),
                 multiply_add(hat, slope, offset),
             )
-            store_some(gx + whole, left, multiply(g, scale))
+            store_some(gx_row + whole, left, multiply(g, scale))
 
 
 # ---- groups of channels ----------------------------------------------------------------------------------------------
 
 
 @instruction
-def groups_normed(words, chunk, scratch):
-    """Normalize some groups.
+def groups_normed(
+    chunk, scratch, x, weight, bias, y, means, variances, eps: float, groups, channels, pixels, all_groups, chunk_groups
+):
+    """Normalize some groups of channels of x (images, groups, channels, pixels).
 
-    words: x, weight, bias, y, mean, var, eps, groups of an image, channels of a group, pixels, groups of all images,
-    groups of a chunk.
+    means, variances: (images, groups), written. all_groups: images * groups.
     """
-    weight, bias, eps, groups = word_at(words, 1), word_at(words, 2), float32(real_at(words, 6)), word_at(words, 7)
-    channels, pixels = word_at(words, 8), word_at(words, 9)
-    every, some = word_at(words, 10), word_at(words, 11)
+    eps = float32(eps)
     count, left, zeros = channels * pixels, pixels % LANES, filled(float32(0))
-    for group in range(chunk * some, min((chunk + 1) * some, every)):
-        x, y = word_at(words, 0) + group * count * BYTES, word_at(words, 3) + group * count * BYTES
-        mean = float32(sum_of(x, 1, 0, count) / count)
-        var = float32(squares_of(x, 1, 0, count, mean) / count)
-        put(word_at(words, 4), group, mean)
-        put(word_at(words, 5), group, var)
+    for group in range(chunk * chunk_groups, min((chunk + 1) * chunk_groups, all_groups)):
+        x_group, y_group = x + group * count * BYTES, y + group * count * BYTES
+        mean = float32(sum_of(x_group, 1, 0, count) / count)
+        var = float32(squares_of(x_group, 1, 0, count, mean) / count)
+        put(means, group, mean)
+        put(variances, group, var)
         center, inverse = filled(mean), float32(1) / np.sqrt(var + eps)
         for channel in range(channels):
             c = group % groups * channels + channel
             scale, shift = filled(number_at(weight, c) * inverse), filled(number_at(bias, c))
-            p, q = x + channel * pixels * BYTES, y + channel * pixels * BYTES
+            p, q = x_group + channel * pixels * BYTES, y_group + channel * pixels * BYTES
             for i in range(0, pixels // LANES * STEP, STEP):
                 store(q + i, multiply_add(subtract(load(p + i), center), scale, shift))
             if left:
@@ -171,27 +168,41 @@ def groups_normed(words, chunk, scratch):
 
 
 @instruction
-def groups_sent_back(words, chunk, scratch):
-    """Compute the gradients of some groups.
+def groups_sent_back(
+    chunk,
+    scratch,
+    grad,
+    x,
+    weight,
+    means,
+    variances,
+    gx,
+    parts,
+    eps: float,
+    groups,
+    channels,
+    pixels,
+    all_groups,
+    chunk_groups,
+):
+    """Compute gx for some groups, and the gradients of weight and bias for each image.
 
-    words: grad, x, weight, mean, var, gx, parts, eps, then as for `groups_normed`. parts: gradients of weight and bias
-    of each image.
+    parts: (images, 2, groups * channels padded to whole vectors): those of weight, those of bias. Others: see
+    `groups_normed`.
     """
-    weight, eps, groups = word_at(words, 2), float32(real_at(words, 7)), word_at(words, 8)
-    channels, pixels = word_at(words, 9), word_at(words, 10)
-    every, some = word_at(words, 11), word_at(words, 12)
+    eps = float32(eps)
     count, left, end, zeros = channels * pixels, pixels % LANES, pixels // LANES * STEP, filled(float32(0))
-    for group in range(chunk * some, min((chunk + 1) * some, every)):
-        grad, x = word_at(words, 0) + group * count * BYTES, word_at(words, 1) + group * count * BYTES
-        gx, parts = word_at(words, 5) + group * count * BYTES, word_at(words, 6)
-        inverse = float32(1) / np.sqrt(number_at(word_at(words, 4), group) + eps)
-        center, first = filled(number_at(word_at(words, 3), group)), group % groups * channels
+    for group in range(chunk * chunk_groups, min((chunk + 1) * chunk_groups, all_groups)):
+        grad_group, x_group = grad + group * count * BYTES, x + group * count * BYTES
+        gx_group = gx + group * count * BYTES
+        inverse = float32(1) / np.sqrt(number_at(variances, group) + eps)
+        center, first = filled(number_at(means, group)), group % groups * channels
         far = (groups * channels + LANES - 1) // LANES * LANES
         here = group // groups * 2 * far + first
         sums = products = 0.0
         for channel in range(channels):
             place = channel * pixels * BYTES
-            some_sums, some_products = sums_of(grad + place, x + place, pixels, center)
+            some_sums, some_products = sums_of(grad_group + place, x_group + place, pixels, center)
             gb, gw = sum_by_halves(some_sums), sum_by_halves(some_products) * float64(inverse)
             put(parts, here + channel, float32(gw))
             put(parts, here + far + channel, float32(gb))
@@ -203,18 +214,18 @@ def groups_sent_back(words, chunk, scratch):
             scale = filled(number_at(weight, first + channel) * inverse)
             place = channel * pixels * BYTES
             for i in range(place, place + end, STEP):
-                moved = multiply_add(subtract(load(x + i), center), slope, offset)
-                store(gx + i, multiply_add(load(grad + i), scale, moved))
+                moved = multiply_add(subtract(load(x_group + i), center), slope, offset)
+                store(gx_group + i, multiply_add(load(grad_group + i), scale, moved))
             if left:
                 i = place + end
-                moved = multiply_add(subtract(load_some(x + i, left, zeros), center), slope, offset)
-                store_some(gx + i, left, multiply_add(load_some(grad + i, left, zeros), scale, moved))
+                moved = multiply_add(subtract(load_some(x_group + i, left, zeros), center), slope, offset)
+                store_some(gx_group + i, left, multiply_add(load_some(grad_group + i, left, zeros), scale, moved))
 
 
 # ---- builders --------------------------------------------------------------------------------------------------------
 
 
-def layer_norm(arrays, outs, room: Workspace, columns, eps) -> list[Task] | None:
+def layer_norm(arrays, outs, workspace: Workspace, columns, eps) -> list[Task] | None:
     x, *numbers = arrays[0], *vectors(arrays[1:], columns)
     if not fits(x, *numbers, *outs):
         return None
@@ -222,13 +233,13 @@ def layer_norm(arrays, outs, room: Workspace, columns, eps) -> list[Task] | None
     return [rows_normed(-(-rows // some), x, *numbers, *outs, float(eps), rows, columns, some)]
 
 
-def layer_norm_grad(arrays, outs, room: Workspace, columns, eps) -> list[Task] | None:
+def layer_norm_grad(arrays, outs, workspace: Workspace, columns, eps) -> list[Task] | None:
     grad, x, weight = *arrays[:2], *vectors(arrays[2:], columns)
     if not fits(grad, x, weight, *outs):
         return None
     rows, some, far = x.size // columns, max(1, CHUNK // columns), padded(columns)
     chunks = -(-rows // some)
-    parts = room.take(chunks * 2 * far)
+    parts = workspace.take(chunks * 2 * far)
     return [
         rows_sent_back(chunks, grad, x, weight, outs[0], parts, float(eps), rows, columns, some, far * BYTES),
         *added(parts, outs[1:], chunks, columns, far),
@@ -248,17 +259,17 @@ def added(parts: int, outs, count: int, numbers: int, far: int) -> list[Task]:
     return [sum_of_parts(parts + i * far * BYTES, out, count, 2 * far, 1, numbers, far) for i, out in enumerate(outs)]
 
 
-def group_norm(arrays, outs, room: Workspace, groups, eps) -> list[Task] | None:
+def group_norm(arrays, outs, workspace: Workspace, groups, eps) -> list[Task] | None:
     arrays = [arrays[0], *vectors(arrays[1:], arrays[0].shape[1])]
     return by_groups(groups_normed, arrays[0], [*arrays, *outs], groups, eps) if fits(*arrays, *outs) else None
 
 
-def group_norm_grad(arrays, outs, room: Workspace, groups, eps) -> list[Task] | None:
+def group_norm_grad(arrays, outs, workspace: Workspace, groups, eps) -> list[Task] | None:
     if not fits(*arrays, *outs):
         return None
     images, channels = outs[0].shape[:2]
     far = padded(channels)
-    parts = room.take(images * 2 * far)
+    parts = workspace.take(images * 2 * far)
     return [
         *by_groups(groups_sent_back, outs[0], [*arrays, outs[0], parts], groups, eps),
         *added(parts, outs[1:], images, channels, far),

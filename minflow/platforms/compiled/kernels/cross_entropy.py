@@ -44,76 +44,78 @@ def largest(context, x):
 
 
 @instruction
-def rows_of_softmax(words, chunk, scratch):
-    """Compute softmax and loss of some rows.
+def rows_of_softmax(chunk, scratch, x, labels, probabilities, losses, rows, classes, ignored, chunk_rows):
+    """Compute the softmax of some rows of x (rows, classes), and their losses (rows,).
 
-    words: x, labels, probabilities, losses of rows, rows, classes, ignored label, rows of a chunk.
+    labels: int64 (rows,); rows with the label `ignored` have loss 0.
     """
-    rows, classes, ignored, some = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
     least, zero = filled(np.float32(-np.inf)), filled(np.float32(0))
-    for row in range(chunk * some, min((chunk + 1) * some, rows)):
-        x, out = word_at(words, 0) + BYTES * classes * row, word_at(words, 2) + BYTES * classes * row
+    for row in range(chunk * chunk_rows, min((chunk + 1) * chunk_rows, rows)):
+        x_row, out_row = x + BYTES * classes * row, probabilities + BYTES * classes * row
         most, sums = least, zero
         for i in range(0, classes, LANES):
-            most = larger(load_some(x + BYTES * i, classes - i, least), most)
+            most = larger(load_some(x_row + BYTES * i, classes - i, least), most)
         top = largest(most)
         for i in range(0, classes, LANES):
-            powers = exp(subtract(load_some(x + BYTES * i, classes - i, least), filled(top)))
-            store_some(out + BYTES * i, classes - i, powers)
+            powers = exp(subtract(load_some(x_row + BYTES * i, classes - i, least), filled(top)))
+            store_some(out_row + BYTES * i, classes - i, powers)
             sums = add(sums, powers)
         whole = np.float32(total(sums))
         for i in range(0, classes, LANES):
             store_some(
-                out + BYTES * i, classes - i, divide(load_some(out + BYTES * i, classes - i, zero), filled(whole))
+                out_row + BYTES * i,
+                classes - i,
+                divide(load_some(out_row + BYTES * i, classes - i, zero), filled(whole)),
             )
-        label, loss = word_at(word_at(words, 1), row), np.float32(np.nan)
+        label, loss = word_at(labels, row), np.float32(np.nan)
         if 0 <= label < classes:
-            loss = np.float32(math.log(whole)) - (number_at(x, label) - top)
-        put(word_at(words, 3), row, np.float32(0) if label == ignored else loss)
+            loss = np.float32(math.log(whole)) - (number_at(x_row, label) - top)
+        put(losses, row, np.float32(0) if label == ignored else loss)
 
 
 @instruction
-def loss_of_rows(words, chunk, scratch):
-    """Sum or average the losses: words losses, labels, loss, rows, ignored label, 1 for the mean."""
-    found, count = 0.0, 0
-    for row in range(word_at(words, 3)):
-        found += number_at(word_at(words, 0), row)
-        count += word_at(word_at(words, 1), row) != word_at(words, 4)
-    if word_at(words, 5):
-        found = found / count if count else np.nan
-    put(word_at(words, 2), 0, np.float32(found))
+def loss_of_rows(chunk, scratch, losses, labels, loss, rows, ignored, mean):
+    """Sum (mean: average) the losses of rows whose label is not `ignored`."""
+    total, count = 0.0, 0
+    for row in range(rows):
+        total += number_at(losses, row)
+        count += word_at(labels, row) != ignored
+    if mean:
+        total = total / count if count else np.nan
+    put(loss, 0, np.float32(total))
 
 
 @instruction
-def count_rows(words, chunk, scratch):
-    """Compute the factor for all gradients: words labels, grad, factor, rows, ignored label, 1 for the mean."""
+def count_rows(chunk, scratch, labels, grad, factor, rows, ignored, mean):
+    """Compute the factor of all gradients: grad; for the mean, divided by the rows not ignored."""
     count = 0
-    for row in range(word_at(words, 3)):
-        count += word_at(word_at(words, 0), row) != word_at(words, 4)
-    grad = number_at(word_at(words, 1), 0)
-    put(word_at(words, 2), 0, grad / np.float32(max(count, 1)) if word_at(words, 5) else grad)
+    for row in range(rows):
+        count += word_at(labels, row) != ignored
+    value = number_at(grad, 0)
+    put(factor, 0, value / np.float32(max(count, 1)) if mean else value)
 
 
 @instruction
-def rows_of_gradient(words, chunk, scratch):
-    """Compute the gradient of some rows.
+def rows_of_gradient(chunk, scratch, probabilities, labels, factor, out, rows, classes, ignored, chunk_rows):
+    """Compute the gradient of some rows: (probabilities - one_hot(label)) * factor.
 
-    words: probabilities, labels, factor, out, rows, classes, ignored label, rows of a chunk.
+    factor: address of a float32. Others: see `rows_of_softmax`.
     """
-    rows, classes, ignored, some = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
     zero = filled(np.float32(0))
-    for row in range(chunk * some, min((chunk + 1) * some, rows)):
-        probs, out = word_at(words, 0) + BYTES * classes * row, word_at(words, 3) + BYTES * classes * row
-        label, factor = word_at(word_at(words, 1), row), number_at(word_at(words, 2), 0)
+    for row in range(chunk * chunk_rows, min((chunk + 1) * chunk_rows, rows)):
+        p_row, out_row = probabilities + BYTES * classes * row, out + BYTES * classes * row
+        label, scale = word_at(labels, row), number_at(factor, 0)
         if label == ignored:
-            label, factor = 0, np.float32(0)
+            label, scale = 0, np.float32(0)
         elif not 0 <= label < classes:
-            label, factor = 0, np.float32(np.nan)
+            label, scale = 0, np.float32(np.nan)
         for i in range(0, classes, LANES):
             store_some(
-                out + BYTES * i, classes - i, multiply(load_some(probs + BYTES * i, classes - i, zero), filled(factor))
+                out_row + BYTES * i,
+                classes - i,
+                multiply(load_some(p_row + BYTES * i, classes - i, zero), filled(scale)),
             )
-        put(out, label, number_at(out, label) - factor)
+        put(out_row, label, number_at(out_row, label) - scale)
 
 
 def fits(labels, reduction: str, *arrays) -> bool:
@@ -129,13 +131,13 @@ def fits(labels, reduction: str, *arrays) -> bool:
 
 
 def softmax_cross_entropy(
-    arrays: Sequence, outs: Sequence, room: Workspace, ignore_index: int, reduction: str
+    arrays: Sequence, outs: Sequence, workspace: Workspace, ignore_index: int, reduction: str
 ) -> list[Task] | None:
     (x, labels), (loss, probs) = arrays, outs
     if not fits(labels, reduction, x, probs, loss):
         return None
     rows, classes = x.shape
-    some, losses = max(1, CHUNK // classes), room.take(rows)
+    some, losses = max(1, CHUNK // classes), workspace.take(rows)
     return [
         rows_of_softmax(-(-rows // some), x, labels, probs, losses, rows, classes, ignore_index, some),
         loss_of_rows(1, losses, labels, loss, rows, ignore_index, reduction == "mean"),
@@ -143,13 +145,13 @@ def softmax_cross_entropy(
 
 
 def softmax_cross_entropy_grad(
-    arrays: Sequence, outs: Sequence, room: Workspace, ignore_index: int, reduction: str
+    arrays: Sequence, outs: Sequence, workspace: Workspace, ignore_index: int, reduction: str
 ) -> list[Task] | None:
     (probs, labels, grad), (out,) = arrays, outs
     if not fits(labels, reduction, probs, grad, out):
         return None
     rows, classes = probs.shape
-    some, factor = max(1, CHUNK // classes), room.take(1)
+    some, factor = max(1, CHUNK // classes), workspace.take(1)
     return [
         count_rows(1, labels, grad, factor, rows, ignore_index, reduction == "mean"),
         rows_of_gradient(-(-rows // some), probs, labels, factor, out, rows, classes, ignore_index, some),

@@ -15,7 +15,7 @@ from ..codegen.jit import intrinsic, ir, types
 from ..codegen.llvm import INT, LANES, WORD, function
 from ..codegen.vectors import BYTES, filled, load_some, multiply, store_some, vector
 from ..lowering import lowers
-from ..runtime.instructions import instruction, real_at, word_at
+from ..runtime.instructions import instruction, word_at
 from ..runtime.tasks import Task, Workspace
 from .elementwise import flat
 
@@ -83,20 +83,14 @@ def not_below(context, base, bound):
 
 
 @instruction
-def drop(words, chunk, scratch):
-    """Drop elements at random.
+def drop(chunk, scratch, x, state, offset, y, mask, size, bound, factor: float):
+    """Drop elements of x at random: mask = 0 or factor, y = x * mask.
 
-    words: x, counter (the key, the first counter), increment of the counter, y, mask, elements, bound, factor.
+    state: int64 (2,): the key and the counter, to which `offset` is added. bound: random 16-bit integers below it drop
+    an element. scratch: DRAWN 16-bit integers.
     """
-    x, y, mask, size, bound = (
-        word_at(words, 0),
-        word_at(words, 3),
-        word_at(words, 4),
-        word_at(words, 5),
-        word_at(words, 6),
-    )
-    key, counter = word_at(word_at(words, 1), 0), word_at(word_at(words, 1), 1) + word_at(words, 2)
-    factor, zero = filled(np.float32(real_at(words, 7))), filled(np.float32(0))
+    key, counter = word_at(state, 0), word_at(state, 1) + offset
+    factor, zero = filled(np.float32(factor)), filled(np.float32(0))
     for first in range(chunk * CHUNK, min((chunk + 1) * CHUNK, size), DRAWN):
         draw(scratch, first // 8, key, counter)
         for i in range(first, min(first + DRAWN, size), LANES):
@@ -106,7 +100,7 @@ def drop(words, chunk, scratch):
             store_some(y + BYTES * i, some, multiply(load_some(x + BYTES * i, some, zero), keep))
 
 
-def dropout(arrays: Sequence, outs: Sequence, room: Workspace, p: float, offset: int) -> list[Task] | None:
+def dropout(arrays: Sequence, outs: Sequence, workspace: Workspace, p: float, offset: int) -> list[Task] | None:
     x, counter = arrays
     if not flat(x, *outs) or not isinstance(counter, np.ndarray) or counter.dtype != np.int64:
         return None

@@ -29,53 +29,51 @@ LARGEST = float(np.finfo("f4").max)
 
 
 @instruction
-def elementwise(words, chunk, scratch):
-    """out = a op b, for the op `code`.
+def elementwise(chunk, scratch, code, a, a_next, b, b_next, out, width, count, chunk_rows, operating):
+    """Compute out = a op b, row by row.
 
-    words: code, a, elements to its next row, b, elements to its next row, out, width of a row, elements in all, rows of
-    a chunk, `operating`. scratch: two vectors.
+    code: of the op. a_next, b_next: elements from a row of a or b to the next; 0 to read the same row again. width: of
+    a row. count: elements of out. operating: the routine. scratch: two vectors.
     """
-    code, width, count, rows = word_at(words, 0), word_at(words, 6), word_at(words, 7), word_at(words, 8)
     zero, step = filled(np.float32(0)), BYTES * LANES
-    for row in range(chunk * rows, min((chunk + 1) * rows, (count + width - 1) // width)):
-        a = word_at(words, 1) + BYTES * word_at(words, 2) * row
-        b = word_at(words, 3) + BYTES * word_at(words, 4) * row
-        out = word_at(words, 5) + BYTES * width * row
+    for row in range(chunk * chunk_rows, min((chunk + 1) * chunk_rows, (count + width - 1) // width)):
+        a_row = a + BYTES * a_next * row
+        b_row = b + BYTES * b_next * row
+        out_row = out + BYTES * width * row
         size = BYTES * min(width, count - width * row)
         whole = size - size % (BYTES * LANES)
         left = (size - whole) // BYTES
         if whole:
-            run_routine(word_at(words, 9), code, out, a, b, a, step, step, step, whole // step, 0, 0, 0)
+            run_routine(operating, code, out_row, a_row, b_row, a_row, step, step, step, whole // step, 0, 0, 0)
         if left:
-            store(scratch, load_some(a + whole, left, zero))
-            store(scratch + step, load_some(b + whole, left, zero))
-            run_routine(word_at(words, 9), code, scratch, scratch, scratch + step, a, step, step, step, 1, 0, 0, 0)
-            store_some(out + whole, left, load(scratch))
+            store(scratch, load_some(a_row + whole, left, zero))
+            store(scratch + step, load_some(b_row + whole, left, zero))
+            run_routine(operating, code, scratch, scratch, scratch + step, a_row, step, step, step, 1, 0, 0, 0)
+            store_some(out_row + whole, left, load(scratch))
 
 
 @instruction
-def count_up(words, chunk, scratch):
-    """Add a number to integers: words x, number, out, count."""
-    for i in range(word_at(words, 3)):
-        publish(word_at(words, 2) + 8 * i, word_at(word_at(words, 0), i) + word_at(words, 1))
+def count_up(chunk, scratch, x, number, out, count):
+    """Compute out = x + number, for `count` int64."""
+    for i in range(count):
+        publish(out + 8 * i, word_at(x, i) + number)
 
 
 @instruction
-def sum_rows(words, chunk, scratch):
-    """Sum over rows, in order: words x, out, rows, width, columns of a chunk."""
-    rows, width, columns = word_at(words, 2), word_at(words, 3), word_at(words, 4)
+def sum_rows(chunk, scratch, x, out, rows, width, chunk_columns):
+    """Sum x (rows, width) over its rows, in order."""
     zero = filled(np.float32(0))
-    for first in range(chunk * columns, min((chunk + 1) * columns, width), LANES):
+    for first in range(chunk * chunk_columns, min((chunk + 1) * chunk_columns, width), LANES):
         some = min(LANES, width - first)
-        x = word_at(words, 0) + BYTES * first
-        found = plus(zero, load_some(x, some, zero))  # starting at 0 as NumPy does, so that a sum of -0 is 0
+        first_row = x + BYTES * first
+        total = plus(zero, load_some(first_row, some, zero))  # starting at 0 as NumPy does, so that a sum of -0 is 0
         if some == LANES:
             for row in range(1, rows):
-                found = plus(found, load(x + BYTES * width * row))
+                total = plus(total, load(first_row + BYTES * width * row))
         else:
             for row in range(1, rows):
-                found = plus(found, load_some(x + BYTES * width * row, some, zero))
-        store_some(word_at(words, 1) + BYTES * first, some, found)
+                total = plus(total, load_some(first_row + BYTES * width * row, some, zero))
+        store_some(out + BYTES * first, some, total)
 
 
 # ---- builders --------------------------------------------------------------------------------------------------------
@@ -96,19 +94,19 @@ def row_of(x, shape: tuple) -> np.ndarray | None:
     return x if own and own == shape[len(shape) - len(own) :] else None
 
 
-def joined(name: str, a, b, out: np.ndarray, room: Workspace) -> list[Task] | None:
+def joined(name: str, a, b, out: np.ndarray, workspace: Workspace) -> list[Task] | None:
     """Binary op of arrays or numbers, one of which has the size of the output."""
     if not flat(out):
         return None
     rows = [x if flat(x) and x.size == out.size else row_of(x, out.shape) for x in (a, b)]
     if rows[0] is None or rows[1] is None or out.size > max(rows[0].size, rows[1].size):
-        return by_channel(name, a, b, out, room)
+        return by_channel(name, a, b, out, workspace)
     least = min(row.size for row in rows)
     width = WIDTH if least == out.size else least
     return along(name, *rows, out, width, *[0 if row.size < out.size else width for row in rows])
 
 
-def by_channel(name: str, a, b, out: np.ndarray, room: Workspace) -> list[Task] | None:
+def by_channel(name: str, a, b, out: np.ndarray, workspace: Workspace) -> list[Task] | None:
     """Binary op of images (N, C, ...) and one element per channel, (1, C, 1, ...)."""
     if not flat(a, b) or out.ndim < 3 or not out.size or out.shape[1] == 1:
         return None
@@ -122,7 +120,7 @@ def by_channel(name: str, a, b, out: np.ndarray, room: Workspace) -> list[Task] 
         for i, x in enumerate((a, b))
     ]
     bytecode.output(bytecode(name, *operands), FULL)
-    return bytecode.finished().steps([a, b], [out], room)
+    return bytecode.finished().steps([a, b], [out], workspace)
 
 
 def along(name: str, a, b, out, width: int, a_next: int, b_next: int) -> list[Task]:
@@ -153,42 +151,42 @@ def same(name: str, a, b, out: np.ndarray) -> list[Task] | None:
     return along(name, a, b, out, WIDTH, WIDTH, WIDTH)
 
 
-def add(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
+def add(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
     (x, number), (out,) = arrays, outs
     if isinstance(number, int) and out.dtype == np.int64 and out.flags.c_contiguous and x.size < WIDTH:
         return [count_up(1, x, number, out, x.size)] if x.dtype == out.dtype and x.flags.c_contiguous else None
-    return joined("add", *arrays, out, room)
+    return joined("add", *arrays, out, workspace)
 
 
-def sub(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
-    return joined("sub", *arrays, *outs, room)
+def sub(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
+    return joined("sub", *arrays, *outs, workspace)
 
 
-def mul(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
-    return joined("mul", *arrays, *outs, room)
+def mul(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
+    return joined("mul", *arrays, *outs, workspace)
 
 
-def relu(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
+def relu(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
     return same("relu", *arrays, *arrays, *outs)
 
 
-def relu6(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
+def relu6(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
     return same("relu6", *arrays, *arrays, *outs)
 
 
-def erf(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
+def erf(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
     return same("erf", *arrays, *arrays, *outs)
 
 
-def relu_grad(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
+def relu_grad(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
     return same("relu_grad", *arrays, *outs)
 
 
-def relu6_grad(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
+def relu6_grad(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
     return same("relu6_grad", *arrays, *outs)
 
 
-def sum_to(arrays: Sequence, outs: Sequence, room: Workspace, shape: tuple) -> list[Task] | None:
+def sum_to(arrays: Sequence, outs: Sequence, workspace: Workspace, shape: tuple) -> list[Task] | None:
     """Sum over leading axes only."""
     (x,), (out,) = arrays, outs
     width = math.prod(shape)

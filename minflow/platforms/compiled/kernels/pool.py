@@ -67,12 +67,10 @@ def largest(builder, above, beneath, width, count, y, indices):
 
 
 @instruction
-def planes_compared(words, chunk, scratch):
-    """Pool some planes: words x, y, indices, planes, height, width, planes of a chunk."""
-    x, y, indices = word_at(words, 0), word_at(words, 1), word_at(words, 2)
-    planes, height, width, at_once = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
+def planes_compared(chunk, scratch, x, y, indices, planes, height, width, chunk_planes):
+    """Pool x (planes, height, width) to y and indices, (planes, height // 2, width // 2)."""
     down, across = height // 2, width // 2
-    for n in range(chunk * at_once, min((chunk + 1) * at_once, planes)):
+    for n in range(chunk * chunk_planes, min((chunk + 1) * chunk_planes, planes)):
         for i in range(down):
             for j in range(0, across, LANES):
                 start, to = 2 * i * width + 2 * j, (n * down + i) * across + j
@@ -87,19 +85,17 @@ def planes_compared(words, chunk, scratch):
 
 
 @instruction
-def planes_returned(words, chunk, scratch):
-    """Scatter the gradient of some planes; reports indices outside of the plane in `refused`.
+def planes_returned(chunk, scratch, grad, indices, gx, planes, windows, pixels, disjoint, refused, chunk_planes):
+    """Scatter grad (planes, windows) to gx (planes, pixels); report indices outside of a plane in `refused`.
 
-    words: grad, indices, gx, planes, windows and pixels of one, apart, refused, planes of a chunk. If windows overlap,
-    sums are in float64 as in numpy's `bincount`, in scratch memory.
+    disjoint: 1 if no two windows overlap. Otherwise sums are in float64 as in numpy's `bincount`, in scratch memory:
+    `pixels` float64.
     """
-    grad, indices, gx, planes = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    windows, pixels, apart, at_once = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 8)
     wrong = 0
-    for n in range(chunk * at_once, min((chunk + 1) * at_once, planes)):
+    for n in range(chunk * chunk_planes, min((chunk + 1) * chunk_planes, planes)):
         target = gx + n * pixels * BYTES
         for i in range(pixels):
-            if apart:
+            if disjoint:
                 put(target, i, np.float32(0))
             else:
                 put_real(scratch, i, 0.0)
@@ -107,20 +103,20 @@ def planes_returned(words, chunk, scratch):
             i = word_at(indices, k)
             if i < 0 or i >= pixels:
                 wrong = 1
-            elif apart:
+            elif disjoint:
                 put(target, i, number_at(grad, k))
             else:
                 put_real(scratch, i, real_at(scratch, i) + np.float64(number_at(grad, k)))
-        for i in range(0 if apart else pixels):
+        for i in range(0 if disjoint else pixels):
             put(target, i, np.float32(real_at(scratch, i)))
-    publish(word_at(words, 7) + 8 * chunk, wrong)
+    publish(refused + 8 * chunk, wrong)
 
 
 def contiguous(*arrays: np.ndarray) -> bool:
     return all(a.flags.c_contiguous for a in arrays)
 
 
-def max_pool2d(arrays, outs, room, kernel_size, stride, padding, dilation, ceil_mode) -> list[Task] | None:
+def max_pool2d(arrays, outs, workspace, kernel_size, stride, padding, dilation, ceil_mode) -> list[Task] | None:
     (x,), (y, indices) = arrays, outs
     n, c, h, w = x.shape
     if (*kernel_size, *stride, *padding, *dilation) != (2, 2, 2, 2, 0, 0, 1, 1) or (ceil_mode and (h % 2 or w % 2)):
@@ -131,7 +127,7 @@ def max_pool2d(arrays, outs, room, kernel_size, stride, padding, dilation, ceil_
     return [planes_compared(-(-n * c // at_once), x, y, indices, n * c, h, w, at_once)]
 
 
-def max_pool2d_grad(arrays, outs, room, shape, apart) -> list[Task] | None:
+def max_pool2d_grad(arrays, outs, workspace, shape, apart) -> list[Task] | None:
     """Tasks of the gradient. If an index is outside of its image, NumPy's kernel raises the error, which names it."""
     (grad, indices), (out,) = arrays, outs
     if grad.dtype != np.float32 or indices.dtype != np.int64 or not out.size or not contiguous(grad, indices, out):
@@ -146,7 +142,7 @@ def max_pool2d_grad(arrays, outs, room, shape, apart) -> list[Task] | None:
     return [step._replace(refused=refused)]
 
 
-def adaptive_avg_pool2d(arrays, outs, room, output_size) -> list[Task] | None:
+def adaptive_avg_pool2d(arrays, outs, workspace, output_size) -> list[Task] | None:
     """Mean of whole images, each of which is a row of a cluster."""
     (x,), (out,), pixels = arrays, outs, math.prod(arrays[0].shape[2:])
     if (
@@ -159,7 +155,7 @@ def adaptive_avg_pool2d(arrays, outs, room, output_size) -> list[Task] | None:
     bytecode = Bytecode(out.size, pixels)
     found = bytecode.over_row("row_sum", bytecode.input(0, FULL, bytecode.rows))
     bytecode.output(bytecode("mul", found, 1 / pixels), ROW)
-    return bytecode.finished().steps([x], [out], room)
+    return bytecode.finished().steps([x], [out], workspace)
 
 
 lowers(OPS["max_pool2d"], max_pool2d)

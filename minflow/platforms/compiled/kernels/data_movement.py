@@ -10,6 +10,7 @@ import math
 import operator
 from collections.abc import Sequence
 from functools import partial, reduce
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,82 +51,106 @@ def copy_run(source, target, many, zero):
         store_some(target + BYTES * whole, many - whole, load_some(source + BYTES * whole, many - whole, zero))
 
 
+class FourAxes(NamedTuple):
+    """Sizes or strides of four axes."""
+
+    first: int
+    second: int
+    third: int
+    last: int
+
+
 @instruction
-def copied(words, chunk, scratch):
+def copied(
+    chunk,
+    scratch,
+    x,
+    out,
+    row,
+    strip,
+    strip_step,
+    x_step,
+    out_step,
+    columns,
+    strips,
+    chunk_strips,
+    shape: FourAxes,
+    x_strides: FourAxes,
+    out_strides: FourAxes,
+):
     """Copy rows of elements, or strips of rows.
 
-    words: x, out, elements of a row, of a strip, from strip to strip; bytes between elements of x, and of out; columns
-    of strips that are transposed; strips in all, of a chunk; four sizes, four strides of x, of out: the last axis is
-    that of strips, if a row has several.
+    row, strip: elements of each. strip_step: elements from strip to strip, 0 if a row has one. x_step, out_step: bytes
+    between elements. columns: of strips that are transposed, or 0. strips: in all. shape, strides (in bytes): of the
+    other axes; the last one is that of strips, if a row has several.
     """
-    many, strip, cut, step = word_at(words, 2), word_at(words, 3), word_at(words, 4), word_at(words, 5)
-    far, columns, some = word_at(words, 6), word_at(words, 7), word_at(words, 9)
-    first, last = chunk * some, min((chunk + 1) * some, word_at(words, 8))
-    n1, n2, n3, zero = word_at(words, 11), word_at(words, 12), word_at(words, 13), filled(np.float32(0))
-    source_far, target_far = word_at(words, 17), word_at(words, 21)
+    first, last = chunk * chunk_strips, min((chunk + 1) * chunk_strips, strips)
+    (_, n1, n2, n3), zero = shape, filled(np.float32(0))
+    (x0, x1, x2, x3), (out0, out1, out2, out3) = x_strides, out_strides
     while first < last:
         i, j, k, m = first // (n1 * n2 * n3), first // (n2 * n3) % n1, first // n3 % n2, first % n3
-        source = (
-            word_at(words, 0)
-            + i * word_at(words, 14)
-            + j * word_at(words, 15)
-            + k * word_at(words, 16)
-            + m * source_far
-        )
-        target = (
-            word_at(words, 1)
-            + i * word_at(words, 18)
-            + j * word_at(words, 19)
-            + k * word_at(words, 20)
-            + m * target_far
-        )
+        source = x + i * x0 + j * x1 + k * x2 + m * x3
+        target = out + i * out0 + j * out1 + k * out2 + m * out3
         end = min(n3, m + last - first)
         first += end - m
         for place in range(m, end):
-            high = min(strip, many - place * cut)
+            high = min(strip, row - place * strip_step)
             if columns and high == LANES:
                 for c in range(0, columns, LANES):
                     c = min(c, columns - LANES)
-                    copy_turned(source + c * step, step // BYTES, target + c * BYTES, far // BYTES)
+                    copy_turned(source + c * x_step, x_step // BYTES, target + c * BYTES, out_step // BYTES)
             elif columns:
                 for r in range(high):
                     for c in range(columns):
-                        put(target + r * far, c, number_at(source + c * step, r))
-            elif step == BYTES and far == BYTES:
+                        put(target + r * out_step, c, number_at(source + c * x_step, r))
+            elif x_step == BYTES and out_step == BYTES:
                 copy_run(source, target, high, zero)
-            elif step == 0 and far == BYTES:
+            elif x_step == 0 and out_step == BYTES:
                 for c in range(0, high, LANES):
                     store_some(target + c * BYTES, high - c, filled(number_at(source, 0)))
             else:
                 for c in range(high):
-                    put(target + c * far, 0, number_at(source + c * step, 0))
-            source += source_far
-            target += target_far
+                    put(target + c * out_step, 0, number_at(source + c * x_step, 0))
+            source += x3
+            target += out3
 
 
 @instruction
-def picked(words, chunk, scratch):
-    """Gather: out[row, k] = x[row, index[row, k]].
+def picked(
+    chunk,
+    scratch,
+    x,
+    index,
+    out,
+    n,
+    index_row,
+    size,
+    low,
+    index_step,
+    k_step,
+    x_row,
+    per,
+    run,
+    kind,
+    items,
+    chunk_items,
+    refused,
+):
+    """Gather: out[row, k] = x[row, index[row, k]]. Indices out of range are reported in `refused`.
 
-    words: x, index, out, items of a row, elements of the index to its next row, size of the axis, least index, elements
-    of x between two indices, and between two k, bytes of x to its next row, rows of out for each of those, elements of
-    a run, kind, items in all, items of a chunk, refused.
+    n: items of a row. index_row: elements from a row of the index to the next, 0 if all share one. size: of the axis.
+    low: the least valid index. index_step: elements of x between two indices; k_step: between two k. x_row: bytes
+    between rows of x, each of which is read for `per` rows of out. run: elements of an item. kind: bytes of an item,
+    TOGETHER or ADDED. items: in all.
     """
-    n, size, low, apart, step = (
-        word_at(words, 3),
-        word_at(words, 5),
-        word_at(words, 6),
-        word_at(words, 7),
-        word_at(words, 8),
-    )
-    run, kind, zero = word_at(words, 11), word_at(words, 12), filled(np.float32(0))
-    first, last, wrong = chunk * word_at(words, 14), min((chunk + 1) * word_at(words, 14), word_at(words, 13)), 0
-    far, per, index_row, looked, least = word_at(words, 9), word_at(words, 10), word_at(words, 4), 0, 0
+    zero = filled(np.float32(0))
+    first, last, wrong = chunk * chunk_items, min((chunk + 1) * chunk_items, items), 0
+    looked, least = 0, 0
     while first < last:
         row = first // n
         start, end = first - row * n, min(n, last - row * n)
         first += end - start
-        places = words_from(word_at(words, 1) + WORD * row * index_row)
+        places = words_from(index + WORD * row * index_row)
         # An index shared by all rows is checked for a part of the first row and for the second.
         if index_row or looked < 2:
             least, most = 0 if index_row else least, 0
@@ -136,44 +161,48 @@ def picked(words, chunk, scratch):
                 wrong = 1
         if wrong:
             break
-        x, out = word_at(words, 0) + row // per * far, word_at(words, 2) + row * n * run * BYTES
-        if kind == BYTES and least >= 0 and apart == 1 and step == 0:
+        source, target = x + row // per * x_row, out + row * n * run * BYTES
+        if kind == BYTES and least >= 0 and index_step == 1 and k_step == 0:
             for k in range(start, end):
-                put(out, k, number_at(x, places[k]))
+                put(target, k, number_at(source, places[k]))
         elif kind == BYTES:
             for k in range(start, end):
-                put(out, k, number_at(x, (places[k] + (size if places[k] < 0 else 0)) * apart + k * step))
+                put(
+                    target, k, number_at(source, (places[k] + (size if places[k] < 0 else 0)) * index_step + k * k_step)
+                )
         elif kind == WORD:
             for k in range(start, end):
-                place = (places[k] + (size if places[k] < 0 else 0)) * apart + k * step
-                put_word(out, k, word_at(x, place))
+                place = (places[k] + (size if places[k] < 0 else 0)) * index_step + k * k_step
+                put_word(target, k, word_at(source, place))
         elif kind == ADDED:
             for k in range(start, end):
-                place = (places[k] + (size if places[k] < 0 else 0)) * apart + k * step
-                put(x, place, number_at(x, place) + number_at(out, k))
+                place = (places[k] + (size if places[k] < 0 else 0)) * index_step + k * k_step
+                put(source, place, number_at(source, place) + number_at(target, k))
         else:
             for k in range(start, end):
-                place = (places[k] + (size if places[k] < 0 else 0)) * apart
-                copy_run(x + place * BYTES, out + k * run * BYTES, run, zero)
-    publish(word_at(words, 15) + WORD * chunk, wrong)
+                place = (places[k] + (size if places[k] < 0 else 0)) * index_step
+                copy_run(source + place * BYTES, target + k * run * BYTES, run, zero)
+    publish(refused + WORD * chunk, wrong)
 
 
 @instruction
-def summed_up(words, chunk, scratch):
-    """Cumulative sums: words x, out, rows, positions of a row, elements of a position, rows of a chunk."""
-    x, out, many, wide = word_at(words, 0), word_at(words, 1), word_at(words, 3), word_at(words, 4)
-    first, last = chunk * word_at(words, 5), min((chunk + 1) * word_at(words, 5), word_at(words, 2))
+def summed_up(chunk, scratch, x, out, rows, positions, width, chunk_rows):
+    """Cumulative sums of x (rows, positions, width) over positions.
+
+    If width is not 1, a row of a chunk is a strip of up to COLUMNS columns.
+    """
+    first, last = chunk * chunk_rows, min((chunk + 1) * chunk_rows, rows)
     zero = filled(np.float32(0))
-    if wide == 1:
+    if width == 1:
         for row in range(first, last, 4):  # four rows at once, since additions of one row depend on each other
-            p, q = row * many * BYTES, min(row + 1, last - 1) * many * BYTES
-            r, s = min(row + 2, last - 1) * many * BYTES, min(row + 3, last - 1) * many * BYTES
+            p, q = row * positions * BYTES, min(row + 1, last - 1) * positions * BYTES
+            r, s = min(row + 2, last - 1) * positions * BYTES, min(row + 3, last - 1) * positions * BYTES
             a, b, c, d = number_at(x + p, 0), number_at(x + q, 0), number_at(x + r, 0), number_at(x + s, 0)
             put(out + p, 0, a)
             put(out + q, 0, b)
             put(out + r, 0, c)
             put(out + s, 0, d)
-            for j in range(1, many):
+            for j in range(1, positions):
                 a, b = a + number_at(x + p, j), b + number_at(x + q, j)
                 c, d = c + number_at(x + r, j), d + number_at(x + s, j)
                 put(out + p, j, a)
@@ -181,15 +210,15 @@ def summed_up(words, chunk, scratch):
                 put(out + r, j, c)
                 put(out + s, j, d)
         return
-    pieces = (wide + COLUMNS - 1) // COLUMNS
+    pieces = (width + COLUMNS - 1) // COLUMNS
     for strip in range(first, last):
-        start = (strip // pieces * many * wide + strip % pieces * COLUMNS) * BYTES
-        columns = min(COLUMNS, wide - strip % pieces * COLUMNS)
+        start = (strip // pieces * positions * width + strip % pieces * COLUMNS) * BYTES
+        columns = min(COLUMNS, width - strip % pieces * COLUMNS)
         copy_run(x + start, out + start, columns, zero)
-        for j in range(1, many):
-            after = start + j * wide * BYTES
+        for j in range(1, positions):
+            after = start + j * width * BYTES
             for c in range(0, columns, LANES):
-                before = load_some(out + after - wide * BYTES + c * BYTES, columns - c, zero)
+                before = load_some(out + after - width * BYTES + c * BYTES, columns - c, zero)
                 store_some(
                     out + after + c * BYTES,
                     columns - c,
@@ -204,26 +233,22 @@ def ahead(a, b, descending):
 
 
 @instruction
-def first_of_rows(words, chunk, scratch):
-    """The first elements of each row in sorted order (stable).
-
-    words: x, values, indices, rows, elements of a row, how many to return, descending, rows of a chunk.
-    """
-    n, k, descending, some = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
-    for row in range(chunk * some, min((chunk + 1) * some, word_at(words, 3))):
-        x = word_at(words, 0) + BYTES * n * row
-        values, indices = word_at(words, 1) + BYTES * k * row, word_at(words, 2) + WORD * k * row
+def first_of_rows(chunk, scratch, x, values, indices, rows, n, k, descending, chunk_rows):
+    """Find the first k elements of each row (rows, n) in sorted order (stable), and their indices (int64)."""
+    for row in range(chunk * chunk_rows, min((chunk + 1) * chunk_rows, rows)):
+        row_start = x + BYTES * n * row
+        row_values, row_indices = values + BYTES * k * row, indices + WORD * k * row
         for i in range(n):
-            number, place = number_at(x, i), min(i, k)
-            if place == k and not ahead(number, number_at(values, k - 1), descending):
+            number, place = number_at(row_start, i), min(i, k)
+            if place == k and not ahead(number, number_at(row_values, k - 1), descending):
                 continue
             place = min(place, k - 1)
-            while place and ahead(number, number_at(values, place - 1), descending):
-                put(values, place, number_at(values, place - 1))
-                put_word(indices, place, word_at(indices, place - 1))
+            while place and ahead(number, number_at(row_values, place - 1), descending):
+                put(row_values, place, number_at(row_values, place - 1))
+                put_word(row_indices, place, word_at(row_indices, place - 1))
                 place -= 1
-            put(values, place, number)
-            put_word(indices, place, i)
+            put(row_values, place, number)
+            put_word(row_indices, place, i)
 
 
 # ---- builders --------------------------------------------------------------------------------------------------------
@@ -286,16 +311,16 @@ def copy(x, out: np.ndarray) -> list[Task] | None:
             columns,
             strips,
             some,
-            *[axis[i] for i in range(3) for axis in axes],
+            *[FourAxes(*[axis[i] for axis in axes]) for i in range(3)],
         )
     ]
 
 
-def clone(arrays: Sequence, outs: Sequence, room: Workspace) -> list[Task] | None:
+def clone(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
     return copy(*arrays, *outs)
 
 
-def cat(arrays: Sequence, outs: Sequence, room: Workspace, dim: int) -> list[Task] | None:
+def cat(arrays: Sequence, outs: Sequence, workspace: Workspace, dim: int) -> list[Task] | None:
     found, start, (out,) = [], 0, outs
     for x in arrays:
         end = start + x.shape[dim]
@@ -306,7 +331,7 @@ def cat(arrays: Sequence, outs: Sequence, room: Workspace, dim: int) -> list[Tas
     return found
 
 
-def pad(arrays: Sequence, outs: Sequence, room: Workspace, widths: tuple, value) -> list[Task] | None:
+def pad(arrays: Sequence, outs: Sequence, workspace: Workspace, widths: tuple, value) -> list[Task] | None:
     """Write the padding of each side, then the interior."""
     (x,), (out,) = arrays, outs
     _, inside, beside = pad_slices(x.shape, widths)
@@ -359,7 +384,7 @@ def pick(
     return [found._replace(refused=refused)]
 
 
-def take(arrays: Sequence, outs: Sequence, room: Workspace, axis: int, by: str = "indexing") -> list[Task] | None:
+def take(arrays: Sequence, outs: Sequence, workspace: Workspace, axis: int, by: str = "indexing") -> list[Task] | None:
     (x, index), (out,) = arrays, outs
     if not whole(x, index, out) or index.dtype != np.int64 or x.itemsize not in (BYTES, WORD) or not out.size:
         return None
@@ -400,12 +425,14 @@ def element_by_element(x, index, out, src, dim: int, by: str, kind: int) -> list
     )
 
 
-def gather(arrays: Sequence, outs: Sequence, room: Workspace, dim: int, by: str = "indexing") -> list[Task] | None:
+def gather(arrays: Sequence, outs: Sequence, workspace: Workspace, dim: int, by: str = "indexing") -> list[Task] | None:
     (x, index), (out,) = arrays, outs
     return None if x.itemsize not in (BYTES, WORD) else element_by_element(x, index, out, out, dim, by, x.itemsize)
 
 
-def scatter_add(arrays: Sequence, outs: Sequence, room: Workspace, dim: int, by: str = "indexing") -> list[Task] | None:
+def scatter_add(
+    arrays: Sequence, outs: Sequence, workspace: Workspace, dim: int, by: str = "indexing"
+) -> list[Task] | None:
     """Add in the order of the source."""
     (x, index, src), (out,) = arrays, outs
     if not whole(out) or out.dtype != np.float32 or not isinstance(src, np.ndarray):
@@ -414,7 +441,7 @@ def scatter_add(arrays: Sequence, outs: Sequence, room: Workspace, dim: int, by:
     return copying + adding if copying and adding else None
 
 
-def cumsum(arrays: Sequence, outs: Sequence, room: Workspace, axis: int) -> list[Task] | None:
+def cumsum(arrays: Sequence, outs: Sequence, workspace: Workspace, axis: int) -> list[Task] | None:
     (x,), (out,) = arrays, outs
     if not whole(x, out) or not x.dtype == out.dtype == np.float32 or not x.size:
         return None
@@ -424,7 +451,9 @@ def cumsum(arrays: Sequence, outs: Sequence, room: Workspace, axis: int) -> list
     return [summed_up(-(-strips // some), x, out, strips, many, wide, some)]
 
 
-def topk(arrays: Sequence, outs: Sequence, room: Workspace, k: int, axis: int, descending: bool) -> list[Task] | None:
+def topk(
+    arrays: Sequence, outs: Sequence, workspace: Workspace, k: int, axis: int, descending: bool
+) -> list[Task] | None:
     (x,), n = arrays, arrays[0].shape[axis]
     if not whole(x, *outs) or x.dtype != np.float32 or axis != x.ndim - 1 or not 0 < k <= FEW or not x.size:
         return None
@@ -432,7 +461,7 @@ def topk(arrays: Sequence, outs: Sequence, room: Workspace, k: int, axis: int, d
     return [first_of_rows(-(-(x.size // n) // some), x, *outs, x.size // n, n, k, descending, some)]
 
 
-def triangle(lower: bool, arrays: Sequence, outs: Sequence, room: Workspace, diagonal: int) -> list[Task] | None:
+def triangle(lower: bool, arrays: Sequence, outs: Sequence, workspace: Workspace, diagonal: int) -> list[Task] | None:
     """tril or triu of small matrices, by a cached mask."""
     (x,), (out,) = arrays, outs
     rows, columns = out.shape[-2:]
@@ -442,7 +471,7 @@ def triangle(lower: bool, arrays: Sequence, outs: Sequence, room: Workspace, dia
     bytecode = Bytecode(out.size // columns, columns)
     operands = [bytecode.input(mask, MASK, rows), bytecode.input(0, FULL, bytecode.rows), 0.0]
     bytecode.output(bytecode("where", *operands), FULL)
-    return bytecode.finished().steps([x], [out], room)
+    return bytecode.finished().steps([x], [out], workspace)
 
 
 tril, triu = partial(triangle, True), partial(triangle, False)

@@ -13,7 +13,7 @@ from ..codegen.jit import float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import add, divide, filled, load_some, multiply, root, store_some
 from ..lowering import lowers
-from ..runtime.instructions import instruction, real_at, word_at
+from ..runtime.instructions import instruction, real_at
 from ..runtime.tasks import Task
 
 BYTES = 4
@@ -21,58 +21,84 @@ CHUNK = 1 << 14  # elements
 
 
 @instruction
-def descend(words, chunk, scratch):
-    """SGD: p += -lr * direction, or with momentum first buf = momentum * buf + direction.
+def descend(
+    chunk,
+    scratch,
+    p,
+    grad,
+    buf,
+    new_p,
+    new_buf,
+    lr,
+    chunk_size,
+    size,
+    has_momentum,
+    nesterov,
+    maximize,
+    momentum: float,
+    weight_decay: float,
+):
+    """SGD: new_p = p - lr * direction, or with momentum first new_buf = momentum * buf + direction.
 
-    words: p, grad, buf, the new p and buf, lr (float64), elements of a chunk, elements; three flags: momentum,
-    nesterov, maximize; momentum, weight decay.
+    lr: address of a float64. chunk_size, size: elements. has_momentum, nesterov, maximize: 1 or 0.
     """
-    first = chunk * word_at(words, 6) * BYTES
-    end = min(first + word_at(words, 6) * BYTES, word_at(words, 7) * BYTES)
-    p, grad, buf, new_p, new_buf = (
-        word_at(words, 0),
-        word_at(words, 1),
-        word_at(words, 2),
-        word_at(words, 3),
-        word_at(words, 4),
-    )
-    rate = filled(float32(-real_at(word_at(words, 5), 0)))
-    moving, nesterov, sign = word_at(words, 8), word_at(words, 9), filled(float32(-1 if word_at(words, 10) else 1))
-    momentum, decay = filled(float32(real_at(words, 11))), filled(float32(real_at(words, 12)))
-    decays, zeros = real_at(words, 12) != 0, filled(float32(0))
+    first = chunk * chunk_size * BYTES
+    end = min(first + chunk_size * BYTES, size * BYTES)
+    rate = filled(float32(-real_at(lr, 0)))
+    sign = filled(float32(-1 if maximize else 1))
+    keep, decay = filled(float32(momentum)), filled(float32(weight_decay))
+    decays, zeros = weight_decay != 0, filled(float32(0))
     for i in range(first, end, LANES * BYTES):
         count = (end - i) // BYTES
         w, down = load_some(p + i, count, zeros), multiply(load_some(grad + i, count, zeros), sign)
         if decays:
             down = add(multiply(w, decay), down)
-        if moving:
-            new = add(multiply(load_some(buf + i, count, zeros), momentum), down)
+        if has_momentum:
+            new = add(multiply(load_some(buf + i, count, zeros), keep), down)
             store_some(new_buf + i, count, new)
-            down = add(down, multiply(new, momentum)) if nesterov else new
+            down = add(down, multiply(new, keep)) if nesterov else new
         store_some(new_p + i, count, add(w, multiply(down, rate)))
 
 
 @instruction
-def move(words, chunk, scratch):
+def move(
+    chunk,
+    scratch,
+    p,
+    grad,
+    mean,
+    square,
+    new_p,
+    new_mean,
+    new_square,
+    step,
+    lr,
+    chunk_size,
+    size,
+    decoupled,
+    corrected,
+    maximize,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+):
     """One step of Adam.
 
-    words: p, grad, both moments, the new p and moments, step (float32), lr (float64), elements of a chunk, elements;
-    three flags: decoupled weight decay, bias correction, maximize; beta1, beta2, eps, weight decay.
+    mean, square: the moments. step: address of a float32, the steps before this one. lr: address of a float64.
+    chunk_size, size: elements. decoupled: 1 for decoupled weight decay. corrected: 1 for bias correction. maximize: 1
+    or 0.
     """
-    first = chunk * word_at(words, 9) * BYTES
-    end = min(first + word_at(words, 9) * BYTES, word_at(words, 10) * BYTES)
-    p, grad, mean, square = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    new_p, new_mean, new_square = word_at(words, 4), word_at(words, 5), word_at(words, 6)
-    now, lr = np.float64(number_at(word_at(words, 7), 0)) + 1, real_at(word_at(words, 8), 0)
-    decoupled, corrected = word_at(words, 11), word_at(words, 12)
-    sign = filled(float32(-1 if word_at(words, 13) else 1))
-    beta1, beta2, decay = real_at(words, 14), real_at(words, 15), real_at(words, 17)
+    first = chunk * chunk_size * BYTES
+    end = min(first + chunk_size * BYTES, size * BYTES)
+    now, rate = np.float64(number_at(step, 0)) + 1, real_at(lr, 0)
+    sign = filled(float32(-1 if maximize else 1))
     fix1, fix2 = (1 - beta1**now, 1 - beta2**now) if corrected else (1.0, 1.0)
     keep1, take1 = filled(float32(beta1)), filled(float32(1 - beta1))
     keep2, take2 = filled(float32(beta2)), filled(float32(1 - beta2))
-    shrink, size = filled(float32(1 - lr * decay)), filled(float32(-lr / fix1))
-    wider, tiny = filled(float32(1 / np.sqrt(fix2))), filled(float32(real_at(words, 16)))
-    decays, zeros, decay_of = decay != 0, filled(float32(0)), filled(float32(decay))
+    shrink, down_by = filled(float32(1 - rate * weight_decay)), filled(float32(-rate / fix1))
+    wider, tiny = filled(float32(1 / np.sqrt(fix2))), filled(float32(eps))
+    decays, zeros, decay_of = weight_decay != 0, filled(float32(0)), filled(float32(weight_decay))
     for i in range(first, end, LANES * BYTES):
         count = (end - i) // BYTES
         w, down = load_some(p + i, count, zeros), multiply(load_some(grad + i, count, zeros), sign)
@@ -85,16 +111,16 @@ def move(words, chunk, scratch):
         way = root(v)
         if corrected:
             way = multiply(way, wider)
-        way = multiply(divide(m, add(way, tiny)), size)
+        way = multiply(divide(m, add(way, tiny)), down_by)
         if decays and decoupled:
             w = multiply(w, shrink)
         store_some(new_p + i, count, add(w, way))
 
 
 @instruction
-def count_on(words, chunk, scratch):
-    """Increment the step counter: words old and new counter, float32."""
-    put(word_at(words, 1), 0, number_at(word_at(words, 0), 0) + float32(1))
+def count_on(chunk, scratch, old, new):
+    """Increment a step counter (float32)."""
+    put(new, 0, number_at(old, 0) + float32(1))
 
 
 def fits(outs, lr, *arrays) -> bool:
@@ -112,7 +138,7 @@ def chunks_of(p) -> int:
     return -(-p.size // CHUNK)
 
 
-def sgd(arrays, outs, room, weight_decay, maximize) -> list[Task] | None:
+def sgd(arrays, outs, workspace, weight_decay, maximize) -> list[Task] | None:
     p, grad, lr = arrays
     if not fits(outs, lr, p, grad):
         return None
@@ -123,7 +149,7 @@ def sgd(arrays, outs, room, weight_decay, maximize) -> list[Task] | None:
     ]
 
 
-def sgd_momentum(arrays, outs, room, momentum, nesterov, weight_decay, maximize) -> list[Task] | None:
+def sgd_momentum(arrays, outs, workspace, momentum, nesterov, weight_decay, maximize) -> list[Task] | None:
     p, grad, buf, lr = arrays
     if not fits(outs, lr, p, grad, buf):
         return None
@@ -146,7 +172,7 @@ def sgd_momentum(arrays, outs, room, momentum, nesterov, weight_decay, maximize)
     ]
 
 
-def adam(arrays, outs, room, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize) -> list[Task] | None:
+def adam(arrays, outs, workspace, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize) -> list[Task] | None:
     *moments, step, lr = arrays
     if not fits(outs, lr, *moments, step):
         return None

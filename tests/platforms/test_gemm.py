@@ -38,7 +38,7 @@ def product(a, b, **more):
 
 
 def compiled_product(a, b, out, **more):
-    made = tasks_of(lambda arrays, outs, room: gemm.product(*arrays, *outs, room, **more), (a, b), [out])
+    made = tasks_of(lambda arrays, outs, workspace: gemm.product(*arrays, *outs, workspace, **more), (a, b), [out])
     if made is not None:
         run_tasks(made)
     return made is not None

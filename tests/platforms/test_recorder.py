@@ -50,15 +50,15 @@ def within(notes, begun, ended):
 def test_chunks_of_tasks():
     pytest.importorskip("numba", reason="steps are compiled by numba, which is not installed")
     from minflow.platforms.compiled.codegen.llvm import number_at, put
-    from minflow.platforms.compiled.runtime.instructions import instruction, word_at
+    from minflow.platforms.compiled.runtime.instructions import instruction
     from minflow.platforms.compiled.runtime.recorder import StepRecorder
     from minflow.platforms.compiled.runtime.task_scheduler import ALONE
     from tests.single_tasks import run_tasks
 
     @instruction
-    def doubled(words, chunk, scratch):
-        put(scratch, 0, number_at(word_at(words, 0), chunk) * np.float32(2))
-        put(word_at(words, 1), chunk, number_at(scratch, 0))
+    def doubled(chunk, scratch, x, out):
+        put(scratch, 0, number_at(x, chunk) * np.float32(2))
+        put(out, chunk, number_at(scratch, 0))
 
     x, y, z = np.arange(300, dtype="f4"), np.empty(300, "f4"), np.empty(300, "f4")
     steps = [doubled(300, x, y, scratch=16), doubled(100, y, z, scratch=16), doubled(0, x, y), doubled(1, x, z)]

@@ -23,7 +23,7 @@ from minflow.platforms.compiled.codegen.llvm import number_at, put
 from minflow.platforms.compiled.config import CompiledKernelConfig
 from minflow.platforms.compiled.lowering import BATCH_SETUP, Lowering
 from minflow.platforms.compiled.runtime import task_scheduler
-from minflow.platforms.compiled.runtime.instructions import instruction, real_at, word_at
+from minflow.platforms.compiled.runtime.instructions import instruction
 from tests import sampling
 from tests.single_tasks import tasks_of
 from tests.threads import run_in_threads
@@ -32,48 +32,46 @@ PART = 8  # elements of a chunk
 
 
 @instruction
-def scale(words, chunk, scratch):
-    """Compute out = x * factor through scratch memory. Arguments: x, out, factor."""
-    x, out, factor = word_at(words, 0), word_at(words, 1), np.float32(real_at(words, 2))
+def scale(chunk, scratch, x, out, factor: float):
+    """Compute out = x * factor through scratch memory."""
     for i in range(8):
-        put(scratch, i, number_at(x, chunk * 8 + i) * factor)
+        put(scratch, i, number_at(x, chunk * 8 + i) * np.float32(factor))
     for i in range(8):
         put(out, chunk * 8 + i, number_at(scratch, i))
 
 
 @instruction
-def mix(words, chunk, scratch):
-    """Compute out = x + y. Arguments: x, y, out."""
-    x, y, out = word_at(words, 0), word_at(words, 1), word_at(words, 2)
+def mix(chunk, scratch, x, y, out):
+    """Compute out = x + y."""
     for i in range(8):
         put(out, chunk * 8 + i, number_at(x, chunk * 8 + i) + number_at(y, chunk * 8 + i))
 
 
 @instruction
-def partial(words, chunk, scratch):
-    """Sum the elements of a chunk. Arguments: x, sums."""
+def partial(chunk, scratch, x, sums):
+    """Sum the elements of a chunk."""
     total = np.float32(0)
     for i in range(8):
-        total += number_at(word_at(words, 0), chunk * 8 + i)
-    put(word_at(words, 1), chunk, total)
+        total += number_at(x, chunk * 8 + i)
+    put(sums, chunk, total)
 
 
 @instruction
-def total(words, chunk, scratch):
-    """Add the sums of all chunks in order. Arguments: sums, count, out."""
+def total(chunk, scratch, sums, count, out):
+    """Add the sums of all chunks in order."""
     found = np.float32(0)
-    for i in range(word_at(words, 1)):
-        found += number_at(word_at(words, 0), i)
-    put(word_at(words, 2), 0, found)
+    for i in range(count):
+        found += number_at(sums, i)
+    put(out, 0, found)
 
 
 @instruction
-def long(words, chunk, scratch):
-    """Take some time and write 2 plus an element of scratch memory. Arguments: out, rounds."""
+def long(chunk, scratch, out, rounds):
+    """Take some time and write 2 plus an element of scratch memory."""
     x = np.float32(chunk)
-    for _ in range(word_at(words, 1)):
+    for _ in range(rounds):
         x = x * np.float32(0.5) + np.float32(1)
-    put(word_at(words, 0), chunk, np.float32(((scratch >> 6) & 0xFFFFF) * 8) + x)
+    put(out, chunk, np.float32(((scratch >> 6) & 0xFFFFF) * 8) + x)
 
 
 @pytest.fixture(autouse=True)

@@ -51,36 +51,38 @@ def is_quick_product(kernel: tuple, *geometry: tuple) -> bool:
 
 
 def through_blocks(
-    builder, x: np.ndarray, others: list, out: np.ndarray, room: Workspace, **attrs
+    builder, x: np.ndarray, others: list, out: np.ndarray, workspace: Workspace, **attrs
 ) -> list[Task] | None:
     """Tasks of an op on blocks whose images are converted before and after."""
-    (blocks, steps), y = in_blocks(x, room), room.array(blocked(out.shape))
-    inner = builder([blocks, *others], [y], room, **attrs)
+    (blocks, steps), y = in_blocks(x, workspace), workspace.array(blocked(out.shape))
+    inner = builder([blocks, *others], [y], workspace, **attrs)
     return None if inner is None else [*steps, *inner, *out_of_blocks(y, out)]
 
 
-def conv2d(arrays, outs, room, stride, padding, dilation, groups) -> list[Task] | None:
+def conv2d(arrays, outs, workspace, stride, padding, dilation, groups) -> list[Task] | None:
     (x, weight), (out,) = arrays, outs
     geometry = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
     single = is_quick_product(weight.shape, stride, padding)
     if in_groups(x, weight.shape, groups, weight, out) or (
         single and math.prod(out.shape[2:]) <= SMALL and fits(x, weight.shape, groups, out.shape, weight, out)
     ):
-        return through_blocks(nchw16c_conv.blocks_conv2d, x, [weight, 0], out, room, shape=x.shape, act="", **geometry)
+        return through_blocks(
+            nchw16c_conv.blocks_conv2d, x, [weight, 0], out, workspace, shape=x.shape, act="", **geometry
+        )
     if math.prod(weight.shape[2:]) == 1 or not fits(x, weight.shape, groups, out.shape, weight, out):
         return None
     s = sizes(x.shape, len(weight), weight.shape[2:], stride, padding, dilation)
-    return filtered(s, x, weight, 0, out, room, CHUNK)
+    return filtered(s, x, weight, 0, out, workspace, CHUNK)
 
 
-def conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups) -> list[Task] | None:
+def conv2d_input_grad(arrays, outs, workspace, shape, stride, padding, dilation, groups) -> list[Task] | None:
     (grad, weight), (out,) = arrays, outs
     geometry = dict(shape=shape, stride=stride, padding=padding, dilation=dilation, groups=groups)
     single = is_quick_product(weight.shape, stride, padding)
     if in_groups(grad, weight.shape, groups, weight, out) or (
         single and math.prod(shape[2:]) <= SMALL and fits(grad, weight.shape, groups, grad.shape, weight, out)
     ):
-        return through_blocks(nchw16c_conv.blocks_conv2d_input_grad, grad, [weight], out, room, **geometry)
+        return through_blocks(nchw16c_conv.blocks_conv2d_input_grad, grad, [weight], out, workspace, **geometry)
     if (
         min(weight.shape[:2]) < FEW
         or math.prod(weight.shape[2:]) == 1
@@ -88,22 +90,22 @@ def conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, grou
     ):
         return None
     s = back(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation)
-    return filtered(s, grad, weight, 0, out, room, CHUNK, turned=True)
+    return filtered(s, grad, weight, 0, out, workspace, CHUNK, turned=True)
 
 
-def conv2d_weight_grad(arrays, outs, room, shape, stride, padding, dilation, groups) -> list[Task] | None:
+def conv2d_weight_grad(arrays, outs, workspace, shape, stride, padding, dilation, groups) -> list[Task] | None:
     (grad, x), (out,) = arrays, outs
     single = is_quick_product(shape, stride, padding)
     if in_groups(x, shape, groups, grad, out) or (single and fits(x, shape, groups, grad.shape, grad, out)):
-        (grads, first), (blocks, steps) = in_blocks(grad, room), in_blocks(x, room)
+        (grads, first), (blocks, steps) = in_blocks(grad, workspace), in_blocks(x, workspace)
         inner = nchw16c_conv.blocks_conv2d_weight_grad(
-            [grads, blocks], outs, room, shape, x.shape, stride, padding, dilation, groups
+            [grads, blocks], outs, workspace, shape, x.shape, stride, padding, dilation, groups
         )
         return None if inner is None else [*first, *steps, *inner]
     if math.prod(shape[2:]) == 1 or not fits(x, shape, groups, grad.shape, grad, out):
         return None
     s = sizes(x.shape, shape[0], shape[2:], stride, padding, dilation)
-    return filters_grad(s, grad, x, out, room, parts_of(s))
+    return filters_grad(s, grad, x, out, workspace, parts_of(s))
 
 
 lowers(OPS["conv2d"], conv2d)

@@ -126,10 +126,10 @@ def new_call(
 ) -> CachedCall | None:
     """Build a call for these arrays in the workspace of this thread, which grows up to LARGE bytes."""
     memory = CALL_CACHE.memory
-    room = Workspace(rounded(at(memory), ALIGN))
-    steps = builder(arrays, outs, room, **attrs)
-    if steps is not None and room.used > memory.nbytes - ALIGN:
-        memory = np.empty(rounded(room.used + ALIGN, LITTLE), np.uint8)
+    workspace = Workspace(rounded(at(memory), ALIGN))
+    steps = builder(arrays, outs, workspace, **attrs)
+    if steps is not None and workspace.used > memory.nbytes - ALIGN:
+        memory = np.empty(rounded(workspace.used + ALIGN, LITTLE), np.uint8)
         if memory.nbytes <= LARGE:
             CALL_CACHE.memory = memory
             CALL_CACHE.calls.clear()

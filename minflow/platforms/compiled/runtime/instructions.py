@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from .pointers import at
 from .tasks import BYTES, Task
 
 DOUBLE = ir.DoubleType()
-TYPES: dict[Any, Any] = {inspect.Parameter.empty: None, "int": None, "float": float}  # annotation -> kind
 WORD_BYTES = 8
 ROUTINE_ARGUMENTS = 12  # of a routine: code that instructions call by an address among their arguments
 
@@ -43,7 +42,7 @@ class Instruction(CompiledFunction):
     """Decorates a kernel `(chunk, scratch, *parameters)`; calling it creates a task.
 
     A parameter is an int64: the address of an array, a size, a flag. Annotated as `float`, it is a float64; as a
-    NamedTuple class, a tuple of int64; as `Words`, the address of any number of further arguments. A third parameter
+    NamedTuple class, a tuple of these; as `Words`, the address of any number of further arguments. A third parameter
     `words` is not passed: it is the address of all packed arguments.
     """
 
@@ -52,16 +51,11 @@ class Instruction(CompiledFunction):
     def __init__(self, function: Callable):
         super().__init__(function)
         _, _, *declared = inspect.signature(function).parameters.values()
-        self.reads_words = next(iter(inspect.signature(function).parameters)) == "words"  # declares no parameters
-        if self.reads_words:
-            declared = []
         self.takes_words = any([p.name == "words" for p in declared])
         parameters = [p for p in declared if p.name != "words"]
-        # name -> annotation: None, float, Words or a NamedTuple class
-        self.kinds: dict[str, Any] = {
-            p.name: TYPES[p.annotation] if p.annotation in TYPES else function.__globals__[p.annotation]
-            for p in parameters
-        }
+        # name -> None (an int64), float, Words or a NamedTuple class
+        hints = get_type_hints(function)
+        self.kinds: dict[str, Any] = {p.name: hints.get(p.name) for p in parameters}
         self.signature = inspect.Signature(
             [p.replace(kind=p.VAR_POSITIONAL) if self.kinds[p.name] is Words else p for p in parameters]
         )
@@ -73,9 +67,6 @@ class Instruction(CompiledFunction):
         Arguments are arrays, passed as addresses, and numbers. Raises TypeError if one is missing, unknown, or of the
         wrong type.
         """
-        if self.reads_words:
-            values = [v for a in arguments for v in (a[:2] if isinstance(a, Task) else NO_TASK if a is None else (a,))]
-            return self.task(chunks, scratch, arguments, values)
         if named or len(arguments) != len(self.kinds):
             try:
                 arguments = self.signature.bind(*arguments, **named).args
@@ -85,10 +76,6 @@ class Instruction(CompiledFunction):
         kinds = [*self.kinds.items()]
         for i, argument in enumerate(arguments):
             values += self.values(*kinds[min(i, len(kinds) - 1)], argument)
-        return self.task(chunks, scratch, arguments, values)
-
-    def task(self, chunks: int, scratch: int, arguments: tuple, values: list) -> Task:
-        """A task of these words."""
         holds = [v for v in values if isinstance(v, np.ndarray)]
         for task in [a for a in arguments if isinstance(a, Task)]:
             holds += task.holds
@@ -110,16 +97,14 @@ class Instruction(CompiledFunction):
 
     def entry(self) -> Callable:
         """Generate `(words, chunk, scratch)`, which loads all arguments and calls the kernel."""
-        if self.reads_words:
-            return self.function
         scope: dict[str, Any] = {"kernel": compiled(self.function), "word_at": word_at, "real_at": real_at}
         loads, position = ["chunk", "scratch", *["words"] * self.takes_words], 0
         for kind in self.kinds.values():
             if kind is Words:
                 loads.append(f"words + {position * WORD_BYTES}")
                 continue
-            fields = getattr(kind, "_fields", (None,))
-            load = [f"{'real' if kind is float else 'word'}_at(words, {position + i})" for i in range(len(fields))]
+            fields = [kind] if kind in (None, float) else [*get_type_hints(kind).values()]
+            load = [f"{'real' if x is float else 'word'}_at(words, {position + i})" for i, x in enumerate(fields)]
             if kind in (None, float):
                 loads += load
             else:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..codegen.atomics import publish
 from ..codegen.jit import types
-from .instructions import instruction, word_at
+from .instructions import InnerTask, instruction
 from .task_scheduler import ALONE, Program, call
 from .tasks import Task
 from .threads import Recorder
@@ -25,12 +25,12 @@ if not ALONE:
     clock = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.int64))
 
     @instruction
-    def noted(words, chunk, scratch):
-        """Run a chunk of another task and record it: words code, words, notes."""
-        note = word_at(words, 2) + chunk * NOTE * 8
+    def noted(chunk, scratch, task: InnerTask, notes):
+        """Run a chunk of another task and record it in notes, int64 (chunks, NOTE)."""
+        note = notes + chunk * NOTE * 8
         publish(note, this_thread())
         clock(CLOCK, note + 8)
-        call(word_at(words, 0), word_at(words, 1), chunk, scratch)
+        call(task.code, task.words, chunk, scratch)
         clock(CLOCK, note + 24)
 
 
@@ -43,12 +43,7 @@ class StepRecorder(Recorder):
             Program(steps)()
             return
         all_notes = [np.zeros((step.chunks, NOTE), "i8") for step in steps]
-        Program(
-            [
-                noted(step.chunks, step.code, step.words, notes, scratch=step.scratch // 4)
-                for step, notes in zip(steps, all_notes)
-            ]
-        )()
+        Program([noted(step.chunks, step, notes, scratch=step.scratch // 4) for step, notes in zip(steps, all_notes)])()
         # Offset between the two clocks; the maximum, since being preempted between the two readings makes it smaller.
         since = max([time.perf_counter() - time.clock_gettime(CLOCK) for _ in range(5)])
         for notes in all_notes:

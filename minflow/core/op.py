@@ -9,7 +9,6 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .base.errors import CallError, DTypeError, InternalError
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 OPS: dict[str, Op] = {}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Op:
     """The definition of an op: everything that is known about it, except its kernels (`kernels.py`).
 
@@ -72,9 +70,9 @@ class Op:
     inputs: list[str]
     attrs: list[str]
     outputs: list[str]
-    infer: Callable
-    vjp: Mapping[str, Callable] = field(default_factory=dict)
-    _: KW_ONLY
+    infer: Any
+    vjp: Mapping[str, Callable]
+    # facts, and what holds for an op that does not state them
     elementwise: str | None = None
     is_view: bool = False
     alias_safe: bool | None = None
@@ -90,40 +88,56 @@ class Op:
     macs: Callable | None = None
     flops: int | Callable | None = None
     reads_rows: bool = False
-    attr_kinds: Mapping[str, str] = field(default_factory=dict)
-    number_inputs: Sequence[str] = ()
+    attr_kinds: Mapping[str, str] = {}
     host_inputs: Sequence[str] = ()
+    number_inputs: Sequence[str] = ()
     storable: bool = True
     examples: Sequence = ()
     doc: str = ""
     custom: bool = False
     inline_kernel: Callable | None = None
     custom_backward: Callable | None = None
-    many: bool = field(init=False)
-    variadic: bool = field(init=False)
-    takes_out: bool = field(init=False)
-    fast_path: bool | None = field(init=False)
-    rules: dict[int, tuple] = field(init=False)
-    joint_rules: list[tuple] = field(init=False)
-    differentiable: int = field(init=False)
-    saves: SavedSlots = field(init=False)
 
-    def __post_init__(self) -> None:
-        known = vars(self)  # a frozen dataclass refuses assignments
-        known["__name__"] = known["__qualname__"] = self.name  # like a function, for help(flow.exp) and flow.exp?
+    many: bool
+    variadic: bool
+    takes_out: bool
+    fast_path: bool | None
+    rules: dict[int, tuple]
+    joint_rules: list[tuple]
+    differentiable: int
+    saves: SavedSlots
+
+    def __init__(
+        self,
+        name: str,
+        inputs: list[str],
+        attrs: list[str],
+        outputs: list[str],
+        infer: Any,
+        vjp: Mapping[str, Callable] | None = None,
+        **facts: Any,
+    ):
+        if unknown := facts.keys() - FACTS.keys():
+            raise InternalError(f"{name}: an op has no fact {min(unknown)!r}", hint=f"one of {', '.join(FACTS)}")
+        known = vars(self)  # assignments are refused
+        known.update(FACTS, **facts)
+        known.update(name=name, inputs=inputs, attrs=attrs, outputs=outputs, infer=infer, vjp=vjp or {})
+        known["__name__"] = known["__qualname__"] = name  # like a function, for help(flow.exp) and flow.exp?
         known["__doc__"] = self.doc
-        known["alias_safe"] = bool(self.elementwise) if self.alias_safe is None else self.alias_safe
-        known["dtype_agnostic"] = self.dtype_agnostic or self.is_view
-        known["domain"] = "holomorphic" if self.is_view and self.domain == "real" else self.domain
-        known["many"] = len(self.outputs) > 1
-        known["variadic"] = self.inputs[:1] != [] and self.inputs[0][0] == "*"
-        known["takes_out"] = not self.is_view and self.infer is not data_dependent
+        if self.alias_safe is None:
+            known["alias_safe"] = bool(self.elementwise)
+        if self.is_view:
+            known["dtype_agnostic"] = True
+            known["domain"] = "holomorphic" if self.domain == "real" else self.domain
+        known["many"] = len(outputs) > 1
+        known["variadic"] = inputs[:1] != [] and inputs[0][0] == "*"
+        known["takes_out"] = not self.is_view and infer is not data_dependent
         fast = self.elementwise in ("same", "float") and not self.many and not self.always_infer
         known["fast_path"] = None if self.cached_view else fast
         known["rules"], known["joint_rules"] = {}, []
         for names, rule in self.vjp.items():
-            sources = tuple(self.argument_source(name) for name in argument_names(rule))
-            places = tuple(self.inputs.index(name.strip()) for name in names.split(","))
+            sources = tuple(self.argument_source(source) for source in argument_names(rule))
+            places = tuple(inputs.index(one.strip()) for one in names.split(","))
             if len(places) == 1:
                 self.rules[places[0]] = rule, sources
             else:
@@ -133,6 +147,9 @@ class Op:
         if self.custom_backward is not None:
             known["differentiable"] = -1 << len(self.outputs)  # of all inputs after the results of forward
         known["saves"] = SavedSlots(self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise InternalError(f"{self.name}: an op is frozen: {name} cannot be set", hint="a fact in its definition")
 
     @property
     def kernel(self) -> Callable:
@@ -214,6 +231,9 @@ class Op:
     def __reduce__(self):
         """Copy and pickle by name, like a function."""
         return (op_named, (self.name,)) if OPS.get(self.name) is self else self.__qualname__
+
+
+FACTS = {name: getattr(Op, name) for name in Op.__annotations__ if hasattr(Op, name)}
 
 
 def op_named(name: str) -> Op:

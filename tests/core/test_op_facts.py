@@ -4,9 +4,12 @@ Formulas: `test_scalar.py`. ONNX converters: `docs/onnx.md`, compared by `tests/
 `tests/test_registration.py`.
 """
 
+import pytest
+
 import minflow as flow
 from minflow.amp import FLOAT32_FUNCTIONS, LOWER_PRECISION_FUNCTIONS
-from minflow.core.op import OPS
+from minflow.core.base.errors import InternalError
+from minflow.core.op import OPS, Op
 from minflow.core.scalar import flops_per_element
 
 WITHOUT_FLOPS = {
@@ -26,7 +29,10 @@ def test_ops_without_flops_have_a_reason():
     without = {
         name
         for name, op in OPS.items()
-        if op.macs is None and op.flops is None and not (flops_per_element(op) or op.elementwise or op.dtype_agnostic)
+        if not op.custom
+        and op.macs is None
+        and op.flops is None
+        and not (flops_per_element(op) or op.elementwise or op.dtype_agnostic)
     }
     reasons = [name for names in WITHOUT_FLOPS.values() for name in names.split()]
     assert without == set(reasons) and len(reasons) == len(without)
@@ -45,3 +51,11 @@ def test_autocast_is_stated_once():
     assert not named & (FLOAT32_FUNCTIONS | LOWER_PRECISION_FUNCTIONS)
     public = {*dir(flow), *dir(flow.nn.functional)}
     assert public >= FLOAT32_FUNCTIONS | LOWER_PRECISION_FUNCTIONS
+
+
+def test_an_op_is_frozen():
+    with pytest.raises(InternalError, match="relu: an op is frozen: version cannot be set"):
+        OPS["relu"].version = 2
+    with pytest.raises(InternalError, match="spiral: an op has no fact 'scaler'"):
+        Op("spiral", ["x"], [], ["spiral"], None, scaler=None)
+    assert OPS["relu"].version == 1 and "spiral" not in OPS

@@ -27,7 +27,7 @@ from .messages.training_warnings import CheckState, check_losses
 from .mode import MODE, Mode, mutation_counter
 from .ops.complex import conj
 from .ops.elementwise import add
-from .ops.shape import cast, clone, full, sum_to
+from .ops.shape import cast, clone, filled, sum_to
 from .source_location import NOTICES, caller, fail
 from .spec import Spec
 
@@ -310,7 +310,7 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
                     ".abs() or .real of it; or pass gradient=, a complex tensor of its shape",
                     output=out,
                 )
-            g = full(shape=out.spec.shape, value=MODE.get().seed, dtype=out.spec.dtype)
+            g = filled(out.spec, MODE.get().seed)
         else:
             g = MODE.get().tensor_of(g)
             g = g if MODE.get().seed == 1 else g * MODE.get().seed

@@ -19,7 +19,7 @@ from .ir import NUMBERS, RETAIN, ExternalUsers, Value, VersionCounter, Where, ho
 from .kernels import launch
 from .mode import MODE, bump_mutations, using
 from .op import Op
-from .ops.shape import apply_path, cast, clone, detach, expand, full, overwritten
+from .ops.shape import apply_path, cast, clone, detach, expand, filled, overwritten
 from .source_location import caller, explain, fail
 from .spec import Spec
 
@@ -241,7 +241,7 @@ def write_into(target, new, *, target_unused: bool = False):
     if not hasattr(new, "spec"):
         new = new.item() if isinstance(new, np.generic) else new
         number = new.__class__ in NUMBERS
-        new = full(shape=target.spec.shape, value=new, dtype=target.dtype) if number else mode.tensor_of(new)
+        new = filled(target.spec, new) if number else mode.tensor_of(new)
         if new.dtype.rank > target.dtype.rank:
             fail(
                 DTypeError,

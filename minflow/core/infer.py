@@ -41,22 +41,38 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
         key = None
     try:
         dtype, outs = resolve(op, specs, attrs)
-        large = (
-            outs is not None
-            and outs != (None,)
-            and not op.is_view
-            and sum([s.nbytes for s in outs]) > MIN_CHECKED_BYTES
-        )
-        if large and MODE.get().trace is None:
-            check_memory(op.name, outs)
+        known = outs is not None and outs != (None,)
+        large = known and not op.is_view and sum([s.nbytes for s in outs]) > MIN_CHECKED_BYTES
+        device = outs[0].device if known else cpu
+        if MODE.get().trace is None:
+            check_device(op.name, device)
+            if large:
+                check_memory(op.name, outs)
     except MinflowError as error:
         raise explain(error, op, inputs) from None
-    result = dtype, outs, None if dtype is not None else specialized_kernel(op, specs, attrs)
-    if key is not None and outs != (None,) and not large:  # large results are checked at each call
+    runs = device.type in EAGER_PLATFORMS
+    result = dtype, outs, specialized_kernel(op, specs, attrs, device) if dtype is None and runs else None
+    if key is not None and outs != (None,) and not large and runs:  # others are checked at each call
         if len(INFER_CACHE) >= INFER_CACHE_LIMIT:
             INFER_CACHE.clear()
         INFER_CACHE[key] = result
     return result
+
+
+def specialized_kernel(op: Any, specs: tuple, attrs: Mapping, device: Device) -> Callable | None:
+    """The kernel of these arrays alone, or None if the platforms of their device have none."""
+    specialize = select(op, device_type=device.type).specialize
+    return None if specialize is None else specialize(*specs, **attrs)
+
+
+def check_device(name: str, device: Device) -> None:
+    """Raise DeviceError if eager code has no kernels for this device."""
+    if device.type not in EAGER_PLATFORMS:
+        raise DeviceError(
+            f"{name}: there is no device {device} here",
+            values={"available": ", ".join(EAGER_PLATFORMS)},
+            hint='device = "cuda" if flow.cuda.is_available() else "cpu"',
+        )
 
 
 def check_memory(name: str, outs: Sequence[Spec]) -> None:
@@ -80,7 +96,7 @@ def resolve(op: Any, specs: tuple, attrs: Mapping) -> tuple:
     """
     dtype, outs = consult(op, on_device(specs, cpu), attrs)
     device = device_of_result(op, specs)
-    return dtype, outs and on_device(outs, device)
+    return dtype, outs if device is None or outs is None else on_device(outs, device)
 
 
 def on_device(specs: tuple, device: Device) -> tuple:
@@ -106,8 +122,8 @@ def consult(op: Any, specs: tuple, attrs: Mapping) -> tuple:
     return bfloat16 if bfloat16 in dtypes and not op.dtype_agnostic else None, out if op.many else (out,)
 
 
-def device_of_result(op: Any, specs: tuple) -> Device:
-    """The device of an op's results, by PyTorch's rule: the one device of its tensors; without tensors, the CPU.
+def device_of_result(op: Any, specs: tuple) -> Device | None:
+    """The device of an op's results, by PyTorch's rule: that of its tensors; None without tensors: the rule states it.
 
     Tensors on another device may be combined with 0-d tensors on the CPU, which count as numbers, and with inputs that
     the op reads on the CPU (`Op.host_inputs`). Raises DeviceError for any other mixture.
@@ -121,14 +137,7 @@ def device_of_result(op: Any, specs: tuple) -> Device:
                 f"{op.name}: {{{first}}} is on {device}, and {{{name}}} is on {s.device}",
                 hint=f'{{{name}}}.to("{device}")',
             )
-    return device
-
-
-def specialized_kernel(op: Any, specs: tuple, attrs: Mapping) -> Callable | None:
-    """The kernel of these arrays alone, if the platforms of their device have one: see `Kernel.specialize`."""
-    device = device_of_result(op, specs)
-    specialize = select(op, device_type=device.type).specialize if device.type in EAGER_PLATFORMS else None
-    return None if specialize is None else specialize(*specs, **attrs)
+    return device if tensors else None
 
 
 def data_dependent(*specs, **attrs) -> None:

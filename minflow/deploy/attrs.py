@@ -193,6 +193,7 @@ def with_kind(kind: Check, names: str) -> dict[str, Check]:
     return dict.fromkeys(names.split(), kind)
 
 
+NOT_STORED = ("device",)  # a saved graph is for the CPU
 ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
     **with_kind(
         check_bool,
@@ -271,7 +272,7 @@ def decode_attrs(op: Op, data: Any, place: str = "attrs") -> dict[str, Any]:
     if not storable(op):
         raise Malformed("an operation that a file can contain", op.name, place)
     optional = [name for name in op.attrs if name == "by"]
-    needed = [name for name in op.attrs if name not in optional]
+    needed = [name for name in op.attrs if name not in (*optional, *NOT_STORED)]
     return {
         name: kind_of(op, name)(x, f"{place}.{name}") for name, x in check_fields(data, place, needed, optional).items()
     }

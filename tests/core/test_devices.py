@@ -1,11 +1,14 @@
 """Check where results are: `infer` decides it for every op, at the level of specs, since no GPU is needed for that."""
 
+import contextlib
 import re
 
 import pytest
 
 import minflow as flow
-from minflow.core.infer import infer, on_device, resolve
+from minflow.core.autograd import grad
+from minflow.core.dispatch import apply
+from minflow.core.infer import data_dependent, infer, on_device, resolve
 from minflow.core.ir import NUMBERS
 from minflow.core.mode import using
 from minflow.core.op import OPS
@@ -13,7 +16,8 @@ from minflow.core.ops import update, update_adaptive, update_moments  # noqa: F4
 from minflow.core.ops.elementwise import add, where
 from minflow.core.ops.examples import cases
 from minflow.core.ops.index import ravel_index, take
-from minflow.core.ops.shape import cat
+from minflow.core.ops.reduce import sum as total
+from minflow.core.ops.shape import cat, filled, full
 from minflow.core.source_location import input_names
 from minflow.core.spec import Device, Spec, cpu, float32, int64, spec_of
 from minflow.core.trace import Trace
@@ -114,8 +118,19 @@ def test_an_index_on_the_cpu_is_accepted_on_any_device():
     assert resolve(ravel_index, (vector(cpu, int64),), {"shape": (3,)})[1][0].device is cpu
 
 
-def test_without_tensors_the_result_is_on_the_cpu():
+def test_without_tensors_the_rule_states_the_device():
     assert resolve(add, (int, float), {})[1][0].device is cpu
+    attrs = {"shape": (3,), "value": 1.0, "dtype": float32}
+    assert resolve(full, (), attrs)[1] == (vector(cpu),)
+    assert resolve(full, (), attrs | {"device": cuda})[1] == (vector(cuda),)
+
+
+def test_eager_code_makes_no_tensor_where_it_has_no_kernels():
+    with using(Trace()):
+        filled(vector(cuda), 1.0)  # the result of a trace is not taken from the cache
+    for _ in range(2):
+        with pytest.raises(flow.DeviceError, match="full: there is no device cuda:0 here"):
+            filled(vector(cuda), 1.0)
 
 
 # ---- whole programs, on symbols: a trace needs no arrays ------------------------------------------------------------
@@ -181,6 +196,8 @@ def test_a_write_in_place_stays_on_the_device_of_the_target(symbols):
     x, y, s = [t.clone() for t in symbols]
     assert x.add_(s) is x and x.device is cuda
     refused(lambda: x.add_(y), "a is on cuda:0, and b is on cpu:0")
+    x.fill_(2.0)
+    assert x.device is x.value.spec.device is cuda
     refused(lambda: s.add_(x.sum()), "add_: the result is on cuda:0, the tensor written is on cpu:0")
     for copy_to_device in (lambda: x.copy_(y), lambda: x[0].copy_(s)):  # copies between devices, as in PyTorch
         refused(copy_to_device, "there is no device cuda:0 here")
@@ -192,11 +209,41 @@ def test_out_must_be_on_the_device_of_the_result(symbols):
     assert error.hint == 'out=flow.empty((2, 3), device="cuda:0")'
 
 
+DERIVATIVE_IS_REFUSED = set("igamma igammac zeta qr lu rnn_grad gru_grad lstm_grad lstm_projected_grad".split())
+DIFFERENTIABLE = [op for op in WITH_EXAMPLES if op.differentiable and op.infer is not data_dependent]
+
+
+@pytest.mark.parametrize("op", DIFFERENTIABLE, ids=lambda op: op.name)
+def test_gradients_stay_on_the_device(op):
+    """The rules of gradients create what they add on the device of their inputs."""
+    refusals = (flow.GradError, flow.LinAlgError) if op.name in DERIVATIVE_IS_REFUSED else ()
+    for specs, attrs in calls(op):
+        mode = Trace()
+        with using(mode), contextlib.suppress(*refusals):
+            inputs = [symbol_or_number(mode, op, name, s) for name, s in zip(input_names(op, specs), specs)]
+            leaves = [x for x in inputs if isinstance(x, flow.Tensor) and x.needs]
+            results = apply(op, *inputs, **attrs)
+            outputs = [t for t in (results if op.many else [results]) if t.needs]
+            if outputs:
+                seeds = [t.detach() * 2 for t in outputs]
+                gradients = grad(outputs, leaves, seeds, allow_unused=True)
+                assert {g.device for g in gradients if g is not None} <= {cuda}
+
+
+def symbol_or_number(mode, op, name, spec):
+    """An input of an op in a trace; one that can have a gradient needs it."""
+    if not isinstance(spec, Spec):
+        return spec(1)
+    on_host = name.partition("[")[0] in op.host_inputs
+    symbol = mode.symbol_of_input(spec if on_host else spec.replace(device=cuda), name)
+    return symbol.detach().requires_grad_() if spec.floating else symbol
+
+
 def test_results_are_cached_for_each_device():
     mode = Trace()
     with using(mode):
         x, y = [mode.symbol_of_input(vector(device)) for device in (cuda, cpu)]
         for _ in range(2):
-            assert infer(add, (x, x), {})[1] == (vector(cuda),)
-            assert infer(add, (y, y), {})[1] == (vector(cpu),)
-    assert infer(add, (x, x), {})[2] is None  # the specialized kernels are for the CPU
+            assert infer(total, (x,), {"axis": (0,), "keepdims": False})[1:] == ((scalar(cuda),), None)
+            (spec,), kernel = infer(total, (y,), {"axis": (0,), "keepdims": False})[1:]
+            assert spec is scalar(cpu) and kernel is not None  # specialized kernels are for the CPU

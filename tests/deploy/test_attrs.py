@@ -18,10 +18,11 @@ from minflow.core.op import OPS
 from minflow.core.ops import update_adaptive as update_adaptive  # read at the first optimizer of these
 from minflow.core.ops.examples import cases
 from minflow.core.ops.shape import getitem
-from minflow.core.spec import Spec, bfloat16, float32, float64, int64
+from minflow.core.spec import Device, Spec, bfloat16, float32, float64, int64
 from minflow.deploy.attrs import (
     ATTR_KINDS,
     NAMED_KINDS,
+    NOT_STORED,
     check_inputs,
     decode_attrs,
     encode,
@@ -57,7 +58,12 @@ def written(value):
 
 
 def test_every_attr_has_a_kind():
-    assert [(op.name, name) for op in STORED for name in op.attrs if not callable(kind_of(op, name))] == []
+    assert [
+        (op.name, name)
+        for op in STORED
+        for name in op.attrs
+        if name not in NOT_STORED and not callable(kind_of(op, name))
+    ] == []
     used = {name for op in STORED for name in op.attrs}
     assert set(ATTR_KINDS) - used <= {"strides"} | {name for op in OPS.values() for name in op.attrs}
     assert [
@@ -144,6 +150,7 @@ REFUSED = [
     ("strided_look", {"shape": [9], "strides": [8]}), ("sgd", {"weight_decay": 0.0, "maximize": False}),
     ("nonzero", {}), ("nll", {"ignore_index": 1, "reduction": "most"}),
     ("nll", {"ignore_index": "1", "reduction": "sum"}),
+    ("full", {"shape": [2], "value": 1, "dtype": "float32", "device": "cpu"}),
     ("take", {"axis": 0, "by": 3}), ("take", {"axis": 0, "by": "x" * 256}), ("take", {"axis": 0, "by": "a\x1b[2J"}),
     ("dropout", {"p": "0.5", "offset": 0}), ("dropout", {"p": True, "offset": 0}),
     ("dropout", {"p": {"ratio": [{"follows": [[1, []]]}, FOLLOWS, FOLLOWS]}, "offset": 0}),
@@ -154,6 +161,13 @@ REFUSED = [
 def test_data_of_the_wrong_kind_is_refused(op, data):
     with pytest.raises(Malformed):
         decode_attrs(OPS[op], data)
+
+
+def test_a_file_holds_no_device():
+    attrs = {"shape": (2,), "value": 1, "dtype": float32}
+    assert again(OPS["full"], attrs) == attrs
+    with pytest.raises(TypeError, match="Device"):
+        again(OPS["full"], attrs | {"device": Device("cuda")})
 
 
 def test_deep_and_long_values_are_refused():

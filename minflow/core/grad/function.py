@@ -15,7 +15,7 @@ from ..base.errors import GradError, ShapeError, with_article
 from ..ir import FreedMarker, Node, where_text
 from ..mode import MODE
 from ..op import Op
-from ..ops.shape import full
+from ..ops.shape import zeros_of
 from ..source_location import describe, fail, warn
 from ..spec import Spec
 from .modes import no_grad
@@ -256,7 +256,7 @@ def run_backward(cls: type[Function], node: Node, gs: list) -> tuple:
     ctx.node = node
     try:
         if ctx.materialize:
-            gs = [full(shape=s.shape, value=0, dtype=s.dtype) if g is None else g for g, s in zip(gs, node.out_specs)]
+            gs = [zeros_of(s) if g is None else g for g, s in zip(gs, node.out_specs)]
         return as_tuple(cls.backward(ctx, *gs))
     finally:
         ctx.node = None

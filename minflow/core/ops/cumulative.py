@@ -14,7 +14,7 @@ from .elementwise import exp
 from .examples import case, distinct, floats, ints, strided
 from .index import flip, scatter_add
 from .rules import cumulative_rule, need_axis, need_floating, need_spec, via_float32, write_out
-from .shape import cat, full, getitem, zeros_of
+from .shape import cat, filled, getitem, zeros_of
 
 
 def shift(x, axis: int, by: int, fill):
@@ -22,7 +22,7 @@ def shift(x, axis: int, by: int, fill):
     n, lead = x.spec.shape[axis], ((None, None, None),) * axis
     if not n:
         return x
-    end = full(shape=(*x.spec.shape[:axis], 1, *x.spec.shape[axis + 1 :]), value=fill, dtype=x.spec.dtype)
+    end = filled(x.spec.replace(shape=(*x.spec.shape[:axis], 1, *x.spec.shape[axis + 1 :])), fill)
     if by > 0:
         return cat(end, getitem(x, index=(*lead, (0, n - 1, None))), dim=axis)
     return cat(getitem(x, index=(*lead, (1, n, None))), end, dim=axis)

@@ -31,7 +31,7 @@ from .linear_solvers import (
     transposed,
 )
 from .rules import need_index
-from .shape import cat, diagonal, full, view_write
+from .shape import cat, diagonal, view_write, zeros_of
 
 
 def definite_matrices(*shape: int, dtype: str = "float64") -> Maker:
@@ -150,7 +150,7 @@ def inverse_gaps(values):
 def diagonal_matrix(values):
     """Matrices of zeros with these diagonals."""
     n, shape = values.spec.shape[-1], values.spec.shape
-    empty = full(shape=(*shape, n), value=0, dtype=values.spec.dtype)
+    empty = zeros_of(values.spec.replace(shape=(*shape, n)))
     path = ((diagonal, {"offset": 0, "dim1": len(shape) - 1, "dim2": len(shape)}),)
     return view_write(empty, values, path=path)
 

@@ -30,7 +30,7 @@ from .rules import (
     via_float32,
     widen_integers,
 )
-from .shape import cast, cat, expand, full, getitem, permute, reshape, zeros_of
+from .shape import cast, cat, expand, filled, getitem, permute, reshape, zeros_of
 
 EXAMPLES = [
     case(floats(3, 4), axis=None, keepdims=False),
@@ -175,7 +175,7 @@ def product_of_others(g, x, axis):
     if not n:
         return zeros_of(x.spec)
     level = reshape(permute(x, dims=kept + axes).contiguous(), shape=(*sizes, n))
-    ones = full(shape=(*sizes, (1 << (n - 1).bit_length()) - n), value=1, dtype=x.spec.dtype)
+    ones = filled(x.spec.replace(shape=(*sizes, (1 << (n - 1).bit_length()) - n)), 1)
     level, pairs = cat(level, ones, dim=len(sizes)), []
     while (size := level.spec.shape[-1]) > 1:
         pairs.append([getitem(level, index=(Ellipsis, half)) for half in ((0, size // 2, 1), (size // 2, size, 1))])

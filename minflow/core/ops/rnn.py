@@ -20,7 +20,7 @@ from ..source_location import fail
 from ..spec import Spec
 from .examples import Case, Maker, floats
 from .rules import need_floating, need_spec, via_float32
-from .shape import full
+from .shape import filled
 
 # ---- shape rules of all three layers
 # ------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def rnn_spec(x, h0, w_ih, w_hh, b_ih, b_hh, relu, sizes, reverse):
 
 def fill_cotangents(g, *specs: Spec) -> list:
     """The cotangents of the first outputs, with zeros for missing ones."""
-    return [full(shape=s.shape, value=0.0, dtype=s.dtype) if x is None else x for x, s in zip(g, specs)]
+    return [filled(s, 0.0) if x is None else x for x, s in zip(g, specs)]
 
 
 def no_second_gradient(layer: str) -> Callable:

@@ -17,7 +17,7 @@ from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import apply
 from ..kernels import CALLS, kernel
 from ..op import define
-from ..spec import DType, Spec, bfloat16, bool_, finfo, float32, float64, iinfo
+from ..spec import DType, Spec, bfloat16, bool_, cpu, finfo, float32, float64, iinfo
 from .examples import case, distinct, floats, ints, strided, unary
 from .rules import need_axis, need_spec
 
@@ -29,8 +29,14 @@ def apply_path(x, path):
     return x
 
 
+def filled(spec: Spec, value):
+    """A tensor of this spec, on its device, filled with one value."""
+    place = {} if spec.device is cpu else {"device": spec.device}
+    return full(shape=spec.shape, value=value, dtype=spec.dtype, **place)
+
+
 def zeros_of(spec: Spec):
-    return full(shape=spec.shape, value=0, dtype=spec.dtype)
+    return filled(spec, 0)
 
 
 # ---- copies and casts --------------------------------------------------------------------------------------------
@@ -122,13 +128,13 @@ def check_fits(value, dtype: DType) -> None:
         )
 
 
-def full_spec(shape, value, dtype) -> Spec:
+def full_spec(shape, value, dtype, device=cpu) -> Spec:
     check_fits(value, dtype)
-    return Spec(shape, dtype)
+    return Spec(shape, dtype, device)
 
 
 full = define(
-    "full(; shape, value, dtype)",
+    "full(; shape, value, dtype, device)",
     infer=full_spec,
     domain="holomorphic",
     dtype_agnostic=True,
@@ -137,8 +143,8 @@ full = define(
 )
 
 
-@kernel(full, specialize=lambda shape, value, dtype: None if shape else np.array(value, dtype.np).copy)
-def _(xp, shape, value, dtype, out=None):
+@kernel(full, specialize=lambda shape, value, dtype, device=cpu: None if shape else np.array(value, dtype.np).copy)
+def _(xp, shape, value, dtype, device=cpu, out=None):
     out = xp.empty(shape, dtype.np) if out is None else out
     out.fill(value)
     return out

@@ -20,7 +20,7 @@ from .elementwise import exp
 from .examples import case, floats, ints, strided
 from .reduce import sum as total
 from .rules import need_axis, need_floating, need_index, need_spec, via_float32
-from .shape import cast, full, reshape
+from .shape import cast, filled, reshape
 
 
 def softmax_spec(op: str):
@@ -308,7 +308,7 @@ def example_weights(grad, labels, shape, ignore_index: int, reduction: str):
 
 
 def scale_rule(g, probs, labels, grad_spec, ignore_index, reduction):
-    ones = full(shape=grad_spec.shape, value=1, dtype=grad_spec.dtype)
+    ones = filled(grad_spec, 1)
     product = g * softmax_cross_entropy_grad(probs, labels, ones, ignore_index=ignore_index, reduction=reduction)
     axis = axis_of_classes(product.spec.ndim)
     return total(product, axis=(axis,) if reduction == "none" else None, keepdims=False)

@@ -14,7 +14,7 @@ from ..spec import Spec
 from .examples import case, floats, strided
 from .index import index_add
 from .rules import need_axis
-from .shape import full, permute, reshape, zeros_of
+from .shape import permute, reshape, zeros_of
 
 
 def as_strided_spec(x: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Spec:
@@ -60,7 +60,7 @@ def as_strided_grad(g, x: Spec, size, stride, offset: int):
     places = np.full(size, offset, "int64")
     for axis, (n, k) in enumerate(zip(size, stride)):
         places += (np.arange(n) * k).reshape((-1,) + (1,) * (len(size) - 1 - axis))
-    empty = full(shape=(x.size,), value=0, dtype=g.spec.dtype)
+    empty = zeros_of(g.spec.replace(shape=(x.size,)))
     flat = reshape(g.contiguous(), shape=(math.prod(size),))
     places = MODE.get().tensor_of(places.reshape(-1))
     return reshape(index_add(empty, places, flat, axis=0), shape=x.shape)

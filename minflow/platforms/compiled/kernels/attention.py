@@ -310,6 +310,16 @@ def add_outer(accumulate, zero_table, rows, left, blocks, block, right, columns,
         run_routine(accumulate, LANES, a, right, zero_table, 1, 0, rows, c, row, columns, block, 1)
 
 
+@compiled
+def slopes_of(sizes, mask, tile_mask, rows, count, stats, weights, slopes, spare):
+    """Replace the scores of a tile by weights, and the gradients of these by those of the scores."""
+    for r in range(rows):
+        row_mask, row_weights = tile_mask + r * mask.row if tile_mask else 0, weights + r * STEP
+        scale_row(sizes, mask.hides, row_weights, count, row_mask, spare)
+        raise_row(sizes.block, row_weights, count, number_at(stats, 2 * r), number_at(stats, 2 * r + 1))
+        slope_row(sizes, mask.hides, row_weights, slopes + r * STEP, count, row_mask, spare)
+
+
 @instruction
 def attend_back(
     chunk,
@@ -336,11 +346,8 @@ def attend_back(
     products.  zero_table: address of a zero.  Others: see `attend`.
     """
     keys, width, depth, block, tile = sizes.keys, sizes.width, sizes.depth, sizes.block, sizes.tile
-    wide, deep, blocks = (
-        (width + PANEL - 1) // PANEL * PANEL,
-        (depth + PANEL - 1) // PANEL * PANEL,
-        (keys + LANES - 1) // LANES,
-    )
+    wide, deep = (width + PANEL - 1) // PANEL * PANEL, (depth + PANEL - 1) // PANEL * PANEL
+    blocks = (keys + LANES - 1) // LANES
     spare, masks = scratch, scratch + TILE * BYTES
     queries = masks + blocks * STEP
     grads = queries + (width + LANES - 1) // LANES * block * BYTES
@@ -365,12 +372,7 @@ def attend_back(
         count = used_keys(sizes, mask, tile_mask, rows, tile_stats)
         multiplied(multiply, table, rows, queries, width, right, width, count, weights, LANES, block)
         multiplied(multiply, table, rows, grads, depth, values, depth, count, slopes, LANES, block)
-        for r in range(rows):
-            row_mask = tile_mask + r * mask.row if tile_mask else 0
-            row_weights, row_slopes = weights + r * STEP, slopes + r * STEP
-            scale_row(sizes, mask.hides, row_weights, count, row_mask, masks)
-            raise_row(block, row_weights, count, number_at(tile_stats, 2 * r), number_at(tile_stats, 2 * r + 1))
-            slope_row(sizes, mask.hides, row_weights, row_slopes, count, row_mask, masks)
+        slopes_of(sizes, mask, tile_mask, rows, count, tile_stats, weights, slopes, masks)
         multiplied(multiply, table, rows, slopes, count, back, keys, width, of_queries, wide, LANES)
         write(of_queries, wide, rows, width, False, gq + (chunk * sizes.rows + top) * width * BYTES, spare)
         used = (count + LANES - 1) // LANES

@@ -71,7 +71,7 @@ FULL, FOUR = 64, 4  # pixels of rows that are transposed alone; of planes, 16 of
     IMAGE_IN,
     COUNT,
 ) = range(29)
-PART = 8  # words of a part of the output (`conv_geometry.Part`)
+PART = 8  # words of a FilterPart
 
 
 class ImageInput(NamedTuple):
@@ -367,6 +367,65 @@ def groups_packed(block, scratch, w, target, filters, size, taps, transposed, or
                 put(to, (word_at(order, tap) * size + c) * LANES + f % LANES, number_at(w, source * taps + tap))
 
 
+class FilterPart(NamedTuple):
+    """Pixels of the output that read the same taps, at equal distances along both axes.
+
+    first, count: of the entries of the table.  lines, width: number of pixels.  source, target: offsets of the first
+    pixel's input and output.  line, step: output elements from row to row and from column to column.
+    """
+
+    first: int
+    count: int
+    lines: int
+    width: int
+    source: int
+    target: int
+    line: int
+    step: int = LANES
+
+
+@compiled
+def part_at(parts, i):
+    """Load a part from a table of parts."""
+    part = parts + i * PART * 8
+    return FilterPart(
+        word_at(part, 0),
+        word_at(part, 1),
+        word_at(part, 2),
+        word_at(part, 3),
+        word_at(part, 4),
+        word_at(part, 5),
+        word_at(part, 6),
+        word_at(part, 7),
+    )
+
+
+@compiled
+def convolve_panel(s, image, filters, table, part, out, block_rows, vectors):
+    """Convolve an image with a panel of filters, for one part of the output; write zeros if no tap is read."""
+    entry, source, target = s[LENGTH] * s[WIDTH], image + part.source * BYTES, out + part.target * BYTES
+    for i in range(part.lines):
+        place = target + i * part.line * BYTES
+        if part.count:
+            run_routine(
+                s[PRODUCT],
+                part.width,
+                source + i * s[WQ] * LANES * BYTES,
+                filters + part.first * entry * BYTES,
+                table + part.first * 8,
+                part.count,
+                entry,
+                s[LENGTH],
+                place,
+                part.step,
+                vectors,
+                block_rows * LANES,
+                0,
+            )
+        for j in range(0 if part.count else part.width * vectors):
+            zero(place + (j // vectors * part.step + j % vectors * block_rows * LANES) * BYTES, LANES)
+
+
 @instruction
 def images_filtered(
     chunk,
@@ -394,50 +453,35 @@ def images_filtered(
     parts of the output with a set of taps each. scratch: an image, its output, spare memory.
     """
     s = words_from(source.sizes)
-    pixels, length, entry = s[OH] * s[OW], s[LENGTH], s[LENGTH] * s[WIDTH]
+    pixels = s[OH] * s[OW]
     block_rows = s[Y_BLOCK_ROWS] if s[Y_BLOCK_ROWS] > 0 else pixels
     zero(scratch, clear)
     for n in range(chunk * chunk_images, min((chunk + 1) * chunk_images, images)):
         call(s[IMAGE_IN], words, n, scratch)
         results = y + n * pixels * LANES * BYTES if s[Y_BLOCK_ROWS] > 0 else scratch + results_at * BYTES
         for f in range(0, s[F], s[WIDTH]):
-            vectors = VECTORS if min(s[F] - f, s[WIDTH]) > LANES else 1
-            panel = f // s[WIDTH]
-            a, b = scratch + panel * s[PANEL_STRIDE] * BYTES, packed + panel * s[PACKED] * BYTES
-            to = results + f * block_rows * BYTES
-            for part in range(split, split + parts * PART * 8, PART * 8):
-                first, count, lines, width = word_at(part, 0), word_at(part, 1), word_at(part, 2), word_at(part, 3)
-                source, target = a + word_at(part, 4) * BYTES, to + word_at(part, 5) * BYTES
-                line, step = word_at(part, 6), word_at(part, 7)
-                for i in range(lines):
-                    place = target + i * line * BYTES
-                    if count:
-                        run_routine(
-                            s[PRODUCT],
-                            width,
-                            source + i * s[WQ] * LANES * BYTES,
-                            b + first * entry * BYTES,
-                            table + first * 8,
-                            count,
-                            entry,
-                            length,
-                            place,
-                            step,
-                            vectors,
-                            block_rows * LANES,
-                            0,
-                        )
-                    for j in range(0 if count else width * vectors):
-                        zero(place + (j // vectors * step + j % vectors * block_rows * LANES) * BYTES, LANES)
+            vectors, panel = VECTORS if min(s[F] - f, s[WIDTH]) > LANES else 1, f // s[WIDTH]
+            image, filters = scratch + panel * s[PANEL_STRIDE] * BYTES, packed + panel * s[PACKED] * BYTES
+            for i in range(parts):
+                part, out = part_at(split, i), results + f * block_rows * BYTES
+                convolve_panel(s, image, filters, table, part, out, block_rows, vectors)
         if after.code != 0:
             call(after.code, after.words, n, results)
-            continue
-        if s[Y_BLOCK_ROWS] == 0:
+        elif s[Y_BLOCK_ROWS] == 0:
             result_out(results, s, y + n * s[F] * pixels * BYTES)
-            continue
-        for f in range(0, s[F], LANES):
-            to = results + f * block_rows * BYTES
-            finish(to, to, pixels, bias + f * BYTES if bias != 0 else 0, s[F] - f, low, high)
+        else:
+            for f in range(0, s[F], LANES):
+                to = results + f * block_rows * BYTES
+                finish(to, to, pixels, bias + f * BYTES if bias != 0 else 0, s[F] - f, low, high)
+
+
+@compiled
+def cotangent_in(grad, s, target):
+    """Convert the cotangent (F, OH, OW) of an image to [block][OH * OW][16]."""
+    pixels = s[OH] * s[OW]
+    for block in range((s[F] + LANES - 1) // LANES):
+        channels, offset = min(LANES, s[F] - block * LANES), block * LANES * pixels * BYTES
+        row_in(grad + offset, channels, pixels, pixels, target + offset)
 
 
 @instruction
@@ -476,20 +520,10 @@ def images_filters_grad(
         grads = grad + n * pixels * LANES * BYTES if s[Y_BLOCK_ROWS] > 0 else scratch + grads_at * BYTES
         if before.code != 0:
             call(before.code, before.words, n, grads)
-        for block in range(padded // LANES if s[Y_BLOCK_ROWS] == 0 and before.code == 0 else 0):
-            row_in(
-                grad + (n * s[F] + block * LANES) * pixels * BYTES,
-                min(LANES, s[F] - block * LANES),
-                pixels,
-                pixels,
-                grads + block * pixels * LANES * BYTES,
-            )
+        elif s[Y_BLOCK_ROWS] == 0:
+            cotangent_in(grad + n * s[F] * pixels * BYTES, s, grads)
         for f in range(0, padded if s[PANEL_STRIDE] else 1, LANES):
-            a, b, to = (
-                scratch + f // LANES * s[PANEL_STRIDE] * BYTES,
-                grads + f * block_rows * BYTES,
-                target + f * BYTES,
-            )
+            a, b = scratch + f // LANES * s[PANEL_STRIDE] * BYTES, grads + f * block_rows * BYTES
             for o in range(entries):
                 run_routine(
                     s[OUTER],
@@ -500,7 +534,7 @@ def images_filters_grad(
                     lines,
                     width * LANES,
                     width,
-                    to + o * rows * padded * BYTES,
+                    target + (f + o * rows * padded) * BYTES,
                     padded,
                     columns,
                     block_rows * LANES,

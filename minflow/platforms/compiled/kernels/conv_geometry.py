@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from ..codegen.micro_kernels import PANEL
 from ..codegen.vectors import BOUNDS
 from ..runtime.tasks import Task, Workspace
 from . import conv, winograd
-from .conv import ImageInput
+from .conv import FilterPart, ImageInput
 from .gemm_tiles import outer, product
 from .grouped_conv import group_outer, group_product
 
@@ -41,23 +40,6 @@ def codes(grouped: bool) -> tuple[int, int, int]:
     """Addresses of the two routines, and of the instruction, that instructions call."""
     multiply, back = (group_product, group_outer) if grouped else (product, outer)
     return multiply.address, back.address, conv.image_in.address
-
-
-class FilterPart(NamedTuple):
-    """Pixels of the output that read the same taps, at equal distances along both axes.
-
-    first, count: of the entries of the table.  lines, width: number of pixels.  source, target: offsets of the first
-    pixel's input and output.  line, step: output elements from row to row and from column to column.
-    """
-
-    first: int
-    count: int
-    lines: int
-    width: int
-    source: int
-    target: int
-    line: int
-    step: int = LANES
 
 
 class ConvGeometry:
@@ -84,39 +66,12 @@ class ConvGeometry:
         self.depth, self.taps = (c * kh * kw, 1) if self.few else (c, kh * kw)
         blocks = -(-self.depth // LANES)
         hq, wq = (oh, ow) if self.few else (-(-(h + 2 * padding[0]) // sh), -(-(w + 2 * padding[1]) // sw))
-        self.block_rows, length, phases = (
-            block_rows,
-            length_of(self.depth) if self.few else LANES,
-            1 if self.few else sh * sw,
-        )
+        self.block_rows, phases = block_rows, 1 if self.few else sh * sw
+        length = length_of(self.depth) if self.few else LANES
         length, *panels = self.panels_of(groups, c, filters, length, blocks, phases * hq * wq * LANES)
-        self.array = np.array(
-            [
-                c,
-                h,
-                w,
-                filters,
-                kh,
-                kw,
-                oh,
-                ow,
-                sh,
-                sw,
-                *padding,
-                *dilation,
-                blocks,
-                hq,
-                wq,
-                *block_rows,
-                self.taps,
-                self.few,
-                length,
-                *panels,
-                *codes(groups > 1),
-                *[0] * (blocks * LANES),
-            ],
-            "i8",
-        )
+        numbers = [c, h, w, filters, kh, kw, oh, ow, sh, sw, *padding, *dilation, blocks, hq, wq, *block_rows]
+        numbers += [self.taps, self.few, length, *panels, *codes(groups > 1)]
+        self.array = np.array([*numbers, *[0] * (blocks * LANES)], "i8")
         self.images = blocks * phases * hq * wq * LANES
         self.pixels, self.padded = oh * ow, -(-filters // LANES) * LANES
         self.results = -(-filters // PANEL) * PANEL * self.pixels
@@ -145,18 +100,9 @@ class ConvGeometry:
         self.starts = np.arange(lines, dtype="i8") * (wq * LANES)
         self.split = np.array([FilterPart(0, len(self.table), lines, width, 0, 0, width * LANES)], "i8")
         self.order = np.arange(self.taps)
-        self.tiles = None
-        if (
-            kh == kw in winograd.RESULTS
-            and sh == sw == groups == 1
-            and tuple(dilation) == (1, 1)
-            and min(c, filters) >= FEW
-        ):
-            m = winograd.RESULTS[kh]
-            count = -(-oh // m) * -(-ow // m)
-            if count >= LEAST_TILES and FEWER * count * (m + kh - 1) ** 2 <= oh * ow * kh * kw:
-                self.tiles = WinogradTiles(self, m, kh)
-        t = self.tiles
+        self.tiles = t = (
+            WinogradTiles(self, kh) if suits_winograd(c, filters, kernel, stride, dilation, groups, self.size) else None
+        )
         # For the gradient of filters in blocks, sums that do not fit into the cache cost more than Winograd saves.
         self.grad_tiles = None if t is None or (any(block_rows) and t.sums > MOST_SUMS) else t
         rows = length if groups > 1 else LANES
@@ -200,30 +146,9 @@ class StridedInputGrad(ConvGeometry):
         (down, top, hq), (across, left, wq) = axes
         blocks, (h, w), self.block_rows, self.few = -(-filters // LANES), size, block_rows, 0
         self.size, self.depth, self.taps, self.filters = (h, w), filters, kernel[0] * kernel[1], c
-        self.array = np.array(
-            [
-                filters,
-                *several,
-                c,
-                *kernel,
-                h,
-                w,
-                1,
-                1,
-                top,
-                left,
-                *dilation,
-                blocks,
-                hq,
-                wq,
-                *block_rows,
-                self.taps,
-                0,
-                *self.panels_of(groups, filters, c, LANES, blocks, hq * wq * LANES),
-                *codes(groups > 1),
-            ],
-            "i8",
-        )
+        numbers = [filters, *several, c, *kernel, h, w, 1, 1, top, left, *dilation, blocks, hq, wq, *block_rows]
+        panels = self.panels_of(groups, filters, c, LANES, blocks, hq * wq * LANES)
+        self.array = np.array([*numbers, self.taps, 0, *panels, *codes(groups > 1)], "i8")
         self.images, self.pixels, self.tiles = blocks * hq * wq * LANES, h * w, None
         self.results = -(-c // PANEL) * PANEL * h * w
         self.multiplied = c * self.depth * self.taps * several[0] * several[1]
@@ -284,10 +209,25 @@ def lengths(blocks: np.ndarray, channels: int, length: int) -> np.ndarray:
     return blocks[first // LANES] + first % LANES
 
 
+def suits_winograd(
+    channels: int, filters: int, kernel: tuple, stride: tuple, dilation: tuple, groups: int, size: tuple
+) -> bool:
+    """True if Winograd's algorithm supports this convolution, and reduces its multiplications enough."""
+    kh, kw = kernel
+    if not (kh == kw in winograd.RESULTS and groups == 1 and min(channels, filters) >= FEW):
+        return False
+    if tuple(stride) != (1, 1) or tuple(dilation) != (1, 1):
+        return False
+    m, (oh, ow) = winograd.RESULTS[kh], size
+    count = -(-oh // m) * -(-ow // m)
+    return count >= LEAST_TILES and FEWER * count * (m + kh - 1) ** 2 <= oh * ow * kh * kw
+
+
 class WinogradTiles:
     """Additional geometry of Winograd's algorithm, in tiles of m x m outputs."""
 
-    def __init__(self, s: ConvGeometry, m: int, r: int):
+    def __init__(self, s: ConvGeometry, r: int):
+        m = winograd.RESULTS[r]
         (oh, ow), points = s.size, m + r - 1
         down, across, blocks = -(-oh // m), -(-ow // m), int(s.array[conv.BLOCKS])
         self.array = s.array.copy()
@@ -358,55 +298,12 @@ def filtered(
     rows and between its blocks.
     """
     t, common = s.tiles, (s.n, at_once, *BOUNDS[act])
-    chunks, order = -(-s.n // at_once), s.order
-    if turned and not isinstance(s, StridedInputGrad):  # rotated: last tap first
-        order = order[::-1].copy()
-    if t is None:
-        packed, each = workspace.take(s.weights), s.weights // s.panels
-        results = 0 if s.block_rows[1] else s.results
-        pack = conv.filters_packed(
-            s.panels, weight, packed, s.filters, s.depth, s.taps, turned, each, order, scratch=SPARE
-        )
-        if s.groups > 1:
-            pack = conv.groups_packed(s.panels, weight, packed, s.filters, s.depth, s.taps, turned, order)
-        return [
-            pack,
-            conv.images_filtered(
-                chunks,
-                ImageInput(x, s.array, s.images + results),
-                packed,
-                out,
-                bias,
-                s.table,
-                *common,
-                s.images,
-                s.images,
-                after and after(s.size[1] * LANES, s.pixels * LANES),
-                s.split,
-                len(s.split),
-                scratch=s.images + results + s.rows,
-            ),
-        ]
-    values = workspace.take(t.weights)
-    return [
-        winograd.filters_valued(
-            t.panels,
-            weight,
-            values,
-            s.filters,
-            s.depth,
-            turned,
-            t.r,
-            t.panels,
-            t.each,
-            t.grid.points,
-            order,
-            scratch=SPARE + s.taps * t.each + t.strip,
-        ),
-        winograd.images_filtered(
-            chunks,
+    packed, packing = packed_filters(s, weight, turned, workspace)
+    if t is not None:
+        filtering = winograd.images_filtered(
+            -(-s.n // at_once),
             ImageInput(x, t.array, t.spare),
-            values,
+            packed,
             out,
             bias,
             t.table,
@@ -415,8 +312,40 @@ def filtered(
             t.offsets,
             after and after(*t.strides),
             scratch=t.spare + s.rows,
-        ),
-    ]
+        )
+        return [packing, filtering]
+    spare = s.images + (0 if s.block_rows[1] else s.results)
+    filtering = conv.images_filtered(
+        -(-s.n // at_once),
+        ImageInput(x, s.array, spare),
+        packed,
+        out,
+        bias,
+        s.table,
+        *common,
+        clear=s.images,
+        results_at=s.images,
+        after=after and after(s.size[1] * LANES, s.pixels * LANES),
+        split=s.split,
+        parts=len(s.split),
+        scratch=spare + s.rows,
+    )
+    return [packing, filtering]
+
+
+def packed_filters(s: ConvGeometry, weight: np.ndarray, turned: bool, workspace: Workspace) -> tuple[int, Task]:
+    """Address of the packed, or transformed, filters, and the task that packs them."""
+    t, order = s.tiles, s.order
+    if turned and not isinstance(s, StridedInputGrad):  # rotated: last tap first
+        order = order[::-1].copy()
+    packed = workspace.take(s.weights if t is None else t.weights)
+    common = weight, packed, s.filters, s.depth
+    if t is not None:
+        numbers, scratch = (t.r, t.panels, t.each, t.grid.points), SPARE + s.taps * t.each + t.strip
+        return packed, winograd.filters_valued(t.panels, *common, turned, *numbers, order, scratch=scratch)
+    if s.groups > 1:
+        return packed, conv.groups_packed(s.panels, *common, s.taps, turned, order)
+    return packed, conv.filters_packed(s.panels, *common, s.taps, turned, s.weights // s.panels, order, scratch=SPARE)
 
 
 def filters_grad(
@@ -437,28 +366,9 @@ def filters_grad(
     t, size, depth = s.grad_tiles, s.sums, s.depth if s.groups > 1 else -(-s.depth // LANES) * LANES
     parts = max(1, -(-s.n // at_once))
     target = workspace.take(parts * size)
-    if t is None:
-        grads = 0 if s.block_rows[1] else s.padded * s.pixels
-        return [
-            conv.images_filters_grad(
-                parts,
-                ImageInput(x, s.array, s.images + grads),
-                grad,
-                target,
-                s.offsets,
-                s.starts,
-                s.n,
-                at_once,
-                size,
-                s.images,
-                s.images,
-                before and before(s.size[1] * LANES, s.pixels * LANES),
-                scratch=s.images + grads + s.rows,
-            ),
-            sum_of_parts(target, out, parts, size, s.depth, s.filters, s.padded, s.taps, depth),
-        ]
-    return [
-        winograd.images_filters_grad(
+    if t is not None:
+        points, inner = t.grid.points, before and before(*t.strides)
+        summing = winograd.images_filters_grad(
             parts,
             ImageInput(x, t.array, t.spare),
             grad,
@@ -469,24 +379,28 @@ def filters_grad(
             at_once,
             t.grid,
             t.offsets,
-            before and before(*t.strides),
+            inner,
             scratch=t.spare + s.rows,
-        ),
-        winograd.filters_from_values(
-            s.depth,
-            target,
-            out,
-            parts,
-            size,
-            s.filters,
-            s.depth,
-            s.padded,
-            depth,
-            t.r,
-            t.grid.points,
-            scratch=3 * t.grid.points**2 * LANES,
-        ),
-    ]
+        )
+        sizes, scratch = (s.filters, s.depth, s.padded, depth, t.r, points), 3 * points**2 * LANES
+        return [summing, winograd.filters_from_values(s.depth, target, out, parts, size, *sizes, scratch=scratch)]
+    spare = s.images + (0 if s.block_rows[1] else s.padded * s.pixels)
+    summing = conv.images_filters_grad(
+        parts,
+        ImageInput(x, s.array, spare),
+        grad,
+        target,
+        s.offsets,
+        s.starts,
+        s.n,
+        at_once,
+        size,
+        clear=s.images,
+        grads_at=s.images,
+        before=before and before(s.size[1] * LANES, s.pixels * LANES),
+        scratch=spare + s.rows,
+    )
+    return [summing, sum_of_parts(target, out, parts, size, s.depth, s.filters, s.padded, s.taps, depth)]
 
 
 def sum_of_parts(

@@ -18,7 +18,7 @@ from ....core.op import OPS
 from ....core.ops.checks import FROM_THE_END
 from ....core.ops.shape import pad_slices
 from ..codegen.atomics import publish
-from ..codegen.jit import inlined
+from ..codegen.jit import compiled, inlined
 from ..codegen.llvm import LANES, copy_turned, number_at, put
 from ..codegen.vectors import BYTES, add, filled, load, load_some, store, store_some
 from ..lowering import COPY_SETUP, SMALL, lowers
@@ -115,6 +115,21 @@ def copied(
             target += out3
 
 
+@compiled
+def pick_items(source, target, places, start, end, size, index_step, k_step, run, kind):
+    """Gather, or add to their targets, the items of a row from `start` to `end`: see `picked`."""
+    for k in range(start, end):
+        place = (places[k] + (size if places[k] < 0 else 0)) * index_step + k * k_step
+        if kind == BYTES:
+            put(target, k, number_at(source, place))
+        elif kind == WORD:
+            put_word(target, k, word_at(source, place))
+        elif kind == ADDED:
+            put(source, place, number_at(source, place) + number_at(target, k))
+        else:
+            copy_run(source + place * BYTES, target + k * run * BYTES, run, filled(np.float32(0)))
+
+
 @instruction
 def picked(
     chunk,
@@ -143,7 +158,6 @@ def picked(
     between rows of x, each of which is read for `per` rows of out. run: elements of an item. kind: bytes of an item,
     TOGETHER or ADDED. items: in all.
     """
-    zero = filled(np.float32(0))
     first, last, wrong = chunk * chunk_items, min((chunk + 1) * chunk_items, items), 0
     looked, least = 0, 0
     while first < last:
@@ -165,23 +179,8 @@ def picked(
         if kind == BYTES and least >= 0 and index_step == 1 and k_step == 0:
             for k in range(start, end):
                 put(target, k, number_at(source, places[k]))
-        elif kind == BYTES:
-            for k in range(start, end):
-                put(
-                    target, k, number_at(source, (places[k] + (size if places[k] < 0 else 0)) * index_step + k * k_step)
-                )
-        elif kind == WORD:
-            for k in range(start, end):
-                place = (places[k] + (size if places[k] < 0 else 0)) * index_step + k * k_step
-                put_word(target, k, word_at(source, place))
-        elif kind == ADDED:
-            for k in range(start, end):
-                place = (places[k] + (size if places[k] < 0 else 0)) * index_step + k * k_step
-                put(source, place, number_at(source, place) + number_at(target, k))
         else:
-            for k in range(start, end):
-                place = (places[k] + (size if places[k] < 0 else 0)) * index_step
-                copy_run(source + place * BYTES, target + k * run * BYTES, run, zero)
+            pick_items(source, target, places, start, end, size, index_step, k_step, run, kind)
     publish(refused + WORD * chunk, wrong)
 
 

@@ -99,6 +99,16 @@ class MatrixOperand(NamedTuple):
     packed: int = 0
 
 
+class ProductSplit(NamedTuple):
+    """How a product is split: items, rows and columns of a chunk; terms of the sum at a time (depth)."""
+
+    items: int
+    rows: int
+    columns: int
+    depth: int
+    chunks: int
+
+
 class Epilogue(NamedTuple):
     """Bias, bounds, and update of weights: see `gemm_chunk`."""
 
@@ -206,10 +216,7 @@ def gemm_chunk(
     k,
     p,
     items,
-    chunk_items,
-    chunk_rows,
-    chunk_columns,
-    depth,
+    split: ProductSplit,
     table,
     block,
     panel,
@@ -223,23 +230,23 @@ def gemm_chunk(
 ):
     """Compute c = clip(a @ b + bias) of some items, or of some rows and columns of one.
 
-    a: (n, k). b: (k, p). depth: terms of the sum that are packed at a time. table: offsets of each 16 terms in packed
-    rows. block, panel: elements between these, and of a panel. multiply: the routine. bias: (p,), or 0. weight: if not
-    0, updated = weight - rate * c, and c may be 0 if it is not an output. rate: address of a float64.
+    a: (n, k). b: (k, p). table: offsets of each 16 terms in packed rows. block, panel: elements between these, and of a
+    panel. multiply: the routine. bias: (p,), or 0. weight: if not 0, updated = weight - rate * c, and c may be 0 if it
+    is not an output. rate: address of a float64.
     """
-    downs, acrosses = (n + chunk_rows - 1) // chunk_rows, (p + chunk_columns - 1) // chunk_columns
-    top, left = chunk // acrosses % downs * chunk_rows, chunk % acrosses * chunk_columns
-    rows, right = min(chunk_rows, n - top), min(p, left + chunk_columns)
-    first = chunk // (acrosses * downs) * chunk_items
+    downs, acrosses = (n + split.rows - 1) // split.rows, (p + split.columns - 1) // split.columns
+    top, left = chunk // acrosses % downs * split.rows, chunk % acrosses * split.columns
+    rows, right = min(split.rows, n - top), min(p, left + split.columns)
+    first = chunk // (acrosses * downs) * split.items
     step = np.float32(real_at(rate, 0)) if weight else np.float32(0)
     epilogue = Epilogue(bias, np.float32(low), np.float32(high), weight, updated, step)
     own_rows = scratch + TILE * BYTES
-    own_panels = own_rows + (0 if a.packed else (depth + LANES - 1) // LANES * block * BYTES)
-    results = own_panels + (0 if b.packed else (chunk_columns + PANEL - 1) // PANEL * panel * BYTES)
-    for item in range(first, min(first + chunk_items, items)):
+    own_panels = own_rows + (0 if a.packed else (split.depth + LANES - 1) // LANES * block * BYTES)
+    results = own_panels + (0 if b.packed else (split.columns + PANEL - 1) // PANEL * panel * BYTES)
+    for item in range(first, min(first + split.items, items)):
         c_item = c + item * n * p * BYTES if c else 0
-        for begin in range(0, k, depth):
-            length = min(depth, k - begin)
+        for begin in range(0, k, split.depth):
+            length = min(split.depth, k - begin)
             packed = pack_left(a, item, top, rows, begin, length, own_rows, block, scratch)
             panels = pack_right(b, item, left, right - left, begin, length, own_panels, panel, scratch)
             for j in range(left, right, PANEL):
@@ -293,16 +300,6 @@ def layout_of(shape: tuple, strides: tuple, batch: tuple) -> MatrixLayout | None
         for axis, step in enumerate(steps):
             offsets += np.arange(batch[axis]).reshape(-1, *[1] * (len(batch) - axis - 1)) * step
     return MatrixLayout(strides[-1] if transposed else strides[-2], transposed, offsets)
-
-
-class ProductSplit(NamedTuple):
-    """How a product is split: items, rows and columns of a chunk; terms of the sum at a time (depth)."""
-
-    items: int
-    rows: int
-    columns: int
-    depth: int
-    chunks: int
 
 
 @functools.lru_cache(1 << 10)
@@ -375,7 +372,7 @@ def product(
             right.operand(b, packed_b),
             0 if out is None else out,
             *(n, k, p, items),
-            *split[:4],
+            split,
             table,
             block,
             panel,

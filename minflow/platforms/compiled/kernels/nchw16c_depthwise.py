@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....core.ops.conv import positions
-from ..codegen.jit import float32
+from ..codegen.jit import compiled, float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, rounded, store, widened
 from ..runtime.instructions import instruction, word_at
@@ -53,6 +53,15 @@ def tap_table(*geometry) -> TapTable:
     )
 
 
+@compiled
+def load_filters(w, size, channels, rotate, target):
+    """Convert the filters (channels, size) of a block to [tap][16]; rotate: last tap first."""
+    for t in range(size):
+        store(target + t * STEP, filled(float32(0)))
+        for i in range(channels):
+            put(target, t * LANES + i, number_at(w, i * size + (size - 1 - t if rotate else t)))
+
+
 @instruction
 def depthwise_filtered(
     chunk,
@@ -88,14 +97,7 @@ def depthwise_filtered(
     for block in range(first, min(first + split.chunk_blocks, split.blocks)):
         c, left = block * LANES, min(LANES, channels - block * LANES)
         store(ends, load_some(bias + c * BYTES, left, zeros) if bias else zeros)
-        for t in range(table.size):
-            store(weights + t * STEP, zeros)
-            for i in range(left):
-                put(
-                    weights,
-                    t * LANES + i,
-                    number_at(w, (c + i) * table.size + (table.size - 1 - t if stride and back else t)),
-                )
+        load_filters(w + c * table.size * BYTES, table.size, left, stride and back, weights)
         last = (piece + 1) * images // split.pieces
         for n in range(piece * images // split.pieces, last, table.group):
             source, target = x + block * x_block + n * table.reads * STEP, y + block * y_block + n * table.writes * STEP

@@ -201,6 +201,15 @@ def sent_back(grad, x, gx, rows, center, scale, shift, low, high, size, slope, o
         store(gx + i, multiply_add(g, size, multiply_add(u, slope, offset)))
 
 
+@inlined
+def add_parts(parts, pieces, state):
+    """Add the sums of all pieces of a block."""
+    clear(state)
+    for part in range(parts, parts + pieces * 2 * WIDE_BYTES, 2 * WIDE_BYTES):
+        store_wide(state, add(load_wide(state), load_wide(part)))
+        store_wide(state + WIDE_BYTES, add(load_wide(state + WIDE_BYTES), load_wide(part + WIDE_BYTES)))
+
+
 @instruction
 def batch_norm_sent_back(
     chunk,
@@ -248,10 +257,7 @@ def batch_norm_sent_back(
         if phase != SECOND:
             products(grad + here, x + here, end - begin, mean, scale, shift, low, high, state)
         else:
-            clear(state)
-            for i in range(0, split.pieces * 2 * WIDE_BYTES, 2 * WIDE_BYTES):
-                store_wide(state, add(load_wide(state), load_wide(mine + i)))
-                store_wide(state + WIDE_BYTES, add(load_wide(state + WIDE_BYTES), load_wide(mine + i + WIDE_BYTES)))
+            add_parts(mine, split.pieces, state)
         if phase != FIRST:
             sums = load_wide(state)
             along = divide(load_wide(state + WIDE_BYTES), widened(deviation))

@@ -216,6 +216,30 @@ class PackedWeight(NamedTuple):
     panels: int
 
 
+class RecurrentSizes(NamedTuple):
+    """Kind and sizes of a layer. reverse: 1 to start at the last step. multiply: the routine."""
+
+    kind: int
+    steps: int
+    batch: int
+    hidden: int
+    reverse: int
+    multiply: int
+
+
+class States(NamedTuple):
+    """Arrays of a layer; those that a kind of layer does not have are 0.
+
+    h0, c0: (batch, hidden).  y, cells: (steps, batch, hidden).  values: of the gates, (steps, batch, 4, hidden).
+    """
+
+    h0: np.ndarray
+    c0: np.ndarray | int
+    y: np.ndarray
+    values: np.ndarray | int
+    cells: np.ndarray | int
+
+
 @compiled
 def all_panels(multiply, weight, rows, blocks, left, out):
     """Multiply `blocks` blocks of a packed state by the packed weight, row by row."""
@@ -257,44 +281,24 @@ def row_of(base, row, hidden, q):
 
 
 @instruction
-def through_steps(
-    chunk,
-    scratch,
-    kind,
-    steps,
-    batch,
-    hidden,
-    reverse,
-    multiply,
-    weight: PackedWeight,
-    h0,
-    c0,
-    y,
-    values,
-    cells,
-    x,
-    x_row,
-    bias,
-    hn,
-    cn,
-):
+def through_steps(chunk, scratch, sizes: RecurrentSizes, weight: PackedWeight, s: States, x, x_row, bias, hn, cn):
     """Run TOGETHER sequences through all time steps.
 
-    kind: of layer. reverse: 1 to start at the last step. multiply: the routine. h0, c0, hn, cn: (batch, hidden). y,
-    cells: (steps, batch, hidden). values: of the gates, (steps, batch, 4, hidden). x: products of the input, `x_row`
-    elements per row. bias: of the state, all gates. Arrays that a kind of layer does not have are 0.
+    x: products of the input, `x_row` elements per row. bias: of the state, all gates. hn, cn: (batch, hidden); 0 for
+    none.
     """
+    kind, steps, batch, hidden = sizes.kind, sizes.steps, sizes.batch, sizes.hidden
     first, blocks = chunk * TOGETHER, (hidden + LANES - 1) // LANES
     rows, size = min(TOGETHER, batch - first), blocks * TOGETHER * STEP
     states, memory, products = scratch, scratch + size, scratch + 2 * size
     for r in range(rows):
         for q in range(blocks):
             place = (q * TOGETHER + r) * STEP
-            copy_in(row_of(h0, first + r, hidden, q), states + place, hidden - q * LANES)
-            copy_in(row_of(c0, first + r, hidden, q), memory + place, hidden - q * LANES)
+            copy_in(row_of(s.h0, first + r, hidden, q), states + place, hidden - q * LANES)
+            copy_in(row_of(s.c0, first + r, hidden, q), memory + place, hidden - q * LANES)
     for k in range(steps):
-        here = (steps - 1 - k if reverse else k) * batch + first
-        all_panels(multiply, weight, rows, blocks, states, products)
+        here = (steps - 1 - k if sizes.reverse else k) * batch + first
+        all_panels(sizes.multiply, weight, rows, blocks, states, products)
         for r in range(rows):
             row, own, x_row_r = here + r, products + r * weight.panels * PANEL * BYTES, x + (here + r) * x_row * BYTES
             for q in range(blocks):
@@ -308,9 +312,9 @@ def through_steps(
                     bias + q * STEP,
                     states + place,
                     memory + place,
-                    row_of(values, 4 * row, hidden, q),
-                    row_of(y, row, hidden, q),
-                    row_of(cells, row, hidden, q),
+                    row_of(s.values, 4 * row, hidden, q),
+                    row_of(s.y, row, hidden, q),
+                    row_of(s.cells, row, hidden, q),
                 )
     for r in range(rows):
         for q in range(blocks):
@@ -319,22 +323,35 @@ def through_steps(
             copy_out(memory + place, row_of(cn, first + r, hidden, q), hidden - q * LANES)
 
 
+@compiled
+def grads_in(rows, blocks, first, hidden, width, gcn, ghn, carried, products):
+    """Load the gradients of the last states of some sequences."""
+    for r in range(rows):
+        for q in range(blocks):
+            left, place = hidden - q * LANES, (q * TOGETHER + r) * STEP
+            copy_in(row_of(gcn, first + r, hidden, q), carried + place, left)
+            copy_in(row_of(ghn, first + r, hidden, q), products + r * width + q * STEP, left)
+
+
+@compiled
+def grads_out(kind, rows, blocks, first, hidden, width, products, carried, gh, gc):
+    """Write the gradients of the first states of some sequences."""
+    for r in range(rows):
+        for q in range(blocks):
+            left, carry = hidden - q * LANES, carried + (q * TOGETHER + r) * STEP
+            grad = load(products + r * width + q * STEP)
+            grad = add(grad, load(carry)) if kind == GRU else grad
+            store_some(row_of(gh, first + r, hidden, q), left, grad)
+            copy_out(carry, row_of(gc, first + r, hidden, q), left)
+
+
 @instruction
 def back_through_steps(
     chunk,
     scratch,
-    kind,
-    steps,
-    batch,
-    hidden,
-    reverse,
-    multiply,
+    sizes: RecurrentSizes,
     weight: PackedWeight,
-    h0,
-    c0,
-    y,
-    values,
-    cells,
+    s: States,
     gates,
     gy,
     ghn,
@@ -349,23 +366,20 @@ def back_through_steps(
 
     gates: number of gates. gy, ghn, gcn, gh, gc: gradients of y, hn, cn, h0, c0. inner: gradients of the arguments of
     the gates, (steps, batch, gates, hidden). at_state: those of the products with a state, if they differ. before: the
-    states at the start of each step. Others: see `through_steps`.
+    states at the start of each step.
     """
+    kind, steps, batch, hidden = sizes.kind, sizes.steps, sizes.batch, sizes.hidden
     first, blocks = chunk * TOGETHER, (hidden + LANES - 1) // LANES
     rows, size, width = min(TOGETHER, batch - first), blocks * TOGETHER * STEP, weight.panels * PANEL * BYTES
     carried, packed, products = scratch, scratch + size, scratch + (1 + gates) * size
-    for r in range(rows):
-        for q in range(blocks):
-            left, place = hidden - q * LANES, (q * TOGETHER + r) * STEP
-            copy_in(row_of(gcn, first + r, hidden, q), carried + place, left)
-            copy_in(row_of(ghn, first + r, hidden, q), products + r * width + q * STEP, left)
+    grads_in(rows, blocks, first, hidden, width, gcn, ghn, carried, products)
     for k in range(steps - 1, -1, -1):
         here, behind = k * batch + first, (k - 1) * batch + first
-        if reverse:
+        if sizes.reverse:
             here, behind = (steps - 1 - k) * batch + first, (steps - k) * batch + first
-        h, c = y, cells
+        h, c = s.y, s.cells
         if k == 0:
-            behind, h, c = first, h0, c0
+            behind, h, c = first, s.h0, s.c0
         for r in range(rows):
             row, old, own = here + r, behind + r, products + r * width
             for q in range(blocks):
@@ -376,9 +390,9 @@ def back_through_steps(
                     hidden - q * LANES,
                     row_of(gy, row, hidden, q),
                     own + q * STEP,
-                    row_of(y, row, hidden, q),
-                    row_of(values, 4 * row, hidden, q),
-                    row_of(cells, row, hidden, q),
+                    row_of(s.y, row, hidden, q),
+                    row_of(s.values, 4 * row, hidden, q),
+                    row_of(s.cells, row, hidden, q),
                     row_of(h, old, hidden, q),
                     row_of(c, old, hidden, q),
                     carried + place,
@@ -388,14 +402,8 @@ def back_through_steps(
                     row_of(at_state, gates * row, hidden, q),
                     row_of(before, row, hidden, q),
                 )
-        all_panels(multiply, weight, rows, gates * blocks, packed, products)
-    for r in range(rows):
-        for q in range(blocks):
-            left, carry = hidden - q * LANES, carried + (q * TOGETHER + r) * STEP
-            grad = load(products + r * width + q * STEP)
-            grad = add(grad, load(carry)) if kind == GRU else grad
-            store_some(row_of(gh, first + r, hidden, q), left, grad)
-            copy_out(carry, row_of(gc, first + r, hidden, q), left)
+        all_panels(sizes.multiply, weight, rows, gates * blocks, packed, products)
+    grads_out(kind, rows, blocks, first, hidden, width, products, carried, gh, gc)
 
 
 # ---- builders --------------------------------------------------------------------------------------------------------
@@ -446,18 +454,9 @@ def layer(
     packs, weight = packed_weight(w_hh, GATES[kind], False, workspace)
     last = through_steps(
         -(-batch // TOGETHER),
-        kind,
-        count,
-        batch,
-        hidden,
-        reverse,
-        multiply.address,
+        RecurrentSizes(kind, count, batch, hidden, reverse, multiply.address),
         weight,
-        h0,
-        *(c0 or [0]),
-        y,
-        values,
-        cells,
+        States(h0, *(c0 or [0]), y, values, cells),
         arriving,
         GATES[kind] * hidden,
         b_hh,
@@ -491,18 +490,9 @@ def layer_grad(
     packs, weight = packed_weight(w_hh, gates, True, workspace)
     back = back_through_steps(
         -(-batch // TOGETHER),
-        kind,
-        count,
-        batch,
-        hidden,
-        reverse,
-        multiply.address,
+        RecurrentSizes(kind, count, batch, hidden, reverse, multiply.address),
         weight,
-        h0,
-        c0,
-        y,
-        values,
-        cells,
+        States(h0, c0, y, values, cells),
         gates,
         gy,
         ghn,

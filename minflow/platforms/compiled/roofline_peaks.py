@@ -31,7 +31,7 @@ class Ceilings(NamedTuple):
     """Peaks of a roofline.
 
     flops: additions and multiplications per second.  copies: (bytes read and written, bytes per second), small ones
-    first. threads: how many took part.  compiled: True if a compiled kernel was measured.
+    first.  threads: how many took part.  compiled: True if a compiled kernel was measured.
     """
 
     flops: float

@@ -226,7 +226,7 @@ def slope_row(sizes, hides, weights, place, count, row_mask, spare):
 def write(source, line, rows, columns, transposed, out, spare):
     """Write rows, or (transposed) their transpose, to contiguous memory.
 
-    line: elements from row to row. spare: scratch for 16x16 elements.
+    line: elements from row to row.  spare: scratch for 16x16 elements.
     """
     for i in range(0, rows, LANES):
         for j in range(0, columns, LANES):

@@ -44,7 +44,7 @@ STATE = 2 * WIDE_BYTES
 def columns_found(chunk, scratch, x, parts, rows, columns, chunk_rows):
     """Compute mean and squared deviations of each column in some rows of x (rows, columns).
 
-    parts: (chunks, blocks of 16 columns), STATE bytes each. scratch: STATE bytes.
+    parts: (chunks, blocks of 16 columns), STATE bytes each.  scratch: STATE bytes.
     """
     mine = parts + chunk * ((columns + LANES - 1) // LANES) * STATE
     begin, end, far, zeros = (
@@ -85,8 +85,8 @@ def columns_joined(
 ):
     """Combine the statistics of 16 columns.
 
-    parts: of `columns_found`, from `chunks` chunks. factors: mean, 0, weight / sqrt(var + eps) and bias of all columns,
-    padded to whole vectors.
+    parts: of `columns_found`, from `chunks` chunks.  factors: mean, 0, weight / sqrt(var + eps) and bias of all
+    columns, padded to whole vectors.
     """
     eps, c, left = float32(eps), chunk * LANES, columns - chunk * LANES
     blocks, zeros = (columns + LANES - 1) // LANES, filled(float32(0))
@@ -134,7 +134,7 @@ def columns_added(
 ):
     """Combine the sums of 16 columns.
 
-    parts: of `columns_summed`, from `chunks` chunks. factors: for `columns_moved`.
+    parts: of `columns_summed`, from `chunks` chunks.  factors: for `columns_moved`.
     """
     eps, c, left = float32(eps), chunk * LANES, columns - chunk * LANES
     blocks, zeros = (columns + LANES - 1) // LANES, filled(float32(0))

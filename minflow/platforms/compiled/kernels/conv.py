@@ -281,8 +281,8 @@ def result_out(source, s, y):
 def pack_panel(w, first, filters, channels, taps, turned, order, target, spare):
     """Pack at most PANEL filters of (F, C, taps), from `first` on, to [tap][block][16][PANEL].
 
-    turned: for the gradient of the images, from (C, F, taps). Channels beyond C are zeros. order: target of each tap.
-    spare: scratch for 16 vectors.
+    turned: for the gradient of the images, from (C, F, taps). Channels beyond C are zeros.  order: target of each
+    tap.  spare: scratch for 16 vectors.
     """
     depth = (channels + LANES - 1) // LANES * LANES
     if depth > channels or first + PANEL > filters:
@@ -345,7 +345,7 @@ def finish(source, y, rows, bias, count, low, high):
 def filters_packed(chunk, scratch, w, target, filters, channels, taps, transposed, panel_size, order):
     """Pack one panel of filters: see `pack_panel`.
 
-    panel_size: elements of a packed panel. scratch: 16 vectors.
+    panel_size: elements of a packed panel.  scratch: 16 vectors.
     """
     pack_panel(
         w, chunk * PANEL, filters, channels, taps, transposed, order, target + chunk * panel_size * BYTES, scratch
@@ -356,7 +356,7 @@ def filters_packed(chunk, scratch, w, target, filters, channels, taps, transpose
 def groups_packed(block, scratch, w, target, filters, size, taps, transposed, order):
     """Pack 16 filters (F, size, taps) of groups with as many filters as channels, to [tap][channel][16].
 
-    transposed: 1 for the gradient of the images. order: target of each tap.
+    transposed: 1 for the gradient of the images.  order: target of each tap.
     """
     to = target + block * taps * size * LANES * BYTES
     zero(to, taps * size * LANES)
@@ -448,9 +448,9 @@ def images_filtered(
 ):
     """Convolve some images; if blocked, add the bias and clip to [low, high].
 
-    packed: filters. table: offset of the pixels of each entry. clear: elements of a padded image. results_at: offset of
-    the output in scratch memory. after: task that is applied to each output instead of bias and bounds. split: `parts`
-    parts of the output with a set of taps each. scratch: an image, its output, spare memory.
+    packed: filters.  table: offset of the pixels of each entry.  clear: elements of a padded image.  results_at: offset
+    of the output in scratch memory.  after: task that is applied to each output instead of bias and bounds.  split:
+    `parts` parts of the output with a set of taps each.  scratch: an image, its output, spare memory.
     """
     s = words_from(source.sizes)
     pixels = s[OH] * s[OW]
@@ -503,9 +503,9 @@ def images_filters_grad(
 ):
     """Sum the gradient of the filters over some images, to parts[chunk][tap][channel][filter].
 
-    table: offset of the pixels of each entry. starts: offset of each row of pixels in an image. part: elements of a
-    part. clear: elements of a padded image. grads_at: offset of the cotangent in scratch memory. before: task that
-    computes the cotangent of an image. scratch: an image, its cotangent, spare memory.
+    table: offset of the pixels of each entry.  starts: offset of each row of pixels in an image.  part: elements of a
+    part.  clear: elements of a padded image.  grads_at: offset of the cotangent in scratch memory.  before: task that
+    computes the cotangent of an image.  scratch: an image, its cotangent, spare memory.
     """
     s = words_from(source.sizes)
     pixels, padded = s[OH] * s[OW], (s[F] + LANES - 1) // LANES * LANES
@@ -547,7 +547,7 @@ def parts_added(chunk, scratch, parts, out, count, part, rows, columns, row, chu
     """Sum `count` parts of `part` elements, for some rows.
 
     A part has `rows` rows of `columns` elements, `row` elements apart. With taps 0, out has the layout of a part;
-    otherwise (columns, rows, taps), from [tap][part_rows]. scratch: a vector.
+    otherwise (columns, rows, taps), from [tap][part_rows].  scratch: a vector.
     """
     for i in range(chunk * chunk_rows, min((chunk + 1) * chunk_rows, rows * max(taps, 1))):
         tap, c = i // rows, i % rows

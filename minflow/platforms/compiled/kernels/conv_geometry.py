@@ -359,9 +359,9 @@ def filters_grad(
 ) -> list[Task]:
     """Tasks of the gradient of filters.
 
-    Each chunk computes a partial sum; these are added in order, so the bits do not depend on the number of threads.
-    before: returns the task that computes the cotangent of each image, from the elements between its rows and between
-    its blocks.
+    Each chunk computes a partial sum; these are added in order, so the bits do not depend on the number of
+    threads.  before: returns the task that computes the cotangent of each image, from the elements between its rows and
+    between its blocks.
     """
     t, size, depth = s.grad_tiles, s.sums, s.depth if s.groups > 1 else -(-s.depth // LANES) * LANES
     parts = max(1, -(-s.n // at_once))

@@ -99,7 +99,7 @@ def count_rows(chunk, scratch, labels, grad, factor, rows, ignored, mean):
 def rows_of_gradient(chunk, scratch, probabilities, labels, factor, out, rows, classes, ignored, chunk_rows):
     """Compute the gradient of some rows: (probabilities - one_hot(label)) * factor.
 
-    factor: address of a float32. Others: see `rows_of_softmax`.
+    factor: address of a float32.  Others: see `rows_of_softmax`.
     """
     zero = filled(np.float32(0))
     for row in range(chunk * chunk_rows, min((chunk + 1) * chunk_rows, rows)):

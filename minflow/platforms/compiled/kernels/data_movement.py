@@ -80,9 +80,9 @@ def copied(
 ):
     """Copy rows of elements, or strips of rows.
 
-    row, strip: elements of each. strip_step: elements from strip to strip, 0 if a row has one. x_step, out_step: bytes
-    between elements. columns: of strips that are transposed, or 0. strips: in all. shape, strides (in bytes): of the
-    other axes; the last one is that of strips, if a row has several.
+    row, strip: elements of each.  strip_step: elements from strip to strip, 0 if a row has one.  x_step, out_step:
+    bytes between elements.  columns: of strips that are transposed, or 0.  strips: in all. shape, strides (in bytes):
+    of the other axes; the last one is that of strips, if a row has several.
     """
     first, last = chunk * chunk_strips, min((chunk + 1) * chunk_strips, strips)
     (_, n1, n2, n3), zero = shape, filled(np.float32(0))
@@ -118,16 +118,19 @@ def copied(
 @compiled
 def pick_items(source, target, places, start, end, size, index_step, k_step, run, kind):
     """Gather, or add to their targets, the items of a row from `start` to `end`: see `picked`."""
+    if kind == TOGETHER:
+        for k in range(start, end):
+            place = (places[k] + (size if places[k] < 0 else 0)) * index_step
+            copy_run(source + place * BYTES, target + k * run * BYTES, run, filled(np.float32(0)))
+        return
     for k in range(start, end):
         place = (places[k] + (size if places[k] < 0 else 0)) * index_step + k * k_step
         if kind == BYTES:
             put(target, k, number_at(source, place))
         elif kind == WORD:
             put_word(target, k, word_at(source, place))
-        elif kind == ADDED:
-            put(source, place, number_at(source, place) + number_at(target, k))
         else:
-            copy_run(source + place * BYTES, target + k * run * BYTES, run, filled(np.float32(0)))
+            put(source, place, number_at(source, place) + number_at(target, k))
 
 
 @instruction
@@ -153,10 +156,10 @@ def picked(
 ):
     """Gather: out[row, k] = x[row, index[row, k]]. Indices out of range are reported in `refused`.
 
-    n: items of a row. index_row: elements from a row of the index to the next, 0 if all share one. size: of the axis.
-    low: the least valid index. index_step: elements of x between two indices; k_step: between two k. x_row: bytes
-    between rows of x, each of which is read for `per` rows of out. run: elements of an item. kind: bytes of an item,
-    TOGETHER or ADDED. items: in all.
+    n: items of a row.  index_row: elements from a row of the index to the next, 0 if all share one.  size: of the
+    axis.  low: the least valid index.  index_step: elements of x between two indices; k_step: between two k.  x_row:
+    bytes between rows of x, each of which is read for `per` rows of out.  run: elements of an item.  kind: bytes of an
+    item, TOGETHER or ADDED.  items: in all.
     """
     first, last, wrong = chunk * chunk_items, min((chunk + 1) * chunk_items, items), 0
     looked, least = 0, 0

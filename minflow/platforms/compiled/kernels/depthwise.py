@@ -115,7 +115,7 @@ def weigh(images, weights, taps, count, places, left, results, ends):
 def axis(n: int, m: int, k: int, stride: int, padding: int, dilation: int, back: bool) -> dict:
     """Classes of positions along one axis.
 
-    {((tap, offset relative to the first tap's input), ...): [(input of the first tap, output), ...]}. back: in the
+    {((tap, offset relative to the first tap's input), ...): [(input of the first tap, output), ...]}.  back: in the
     gradient of the images.
     """
     classes: dict = {}

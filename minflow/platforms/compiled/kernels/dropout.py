@@ -86,8 +86,8 @@ def not_below(context, base, bound):
 def drop(chunk, scratch, x, state, offset, y, mask, size, bound, factor: float):
     """Drop elements of x at random: mask = 0 or factor, y = x * mask.
 
-    state: int64 (2,): the key and the counter, to which `offset` is added. bound: random 16-bit integers below it drop
-    an element. scratch: DRAWN 16-bit integers.
+    state: int64 (2,): the key and the counter, to which `offset` is added.  bound: random 16-bit integers below it drop
+    an element.  scratch: DRAWN 16-bit integers.
     """
     key, counter = word_at(state, 0), word_at(state, 1) + offset
     factor, zero = filled(np.float32(factor)), filled(np.float32(0))

@@ -32,8 +32,8 @@ LARGEST = float(np.finfo("f4").max)
 def elementwise(chunk, scratch, code, a, a_next, b, b_next, out, width, count, chunk_rows, operating):
     """Compute out = a op b, row by row.
 
-    code: of the op. a_next, b_next: elements from a row of a or b to the next; 0 to read the same row again. width: of
-    a row. count: elements of out. operating: the routine. scratch: two vectors.
+    code: of the op.  a_next, b_next: elements from a row of a or b to the next; 0 to read the same row again.  width:
+    of a row.  count: elements of out.  operating: the routine.  scratch: two vectors.
     """
     zero, step = filled(np.float32(0)), BYTES * LANES
     for row in range(chunk * chunk_rows, min((chunk + 1) * chunk_rows, (count + width - 1) // width)):

@@ -75,9 +75,9 @@ LINE, INPUT, OUTPUT = 9 * WORD, 4 * WORD, 2 * WORD  # bytes of each
 class Cluster(NamedTuple):
     """Addresses that the parts of the interpreter share, and the columns of a row.
 
-    offsets: table of the offset of each place in scratch memory, from `base` on; four spare vectors are before it.
-    places: table of the current address of each place, in scratch memory or in an array.  inputs, outputs: tables of
-    entries.  entries_end: the end of both.  arrays, results: tables of the arrays of the inputs and of the outputs.
+    offsets: table of the offset of each place in scratch memory, from `base` on; four spare vectors are before
+    it.  places: table of the current address of each place, in scratch memory or in an array.  inputs, outputs: tables
+    of entries.  entries_end: the end of both.  arrays, results: tables of the arrays of the inputs and of the outputs.
     """
 
     offsets: int

@@ -42,7 +42,7 @@ PACKED = 200_000  # elements that a chunk packs, some 20 us
 def pack(source, source_row, rows, columns, transposed, target, row, block, panel, spare):
     """Pack rows x columns elements with contiguous columns for micro-kernels, padded to multiples of 16 by zeros.
 
-    Element (r, c) goes to target[c / PANEL * panel + c % PANEL / 16 * block + r * row + c % 16]. transposed: pack the
+    Element (r, c) goes to target[c / PANEL * panel + c % PANEL / 16 * block + r * row + c % 16].  transposed: pack the
     transpose.  spare: scratch for 16x16 elements.
     """
     zeros, pair = filled(np.float32(0)), PANEL // LANES
@@ -230,9 +230,9 @@ def gemm_chunk(
 ):
     """Compute c = clip(a @ b + bias) of some items, or of some rows and columns of one.
 
-    a: (n, k). b: (k, p). table: offsets of each 16 terms in packed rows. block, panel: elements between these, and of a
-    panel. multiply: the routine. bias: (p,), or 0. weight: if not 0, updated = weight - rate * c, and c may be 0 if it
-    is not an output. rate: address of a float64.
+    a: (n, k).  b: (k, p).  table: offsets of each 16 terms in packed rows.  block, panel: elements between these, and
+    of a panel.  multiply: the routine.  bias: (p,), or 0.  weight: if not 0, updated = weight - rate * c, and c may be
+    0 if it is not an output.  rate: address of a float64.
     """
     downs, acrosses = (n + split.rows - 1) // split.rows, (p + split.columns - 1) // split.columns
     top, left = chunk // acrosses % downs * split.rows, chunk % acrosses * split.columns

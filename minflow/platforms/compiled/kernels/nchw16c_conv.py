@@ -79,8 +79,8 @@ def pixels_filtered(
 ):
     """Compute y = clip(x @ w + bias) for some pixels and panels of filters.
 
-    x, y: blocks of `block_rows` pixels. table: offsets of the `count` groups of `length` channels. transposed: 1 for
-    the gradient of the images. multiply: the routine. order: see `pack_panel`. scratch: SPARE, then a packed panel.
+    x, y: blocks of `block_rows` pixels.  table: offsets of the `count` groups of `length` channels.  transposed: 1 for
+    the gradient of the images.  multiply: the routine.  order: see `pack_panel`.  scratch: SPARE, then a packed panel.
     """
     parts = ((filters + PANEL - 1) // PANEL + chunk_panels - 1) // chunk_panels
     first, begin = chunk // parts * chunk_pixels, chunk % parts * chunk_panels * PANEL
@@ -129,7 +129,7 @@ def pixels_filters_grad(
 ):
     """Sum cotangent times x over some pixels, for some filters: parts[chunk of pixels][filter][channel].
 
-    zero_table: address of a zero. part, row: elements of a part, and of a row of it. multiply: the routine.
+    zero_table: address of a zero.  part, row: elements of a part, and of a row of it.  multiply: the routine.
     """
     groups = (filters + chunk_filters - 1) // chunk_filters
     first, begin = chunk // groups * chunk_pixels, chunk % groups * chunk_filters

@@ -85,9 +85,9 @@ def depthwise_filtered(
 ):
     """Convolve some images of some blocks of 16 channels, and clip to [low, high].
 
-    w: (channels, 1, KH, KW). bias: (channels,), or 0. x_block, y_block: bytes from block to block. height, width: of
-    the images. stride: that of 3x3 filters with unrolled code, or 0. back: 1 for the gradient of the images: x is the
-    cotangent. scratch: three vectors and the filters of a block.
+    w: (channels, 1, KH, KW).  bias: (channels,), or 0.  x_block, y_block: bytes from block to block.  height, width: of
+    the images.  stride: that of 3x3 filters with unrolled code, or 0.  back: 1 for the gradient of the images: x is the
+    cotangent.  scratch: three vectors and the filters of a block.
     """
     low, high = filled(float32(low)), filled(float32(high))
     zeros, ends, weights = filled(float32(0)), scratch, scratch + 3 * STEP
@@ -202,7 +202,7 @@ def depthwise_multiplied(
 ):
     """Compute parts[piece, block, tap, 16] = the sum over some images of cotangent times the tap's input.
 
-    x_block, grad_block: bytes from block to block. Others: see `depthwise_filtered`. scratch: the filters of a block.
+    x_block, grad_block: bytes from block to block.  Others: see `depthwise_filtered`.  scratch: the filters of a block.
     """
     zeros, piece, first = filled(float32(0)), chunk % split.pieces, chunk // split.pieces * split.chunk_blocks
     for block in range(first, min(first + split.chunk_blocks, split.blocks)):

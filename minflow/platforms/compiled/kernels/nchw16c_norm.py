@@ -128,8 +128,8 @@ def batch_normed(
 ):
     """Normalize some rows of blocks of 16 channels, and clip to [low, high].
 
-    x, y: blocks of `rows` rows of 16 channels, `block_bytes` bytes apart. parts: statistics of each piece of a block,
-    FOUND float32 each. phase: BOTH, FIRST or SECOND.
+    x, y: blocks of `rows` rows of 16 channels, `block_bytes` bytes apart.  parts: statistics of each piece of a block,
+    FOUND float32 each.  phase: BOTH, FIRST or SECOND.
     """
     eps = filled(float32(eps))
     low, high = filled(float32(low)), filled(float32(high))

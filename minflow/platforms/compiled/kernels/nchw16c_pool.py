@@ -234,9 +234,9 @@ def windows_visited(
 ):
     """Run an operation on all windows of some images.
 
-    x: images.  y: one vector per window.  places: 16 bytes per window.  x_block, y_block: bytes from block to block.
-    divisor: of means: a number, PADDED, or 0 for the number of pixels in the image.  disjoint: 1 for TWO x TWO windows
-    that do not overlap.  whole: 1 if they cover each pixel.  scratch: a vector.
+    x: images.  y: one vector per window.  places: 16 bytes per window.  x_block, y_block: bytes from block to
+    block.  divisor: of means: a number, PADDED, or 0 for the number of pixels in the image.  disjoint: 1 for TWO x TWO
+    windows that do not overlap.  whole: 1 if they cover each pixel.  scratch: a vector.
     """
     zeros, piece, first = filled(float32(0)), chunk % split.pieces, chunk // split.pieces * split.chunk_blocks
     for block in range(first, min(first + split.chunk_blocks, split.blocks)):
@@ -412,7 +412,7 @@ def mean_of(p, pixels):
 def averaged(chunk, scratch, x, y, x_block, y_block, split: BlockSplit, images, pixels, back):
     """Mean of each image of x (blocks, images, pixels, 16) to y (blocks, images, 16).
 
-    x_block, y_block: bytes from block to block. back: 1 to distribute y over the pixels of x instead.
+    x_block, y_block: bytes from block to block.  back: 1 to distribute y over the pixels of x instead.
     """
     piece, first, count = chunk % split.pieces, chunk // split.pieces * split.chunk_blocks, filled(float32(pixels))
     for block in range(first, min(first + split.chunk_blocks, split.blocks)):

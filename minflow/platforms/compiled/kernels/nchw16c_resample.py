@@ -59,9 +59,9 @@ def resampled(
 ):
     """Compute y[.., j, ..] = left[j] * x[.., first[j], ..] + right[j] * x[.., second[j], ..].
 
-    first, second: int64 (many,); second is 0 if there is only one tap. left, right: float32 (many,). size, many: of the
-    axis in x and y, which occurs `lines` times, with `inner` pixels per position. x_block, y_block: bytes from block to
-    block. back: 1 to add the cotangent y to x instead.
+    first, second: int64 (many,); second is 0 if there is only one tap.  left, right: float32 (many,).  size, many: of
+    the axis in x and y, which occurs `lines` times, with `inner` pixels per position.  x_block, y_block: bytes from
+    block to block.  back: 1 to add the cotangent y to x instead.
     """
     zeros, line = filled(float32(0)), inner * STEP
     piece, start = chunk % split.pieces, chunk // split.pieces * split.chunk_blocks

@@ -284,7 +284,7 @@ def row_of(base, row, hidden, q):
 def through_steps(chunk, scratch, sizes: RecurrentSizes, weight: PackedWeight, s: States, x, x_row, bias, hn, cn):
     """Run TOGETHER sequences through all time steps.
 
-    x: products of the input, `x_row` elements per row. bias: of the state, all gates. hn, cn: (batch, hidden); 0 for
+    x: products of the input, `x_row` elements per row.  bias: of the state, all gates.  hn, cn: (batch, hidden); 0 for
     none.
     """
     kind, steps, batch, hidden = sizes.kind, sizes.steps, sizes.batch, sizes.hidden
@@ -364,9 +364,9 @@ def back_through_steps(
 ):
     """Backpropagate TOGETHER sequences through time.
 
-    gates: number of gates. gy, ghn, gcn, gh, gc: gradients of y, hn, cn, h0, c0. inner: gradients of the arguments of
-    the gates, (steps, batch, gates, hidden). at_state: those of the products with a state, if they differ. before: the
-    states at the start of each step.
+    gates: number of gates.  gy, ghn, gcn, gh, gc: gradients of y, hn, cn, h0, c0.  inner: gradients of the arguments of
+    the gates, (steps, batch, gates, hidden).  at_state: those of the products with a state, if they differ.  before:
+    the states at the start of each step.
     """
     kind, steps, batch, hidden = sizes.kind, sizes.steps, sizes.batch, sizes.hidden
     first, blocks = chunk * TOGETHER, (hidden + LANES - 1) // LANES

@@ -145,7 +145,7 @@ def groups_normed(
 ):
     """Normalize some groups of channels of x (images, groups, channels, pixels).
 
-    means, variances: (images, groups), written. all_groups: images * groups.
+    means, variances: (images, groups), written.  all_groups: images * groups.
     """
     eps = float32(eps)
     count, left, zeros = channels * pixels, pixels % LANES, filled(float32(0))
@@ -187,7 +187,7 @@ def groups_sent_back(
 ):
     """Compute gx for some groups, and the gradients of weight and bias for each image.
 
-    parts: (images, 2, groups * channels padded to whole vectors): those of weight, those of bias. Others: see
+    parts: (images, 2, groups * channels padded to whole vectors): those of weight, those of bias.  Others: see
     `groups_normed`.
     """
     eps = float32(eps)

@@ -40,7 +40,7 @@ def descend(
 ):
     """SGD: new_p = p - lr * direction, or with momentum first new_buf = momentum * buf + direction.
 
-    lr: address of a float64. chunk_size, size: elements. has_momentum, nesterov, maximize: 1 or 0.
+    lr: address of a float64.  chunk_size, size: elements.  has_momentum, nesterov, maximize: 1 or 0.
     """
     first = chunk * chunk_size * BYTES
     end = min(first + chunk_size * BYTES, size * BYTES)
@@ -85,9 +85,9 @@ def move(
 ):
     """One step of Adam.
 
-    mean, square: the moments. step: address of a float32, the steps before this one. lr: address of a float64.
-    chunk_size, size: elements. decoupled: 1 for decoupled weight decay. corrected: 1 for bias correction. maximize: 1
-    or 0.
+    mean, square: the moments.  step: address of a float32, the steps before this one.  lr: address of a
+    float64.  chunk_size, size: elements.  decoupled: 1 for decoupled weight decay.  corrected: 1 for bias
+    correction.  maximize: 1 or 0.
     """
     first = chunk * chunk_size * BYTES
     end = min(first + chunk_size * BYTES, size * BYTES)

@@ -277,7 +277,7 @@ def filters_back(values, r, n, count, found, strip):
 def filters_valued(chunk, scratch, w, target, filters, channels, transposed, r, panels, panel_size, points, order):
     """Transform one panel of filters to U, [point][panel][block][16][PANEL].
 
-    panels: of U, of `panel_size` elements each. scratch: 16 vectors, a packed panel, a strip.
+    panels: of U, of `panel_size` elements each.  scratch: 16 vectors, a packed panel, a strip.
     """
     panel = scratch + LANES * LANES * BYTES
     pack_panel(w, chunk * PANEL, filters, channels, r * r, transposed, order, panel, scratch)
@@ -426,8 +426,8 @@ def images_filters_grad(
 ):
     """parts[chunk][point][channel][filter] = the sum over some images of V^T D.
 
-    zero_table: address of a zero.  part: elements of a part.  before: task that computes the cotangent of each image.
-    scratch: an image, then as `offsets`, then spare memory.
+    zero_table: address of a zero.  part: elements of a part.  before: task that computes the cotangent of each
+    image.  scratch: an image, then as `offsets`, then spare memory.
     """
     s, blocks = words_from(source.sizes), (words_from(source.sizes)[F] + LANES - 1) // LANES
     transformed, products = scratch + offsets.transformed * BYTES, scratch + offsets.products * BYTES
@@ -486,7 +486,7 @@ def read_grads(s, grad, n, width, stride, grads, spare):
 def filters_from_values(chunk, scratch, parts, out, count, part, filters, channels, row, part_channels, r, points):
     """out (filters, channels, taps) = G^T dU G of the sum of `count` parts of `part` elements, for one channel.
 
-    A part is [point][part_channels][row of filters]. scratch: vectors of all points, a strip, vectors of all taps.
+    A part is [point][part_channels][row of filters].  scratch: vectors of all points, a strip, vectors of all taps.
     """
     places = points * points
     strip = scratch + places * LANES * BYTES

@@ -3,8 +3,9 @@
 Importing numba takes half a second. A process that finds all kernels in the cache
 (`platforms/compiled/compile_cache.py`) skips it: numba's names are then bound to a stub (`NumbaStub`).
 
-numba infers types and emits LLVM IR (`KernelCompiler`); LLVM then compiles many functions as one module (`together`).
-numba's own pipeline would compile each function separately, and again in each caller. Read next: `llvm.py`.
+numba infers types and emits LLVM IR (`KernelCompiler`); LLVM then compiles many functions as one module
+(`compile_module`). numba's own pipeline would compile each function separately, and again in each caller. Read next:
+`llvm.py`.
 """
 
 from __future__ import annotations
@@ -193,7 +194,7 @@ class CompiledFunction:
 
     def compile(self) -> int:
         """Compile now, for this process only."""
-        return compile_cache.linked(*together([self]))[self.name]
+        return compile_cache.linked(*compile_module([self]))[self.name]
 
     def written(self) -> Any:
         """Let numba emit IR of a function with C calling convention."""
@@ -210,15 +211,15 @@ def compile_part(part: int) -> None:
     collecting = gc.isenabled()
     gc.disable()  # the collector would scan numba's objects again and again: a fifth of the time
     try:
-        found = together(part_of(part))
+        compiled_module = compile_module(part_of(part))
     finally:
         if collecting:
             gc.enable()
-    compile_cache.ADDRESSES.update(compile_cache.linked(*found))
-    compile_cache.save(part, *found)
+    compile_cache.ADDRESSES.update(compile_cache.linked(*compiled_module))
+    compile_cache.save(part, *compiled_module)
 
 
-def together(codes: Sequence[CompiledFunction]) -> tuple[dict[str, str], bytes, list[str]]:
+def compile_module(codes: Sequence[CompiledFunction]) -> tuple[dict[str, str], bytes, list[str]]:
     """Compile functions into one object file.
 
     Returns {name of a function: its symbol}, the object code, and the external symbols that it needs: of Python, numba
@@ -228,7 +229,7 @@ def together(codes: Sequence[CompiledFunction]) -> tuple[dict[str, str], bytes, 
     symbols = {name: one.native_name for name, one in written.items()}
     machine, module = compile_cache.target(), binding.parse_assembly("")
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    for library in reached([one._library for one in written.values()]):
+    for library in reachable([one._library for one in written.values()]):
         for text in library.modules if isinstance(library, KernelLibrary) else [library.get_llvm_str()]:
             module.link_in(binding.parse_assembly(text))
     for function in module.functions:
@@ -247,7 +248,7 @@ def together(codes: Sequence[CompiledFunction]) -> tuple[dict[str, str], bytes, 
     return symbols, machine.emit_object(module), others
 
 
-def reached(libraries: Sequence[Any]) -> list[Any]:
+def reachable(libraries: Sequence[Any]) -> list[Any]:
     """Return these libraries and all that they call, each once."""
     found, coming = dict.fromkeys(libraries), [*libraries]
     while coming:
@@ -265,22 +266,22 @@ def part_of(part: int) -> list[CompiledFunction]:
     files: dict[str, list[CompiledFunction]] = {}
     for code in COMPILED_FUNCTIONS:
         files.setdefault(code.function.__module__, []).append(code)
-    all_met = {name: {one for code in codes for one in met(code.function)} for name, codes in files.items()}
+    all_callees = {name: {one for code in codes for one in callees(code.function)} for name, codes in files.items()}
     parts: list[tuple[list[CompiledFunction], set]] = [([], set()) for _ in compile_cache.PARTS]
-    for name in sorted(files, key=lambda name: (-length(all_met[name]), name)):
-        codes, known = min(parts, key=lambda one: length(one[1] | all_met[name]))
+    for name in sorted(files, key=lambda name: (-length(all_callees[name]), name)):
+        codes, known = min(parts, key=lambda one: length(one[1] | all_callees[name]))
         codes += files[name]
-        known |= all_met[name]
+        known |= all_callees[name]
     return parts[part][0]
 
 
-def met(function: Callable) -> Iterator[Callable]:
+def callees(function: Callable) -> Iterator[Callable]:
     """Yield a function and all compiled functions that it calls."""
     yield function
     for name in function.__code__.co_names:
         called = getattr(function.__globals__.get(name), "py_func", None)
         if called is not None:
-            yield from met(called)
+            yield from callees(called)
 
 
 def length(functions: set[Callable]) -> int:

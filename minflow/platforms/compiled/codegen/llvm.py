@@ -161,8 +161,8 @@ def turned(builder, rows: list) -> list:
     return rows
 
 
-@function("copy_turned", 4, inline=False)
-def copy_turned(builder, source, source_row, target, target_row):
+@function("copy_transposed", 4, inline=False)
+def copy_transposed(builder, source, source_row, target, target_row):
     """Transpose 16x16 elements: target[j, i] = source[i, j]."""
     rows = [load(builder, source, builder.mul(source_row, word(i))) for i in range(LANES)]
     for j, row in enumerate(turned(builder, rows)):
@@ -198,9 +198,9 @@ def fours(back: bool):
 fours_in, fours_out = fours(False), fours(True)
 
 
-@function("gather_turned", 5, inline=False)
-def gather_turned(builder, source, table, count, zeros, target):
-    """Transpose 16 rows at the offsets of a table, as `copy_turned`; rows from `count` on are zeros."""
+@function("gather_transposed", 5, inline=False)
+def gather_transposed(builder, source, table, count, zeros, target):
+    """Transpose 16 rows at the offsets of a table, as `copy_transposed`; rows from `count` on are zeros."""
     offsets, rows = builder.inttoptr(table, WORD.as_pointer()), []
     for i in range(LANES):
         offset = builder.load(builder.gep(offsets, [word(i)]))
@@ -221,7 +221,7 @@ def copy_pairs(builder, source, even, odd):
 
 @function("ask_for", 3)
 def ask_for(builder, source, row, ahead):
-    """Prefetch the lines that `copy_turned` will read `ahead` elements further on."""
+    """Prefetch the lines that `copy_transposed` will read `ahead` elements further on."""
     for i in range(LANES):
         prefetch(builder, source, builder.add(builder.mul(row, word(i)), ahead), 0)
 

@@ -50,9 +50,13 @@ def instructions(rows: int, vectors: int, row: int, step: int, near: int, unroll
     def kernel(builder, a, b, table, count, far, beside, length, c, c_row, c_beside, origin, origin_row, origin_beside):
         tiles = [(p, v) for p in range(rows) for v in range(vectors)]
         target = {(p, v): builder.add(builder.mul(c_row, word(p)), builder.mul(c_beside, word(v))) for p, v in tiles}
-        start, kept, begin = builder.block, builder.append_basic_block("kept"), builder.append_basic_block("begin")
-        builder.cbranch(builder.icmp_signed("!=", origin, word(0)), kept, begin)
-        builder.position_at_end(kept)
+        start, resumed, begin = (
+            builder.block,
+            builder.append_basic_block("resumed"),
+            builder.append_basic_block("begin"),
+        )
+        builder.cbranch(builder.icmp_signed("!=", origin, word(0)), resumed, begin)
+        builder.position_at_end(resumed)
         before = [
             llvm.load(
                 builder, origin, builder.add(builder.mul(origin_row, word(p)), builder.mul(origin_beside, word(v)))
@@ -65,7 +69,7 @@ def instructions(rows: int, vectors: int, row: int, step: int, near: int, unroll
         for old in before:
             sums.append(builder.phi(llvm.VECTOR))
             sums[-1].add_incoming(llvm.filled(0), start)
-            sums[-1].add_incoming(old, kept)
+            sums[-1].add_incoming(old, resumed)
         if step == 1:  # a result of pixels is too large for the cache
             for tile in tiles:
                 llvm.prefetch(builder, c, target[tile])

@@ -74,7 +74,7 @@ def at_most(builder, x, high: float):
     return builder.select(builder.fcmp_ordered(">", x, filled(high)), filled(high), x)
 
 
-def kept(builder, x, low: float, high: float):
+def clamp(builder, x, low: float, high: float):
     """Clamp x to [low, high]; NaN stays."""
     x = at_most(builder, x, high)
     return builder.select(builder.fcmp_ordered("<", x, filled(low)), filled(low), x)
@@ -114,7 +114,7 @@ def small_exp(builder, r):
 
 
 def exp(builder, x):
-    x = kept(builder, x, -104.0, 89.0)  # beyond, the result is 0 or infinity
+    x = clamp(builder, x, -104.0, 89.0)  # beyond, the result is 0 or infinity
     r, added = remainder(builder, x)
     r = multiply_add(builder, builder.fsub(added, filled(ROUNDER)), filled(float(np.float32(LN2)) - LN2), r)
     return times_power_of_two(builder, builder.fadd(small_exp(builder, r), filled(1)), added)

@@ -18,7 +18,7 @@ import numpy as np
 from ....compiler.fusion import attention as fusion
 from ..codegen import llvm
 from ..codegen.jit import compiled, intrinsic, ir
-from ..codegen.llvm import LANES, clear, copy_turned, number_at, put
+from ..codegen.llvm import LANES, clear, copy_transposed, number_at, put
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
 from ..codegen.vectors import (
     BYTES,
@@ -35,7 +35,7 @@ from ..codegen.vectors import (
 from ..lowering import lowers
 from ..runtime.instructions import instruction, run_routine, word_at
 from ..runtime.tasks import Task, Workspace
-from .cross_entropy import exp, larger
+from .cross_entropy import exp, max_ignoring_nan
 from .elementwise import flat
 from .elementwise_loops import byte_at, masks_in
 from .gemm import TILE, MatrixLayout, MatrixOperand, block_stride, layout_of, pack_left, pack_right
@@ -80,7 +80,7 @@ def summed(context, x):
 
 
 @intrinsic
-def largest(context, x):
+def max_of_lanes(context, x):
     """Maximum of the lanes, none of which may be NaN."""
     return in_pairs(lambda builder, x, y: builder.select(builder.fcmp_ordered(">", x, y), x, y), x)
 
@@ -188,9 +188,9 @@ def scale_row(sizes, hides, place, count, row_mask, spare):
             x = hidden(x, load(spare + j * BYTES), hidden_value, fill)
         x = ended(x, count - j, least)
         store(place, x)
-        most = larger(x, most)
+        most = max_ignoring_nan(x, most)
         place += block
-    return largest(most)
+    return max_of_lanes(most)
 
 
 @compiled
@@ -232,7 +232,7 @@ def write(source, line, rows, columns, transposed, out, spare):
         for j in range(0, columns, LANES):
             here, high, wide = source + (i * line + j) * BYTES, min(LANES, rows - i), min(LANES, columns - j)
             if transposed:
-                copy_turned(here, line, spare, LANES)
+                copy_transposed(here, line, spare, LANES)
                 for c in range(wide):
                     store_some(out + ((j + c) * rows + i) * BYTES, high, load(spare + c * STEP))
             else:

@@ -47,7 +47,7 @@ def columns_found(chunk, scratch, x, parts, rows, columns, chunk_rows):
     parts: (chunks, blocks of 16 columns), STATE bytes each.  scratch: STATE bytes.
     """
     mine = parts + chunk * ((columns + LANES - 1) // LANES) * STATE
-    begin, end, far, zeros = (
+    begin, end, stride, zeros = (
         chunk * chunk_rows,
         min((chunk + 1) * chunk_rows, rows),
         columns * BYTES,
@@ -60,16 +60,16 @@ def columns_found(chunk, scratch, x, parts, rows, columns, chunk_rows):
             if first == begin:
                 clear(state)
             a = b = zeros
-            whole = p + count // 2 * 2 * far
-            for q in range(p, whole, 2 * far):
-                a, b = add(a, load_some(q, left, zeros)), add(b, load_some(q + far, left, zeros))
+            whole = p + count // 2 * 2 * stride
+            for q in range(p, whole, 2 * stride):
+                a, b = add(a, load_some(q, left, zeros)), add(b, load_some(q + stride, left, zeros))
             if count % 2:
                 a = add(a, load_some(whole, left, zeros))
             mean = multiply(widened(add(a, b)), filled(1.0 / count))
             center, a, b = rounded(mean), zeros, zeros
-            for q in range(p, whole, 2 * far):
+            for q in range(p, whole, 2 * stride):
                 u = subtract(load_some(q, left, zeros), center)
-                v = subtract(load_some(q + far, left, zeros), center)
+                v = subtract(load_some(q + stride, left, zeros), center)
                 a, b = multiply_add(u, u, a), multiply_add(v, v, b)
             if count % 2:
                 u = subtract(load_some(whole, left, zeros), center)
@@ -97,18 +97,18 @@ def columns_joined(
     var = rounded(multiply(load_wide(scratch + WIDE_BYTES), filled(1.0 / rows)))
     store_some(means + c * BYTES, left, mean)
     store_some(variances + c * BYTES, left, var)
-    to, far = factors + c * BYTES, blocks * LANES * BYTES
+    to, stride = factors + c * BYTES, blocks * LANES * BYTES
     store(to, mean)
-    store(to + far, zeros)
-    store(to + 2 * far, divide(load_some(weight + c * BYTES, left, zeros), root(add(var, filled(eps)))))
-    store(to + 3 * far, load_some(bias + c * BYTES, left, zeros))
+    store(to + stride, zeros)
+    store(to + 2 * stride, divide(load_some(weight + c * BYTES, left, zeros), root(add(var, filled(eps)))))
+    store(to + 3 * stride, load_some(bias + c * BYTES, left, zeros))
 
 
 @instruction
 def columns_summed(chunk, scratch, grad, x, means, parts, rows, columns, chunk_rows):
     """Compute partial sums of grad and of grad * (x - mean) in some rows. parts: as in `columns_found`."""
     mine = parts + chunk * ((columns + LANES - 1) // LANES) * STATE
-    begin, end, far, zeros = (
+    begin, end, stride, zeros = (
         chunk * chunk_rows,
         min((chunk + 1) * chunk_rows, rows),
         columns * BYTES,
@@ -121,7 +121,7 @@ def columns_summed(chunk, scratch, grad, x, means, parts, rows, columns, chunk_r
             if first == begin:
                 clear(state)
             center, a, b = load_some(means + c * BYTES, left, zeros), zeros, zeros
-            for q in range(p, p + count * far, far):
+            for q in range(p, p + count * stride, stride):
                 g = load_some(grad + q, left, zeros)
                 a, b = add(a, g), multiply_add(g, subtract(load_some(x + q, left, zeros), center), b)
             store_wide(state, add(load_wide(state), widened(a)))
@@ -147,11 +147,11 @@ def columns_added(
     along, share = divide(along, widened(deviation)), multiply(widened(size), filled(-1.0 / rows))
     store_some(gweight + c * BYTES, left, rounded(along))
     store_some(gbias + c * BYTES, left, rounded(sums))
-    to, far = factors + c * BYTES, blocks * LANES * BYTES
+    to, stride = factors + c * BYTES, blocks * LANES * BYTES
     store(to, load_some(means + c * BYTES, left, zeros))
-    store(to + far, size)
-    store(to + 2 * far, rounded(multiply(share, divide(along, widened(deviation)))))
-    store(to + 3 * far, rounded(multiply(share, sums)))
+    store(to + stride, size)
+    store(to + 2 * stride, rounded(multiply(share, divide(along, widened(deviation)))))
+    store(to + 3 * stride, rounded(multiply(share, sums)))
 
 
 @instruction
@@ -160,14 +160,14 @@ def columns_moved(chunk, scratch, grad, x, factors, out, rows, columns, chunk_ro
 
     factors: mean, size, slope and offset of all columns, padded to whole vectors.
     """
-    far, row, zeros = (columns + LANES - 1) // LANES * LANES * BYTES, columns * BYTES, filled(float32(0))
+    stride, row, zeros = (columns + LANES - 1) // LANES * LANES * BYTES, columns * BYTES, filled(float32(0))
     chunk = (rows - 1) // chunk_rows - chunk  # in reverse: the rows read last are still in the cache
     end = min((chunk + 1) * chunk_rows, rows)
     for first in range(chunk * chunk_rows, end, WRITTEN):
         count = min(WRITTEN, end - first)
         for c in range(0, columns, LANES):
-            center, size = load(factors + c * BYTES), load(factors + far + c * BYTES)
-            slope, offset = load(factors + 2 * far + c * BYTES), load(factors + 3 * far + c * BYTES)
+            center, size = load(factors + c * BYTES), load(factors + stride + c * BYTES)
+            slope, offset = load(factors + 2 * stride + c * BYTES), load(factors + 3 * stride + c * BYTES)
             p, left = (first * columns + c) * BYTES, columns - c
             if left >= LANES:
                 for q in range(p, p + count * row, row):

@@ -20,10 +20,10 @@ from ..codegen.llvm import (
     clear,
     copy,
     copy_pairs,
-    copy_turned,
+    copy_transposed,
     fours_in,
     fours_out,
-    gather_turned,
+    gather_transposed,
     number_at,
     put,
 )
@@ -107,7 +107,7 @@ def row_in(x, channels, plane, width, target):
     if channels == LANES and width >= LANES:
         for start in range(0, width, LANES):
             i = min(start, width - LANES)
-            copy_turned(x + i * BYTES, plane, target + i * LANES * BYTES, LANES)
+            copy_transposed(x + i * BYTES, plane, target + i * LANES * BYTES, LANES)
     elif channels == LANES and plane == width == FOUR:
         fours_in(x, target)
     else:
@@ -122,7 +122,7 @@ def row_out(source, channels, plane, width, y):
     if channels == LANES and width >= LANES:
         for start in range(0, width, LANES):
             i = min(start, width - LANES)
-            copy_turned(source + i * LANES * BYTES, LANES, y + i * BYTES, plane)
+            copy_transposed(source + i * LANES * BYTES, LANES, y + i * BYTES, plane)
     elif channels == LANES and plane == width == FOUR:
         fours_out(source, y)
     else:
@@ -246,7 +246,7 @@ def columns_in(x, s, table, target, spare):
     for block in range(s[BLOCKS]):
         for i in range(s[OH]):
             for j in range(0, s[OW], LANES):
-                gather_turned(
+                gather_transposed(
                     planes + (i * s[STRIDE_H] * across + j) * BYTES,
                     table + block * LANES * 8,
                     depth - block * LANES,
@@ -306,9 +306,9 @@ def pack_panel(w, first, filters, channels, taps, turned, order, target, spare):
                 if lanes == LANES and (columns >= LANES or beyond):
                     ask_for(source + start * BYTES, columns, AHEAD)
                     if taps == 1:
-                        copy_turned(source + start * BYTES, columns, to + start * PANEL * BYTES, PANEL)
+                        copy_transposed(source + start * BYTES, columns, to + start * PANEL * BYTES, PANEL)
                         continue
-                    copy_turned(source + start * BYTES, columns, spare, LANES)
+                    copy_transposed(source + start * BYTES, columns, spare, LANES)
                 else:
                     for k in range(min(LANES, columns)):
                         for i in range(lanes):

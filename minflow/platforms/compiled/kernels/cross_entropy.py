@@ -30,13 +30,13 @@ def exp(context, x):
 
 
 @intrinsic
-def larger(context, x, y):
+def max_ignoring_nan(context, x, y):
     """Maximum of each lane; y where x is NaN."""
     return x(x, x), lambda context, builder, _, a: builder.select(builder.fcmp_ordered(">", *a), *a)
 
 
 @intrinsic
-def largest(context, x):
+def max_of_lanes(context, x):
     """Maximum of the lanes, ignoring NaN."""
     return x.number(x), lambda context, builder, _, a: called(
         builder, f"llvm.vector.reduce.fmax.v{LANES}f32", llvm.FLOAT, *a
@@ -54,8 +54,8 @@ def rows_of_softmax(chunk, scratch, x, labels, probabilities, losses, rows, clas
         x_row, out_row = x + BYTES * classes * row, probabilities + BYTES * classes * row
         most, sums = least, zero
         for i in range(0, classes, LANES):
-            most = larger(load_some(x_row + BYTES * i, classes - i, least), most)
-        top = largest(most)
+            most = max_ignoring_nan(load_some(x_row + BYTES * i, classes - i, least), most)
+        top = max_of_lanes(most)
         for i in range(0, classes, LANES):
             powers = exp(subtract(load_some(x_row + BYTES * i, classes - i, least), filled(top)))
             store_some(out_row + BYTES * i, classes - i, powers)

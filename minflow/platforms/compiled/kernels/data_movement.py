@@ -19,7 +19,7 @@ from ....core.ops.checks import FROM_THE_END
 from ....core.ops.shape import pad_slices
 from ..codegen.atomics import publish
 from ..codegen.jit import compiled, inlined
-from ..codegen.llvm import LANES, copy_turned, number_at, put
+from ..codegen.llvm import LANES, copy_transposed, number_at, put
 from ..codegen.vectors import BYTES, add, filled, load, load_some, store, store_some
 from ..lowering import COPY_SETUP, SMALL, lowers
 from ..runtime.instructions import instruction, word_at, words_from
@@ -39,16 +39,16 @@ TOGETHER, ADDED = 0, 1
 
 
 @inlined
-def copy_run(source, target, many, zero):
-    """Copy `many` contiguous elements; align long runs to cache lines."""
-    head = -target // BYTES % LANES if many > ALIGNED else 0
+def copy_run(source, target, count, zero):
+    """Copy `count` contiguous elements; align long runs to cache lines."""
+    head = -target // BYTES % LANES if count > ALIGNED else 0
     if head:
         store_some(target, head, load_some(source, head, zero))
-    whole = many - (many - head) % LANES
+    whole = count - (count - head) % LANES
     for i in range(head, whole, LANES):
         store(target + BYTES * i, load(source + BYTES * i))
-    if whole < many:
-        store_some(target + BYTES * whole, many - whole, load_some(source + BYTES * whole, many - whole, zero))
+    if whole < count:
+        store_some(target + BYTES * whole, count - whole, load_some(source + BYTES * whole, count - whole, zero))
 
 
 class FourAxes(NamedTuple):
@@ -98,7 +98,7 @@ def copied(
             if columns and high == LANES:
                 for c in range(0, columns, LANES):
                     c = min(c, columns - LANES)
-                    copy_turned(source + c * x_step, x_step // BYTES, target + c * BYTES, out_step // BYTES)
+                    copy_transposed(source + c * x_step, x_step // BYTES, target + c * BYTES, out_step // BYTES)
             elif columns:
                 for r in range(high):
                     for c in range(columns):
@@ -262,13 +262,13 @@ def whole(*arrays) -> bool:
 
 def collapsed(shape: Sequence, *strides: Sequence) -> list[list]:
     """Merge adjacent axes that all arrays can treat as one; returns [size, stride of each array]."""
-    found: list[list] = []
-    for axis in reversed([[n, *apart] for n, *apart in zip(shape, *strides) if n != 1]):
-        if found and all([far == found[0][0] * near for far, near in zip(axis[1:], found[0][1:])]):
-            found[0][0] *= axis[0]
+    merged: list[list] = []
+    for axis in reversed([[n, *steps] for n, *steps in zip(shape, *strides) if n != 1]):
+        if merged and all([far == merged[0][0] * near for far, near in zip(axis[1:], merged[0][1:])]):
+            merged[0][0] *= axis[0]
         else:
-            found.insert(0, axis)
-    return found or [[1, *[BYTES] * len(strides)]]
+            merged.insert(0, axis)
+    return merged or [[1, *[BYTES] * len(strides)]]
 
 
 def copy(x, out: np.ndarray) -> list[Task] | None:
@@ -285,10 +285,10 @@ def copy(x, out: np.ndarray) -> list[Task] | None:
         or (many < LEAST_RUN * more[0] and more[0] > 1)
     ):
         return None
-    columns, turning = 0, [axis for axis in outer if axis[1] == BYTES and axis[0] >= LANES]
-    if step != BYTES and far == BYTES and many >= LANES and turning:
-        outer.remove(turning[0])
-        columns, strip, (many, _, far) = many, LANES, turning[0]
+    columns, transposable = 0, [axis for axis in outer if axis[1] == BYTES and axis[0] >= LANES]
+    if step != BYTES and far == BYTES and many >= LANES and transposable:
+        outer.remove(transposable[0])
+        columns, strip, (many, _, far) = many, LANES, transposable[0]
         axis = [-(-many // strip), strip * BYTES, strip * far]
     else:
         strip = min(WIDE, max(many, 1))
@@ -323,14 +323,14 @@ def clone(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] 
 
 
 def cat(arrays: Sequence, outs: Sequence, workspace: Workspace, dim: int) -> list[Task] | None:
-    found, start, (out,) = [], 0, outs
+    tasks, start, (out,) = [], 0, outs
     for x in arrays:
         end = start + x.shape[dim]
-        steps = copy(x, out[(*[slice(None)] * dim, slice(start, end))]) if x.size else []
-        if steps is None:
+        more = copy(x, out[(*[slice(None)] * dim, slice(start, end))]) if x.size else []
+        if more is None:
             return None
-        found, start = found + steps, end
-    return found
+        tasks, start = tasks + more, end
+    return tasks
 
 
 def pad(arrays: Sequence, outs: Sequence, workspace: Workspace, widths: tuple, value) -> list[Task] | None:
@@ -339,8 +339,8 @@ def pad(arrays: Sequence, outs: Sequence, workspace: Workspace, widths: tuple, v
     _, inside, beside = pad_slices(x.shape, widths)
     number = np.full((), value, x.dtype)
     places = [(np.broadcast_to(number, out[place].shape), out[place]) for place in beside] + [(x, out[inside])]
-    found = [copy(source, target) for source, target in places if target.size]
-    return None if None in found else reduce(operator.iadd, found, [])
+    tasks = [copy(source, target) for source, target in places if target.size]
+    return None if None in tasks else reduce(operator.iadd, tasks, [])
 
 
 def pick(
@@ -352,8 +352,8 @@ def pick(
     index_row: int,
     size: int,
     by: str,
-    apart: int,
-    step: int,
+    index_step: int,
+    k_step: int,
     per: int,
     run: int,
     kind: int,
@@ -364,7 +364,7 @@ def pick(
     refused = np.zeros(chunks, "i8")
     groups = rows // per
     far = x.nbytes // groups if groups else 0
-    found = picked(
+    task = picked(
         chunks,
         x,
         index,
@@ -373,8 +373,8 @@ def pick(
         index_row,
         size,
         -size if by in FROM_THE_END else 0,
-        apart,
-        step,
+        index_step,
+        k_step,
         far,
         per,
         run,
@@ -383,7 +383,7 @@ def pick(
         chunk,
         refused,
     )
-    return [found._replace(refused=refused)]
+    return [task._replace(refused=refused)]
 
 
 def take(arrays: Sequence, outs: Sequence, workspace: Workspace, axis: int, by: str = "indexing") -> list[Task] | None:
@@ -392,8 +392,8 @@ def take(arrays: Sequence, outs: Sequence, workspace: Workspace, axis: int, by: 
         return None
     rows, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     run = inner * x.itemsize // BYTES
-    kind, apart = (x.itemsize, 1) if inner == 1 else (TOGETHER, run)
-    return pick(x, index, out, rows, index.size, 0, x.shape[axis], by, apart, 0, 1, run, kind, -(-CHUNK // run))
+    kind, index_step = (x.itemsize, 1) if inner == 1 else (TOGETHER, run)
+    return pick(x, index, out, rows, index.size, 0, x.shape[axis], by, index_step, 0, 1, run, kind, -(-CHUNK // run))
 
 
 def element_by_element(x, index, out, src, dim: int, by: str, kind: int) -> list[Task] | None:
@@ -407,7 +407,7 @@ def element_by_element(x, index, out, src, dim: int, by: str, kind: int) -> list
     ):
         return None
     outer, many, inner = math.prod(x.shape[:dim]), index.shape[dim], math.prod(x.shape[dim + 1 :])
-    rows, n, per, step = (outer, many, 1, 0) if inner == 1 else (outer * many, inner, many, 1)
+    rows, n, per, k_step = (outer, many, 1, 0) if inner == 1 else (outer * many, inner, many, 1)
     least = per * n if kind == ADDED else 1  # elements that may be added to one target belong to one chunk
     return pick(
         x,
@@ -419,7 +419,7 @@ def element_by_element(x, index, out, src, dim: int, by: str, kind: int) -> list
         x.shape[dim],
         by,
         inner,
-        step,
+        k_step,
         per,
         src.itemsize // BYTES,
         kind,

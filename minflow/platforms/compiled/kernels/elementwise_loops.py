@@ -20,15 +20,15 @@ from .conv import BYTES
 STEP = LANES * BYTES
 
 
-def larger(builder, a, b):
+def maximum_of(builder, a, b):
     """Maximum; NaN if either is."""
-    found = builder.select(builder.fcmp_ordered("<", b, a), a, b)
-    return builder.select(builder.fcmp_unordered("uno", a, a), a, found)
+    greater = builder.select(builder.fcmp_ordered("<", b, a), a, b)
+    return builder.select(builder.fcmp_unordered("uno", a, a), a, greater)
 
 
-def smaller(builder, a, b):
-    found = builder.select(builder.fcmp_ordered(">", b, a), a, b)
-    return builder.select(builder.fcmp_unordered("uno", a, a), a, found)
+def minimum_of(builder, a, b):
+    less = builder.select(builder.fcmp_ordered(">", b, a), a, b)
+    return builder.select(builder.fcmp_unordered("uno", a, a), a, less)
 
 
 def relu6_grad(builder, x, y):
@@ -71,8 +71,8 @@ BODIES: dict[str, tuple[int, Callable]] = {  # (number of operands, IR from vect
     "sub": (2, lambda builder, x, y: builder.fsub(x, y)),
     "mul": (2, lambda builder, x, y: builder.fmul(x, y)),
     "div": (2, lambda builder, x, y: builder.fdiv(x, y)),
-    "maximum": (2, larger),
-    "minimum": (2, smaller),
+    "maximum": (2, maximum_of),
+    "minimum": (2, minimum_of),
     "relu": (1, lambda builder, x: builder.select(builder.fcmp_ordered("<=", x, llvm.filled(0)), llvm.filled(0), x)),
     "relu_grad": (
         2,
@@ -80,7 +80,7 @@ BODIES: dict[str, tuple[int, Callable]] = {  # (number of operands, IR from vect
             x, builder.select(builder.fcmp_unordered("!=", y, llvm.filled(0)), llvm.filled(1), llvm.filled(0))
         ),
     ),
-    "relu6": (1, lambda builder, x: vector_math.kept(builder, x, 0, 6)),
+    "relu6": (1, lambda builder, x: vector_math.clamp(builder, x, 0, 6)),
     "relu6_grad": (2, relu6_grad),
     "where": (3, lambda builder, mask, x, y: builder.select(builder.fcmp_ordered("==", mask, llvm.filled(0)), y, x)),
     **{f"{first}_{second}": (3, pair(first, second)) for first in PAIRED for second in (*PAIRED, "taken")},
@@ -167,7 +167,7 @@ def max_of_lanes(context, x):
 
 @intrinsic
 def maximum(context, x, y):
-    return vector(vector, vector), lambda context, builder, _, a: larger(builder, *a)
+    return vector(vector, vector), lambda context, builder, _, a: maximum_of(builder, *a)
 
 
 @intrinsic
@@ -239,14 +239,14 @@ def sum_rows(out, a, rows, columns):
     for r in range(rows):
         p = a + r * columns * BYTES
         end = p + columns // LANES * STEP
-        found = load_some(end, left, zeros) if left else zeros
+        total = load_some(end, left, zeros) if left else zeros
         u = v = w = zeros
         for q in range(p, p + whole, 4 * STEP):
-            found, u = add(found, load(q)), add(u, load(q + STEP))
+            total, u = add(total, load(q)), add(u, load(q + STEP))
             v, w = add(v, load(q + 2 * STEP)), add(w, load(q + 3 * STEP))
         for q in range(p + whole, end, STEP):
-            found = add(found, load(q))
-        put(out, r, sum_of_lanes(add(add(found, u), add(v, w))))
+            total = add(total, load(q))
+        put(out, r, sum_of_lanes(add(add(total, u), add(v, w))))
 
 
 @compiled
@@ -254,17 +254,17 @@ def sum_products(out, a, b, rows, columns):
     """Dot product of two rows, for each row."""
     zeros, left, whole = filled(float32(0)), columns % LANES, columns // (2 * LANES) * 2 * STEP
     for r in range(rows):
-        p, apart = a + r * columns * BYTES, b - a
+        p, distance = a + r * columns * BYTES, b - a
         end = p + columns // LANES * STEP
-        found = other = zeros
+        total = other = zeros
         if left:
-            found = multiply(load_some(end, left, zeros), load_some(end + apart, left, zeros))
+            total = multiply(load_some(end, left, zeros), load_some(end + distance, left, zeros))
         for q in range(p, p + whole, 2 * STEP):
-            found = multiply_add(load(q), load(q + apart), found)
-            other = multiply_add(load(q + STEP), load(q + STEP + apart), other)
+            total = multiply_add(load(q), load(q + distance), total)
+            other = multiply_add(load(q + STEP), load(q + STEP + distance), other)
         for q in range(p + whole, end, STEP):
-            found = multiply_add(load(q), load(q + apart), found)
-        put(out, r, sum_of_lanes(add(found, other)))
+            total = multiply_add(load(q), load(q + distance), total)
+        put(out, r, sum_of_lanes(add(total, other)))
 
 
 @compiled
@@ -273,29 +273,29 @@ def max_of_rows(out, a, rows, columns):
     for r in range(rows):
         p = a + r * columns * BYTES
         end = p + columns // LANES * STEP
-        found = load_some(end, left, least) if left else least
+        most = load_some(end, left, least) if left else least
         other = least
         for q in range(p, p + whole, 2 * STEP):
-            found, other = maximum(found, load(q)), maximum(other, load(q + STEP))
+            most, other = maximum(most, load(q)), maximum(other, load(q + STEP))
         for q in range(p + whole, end, STEP):
-            found = maximum(found, load(q))
-        put(out, r, max_of_lanes(maximum(found, other)))
+            most = maximum(most, load(q))
+        put(out, r, max_of_lanes(maximum(most, other)))
 
 
 @compiled
 def sum_columns(out, a, rows, columns):
     """out += the sum of these rows, which is computed first: sums of sums round less."""
-    zeros, left, end, apart = filled(float32(0)), columns % LANES, columns // LANES * STEP, columns * BYTES
+    zeros, left, end, row = filled(float32(0)), columns % LANES, columns // LANES * STEP, columns * BYTES
     for q in range(0, end, STEP):
-        found = zeros
-        for p in range(a + q, a + q + rows * apart, apart):
-            found = add(found, load(p))
-        store(out + q, add(load(out + q), found))
+        total = zeros
+        for p in range(a + q, a + q + rows * row, row):
+            total = add(total, load(p))
+        store(out + q, add(load(out + q), total))
     if left:
-        found = zeros
-        for p in range(a + end, a + end + rows * apart, apart):
-            found = add(found, load_some(p, left, zeros))
-        store(out + end, add(load(out + end), found))
+        total = zeros
+        for p in range(a + end, a + end + rows * row, row):
+            total = add(total, load_some(p, left, zeros))
+        store(out + end, add(load(out + end), total))
 
 
 @compiled

@@ -17,7 +17,7 @@ import numpy as np
 
 from ....compiler.fusion import gemm_epilogue
 from ..codegen.jit import compiled
-from ..codegen.llvm import LANES, clear, copy_tile, copy_turned
+from ..codegen.llvm import LANES, clear, copy_tile, copy_transposed
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
 from ..codegen.vectors import BOUNDS, BYTES, clipped, filled, load, load_some, multiply_add, store, store_some
 from ..lowering import lowers
@@ -53,7 +53,7 @@ def pack(source, source_row, rows, columns, transposed, target, row, block, pane
             place = target + (across // pair * panel + across % pair * block + along * row) * BYTES
             if rows - i >= LANES and columns - j >= LANES:
                 if transposed:
-                    copy_turned(here, source_row, place, row)
+                    copy_transposed(here, source_row, place, row)
                 else:
                     copy_tile(here, source_row, place, row)
                 continue
@@ -64,7 +64,7 @@ def pack(source, source_row, rows, columns, transposed, target, row, block, pane
                     spare + r * LANES * BYTES, load_some(here + r * source_row * BYTES, min(LANES, columns - j), zeros)
                 )
             if transposed:
-                copy_turned(spare, LANES, place, row)
+                copy_transposed(spare, LANES, place, row)
             else:
                 copy_tile(spare, LANES, place, row)
 

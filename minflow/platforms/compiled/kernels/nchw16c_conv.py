@@ -236,7 +236,7 @@ def over(count, size):
 
 
 @instruction
-def turned_in(chunk, scratch, x, y, images, channels, pixels, block_rows, chunk_images):
+def images_to_blocks(chunk, scratch, x, y, images, channels, pixels, block_rows, chunk_images):
     """Convert 16 channels of some images x (images, channels, pixels) to blocks of `block_rows` pixels."""
     blocks = (channels + LANES - 1) // LANES
     block, first = chunk % blocks, chunk // blocks * chunk_images
@@ -253,7 +253,7 @@ def turned_in(chunk, scratch, x, y, images, channels, pixels, block_rows, chunk_
 
 
 @instruction
-def turned_out(chunk, scratch, x, y, images, channels, pixels, block_rows, chunk_images):
+def blocks_to_images(chunk, scratch, x, y, images, channels, pixels, block_rows, chunk_images):
     """Convert 16 channels of some images from blocks of `block_rows` pixels to (images, channels, pixels)."""
     blocks = (channels + LANES - 1) // LANES
     block, first = chunk % blocks, chunk // blocks * chunk_images
@@ -286,9 +286,9 @@ def channels_summed(chunk, scratch, x, parts, pixels, blocks, block_rows, chunk_
     store(parts + chunk * LANES * BYTES, add(add(a, b), add(c, d)))
 
 
-def turning(instruction, blocks, images, shape):
+def convert_layout(instruction, blocks, images, shape):
     n, channels, pixels = *shape[:2], math.prod(shape[2:])
-    arrays = (images, blocks) if instruction is turned_in else (blocks, images)
+    arrays = (images, blocks) if instruction is images_to_blocks else (blocks, images)
     at_once = max(1, MOVED // (LANES * max(1, pixels)))
     return [instruction(-(-n // at_once) * len(blocks), *arrays, n, channels, pixels, blocks.shape[1], at_once)]
 
@@ -429,21 +429,21 @@ def blocks_conv2d_weight_grad(arrays, outs, workspace, shape, images, stride, pa
 
 def to_blocks(arrays, outs, workspace):
     (x,), (out,) = arrays, outs
-    return turning(turned_in, out, x, x.shape) if ready(x) else None
+    return convert_layout(images_to_blocks, out, x, x.shape) if ready(x) else None
 
 
 def from_blocks(arrays, outs, workspace, shape):
-    return turning(turned_out, arrays[0], outs[0], shape)
+    return convert_layout(blocks_to_images, arrays[0], outs[0], shape)
 
 
 def in_blocks(x: np.ndarray, workspace: Workspace) -> tuple[np.ndarray, list[Task]]:
     """Convert images to blocks in the workspace; returns them and the tasks."""
     found = workspace.array(blocked(x.shape))
-    return found, turning(turned_in, found, x, x.shape)
+    return found, convert_layout(images_to_blocks, found, x, x.shape)
 
 
 def out_of_blocks(x: np.ndarray, out: np.ndarray) -> list[Task]:
-    return turning(turned_out, x, out, out.shape)
+    return convert_layout(blocks_to_images, x, out, out.shape)
 
 
 def blocks_channel_sum(arrays, outs, workspace, shape, to):

@@ -59,10 +59,13 @@ BOTH, FIRST, SECOND = range(3)  # which half of the work a chunk does
 def join(state, before, other, count):
     """Combine the mean and squared deviations of `before` rows, in `state`, with those of `count` more."""
     mean, part = load_wide(state), filled(count / (before + count))
-    apart = subtract(load_wide(other), mean)
+    difference = subtract(load_wide(other), mean)
     squares = add(load_wide(state + WIDE_BYTES), load_wide(other + WIDE_BYTES))
-    store_wide(state, multiply_add(apart, part, mean))
-    store_wide(state + WIDE_BYTES, multiply_add(multiply(apart, apart), multiply(part, filled(float(before))), squares))
+    store_wide(state, multiply_add(difference, part, mean))
+    store_wide(
+        state + WIDE_BYTES,
+        multiply_add(multiply(difference, difference), multiply(part, filled(float(before))), squares),
+    )
 
 
 @inlined

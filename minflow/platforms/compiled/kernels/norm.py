@@ -28,12 +28,12 @@ CHUNK = 1 << 16  # elements of a chunk of channels
 
 
 @compiled
-def sum_of(x, images, far, pixels):
-    """Sum of a channel: `images` planes, `far` bytes apart, each summed separately."""
+def sum_of(x, images, stride, pixels):
+    """Sum of a channel: `images` planes, `stride` bytes apart, each summed separately."""
     zeros, whole, left = filled(float32(0)), pixels // (4 * LANES) * 4 * LANES, pixels % LANES
-    every = zeros
+    sums = zeros
     for n in range(images):
-        p, end = x + n * far, x + n * far + pixels // LANES * STEP
+        p, end = x + n * stride, x + n * stride + pixels // LANES * STEP
         a = b = c = d = zeros
         for q in range(p, p + whole * BYTES, 4 * STEP):
             a, b = add(a, load(q)), add(b, load(q + STEP))
@@ -42,17 +42,17 @@ def sum_of(x, images, far, pixels):
             a = add(a, load(q))
         if left:
             b = add(b, load_some(end, left, zeros))
-        every = add(every, add(add(a, b), add(c, d)))
-    return total(every)
+        sums = add(sums, add(add(a, b), add(c, d)))
+    return total(sums)
 
 
 @compiled
-def squares_of(x, images, far, pixels, mean):
+def squares_of(x, images, stride, pixels, mean):
     """Sum of (x - mean)**2 of a channel."""
     zeros, center, whole, left = filled(float32(0)), filled(mean), pixels // (4 * LANES) * 4 * LANES, pixels % LANES
-    every = zeros
+    sums = zeros
     for n in range(images):
-        p, end = x + n * far, x + n * far + pixels // LANES * STEP
+        p, end = x + n * stride, x + n * stride + pixels // LANES * STEP
         a = b = c = d = zeros
         for q in range(p, p + whole * BYTES, 4 * STEP):
             u, v = subtract(load(q), center), subtract(load(q + STEP), center)
@@ -64,8 +64,8 @@ def squares_of(x, images, far, pixels, mean):
         if left:
             u = subtract(load_some(end, left, center), center)
             b = multiply_add(u, u, b)
-        every = add(every, add(add(a, b), add(c, d)))
-    return total(every)
+        sums = add(sums, add(add(a, b), add(c, d)))
+    return total(sums)
 
 
 @compiled
@@ -94,18 +94,18 @@ def planes_normed(
 ):
     """Normalize some channels of images (images, channels, pixels); means, variances: (channels,), written."""
     eps = float32(eps)
-    image, count = channels * pixels * BYTES, images * pixels
+    image_bytes, count = channels * pixels * BYTES, images * pixels
     zeros, left = filled(float32(0)), pixels % LANES
     for c in range(chunk * chunk_channels, min((chunk + 1) * chunk_channels, channels)):
         source, target = x + c * pixels * BYTES, y + c * pixels * BYTES
-        m = float32(sum_of(source, images, image, pixels) / count)
-        v = float32(squares_of(source, images, image, pixels, m) / count)
+        m = float32(sum_of(source, images, image_bytes, pixels) / count)
+        v = float32(squares_of(source, images, image_bytes, pixels, m) / count)
         put(means, c, m)
         put(variances, c, v)
         center, shift = filled(m), filled(number_at(bias, c))
         scale = filled(number_at(weight, c) / float32(np.sqrt(v + eps)))
         for n in range(images):
-            p, q = source + n * image, target + n * image
+            p, q = source + n * image_bytes, target + n * image_bytes
             for i in range(0, pixels // LANES * STEP, STEP):
                 store(q + i, multiply_add(subtract(load(p + i), center), scale, shift))
             if left:
@@ -133,7 +133,7 @@ def planes_sent_back(
 ):
     """Compute the gradients gx, gweight and gbias of some channels. Shapes: see `planes_normed`."""
     eps = float32(eps)
-    image, count = channels * pixels * BYTES, images * pixels
+    image_bytes, count = channels * pixels * BYTES, images * pixels
     zeros, left, end = filled(float32(0)), pixels % LANES, pixels // LANES * STEP
     for c in range(chunk * chunk_channels, min((chunk + 1) * chunk_channels, channels)):
         place = c * pixels * BYTES
@@ -141,7 +141,7 @@ def planes_sent_back(
         center = filled(number_at(means, c))
         sums, products = zeros, zeros
         for n in range(images):
-            some, more = sums_of(grad + place + n * image, x + place + n * image, pixels, center)
+            some, more = sums_of(grad + place + n * image_bytes, x + place + n * image_bytes, pixels, center)
             sums, products = add(sums, some), add(products, more)
         gb, gw = total(sums), total(products) * float64(inverse)
         put(gbias, c, float32(gb))
@@ -150,7 +150,7 @@ def planes_sent_back(
         scale, slope = filled(size), filled(float32(-size * inverse * gw / count))
         offset = filled(float32(-size * gb / count))
         for n in range(images):
-            p, q, r = grad + place + n * image, x + place + n * image, gx + place + n * image
+            p, q, r = grad + place + n * image_bytes, x + place + n * image_bytes, gx + place + n * image_bytes
             for i in range(0, end, STEP):
                 moved = multiply_add(subtract(load(q + i), center), slope, offset)
                 store(r + i, multiply_add(load(p + i), scale, moved))

@@ -99,11 +99,11 @@ class RecurrentCell:
         """Write all 16 lanes of a packed state."""
         llvm.store(self.builder, self.builder.select(self.mask, x.value, llvm.filled(0)), place)
 
-    def write_blocks(self, place, far, values: Sequence[RegisterValue]) -> None:
-        """Write packed values, `far` bytes apart."""
+    def write_blocks(self, place, stride, values: Sequence[RegisterValue]) -> None:
+        """Write packed values, `stride` bytes apart."""
         for x in values:
             self.write_packed(place, x)
-            place = self.builder.add(place, far)
+            place = self.builder.add(place, stride)
 
 
 def tanh_forward(cell, x, own, bias, state, memory, values, y, cells):
@@ -141,7 +141,7 @@ def gru_forward(cell, x, own, bias, state, memory, values, y, cells):
     cell.write(y, h)
 
 
-def tanh_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, far, inner, at_state, before):
+def tanh_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, stride, inner, at_state, before):
     gh = cell.read(gy) + cell.read(own)
     gh = gh * (1 - cell.read(y) * cell.read(y))
     cell.write(inner, gh)
@@ -149,25 +149,25 @@ def tanh_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, far, i
     cell.write(before, cell.read(h))
 
 
-def relu_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, far, inner, at_state, before):
+def relu_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, stride, inner, at_state, before):
     gh = (cell.read(gy) + cell.read(own)).where_above(cell.read(y))
     cell.write(inner, gh)
     cell.write_packed(blocks, gh)
     cell.write(before, cell.read(h))
 
 
-def lstm_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, far, inner, at_state, before):
+def lstm_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, stride, inner, at_state, before):
     gh, seen = cell.read(gy) + cell.read(own), cell.read(cells).tanh()
     i, f, g, o = [cell.read(values, k) for k in range(4)]
     gc = cell.packed(carried) + gh * o * (1 - seen * seen)
     grads = (gc * g * i * (1 - i), gc * cell.read(c) * f * (1 - f), gc * i * (1 - g * g), gh * seen * o * (1 - o))
     cell.write_packed(carried, gc * f)
     cell.write(inner, *grads)
-    cell.write_blocks(blocks, far, grads)
+    cell.write_blocks(blocks, stride, grads)
     cell.write(before, cell.read(h))
 
 
-def gru_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, far, inner, at_state, before):
+def gru_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, stride, inner, at_state, before):
     gh, old = cell.read(gy) + cell.read(own) + cell.packed(carried), cell.read(h)
     r, z, n, scaled = [cell.read(values, k) for k in range(4)]
     of_n = gh * (1 - z) * (1 - n * n)
@@ -175,7 +175,7 @@ def gru_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, far, in
     cell.write_packed(carried, gh * z)
     cell.write(inner, of_r, of_z, of_n)
     cell.write(at_state, of_r, of_z, of_n * r)
-    cell.write_blocks(blocks, far, (of_r, of_z, of_n * r))
+    cell.write_blocks(blocks, stride, (of_r, of_z, of_n * r))
     cell.write(before, old)
 
 
@@ -447,8 +447,8 @@ def layer(
     (count, batch, _), hidden = x.shape, h0.shape[1]
     y, hn = outs[:2]
     cn, values, cells = {LSTM: outs[2:], GRU: (0, *outs[2:], 0)}.get(kind, (0, 0, 0))
-    arriving = {LSTM: values}.get(kind, y) if kind != GRU else workspace.array((count * batch, 3 * hidden))
-    steps = product(x, w_ih.T, arriving.reshape(count * batch, -1), workspace, b_ih)
+    inputs = {LSTM: values}.get(kind, y) if kind != GRU else workspace.array((count * batch, 3 * hidden))
+    steps = product(x, w_ih.T, inputs.reshape(count * batch, -1), workspace, b_ih)
     if steps is None:
         return None
     packs, weight = packed_weight(w_hh, GATES[kind], False, workspace)
@@ -457,7 +457,7 @@ def layer(
         RecurrentSizes(kind, count, batch, hidden, reverse, multiply.address),
         weight,
         States(h0, *(c0 or [0]), y, values, cells),
-        arriving,
+        inputs,
         GATES[kind] * hidden,
         b_hh,
         hn,

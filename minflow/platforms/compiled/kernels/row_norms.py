@@ -197,15 +197,15 @@ def groups_sent_back(
         gx_group = gx + group * count * BYTES
         inverse = float32(1) / np.sqrt(number_at(variances, group) + eps)
         center, first = filled(number_at(means, group)), group % groups * channels
-        far = (groups * channels + LANES - 1) // LANES * LANES
-        here = group // groups * 2 * far + first
+        stride = (groups * channels + LANES - 1) // LANES * LANES
+        here = group // groups * 2 * stride + first
         sums = products = 0.0
         for channel in range(channels):
             place = channel * pixels * BYTES
             some_sums, some_products = sums_of(grad_group + place, x_group + place, pixels, center)
             gb, gw = sum_by_halves(some_sums), sum_by_halves(some_products) * float64(inverse)
             put(parts, here + channel, float32(gw))
-            put(parts, here + far + channel, float32(gb))
+            put(parts, here + stride + channel, float32(gb))
             factor = number_at(weight, first + channel)
             sums, products = sums + gb * factor, products + gw * factor
         slope = filled(float32(-products * inverse * inverse / count))
@@ -237,12 +237,12 @@ def layer_norm_grad(arrays, outs, workspace: Workspace, columns, eps) -> list[Ta
     grad, x, weight = *arrays[:2], *vectors(arrays[2:], columns)
     if not fits(grad, x, weight, *outs):
         return None
-    rows, some, far = x.size // columns, max(1, CHUNK // columns), padded(columns)
+    rows, some, stride = x.size // columns, max(1, CHUNK // columns), padded(columns)
     chunks = -(-rows // some)
-    parts = workspace.take(chunks * 2 * far)
+    parts = workspace.take(chunks * 2 * stride)
     return [
-        rows_sent_back(chunks, grad, x, weight, outs[0], parts, float(eps), rows, columns, some, far * BYTES),
-        *added(parts, outs[1:], chunks, columns, far),
+        rows_sent_back(chunks, grad, x, weight, outs[0], parts, float(eps), rows, columns, some, stride * BYTES),
+        *added(parts, outs[1:], chunks, columns, stride),
     ]
 
 
@@ -254,9 +254,12 @@ def padded(numbers: int) -> int:
     return -(-numbers // LANES) * LANES
 
 
-def added(parts: int, outs, count: int, numbers: int, far: int) -> list[Task]:
-    """Tasks that add the parts, each of which holds `numbers` elements for each of `outs`, `far` elements apart."""
-    return [sum_of_parts(parts + i * far * BYTES, out, count, 2 * far, 1, numbers, far) for i, out in enumerate(outs)]
+def added(parts: int, outs, count: int, numbers: int, stride: int) -> list[Task]:
+    """Tasks that add the parts, each of which holds `numbers` elements for each of `outs`, `stride` elements apart."""
+    return [
+        sum_of_parts(parts + i * stride * BYTES, out, count, 2 * stride, 1, numbers, stride)
+        for i, out in enumerate(outs)
+    ]
 
 
 def group_norm(arrays, outs, workspace: Workspace, groups, eps) -> list[Task] | None:
@@ -268,11 +271,11 @@ def group_norm_grad(arrays, outs, workspace: Workspace, groups, eps) -> list[Tas
     if not fits(*arrays, *outs):
         return None
     images, channels = outs[0].shape[:2]
-    far = padded(channels)
-    parts = workspace.take(images * 2 * far)
+    stride = padded(channels)
+    parts = workspace.take(images * 2 * stride)
     return [
         *by_groups(groups_sent_back, outs[0], [*arrays, outs[0], parts], groups, eps),
-        *added(parts, outs[1:], images, channels, far),
+        *added(parts, outs[1:], images, channels, stride),
     ]
 
 

@@ -65,7 +65,7 @@ class CachedCall:
         self.program = Program([step._replace(holds=holds) for step, holds in zip(steps, constant)])
         tables = [a for holds in constant for a in holds if a.dtype == np.int64]
         ends = sorted([span for span in spans if span[0] < span[1]])
-        self.may_be_kept = (
+        self.cacheable = (
             all([moves or a.flags.c_contiguous for a, moves in zip(arrays, self.moves) if isinstance(a, np.ndarray)])
             and all([end <= first for (_, end), (first, _) in itertools.pairwise(ends)])  # no address is in two arrays
             and not any([((t >= first) & (t < end)).any() for t in tables for first, end in ends])
@@ -87,36 +87,39 @@ class CachedCall:
 
 def run_compiled(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
     """Run an op by its tasks; NotImplemented if there are none for these arrays, or if one refuses their elements."""
-    given = () if out is None else out if op.many else (out,)
+    given_outs = () if out is None else out if op.many else (out,)
     signature: tuple | None = (
         op,
-        *[(a.shape, a.strides, a.dtype) if a.__class__ is np.ndarray else (a.__class__, a) for a in (*arrays, *given)],
+        *[
+            (a.shape, a.strides, a.dtype) if a.__class__ is np.ndarray else (a.__class__, a)
+            for a in (*arrays, *given_outs)
+        ],
         *attrs.items(),
     )
-    kept = CALL_CACHE
+    cache = CALL_CACHE
     try:
-        call = kept.calls.get(signature)
+        call = cache.calls.get(signature)
     except TypeError:  # an unhashable argument
         signature = call = None
     if call is False:
         return NotImplemented
-    call = call and kept.calls.pop(signature, None)  # take it out: a signal handler may call ops, too
-    results = call.results if call else results_of(op, arrays, given, attrs)
-    outs = given or [np.empty(shape, dtype) for shape, dtype in results]
+    call = call and cache.calls.pop(signature, None)  # take it out: a signal handler may call ops, too
+    results = call.results if call else results_of(op, arrays, given_outs, attrs)
+    outs = given_outs or [np.empty(shape, dtype) for shape, dtype in results]
     call = call or new_call(builder, arrays, outs, attrs, results)
     done = call and call([*arrays, *outs])
-    if signature is not None and (not call or (call.may_be_kept and call.memory is kept.memory)):
-        if len(kept.calls) >= MOST:
-            kept.calls.clear()
-        kept.calls[signature] = call or False
+    if signature is not None and (not call or (call.cacheable and call.memory is cache.memory)):
+        if len(cache.calls) >= MOST:
+            cache.calls.clear()
+        cache.calls[signature] = call or False
     if not done:
         return NotImplemented
     return out if out is not None else tuple(outs) if op.many else outs[0]
 
 
-def results_of(op: Op, arrays: Sequence, given: Sequence, attrs: dict) -> list[tuple]:
-    if given:
-        return [(a.shape, a.dtype) for a in given]
+def results_of(op: Op, arrays: Sequence, given_outs: Sequence, attrs: dict) -> list[tuple]:
+    if given_outs:
+        return [(a.shape, a.dtype) for a in given_outs]
     specs = op.infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays], **attrs)
     return [(spec.shape, spec.np) for spec in (specs if op.many else (specs,))]
 

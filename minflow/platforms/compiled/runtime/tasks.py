@@ -112,21 +112,21 @@ class PreparedTasks:
 
 def prepared(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> PreparedTasks | None:
     """Prepare an op; None if its builder has no tasks for these arrays. The workspace is set by `settle` or `join`."""
-    found = PreparedTasks(lambda workspace: builder(arrays, outs, workspace, **attrs))
-    return None if found.steps is None else found
+    tasks = PreparedTasks(lambda workspace: builder(arrays, outs, workspace, **attrs))
+    return None if tasks.steps is None else tasks
 
 
 class CheckedTasks:
     """A call of tasks that may refuse the elements of an array; then NumPy's kernel runs, and raises the error."""
 
-    def __init__(self, found: PreparedTasks, plain: Callable):
-        self.found, self.plain = found, plain
-        found.settle(np.empty(found.bytes + ALIGN, np.uint8))
-        self.steps = found.steps or []
+    def __init__(self, tasks: PreparedTasks, numpy_call: Callable):
+        self.tasks, self.numpy_call = tasks, numpy_call
+        tasks.settle(np.empty(tasks.bytes + ALIGN, np.uint8))
+        self.steps = tasks.steps or []
         self.refused = [step.refused for step in self.steps if step.refused is not None]
 
     def __call__(self) -> None:
-        self.found()
+        self.tasks()
         for refused in self.refused:
             if any(refused.tolist()):
-                self.plain()
+                self.numpy_call()

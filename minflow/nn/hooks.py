@@ -17,7 +17,7 @@ from ..core.grad.function import Function
 from ..core.grad.hooks import Handle, check_callable, functions_on, refuse, replaced_gradients
 from ..core.grad.modes import is_grad_enabled
 from ..core.mode import bump_mutations
-from ..core.ops.shape import full
+from ..core.ops.shape import zeros_of
 from ..core.source_location import describe, warn
 from ..core.tensor import Tensor
 
@@ -212,7 +212,7 @@ class BackwardHooks:
         def run_hooks(grads: tuple) -> tuple:
             grad_input: list = [None] * len(args)
             for i, spec in others:
-                grad_input[i] = full(shape=spec.shape, value=0, dtype=spec.dtype)
+                grad_input[i] = zeros_of(spec)
             for i, g in zip(differentiable, grads):
                 grad_input[i] = g
             changed = self.run_post_hooks(tuple(grad_input))

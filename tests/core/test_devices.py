@@ -187,6 +187,36 @@ def test_a_program_stays_on_its_device(symbols):
     assert (s * 2).device is s.device is cpu
 
 
+FUNCTIONS = {
+    "angle": lambda x: flow.angle(x),
+    "isreal": lambda x: flow.isreal(x),
+    "isposinf": lambda x: flow.isposinf(x.long()),
+    "vander": lambda x: flow.vander(x[0]),
+    "vander, N=0": lambda x: flow.vander(x[0], 0),
+    "block_diag": lambda x: flow.block_diag(x, x),
+    "combinations": lambda x: flow.combinations(x[0], 0),
+    "histogram": lambda x: flow.histogram(x, flow.sort(x[0])[0])[0],
+    "mode": lambda x: flow.mode(x.sum())[1],
+    "quantile": lambda x: flow.quantile(x, 0.3, interpolation="midpoint"),
+    "matrix_power": lambda x: flow.linalg.matrix_power(x @ x.T, 0),
+    "linalg.qr": lambda x: flow.linalg.qr(x, mode="r")[0],
+    "svd": lambda x: flow.svd(x, compute_uv=False)[0],
+    "lu": lambda x: flow.lu(x @ x.T, get_infos=True)[2],
+    "bernoulli": lambda x: flow.bernoulli(x, 0.5),
+    "fft": lambda x: flow.fft.fft(x, 8).real,
+    "scatter": lambda x: flow.scatter(x, 0, x.long(), 1.5, reduce="add"),
+    "scatter_reduce": lambda x: flow.scatter_reduce(x, 0, x.long(), x, "mean"),
+    "masked_scatter": lambda x: flow.masked_scatter(x, x > 0, x),
+    "diag_embed": lambda x: flow.diag_embed(x),
+    "diag": lambda x: flow.diag(x[0]),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_create_tensors_on_the_device_of_their_input(name, symbols):
+    assert FUNCTIONS[name](symbols[0]).device is cuda
+
+
 def test_a_stack_of_0d_tensors_on_two_devices_is_refused(symbols):
     x, _, s = symbols
     refused(lambda: flow.stack([x.sum(), s]), "is on cuda:0, and tensors[1] is on cpu:0")

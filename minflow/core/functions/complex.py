@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..base.errors import DTypeError
 from ..functionalize import contiguous
 from ..ops import compare as c, complex as z, elementwise as e
-from ..ops.shape import full
+from ..ops.shape import filled, zeros_of
 from ..source_location import fail
 from ..spec import bool_, default_dtype
 from .arguments import to
@@ -63,14 +63,14 @@ def angle(input: Tensor) -> Tensor:
     if input.spec.dtype.is_complex:
         return e.atan2(z.imag(input), z.real(input))
     x = input if input.spec.floating else to(input, default_dtype())
-    return e.where(c.isnan(x), x, e.where(c.lt(x, 0), math.pi, full(shape=x.spec.shape, value=0, dtype=x.spec.dtype)))
+    return e.where(c.isnan(x), x, e.where(c.lt(x, 0), math.pi, zeros_of(x.spec)))
 
 
 def isreal(input: Tensor) -> Tensor:
     """True where the imaginary part is 0."""
     if input.spec.dtype.is_complex:
         return c.eq(z.imag(input), 0)
-    return full(shape=input.spec.shape, value=True, dtype=bool_)
+    return filled(input.spec.replace(dtype=bool_), True)
 
 
 def is_complex(input: Tensor) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import DTypeError
 from ..ops import binary, compare as c, elementwise as e
-from ..ops.shape import detach as outside_tape, full
+from ..ops.shape import detach as outside_tape, filled
 from ..source_location import fail
 from ..spec import bool_, default_dtype, finfo, float64, promote
 from . import return_types
@@ -169,7 +169,7 @@ def isneginf(input: Tensor) -> Tensor:
 
 
 def always_false(input: Tensor) -> Tensor:
-    return full(shape=input.spec.shape, value=False, dtype=bool_)
+    return filled(input.spec.replace(dtype=bool_), False)
 
 
 def is_nonzero(input: Tensor) -> bool:

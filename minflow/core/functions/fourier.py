@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..ops import complex as z
-from ..ops.shape import cat, full
+from ..ops.shape import cat, zeros_of
 from ..source_location import fail
 from ..spec import as_dtype, default_dtype
 from . import index_select, narrow, roll
@@ -54,7 +54,7 @@ def resize_axis(name: str, input: Tensor, n: int | None, axis: int) -> Tensor:
         return narrow(input, axis, 0, n)
     shape = list(input.spec.shape)
     shape[axis] = n - here
-    return input if n == here else cat(input, full(shape=tuple(shape), value=0, dtype=input.spec.dtype), dim=axis)
+    return input if n == here else cat(input, zeros_of(input.spec.replace(shape=tuple(shape))), dim=axis)
 
 
 def scale(name: str, norm: str | None, inverse: bool, n: int) -> float:

@@ -224,7 +224,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
             x=input,
         )
     n = input.spec.size + abs(diagonal)
-    empty = s.full(shape=(n, n), value=0, dtype=input.spec.dtype)
+    empty = s.zeros_of(input.spec.replace(shape=(n, n)))
     return s.view_write(empty, input, path=((s.diagonal, {"offset": diagonal, "dim1": 0, "dim2": 1}),))
 
 

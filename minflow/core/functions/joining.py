@@ -207,7 +207,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     dtype, width, before, rows = promote(*[x.spec for x in given]), sum([x.spec.shape[1] for x in blocks]), 0, []
     for x in blocks:
         n, m = x.spec.shape
-        left, right = [s.full(shape=(n, k), value=0, dtype=dtype) for k in (before, width - before - m)]
+        left, right = [s.zeros_of(Spec((n, k), dtype, x.spec.device)) for k in (before, width - before - m)]
         rows.append(s.cat(left, to(x, dtype), right, dim=1))
         before += m
     return s.cat(*rows, dim=0)
@@ -244,7 +244,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
             x=input,
         )
     if not r:
-        return s.full(shape=(0,), value=0, dtype=input.spec.dtype)
+        return s.zeros_of(input.spec.replace(shape=(0,)))
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     n = input.spec.size
     check_memory("combinations", [Spec((math.comb(n + r - 1 if with_replacement and n else n, r), r), int64)])

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 def eye_of(x: Tensor, n: int) -> Tensor:
     """The n x n identity in the dtype of x."""
-    return factorization.diagonal_matrix(s.full(shape=(n,), value=1, dtype=x.spec.dtype))
+    return factorization.diagonal_matrix(s.filled(x.spec.replace(shape=(n,)), 1))
 
 
 def none_of(x: Tensor) -> Tensor:
     """An empty tensor, which PyTorch returns for outputs that were not requested."""
-    return s.full(shape=(0,), value=0, dtype=x.spec.dtype)
+    return s.zeros_of(x.spec.replace(shape=(0,)))
 
 
 # ---- inverses and linear systems
@@ -240,7 +240,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_typ
     u, values, v = factorization.svd(input, complete=not some)
     if not compute_uv:
         (m, n), batch = input.spec.shape[-2:], input.spec.shape[:-2]
-        u, v = (s.full(shape=(*batch, k, k), value=0, dtype=input.spec.dtype) for k in (m, n))
+        u, v = (s.zeros_of(input.spec.replace(shape=(*batch, k, k))) for k in (m, n))
     return return_types.svd(u, values, transposed(v))
 
 
@@ -285,7 +285,7 @@ def lu_unpack(
 def packed_lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
     """(LU, pivots) as from `lu_factor`, by its older name flow.lu; get_infos: also a 0 for each matrix."""
     found = lu_factor(A, pivot=pivot)
-    return (*found, s.full(shape=A.spec.shape[:-2], value=0, dtype=int32)) if get_infos else tuple(found)
+    return (*found, s.zeros_of(A.spec.replace(shape=A.spec.shape[:-2], dtype=int32))) if get_infos else tuple(found)
 
 
 def lu(A: Tensor, *, pivot: bool = True) -> return_types.lu_unpack:

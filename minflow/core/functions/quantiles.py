@@ -115,7 +115,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> return_types.mo
     """`(values, indices)`: the most frequent element along `dim` (ties: the smallest), and its last index."""
     axis = normalize_axis(dim, input.spec.ndim, input)
     if not input.spec.ndim:
-        return return_types.mode(s.clone(input), s.full(shape=(), value=0, dtype=int64))
+        return return_types.mode(s.clone(input), s.zeros_of(input.spec.replace(dtype=int64)))
     indices = o.mode_place(input, axis=axis)
     values = gather(input, indices, dim=axis)
     return return_types.mode(*([values, indices] if keepdim else [squeeze(x, axis) for x in (values, indices)]))
@@ -202,9 +202,7 @@ def quantiles(name: str, input: Tensor, q: Tensor | float, dim: int | None, keep
         result = e.lerp(
             result,
             above,
-            s.full(shape=places.spec.shape, value=0.5, dtype=places.spec.dtype)
-            if how == "midpoint"
-            else places - below,
+            s.filled(places.spec, 0.5) if how == "midpoint" else places - below,
         )
     result = movedim(result, -1, 0)  # the axis of q comes first
     return s.reshape(result.contiguous(), shape=(*([q.spec.size] if q.spec.ndim else []), *lead))

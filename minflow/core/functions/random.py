@@ -9,7 +9,7 @@ from ..base.errors import OutOfRangeError
 from ..mode import MODE
 from ..ops import complex as c, random as r
 from ..ops.elementwise import log1p
-from ..ops.shape import full
+from ..ops.shape import filled
 from ..random import Generator, generator_or_default
 from ..source_location import fail
 from ..spec import DType, float32
@@ -113,5 +113,5 @@ def bernoulli_like(input: Tensor, p: Tensor | float = 0.5, *, generator: Generat
     if not 0 <= p <= 1:
         fail(OutOfRangeError, f"bernoulli: p must be from 0 to 1, got {p}", "p=0.5")
     dtype = input.spec.dtype
-    chance = full(shape=input.spec.shape, value=p, dtype=dtype if dtype.floating else float32)
+    chance = filled(input.spec.replace(dtype=dtype if dtype.floating else float32), p)
     return to(bernoulli(chance, generator=generator), dtype)

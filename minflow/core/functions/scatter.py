@@ -83,7 +83,7 @@ def scatter(
             fail(OutOfRangeError, f"scatter: reduce is {reduce!r}", '"add", "multiply", or scatter_reduce', input=input)
         src, axis = source_for(src, input, index), normalize_axis(dim, input.spec.ndim, input)
         if not is_tensor(src):
-            src = s.full(shape=index.spec.shape, value=src, dtype=input.spec.dtype)
+            src = s.filled(input.spec.replace(shape=index.spec.shape), src)
         if reduce == "add":
             return i.scatter_add(input, index, src, dim=axis, by="scatter")
         return sc.scatter_reduce(input, index, src, dim=axis, reduce="prod", include_self=True, by="scatter")
@@ -135,8 +135,8 @@ def reduce_into(
     total = scatter_add(start, axis, index, src)
     if reduce == "sum":
         return total
-    one = s.full(shape=src.spec.shape, value=1, dtype=input.spec.dtype)
-    counts = s.full(shape=input.spec.shape, value=1, dtype=input.spec.dtype)
+    one = s.filled(input.spec.replace(shape=src.spec.shape), 1)
+    counts = s.filled(input.spec, 1)
     counts = counts if include_self else i.scatter(counts, index, 0, dim=axis)
     counts = e.maximum(scatter_add(counts, axis, index, one), 1)
     return e.div(total, counts) if input.spec.dtype.floating else e.floor_divide(total, counts)
@@ -222,7 +222,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     input, mask = s.expand(input, shape=shape), s.expand(mask, shape=shape)
     # Counted from 1; element 0, in front of the source, serves all other positions.
     wanted = cumsum(mask.reshape(-1), 0)
-    pool = s.cat(s.full(shape=(1,), value=0, dtype=source.spec.dtype), source.reshape(-1), dim=0)
+    pool = s.cat(s.zeros_of(source.spec.replace(shape=(1,))), source.reshape(-1), dim=0)
     chosen = i.take(pool, e.where(mask.reshape(-1), wanted, 0), axis=0, by="masked_scatter")
     return e.where(mask, s.reshape(chosen, shape=shape), input)
 
@@ -325,7 +325,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     n, shape = input.spec.shape[-1] + abs(offset), list(input.spec.shape[:-1])
     for axis in sorted((a, b)):
         shape.insert(axis, n)
-    empty = s.full(shape=tuple(shape), value=0, dtype=input.spec.dtype)
+    empty = s.zeros_of(input.spec.replace(shape=tuple(shape)))
     return s.view_write(empty, input, path=((s.diagonal, {"offset": offset, "dim1": a, "dim2": b}),))
 
 

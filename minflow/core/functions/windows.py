@@ -15,7 +15,7 @@ import numpy as np
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..infer import check_memory
 from ..ops.rules import widen_integers
-from ..ops.shape import full
+from ..ops.shape import filled, zeros_of
 from ..source_location import fail
 from ..spec import Spec, as_dtype, default_dtype
 from .arguments import integer, is_tensor, to
@@ -191,9 +191,9 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         fail(OutOfRangeError, f"vander: N must be at least 0, got {n}", "0 or more columns", x=x)
     x = to(x, widen_integers(x.spec).dtype)
     if not n:
-        return full(shape=(x.spec.size, 0), value=0, dtype=x.spec.dtype)
+        return zeros_of(x.spec.replace(shape=(x.spec.size, 0)))
     check_memory("vander", [Spec((x.spec.size, n), x.spec.dtype)])
-    powers = [full(shape=x.spec.shape, value=1, dtype=x.spec.dtype), x][:n]
+    powers = [filled(x.spec, 1), x][:n]
     while len(powers) < n:
         powers.append(powers[-1] * x)
     return stack(powers if increasing else powers[::-1], 1)

@@ -15,7 +15,7 @@ from ...core.mode import MODE
 from ...core.ops.gru import gru as gru_layer
 from ...core.ops.lstm import lstm as lstm_layer, lstm_projected
 from ...core.ops.rnn import rnn as rnn_layer
-from ...core.ops.shape import full
+from ...core.ops.shape import filled
 from ...core.source_location import fail
 from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, same_dtype
@@ -91,7 +91,7 @@ def run_layer(
     w_ih, w_hh, *rest = params
     x, w_ih = same_dtype(kind, x, w_ih)
     biases, w_hr = (rest[:2], rest[2:]) if has_biases else ([], rest)
-    zeros = lambda *shape: full(shape=shape, value=0.0, dtype=x.dtype)
+    zeros = lambda *shape: filled(x.spec.replace(shape=shape), 0.0)
     batch = sizes[0] if sizes else x.spec.shape[1]
     widths = w_hh.spec.shape[-1], w_ih.spec.shape[0] // 4  # of h, of c
     begin = [zeros(batch, width) if s is None else s for s, width in zip(states, widths)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.base.errors import ShapeError
 from ...core.functions.creation import empty
-from ...core.ops.shape import full
+from ...core.ops.shape import filled
 from ...core.source_location import fail
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
@@ -67,7 +67,7 @@ class RNNCellBase(Module):
             )
         expected = (*input.spec.shape[:-1], self.hidden_size)
         if states is None:
-            zeros = full(shape=expected, value=0.0, dtype=input.dtype)
+            zeros = filled(input.spec.replace(shape=expected), 0.0)
             states = (zeros,) * (2 if name == "LSTMCell" else 1)
         for state in states:
             F.arguments.check_tensor(name, state, "hx")

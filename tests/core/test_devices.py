@@ -209,6 +209,14 @@ FUNCTIONS = {
     "masked_scatter": lambda x: flow.masked_scatter(x, x > 0, x),
     "diag_embed": lambda x: flow.diag_embed(x),
     "diag": lambda x: flow.diag(x[0]),
+    "zeros_like": lambda x: flow.zeros_like(x),
+    "ones_like": lambda x: flow.ones_like(x, dtype=flow.int64),
+    "full_like": lambda x: flow.full_like(x, 2),
+    "empty_like": lambda x: flow.empty_like(x),
+    "new_zeros": lambda x: x.new_zeros(3),
+    "new_ones": lambda x: x.new_ones(3),
+    "new_full": lambda x: x.new_full((3,), 2),
+    "new_empty": lambda x: x.new_empty(3),
 }
 
 

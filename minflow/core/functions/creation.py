@@ -23,7 +23,7 @@ from ..kernels import kernel
 from ..mode import MODE
 from ..ops import shape as s
 from ..source_location import fail
-from ..spec import Spec, as_dtype, default_dtype, int64, spec_of
+from ..spec import Device, Spec, as_dtype, default_dtype, int64, spec_of
 from ..tensor import Size, Tensor
 from .arguments import integer
 from .fill import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
@@ -32,7 +32,6 @@ from .windows import evenly_spaced
 if TYPE_CHECKING:
     from ..base.dtypes import DTypeLike
     from ..random import Generator
-    from ..spec import Device
     from .memory_format import Layout
 
 
@@ -233,7 +232,8 @@ def zeros_like(
     memory_format: Layout | None = None,
 ) -> Tensor:
     """Zeros of the shape, dtype and device of `input`."""
-    return zeros(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
+    dtype = input.dtype if dtype is None else dtype
+    return finish(zeros_of(size_of((input.shape,)), dtype, Device(input.device)), device, requires_grad)
 
 
 @overloaded
@@ -248,7 +248,8 @@ def ones_like(
     memory_format: Layout | None = None,
 ) -> Tensor:
     """Ones of the shape, dtype and device of `input`."""
-    return ones(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
+    dtype = input.dtype if dtype is None else dtype
+    return finish(ones_of(size_of((input.shape,)), dtype, Device(input.device)), device, requires_grad)
 
 
 def new_ones(
@@ -291,7 +292,7 @@ def full_like(
 ) -> Tensor:
     """A tensor filled with one value, with the shape, dtype and device of `input`."""
     dtype = input.dtype if dtype is None else dtype
-    return full(input.shape, fill_value, dtype=dtype, device=device, requires_grad=requires_grad)
+    return finish(full_of(input.shape, fill_value, dtype, Device(input.device)), device, requires_grad)
 
 
 def empty_like(
@@ -305,7 +306,8 @@ def empty_like(
     memory_format: Layout | None = None,
 ) -> Tensor:
     """An uninitialized tensor with the shape, dtype and device of `input`."""
-    return empty(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
+    dtype = input.dtype if dtype is None else dtype
+    return finish(empty_of(size_of((input.shape,)), dtype, Device(input.device)), device, requires_grad)
 
 
 def eye(

@@ -16,7 +16,7 @@ from ..infer import check_memory
 from ..mode import MODE
 from ..ops.shape import full
 from ..source_location import fail
-from ..spec import Spec, as_dtype
+from ..spec import Spec, as_dtype, cpu
 from .arguments import integer, is_sequence, is_tensor
 
 if TYPE_CHECKING:
@@ -52,29 +52,34 @@ def number_of(number: Any, by: str, name: str, example: str) -> Any:
     return number
 
 
-def full_of(size: Any, number: Any, dtype: DTypeLike | None = None) -> Tensor:
+def full_of(size: Any, number: Any, dtype: DTypeLike | None = None, device: Device = cpu) -> Tensor:
     """A tensor filled with one value, of the value's own dtype if dtype is None."""
     number = number_of(number, "full", "fill_value", "full((2, 3), 1.5)")
     if is_tensor(size) and size.ndim:
         what = "full: the size must be integers, got a tensor"
         fail(ShapeError, what, "full_like(tensor, ...), or tensor.shape", size=size)
-    return full(shape=size_of((size,)), value=number, dtype=as_dtype(dtype if dtype is not None else type(number)))
+    return full_on(device, size_of((size,)), number, dtype if dtype is not None else type(number))
 
 
-def zeros_of(shape: tuple[int, ...], dtype: DTypeLike) -> Tensor:
-    return full(shape=shape, value=0, dtype=as_dtype(dtype))
+def zeros_of(shape: tuple[int, ...], dtype: DTypeLike, device: Device = cpu) -> Tensor:
+    return full_on(device, shape, 0, dtype)
 
 
-def ones_of(shape: tuple[int, ...], dtype: DTypeLike) -> Tensor:
-    return full(shape=shape, value=1, dtype=as_dtype(dtype))
+def ones_of(shape: tuple[int, ...], dtype: DTypeLike, device: Device = cpu) -> Tensor:
+    return full_on(device, shape, 1, dtype)
 
 
-def empty_of(shape: tuple[int, ...], dtype: DTypeLike) -> Tensor:
+def full_on(device: Device, shape: tuple[int, ...], value: Any, dtype: DTypeLike) -> Tensor:
+    place = {} if device is cpu else {"device": device}  # a graph for the CPU names no device
+    return full(shape=shape, value=value, dtype=as_dtype(dtype), **place)
+
+
+def empty_of(shape: tuple[int, ...], dtype: DTypeLike, device: Device = cpu) -> Tensor:
     """An uninitialized tensor; zeros in a trace, which has no memory."""
     if MODE.get().trace:
-        return zeros_of(shape, dtype)
+        return zeros_of(shape, dtype, device)
     check_memory("empty", [Spec(shape, as_dtype(dtype))])
-    return MODE.get().constant(np.empty(shape, as_dtype(dtype).np))
+    return MODE.get().constant(np.empty(shape, as_dtype(dtype).np)).to(device)
 
 
 def copy_of(data: Any, dtype: DTypeLike | None = None) -> Tensor:

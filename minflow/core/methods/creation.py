@@ -43,8 +43,10 @@ class Creation:
         layout: Layout | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
-        """A tensor filled with one value, by default in the dtype of this one."""
-        return finish(full_of(size, fill_value, self.dtype if dtype is None else dtype), device, requires_grad)
+        """A tensor filled with one value, by default in the dtype and on the device of this one."""
+        return finish(
+            full_of(size, fill_value, self.dtype if dtype is None else dtype, self.device), device, requires_grad
+        )
 
     def new_zeros(
         self: Tensor,
@@ -55,8 +57,10 @@ class Creation:
         layout: Layout | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
-        """Zeros, by default in the dtype of this one."""
-        return finish(zeros_of(size_of(size), self.dtype if dtype is None else dtype), device, requires_grad)
+        """Zeros, by default in the dtype and on the device of this one."""
+        return finish(
+            zeros_of(size_of(size), self.dtype if dtype is None else dtype, self.device), device, requires_grad
+        )
 
     def new_ones(
         self: Tensor,
@@ -67,7 +71,9 @@ class Creation:
         layout: Layout | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
-        return finish(ones_of(size_of(size), self.dtype if dtype is None else dtype), device, requires_grad)
+        return finish(
+            ones_of(size_of(size), self.dtype if dtype is None else dtype, self.device), device, requires_grad
+        )
 
     def new_empty(
         self: Tensor,
@@ -78,5 +84,7 @@ class Creation:
         layout: Layout | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
-        """An uninitialized tensor, by default in the dtype of this one."""
-        return finish(empty_of(size_of(size), self.dtype if dtype is None else dtype), device, requires_grad)
+        """An uninitialized tensor, by default in the dtype and on the device of this one."""
+        return finish(
+            empty_of(size_of(size), self.dtype if dtype is None else dtype, self.device), device, requires_grad
+        )

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..core.backend.blas import on_all_threads
 from ..core.base.errors import DTypeError, ShapeError
 from ..core.functions.creation import eye, normal, rand, zeros
 from ..core.grad.modes import no_grad
@@ -241,7 +242,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     rows = tensor.spec.shape[0]
     columns = math.prod(tensor.spec.shape[1:])
     draw = normal(0.0, 1.0, (max(rows, columns), min(rows, columns)), generator=generator)
-    q, r = np.linalg.qr(draw.numpy().astype("float64"))
+    q, r = on_all_threads(np.linalg.qr, draw.numpy().astype("float64"))
     q = q * np.sign(np.diag(r))  # makes the distribution uniform over all such matrices: Mezzadri 2007, section 5
     matrix = np.ascontiguousarray(q.T if rows < columns else q) * gain
     return fill_with(tensor, from_numpy(matrix.reshape(tensor.spec.shape)).to(tensor.spec.dtype))

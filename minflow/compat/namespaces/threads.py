@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ...core.backend.blas import on_all_threads, set_threads
 from ...core.base.errors import OutOfRangeError
 from ...core.base.optional import install_command
 from ...core.source_location import fail, warn
@@ -43,7 +44,7 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(num: int) -> None:
-    """Use `num` threads in matrix products. Requires the package threadpoolctl.
+    """Use `num` threads in matrix products of all Python threads. Requires the package threadpoolctl.
 
     Without it, warns that OPENBLAS_NUM_THREADS must be set before Python starts. Raises OutOfRangeError if `num` is not
     between 1 and 1024.
@@ -65,7 +66,8 @@ def set_num_threads(num: int) -> None:
             num=num,
         )
         return
-    threadpoolctl.threadpool_limits(num)
+    on_all_threads(threadpoolctl.threadpool_limits, num)  # also of other libraries; not within a kernel on one thread
+    set_threads(num)
 
 
 def get_num_interop_threads() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..backend.blas import product
 from ..backend.float_warnings import silent
 from ..base.errors import OutOfRangeError, ShapeError
 from ..kernels import kernel
@@ -111,7 +112,7 @@ def _(xp, a, b, p, out=None):
     with silent():
         if use_product(xp, a, b, p):
             x, y = a.astype("float64"), b.astype("float64")
-            squares = xp.square(x).sum(-1)[..., None] + xp.square(y).sum(-1)[..., None, :] - 2 * (x @ y.mT)
+            squares = xp.square(x).sum(-1)[..., None] + xp.square(y).sum(-1)[..., None, :] - 2 * product(xp, x, y.mT)
             return write_out(xp, xp.sqrt(xp.maximum(squares, 0)).astype("float32"), out)
         out = xp.empty((*a.shape[:-1], b.shape[-2]), a.dtype) if out is None else out
         if not a.size or not b.size:
@@ -136,7 +137,7 @@ def _(xp, grad, a, b, distance, p, out=None):
         if use_product(xp, a, b, p):
             weights = share.astype("float64")
             return write_out(
-                xp, (weights.sum(-1)[..., None] * a - weights @ b.astype("float64")).astype("float32"), out
+                xp, (weights.sum(-1)[..., None] * a - product(xp, weights, b.astype("float64"))).astype("float32"), out
             )
         out = xp.empty(a.shape, a.dtype) if out is None else out
         if not a.size or not b.size:

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from ..backend.blas import on_all_threads
 from ..backend.float_warnings import silent
 from ..base.errors import GradError, LinAlgError, ShapeError
 from ..kernels import kernel
@@ -138,7 +139,7 @@ qr = define(
 @kernel(qr)
 def _(xp, a, complete):
     with silent():
-        return tuple(xp.linalg.qr(a, mode="complete" if complete else "reduced"))
+        return tuple(on_all_threads(xp.linalg.qr, a, mode="complete" if complete else "reduced"))
 
 
 def inverse_gaps(values):

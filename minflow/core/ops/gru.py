@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from ..backend.blas import product
 from ..kernels import kernel
 from ..op import define
 from .rnn import (
@@ -52,14 +53,14 @@ gru = define(
 @via_float32
 def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse):
     h, size = h0.copy(), h0.shape[1]
-    arriving, w = flatten_steps(x) @ w_ih.T, xp.ascontiguousarray(w_hh.T)
+    arriving, w = product(xp, flatten_steps(x), w_ih.T), xp.ascontiguousarray(w_hh.T)
     arriving += b_ih
     gates = xp.empty((len(arriving), 4 * size), h.dtype)  # r, z, n, and the product that r scales
     y, every = xp.empty((len(arriving), size), h.dtype), xp.empty((len(h), 3 * size), h.dtype)
     both, new, scaled = gates[:, : 2 * size], gates[:, 2 * size : 3 * size], gates[:, 3 * size :]
     for a, b in step_rows(x, sizes, reverse):
         old, own = h[: b - a], every[: b - a]
-        xp.matmul(old, w, out=own)
+        product(xp, old, w, out=own)
         own += b_hh
         xp.add(arriving[a:b, : 2 * size], own[:, : 2 * size], out=both[a:b])
         sigmoid_(xp, both[a:b])
@@ -115,6 +116,6 @@ def _(xp, gy, ghn, x, h0, w_ih, w_hh, y, gates, sizes, reverse):
             part.reshape(b - a, 3, size)[...] *= g[:, None]
         g *= z[a:b]
         gh[: b - a] = g
-        gh[: b - a] += own[a:b] @ w_hh
-    gx, gw_ih, gw_hh, gb = parameter_grads(x, w_ih, inner, previous, own)
+        gh[: b - a] += product(xp, own[a:b], w_hh)
+    gx, gw_ih, gw_hh, gb = parameter_grads(xp, x, w_ih, inner, previous, own)
     return gx, gh, gw_ih, gw_hh, gb, own.sum(0)

@@ -5,8 +5,11 @@ Vectors, tensors with more axes times a matrix, einsum and others are composites
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
+from ..backend.blas import divided, large, on_all_threads, product
 from ..backend.float_warnings import silent
 from ..base.errors import DTypeError, ShapeError
 from ..kernels import kernel
@@ -94,7 +97,11 @@ def choose_dot(a: Spec, b: Spec, ta: bool, tb: bool):
     dot would skip 0 * NaN.
     """
     fits = a.ndim == b.ndim == 2 and a.dtype in (float32, float64) and a.size > 1 < b.size
-    return BLAS_PRODUCTS[bool(ta), bool(tb)] if fits else None
+    if not fits:
+        return None
+    dot = BLAS_PRODUCTS[bool(ta), bool(tb)]
+    (n, k), p = a.shape[::-1] if ta else a.shape, b.shape[0 if tb else 1]
+    return functools.partial(on_all_threads, dot) if divided(n, k, p) else dot
 
 
 @kernel(matmul, specialize=choose_dot)
@@ -105,14 +112,15 @@ def _(xp, a, b, ta, tb, out=None):
         b = b.T if b.ndim == 2 else b.swapaxes(-1, -2)
     if a.dtype.char == "e":  # float16: NumPy has no fast product, and accumulates in float16
         with silent():
-            product = xp.matmul(a.astype("float32"), b.astype("float32"))
+            wide = product(xp, a.astype("float32"), b.astype("float32"))
             if out is None:
-                return product.astype("float16")
-            xp.copyto(out, product, casting="same_kind")
+                return wide.astype("float16")
+            xp.copyto(out, wide, casting="same_kind")
             return out
     if a.ndim == b.ndim == 2 and a.size > 1 < b.size:  # for one element, dot skips 0 * NaN
-        return a.dot(b, out)  # the same BLAS call as xp.matmul, in a third of the time for small matrices
+        # the same BLAS call as xp.matmul, in a third of the time for small matrices
+        return on_all_threads(a.dot, b, out) if large(a, b) else a.dot(b, out)
     with silent():
         if a.ndim == b.ndim == 2 and 1 in (a.size, b.size):  # here xp.matmul takes ten times as long
             return xp.multiply(a, b, out=out)
-        return xp.matmul(a, b, out=out)
+        return product(xp, a, b, out)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..backend.blas import on_all_threads, product
 from ..backend.float_warnings import silent
 from ..base.errors import DTypeError, LinAlgError, ShapeError
 from ..kernels import kernel
@@ -81,10 +82,10 @@ def call_lapack(xp, op: str, what: str, hint: str, function, a, *others):
     """Call a LAPACK function; if it fails, raise an error with the index of the matrix. what: its problem."""
     if not a.size:  # LAPACK does not accept empty matrices; most NumPy functions return early for them
         with silent():
-            return function(a, *others)
+            return on_all_threads(function, a, *others)
     try:
         with silent():
-            return function(a, *others)
+            return on_all_threads(function, a, *others)
     except xp.linalg.LinAlgError:
         at, whole = "", a.reshape(-1, *a.shape[-2:])
         if a.ndim > 2:
@@ -195,7 +196,7 @@ def _(xp, a, b, upper, unit):
     with silent():
         for i in range(n - 1, -1, -1) if upper else range(n):  # substitution: each row needs the rows before it
             solved = slice(i + 1, n) if upper else slice(0, i)
-            x[..., i : i + 1, :] -= xp.matmul(a[..., i : i + 1, solved], x[..., solved, :])
+            x[..., i : i + 1, :] -= product(xp, a[..., i : i + 1, solved], x[..., solved, :])
             if not unit:
                 x[..., i, :] /= a[..., i, i, None]
     return x
@@ -241,7 +242,7 @@ def _(xp, a, rtol, atol):
     keep = s > xp.maximum(atol, rtol * s.max(-1, keepdims=True))
     with silent():
         scaled = xp.where(keep, 1 / s, 0).astype(a.dtype)[..., None, :] * v.swapaxes(-1, -2)
-        return xp.matmul(scaled, u.swapaxes(-1, -2))
+        return product(xp, scaled, u.swapaxes(-1, -2))
 
 
 # ---- determinants ----------------------------------------------------------------------------------------------------
@@ -264,7 +265,7 @@ det = define(
 @kernel(det)
 def _(xp, a):
     with silent():
-        return xp.linalg.det(a)
+        return on_all_threads(xp.linalg.det, a)
 
 
 def _cofactors_gradient(g, a, out):
@@ -288,10 +289,10 @@ def _(xp, a):
         return a.copy()
     if not xp.isfinite(a).all():
         return xp.full_like(a, xp.nan)
-    u, s, v = xp.linalg.svd(a)
+    u, s, v = on_all_threads(xp.linalg.svd, a)
     others = xp.where(xp.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]).prod(-1)  # the product of all s but one
-    sign = xp.linalg.det(u) * xp.linalg.det(v)
-    return sign[..., None, None] * xp.matmul(u * others[..., None, :], v)
+    sign = on_all_threads(xp.linalg.det, u) * on_all_threads(xp.linalg.det, v)
+    return sign[..., None, None] * product(xp, u * others[..., None, :], v)
 
 
 slogdet = define(
@@ -307,7 +308,7 @@ slogdet = define(
 @kernel(slogdet)
 def _(xp, a):
     with silent():
-        sign, size = xp.linalg.slogdet(a)
+        sign, size = on_all_threads(xp.linalg.slogdet, a)
     return xp.asarray(sign, a.dtype), xp.asarray(size, a.dtype)
 
 
@@ -336,4 +337,4 @@ def _(xp, a):
         return a.copy()
     if not xp.isfinite(a).all():
         return xp.full_like(a, xp.nan)
-    return need("scipy.linalg", "matrix_exp").expm(a).astype(a.dtype, copy=False)
+    return on_all_threads(need("scipy.linalg", "matrix_exp").expm, a).astype(a.dtype, copy=False)

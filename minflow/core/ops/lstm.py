@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from ..backend.blas import product
 from ..kernels import kernel
 from ..op import define
 from .rnn import (
@@ -76,14 +77,14 @@ lstm_projected = define(
 @via_float32
 def lstm_kernel(xp, x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr=None, *, sizes, reverse):
     h, c, size = h0.copy(), c0.copy(), c0.shape[1]
-    gates, w = flatten_steps(x) @ w_ih.T, xp.ascontiguousarray(w_hh.T)
+    gates, w = product(xp, flatten_steps(x), w_ih.T), xp.ascontiguousarray(w_hh.T)
     gates += b_ih + b_hh
     y, cells = xp.empty((len(gates), h.shape[1]), h.dtype), xp.empty((len(gates), size), c.dtype)
     own, seen = xp.empty((len(c), 4 * size), c.dtype), xp.empty_like(c)
     i, f, g, o = xp.split(gates, 4, axis=1)  # views
     for a, b in step_rows(x, sizes, reverse):
         n, now = b - a, gates[a:b]
-        now += xp.matmul(h[:n], w, out=own[:n])
+        now += product(xp, h[:n], w, out=own[:n])
         sigmoid_(xp, now[:, : 2 * size])
         xp.tanh(g[a:b], out=g[a:b])
         sigmoid_(xp, o[a:b])
@@ -92,7 +93,7 @@ def lstm_kernel(xp, x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr=None, *, sizes, reve
         cell += xp.multiply(i[a:b], g[a:b], out=part)
         cells[a:b] = cell
         xp.multiply(o[a:b], xp.tanh(cell, out=part), out=part)
-        y[a:b] = h[:n] = part if w_hr is None else part @ w_hr.T
+        y[a:b] = h[:n] = part if w_hr is None else product(xp, part, w_hr.T)
     return y.reshape(*x.shape[:-1], h.shape[1]), h, c, gates, cells
 
 
@@ -150,16 +151,16 @@ def lstm_grad_kernel(xp, gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w
     for a, b in reversed(steps):
         n = b - a
         xp.add(gy[a:b], gh[:n], out=arriving[a:b])
-        seen = arriving[a:b] if w_hr is None else arriving[a:b] @ w_hr
+        seen = arriving[a:b] if w_hr is None else product(xp, arriving[a:b], w_hr)
         cell = slope[a:b]
         cell *= seen
         cell += gc[:n]
         gated[a:b, :3] *= cell[:, None]
         go[a:b] *= seen
         xp.multiply(cell, f[a:b], out=gc[:n])
-        xp.matmul(inner[a:b], w_hh, out=gh[:n])
-    gx, gw_ih, gw_hh, gb = parameter_grads(x, w_ih, inner, previous_states(xp, flatten_steps(y), h0, steps))
-    return gx, gh, gc, gw_ih, gw_hh, gb, *([] if w_hr is None else [arriving.T @ (o * tanh)])
+        product(xp, inner[a:b], w_hh, out=gh[:n])
+    gx, gw_ih, gw_hh, gb = parameter_grads(xp, x, w_ih, inner, previous_states(xp, flatten_steps(y), h0, steps))
+    return gx, gh, gc, gw_ih, gw_hh, gb, *([] if w_hr is None else [product(xp, arriving.T, o * tanh)])
 
 
 kernel(lstm_grad, lstm_grad_kernel)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
+from ..backend.blas import product
 from ..base.errors import GradError, ShapeError
 from ..kernels import kernel, select
 from ..op import Op, define
@@ -170,10 +171,11 @@ def sigmoid_(xp, x):
     xp.reciprocal(x, out=x)
 
 
-def parameter_grads(x, w_ih, inner, previous, at_state=None):
+def parameter_grads(xp, x, w_ih, inner, previous, at_state=None):
     """Gradients of x, w_ih, w_hh and the bias from those of the pre-activations."""
-    gw_hh = (inner if at_state is None else at_state).T @ previous
-    return (inner @ w_ih).reshape(x.shape), inner.T @ flatten_steps(x), gw_hh, inner.sum(0)
+    gw_hh = product(xp, (inner if at_state is None else at_state).T, previous)
+    gx, gw_ih = product(xp, inner, w_ih), product(xp, inner.T, flatten_steps(x))
+    return gx.reshape(x.shape), gw_ih, gw_hh, inner.sum(0)
 
 
 # ---- rnn -----------------------------------------------------------------------------------------------------------
@@ -203,12 +205,12 @@ rnn = define(
 @kernel(rnn)
 @via_float32
 def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, relu, sizes, reverse):
-    y, h, w = flatten_steps(x) @ w_ih.T, h0.copy(), xp.ascontiguousarray(w_hh.T)
+    y, h, w = product(xp, flatten_steps(x), w_ih.T), h0.copy(), xp.ascontiguousarray(w_hh.T)
     y += b_ih + b_hh
     own = xp.empty_like(h)
     for a, b in step_rows(x, sizes, reverse):
         now, n = y[a:b], b - a
-        now += xp.matmul(h[:n], w, out=own[:n])
+        now += product(xp, h[:n], w, out=own[:n])
         xp.maximum(now, 0, out=now) if relu else xp.tanh(now, out=now)
         h[:n] = now
     return y.reshape(*x.shape[:-1], h.shape[1]), h
@@ -249,6 +251,6 @@ def _(xp, gy, ghn, x, h0, w_ih, w_hh, y, relu, sizes, reverse):
     for a, b in reversed(steps):
         g = gy[a:b] + gh[: b - a]
         inner[a:b] = xp.where(y[a:b] == 0, 0, g) if relu else inner[a:b] * g
-        xp.matmul(inner[a:b], w_hh, out=gh[: b - a])
-    gx, gw_ih, gw_hh, gb = parameter_grads(x, w_ih, inner, previous_states(xp, y, h0, steps))
+        product(xp, inner[a:b], w_hh, out=gh[: b - a])
+    gx, gw_ih, gw_hh, gb = parameter_grads(xp, x, w_ih, inner, previous_states(xp, y, h0, steps))
     return gx, gh, gw_ih, gw_hh, gb

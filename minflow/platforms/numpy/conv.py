@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.backend.blas import on_one_thread
 from ...core.backend.scratch import buffer
 from ...core.kernels import kernel
 from ...core.ops.conv import Pair, conv2d, conv2d_input_grad, conv2d_weight_grad, pixels_under, positions
 from ...core.ops.rules import via_float32
-from .blas import on_one_thread
 
 TILE_BYTES = 1 << 20  # bytes that stay in the L2 cache; im2col uses four tiles, which measured best
 MIN_PIXELS = 64  # images of fewer pixels are joined, since a product per image would be too small

@@ -1,0 +1,232 @@
+"""Turns of BLAS: kernels on one thread run side by side, those on all threads alone, and the user's number of threads
+is restored. The library is a stand-in whose number of threads belongs to the process, or to the thread.
+"""
+
+import os
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.compat.namespaces.threads import Settings
+from minflow.core.backend import blas
+from minflow.core.backend.blas import Blas, ThreadLocalBlas, on_all_threads, on_one_thread
+from tests.clocks import LONG, until
+from tests.interrupts import Interrupter
+from tests.threads import run_in_threads
+
+THREADS = 4
+
+
+class Library:
+    """A BLAS whose number of threads belongs to the process."""
+
+    kind = Blas
+
+    def __init__(self):
+        self.count = THREADS
+        self.turns = self.kind(self.get, self.set)
+
+    def get(self):
+        return self.count
+
+    def set(self, number):
+        self.count = number
+
+
+class LocalLibrary(Library):
+    """A BLAS whose number of threads belongs to the thread."""
+
+    kind, local = ThreadLocalBlas, threading.local()
+
+    @property
+    def count(self):
+        return getattr(self.local, "count", THREADS)
+
+    @count.setter
+    def count(self, number):
+        self.local.count = number
+
+
+@pytest.fixture(params=[Library, LocalLibrary])
+def library(request, monkeypatch):
+    library = request.param()
+    monkeypatch.setattr(blas, "FOUND", [library.turns])
+    yield library
+    library.set(THREADS)
+
+
+@pytest.fixture
+def of_process(monkeypatch):
+    library = Library()
+    monkeypatch.setattr(blas, "FOUND", [library.turns])
+    return library
+
+
+def test_number_of_threads_is_limited_and_restored(library):
+    def kernel(scale, more=0):
+        return library.get(), scale + more
+
+    assert on_one_thread(kernel)(2, more=3) == (1, 5)
+    assert library.get() == THREADS
+    assert on_all_threads(kernel, 2, more=3) == (THREADS, 5)
+
+
+def test_number_of_threads_is_restored_after_an_error(library):
+    with pytest.raises(ZeroDivisionError):
+        on_one_thread(lambda: 1 / 0)()
+    with pytest.raises(ZeroDivisionError):
+        on_all_threads(lambda: 1 / 0)
+    assert on_one_thread(library.get)() == 1
+    assert on_all_threads(library.get) == THREADS
+
+
+def test_kernels_on_one_thread_run_side_by_side(library):
+    """The first to end leaves the others limited."""
+    met, ended = threading.Barrier(3), threading.Event()
+
+    def kernel(number):
+        met.wait(LONG)
+        if number:
+            assert ended.wait(LONG)
+        return library.get()
+
+    def body(number):
+        found = on_one_thread(kernel)(number)
+        if not number:
+            ended.set()
+        return found
+
+    assert run_in_threads(3, body) == [1, 1, 1]
+    assert library.get() == THREADS
+
+
+def test_kernel_on_all_threads_runs_alone(of_process):
+    """Each of four threads alternates both kinds; counts of running kernels are taken while they run."""
+    lock, running = threading.Lock(), {"one": 0, "all": 0}
+
+    def kernel(kind):
+        with lock:
+            running[kind] += 1
+            alone = running == {"one": 0, "all": 1} if kind == "all" else not running["all"]
+        seen = [of_process.get() for _ in range(20)]
+        with lock:
+            running[kind] -= 1
+        return alone and set(seen) == {1 if kind == "one" else THREADS}
+
+    def body(number):
+        one, every = on_one_thread(kernel), kernel
+        return [one("one") if (number + k) % 3 else on_all_threads(every, "all") for k in range(200)]
+
+    assert all(map(all, run_in_threads(4, body)))
+    assert of_process.get() == THREADS
+
+
+def test_waiting_kernel_on_all_threads_is_next(of_process):
+    """Kernels on one thread that begin later wait for it, or they could delay it forever."""
+    order, begun, go = [], threading.Event(), threading.Event()
+    first = threading.Thread(target=on_one_thread(lambda: (begun.set(), go.wait(LONG), order.append("first"))))
+    second = threading.Thread(target=on_all_threads, args=(lambda: order.append("all"),))
+    third = threading.Thread(target=on_one_thread(lambda: order.append("later")))
+    first.start(), begun.wait(LONG), second.start()
+    until(of_process.turns.queue.locked)
+    third.start()
+    third.join(0.05)
+    assert not order
+    go.set()
+    for thread in (first, second, third):
+        thread.join(LONG)
+    assert order == ["first", "all", "later"]
+
+
+@pytest.mark.parametrize("wrap", [on_one_thread, lambda call: lambda: on_all_threads(call)])
+def test_with_one_blas_thread_all_kernels_run_side_by_side(library, wrap):
+    met = threading.Barrier(3)
+
+    def body(number):
+        library.set(1)
+        return wrap(lambda: met.wait(LONG))()
+
+    assert sorted(run_in_threads(3, body)) == [0, 1, 2]
+
+
+def test_number_set_during_a_kernel_is_kept(of_process):
+    on_one_thread(of_process.set)(7)
+    assert of_process.get() == 7
+    blas.set_threads(3)
+    assert of_process.get() == on_all_threads(of_process.get) == 3
+    assert on_one_thread(of_process.get)() == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_forked_process_is_not_limited(of_process):
+    """Forked while other threads run or wait: its kernels neither wait for them nor keep their limit."""
+    begun, go = threading.Event(), threading.Event()
+    thread = threading.Thread(target=on_one_thread(lambda: (begun.set(), go.wait(LONG))))
+    thread.start(), begun.wait(LONG)
+    child = os.fork()
+    if not child:
+        good = of_process.get() == on_all_threads(of_process.get) == THREADS and on_one_thread(of_process.get)() == 1
+        os._exit(0 if good else 1)
+    _, status = os.waitpid(child, 0)
+    go.set(), thread.join(LONG)
+    assert status == 0
+
+
+@pytest.mark.parametrize("wrap", [on_one_thread, lambda call: partial(on_all_threads, call)])
+def test_ctrl_c_at_any_line_stops_no_turns(library, wrap):
+    call = wrap(library.get)
+    traced = Interrupter([blas.__file__])
+    traced.run(call)
+    for place in traced.places():
+        assert Interrupter([blas.__file__], place).run(call)
+        assert library.get() == THREADS
+        for free in (library.turns.queue, library.turns.free):
+            assert not free.locked()
+    assert call() == wrap(library.get)()
+
+
+def test_set_num_threads_works_in_every_thread(monkeypatch):
+    """threadpoolctl sets a number only in the first thread that has set one."""
+    library = blas.library()
+    if library is None:
+        pytest.skip("this BLAS has no number of threads")
+    before = library.count()
+    monkeypatch.setattr(Settings, "threads", None)
+    for number in (2, 3):
+        flow.set_num_threads(number)
+        assert library.count() == number
+        run_in_threads(1, lambda thread: flow.set_num_threads(1))
+        assert library.count() == 1
+    flow.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "p", "found"),
+    [(64, 64, 64, False), (64, 65, 64, True), (1, 64, 128, False), (1, 65, 128, True), (129, 64, 1, True)],
+)
+def test_divided(n, k, p, found):
+    assert blas.divided(n, k, p) is found
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_small_products_use_one_thread(dtype):
+    """OpenBLAS gives the largest products that are not `large` the same bits with any number of threads."""
+    rng, library = np.random.default_rng(0), blas.library()
+    before, found = library and library.count(), []
+    products = []
+    for n, k, p in [(64, 64, 64), (512, 2, 256), (2, 8192, 16), (32, 32, 32), (1, 90, 90), (90, 90, 1), (1, 8192, 1)]:
+        a, b = (rng.standard_normal((*shape, 2)).astype("float64") @ [1, 1j] for shape in ((n, k), (k, p)))
+        a, b = (x.real.astype(dtype) if dtype[0] == "f" else x.astype(dtype) for x in (a, b))
+        if not blas.large(a, b):
+            products += [(a, b), (a, a.T)] if n == p else [(a, b)]
+    assert products
+    try:
+        for number in (1, THREADS):
+            blas.set_threads(number)
+            found.append([(a @ b).tobytes() for a, b in products])
+    finally:
+        blas.set_threads(before)
+    assert found[0] == found[1]

@@ -9,8 +9,8 @@ readings = [
         "core.autograd.seeds_for",
         "From which attribute of the mode does the seed take its number?",
         "seed",
-        "value=MODE.get().seed",
-        "Look at `value=` in the last line: what is read from the mode?",
+        "filled(out.spec, MODE.get().seed)",
+        "Look at `filled` in the last line: what is read from the mode?",
         "A graph that adds up the gradients of n batches begins with 1/n, so that the sum is a mean.",
     ),
     Reading(
@@ -46,7 +46,7 @@ readings = [
     Reading(
         "R2.5",
         "r2_freed",
-        "core.autograd.backprop",
+        "core.autograd.free_saved",
         "What is in `node.saved` after the node's turn?",
         "FreedMarker",
         "node.saved = FreedMarker(where)",

@@ -27,7 +27,7 @@ LIMITS = {
     "minflow/exercises": 536,
     "minflow/introspection": 28,
     "minflow/onnx": 3,
-    "minflow/platforms": 73,
+    "minflow/platforms": 67,
     "minflow/views": 52,
     "minflow/vision": 18,
 }

@@ -44,15 +44,21 @@ COMPILES = (
     not compile_cache.load() or "numba" in sys.modules
 )  # a program that imports numba may compile tasks of its own
 numba: Any
+float32: Any
+float64: Any
+intrinsic: Any
+types: Any
 if COMPILES:
     import numba
-    from numba import float32 as float32, float64 as float64, types as types
+    import numba.extending
     from numba.core.codegen import CodeLibrary
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
     from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
     from numba.core.datamodel.models import PrimitiveModel as PrimitiveModel
     from numba.core.typing import Context
-    from numba.extending import intrinsic as intrinsic, register_model as register_model
+    from numba.extending import register_model as register_model
+
+    float32, float64, types, intrinsic = numba.float32, numba.float64, numba.types, numba.extending.intrinsic
 else:
     numba = float32 = float64 = types = intrinsic = register_model = PrimitiveModel = NumbaStub()
     CodeLibrary = CompilerBase = Context = DefaultPassBuilder = LoweringPass = PassManager = register_pass = NumbaStub()
@@ -250,12 +256,12 @@ def compile_module(codes: Sequence[CompiledFunction]) -> tuple[dict[str, str], b
 
 def reachable(libraries: Sequence[Any]) -> list[Any]:
     """Return these libraries and all that they call, each once."""
-    found, coming = dict.fromkeys(libraries), [*libraries]
+    reached, coming = dict.fromkeys(libraries), [*libraries]
     while coming:
-        more = [one for one in getattr(coming.pop(), "called", ()) if one not in found]
-        found.update(dict.fromkeys(more))
+        more = [one for one in getattr(coming.pop(), "called", ()) if one not in reached]
+        reached.update(dict.fromkeys(more))
         coming += more
-    return [*found]
+    return [*reached]
 
 
 def part_of(part: int) -> list[CompiledFunction]:

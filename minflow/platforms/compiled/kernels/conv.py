@@ -370,12 +370,12 @@ def groups_packed(block, scratch, w, target, filters, size, taps, transposed, or
 class FilterPart(NamedTuple):
     """Pixels of the output that read the same taps, at equal distances along both axes.
 
-    first, count: of the entries of the table.  lines, width: number of pixels.  source, target: offsets of the first
+    first, entries: of the table.  lines, width: number of pixels.  source, target: offsets of the first
     pixel's input and output.  line, step: output elements from row to row and from column to column.
     """
 
     first: int
-    count: int
+    entries: int
     lines: int
     width: int
     source: int
@@ -406,14 +406,14 @@ def convolve_panel(s, image, filters, table, part, out, block_rows, vectors):
     entry, source, target = s[LENGTH] * s[WIDTH], image + part.source * BYTES, out + part.target * BYTES
     for i in range(part.lines):
         place = target + i * part.line * BYTES
-        if part.count:
+        if part.entries:
             run_routine(
                 s[PRODUCT],
                 part.width,
                 source + i * s[WQ] * LANES * BYTES,
                 filters + part.first * entry * BYTES,
                 table + part.first * 8,
-                part.count,
+                part.entries,
                 entry,
                 s[LENGTH],
                 place,
@@ -422,7 +422,7 @@ def convolve_panel(s, image, filters, table, part, out, block_rows, vectors):
                 block_rows * LANES,
                 0,
             )
-        for j in range(0 if part.count else part.width * vectors):
+        for j in range(0 if part.entries else part.width * vectors):
             zero(place + (j // vectors * part.step + j % vectors * block_rows * LANES) * BYTES, LANES)
 
 

@@ -51,7 +51,7 @@ def test_arguments_by_position_and_by_name_are_the_same():
     task = add_scaled(12, out, Side(X, 3.0), 0.5, scratch=7)
     for other in (
         add_scaled(12, offset=0.5, side=Side(X, 3.0), out=out, scratch=7),
-        add_scaled(12, out, offset=0.5, side=Side(X, 3.0), scratch=7),
+        add_scaled(12, out, offset=0.5, side=Side(X, 3), scratch=7),
     ):
         assert (other.words == task.words).all() and other[2:5] == task[2:5] == (12, 28, "add_scaled")
         assert {at(a) for a in other.holds} == {at(X), at(out)}
@@ -87,6 +87,7 @@ def test_inner_tasks():
         ((1.5, Side(X, 1.0), 0.0), {}, "add_scaled: out must be an array or an integer, got 1.5"),
         ((None, Side(X, 1.0), 0.0), {}, "add_scaled: out must be an array or an integer, got None"),
         ((X, (X, 1.0), 0.0), {}, "add_scaled: side must be Side, got"),
+        ((X, Side(1.5, 1.0), 0.0), {}, "add_scaled: side.array must be an array or an integer, got 1.5"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, named, message):

@@ -8,6 +8,7 @@ kernel, which LLVM inlines. In Python, calling an instruction packs its argument
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, get_type_hints
@@ -88,12 +89,13 @@ class Instruction(CompiledFunction):
             return (float(argument),)
         if kind is InnerTask and (argument is None or isinstance(argument, Task)):
             return NO_TASK if argument is None else argument[:2]
-        if kind not in (None, Words) and isinstance(argument, kind):
-            return argument
         if kind in (None, Words) and isinstance(argument, (np.ndarray, int, np.integer, np.bool_)):
             return (argument,)
-        wanted = "an array or an integer" if kind in (None, Words) else kind.__name__
-        raise TypeError(f"instruction {self.__name__}: {name} must be {wanted}, got {argument!r}")
+        if kind in (None, Words, InnerTask) or not isinstance(argument, kind):
+            wanted = "an array or an integer" if kind in (None, Words) else kind.__name__
+            raise TypeError(f"instruction {self.__name__}: {name} must be {wanted}, got {argument!r}")
+        fields = zip(fields_of(kind).items(), argument)
+        return [value for (field, of), x in fields for value in self.values(f"{name}.{field}", of, x)]
 
     def entry(self) -> Callable:
         """Generate `(words, chunk, scratch)`, which loads all arguments and calls the kernel."""
@@ -103,7 +105,7 @@ class Instruction(CompiledFunction):
             if kind is Words:
                 loads.append(f"words + {position * WORD_BYTES}")
                 continue
-            fields = [kind] if kind in (None, float) else [*get_type_hints(kind).values()]
+            fields = [kind] if kind in (None, float) else [*fields_of(kind).values()]
             load = [f"{'real' if x is float else 'word'}_at(words, {position + i})" for i, x in enumerate(fields)]
             if kind in (None, float):
                 loads += load
@@ -116,6 +118,12 @@ class Instruction(CompiledFunction):
 
 
 instruction = Instruction
+
+
+@functools.cache
+def fields_of(kind: type) -> dict[str, Any]:
+    """Kind of each field of a NamedTuple class: float, or None for an int64."""
+    return {field: float if hint is float else None for field, hint in get_type_hints(kind).items()}
 
 
 def as_word(value: Any) -> int:

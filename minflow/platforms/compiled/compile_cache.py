@@ -105,11 +105,11 @@ def load_part(part: int) -> bool:
         try:
             with zipfile.ZipFile(folder / name_of(part)) as archive:
                 code, symbols, needed = archive.read(CODE), *[json.loads(archive.read(x)) for x in (SYMBOLS, NEEDED)]
-            found = linked(symbols, code, needed)
+            addresses = linked(symbols, code, needed)
         except Exception:  # damaged: zipfile has a dozen kinds of errors for that
             continue
         LOADED.add(part)
-        ADDRESSES.update(found)
+        ADDRESSES.update(addresses)
         return True
     return False
 

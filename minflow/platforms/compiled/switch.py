@@ -126,10 +126,10 @@ def compile_for_later() -> str:
 def known_numba() -> bool:
     """True if this version of numba has been tested: jit.py depends on undocumented parts of it."""
     try:
-        found = tuple(map(int, metadata.version("numba").split(".")[:2]))
+        version = tuple(map(int, metadata.version("numba").split(".")[:2]))
     except ValueError:  # a development version
         return False
-    return tuple(map(int, SINCE.split("."))) <= found <= tuple(map(int, UNTIL.split(".")))
+    return tuple(map(int, SINCE.split("."))) <= version <= tuple(map(int, UNTIL.split(".")))
 
 
 def missing_numba() -> str:

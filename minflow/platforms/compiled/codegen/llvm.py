@@ -19,12 +19,12 @@ WIDE = "+avx512f" in processor()[1]  # 32 registers of 16 lanes, not 16 of 8
 
 def define(module: ir.Module, name: str, count: int, body: Callable, inline: bool = True) -> ir.Function:
     """Add a function of `count` int64 to a module; `body(builder, *arguments)` emits its code."""
-    found = ir.Function(module, ir.FunctionType(ir.VoidType(), [WORD] * count), name)
-    found.attributes.add("alwaysinline" if inline else "noinline")
-    inner = ir.IRBuilder(found.append_basic_block("entry"))
-    body(inner, *found.args)
+    function_ir = ir.Function(module, ir.FunctionType(ir.VoidType(), [WORD] * count), name)
+    function_ir.attributes.add("alwaysinline" if inline else "noinline")
+    inner = ir.IRBuilder(function_ir.append_basic_block("entry"))
+    body(inner, *function_ir.args)
     inner.ret_void()
-    return found
+    return function_ir
 
 
 def function(name: str, count: int, inline: bool = True) -> Callable:
@@ -34,11 +34,11 @@ def function(name: str, count: int, inline: bool = True) -> Callable:
         signature = types.void(*[types.int64] * count)
 
         def code(context, builder, signature, arguments):
-            found = builder.module.globals.get(name)
-            if found is None:
-                found = define(builder.module, name, count, body, inline)
-                found.linkage = "linkonce_odr"
-            builder.call(found, arguments)
+            function_ir = builder.module.globals.get(name)
+            if function_ir is None:
+                function_ir = define(builder.module, name, count, body, inline)
+                function_ir.linkage = "linkonce_odr"
+            builder.call(function_ir, arguments)
             return context.get_dummy_value()
 
         # numba takes the number of arguments from the signature of the function
@@ -81,11 +81,11 @@ def prefetch(builder: ir.IRBuilder, base, distance, write: int = 1) -> None:
     """Prefetch a cache line that will be read, or (write) written."""
     pointer = builder.bitcast(place(builder, base, distance), ir.IntType(8).as_pointer())
     name = "llvm.prefetch.p0"
-    found = builder.module.globals.get(name)
-    if found is None:
+    intrinsic_ir = builder.module.globals.get(name)
+    if intrinsic_ir is None:
         kind = ir.FunctionType(ir.VoidType(), [pointer.type, INT, INT, INT])
-        found = ir.Function(builder.module, kind, name)
-    builder.call(found, [pointer, *[ir.Constant(INT, n) for n in (write, 3, 1)]])
+        intrinsic_ir = ir.Function(builder.module, kind, name)
+    builder.call(intrinsic_ir, [pointer, *[ir.Constant(INT, n) for n in (write, 3, 1)]])
 
 
 def spread(builder: ir.IRBuilder, number):
@@ -98,10 +98,10 @@ def spread(builder: ir.IRBuilder, number):
 def multiply_add(builder: ir.IRBuilder, a, b, c):
     """Compute a * b + c, rounded once (FMA)."""
     name = f"llvm.fma.v{LANES}f{32 if a.type.element == FLOAT else 64}"
-    found = builder.module.globals.get(name)
-    if found is None:
-        found = ir.Function(builder.module, ir.FunctionType(a.type, [a.type] * 3), name)
-    return builder.call(found, [a, b, c])
+    intrinsic_ir = builder.module.globals.get(name)
+    if intrinsic_ir is None:
+        intrinsic_ir = ir.Function(builder.module, ir.FunctionType(a.type, [a.type] * 3), name)
+    return builder.call(intrinsic_ir, [a, b, c])
 
 
 def loop(builder: ir.IRBuilder, count, carried: Sequence, body: Callable, perhaps: bool = False) -> list:
@@ -131,12 +131,12 @@ def loop(builder: ir.IRBuilder, count, carried: Sequence, body: Callable, perhap
     builder.position_at_end(after)
     if not perhaps:
         return list(results)
-    found = []
+    phis = []
     for value, result in zip(carried, results):
-        found.append(builder.phi(value.type))
-        found[-1].add_incoming(value, before)
-        found[-1].add_incoming(result, end)
-    return found
+        phis.append(builder.phi(value.type))
+        phis[-1].add_incoming(value, before)
+        phis[-1].add_incoming(result, end)
+    return phis
 
 
 def write_once(module: ir.Module, branch: ir.Instruction) -> None:

@@ -28,8 +28,8 @@ OVER = 4.0  # from here erf is 1
 
 def interpolated(function, low: float, high: float, degree: int) -> list[float]:
     """Coefficients of a polynomial that approximates the function between low and high, constant term first."""
-    found = np.polynomial.Chebyshev.interpolate(np.vectorize(function, otypes=["f8"]), degree, [low, high])
-    return found.convert(kind=np.polynomial.Polynomial).coef.tolist()
+    series = np.polynomial.Chebyshev.interpolate(np.vectorize(function, otypes=["f8"]), degree, [low, high])
+    return series.convert(kind=np.polynomial.Polynomial).coef.tolist()
 
 
 def series(terms, x: float) -> float:
@@ -59,10 +59,10 @@ ERF = weighted(8)
 
 
 def polynomial(builder, factors: list[float], x):
-    found = filled(factors[-1])
+    total = filled(factors[-1])
     for factor in reversed(factors[:-1]):
-        found = multiply_add(builder, found, x, filled(factor))
-    return found
+        total = multiply_add(builder, total, x, filled(factor))
+    return total
 
 
 def whole(number: int) -> ir.Constant:
@@ -143,12 +143,12 @@ def log(builder, x):
     m = builder.add(builder.and_(bits, whole((1 << FRACTION) - 1)), whole(ROOT_HALF))
     f = builder.fsub(builder.bitcast(m, VECTOR), filled(1))
     inner = multiply_add(builder, f, polynomial(builder, LOG, f), filled(-0.5))
-    found, high = multiply_add(builder, builder.fmul(f, f), inner, f), float(np.float32(LN2))
-    found = multiply_add(builder, n, filled(LN2 - high), found)
-    found = multiply_add(builder, n, filled(high), found)
+    value, high = multiply_add(builder, builder.fmul(f, f), inner, f), float(np.float32(LN2))
+    value = multiply_add(builder, n, filled(LN2 - high), value)
+    value = multiply_add(builder, n, filled(high), value)
     for sign, number, result in (("==", math.inf, math.inf), ("==", 0.0, -math.inf)):
-        found = builder.select(builder.fcmp_ordered(sign, x, filled(number)), filled(result), found)
-    return builder.select(builder.fcmp_unordered("<", x, filled(0)), filled(math.nan), found)
+        value = builder.select(builder.fcmp_ordered(sign, x, filled(number)), filled(result), value)
+    return builder.select(builder.fcmp_unordered("<", x, filled(0)), filled(math.nan), value)
 
 
 def tanh(builder, x):

@@ -35,11 +35,11 @@ vector, wide = Vector(types.float32), Vector(types.float64)
 
 def called(builder, name: str, result, *arguments):
     """Call an LLVM intrinsic by name."""
-    found = builder.module.globals.get(name)
-    if found is None:
+    intrinsic_ir = builder.module.globals.get(name)
+    if intrinsic_ir is None:
         kind = ir.FunctionType(result, [a.type for a in arguments])
-        found = ir.Function(builder.module, kind, name)
-    return builder.call(found, arguments)
+        intrinsic_ir = ir.Function(builder.module, kind, name)
+    return builder.call(intrinsic_ir, arguments)
 
 
 def below(builder, count, lanes: int = LANES):

@@ -414,9 +414,9 @@ def common(q, k, v, mask, stats, factor: float, fill: float, hides: bool, tb: bo
     tile = max(ROWS[0], min(4, SCORES // keys // ROWS[0]) * ROWS[0])
     block = block_stride(tile)
     return {
-        "sizes": AttentionSizes(rows, keys, width, depth, tile, block, float(factor), float(fill)),
+        "sizes": AttentionSizes(rows, keys, width, depth, tile, block, factor, fill),
         "mask": masked,
-        **{name: found.operand(x) for name, x, found in zip("qkv", (q, k, v), layouts)},
+        **{name: side.operand(x) for name, x, side in zip("qkv", (q, k, v), layouts)},
         "table": np.arange(-(-max(keys, width, depth) // LANES), dtype="i8") * block,
         "multiply": multiply.address,
         "stats": stats,

@@ -188,7 +188,7 @@ def batch_norm(arrays, outs, workspace: Workspace, eps: float) -> list[Task]:
     return [
         columns_found(chunks, x, parts, rows, columns, some, scratch=FOUND),
         columns_joined(
-            blocks, parts, weight, bias, factors, mean, var, float(eps), chunks, rows, columns, some, scratch=FOUND
+            blocks, parts, weight, bias, factors, mean, var, eps, chunks, rows, columns, some, scratch=FOUND
         ),
         columns_moved(chunks, x, x, factors, y, rows, columns, some),
     ]  # with size 0, elements that are not finite become NaN
@@ -199,7 +199,7 @@ def batch_norm_grad(arrays, outs, workspace: Workspace, eps: float) -> list[Task
     (rows, columns), some, chunks, blocks, parts, factors = sizes(x, workspace)
     return [
         columns_summed(chunks, grad, x, mean, parts, rows, columns, some),
-        columns_added(blocks, parts, weight, mean, var, factors, gweight, gbias, float(eps), chunks, rows, columns),
+        columns_added(blocks, parts, weight, mean, var, factors, gweight, gbias, eps, chunks, rows, columns),
         columns_moved(chunks, grad, x, factors, gx, rows, columns, some),
     ]
 

@@ -188,14 +188,14 @@ def phases(size: int, several: int, kernel: int, stride: int, padding: int, dila
     Returns (phases, padding before, padded length of the cotangent). A phase is (first pixel, number of pixels, offset
     of its input in the padded cotangent, [(tap, how much earlier the tap reads)]).
     """
-    found = []
+    axis = []
     for first in range(min(size, stride)):
         q, rest = divmod(first + padding, stride)
         met = [(u, (u * dilation - rest) // stride) for u in range(kernel) if (u * dilation - rest) % stride == 0]
-        found.append((first, -(-(size - first) // stride), q, met))
-    before = max([0, *[earlier - q for _, _, q, met in found for _, earlier in met]])
-    end = max([several, *[q + count - earlier for _, count, q, met in found for _, earlier in met]])
-    return [(first, count, q + before, met) for first, count, q, met in found], before, before + end
+        axis.append((first, -(-(size - first) // stride), q, met))
+    before = max([0, *[earlier - q for _, _, q, met in axis for _, earlier in met]])
+    end = max([several, *[q + count - earlier for _, count, q, met in axis for _, earlier in met]])
+    return [(first, count, q + before, met) for first, count, q, met in axis], before, before + end
 
 
 def length_of(channels: int) -> int:

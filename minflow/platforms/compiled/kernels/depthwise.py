@@ -74,11 +74,11 @@ def products(taps_at_once: int):
         further = [word_at(builder, taps, word(2 * t)) for t in span]
         targets = [word_at(builder, taps, word(2 * t + 1)) for t in span]
 
-        def pixel(k, found):
+        def pixel(k, accumulated):
             k = builder.mul(k, word(2))
             base = llvm.place(builder, image, word_at(builder, pixels, k))
             g = llvm.load(builder, grads, word_at(builder, pixels, k, 1))
-            return [llvm.multiply_add(builder, g, llvm.load(builder, base, t), s) for t, s in zip(further, found)]
+            return [llvm.multiply_add(builder, g, llvm.load(builder, base, t), s) for t, s in zip(further, accumulated)]
 
         before = [llvm.load(builder, sums, t) for t in targets]
         for value, t in zip(llvm.loop(builder, count, before, pixel), targets):

@@ -58,8 +58,8 @@ def draw(builder, target, block, key, counter):
         ]
     words = [builder.trunc(c, ir.VectorType(INT, LANES)) for c in (c0, c1, c2, c3)]
     pairs = [side_by_side(builder, *words[i : i + 2], 1) for i in (0, 2)]
-    found = side_by_side(builder, *pairs, 2)
-    builder.store(found, builder.inttoptr(target, found.type.as_pointer()), align=4)
+    bits = side_by_side(builder, *pairs, 2)
+    builder.store(bits, builder.inttoptr(target, bits.type.as_pointer()), align=4)
 
 
 def side_by_side(builder, a, b, group: int):

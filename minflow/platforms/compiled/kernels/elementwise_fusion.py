@@ -397,22 +397,22 @@ class Bytecode:
         sizes = {ONE_ROW: 0, SCALAR: LANES, ROW: -(-height // LANES) * LANES + LANES, COLUMN: 0}
         sizes[FULL] = sizes[TILE] = -(-height * self.columns // LANES) * LANES + 2 * LANES
         last = {place: i for i, line in enumerate(self.lines) for place in line[2:5]}
-        found, total, free = [0] * len(self.kinds), 0, []
+        offsets, total, free = [0] * len(self.kinds), 0, []
         for place, kind in enumerate(self.kinds):
             if place in self.own:
-                found[place], total = total, total + sizes[kind] * BYTES
+                offsets[place], total = total, total + sizes[kind] * BYTES
         for i, line in enumerate(self.lines):
             # A vector operation may write over its operands; a row operation may not.
             after = line[0] >= SPREAD
             dying = {p for p in line[2:5] if p not in self.own and last[p] == i}
-            free += [] if after else [found[p] for p in sorted(dying)]
+            free += [] if after else [offsets[p] for p in sorted(dying)]
             if line[1] not in self.own:
                 if not free:
                     free.append(total)
                     total += sizes[FULL] * BYTES
-                found[line[1]] = free.pop()
-            free += [found[p] for p in sorted(dying)] if after else []
-        return found, total
+                offsets[line[1]] = free.pop()
+            free += [offsets[p] for p in sorted(dying)] if after else []
+        return offsets, total
 
     def joined(self, firsts: Collection[str], seconds: Collection[str]) -> None:
         """Fuse an operation with the only user of its result, if there is code for both."""
@@ -510,15 +510,15 @@ def bytecode_of(code) -> Bytecode:
         if summing and fusion.summed_to(node) == fusion.COLUMN:
             known[out] = bytecode.over_columns(*operands)
         elif summing:
-            found = bytecode.over_row("row_sum", *operands)
-            known[out] = bytecode("mul", found, 1 / code.columns) if node.op.name == "mean" else found
+            total = bytecode.over_row("row_sum", *operands)
+            known[out] = bytecode("mul", total, 1 / code.columns) if node.op.name == "mean" else total
         else:
             over_row = OVER_ROWS.get(node.op.name)
             known[out] = over_row(bytecode, *operands, **node.attrs) if over_row else lower(node, bytecode, operands)
     for value in code.outputs:
-        found = known[value]
+        result = known[value]
         whole = value.spec.size == code.rows * code.columns
-        bytecode.output(found, COLUMN if found.kind == COLUMN else FULL if whole else ROW)
+        bytecode.output(result, COLUMN if result.kind == COLUMN else FULL if whole else ROW)
     return bytecode.finished()
 
 

@@ -46,10 +46,10 @@ def pair(first: str, second: str) -> Callable:
         if first == "mul" and second in ("add", "sub", "taken"):
             a, c = builder.fneg(a) if second == "taken" else a, builder.fneg(*c) if second == "sub" else c[0]
             return llvm.multiply_add(builder, a, b, c)
-        found = getattr(builder, "f" + first)(a, b)
+        inner = getattr(builder, "f" + first)(a, b)
         if second in AFTER:
-            return getattr(vector_math, second)(builder, found)
-        return builder.fsub(*c, found) if second == "taken" else getattr(builder, "f" + second)(found, *c)
+            return getattr(vector_math, second)(builder, inner)
+        return builder.fsub(*c, inner) if second == "taken" else getattr(builder, "f" + second)(inner, *c)
 
     return body
 
@@ -140,10 +140,10 @@ def operating(code, out, a, b, c, a_step, b_step, c_step, count, _, _1, _2):
 def across(builder, name: str, x, flag: str, *start):
     """Reduce the lanes of a vector, in pairs."""
     kind = f"llvm.vector.reduce.{name}.v{LANES}f32"
-    found = builder.module.globals.get(kind)
-    if found is None:
-        found = ir.Function(builder.module, ir.FunctionType(FLOAT, [*[one.type for one in start], VECTOR]), kind)
-    return builder.call(found, [*start, x], fastmath=(flag,))
+    reduce = builder.module.globals.get(kind)
+    if reduce is None:
+        reduce = ir.Function(builder.module, ir.FunctionType(FLOAT, [*[one.type for one in start], VECTOR]), kind)
+    return builder.call(reduce, [*start, x], fastmath=(flag,))
 
 
 @intrinsic
@@ -176,9 +176,9 @@ def mask_at(context, base):
 
     def code(context, builder, signature, arguments):
         kind = ir.VectorType(ir.IntType(8), LANES)
-        found = builder.load(builder.inttoptr(arguments[0], kind.as_pointer()), align=1)
+        mask = builder.load(builder.inttoptr(arguments[0], kind.as_pointer()), align=1)
         nothing = ir.Constant(kind, [0] * LANES)
-        return builder.select(builder.icmp_unsigned("!=", found, nothing), llvm.filled(1), llvm.filled(0))
+        return builder.select(builder.icmp_unsigned("!=", mask, nothing), llvm.filled(1), llvm.filled(0))
 
     return vector(types.int64), code
 

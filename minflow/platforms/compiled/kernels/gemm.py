@@ -352,7 +352,8 @@ def product(
     block = block_stride(n if a_shared else split.rows)
     panel = (-(-(k if b_shared else split.depth) // LANES) + 1) * LANES * PANEL
     panels = -(-(p if b_shared else split.columns) // PANEL)
-    tasks, packed_b = [], 0
+    tasks: list[Task] = []
+    packed_b = 0
     if a_shared and not packed_a:
         tasks, packed_a = packed_rows(a, workspace)
     if b_shared:

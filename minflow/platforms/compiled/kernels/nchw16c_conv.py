@@ -438,8 +438,8 @@ def from_blocks(arrays, outs, workspace, shape):
 
 def in_blocks(x: np.ndarray, workspace: Workspace) -> tuple[np.ndarray, list[Task]]:
     """Convert images to blocks in the workspace; returns them and the tasks."""
-    found = workspace.array(blocked(x.shape))
-    return found, convert_layout(images_to_blocks, found, x, x.shape)
+    blocks = workspace.array(blocked(x.shape))
+    return blocks, convert_layout(images_to_blocks, blocks, x, x.shape)
 
 
 def out_of_blocks(x: np.ndarray, out: np.ndarray) -> list[Task]:

@@ -157,34 +157,35 @@ def slid_products(rows: int):
     def code(builder, x, row, image, grad, lines, images, width, sums):
         places = [(u, v) for u in range(rows) for v in range(3)]
 
-        def met(found, v, column, g):
+        def met(accumulated, v, column, g):
             """Accumulate the products for column v of the filter."""
             return [
-                llvm.multiply_add(builder, column[a], g, old) if b == v else old for old, (a, b) in zip(found, places)
+                llvm.multiply_add(builder, column[a], g, old) if b == v else old
+                for old, (a, b) in zip(accumulated, places)
             ]
 
-        def line(start, to, found):
+        def line(start, to, accumulated):
             column = columns_of(builder, rows, llvm.place(builder, x, start), row)
             source = llvm.place(builder, grad, to)
             at = lambda j: llvm.load(builder, source, builder.mul(j, word(LANES)))
 
             def one(j, carried):
-                before, here, *found = carried
+                before, here, *accumulated = carried
                 j = builder.add(j, word(1))
                 after, pixels = at(builder.add(j, word(1))), column(j)
-                return [here, after, *met(met(met(found, 0, pixels, after), 1, pixels, here), 2, pixels, before)]
+                return [here, after, *met(met(met(accumulated, 0, pixels, after), 1, pixels, here), 2, pixels, before)]
 
             here, after, pixels = at(word(0)), at(word(1)), column(word(0))
-            found = met(met(found, 0, pixels, after), 1, pixels, here)
-            before, here, *found = llvm.loop(
-                builder, builder.sub(width, word(2)), [here, after, *found], one, perhaps=True
+            accumulated = met(met(accumulated, 0, pixels, after), 1, pixels, here)
+            before, here, *accumulated = llvm.loop(
+                builder, builder.sub(width, word(2)), [here, after, *accumulated], one, perhaps=True
             )
             pixels = column(builder.sub(width, word(1)))
-            return met(met(found, 1, pixels, here), 2, pixels, before)
+            return met(met(accumulated, 1, pixels, here), 2, pixels, before)
 
-        found = [llvm.load(builder, sums, fixed=u * ROW + v * LANES) for u, v in places]
-        found = over_lines(builder, images, lines, ((row, image),) * 2, found, line)
-        for (u, v), value in zip(places, found):
+        accumulated = [llvm.load(builder, sums, fixed=u * ROW + v * LANES) for u, v in places]
+        accumulated = over_lines(builder, images, lines, ((row, image),) * 2, accumulated, line)
+        for (u, v), value in zip(places, accumulated):
             llvm.store(builder, value, sums, fixed=u * ROW + v * LANES)
 
     return code

@@ -297,7 +297,7 @@ def steps(
             *arrays,
             *outs,
             parts,
-            float(eps),
+            eps,
             low,
             high,
             phase,

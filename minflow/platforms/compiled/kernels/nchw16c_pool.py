@@ -154,13 +154,13 @@ def averaged_windows(fixed: int):
         count = llvm.load(builder, line.places)
 
         def window(base, k, place):
-            (found,) = line.over_pixels(
+            (total,) = line.over_pixels(
                 builder,
                 fixed,
                 [llvm.filled(0)],
                 lambda distance, number, sums: [builder.fadd(sums[0], llvm.load(builder, base, distance))],
             )
-            llvm.store(builder, builder.fdiv(found, count), line.y, k)
+            llvm.store(builder, builder.fdiv(total, count), line.y, k)
 
         line.over_windows(builder, window)
 

@@ -209,7 +209,7 @@ def by_planes(make, x: np.ndarray, arrays: list, eps: float) -> list[Task]:
     images, channels = x.shape[:2]
     pixels = math.prod(x.shape[2:])
     at_once = max(1, CHUNK // (images * pixels))
-    return [make(-(-channels // at_once), *arrays, float(eps), images, channels, pixels, at_once)]
+    return [make(-(-channels // at_once), *arrays, eps, images, channels, pixels, at_once)]
 
 
 lowers(OPS["batch_norm"], batch_norm)

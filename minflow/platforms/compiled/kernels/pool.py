@@ -153,8 +153,8 @@ def adaptive_avg_pool2d(arrays, outs, workspace, output_size) -> list[Task] | No
     ):
         return None
     bytecode = Bytecode(out.size, pixels)
-    found = bytecode.over_row("row_sum", bytecode.input(0, FULL, bytecode.rows))
-    bytecode.output(bytecode("mul", found, 1 / pixels), ROW)
+    total = bytecode.over_row("row_sum", bytecode.input(0, FULL, bytecode.rows))
+    bytecode.output(bytecode("mul", total, 1 / pixels), ROW)
     return bytecode.finished().steps([x], [out], workspace)
 
 

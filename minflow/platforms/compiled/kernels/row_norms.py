@@ -230,7 +230,7 @@ def layer_norm(arrays, outs, workspace: Workspace, columns, eps) -> list[Task] |
     if not fits(x, *numbers, *outs):
         return None
     rows, some = x.size // columns, max(1, CHUNK // columns)
-    return [rows_normed(-(-rows // some), x, *numbers, *outs, float(eps), rows, columns, some)]
+    return [rows_normed(-(-rows // some), x, *numbers, *outs, eps, rows, columns, some)]
 
 
 def layer_norm_grad(arrays, outs, workspace: Workspace, columns, eps) -> list[Task] | None:
@@ -241,7 +241,7 @@ def layer_norm_grad(arrays, outs, workspace: Workspace, columns, eps) -> list[Ta
     chunks = -(-rows // some)
     parts = workspace.take(chunks * 2 * stride)
     return [
-        rows_sent_back(chunks, grad, x, weight, outs[0], parts, float(eps), rows, columns, some, stride * BYTES),
+        rows_sent_back(chunks, grad, x, weight, outs[0], parts, eps, rows, columns, some, stride * BYTES),
         *added(parts, outs[1:], chunks, columns, stride),
     ]
 
@@ -283,7 +283,7 @@ def by_groups(make, x: np.ndarray, arrays: list, groups: int, eps: float) -> lis
     """Tasks by chunks of groups."""
     channels, pixels, every = x.shape[1] // groups, math.prod(x.shape[2:]), x.shape[0] * groups
     some = max(1, CHUNK // (channels * pixels))
-    return [make(-(-every // some), *arrays, float(eps), groups, channels, pixels, every, some)]
+    return [make(-(-every // some), *arrays, eps, groups, channels, pixels, every, some)]
 
 
 lowers(norms.layer_norm, layer_norm)

@@ -142,34 +142,29 @@ def sgd(arrays, outs, workspace, weight_decay, maximize) -> list[Task] | None:
     p, grad, lr = arrays
     if not fits(outs, lr, p, grad):
         return None
-    return [
-        descend(
-            chunks_of(p), p, grad, 0, outs[0], 0, lr, CHUNK, p.size, False, False, maximize, 0.0, float(weight_decay)
-        )
-    ]
+    return [sgd_task(p, grad, 0, outs[0], 0, lr, 0.0, False, weight_decay, maximize)]
 
 
 def sgd_momentum(arrays, outs, workspace, momentum, nesterov, weight_decay, maximize) -> list[Task] | None:
     p, grad, buf, lr = arrays
     if not fits(outs, lr, p, grad, buf):
         return None
-    return [
-        descend(
-            chunks_of(p),
-            p,
-            grad,
-            buf,
-            *outs,
-            lr,
-            CHUNK,
-            p.size,
-            True,
-            nesterov,
-            maximize,
-            float(momentum),
-            float(weight_decay),
-        )
-    ]
+    return [sgd_task(p, grad, buf, outs[0], outs[1], lr, momentum, nesterov, weight_decay, maximize)]
+
+
+def sgd_task(p, grad, buf, new_p, new_buf, lr, momentum, nesterov, weight_decay, maximize) -> Task:
+    """Task of SGD; without momentum if `buf` is 0."""
+    return descend(
+        chunks_of(p),
+        *(p, grad, buf, new_p, new_buf, lr),
+        chunk_size=CHUNK,
+        size=p.size,
+        has_momentum=isinstance(buf, np.ndarray),
+        nesterov=nesterov,
+        maximize=maximize,
+        momentum=momentum,
+        weight_decay=weight_decay,
+    )
 
 
 def adam(arrays, outs, workspace, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize) -> list[Task] | None:
@@ -183,12 +178,15 @@ def adam(arrays, outs, workspace, beta1, beta2, eps, weight_decay, decoupled, co
         *outs[:3],
         step,
         lr,
-        CHUNK,
-        p.size,
-        decoupled,
-        corrected,
-        maximize,
-        *map(float, (beta1, beta2, eps, weight_decay)),
+        chunk_size=CHUNK,
+        size=p.size,
+        decoupled=decoupled,
+        corrected=corrected,
+        maximize=maximize,
+        beta1=beta1,
+        beta2=beta2,
+        eps=eps,
+        weight_decay=weight_decay,
     )
     return [moved, count_on(1, step, outs[3])]
 

@@ -53,10 +53,10 @@ def matrices(m: int, r: int) -> tuple:
     last = [Fraction(0)] * len(points) + [Fraction(1)]
 
     def with_roots(roots):
-        found = [Fraction(1)]
+        polynomial = [Fraction(1)]
         for root in roots:
-            found = [x - root * y for x, y in zip([Fraction(0), *found], [*found, Fraction(0)])]
-        return found
+            polynomial = [x - root * y for x, y in zip([Fraction(0), *polynomial], [*polynomial, Fraction(0)])]
+        return polynomial
 
     results = [[p**i for p in points] + [Fraction(int(i == m - 1))] for i in range(m)]
     filters, data = [], []
@@ -77,18 +77,18 @@ def matrices(m: int, r: int) -> tuple:
 
 def combination(builder, factors, vectors):
     terms = sorted(((f, v) for f, v in zip(factors, vectors) if f), key=lambda term: term[0] != 1)
-    factor, found = terms[0]
+    factor, total = terms[0]
     if factor != 1:
-        found = builder.fmul(found, llvm.filled(factor))
+        total = builder.fmul(total, llvm.filled(factor))
     for factor, vector in terms[1:]:
-        found = (
-            builder.fadd(found, vector)
+        total = (
+            builder.fadd(total, vector)
             if factor == 1
-            else builder.fsub(found, vector)
+            else builder.fsub(total, vector)
             if factor == -1
-            else llvm.multiply_add(builder, vector, llvm.filled(factor), found)
+            else llvm.multiply_add(builder, vector, llvm.filled(factor), total)
         )
-    return found
+    return total
 
 
 def pairs(rows) -> list[tuple[int, int]]:
@@ -104,18 +104,18 @@ def times(builder, matrix, vectors: list) -> list:
 
     Rows of p and -p share their even and odd halves; columns of p and -p, sum and difference.
     """
-    found: list = [None] * len(matrix)
+    results: list = [None] * len(matrix)
     for i, j in pairs(matrix):
         even = combination(builder, (matrix[i] + matrix[j]) / 2, vectors)
         odd = combination(builder, (matrix[i] - matrix[j]) / 2, vectors)
-        found[i], found[j] = builder.fadd(even, odd), builder.fsub(even, odd)
-    if all(one is None for one in found):
+        results[i], results[j] = builder.fadd(even, odd), builder.fsub(even, odd)
+    if all(one is None for one in results):
         matrix, vectors = matrix.copy(), list(vectors)
         for i, j in pairs(matrix.T):
             vectors[i], vectors[j] = builder.fadd(vectors[i], vectors[j]), builder.fsub(vectors[i], vectors[j])
             both = (matrix[:, i] + matrix[:, j]) / 2, (matrix[:, i] - matrix[:, j]) / 2
             matrix[:, i], matrix[:, j] = both
-    return [combination(builder, row, vectors) if one is None else one for one, row in zip(found, matrix)]
+    return [combination(builder, row, vectors) if one is None else one for one, row in zip(results, matrix)]
 
 
 def transform(name: str, matrix):
@@ -253,7 +253,7 @@ def grads_values(grads, stride, blocks, grid, first, rows, values, strip):
 
 
 @compiled
-def filters_back(values, r, n, count, found, strip):
+def filters_back(values, r, n, count, out, strip):
     """Compute G^T dU G, from [point][count elements] to [tap][count elements]."""
     for i in range(0, count, LANES):
         for x in range(n):
@@ -263,7 +263,7 @@ def filters_back(values, r, n, count, found, strip):
             else:
                 filter3(source, n * count, strip + x * LANES * BYTES, n * LANES)
         for y in range(r):
-            source, target = strip + y * n * LANES * BYTES, found + (y * r * count + i) * BYTES
+            source, target = strip + y * n * LANES * BYTES, out + (y * r * count + i) * BYTES
             if r == 5:
                 filter5(source, LANES, target, count)
             else:

@@ -262,9 +262,9 @@ def test_graph_error_names_the_index(large, on):
         assert np.array_equal(along(x, good).numpy(), x.numpy()[:, good.numpy()[0]] + 1)
         with pytest.raises(OutOfRangeError, match=r"index 40 \(at position 11 of the index\)"):
             along(x, bad)
-    assert sum([step.name == "picked" for call in graph._last.parts[0].plan.calls for step in tasks_in(call)]) == (
-        0 if large else 1
-    )
+    assert sum(
+        [step.name == "gather_items" for call in graph._last.parts[0].plan.calls for step in tasks_in(call)]
+    ) == (0 if large else 1)
 
 
 def test_eager_caches_calls_on_transposed_views(on, monkeypatch):

@@ -62,7 +62,7 @@ def test_plan_listing_has_platforms_and_tasks(on):
     graph(batch()[0]), double(batch()[0].double())
     calls = graph.plan.record.calls
     assert {call.platform for call in calls if call.op != "matmul"} == {"compiled"} and len(calls) == 6
-    assert calls[0].tasks == ("filters_packed", "images_filtered")
+    assert calls[0].tasks == ("pack_filters", "conv_images")
     assert [(call.platform, call.tasks) for call in calls if call.op == "matmul"] == [("reference", ())]
     assert {call.platform for call in double.plan.record.calls} == {"numpy", "reference"}
     assert not any(call.tasks for call in double.plan.record.calls)

@@ -41,7 +41,7 @@ STATE = 2 * WIDE_BYTES
 
 
 @instruction
-def columns_found(chunk, scratch, x, parts, rows, columns, chunk_rows):
+def column_moments(chunk, scratch, x, parts, rows, columns, chunk_rows):
     """Compute mean and squared deviations of each column in some rows of x (rows, columns).
 
     parts: (chunks, blocks of 16 columns), STATE bytes each.  scratch: STATE bytes.
@@ -80,12 +80,12 @@ def columns_found(chunk, scratch, x, parts, rows, columns, chunk_rows):
 
 
 @instruction
-def columns_joined(
+def join_column_moments(
     chunk, scratch, parts, weight, bias, factors, means, variances, eps: float, chunks, rows, columns, chunk_rows
 ):
     """Combine the statistics of 16 columns.
 
-    parts: of `columns_found`, from `chunks` chunks.  factors: mean, 0, weight / sqrt(var + eps) and bias of all
+    parts: of `column_moments`, from `chunks` chunks.  factors: mean, 0, weight / sqrt(var + eps) and bias of all
     columns, padded to whole vectors.
     """
     eps, c, left = float32(eps), chunk * LANES, columns - chunk * LANES
@@ -105,8 +105,8 @@ def columns_joined(
 
 
 @instruction
-def columns_summed(chunk, scratch, grad, x, means, parts, rows, columns, chunk_rows):
-    """Compute partial sums of grad and of grad * (x - mean) in some rows. parts: as in `columns_found`."""
+def column_grad_sums(chunk, scratch, grad, x, means, parts, rows, columns, chunk_rows):
+    """Compute partial sums of grad and of grad * (x - mean) in some rows. parts: as in `column_moments`."""
     mine = parts + chunk * ((columns + LANES - 1) // LANES) * STATE
     begin, end, stride, zeros = (
         chunk * chunk_rows,
@@ -129,12 +129,12 @@ def columns_summed(chunk, scratch, grad, x, means, parts, rows, columns, chunk_r
 
 
 @instruction
-def columns_added(
+def join_column_grad_sums(
     chunk, scratch, parts, weight, means, variances, factors, gweight, gbias, eps: float, chunks, rows, columns
 ):
     """Combine the sums of 16 columns.
 
-    parts: of `columns_summed`, from `chunks` chunks.  factors: for `columns_moved`.
+    parts: of `column_grad_sums`, from `chunks` chunks.  factors: for `scale_columns`.
     """
     eps, c, left = float32(eps), chunk * LANES, columns - chunk * LANES
     blocks, zeros = (columns + LANES - 1) // LANES, filled(float32(0))
@@ -155,7 +155,7 @@ def columns_added(
 
 
 @instruction
-def columns_moved(chunk, scratch, grad, x, factors, out, rows, columns, chunk_rows):
+def scale_columns(chunk, scratch, grad, x, factors, out, rows, columns, chunk_rows):
     """Compute some rows of out = grad * size + (x - mean) * slope + offset.
 
     factors: mean, size, slope and offset of all columns, padded to whole vectors.
@@ -186,11 +186,11 @@ def batch_norm(arrays, outs, workspace: Workspace, eps: float) -> list[Task]:
     (x, weight, bias), (y, mean, var) = arrays, outs
     (rows, columns), some, chunks, blocks, parts, factors = sizes(x, workspace)
     return [
-        columns_found(chunks, x, parts, rows, columns, some, scratch=FOUND),
-        columns_joined(
+        column_moments(chunks, x, parts, rows, columns, some, scratch=FOUND),
+        join_column_moments(
             blocks, parts, weight, bias, factors, mean, var, eps, chunks, rows, columns, some, scratch=FOUND
         ),
-        columns_moved(chunks, x, x, factors, y, rows, columns, some),
+        scale_columns(chunks, x, x, factors, y, rows, columns, some),
     ]  # with size 0, elements that are not finite become NaN
 
 
@@ -198,9 +198,9 @@ def batch_norm_grad(arrays, outs, workspace: Workspace, eps: float) -> list[Task
     (grad, x, weight, mean, var), (gx, gweight, gbias) = arrays, outs
     (rows, columns), some, chunks, blocks, parts, factors = sizes(x, workspace)
     return [
-        columns_summed(chunks, grad, x, mean, parts, rows, columns, some),
-        columns_added(blocks, parts, weight, mean, var, factors, gweight, gbias, eps, chunks, rows, columns),
-        columns_moved(chunks, grad, x, factors, gx, rows, columns, some),
+        column_grad_sums(chunks, grad, x, mean, parts, rows, columns, some),
+        join_column_grad_sums(blocks, parts, weight, mean, var, factors, gweight, gbias, eps, chunks, rows, columns),
+        scale_columns(chunks, grad, x, factors, gx, rows, columns, some),
     ]
 
 

@@ -342,7 +342,7 @@ def finish(source, y, rows, bias, count, low, high):
 
 
 @instruction
-def filters_packed(chunk, scratch, w, target, filters, channels, taps, transposed, panel_size, order):
+def pack_filters(chunk, scratch, w, target, filters, channels, taps, transposed, panel_size, order):
     """Pack one panel of filters: see `pack_panel`.
 
     panel_size: elements of a packed panel.  scratch: 16 vectors.
@@ -353,7 +353,7 @@ def filters_packed(chunk, scratch, w, target, filters, channels, taps, transpose
 
 
 @instruction
-def groups_packed(block, scratch, w, target, filters, size, taps, transposed, order):
+def pack_group_filters(block, scratch, w, target, filters, size, taps, transposed, order):
     """Pack 16 filters (F, size, taps) of groups with as many filters as channels, to [tap][channel][16].
 
     transposed: 1 for the gradient of the images.  order: target of each tap.
@@ -427,7 +427,7 @@ def convolve_panel(s, image, filters, table, part, out, block_rows, vectors):
 
 
 @instruction
-def images_filtered(
+def conv_images(
     chunk,
     scratch,
     words,
@@ -485,7 +485,7 @@ def cotangent_in(grad, s, target):
 
 
 @instruction
-def images_filters_grad(
+def conv_weight_grad(
     chunk,
     scratch,
     words,
@@ -543,7 +543,7 @@ def images_filters_grad(
 
 
 @instruction
-def parts_added(chunk, scratch, parts, out, count, part, rows, columns, row, chunk_rows, taps, part_rows):
+def add_conv_parts(chunk, scratch, parts, out, count, part, rows, columns, row, chunk_rows, taps, part_rows):
     """Sum `count` parts of `part` elements, for some rows.
 
     A part has `rows` rows of `columns` elements, `row` elements apart. With taps 0, out has the layout of a part;

@@ -300,7 +300,7 @@ def filtered(
     t, common = s.tiles, (s.n, at_once, *BOUNDS[act])
     packed, packing = packed_filters(s, weight, turned, workspace)
     if t is not None:
-        filtering = winograd.images_filtered(
+        filtering = winograd.conv_images(
             -(-s.n // at_once),
             ImageInput(x, t.array, t.spare),
             packed,
@@ -315,7 +315,7 @@ def filtered(
         )
         return [packing, filtering]
     spare = s.images + (0 if s.block_rows[1] else s.results)
-    filtering = conv.images_filtered(
+    filtering = conv.conv_images(
         -(-s.n // at_once),
         ImageInput(x, s.array, spare),
         packed,
@@ -342,10 +342,10 @@ def packed_filters(s: ConvGeometry, weight: np.ndarray, turned: bool, workspace:
     common = weight, packed, s.filters, s.depth
     if t is not None:
         numbers, scratch = (t.r, t.panels, t.each, t.grid.points), SPARE + s.taps * t.each + t.strip
-        return packed, winograd.filters_valued(t.panels, *common, turned, *numbers, order, scratch=scratch)
+        return packed, winograd.transform_filters(t.panels, *common, turned, *numbers, order, scratch=scratch)
     if s.groups > 1:
-        return packed, conv.groups_packed(s.panels, *common, s.taps, turned, order)
-    return packed, conv.filters_packed(s.panels, *common, s.taps, turned, s.weights // s.panels, order, scratch=SPARE)
+        return packed, conv.pack_group_filters(s.panels, *common, s.taps, turned, order)
+    return packed, conv.pack_filters(s.panels, *common, s.taps, turned, s.weights // s.panels, order, scratch=SPARE)
 
 
 def filters_grad(
@@ -368,7 +368,7 @@ def filters_grad(
     target = workspace.take(parts * size)
     if t is not None:
         points, inner = t.grid.points, before and before(*t.strides)
-        summing = winograd.images_filters_grad(
+        summing = winograd.conv_weight_grad(
             parts,
             ImageInput(x, t.array, t.spare),
             grad,
@@ -383,9 +383,9 @@ def filters_grad(
             scratch=t.spare + s.rows,
         )
         sizes, scratch = (s.filters, s.depth, s.padded, depth, t.r, points), 3 * points**2 * LANES
-        return [summing, winograd.filters_from_values(s.depth, target, out, parts, size, *sizes, scratch=scratch)]
+        return [summing, winograd.inverse_transform_filters(s.depth, target, out, parts, size, *sizes, scratch=scratch)]
     spare = s.images + (0 if s.block_rows[1] else s.padded * s.pixels)
-    summing = conv.images_filters_grad(
+    summing = conv.conv_weight_grad(
         parts,
         ImageInput(x, s.array, spare),
         grad,
@@ -414,9 +414,9 @@ def sum_of_parts(
     taps: int = 0,
     part_rows: int = 0,
 ) -> Task:
-    """Task that adds `count` parts: see `conv.parts_added`."""
+    """Task that adds `count` parts: see `conv.add_conv_parts`."""
     at_once = max(1, MOVED // (count * row))
-    return conv.parts_added(
+    return conv.add_conv_parts(
         -(-rows * max(taps, 1) // at_once),
         parts,
         out,

@@ -44,7 +44,7 @@ def max_of_lanes(context, x):
 
 
 @instruction
-def rows_of_softmax(chunk, scratch, x, labels, probabilities, losses, rows, classes, ignored, chunk_rows):
+def softmax_rows(chunk, scratch, x, labels, probabilities, losses, rows, classes, ignored, chunk_rows):
     """Compute the softmax of some rows of x (rows, classes), and their losses (rows,).
 
     labels: int64 (rows,); rows with the label `ignored` have loss 0.
@@ -74,7 +74,7 @@ def rows_of_softmax(chunk, scratch, x, labels, probabilities, losses, rows, clas
 
 
 @instruction
-def loss_of_rows(chunk, scratch, losses, labels, loss, rows, ignored, mean):
+def reduce_losses(chunk, scratch, losses, labels, loss, rows, ignored, mean):
     """Sum (mean: average) the losses of rows whose label is not `ignored`."""
     total, count = 0.0, 0
     for row in range(rows):
@@ -86,7 +86,7 @@ def loss_of_rows(chunk, scratch, losses, labels, loss, rows, ignored, mean):
 
 
 @instruction
-def count_rows(chunk, scratch, labels, grad, factor, rows, ignored, mean):
+def grad_factor(chunk, scratch, labels, grad, factor, rows, ignored, mean):
     """Compute the factor of all gradients: grad; for the mean, divided by the rows not ignored."""
     count = 0
     for row in range(rows):
@@ -96,10 +96,10 @@ def count_rows(chunk, scratch, labels, grad, factor, rows, ignored, mean):
 
 
 @instruction
-def rows_of_gradient(chunk, scratch, probabilities, labels, factor, out, rows, classes, ignored, chunk_rows):
+def softmax_grad_rows(chunk, scratch, probabilities, labels, factor, out, rows, classes, ignored, chunk_rows):
     """Compute the gradient of some rows: (probabilities - one_hot(label)) * factor.
 
-    factor: address of a float32.  Others: see `rows_of_softmax`.
+    factor: address of a float32.  Others: see `softmax_rows`.
     """
     zero = filled(np.float32(0))
     for row in range(chunk * chunk_rows, min((chunk + 1) * chunk_rows, rows)):
@@ -139,8 +139,8 @@ def softmax_cross_entropy(
     rows, classes = x.shape
     some, losses = max(1, CHUNK // classes), workspace.take(rows)
     return [
-        rows_of_softmax(-(-rows // some), x, labels, probs, losses, rows, classes, ignore_index, some),
-        loss_of_rows(1, losses, labels, loss, rows, ignore_index, reduction == "mean"),
+        softmax_rows(-(-rows // some), x, labels, probs, losses, rows, classes, ignore_index, some),
+        reduce_losses(1, losses, labels, loss, rows, ignore_index, reduction == "mean"),
     ]
 
 
@@ -153,8 +153,8 @@ def softmax_cross_entropy_grad(
     rows, classes = probs.shape
     some, factor = max(1, CHUNK // classes), workspace.take(1)
     return [
-        count_rows(1, labels, grad, factor, rows, ignore_index, reduction == "mean"),
-        rows_of_gradient(-(-rows // some), probs, labels, factor, out, rows, classes, ignore_index, some),
+        grad_factor(1, labels, grad, factor, rows, ignore_index, reduction == "mean"),
+        softmax_grad_rows(-(-rows // some), probs, labels, factor, out, rows, classes, ignore_index, some),
     ]
 
 

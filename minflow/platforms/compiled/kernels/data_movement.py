@@ -34,7 +34,7 @@ ALIGNED = 256  # elements from which on a run is aligned to cache lines of the t
 COLUMNS = 256  # columns that are summed at once
 FEW = 16  # elements kept in order while a row is scanned (top-k)
 LEAST_RUN = 4  # contiguous items of eight bytes; NumPy copies shorter runs as fast
-# Kinds of `picked`, besides the bytes of an item: runs of elements; elements that are added to others.
+# Kinds of `gather_items`, besides the bytes of an item: runs of elements; elements that are added to others.
 TOGETHER, ADDED = 0, 1
 
 
@@ -61,7 +61,7 @@ class FourAxes(NamedTuple):
 
 
 @instruction
-def copied(
+def copy_strided(
     chunk,
     scratch,
     x,
@@ -117,7 +117,7 @@ def copied(
 
 @compiled
 def pick_items(source, target, places, start, end, size, index_step, k_step, run, kind):
-    """Gather, or add to their targets, the items of a row from `start` to `end`: see `picked`."""
+    """Gather, or add to their targets, the items of a row from `start` to `end`: see `gather_items`."""
     if kind == TOGETHER:
         for k in range(start, end):
             place = (places[k] + (size if places[k] < 0 else 0)) * index_step
@@ -134,7 +134,7 @@ def pick_items(source, target, places, start, end, size, index_step, k_step, run
 
 
 @instruction
-def picked(
+def gather_items(
     chunk,
     scratch,
     x,
@@ -188,7 +188,7 @@ def picked(
 
 
 @instruction
-def summed_up(chunk, scratch, x, out, rows, positions, width, chunk_rows):
+def cumsum_rows(chunk, scratch, x, out, rows, positions, width, chunk_rows):
     """Cumulative sums of x (rows, positions, width) over positions.
 
     If width is not 1, a row of a chunk is a strip of up to COLUMNS columns.
@@ -235,7 +235,7 @@ def ahead(a, b, descending):
 
 
 @instruction
-def first_of_rows(chunk, scratch, x, values, indices, rows, n, k, descending, chunk_rows):
+def topk_rows(chunk, scratch, x, values, indices, rows, n, k, descending, chunk_rows):
     """Find the first k elements of each row (rows, n) in sorted order (stable), and their indices (int64)."""
     for row in range(chunk * chunk_rows, min((chunk + 1) * chunk_rows, rows)):
         row_start = x + BYTES * n * row
@@ -301,7 +301,7 @@ def copy(x, out: np.ndarray) -> list[Task] | None:
     strips = math.prod([n for n, *_ in axes])
     some = max(1, CHUNK // (strip * max(columns, 1)))
     return [
-        copied(
+        copy_strided(
             -(-strips // some),
             x,
             out,
@@ -359,30 +359,13 @@ def pick(
     kind: int,
     chunk: int,
 ) -> list[Task]:
-    """Build `picked`. x: the array that indices point into, also if it is the one that is written."""
+    """Build `gather_items`. x: the array that indices point into, also if it is the one that is written."""
     chunks = -(-rows * n // chunk)
     refused = np.zeros(chunks, "i8")
     groups = rows // per
-    far = x.nbytes // groups if groups else 0
-    task = picked(
-        chunks,
-        x,
-        index,
-        out,
-        n,
-        index_row,
-        size,
-        -size if by in FROM_THE_END else 0,
-        index_step,
-        k_step,
-        far,
-        per,
-        run,
-        kind,
-        rows * n,
-        chunk,
-        refused,
-    )
+    low, x_row = -size if by in FROM_THE_END else 0, x.nbytes // groups if groups else 0
+    layout = n, index_row, size, low, index_step, k_step, x_row, per, run, kind
+    task = gather_items(chunks, x, index, out, *layout, items=rows * n, chunk_items=chunk, refused=refused)
     return [task._replace(refused=refused)]
 
 
@@ -450,7 +433,7 @@ def cumsum(arrays: Sequence, outs: Sequence, workspace: Workspace, axis: int) ->
     rows, many, wide = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
     strips = rows if wide == 1 else rows * -(-wide // COLUMNS)
     some = max(4, CHUNK // (many * min(wide, COLUMNS))) if wide == 1 else max(1, CHUNK // (many * min(wide, COLUMNS)))
-    return [summed_up(-(-strips // some), x, out, strips, many, wide, some)]
+    return [cumsum_rows(-(-strips // some), x, out, strips, many, wide, some)]
 
 
 def topk(
@@ -460,7 +443,7 @@ def topk(
     if not whole(x, *outs) or x.dtype != np.float32 or axis != x.ndim - 1 or not 0 < k <= FEW or not x.size:
         return None
     some = max(1, CHUNK // 4 // n)
-    return [first_of_rows(-(-(x.size // n) // some), x, *outs, x.size // n, n, k, descending, some)]
+    return [topk_rows(-(-(x.size // n) // some), x, *outs, x.size // n, n, k, descending, some)]
 
 
 def triangle(lower: bool, arrays: Sequence, outs: Sequence, workspace: Workspace, diagonal: int) -> list[Task] | None:

@@ -83,7 +83,7 @@ def not_below(context, base, bound):
 
 
 @instruction
-def drop(chunk, scratch, x, state, offset, y, mask, size, bound, factor: float):
+def dropout_elements(chunk, scratch, x, state, offset, y, mask, size, bound, factor: float):
     """Drop elements of x at random: mask = 0 or factor, y = x * mask.
 
     state: int64 (2,): the key and the counter, to which `offset` is added.  bound: random 16-bit integers below it drop
@@ -107,7 +107,7 @@ def dropout(arrays: Sequence, outs: Sequence, workspace: Workspace, p: float, of
     if counter.shape != (2,) or not counter.flags.c_contiguous or not 0 <= offset < 1 << 62:
         return None
     return [
-        drop(
+        dropout_elements(
             -(-x.size // CHUNK),
             x,
             counter,

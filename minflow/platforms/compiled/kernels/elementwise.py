@@ -53,7 +53,7 @@ def elementwise(chunk, scratch, code, a, a_next, b, b_next, out, width, count, c
 
 
 @instruction
-def count_up(chunk, scratch, x, number, out, count):
+def add_number(chunk, scratch, x, number, out, count):
     """Compute out = x + number, for `count` int64."""
     for i in range(count):
         publish(out + 8 * i, word_at(x, i) + number)
@@ -154,7 +154,7 @@ def same(name: str, a, b, out: np.ndarray) -> list[Task] | None:
 def add(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
     (x, number), (out,) = arrays, outs
     if isinstance(number, int) and out.dtype == np.int64 and out.flags.c_contiguous and x.size < WIDTH:
-        return [count_up(1, x, number, out, x.size)] if x.dtype == out.dtype and x.flags.c_contiguous else None
+        return [add_number(1, x, number, out, x.size)] if x.dtype == out.dtype and x.flags.c_contiguous else None
     return joined("add", *arrays, out, workspace)
 
 

@@ -54,7 +54,7 @@ ONE, NONE = (1, 1), (0, 0)
 
 
 @instruction
-def pixels_filtered(
+def conv1x1(
     chunk,
     scratch,
     x,
@@ -110,7 +110,7 @@ def pixels_filtered(
 
 
 @instruction
-def pixels_filters_grad(
+def conv1x1_weight_grad(
     chunk,
     scratch,
     grad,
@@ -167,7 +167,7 @@ def filtered_pixels(x, weight, bias, out, pixels, turned, act=""):
     length = length_of(channels)
     table = lengths(np.arange(len(x), dtype="i8") * (x.shape[1] * LANES), channels, length)
     return [
-        pixels_filtered(
+        conv1x1(
             -(-pixels // at_once) * -(-all_panels // panels),
             x,
             weight,
@@ -207,7 +207,7 @@ def pixels_grad(grad, x, out, workspace, pixels):
     part = len(grad) * LANES * row
     target = out if direct else workspace.take(parts * part)
     steps = [
-        pixels_filters_grad(
+        conv1x1_weight_grad(
             parts * -(-filters // several),
             grad,
             x,
@@ -268,7 +268,7 @@ def blocks_to_images(chunk, scratch, x, y, images, channels, pixels, block_rows,
 
 
 @instruction
-def channels_summed(chunk, scratch, x, parts, pixels, blocks, block_rows, chunk_pixels):
+def sum_channels(chunk, scratch, x, parts, pixels, blocks, block_rows, chunk_pixels):
     """Sum some pixels of a block of 16 channels, in four accumulators: parts[chunk of pixels][block][16].
 
     x: blocks of `block_rows` pixels, of which `pixels` exist.
@@ -451,7 +451,7 @@ def blocks_channel_sum(arrays, outs, workspace, shape, to):
     parts, each = max(1, -(-pixels // SUMMED)), len(x) * LANES
     target = workspace.take(parts * each)
     return [
-        channels_summed(parts * len(x), x, target, pixels, len(x), x.shape[1], SUMMED),
+        sum_channels(parts * len(x), x, target, pixels, len(x), x.shape[1], SUMMED),
         sum_of_parts(target, outs[0], parts, each, 1, shape[1], each),
     ]
 

@@ -44,7 +44,7 @@ class ImageWindows(NamedTuple):
 
 
 @instruction
-def image_pooled(n, image, y, places, bias, filters, w: ImageWindows, low: float, high: float):
+def pool_image(n, image, y, places, bias, filters, w: ImageWindows, low: float, high: float):
     """Pool image n, [block][row][pixel][16], then add bias (filters,) or 0, and clip to [low, high]."""
     for block in range((filters + LANES - 1) // LANES):
         source, first = image + block * w.block * BYTES, block * w.pooled_block + n * w.height * w.width * STEP
@@ -67,7 +67,7 @@ def image_pooled(n, image, y, places, bias, filters, w: ImageWindows, low: float
 
 
 @instruction
-def image_returned(n, image, grad, places, whole, blocks, w: ImageWindows):
+def unpool_image(n, image, grad, places, whole, blocks, w: ImageWindows):
     """Expand the cotangent of image n to [block][row][pixel][16].
 
     whole: 1 for TWO x TWO windows that cover each pixel exactly once; others may overlap, or leave pixels out.
@@ -104,7 +104,7 @@ def blocks_conv2d_max_pool2d(
     s = sizes(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (block_rows(x), 0))
 
     def after(row: int, block: int) -> Task:
-        return image_pooled(
+        return pool_image(
             1, y, places, bias, s.filters, windows(y, row, block, s.size, kernel_size, window_stride), *BOUNDS[act]
         )
 
@@ -121,7 +121,7 @@ def blocks_max_pool2d_weight_grad(
     whole = tuple(kernel_size) == tuple(window_stride) == (TWO, TWO) and not any(n % TWO for n in s.size)
 
     def before(row: int, block: int) -> Task:
-        return image_returned(
+        return unpool_image(
             1, grad, places, whole, len(grad), windows(grad, row, block, s.size, kernel_size, window_stride)
         )
 

@@ -63,7 +63,7 @@ def load_filters(w, size, channels, rotate, target):
 
 
 @instruction
-def depthwise_filtered(
+def depthwise_conv(
     chunk,
     scratch,
     x,
@@ -148,7 +148,7 @@ def filtered(x, w, bias, y, shape, size, geometry, back, bounds):
     split = split_blocks(len(y), rows, MOST, LEAST, images)
     bias = bias if isinstance(bias, np.ndarray) else 0
     return [
-        depthwise_filtered(
+        depthwise_conv(
             split.chunks,
             x,
             w,
@@ -185,7 +185,7 @@ def group_of(shape: tuple, size: tuple) -> int:
 
 
 @instruction
-def depthwise_multiplied(
+def depthwise_weight_grad(
     chunk,
     scratch,
     grad,
@@ -202,7 +202,7 @@ def depthwise_multiplied(
 ):
     """Compute parts[piece, block, tap, 16] = the sum over some images of cotangent times the tap's input.
 
-    x_block, grad_block: bytes from block to block.  Others: see `depthwise_filtered`.  scratch: the filters of a block.
+    x_block, grad_block: bytes from block to block.  Others: see `depthwise_conv`.  scratch: the filters of a block.
     """
     zeros, piece, first = filled(float32(0)), chunk % split.pieces, chunk // split.pieces * split.chunk_blocks
     for block in range(first, min(first + split.chunk_blocks, split.blocks)):
@@ -242,7 +242,7 @@ def depthwise_multiplied(
 
 
 @instruction
-def depthwise_joined(chunk, scratch, parts, w, size, channels, blocks, pieces):
+def add_depthwise_parts(chunk, scratch, parts, w, size, channels, blocks, pieces):
     """Add parts (pieces, blocks, size, 16) over pieces, to w (channels, size), for the filters of some blocks.
 
     scratch: a vector.
@@ -276,7 +276,7 @@ def blocks_conv2d_weight_grad(
     split = split_blocks(blocks, images[0] * max(t.reads, t.writes), MOST, LEAST, images[0])
     parts = workspace.take(blocks * split.pieces * t.size * LANES)
     return [
-        depthwise_multiplied(
+        depthwise_weight_grad(
             split.chunks,
             grad,
             x,
@@ -290,5 +290,7 @@ def blocks_conv2d_weight_grad(
             slides(images, shape[2:], (stride, padding, dilation)),
             scratch=t.size * LANES,
         ),
-        depthwise_joined(-(-blocks // FILTERS), parts, outs[0], t.size, images[1], blocks, split.pieces, scratch=LANES),
+        add_depthwise_parts(
+            -(-blocks // FILTERS), parts, outs[0], t.size, images[1], blocks, split.pieces, scratch=LANES
+        ),
     ]

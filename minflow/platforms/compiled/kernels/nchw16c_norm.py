@@ -110,7 +110,7 @@ def normalized(x, y, rows, center, scale, shift, low, high):
 
 
 @instruction
-def batch_normed(
+def batch_norm_blocks(
     chunk,
     scratch,
     x,
@@ -168,7 +168,7 @@ def batch_normed(
 
 
 def blocks_batch_norm(arrays: list, outs: list, workspace: Workspace, shape, eps, act) -> list[Task] | None:
-    return steps(batch_normed, arrays, outs, workspace, shape, eps, act)
+    return steps(batch_norm_blocks, arrays, outs, workspace, shape, eps, act)
 
 
 # ---- gradients -------------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def products(grad, x, rows, center, scale, shift, low, high, state):
 
 
 @inlined
-def sent_back(grad, x, gx, rows, center, scale, shift, low, high, size, slope, offset):
+def write_input_grad(grad, x, gx, rows, center, scale, shift, low, high, size, slope, offset):
     for i in range((rows - 1) * STEP, -1, -STEP):  # in reverse: the rows read last are still in the cache
         u = subtract(load(x + i), center)
         g = inside(load(grad + i), multiply_add(u, scale, shift), low, high)
@@ -214,7 +214,7 @@ def add_parts(parts, pieces, state):
 
 
 @instruction
-def batch_norm_sent_back(
+def batch_norm_grad_blocks(
     chunk,
     scratch,
     grad,
@@ -238,7 +238,7 @@ def batch_norm_sent_back(
 ):
     """Compute the gradients gx, gweight and gbias of some rows of blocks of 16 channels.
 
-    Parameters: see `batch_normed`.
+    Parameters: see `batch_norm_blocks`.
     """
     eps = filled(float32(eps))
     low, high = filled(float32(low)), filled(float32(high))
@@ -270,13 +270,13 @@ def batch_norm_sent_back(
             size, part = widened(scale), filled(-1.0 / rows)
             slope = first_of(rounded(multiply(divide(multiply(size, along), widened(deviation)), part)), left)
             offset = rounded(multiply(multiply(size, sums), part))
-            sent_back(
+            write_input_grad(
                 grad + here, x + here, gx + here, end - begin, mean, scale, shift, low, high, scale, slope, offset
             )
 
 
 def blocks_batch_norm_grad(arrays: list, outs: list, workspace: Workspace, shape, eps, act) -> list[Task] | None:
-    return steps(batch_norm_sent_back, arrays, outs, workspace, shape, eps, act)
+    return steps(batch_norm_grad_blocks, arrays, outs, workspace, shape, eps, act)
 
 
 # ---- both tasks ------------------------------------------------------------------------------------------------------

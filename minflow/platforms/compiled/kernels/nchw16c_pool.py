@@ -216,7 +216,7 @@ class WindowGeometry(NamedTuple):
 
 
 @instruction
-def windows_visited(
+def pool_windows(
     chunk,
     scratch,
     x,
@@ -343,7 +343,7 @@ def visited(operation: int, x, y, places, shape, kernel_size, stride, padding, d
     whole = operation == RETURN and disjoint and all(m * TWO == n for m, n in zip(size, shape[2:]))
     split = shares(len(x), shape)
     return [
-        windows_visited(
+        pool_windows(
             split.chunks,
             x,
             y,
@@ -409,7 +409,7 @@ def mean_of(p, pixels):
 
 
 @instruction
-def averaged(chunk, scratch, x, y, x_block, y_block, split: BlockSplit, images, pixels, back):
+def average_images(chunk, scratch, x, y, x_block, y_block, split: BlockSplit, images, pixels, back):
     """Mean of each image of x (blocks, images, pixels, 16) to y (blocks, images, 16).
 
     x_block, y_block: bytes from block to block.  back: 1 to distribute y over the pixels of x instead.
@@ -439,7 +439,7 @@ def average(arrays: list, outs: list, x, y, shape: tuple, back: bool) -> list[Ta
         return None
     split = shares(len(x), shape)
     return [
-        averaged(
+        average_images(
             split.chunks,
             x,
             y,

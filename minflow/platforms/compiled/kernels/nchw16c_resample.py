@@ -39,7 +39,7 @@ def taken_back(p, q, grad, line, weights, others, second):
 
 
 @instruction
-def resampled(
+def resample_lines(
     chunk,
     scratch,
     x,
@@ -107,7 +107,7 @@ def moved(x, y, arrays: list, outs: list, shape: tuple, axis: int, back: bool) -
     lines, inner = shape[0] * math.prod(shape[2:axis]), math.prod(shape[axis + 1 :])
     split = split_blocks(len(x), lines * inner * max(shape[axis], many), MOST, LEAST, lines)
     return [
-        resampled(
+        resample_lines(
             split.chunks,
             x,
             y,

@@ -89,7 +89,7 @@ def sums_of(grad, x, pixels, center):
 
 
 @instruction
-def planes_normed(
+def batch_norm_channels(
     chunk, scratch, x, weight, bias, y, means, variances, eps: float, images, channels, pixels, chunk_channels
 ):
     """Normalize some channels of images (images, channels, pixels); means, variances: (channels,), written."""
@@ -114,7 +114,7 @@ def planes_normed(
 
 
 @instruction
-def planes_sent_back(
+def batch_norm_grad_channels(
     chunk,
     scratch,
     grad,
@@ -131,7 +131,7 @@ def planes_sent_back(
     pixels,
     chunk_channels,
 ):
-    """Compute the gradients gx, gweight and gbias of some channels. Shapes: see `planes_normed`."""
+    """Compute the gradients gx, gweight and gbias of some channels. Shapes: see `batch_norm_channels`."""
     eps = float32(eps)
     image_bytes, count = channels * pixels * BYTES, images * pixels
     zeros, left, end = filled(float32(0)), pixels % LANES, pixels // LANES * STEP
@@ -169,7 +169,7 @@ def batch_norm(arrays, outs, workspace: Workspace, eps) -> list[Task] | None:
     if x.ndim == 2:
         return column_norms.batch_norm(arrays, outs, workspace, eps)
     if math.prod(x.shape[2:]) > SMALL:
-        return by_planes(planes_normed, x, [*arrays, *outs], eps)
+        return by_planes(batch_norm_channels, x, [*arrays, *outs], eps)
     (blocks, steps), y = in_blocks(x, workspace), workspace.array(blocked(x.shape))
     return [
         *steps,
@@ -185,7 +185,7 @@ def batch_norm_grad(arrays, outs, workspace: Workspace, eps) -> list[Task] | Non
     if x.ndim == 2:
         return column_norms.batch_norm_grad(arrays, outs, workspace, eps)
     if math.prod(x.shape[2:]) > SMALL:
-        return by_planes(planes_sent_back, x, [*arrays, *outs], eps)
+        return by_planes(batch_norm_grad_channels, x, [*arrays, *outs], eps)
     (grads, first), (blocks, steps), gx = (
         in_blocks(grad, workspace),
         in_blocks(x, workspace),

@@ -67,7 +67,7 @@ def largest(builder, above, beneath, width, count, y, indices):
 
 
 @instruction
-def planes_compared(chunk, scratch, x, y, indices, planes, height, width, chunk_planes):
+def max_pool2d_planes(chunk, scratch, x, y, indices, planes, height, width, chunk_planes):
     """Pool x (planes, height, width) to y and indices, (planes, height // 2, width // 2)."""
     down, across = height // 2, width // 2
     for n in range(chunk * chunk_planes, min((chunk + 1) * chunk_planes, planes)):
@@ -85,7 +85,7 @@ def planes_compared(chunk, scratch, x, y, indices, planes, height, width, chunk_
 
 
 @instruction
-def planes_returned(chunk, scratch, grad, indices, gx, planes, windows, pixels, disjoint, refused, chunk_planes):
+def max_pool2d_grad_planes(chunk, scratch, grad, indices, gx, planes, windows, pixels, disjoint, refused, chunk_planes):
     """Scatter grad (planes, windows) to gx (planes, pixels); report indices outside of a plane in `refused`.
 
     disjoint: 1 if no two windows overlap. Otherwise sums are in float64 as in numpy's `bincount`, in scratch memory:
@@ -124,7 +124,7 @@ def max_pool2d(arrays, outs, workspace, kernel_size, stride, padding, dilation, 
     if x.dtype != np.float32 or not contiguous(x, y, indices):
         return None
     at_once = max(1, CHUNK // max(h * w, 1))
-    return [planes_compared(-(-n * c // at_once), x, y, indices, n * c, h, w, at_once)]
+    return [max_pool2d_planes(-(-n * c // at_once), x, y, indices, n * c, h, w, at_once)]
 
 
 def max_pool2d_grad(arrays, outs, workspace, shape, apart) -> list[Task] | None:
@@ -136,7 +136,7 @@ def max_pool2d_grad(arrays, outs, workspace, shape, apart) -> list[Task] | None:
     at_once = max(1, CHUNK // pixels)
     chunks = -(-planes // at_once)
     refused = np.zeros(chunks, "i8")
-    step = planes_returned(
+    step = max_pool2d_grad_planes(
         chunks, grad, indices, out, planes, windows, pixels, apart, refused, at_once, scratch=0 if apart else 2 * pixels
     )
     return [step._replace(refused=refused)]

@@ -281,7 +281,7 @@ def row_of(base, row, hidden, q):
 
 
 @instruction
-def through_steps(chunk, scratch, sizes: RecurrentSizes, weight: PackedWeight, s: States, x, x_row, bias, hn, cn):
+def run_steps(chunk, scratch, sizes: RecurrentSizes, weight: PackedWeight, s: States, x, x_row, bias, hn, cn):
     """Run TOGETHER sequences through all time steps.
 
     x: products of the input, `x_row` elements per row.  bias: of the state, all gates.  hn, cn: (batch, hidden); 0 for
@@ -346,7 +346,7 @@ def grads_out(kind, rows, blocks, first, hidden, width, products, carried, gh, g
 
 
 @instruction
-def back_through_steps(
+def run_steps_backward(
     chunk,
     scratch,
     sizes: RecurrentSizes,
@@ -452,7 +452,7 @@ def layer(
     if steps is None:
         return None
     packs, weight = packed_weight(w_hh, GATES[kind], False, workspace)
-    last = through_steps(
+    last = run_steps(
         -(-batch // TOGETHER),
         RecurrentSizes(kind, count, batch, hidden, reverse, multiply.address),
         weight,
@@ -488,7 +488,7 @@ def layer_grad(
     before, inner = workspace.array((rows, hidden)), workspace.array((rows, gates * hidden))
     own = workspace.array((rows, gates * hidden)) if kind == GRU else inner
     packs, weight = packed_weight(w_hh, gates, True, workspace)
-    back = back_through_steps(
+    back = run_steps_backward(
         -(-batch // TOGETHER),
         RecurrentSizes(kind, count, batch, hidden, reverse, multiply.address),
         weight,

@@ -70,7 +70,7 @@ def deviation_of(x, columns, mean, eps):
 
 
 @instruction
-def rows_normed(chunk, scratch, x, weight, bias, y, eps: float, rows, columns, chunk_rows):
+def layer_norm_rows(chunk, scratch, x, weight, bias, y, eps: float, rows, columns, chunk_rows):
     """Normalize some rows of x (rows, columns)."""
     eps = float32(eps)
     whole, left, zeros = columns // LANES * STEP, columns % LANES, filled(float32(0))
@@ -91,7 +91,7 @@ def rows_normed(chunk, scratch, x, weight, bias, y, eps: float, rows, columns, c
 
 
 @instruction
-def rows_sent_back(chunk, scratch, grad, x, weight, gx, parts, eps: float, rows, columns, chunk_rows, part_bytes):
+def layer_norm_grad_rows(chunk, scratch, grad, x, weight, gx, parts, eps: float, rows, columns, chunk_rows, part_bytes):
     """Compute gx for some rows, and the gradients of weight and bias summed over these.
 
     parts: (chunks, 2 vectors of `part_bytes` bytes): those of weight, those of bias.
@@ -140,7 +140,7 @@ def rows_sent_back(chunk, scratch, grad, x, weight, gx, parts, eps: float, rows,
 
 
 @instruction
-def groups_normed(
+def group_norm_groups(
     chunk, scratch, x, weight, bias, y, means, variances, eps: float, groups, channels, pixels, all_groups, chunk_groups
 ):
     """Normalize some groups of channels of x (images, groups, channels, pixels).
@@ -168,7 +168,7 @@ def groups_normed(
 
 
 @instruction
-def groups_sent_back(
+def group_norm_grad_groups(
     chunk,
     scratch,
     grad,
@@ -188,7 +188,7 @@ def groups_sent_back(
     """Compute gx for some groups, and the gradients of weight and bias for each image.
 
     parts: (images, 2, groups * channels padded to whole vectors): those of weight, those of bias.  Others: see
-    `groups_normed`.
+    `group_norm_groups`.
     """
     eps = float32(eps)
     count, left, end, zeros = channels * pixels, pixels % LANES, pixels // LANES * STEP, filled(float32(0))
@@ -230,7 +230,7 @@ def layer_norm(arrays, outs, workspace: Workspace, columns, eps) -> list[Task] |
     if not fits(x, *numbers, *outs):
         return None
     rows, some = x.size // columns, max(1, CHUNK // columns)
-    return [rows_normed(-(-rows // some), x, *numbers, *outs, eps, rows, columns, some)]
+    return [layer_norm_rows(-(-rows // some), x, *numbers, *outs, eps, rows, columns, some)]
 
 
 def layer_norm_grad(arrays, outs, workspace: Workspace, columns, eps) -> list[Task] | None:
@@ -241,7 +241,7 @@ def layer_norm_grad(arrays, outs, workspace: Workspace, columns, eps) -> list[Ta
     chunks = -(-rows // some)
     parts = workspace.take(chunks * 2 * stride)
     return [
-        rows_sent_back(chunks, grad, x, weight, outs[0], parts, eps, rows, columns, some, stride * BYTES),
+        layer_norm_grad_rows(chunks, grad, x, weight, outs[0], parts, eps, rows, columns, some, stride * BYTES),
         *added(parts, outs[1:], chunks, columns, stride),
     ]
 
@@ -264,7 +264,7 @@ def added(parts: int, outs, count: int, numbers: int, stride: int) -> list[Task]
 
 def group_norm(arrays, outs, workspace: Workspace, groups, eps) -> list[Task] | None:
     arrays = [arrays[0], *vectors(arrays[1:], arrays[0].shape[1])]
-    return by_groups(groups_normed, arrays[0], [*arrays, *outs], groups, eps) if fits(*arrays, *outs) else None
+    return by_groups(group_norm_groups, arrays[0], [*arrays, *outs], groups, eps) if fits(*arrays, *outs) else None
 
 
 def group_norm_grad(arrays, outs, workspace: Workspace, groups, eps) -> list[Task] | None:
@@ -274,7 +274,7 @@ def group_norm_grad(arrays, outs, workspace: Workspace, groups, eps) -> list[Tas
     stride = padded(channels)
     parts = workspace.take(images * 2 * stride)
     return [
-        *by_groups(groups_sent_back, outs[0], [*arrays, outs[0], parts], groups, eps),
+        *by_groups(group_norm_grad_groups, outs[0], [*arrays, outs[0], parts], groups, eps),
         *added(parts, outs[1:], images, channels, stride),
     ]
 

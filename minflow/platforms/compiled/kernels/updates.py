@@ -21,7 +21,7 @@ CHUNK = 1 << 14  # elements
 
 
 @instruction
-def descend(
+def sgd_step(
     chunk,
     scratch,
     p,
@@ -61,7 +61,7 @@ def descend(
 
 
 @instruction
-def move(
+def adam_step(
     chunk,
     scratch,
     p,
@@ -118,7 +118,7 @@ def move(
 
 
 @instruction
-def count_on(chunk, scratch, old, new):
+def increment_counter(chunk, scratch, old, new):
     """Increment a step counter (float32)."""
     put(new, 0, number_at(old, 0) + float32(1))
 
@@ -154,7 +154,7 @@ def sgd_momentum(arrays, outs, workspace, momentum, nesterov, weight_decay, maxi
 
 def sgd_task(p, grad, buf, new_p, new_buf, lr, momentum, nesterov, weight_decay, maximize) -> Task:
     """Task of SGD; without momentum if `buf` is 0."""
-    return descend(
+    return sgd_step(
         chunks_of(p),
         *(p, grad, buf, new_p, new_buf, lr),
         chunk_size=CHUNK,
@@ -172,7 +172,7 @@ def adam(arrays, outs, workspace, beta1, beta2, eps, weight_decay, decoupled, co
     if not fits(outs, lr, *moments, step):
         return None
     p = moments[0]
-    moved = move(
+    stepped = adam_step(
         chunks_of(p),
         *moments,
         *outs[:3],
@@ -188,7 +188,7 @@ def adam(arrays, outs, workspace, beta1, beta2, eps, weight_decay, decoupled, co
         eps=eps,
         weight_decay=weight_decay,
     )
-    return [moved, count_on(1, step, outs[3])]
+    return [stepped, increment_counter(1, step, outs[3])]
 
 
 lowers(OPS["sgd"], sgd, eager=False, tolerance=0)

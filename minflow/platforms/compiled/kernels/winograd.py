@@ -274,7 +274,7 @@ def filters_back(values, r, n, count, out, strip):
 
 
 @instruction
-def filters_valued(chunk, scratch, w, target, filters, channels, transposed, r, panels, panel_size, points, order):
+def transform_filters(chunk, scratch, w, target, filters, channels, transposed, r, panels, panel_size, points, order):
     """Transform one panel of filters to U, [point][panel][block][16][PANEL].
 
     panels: of U, of `panel_size` elements each.  scratch: 16 vectors, a packed panel, a strip.
@@ -307,7 +307,7 @@ class TileScratch(NamedTuple):
 
 
 @instruction
-def images_filtered(
+def conv_images(
     chunk,
     scratch,
     words,
@@ -409,7 +409,7 @@ def write_blocks(s, source, width, stride, y, in_place, bias, low, high):
 
 
 @instruction
-def images_filters_grad(
+def conv_weight_grad(
     chunk,
     scratch,
     words,
@@ -483,7 +483,9 @@ def read_grads(s, grad, n, width, stride, grads, spare):
 
 
 @instruction
-def filters_from_values(chunk, scratch, parts, out, count, part, filters, channels, row, part_channels, r, points):
+def inverse_transform_filters(
+    chunk, scratch, parts, out, count, part, filters, channels, row, part_channels, r, points
+):
     """out (filters, channels, taps) = G^T dU G of the sum of `count` parts of `part` elements, for one channel.
 
     A part is [point][part_channels][row of filters].  scratch: vectors of all points, a strip, vectors of all taps.

@@ -25,7 +25,7 @@ if not ALONE:
     clock = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.int64))
 
     @instruction
-    def noted(chunk, scratch, task: InnerTask, notes):
+    def recorded(chunk, scratch, task: InnerTask, notes):
         """Run a chunk of another task and record it in notes, int64 (chunks, NOTE)."""
         note = notes + chunk * NOTE * 8
         publish(note, this_thread())
@@ -43,7 +43,9 @@ class StepRecorder(Recorder):
             Program(steps)()
             return
         all_notes = [np.zeros((step.chunks, NOTE), "i8") for step in steps]
-        Program([noted(step.chunks, step, notes, scratch=step.scratch // 4) for step, notes in zip(steps, all_notes)])()
+        Program(
+            [recorded(step.chunks, step, notes, scratch=step.scratch // 4) for step, notes in zip(steps, all_notes)]
+        )()
         # Offset between the two clocks; the maximum, since being preempted between the two readings makes it smaller.
         since = max([time.perf_counter() - time.clock_gettime(CLOCK) for _ in range(5)])
         for notes in all_notes:

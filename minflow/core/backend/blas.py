@@ -31,6 +31,9 @@ LOADING = new_lock()
 class Blas:
     """Turns of the two kinds of products. get, set: read and change the number of threads."""
 
+    queue: Any
+    free: Any
+
     def __init__(self, get: Callable[[], int], set: Callable[[int], Any]):
         self.get, self.set = get, set
         self.reset()

@@ -6,6 +6,7 @@ Vectors, tensors with more axes times a matrix, einsum and others are composites
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -84,7 +85,7 @@ matmul = define(
 )
 
 
-BLAS_PRODUCTS = {  # (ta, tb) -> the BLAS product of two matrices
+BLAS_PRODUCTS: dict[tuple[bool, bool], Callable] = {  # (ta, tb) -> the BLAS product of two matrices
     (False, False): np.ndarray.dot,
     (True, False): lambda a, b: a.T.dot(b),
     (False, True): lambda a, b: a.dot(b.T),

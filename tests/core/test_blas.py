@@ -2,6 +2,7 @@
 is restored. The library is a stand-in whose number of threads belongs to the process, or to the thread.
 """
 
+import ast
 import os
 import threading
 from functools import partial
@@ -15,6 +16,7 @@ from minflow.core.backend import blas
 from minflow.core.backend.blas import Blas, ThreadLocalBlas, on_all_threads, on_one_thread
 from tests.clocks import LONG, until
 from tests.interrupts import Interrupter
+from tests.sources import MINFLOW, tree_of
 from tests.threads import run_in_threads
 
 THREADS = 4
@@ -230,3 +232,31 @@ def test_small_products_use_one_thread(dtype):
     finally:
         blas.set_threads(before)
     assert found[0] == found[1]
+
+
+def direct_products(function):
+    """Lines of a kernel that call BLAS or LAPACK outside of their turns."""
+    lambdas = [node for node in ast.walk(function) if isinstance(node, ast.Lambda)]  # called by `call_lapack`
+    within = {id(node) for each in lambdas for node in ast.walk(each)}
+    for node in ast.walk(function):
+        name = ast.unparse(node.func) if isinstance(node, ast.Call) and id(node) not in within else ""
+        operator = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+        if operator or name in ("xp.matmul", "xp.dot", "np.matmul", "np.dot") or name.startswith("xp.linalg."):
+            yield node.lineno
+
+
+def test_kernels_call_blas_in_turns():
+    found = [
+        (path.name, line)
+        for path in MINFLOW
+        if path.match("core/ops/*.py")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef) and [arg.arg for arg in node.args.args[:1]] == ["xp"]
+        for line in direct_products(node)
+    ]
+    assert not found, "use product or on_all_threads of core/backend/blas.py"
+
+
+@pytest.mark.parametrize("line", ["a @ b", "xp.matmul(a, b)", "xp.linalg.inv(a)", "x = xp.dot(a, b)"])
+def test_direct_products_are_found(line):
+    assert [*direct_products(ast.parse(f"def _(xp, a, b):\n    {line}"))] == [2]

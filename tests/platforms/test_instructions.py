@@ -86,6 +86,7 @@ def test_inner_tasks():
         ((X, Side(X, 1.0), 0.0), {"out": X}, "add_scaled: multiple values for argument 'out'"),
         ((1.5, Side(X, 1.0), 0.0), {}, "add_scaled: out must be an array or an integer, got 1.5"),
         ((None, Side(X, 1.0), 0.0), {}, "add_scaled: out must be an array or an integer, got None"),
+        ((X, Side(X, 1.0), None), {}, "add_scaled: offset must be float, got None"),
         ((X, (X, 1.0), 0.0), {}, "add_scaled: side must be Side, got"),
         ((X, Side(1.5, 1.0), 0.0), {}, "add_scaled: side.array must be an array or an integer, got 1.5"),
     ],

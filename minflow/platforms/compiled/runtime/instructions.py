@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable
 from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
@@ -57,6 +58,7 @@ class Instruction(CompiledFunction):
         # name -> None (an int64), float, Words or a NamedTuple class
         hints = get_type_hints(function)
         self.kinds: dict[str, Any] = {p.name: hints.get(p.name) for p in parameters}
+        self.declared = [*self.kinds.items()]
         self.signature = inspect.Signature(
             [p.replace(kind=p.VAR_POSITIONAL) if self.kinds[p.name] is Words else p for p in parameters]
         )
@@ -68,34 +70,43 @@ class Instruction(CompiledFunction):
         Arguments are arrays, passed as addresses, and numbers. Raises TypeError if one is missing, unknown, or of the
         wrong type.
         """
-        if named or len(arguments) != len(self.kinds):
+        if named or len(arguments) != len(self.declared):
             try:
                 arguments = self.signature.bind(*arguments, **named).args
             except TypeError as error:
                 raise TypeError(f"instruction {self.__name__}: {error}") from None
-        values: list[object] = []
-        kinds = [*self.kinds.items()]
-        for i, argument in enumerate(arguments):
-            values += self.values(*kinds[min(i, len(kinds) - 1)], argument)
-        holds = [v for v in values if isinstance(v, np.ndarray)]
-        for task in [a for a in arguments if isinstance(a, Task)]:
-            holds += task.holds
-        words = np.array([as_word(v) for v in values], "i8")
-        return Task(self.address, words, chunks, scratch * BYTES, self.__name__, tuple(holds))
+        words: list[int] = []
+        holds: list[np.ndarray] = []
+        further = self.declared[-1:] * (len(arguments) - len(self.declared))  # those of a parameter `Words`
+        for (name, kind), argument in zip(self.declared + further, arguments):
+            if kind is None and argument.__class__ is int:
+                words.append(argument)
+            else:
+                self.pack(name, kind, argument, words, holds)
+        return Task(self.address, np.array(words, "i8"), chunks, scratch * BYTES, self.__name__, tuple(holds))
 
-    def values(self, name: str, kind: Any, argument: Any) -> Sequence:
-        """The values of the words of an argument."""
-        if kind is float:
-            return (float(argument),)
-        if kind is InnerTask and (argument is None or isinstance(argument, Task)):
-            return NO_TASK if argument is None else argument[:2]
-        if kind in (None, Words) and isinstance(argument, (np.ndarray, int, np.integer, np.bool_)):
-            return (argument,)
-        if kind in (None, Words, InnerTask) or not isinstance(argument, kind):
-            wanted = "an array or an integer" if kind in (None, Words) else kind.__name__
-            raise TypeError(f"instruction {self.__name__}: {name} must be {wanted}, got {argument!r}")
-        fields = zip(fields_of(kind).items(), argument)
-        return [value for (field, of), x in fields for value in self.values(f"{name}.{field}", of, x)]
+    def pack(self, name: str, kind: Any, argument: Any, words: list[int], holds: list[np.ndarray]) -> None:
+        """Append the words of an argument, and the arrays that it keeps alive."""
+        if kind is None or kind is Words:
+            if isinstance(argument, np.ndarray):
+                words.append(at(argument))
+                holds.append(argument)
+            elif isinstance(argument, (int, np.integer, np.bool_)):
+                words.append(int(argument))
+            else:
+                raise TypeError(f"instruction {self.__name__}: {name} must be an array or an integer, got {argument!r}")
+        elif kind is float and isinstance(argument, (float, int, np.number)):
+            words += struct.unpack("q", struct.pack("d", argument))
+        elif kind is InnerTask and argument is None:
+            words += NO_TASK
+        elif kind is InnerTask and isinstance(argument, Task):
+            words += argument.code, at(argument.words)
+            holds += argument.words, *argument.holds
+        elif kind is not InnerTask and isinstance(argument, kind):
+            for (field, of), value in zip(fields_of(kind).items(), argument):
+                self.pack(f"{name}.{field}", of, value, words, holds)
+        else:
+            raise TypeError(f"instruction {self.__name__}: {name} must be {kind.__name__}, got {argument!r}")
 
     def entry(self) -> Callable:
         """Generate `(words, chunk, scratch)`, which loads all arguments and calls the kernel."""
@@ -124,13 +135,6 @@ instruction = Instruction
 def fields_of(kind: type) -> dict[str, Any]:
     """Kind of each field of a NamedTuple class: float, or None for an int64."""
     return {field: float if hint is float else None for field, hint in get_type_hints(kind).items()}
-
-
-def as_word(value: Any) -> int:
-    """An argument as an int64: the address of an array, or the bits of a float64."""
-    if isinstance(value, np.ndarray):
-        return at(value)
-    return int(np.float64(value).view("i8")) if isinstance(value, float) else int(value)
 
 
 # ---- for kernels: access to words, and calls by address --------------------------------------------------------------

@@ -146,7 +146,7 @@ def write_once(module: ir.Module, branch: ir.Instruction) -> None:
     branch.set_metadata("llvm.loop", mark)
 
 
-def turned(builder, rows: list) -> list:
+def transpose(builder, rows: list) -> list:
     """Transpose 16x16 elements, in four rounds of shuffles."""
     for step in (8, 4, 2, 1):
         done = list(rows)
@@ -165,7 +165,7 @@ def turned(builder, rows: list) -> list:
 def copy_transposed(builder, source, source_row, target, target_row):
     """Transpose 16x16 elements: target[j, i] = source[i, j]."""
     rows = [load(builder, source, builder.mul(source_row, word(i))) for i in range(LANES)]
-    for j, row in enumerate(turned(builder, rows)):
+    for j, row in enumerate(transpose(builder, rows)):
         store(builder, row, target, builder.mul(target_row, word(j)))
 
 
@@ -206,7 +206,7 @@ def gather_transposed(builder, source, table, count, zeros, target):
         offset = builder.load(builder.gep(offsets, [word(i)]))
         there = builder.add(source, builder.mul(offset, word(4)))
         rows.append(load(builder, builder.select(builder.icmp_signed("<", word(i), count), there, zeros)))
-    for j, row in enumerate(turned(builder, rows)):
+    for j, row in enumerate(transpose(builder, rows)):
         store(builder, row, target, word(j * LANES))
 
 
@@ -219,8 +219,8 @@ def copy_pairs(builder, source, even, odd):
         store(builder, builder.shuffle_vector(one, other, mask), target)
 
 
-@function("ask_for", 3)
-def ask_for(builder, source, row, ahead):
+@function("prefetch_rows", 3)
+def prefetch_rows(builder, source, row, ahead):
     """Prefetch the lines that `copy_transposed` will read `ahead` elements further on."""
     for i in range(LANES):
         prefetch(builder, source, builder.add(builder.mul(row, word(i)), ahead), 0)

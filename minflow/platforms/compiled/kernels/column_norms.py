@@ -138,19 +138,19 @@ def join_column_grad_sums(
     """
     eps, c, left = float32(eps), chunk * LANES, columns - chunk * LANES
     blocks, zeros = (columns + LANES - 1) // LANES, filled(float32(0))
-    sums = along = filled(0.0)
+    sums = products = filled(0.0)
     for k in range(chunks):
         part = parts + (k * blocks + chunk) * STATE
-        sums, along = add(sums, load_wide(part)), add(along, load_wide(part + WIDE_BYTES))
+        sums, products = add(sums, load_wide(part)), add(products, load_wide(part + WIDE_BYTES))
     deviation = root(add(load_some(variances + c * BYTES, left, zeros), filled(eps)))
     size = divide(load_some(weight + c * BYTES, left, zeros), deviation)
-    along, share = divide(along, widened(deviation)), multiply(widened(size), filled(-1.0 / rows))
-    store_some(gweight + c * BYTES, left, rounded(along))
+    products, share = divide(products, widened(deviation)), multiply(widened(size), filled(-1.0 / rows))
+    store_some(gweight + c * BYTES, left, rounded(products))
     store_some(gbias + c * BYTES, left, rounded(sums))
     to, stride = factors + c * BYTES, blocks * LANES * BYTES
     store(to, load_some(means + c * BYTES, left, zeros))
     store(to + stride, size)
-    store(to + 2 * stride, rounded(multiply(share, divide(along, widened(deviation)))))
+    store(to + 2 * stride, rounded(multiply(share, divide(products, widened(deviation)))))
     store(to + 3 * stride, rounded(multiply(share, sums)))
 
 

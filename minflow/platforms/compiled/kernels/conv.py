@@ -16,7 +16,6 @@ import numpy as np
 from ..codegen.jit import compiled
 from ..codegen.llvm import (
     LANES,
-    ask_for,
     clear,
     copy,
     copy_pairs,
@@ -25,6 +24,7 @@ from ..codegen.llvm import (
     fours_out,
     gather_transposed,
     number_at,
+    prefetch_rows,
     put,
 )
 from ..codegen.micro_kernels import PANEL, VECTORS
@@ -278,10 +278,10 @@ def result_out(source, s, y):
 
 
 @compiled
-def pack_panel(w, first, filters, channels, taps, turned, order, target, spare):
+def pack_panel(w, first, filters, channels, taps, transposed, order, target, spare):
     """Pack at most PANEL filters of (F, C, taps), from `first` on, to [tap][block][16][PANEL].
 
-    turned: for the gradient of the images, from (C, F, taps). Channels beyond C are zeros.  order: target of each
+    transposed: for the gradient of the images, from (C, F, taps). Channels beyond C are zeros.  order: target of each
     tap.  spare: scratch for 16 vectors.
     """
     depth = (channels + LANES - 1) // LANES * LANES
@@ -289,22 +289,22 @@ def pack_panel(w, first, filters, channels, taps, turned, order, target, spare):
         zero(target, taps * depth * PANEL)
     for f in range(first, min(first + PANEL, filters), LANES):
         to, lanes = target + (f - first) * BYTES, min(LANES, filters - f)
-        rows, columns = (channels, taps) if turned else (1, channels * taps)
-        if turned and taps == 1 and lanes == LANES:
+        rows, columns = (channels, taps) if transposed else (1, channels * taps)
+        if transposed and taps == 1 and lanes == LANES:
             for c in range(channels):
                 if c % LANES == 0:
-                    ask_for(w + (c * filters + f) * BYTES, filters, 2 * LANES * filters)
+                    prefetch_rows(w + (c * filters + f) * BYTES, filters, 2 * LANES * filters)
                 copy(to + c * PANEL * BYTES, w + (c * filters + f) * BYTES)
             continue
         for row in range(rows):
             source = w + (row * filters + f) * columns * BYTES
             # 16 columns may be read even if fewer are left
-            beyond = turned and (row < rows - 1 or (filters - f - LANES) * columns >= LANES)
+            beyond = transposed and (row < rows - 1 or (filters - f - LANES) * columns >= LANES)
             for j in range(0, columns, LANES):
                 start = max(0, min(j, columns - LANES))
                 c, tap = row + start // taps, start % taps
                 if lanes == LANES and (columns >= LANES or beyond):
-                    ask_for(source + start * BYTES, columns, AHEAD)
+                    prefetch_rows(source + start * BYTES, columns, AHEAD)
                     if taps == 1:
                         copy_transposed(source + start * BYTES, columns, to + start * PANEL * BYTES, PANEL)
                         continue

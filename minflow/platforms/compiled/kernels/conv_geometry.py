@@ -288,17 +288,17 @@ def filtered(
     out: np.ndarray,
     workspace: Workspace,
     at_once: int,
-    turned: bool = False,
+    transposed: bool = False,
     act: str = "",
     after: Callable[[int, int], Task] | None = None,
 ) -> list[Task]:
-    """Tasks of a convolution of images, or (turned) of cotangents with rotated filters. bias: an array, or 0.
+    """Tasks of a convolution of images, or (transposed) of cotangents with rotated filters. bias: an array, or 0.
 
     after: returns the task for the output of each image in place of bias and activation, from the elements between its
     rows and between its blocks.
     """
     t, common = s.tiles, (s.n, at_once, *BOUNDS[act])
-    packed, packing = packed_filters(s, weight, turned, workspace)
+    packed, packing = packed_filters(s, weight, transposed, workspace)
     if t is not None:
         filtering = winograd.conv_images(
             -(-s.n // at_once),
@@ -333,19 +333,19 @@ def filtered(
     return [packing, filtering]
 
 
-def packed_filters(s: ConvGeometry, weight: np.ndarray, turned: bool, workspace: Workspace) -> tuple[int, Task]:
+def packed_filters(s: ConvGeometry, weight: np.ndarray, transposed: bool, workspace: Workspace) -> tuple[int, Task]:
     """Address of the packed, or transformed, filters, and the task that packs them."""
     t, order = s.tiles, s.order
-    if turned and not isinstance(s, StridedInputGrad):  # rotated: last tap first
+    if transposed and not isinstance(s, StridedInputGrad):  # rotated: last tap first
         order = order[::-1].copy()
     packed = workspace.take(s.weights if t is None else t.weights)
     common = weight, packed, s.filters, s.depth
     if t is not None:
         numbers, scratch = (t.r, t.panels, t.each, t.grid.points), SPARE + s.taps * t.each + t.strip
-        return packed, winograd.transform_filters(t.panels, *common, turned, *numbers, order, scratch=scratch)
+        return packed, winograd.transform_filters(t.panels, *common, transposed, *numbers, order, scratch=scratch)
     if s.groups > 1:
-        return packed, conv.pack_group_filters(s.panels, *common, s.taps, turned, order)
-    return packed, conv.pack_filters(s.panels, *common, s.taps, turned, s.weights // s.panels, order, scratch=SPARE)
+        return packed, conv.pack_group_filters(s.panels, *common, s.taps, transposed, order)
+    return packed, conv.pack_filters(s.panels, *common, s.taps, transposed, s.weights // s.panels, order, scratch=SPARE)
 
 
 def filters_grad(

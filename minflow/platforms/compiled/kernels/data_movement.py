@@ -456,7 +456,7 @@ def triangle(lower: bool, arrays: Sequence, outs: Sequence, workspace: Workspace
     bytecode = Bytecode(out.size // columns, columns)
     operands = [bytecode.input(mask, MASK, rows), bytecode.input(0, FULL, bytecode.rows), 0.0]
     bytecode.output(bytecode("where", *operands), FULL)
-    return bytecode.finished().steps([x], [out], workspace)
+    return bytecode.finish().steps([x], [out], workspace)
 
 
 tril, triu = partial(triangle, True), partial(triangle, False)

@@ -20,7 +20,7 @@ from ..lowering import SMALL, lowers
 from ..runtime.instructions import instruction, run_routine, word_at
 from ..runtime.tasks import Task, Workspace
 from .elementwise_fusion import FULL, ROW, Bytecode
-from .elementwise_loops import OPCODES, operating
+from .elementwise_loops import OPCODES, operation_routine
 
 WIDTH, CHUNK = 1 << 10, 1 << 14  # elements of a row without a broadcast operand; elements of a chunk
 COLUMNS = 64  # columns that are summed in a chunk
@@ -29,11 +29,11 @@ LARGEST = float(np.finfo("f4").max)
 
 
 @instruction
-def elementwise(chunk, scratch, code, a, a_next, b, b_next, out, width, count, chunk_rows, operating):
+def elementwise(chunk, scratch, code, a, a_next, b, b_next, out, width, count, chunk_rows, routine):
     """Compute out = a op b, row by row.
 
     code: of the op.  a_next, b_next: elements from a row of a or b to the next; 0 to read the same row again.  width:
-    of a row.  count: elements of out.  operating: the routine.  scratch: two vectors.
+    of a row.  count: elements of out.  routine: `operation_routine`.  scratch: two vectors.
     """
     zero, step = filled(np.float32(0)), BYTES * LANES
     for row in range(chunk * chunk_rows, min((chunk + 1) * chunk_rows, (count + width - 1) // width)):
@@ -44,11 +44,11 @@ def elementwise(chunk, scratch, code, a, a_next, b, b_next, out, width, count, c
         whole = size - size % (BYTES * LANES)
         left = (size - whole) // BYTES
         if whole:
-            run_routine(operating, code, out_row, a_row, b_row, a_row, step, step, step, whole // step, 0, 0, 0)
+            run_routine(routine, code, out_row, a_row, b_row, a_row, step, step, step, whole // step, 0, 0, 0)
         if left:
             store(scratch, load_some(a_row + whole, left, zero))
             store(scratch + step, load_some(b_row + whole, left, zero))
-            run_routine(operating, code, scratch, scratch, scratch + step, a_row, step, step, step, 1, 0, 0, 0)
+            run_routine(routine, code, scratch, scratch, scratch + step, a_row, step, step, step, 1, 0, 0, 0)
             store_some(out_row + whole, left, load(scratch))
 
 
@@ -94,7 +94,7 @@ def row_of(x, shape: tuple) -> np.ndarray | None:
     return x if own and own == shape[len(shape) - len(own) :] else None
 
 
-def joined(name: str, a, b, out: np.ndarray, workspace: Workspace) -> list[Task] | None:
+def binary(name: str, a, b, out: np.ndarray, workspace: Workspace) -> list[Task] | None:
     """Binary op of arrays or numbers, one of which has the size of the output."""
     if not flat(out):
         return None
@@ -103,7 +103,7 @@ def joined(name: str, a, b, out: np.ndarray, workspace: Workspace) -> list[Task]
         return by_channel(name, a, b, out, workspace)
     least = min(row.size for row in rows)
     width = WIDTH if least == out.size else least
-    return along(name, *rows, out, width, *[0 if row.size < out.size else width for row in rows])
+    return row_tasks(name, *rows, out, width, *[0 if row.size < out.size else width for row in rows])
 
 
 def by_channel(name: str, a, b, out: np.ndarray, workspace: Workspace) -> list[Task] | None:
@@ -120,10 +120,10 @@ def by_channel(name: str, a, b, out: np.ndarray, workspace: Workspace) -> list[T
         for i, x in enumerate((a, b))
     ]
     bytecode.output(bytecode(name, *operands), FULL)
-    return bytecode.finished().steps([a, b], [out], workspace)
+    return bytecode.finish().steps([a, b], [out], workspace)
 
 
-def along(name: str, a, b, out, width: int, a_next: int, b_next: int) -> list[Task]:
+def row_tasks(name: str, a, b, out, width: int, a_next: int, b_next: int) -> list[Task]:
     rows = max(1, CHUNK // width) if width else 1
     chunks = -(-out.size // (width * rows)) if width else 0
     return [
@@ -138,52 +138,52 @@ def along(name: str, a, b, out, width: int, a_next: int, b_next: int) -> list[Ta
             width,
             out.size,
             rows,
-            operating.address,
+            operation_routine.address,
             scratch=2 * LANES,
         )
     ]
 
 
-def same(name: str, a, b, out: np.ndarray) -> list[Task] | None:
+def same_shape(name: str, a, b, out: np.ndarray) -> list[Task] | None:
     """Binary op of arrays of one shape."""
     if not flat(a, b, out) or not a.shape == b.shape == out.shape:
         return None
-    return along(name, a, b, out, WIDTH, WIDTH, WIDTH)
+    return row_tasks(name, a, b, out, WIDTH, WIDTH, WIDTH)
 
 
 def add(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
     (x, number), (out,) = arrays, outs
     if isinstance(number, int) and out.dtype == np.int64 and out.flags.c_contiguous and x.size < WIDTH:
         return [add_number(1, x, number, out, x.size)] if x.dtype == out.dtype and x.flags.c_contiguous else None
-    return joined("add", *arrays, out, workspace)
+    return binary("add", *arrays, out, workspace)
 
 
 def sub(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
-    return joined("sub", *arrays, *outs, workspace)
+    return binary("sub", *arrays, *outs, workspace)
 
 
 def mul(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
-    return joined("mul", *arrays, *outs, workspace)
+    return binary("mul", *arrays, *outs, workspace)
 
 
 def relu(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
-    return same("relu", *arrays, *arrays, *outs)
+    return same_shape("relu", *arrays, *arrays, *outs)
 
 
 def relu6(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
-    return same("relu6", *arrays, *arrays, *outs)
+    return same_shape("relu6", *arrays, *arrays, *outs)
 
 
 def erf(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
-    return same("erf", *arrays, *arrays, *outs)
+    return same_shape("erf", *arrays, *arrays, *outs)
 
 
 def relu_grad(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
-    return same("relu_grad", *arrays, *outs)
+    return same_shape("relu_grad", *arrays, *outs)
 
 
 def relu6_grad(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] | None:
-    return same("relu6_grad", *arrays, *outs)
+    return same_shape("relu6_grad", *arrays, *outs)
 
 
 def sum_to(arrays: Sequence, outs: Sequence, workspace: Workspace, shape: tuple) -> list[Task] | None:

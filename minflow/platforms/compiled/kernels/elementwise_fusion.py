@@ -45,7 +45,7 @@ from .elementwise_loops import (
     masks_in,
     max_of_rows,
     operand,
-    operating,
+    operation_routine,
     put_word,
     spread_rows,
     step_in_row,
@@ -89,7 +89,7 @@ class Cluster(NamedTuple):
     arrays: int
     results: int
     columns: int
-    operating: int
+    routine: int
 
 
 @instruction
@@ -105,13 +105,13 @@ def run_cluster(
     columns,
     chunk_rows,
     block_rows,
-    operating,
+    routine,
     arrays: Words,
 ):
     """Interpret the bytecode of a cluster for some rows.
 
     program: lines, offsets of places, and entries of inputs and outputs; then the number of each.  rows, columns: of
-    the cluster; a chunk computes `chunk_rows` rows in blocks of `block_rows`.  operating: the routine of vector
+    the cluster; a chunk computes `chunk_rows` rows in blocks of `block_rows`.  routine: that of vector
     operations.  arrays: the address of each input and output.
     """
     offsets, addresses = program + lines * LINE, (scratch + 63) // 64 * 64
@@ -126,7 +126,7 @@ def run_cluster(
         arrays,
         arrays + inputs * WORD,
         columns,
-        operating,
+        routine,
     )
     for i in range(places):
         put_word(addresses, i, cluster.base + word_at(offsets, i))
@@ -245,7 +245,7 @@ def run_line(cluster, line, rows):
         kind = word_at(line, RESULT_KIND)
         count = rows if kind == ROW else LANES if kind == SCALAR else rows * columns
         vectors = (count + LANES - 1) // LANES
-        run_routine(cluster.operating, code, out, a, b, c, a_step, b_step, c_step, vectors, 0, 0, 0)
+        run_routine(cluster.routine, code, out, a, b, c, a_step, b_step, c_step, vectors, 0, 0, 0)
     elif code == SPREAD:
         spread_rows(out, a, rows, columns)
     elif code == ROW_SUM:
@@ -261,7 +261,7 @@ def run_line(cluster, line, rows):
 @compiled
 def run_line_on_row(cluster, line, r, out, a, b, c):
     """Run one vector operation on row r of a block. A partial last vector overlaps the one before."""
-    columns, operating, spare, code = cluster.columns, cluster.operating, cluster.base - 4 * STEP, word_at(line, CODE)
+    columns, routine, spare, code = cluster.columns, cluster.routine, cluster.base - 4 * STEP, word_at(line, CODE)
     a_step, b_step, c_step = word_at(line, A_STEP), word_at(line, B_STEP), word_at(line, C_STEP)
     end = (columns - LANES) * BYTES
     x, y = operand(a, a_step, r, columns, spare), operand(b, b_step, r, columns, spare + STEP)
@@ -269,8 +269,8 @@ def run_line_on_row(cluster, line, r, out, a, b, c):
     i, j, k = step_in_row(a_step), step_in_row(b_step), step_in_row(c_step)
     if columns % LANES:  # the last 16 first, since the inputs may be overwritten
         u, v, w = x + i // STEP * end, y + j // STEP * end, z + k // STEP * end
-        run_routine(operating, code, spare + 3 * STEP, u, v, w, 0, 0, 0, 1, 0, 0, 0)
-    run_routine(operating, code, target, x, y, z, i, j, k, columns // LANES, 0, 0, 0)
+        run_routine(routine, code, spare + 3 * STEP, u, v, w, 0, 0, 0, 1, 0, 0, 0)
+    run_routine(routine, code, target, x, y, z, i, j, k, columns // LANES, 0, 0, 0)
     if columns % LANES:
         store(target + end, load(spare + 3 * STEP))
 
@@ -414,7 +414,7 @@ class Bytecode:
             free += [offsets[p] for p in sorted(dying)] if after else []
         return offsets, total
 
-    def joined(self, firsts: Collection[str], seconds: Collection[str]) -> None:
+    def fuse_pairs(self, firsts: Collection[str], seconds: Collection[str]) -> None:
         """Fuse an operation with the only user of its result, if there is code for both."""
         read = Counter([place for line in self.lines for place in {*line[2:5]}])
         waiting: dict[int, list[int]] = {}  # result -> line
@@ -436,10 +436,10 @@ class Bytecode:
                 waiting[line[1]] = line
         self.lines = [line for line in self.lines if line[1] != GONE]
 
-    def finished(self) -> Bytecode:
+    def finish(self) -> Bytecode:
         """Finish the parts that depend on no array."""
-        self.joined(["mul"], ["add", "sub"])
-        self.joined(PAIRED, [*PAIRED, *AFTER])
+        self.fuse_pairs(["mul"], ["add", "sub"])
+        self.fuse_pairs(PAIRED, [*PAIRED, *AFTER])
         height = self.height()
         inputs = [
             (TILE if (kind, n) == (FULL, 1) and height > 1 else kind, *more, n, each)
@@ -454,7 +454,7 @@ class Bytecode:
             [*functools.reduce(operator.iadd, self.lines, []), *offsets, *sum(inputs, ()), *sum(self.outputs, ())], "i8"
         )
         counts = len(self.lines), len(offsets), len(inputs), len(self.outputs)
-        self.head = (self.words, *counts, self.rows, self.columns, high, height, operating.address)
+        self.head = (self.words, *counts, self.rows, self.columns, high, height, operation_routine.address)
         return self
 
     def steps(self, arrays: list[np.ndarray], outs: list[np.ndarray], workspace: Workspace) -> list[Task]:
@@ -519,7 +519,7 @@ def bytecode_of(code) -> Bytecode:
         result = known[value]
         whole = value.spec.size == code.rows * code.columns
         bytecode.output(result, COLUMN if result.kind == COLUMN else FULL if whole else ROW)
-    return bytecode.finished()
+    return bytecode.finish()
 
 
 def cluster(arrays, outs, workspace, code) -> list[Task] | None:

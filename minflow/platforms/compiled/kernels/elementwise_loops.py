@@ -132,12 +132,12 @@ def operate(builder, code, out, a, b, c, a_step, b_step, c_step, count):
 
 
 @CompiledFunction
-def operating(code, out, a, b, c, a_step, b_step, c_step, count, _, _1, _2):
+def operation_routine(code, out, a, b, c, a_step, b_step, c_step, count, _, _1, _2):
     """`operate` as a routine, for all instructions."""
     operate(code, out, a, b, c, a_step, b_step, c_step, count)
 
 
-def across(builder, name: str, x, flag: str, *start):
+def reduce_lanes(builder, name: str, x, flag: str, *start):
     """Reduce the lanes of a vector, in pairs."""
     kind = f"llvm.vector.reduce.{name}.v{LANES}f32"
     reduce = builder.module.globals.get(kind)
@@ -148,7 +148,7 @@ def across(builder, name: str, x, flag: str, *start):
 
 @intrinsic
 def sum_of_lanes(context, x):
-    return types.float32(vector), lambda context, builder, _, a: across(
+    return types.float32(vector), lambda context, builder, _, a: reduce_lanes(
         builder, "fadd", a[0], "reassoc", ir.Constant(FLOAT, -0.0)
     )
 
@@ -160,7 +160,7 @@ def max_of_lanes(context, x):
     def code(context, builder, signature, arguments):
         lanes = builder.fcmp_unordered("uno", arguments[0], arguments[0])
         some = builder.icmp_unsigned("!=", builder.bitcast(lanes, ir.IntType(LANES)), ir.IntType(LANES)(0))
-        return builder.select(some, FLOAT(math.nan), across(builder, "fmax", arguments[0], "nnan"))
+        return builder.select(some, FLOAT(math.nan), reduce_lanes(builder, "fmax", arguments[0], "nnan"))
 
     return types.float32(vector), code
 

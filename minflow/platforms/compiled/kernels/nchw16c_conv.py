@@ -157,9 +157,9 @@ def conv1x1_weight_grad(
             )
 
 
-def filtered_pixels(x, weight, bias, out, pixels, turned, act=""):
+def filtered_pixels(x, weight, bias, out, pixels, transposed, act=""):
     """Tasks of a convolution with 1x1 filters."""
-    channels, filters = weight.shape[:2] if turned else weight.shape[1::-1]
+    channels, filters = weight.shape[:2] if transposed else weight.shape[1::-1]
     all_panels = -(-filters // PANEL)
     at_once = max(LEAST, min(CACHE // channels, WORK // (channels * filters)))
     at_once = over(-(-pixels // max(1, pixels // at_once)) or 1, ROWS[0])  # chunks of nearly equal size
@@ -180,7 +180,7 @@ def filtered_pixels(x, weight, bias, out, pixels, turned, act=""):
             x.shape[1],
             at_once,
             panels,
-            turned,
+            transposed,
             len(table),
             length,
             1,
@@ -197,13 +197,14 @@ def pixels_grad(grad, x, out, workspace, pixels):
 
     Either operand can be the one that is read element by element: the one that wastes less work on padding is chosen.
     """
-    turned = over(out.shape[1], DEEP) * over(out.shape[0], LANES) < over(out.shape[0], DEEP) * over(out.shape[1], LANES)
-    grad, x, filters, channels = (x, grad, *out.shape[1::-1]) if turned else (grad, x, *out.shape[:2])
+    f, c = out.shape[:2]
+    swapped = over(c, DEEP) * over(f, LANES) < over(f, DEEP) * over(c, LANES)
+    grad, x, filters, channels = (x, grad, c, f) if swapped else (grad, x, f, c)
     row = len(x) * LANES
     at_once = max(1, min(pixels, PIXELS_MOST))
     several = max(1, WORK // (at_once * row * LANES)) * LANES
     parts = max(1, -(-pixels // at_once))
-    direct = parts == 1 and channels == row and filters % DEEP == 0 and not turned and pixels
+    direct = parts == 1 and channels == row and filters % DEEP == 0 and not swapped and pixels
     part = len(grad) * LANES * row
     target = out if direct else workspace.take(parts * part)
     steps = [
@@ -224,7 +225,7 @@ def pixels_grad(grad, x, out, workspace, pixels):
             outer.address,
         )
     ]
-    return steps if direct else [*steps, sum_of_parts(target, out, parts, part, filters, channels, row, int(turned))]
+    return steps if direct else [*steps, sum_of_parts(target, out, parts, part, filters, channels, row, int(swapped))]
 
 
 def over(count, size):

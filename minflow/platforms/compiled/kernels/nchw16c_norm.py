@@ -263,12 +263,12 @@ def batch_norm_grad_blocks(
             add_parts(mine, split.pieces, state)
         if phase != FIRST:
             sums = load_wide(state)
-            along = divide(load_wide(state + WIDE_BYTES), widened(deviation))
+            weight_sums = divide(load_wide(state + WIDE_BYTES), widened(deviation))
             if piece == 0:
                 store_some(gbias + c, left, rounded(sums))
-                store_some(gweight + c, left, rounded(along))
+                store_some(gweight + c, left, rounded(weight_sums))
             size, part = widened(scale), filled(-1.0 / rows)
-            slope = first_of(rounded(multiply(divide(multiply(size, along), widened(deviation)), part)), left)
+            slope = first_of(rounded(multiply(divide(multiply(size, weight_sums), widened(deviation)), part)), left)
             offset = rounded(multiply(multiply(size, sums), part))
             write_input_grad(
                 grad + here, x + here, gx + here, end - begin, mean, scale, shift, low, high, scale, slope, offset

@@ -90,7 +90,7 @@ def conv2d_input_grad(arrays, outs, workspace, shape, stride, padding, dilation,
     ):
         return None
     s = back(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation)
-    return filtered(s, grad, weight, 0, out, workspace, CHUNK, turned=True)
+    return filtered(s, grad, weight, 0, out, workspace, CHUNK, transposed=True)
 
 
 def conv2d_weight_grad(arrays, outs, workspace, shape, stride, padding, dilation, groups) -> list[Task] | None:

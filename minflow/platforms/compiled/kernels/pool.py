@@ -155,7 +155,7 @@ def adaptive_avg_pool2d(arrays, outs, workspace, output_size) -> list[Task] | No
     bytecode = Bytecode(out.size, pixels)
     total = bytecode.over_row("row_sum", bytecode.input(0, FULL, bytecode.rows))
     bytecode.output(bytecode("mul", total, 1 / pixels), ROW)
-    return bytecode.finished().steps([x], [out], workspace)
+    return bytecode.finish().steps([x], [out], workspace)
 
 
 lowers(OPS["max_pool2d"], max_pool2d)

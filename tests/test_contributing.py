@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import importlib.util
 import re
 import shlex
 import shutil
@@ -222,6 +223,13 @@ def test_add_a_layer_a_loss_and_an_optimizer(passed_tests):
         ["test_optimizer"],
     )
     assert "test_op" in find_tests(passed_tests, "lion")
+
+
+@pytest.mark.slow
+def test_add_a_pass_and_a_compiled_kernel(passed_tests):
+    assert "test_double_negation_disappears" in passed_tests
+    if importlib.util.find_spec("numba"):
+        assert len(find_tests(passed_tests, "cumprod")) == 2
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from minflow.core.kernels import CALLS
 from minflow.core.op import OPS
 from minflow.core.ops import update_adaptive as update_adaptive  # read by the first optimizer
 from minflow.core.ops.examples import Maker, case, cases, floats
+from minflow.deploy.attrs import NOT_STORED
 from tests.core.test_ops import many, tensors
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "ops.txt"
@@ -96,7 +97,9 @@ def results(op):
 
 
 def signature(op):
-    attrs = f"; {', '.join(op.attrs)}" if op.attrs else ""
+    """What a saved node has."""
+    stored = [name for name in op.attrs if name not in NOT_STORED]
+    attrs = f"; {', '.join(stored)}" if stored else ""
     return f"({', '.join(op.inputs)}{attrs}) -> {', '.join(op.outputs)}"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pkgutil
 import subprocess
 import sys
 import threading
@@ -25,26 +26,6 @@ from ...core.messages.invocation import command
 from ...core.source_location import here
 from .config import COMPILED, PLATFORMS, CompiledKernelConfig
 
-KERNEL_MODULES = (
-    "attention",
-    "nchw16c_conv",
-    "gemm",
-    "nchw16c_norm",
-    "nchw16c_pool",
-    "nchw16c_conv_pool",
-    "nchw16c_resample",
-    "nchw_conv",
-    "norm",
-    "row_norms",
-    "data_movement",
-    "pool",
-    "elementwise_fusion",
-    "elementwise",
-    "cross_entropy",
-    "dropout",
-    "recurrent",
-    "updates",
-)  # in `kernels/`; each registers its kernels when it is imported
 SINCE, UNTIL = "0.61", "0.68"  # versions of numba that compile all kernels
 LATE = 1.0  # seconds after which a message about compiling is printed
 
@@ -236,8 +217,11 @@ def spawn_compiler(code: str) -> subprocess.Popen | None:
 
 
 def import_all() -> None:
-    """Import all modules with compiled functions."""
-    for module in [*(f"kernels.{module}" for module in KERNEL_MODULES), "runtime.recorder"]:
+    """Import all modules with compiled functions. Those in `kernels/` register their kernels."""
+    from . import kernels
+
+    names = [f"kernels.{module.name}" for module in pkgutil.iter_modules(kernels.__path__)]
+    for module in [*names, "runtime.recorder"]:
         importlib.import_module(f".{module}", __package__)
 
 

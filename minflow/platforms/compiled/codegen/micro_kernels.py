@@ -39,6 +39,23 @@ ROWS, VECTORS, DEEP, _ = HERE = FAMILIES[llvm.WIDE]
 ARGUMENTS = 13
 
 
+def initial_sums(builder, origin, offsets: list) -> list:
+    """Load the vectors at these offsets from `origin`; zeros if it is 0."""
+    start, resumed = builder.block, builder.append_basic_block("resumed")
+    begin = builder.append_basic_block("begin")
+    builder.cbranch(builder.icmp_signed("!=", origin, word(0)), resumed, begin)
+    builder.position_at_end(resumed)
+    before = [llvm.load(builder, origin, offset) for offset in offsets]
+    builder.branch(begin)
+    builder.position_at_end(begin)
+    sums = []
+    for old in before:
+        sums.append(builder.phi(llvm.VECTOR))
+        sums[-1].add_incoming(llvm.filled(0), start)
+        sums[-1].add_incoming(old, resumed)
+    return sums
+
+
 def instructions(rows: int, vectors: int, row: int, step: int, near: int, unroll: int) -> Callable:
     """Return the body of a micro-kernel for one shape of tile.
 
@@ -50,26 +67,8 @@ def instructions(rows: int, vectors: int, row: int, step: int, near: int, unroll
     def kernel(builder, a, b, table, count, far, beside, length, c, c_row, c_beside, origin, origin_row, origin_beside):
         tiles = [(p, v) for p in range(rows) for v in range(vectors)]
         target = {(p, v): builder.add(builder.mul(c_row, word(p)), builder.mul(c_beside, word(v))) for p, v in tiles}
-        start, resumed, begin = (
-            builder.block,
-            builder.append_basic_block("resumed"),
-            builder.append_basic_block("begin"),
-        )
-        builder.cbranch(builder.icmp_signed("!=", origin, word(0)), resumed, begin)
-        builder.position_at_end(resumed)
-        before = [
-            llvm.load(
-                builder, origin, builder.add(builder.mul(origin_row, word(p)), builder.mul(origin_beside, word(v)))
-            )
-            for p, v in tiles
-        ]
-        builder.branch(begin)
-        builder.position_at_end(begin)
-        sums = []
-        for old in before:
-            sums.append(builder.phi(llvm.VECTOR))
-            sums[-1].add_incoming(llvm.filled(0), start)
-            sums[-1].add_incoming(old, resumed)
+        strides = [builder.add(builder.mul(origin_row, word(p)), builder.mul(origin_beside, word(v))) for p, v in tiles]
+        sums = initial_sums(builder, origin, strides)
         if step == 1:  # a result of pixels is too large for the cache
             for tile in tiles:
                 llvm.prefetch(builder, c, target[tile])

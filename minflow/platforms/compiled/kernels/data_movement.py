@@ -116,13 +116,8 @@ def copy_strided(
 
 
 @compiled
-def pick_items(source, target, places, start, end, size, index_step, k_step, run, kind):
+def pick_items(source, target, places, start, end, size, index_step, k_step, kind):
     """Gather, or add to their targets, the items of a row from `start` to `end`: see `gather_items`."""
-    if kind == TOGETHER:
-        for k in range(start, end):
-            place = (places[k] + (size if places[k] < 0 else 0)) * index_step
-            copy_run(source + place * BYTES, target + k * run * BYTES, run, filled(np.float32(0)))
-        return
     for k in range(start, end):
         place = (places[k] + (size if places[k] < 0 else 0)) * index_step + k * k_step
         if kind == BYTES:
@@ -161,6 +156,7 @@ def gather_items(
     bytes between rows of x, each of which is read for `per` rows of out.  run: elements of an item.  kind: bytes of an
     item, TOGETHER or ADDED.  items: in all.
     """
+    zero = filled(np.float32(0))
     first, last, wrong = chunk * chunk_items, min((chunk + 1) * chunk_items, items), 0
     looked, least = 0, 0
     while first < last:
@@ -182,8 +178,12 @@ def gather_items(
         if kind == BYTES and least >= 0 and index_step == 1 and k_step == 0:
             for k in range(start, end):
                 put(target, k, number_at(source, places[k]))
+        elif kind == TOGETHER:
+            for k in range(start, end):
+                place = (places[k] + (size if places[k] < 0 else 0)) * index_step
+                copy_run(source + place * BYTES, target + k * run * BYTES, run, zero)
         else:
-            pick_items(source, target, places, start, end, size, index_step, k_step, run, kind)
+            pick_items(source, target, places, start, end, size, index_step, k_step, kind)
     publish(refused + WORD * chunk, wrong)
 
 

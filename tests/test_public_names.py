@@ -14,7 +14,7 @@ SPREAD = (["args", "options"], ["args", "kwargs"], ["inputs", "attrs"])
 # these forward any call: the arguments are those of another function, or of the user's
 ANY = {"flow.nn.Identity", "flow.jit.fork", "flow.nn.utils.skip_init", "flow.nn.parallel.DistributedDataParallel",
        "flow.utils.data.StackDataset", "minflow_widgets.explore", "flow.typing.Numpy", "flow.typing.ListNumpy",
-       "flow.typing.ListListNumpy"}  # fmt: skip
+       "flow.typing.ListListNumpy", "flow.kernels"}  # fmt: skip
 ANY_METHODS = {"forward", "backward", "apply", "build", "to", "compile", "step", "compare", "compare_eager"}
 ANY_METHODS |= {"rule"}  # of an optimizer: subclasses name what it receives
 NAMES = {

@@ -97,7 +97,7 @@ def results(op):
 
 
 def signature(op):
-    """What a saved node has."""
+    """Inputs, stored attrs and outputs of an op."""
     stored = [name for name in op.attrs if name not in NOT_STORED]
     attrs = f"; {', '.join(stored)}" if stored else ""
     return f"({', '.join(op.inputs)}{attrs}) -> {', '.join(op.outputs)}"

@@ -890,7 +890,7 @@ def why_not(name: str) -> str | None:
         return CLASS
     if getattr(inspect.unwrap(value), "__module__", "").startswith("minflow.compat.namespaces."):
         return SETTING
-    if isinstance(value, Op) and name not in TORCH_NAMES:
+    if "." not in name and isinstance(value, Op) and name not in TORCH_NAMES:
         return "PyTorch has none"
     return None
 

@@ -71,16 +71,21 @@ class Source:
 def source(thing: Any, first: str = "", last: str = "") -> Source:
     """Show the source of a function, class or module, with its file and line.
 
+    thing: or a path such as "minflow/core/op.py", to show a file without importing it.
     first, last: words in the first and last line to show; by default everything. Raises ValueError if no line contains
     them.
     """
-    thing = inspect.unwrap(thing)
-    lines, number = inspect.getsourcelines(thing)
+    if isinstance(thing, str):
+        file, number, title = TOP / thing, 1, thing
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    else:
+        thing = inspect.unwrap(thing)
+        file, title = Path(inspect.getsourcefile(thing) or ""), thing.__name__
+        lines, number = inspect.getsourcelines(thing)
     begin = next((i for i, line in enumerate(lines) if first in line), None)
     end = next((i for i, line in enumerate(lines) if i >= (begin or 0) and last in line), None) if last else len(lines)
     if begin is None or end is None:
-        raise ValueError(f"no line of {thing.__name__} contains {first if begin is None else last!r}")
-    file = Path(inspect.getsourcefile(thing) or "")
+        raise ValueError(f"no line of {title} contains {first if begin is None else last!r}")
     name = file.relative_to(TOP).as_posix() if file.is_relative_to(TOP) else file.name
     shown = textwrap.dedent("".join(lines[begin : end + 1])).rstrip()
     return Source(f"{name}:{max(number, 1) + begin}", shown)

@@ -53,4 +53,14 @@ readings = [
         "The cell above printed the class of each call: which one is not a partial?",
         "It copies its list of arguments at each run, and fills in the new arrays.",
     ),
+    Reading(
+        "R3.6",
+        "r3_lower",
+        "core.kernels.select",
+        "Which field of a kernel holds the function that prepares a call of a plan?",
+        "lower",
+        'lowering = next((p for p in tried if kernels[p].lower), "")',
+        "Look at the first line: what comes after `kernels[p].`?",
+        "A compiler lowers a program when it replaces a description by one that is closer to the machine.",
+    ),
 ]

@@ -51,6 +51,21 @@ class ScalarBuilder:
         return functools.partial(self.emit, operation)
 
 
+def expm1(b: ScalarBuilder, x: Any) -> Any:
+    """exp(x) - 1 for a builder without that operation: tanh(x / 2) * (exp(x) + 1), which is exact for small x."""
+    return b.mul(b.tanh(b.mul(x, 0.5)), b.add(b.exp(x), 1))
+
+
+def log1p(b: ScalarBuilder, x: Any) -> Any:
+    """log(1 + x) for a builder without that operation: log(u) * x / (u - 1) with u = 1 + x, which cancels the rounding
+    of u. Goldberg 1991, theorem 4.
+    """
+    u = b.add(1, x)
+    step = b.sub(u, 1)
+    factor = b.select(b.lt(b.abs(x), 1), b.div(x, step), 1)
+    return b.select(b.eq(step, 0), x, b.mul(b.log(u), factor))
+
+
 class OperationList(ScalarBuilder):
     """A builder that lists the operations of a formula, in order."""
 
@@ -59,17 +74,20 @@ class OperationList(ScalarBuilder):
 
     def emit(self, operation: str, *values: Any) -> None:
         if operation == "pow" and values[1] in (2, 3):
-            self.operations += ["mul"] * (values[1] - 1)
+            self.operations += ["mul"] * (int(values[1]) - 1)
         else:
             self.operations.append(operation)
 
 
-@functools.cache
-def operations_of(op: Op) -> tuple[str, ...]:
-    """The operations of an op's formula, in order; none if it has no formula."""
+@functools.lru_cache(1024)
+def operations_of(op: Op, literals: tuple = ()) -> tuple[str, ...]:
+    """The operations of an op's formula, in order; none if it has no formula.
+
+    literals: for a node, its inputs that are Python numbers, and None for the others: x ** 2 is one product.
+    """
     listed = OperationList()
     if op.scalar is not None:
-        op.scalar(listed, *op.inputs, **dict.fromkeys(op.attrs, 0))
+        op.scalar(listed, *(literals or op.inputs), **dict.fromkeys(op.attrs, 0))
     return tuple(listed.operations)
 
 

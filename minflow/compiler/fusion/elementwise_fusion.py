@@ -118,9 +118,10 @@ CLUSTERS = [cluster_op(outputs) for outputs in range(1, OUTPUTS + 1)]
 # ---- which nodes can be fused ----------------------------------------------------------------------------------------
 
 
-def has_fusible_formula(op: Op) -> bool:
-    operations = operations_of(op)
-    return not op.custom and bool(operations) and OPERATIONS.issuperset(operations)
+def has_fusible_formula(node: Node) -> bool:
+    literals = tuple([None if x.__class__ is Value else x for x in node.inputs])
+    operations = () if node.op.scalar is None or node.op.custom else operations_of(node.op, literals)
+    return bool(operations) and OPERATIONS.issuperset(operations)
 
 
 def needs_several_calls(op: Op) -> bool:
@@ -214,7 +215,7 @@ def extent(node: Node) -> tuple[int, int] | None:
     """Return (rows, columns) of a node that can be a member of a cluster; None for others."""
     name, values = node.op.name, [x for x in node.inputs if x.__class__ is Value]
     summing = name in SUMS
-    if not (summing or has_fusible_formula(node.op) or name == "pow" or name in OVER_ROWS) or not values:
+    if not (summing or has_fusible_formula(node) or name in OVER_ROWS) or not values:
         return None
     spec = values[0].spec if summing else node.out_specs[0]
     columns = columns_of(spec)
@@ -226,8 +227,6 @@ def extent(node: Node) -> tuple[int, int] | None:
                 return None
         elif x.spec.dtype is not (bool_ if name == "where" and i == 0 else float32) or not whole(base_of(x)):
             return None
-    if name == "pow" and not (node.inputs[1].__class__ in (int, float) and node.inputs[1] in (2, 3)):
-        return None
     reads = [read_as(x, spec.shape, spec.size // columns, columns) for x in values]
     if None in reads or (name in OVER_ROWS and node.attrs["dim"] != spec.ndim - 1) or (summing and not summed_to(node)):
         return None
@@ -394,7 +393,7 @@ class FusionGroups:
         for node in group.nodes:
             views |= self.views(node)
             shape = seen(node)
-            flat = flat and has_fusible_formula(node.op) and shape[-1] == columns
+            flat = flat and has_fusible_formula(node) and shape[-1] == columns
             for x in node.inputs:
                 if x.__class__ is not Value:
                     continue

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.op import OPS
-from ...core.scalar import ScalarBuilder, operations_of
+from ...core.scalar import ScalarBuilder, expm1, log1p, operations_of
 from ...core.spec import DType
 from ..builder import CONVERTERS, Builder
 
@@ -34,19 +34,6 @@ class OnnxFormula(ScalarBuilder):
         if operation in COMPOSED:
             return COMPOSED[operation](self, *values)
         return self.builder.op(SAME[operation], *[self.builder.value(x, self.dtype) for x in values])
-
-
-def expm1(b: ScalarBuilder, x: Any) -> Any:
-    """tanh(x / 2) * (exp(x) + 1), which is exact for small x."""
-    return b.mul(b.tanh(b.mul(x, 0.5)), b.add(b.exp(x), 1))
-
-
-def log1p(b: ScalarBuilder, x: Any) -> Any:
-    """log(u) * x / (u - 1) with u = 1 + x, which cancels the rounding of u (Goldberg 1991, theorem 4)."""
-    u = b.add(1, x)
-    step = b.sub(u, 1)
-    factor = b.select(b.lt(b.abs(x), 1), b.div(x, step), 1)
-    return b.select(b.eq(step, 0), x, b.mul(b.log(u), factor))
 
 
 COMPOSED: dict[str, Callable] = {  # operation without an ONNX op -> its value

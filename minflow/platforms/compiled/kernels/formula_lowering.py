@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ....core.ir import Node
-from ....core.scalar import ScalarBuilder, UnsupportedOperation
+from ....core.scalar import ScalarBuilder, UnsupportedOperation, expm1, log1p
 from .elementwise_loops import OPCODES
 
 
@@ -29,36 +29,23 @@ def power(p, x, exponent):
     return square if exponent == 2 else p("mul", square, x)
 
 
-def log1p(p, x):
-    """log(u) * x / (u - 1) with u = 1 + x, which cancels the rounding of u (Goldberg 1991, theorem 4)."""
-    u = p("add", x, 1.0)
-    step = p("sub", u, 1.0)
-    small = p("lt", p("abs", x), 1.0)
-    factor = p("where", small, p("div", x, step), 1.0)
-    return p("where", p("eq", step, 0.0), x, p("mul", p("log", u), factor))
-
-
-def expm1(p, x):
-    """tanh(x / 2) * (exp(x) + 1), which is exact for small x."""
-    return p("mul", p("tanh", p("mul", x, 0.5)), p("add", p("exp", x), 1.0))
-
-
 def invert(p, condition):
     return p("sub", 1.0, condition)
 
 
 LOWERINGS: dict[str, Callable] = {  # operation of a formula -> its register, from registers and numbers
-    **{name: lambda p, *x, name=name: p(name, *x) for name in "add sub mul abs sqrt exp log tanh erf".split()},
-    **{name: lambda p, x, name=name: p(name, x) for name in "floor ceil trunc".split()},
+    **{
+        name: lambda p, *x, name=name: p(name, *x)
+        for name in "add sub mul abs sqrt exp log tanh erf floor ceil trunc lt le eq".split()
+    },
     "round": lambda p, x: p("rint", x),
-    **{name: lambda p, x, y, name=name: p(name, x, y) for name in "lt le eq".split()},
     "max": lambda p, x, y: p("maximum", x, y),
     "min": lambda p, x, y: p("minimum", x, y),
     "neg": lambda p, x: p("mul", x, -1.0),
     "div": div,
     "pow": power,
-    "log1p": log1p,
-    "expm1": expm1,
+    "log1p": lambda p, x: log1p(BytecodeBuilder(p), x),
+    "expm1": lambda p, x: expm1(BytecodeBuilder(p), x),
     "gt": lambda p, x, y: p("lt", y, x),
     "ge": lambda p, x, y: p("le", y, x),
     "ne": lambda p, x, y: invert(p, p("eq", x, y)),

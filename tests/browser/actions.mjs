@@ -56,12 +56,27 @@ const state = () => page.evaluate(() => {
   });
   return { cells, busy: panel.sessionContext.session?.kernel?.status };
 });
-// What a live view has drawn: canvases with a pixel that differs from their first one.
-const drawn = () => page.evaluate(() => [...document.querySelectorAll('.jp-OutputArea canvas')].filter((canvas) => {
-  if (!canvas.width || !canvas.height) return false;
-  const words = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
-  return words.some((word) => word !== words[0]);
-}).map((canvas) => { canvas.scrollIntoView({ block: 'center' }); return canvas.toDataURL().length; }));
+// How many live views have drawn something (canvases with a pixel that differs from their first one), and how often
+// their pictures have changed. The page itself looks, ten times a second: on a busy machine a poll from here is too slow.
+const lookForMoves = () => page.evaluate(() => {
+  const drawn = (canvas) => {
+    if (!canvas.width || !canvas.height) return false;
+    const words = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+    return words.some((word) => word !== words[0]);
+  };
+  const moves = { live: 0, frames: 0 };
+  let last = '';
+  window.moves = moves;
+  moves.timer = setInterval(() => {
+    const live = [...document.querySelectorAll('.jp-OutputArea canvas')].filter(drawn);
+    if (!live.length) return;
+    for (const canvas of live) canvas.scrollIntoView({ block: 'center' });
+    const now = live.map((canvas) => canvas.toDataURL()).join();
+    moves.live = Math.max(moves.live, live.length);
+    if (now !== last) moves.frames += 1;
+    last = now;
+  }, 100);
+});
 const pictures = () => page.evaluate(() => {
   const seen = [...document.querySelectorAll('.jp-OutputArea-output img')];
   return {
@@ -139,22 +154,18 @@ const verbs = {
     await page.locator('.lm-MenuBar-item', { hasText: /^Run$/ }).click();
     await page.locator('.lm-Menu-item', { hasText: /^Run All Cells/ }).first().click();
     const deadline = Date.now() + asked.seconds * 1000;
-    Object.assign(report, { live: 0, liveFrames: 0 });
-    for (let last = [], over = false; !over;) {
+    await lookForMoves();
+    for (let shown = false, over = false; !over;) {
       if (Date.now() > deadline) throw new Error('the notebook did not finish in time');
-      const now = await state(), frames = await drawn();
-      report.cells = now.cells;
+      const now = await state(), moves = await page.evaluate(() => window.moves);
+      Object.assign(report, { cells: now.cells, live: moves.live, liveFrames: moves.frames });
       report.unexpected = now.cells.flatMap((cell) => (cell.expected ? [] : cell.errors));
-      const waiting = now.cells.some((cell) => cell.waits);
-      if (waiting && frames.length) {          // the kernel's own state says idle here: it also answers the widget
-        report.live = Math.max(report.live, frames.length);
-        if (frames.join() !== last.join()) report.liveFrames += 1;         // it moves: this picture is not the one before
-        if (report.liveFrames === 5) { verbs.hurry(); await verbs.shot('live'); }
-        last = frames;
-      }
+      const waiting = now.cells.some((cell) => cell.waits);   // the kernel's own state says idle also while it answers a widget
+      if (moves.frames >= 5 && !shown) { shown = true; verbs.hurry(); await verbs.shot('live'); }
       over = now.busy === 'idle' && (!waiting || report.unexpected.length);
       await page.waitForTimeout(150);
     }
+    await page.evaluate(() => clearInterval(window.moves.timer));
     await page.waitForTimeout(1000);
     await closeQuestions();
   },

@@ -58,7 +58,7 @@ class Network(NamedTuple):
 
 
 def definitions(module: str, lib: Any) -> Any:
-    """What a module of minflow defines, built from the layers and functions of `lib`."""
+    """The names that a module of minflow defines, built from the layers and functions of `lib`."""
     if lib.__name__ == "minflow":
         return importlib.import_module(module)
     spec = importlib.util.find_spec(module)

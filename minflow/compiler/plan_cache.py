@@ -55,7 +55,8 @@ class CompiledPart:
         middle = time.perf_counter()
         self.graph = self.stages[-1].graph
         self.by_number = {node.number: name for node, name in op_names(part.graph.nodes).items()}
-        self.added = op_names([node for node in self.graph.nodes if node.number is None])
+        self.inner = op_names([node for node in self.graph.nodes if node.whole is not None])
+        self.added = op_names([node for node in self.graph.nodes if node.number is None and node.whole is None])
         self.names = {node: self.name_of(node) for node in self.graph.nodes}
         self.platforms = platforms
         self.make_plan(part)
@@ -79,7 +80,7 @@ class CompiledPart:
 
     def name_of(self, node: Node) -> str:
         """Return the name of a node of any stage."""
-        return self.by_number.get(node.number) or f"{self.added.get(node, node.op)}-added"
+        return self.by_number.get(node.number) or self.inner.get(node) or f"{self.added.get(node, node.op)}-added"
 
 
 class Compiled:

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..core.kernels import HOST_PLATFORMS
-from .passes import Pass, reduce_memory
+from .passes import Pass, decompose, reduce_memory
+from .passes.decomposition import decompose_for
 
 
 class Target(NamedTuple):
@@ -21,8 +22,10 @@ class Target(NamedTuple):
     passes: tuple[Pass, ...] = ()
 
     def insert_passes(self, passes: Iterable[Pass]) -> list[Pass]:
-        """Insert the passes of this target before `reduce_memory`, which orders the nodes that they create."""
-        passes = list(passes)
+        """Insert the passes of this target before `reduce_memory`, which orders the nodes that they create, and let
+        `decompose` keep the composite ops for which its platforms have kernels.
+        """
+        passes = [decompose_for(self.platforms) if step is decompose else step for step in passes]
         at = passes.index(reduce_memory) if reduce_memory in passes else len(passes)
         return [*passes[:at], *self.passes, *passes[at:]]
 

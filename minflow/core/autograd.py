@@ -10,7 +10,8 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence, ValuesView
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, ValuesView
+from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -24,10 +25,11 @@ from .grad.modes import no_grad
 from .ir import AFTER, INPUTS, NUMBERS, FreedMarker, Node, Value, Where, outputs_of, toposort, where_text
 from .messages.no_gradient import no_gradient
 from .messages.training_warnings import CheckState, check_losses
-from .mode import MODE, Mode, mutation_counter
+from .mode import MODE, Mode, mutation_counter, using
+from .op import Op
 from .ops.complex import conj
 from .ops.elementwise import add
-from .ops.shape import cast, clone, filled, sum_to
+from .ops.shape import cast, clone, filled, permute, sum_to
 from .source_location import NOTICES, caller, fail
 from .spec import Spec
 
@@ -134,11 +136,78 @@ def input_gradients(mode: Mode, node: Node, gs: list) -> Iterable:
     """(input index, gradient) for each input of a node that needs one."""
     if node.op.custom_backward is not None:
         return node.op.custom_backward(node, gs)
+    if node.op.decompose is not None:
+        return composite_gradients(mode, node, gs)
     if node.out_specs[0].dtype.rank < 3 or node.op.domain == "complex":
         return rule_gradients(mode, node, gs)
     turned = rule_gradients(mode, node, [g if g is None else conj(g) for g in gs])
     # the gradient is conj(f'(z)) * g, and the rule multiplies by f'(z)
     return [(i, conj(g) if g is not None and g.spec.dtype.is_complex else g) for i, g in turned]
+
+
+class InnerTape(NamedTuple):
+    """What the Node of a composite op saves if it ran as its decomposition.
+
+    inputs: the Value of each input on the tape of the decomposition; None if it needs no gradient.  outputs: its
+    results.  saved: the saved form of each input, for second derivatives.
+    """
+
+    inputs: list[Value | None]
+    outputs: Sequence
+    saved: list
+
+
+def composite_gradients(mode: Mode, node: Node, gs: list) -> list[tuple[int, Any]]:
+    """(input index, gradient) of a composite op: by the tape of its decomposition, or by the op of its gradients."""
+    op, needs, saved = node.op, node.needs, node.saved
+    if saved.__class__ is InnerTape:
+        if not mode.grad:
+            for i, entry in enumerate(saved.saved):
+                if entry is not None and op.inputs[i] not in op.unread:
+                    mode.refuse_written(node, i, entry)
+            wanted = [value for value in saved.inputs if value is not None]
+            found = gradients_of(saved.outputs, gs, wanted, False)
+            return [(i, found.get(value)) for i, value in enumerate(saved.inputs) if value is not None]
+        saved = saved.saved
+    inputs = [
+        x if x.__class__ in NUMBERS else mode.restore(node, i, saved and saved[i]) for i, x in enumerate(node.inputs)
+    ]
+    wanted = [i for i in range(len(inputs)) if needs >> i & 1]
+    if mode.grad:  # the gradient has a gradient itself; the copies end this backward
+        inputs = [permute(x, dims=tuple(range(x.spec.ndim))) if i in wanted else x for i, x in enumerate(inputs)]
+        found = gradients_of(decomposition(op, inputs, node.attrs), gs, [inputs[i].value for i in wanted], True)
+        return [(i, found.get(inputs[i].value)) for i in wanted]
+    gs = [filled(spec, 0) if g is None else g for g, spec in zip(gs, node.out_specs)]
+    found = op.gradient(*gs, *inputs, **node.attrs, needs=needs)
+    return [(i, found[i] if op.gradient.many else found) for i in wanted]
+
+
+def run_decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
+    """The results of a composite op, or of the op of its gradients, by other ops. inputs: not on an outer tape."""
+    if op.decompose is not None:
+        return decomposition(op, inputs, attrs)
+    assert op.gradient_of is not None
+    mode, count, attrs = MODE.get(), len(op.gradient_of.outputs), dict(attrs)
+    needs = attrs.pop("needs")
+    gs, inputs = inputs[:count], inputs[count:]
+    with using(mode.replace(grad=True)):
+        leaves = [mode.isolated(x, True) if needs >> i & 1 else x for i, x in enumerate(inputs)]
+        outs = decomposition(op.gradient_of, leaves, attrs)
+    found = gradients_of(outs, gs, [x.value for i, x in enumerate(leaves) if needs >> i & 1], False)
+    specs = [gs[0].spec.replace(shape=()) if x.__class__ in NUMBERS else x.spec for x in inputs]
+    results = [found.get(x.value) if needs >> i & 1 else None for i, x in enumerate(leaves)]
+    return [filled(spec, 0) if g is None else g for g, spec in zip(results, specs)]
+
+
+def decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
+    outs = op.decompose(*inputs, **attrs)  # type: ignore[misc]  # op is a composite
+    return outs if op.many else (outs,)
+
+
+def gradients_of(outs: Sequence, gs: Sequence, wanted: list[Value], create_graph: bool) -> dict:
+    """Value -> gradient, for the values in `wanted`."""
+    pairs = [(out, g) for out, g in zip(outs, gs) if g is not None and out.needs]
+    return backprop([out for out, _ in pairs], [g for _, g in pairs], True, create_graph, wanted) if pairs else {}
 
 
 def rule_gradients(mode: Mode, node: Node, gs: list):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .autograd import InnerTape, run_decomposition
 from .backend.float_warnings import silent
 from .base.errors import GradError
 from .dispatch import refuse_input, refuse_symbolic
@@ -26,10 +27,10 @@ from .functionalize import (
 )
 from .functions.creation import as_tensor
 from .infer import INFER_CACHE_LIMIT, check_memory, infer
-from .ir import NUMBERS, Node, Value, VersionCounter, new_value, where_text
-from .kernels import CALLS, ON_CHANGE, launch
+from .ir import LEAF, NUMBERS, Node, Source, Value, VersionCounter, new_value, where_text
+from .kernels import CALLS, DECOMPOSED, ON_CHANGE, launch
 from .memory import MIN_CHECKED_BYTES
-from .mode import DEFAULT, Mode
+from .mode import DEFAULT, MODE, Mode, using
 from .op import Op
 from .ops.shape import reshape, run_in_dtype, view_write
 from .source_location import caller
@@ -125,6 +126,8 @@ class Eager(Mode):
             dtype, specs, ready = infer(op, inputs, attrs, specs)
             if dtype is not None:
                 return run_in_dtype(self, op, inputs, attrs, dtype, specs)
+            if ready is DECOMPOSED:
+                return self.decomposed(op, inputs, values, attrs, specs, needs)
             for array in arrays:
                 if array is None:  # symbolic; some kernels accept None; if one raises, `apply` explains the error
                     refuse_symbolic(inputs)
@@ -163,6 +166,45 @@ class Eager(Mode):
         if needs and self.grad and (needs := needs & op.differentiable):
             self.record(op, inputs, values, attrs, specs, needs, results, 6)
         return results
+
+    def decomposed(self, op: Op, inputs, values, attrs, specs, needs):
+        """Run a composite op as its decomposition. It is one Node, which saves the tape of the decomposition."""
+        refuse_symbolic(inputs)
+        needs = needs & op.differentiable if self.grad else 0
+        own = [self.isolated(x, bool(needs >> i & 1)) if isinstance(x, Tensor) else x for i, x in enumerate(inputs)]
+        try:
+            MODE.set(self.replace(scope=f"{self.scope}/{op.name}"))
+            outs = run_decomposition(op, own, attrs)
+        finally:
+            MODE.set(self)
+        if needs:
+            results = [new_tensor(out.array, out.spec) for out in outs]
+            inner = [x.value if needs >> i & 1 else None for i, x in enumerate(own)]
+            tape = InnerTape(inner, outs, [save(x) for x in inputs])
+            node = Node(op, values, attrs, specs, needs, tape, self.scope, caller(5))
+            for i, t in enumerate(results):
+                if outs[i].needs:
+                    t.value, t.needs = new_value(Value, (node, i, t.spec)), True
+            outs = results
+        return outs if op.many else outs[0]
+
+    def run_decomposed(self, op: Op, arrays, attrs):
+        tensors = [new_tensor(x, spec_of(x)) if isinstance(x, np.ndarray) else x for x in arrays]
+        with using(self.replace(grad=False)):
+            results = tuple([t.array for t in run_decomposition(op, tensors, attrs)])
+        return results if op.many else results[0]
+
+    def isolated(self, x, needs: bool) -> Tensor:
+        """A tensor on the storage of x that is a leaf, and not on the tape of x."""
+        twin = new_tensor(x.array, x.spec)
+        twin.version_counter = version_counter_of(x)
+        if x.alias is not None:  # its array may be strided
+            base = new_tensor(x.alias.base.array, x.alias.base.spec)
+            base.version_counter = twin.version_counter
+            twin.alias = new_alias(Alias, (base, x.alias.path, None))
+        if needs:
+            twin.value, twin.needs = Value(Source(LEAF, x.spec), 0, x.spec), True
+        return twin
 
     def view(self, op: Op, x, attrs):
         """`run` for a view op, with `make_view` inlined. The output spec and kernel are cached by spec and attr."""
@@ -236,11 +278,17 @@ class Eager(Mode):
 
     def restore(self, node: Node, slot: int, saved: tuple) -> Tensor:
         """The saved tensor of a slot. Raises GradError if its storage was written after it was saved."""
+        array = saved[0]
+        if slot < 0 or node.op.inputs[slot] not in node.op.unread:
+            self.refuse_written(node, slot, saved)
+        x = node.inputs[slot] if slot >= 0 else new_value(Value, (node, ~slot, node.out_specs[~slot]))
+        return new_tensor(array, x.spec, x) if x.__class__ is Value else new_tensor(array, x)
+
+    def refuse_written(self, node: Node, slot: int, saved: tuple) -> None:
+        """Raise GradError if the storage of a saved tensor was written after it was saved."""
         array, counter, version = saved
         if counter.version != version:
             raise self.written_error(node, slot, array, counter)
-        x = node.inputs[slot] if slot >= 0 else new_value(Value, (node, ~slot, node.out_specs[~slot]))
-        return new_tensor(array, x.spec, x) if x.__class__ is Value else new_tensor(array, x)
 
     def written_error(self, node: Node, slot: int, array, counter) -> GradError:
         name = node.op.inputs[slot] if slot >= 0 else "its result"

@@ -8,12 +8,12 @@ Read next: `dispatch.py`, the only way to run an op.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .base.errors import DeviceError, DTypeError, MinflowError, OutOfMemoryError, TraceError
 from .ir import NUMBERS
-from .kernels import EAGER_PLATFORMS, ON_CHANGE, select
+from .kernels import DECOMPOSED, EAGER_PLATFORMS, ON_CHANGE, runs_decomposed, select
 from .memory import MIN_CHECKED_BYTES, free_bytes_if_short, size_text
 from .mode import MODE
 from .source_location import explain, here, input_names
@@ -26,8 +26,8 @@ ON_CHANGE.append(INFER_CACHE.clear)
 
 
 def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
-    """The result of `resolve`, cached, with a kernel: (None, output specs, the specialized kernel or None), or
-    (dtype that the inputs must be cast to, None, None), or (bfloat16, output specs, None) if the op must be computed in
+    """The result of `resolve`, cached, with a kernel: (None, output specs, result of `specialized_kernel`); or (dtype
+    that the inputs must be cast to, None, None); or (bfloat16, output specs, None) if the op must be computed in
     float32. `run_in_dtype` does the casts of the last two. specs: those of the inputs, if all are tensors and the
     caller has them.
     """
@@ -59,9 +59,11 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
     return result
 
 
-def specialized_kernel(op: Any, specs: tuple, attrs: Mapping, device: Device) -> Callable | None:
-    """The kernel of these arrays alone, or None if the platforms of their device have none."""
+def specialized_kernel(op: Any, specs: tuple, attrs: Mapping, device: Device) -> Any:
+    """The kernel of these arrays alone, None if the platforms of their device have none, or DECOMPOSED."""
     specialize = select(op, device_type=device.type).specialize
+    if op.composite and runs_decomposed(op, specs, attrs, EAGER_PLATFORMS[device.type]):
+        return DECOMPOSED
     return None if specialize is None else specialize(*specs, **attrs)
 
 

@@ -34,7 +34,8 @@ class Node:
     origin: None for an op of the program; in a graph also the forward Node whose gradient this is, OPTIMIZER or
     RECOMPUTE.
     number: its index in the trace, which passes keep; None on a tape and for nodes that a pass adds.
-    parts: the nodes that a pass has merged into this one.
+    parts: the nodes that a pass has merged into this one.  whole: the composite node of the trace whose decomposition
+    this one belongs to, or None.
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class Node:
         "origin",
         "number",
         "parts",
+        "whole",
         "__weakref__",
     )
 
@@ -62,13 +64,13 @@ class Node:
         self.saved = saved
         self.scope = scope
         self.where = where
-        self.hooks = self.origin = self.number = None
+        self.hooks = self.origin = self.number = self.whole = None
         self.parts = ()
 
     def replace(self, inputs, origin) -> Node:
         """A copy of this node with other inputs and another origin, for passes."""
         node = Node(self.op, inputs, self.attrs, self.out_specs, self.needs, self.saved, self.scope, self.where)
-        node.origin, node.number, node.parts = origin, self.number, self.parts
+        node.origin, node.number, node.parts, node.whole = origin, self.number, self.parts, self.whole
         return node
 
     @property

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .spec import Spec
 
 REFERENCE = "reference"
+DECOMPOSED = object()  # in place of a specialized kernel: the op runs as its decomposition
 HOST_PLATFORMS = "numpy", REFERENCE  # those that need nothing but NumPy
 
 
@@ -39,6 +40,8 @@ class Kernel(NamedTuple):
     tolerance: largest difference from the reference kernel, in units of eps of the dtype times the largest element of
     the result; 0 is exact.
     portable: True if `call` takes the array namespace as its first argument.
+    accepts: for a composite op, None or a function (*specs, **attrs) that returns False if its decomposition has to
+    run instead.
     """
 
     call: Callable | str | None
@@ -47,6 +50,7 @@ class Kernel(NamedTuple):
     tolerance: float = 0.0
     declines: bool = False
     portable: bool = False
+    accepts: Callable | None = None
 
 
 class Selection(NamedTuple):
@@ -245,6 +249,12 @@ def launch(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec] = (),
         out = [np.empty(spec.shape, spec.np) for spec in specs] if op.many else np.empty(specs[0].shape, specs[0].np)
     call(*arrays, **attrs, out=out)
     return out
+
+
+def runs_decomposed(op: Op, specs: Sequence, attrs: Mapping, platforms: Sequence[str]) -> bool:
+    """True if a composite op runs as its decomposition: none of the platforms has a kernel for these specs."""
+    kernels = [KERNELS[op, p] for p in platforms if p != REFERENCE and (op, p) in KERNELS]
+    return not any([k.accepts is None or k.accepts(*specs, **attrs) for k in kernels])
 
 
 def has_kernel(op: Op) -> bool:

@@ -56,6 +56,10 @@ class Mode:
         """True if an event of this type has a listener."""
         return event in LISTENERS
 
+    def run_decomposed(self, op, arrays, attrs):
+        """The result arrays of a composite op, computed by its decomposition."""
+        raise NotImplementedError
+
     def before_step(self, optimizer) -> None:
         """Called before an optimizer writes its parameters or clears their gradients."""
 

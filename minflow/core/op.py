@@ -16,7 +16,8 @@ from .base.out import run_into, wants_out
 from .base.signatures import argument_names
 from .dispatch import apply
 from .infer import data_dependent
-from .kernels import CALLS
+from .kernels import CALLS, kernel
+from .mode import DEFAULT
 from .source_location import describe, fail, here
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class Op:
     host_inputs: inputs that the op reads on the CPU, even if the others are on another device.
     storable: False if a file cannot hold the op, since it needs values known only at run time.
     examples: the inputs that it is tested with.  doc: its docstring.
+    decompose: for a composite op, the function (*inputs, **attrs) of other ops that defines its result and gradient.
+    A platform may have a kernel for it; elsewhere the decomposition runs. It is pure, draws no random numbers, and
+    returns new tensors.  unread: inputs whose elements its gradient does not depend on, so that a program may write
+    them before backward.  gradient_of: the composite op whose gradients this one computes, see `define`.
     custom: defined by a user, so its kernel may raise.
     inline_kernel, custom_backward: the kernel, and the gradients of all inputs at once, of one call of a Function.
 
@@ -62,6 +67,8 @@ class Op:
     takes_out: kernels write into an array that is given; False for views and data-dependent shapes.
     fast_path: True if NumPy's own result is right when all inputs have one spec; None for a view that `Eager.view`
     makes.
+    composite: True if it runs as its decomposition where no platform has a kernel.  gradient: of a composite op, the
+    op that computes its gradients.
     rules: input -> (rule, sources of its arguments).  joint_rules: the same of rules for several inputs, which share
     work.  differentiable: bit mask of the inputs that have a rule.  saves: which arrays the rules need.
     """
@@ -94,6 +101,9 @@ class Op:
     storable: bool = True
     examples: Sequence = ()
     doc: str = ""
+    decompose: Callable | None = None
+    unread: Sequence[str] = ()
+    gradient_of: Op | None = None
     custom: bool = False
     inline_kernel: Callable | None = None
     custom_backward: Callable | None = None
@@ -102,6 +112,8 @@ class Op:
     variadic: bool
     takes_out: bool
     fast_path: bool | None
+    composite: bool
+    gradient: Op
     rules: dict[int, tuple]
     joint_rules: list[tuple]
     differentiable: int
@@ -144,6 +156,9 @@ class Op:
                 self.joint_rules.append((places, sum(1 << i for i in places), rule, sources))
         masks = [*[1 << i for i in self.rules], *[mask for _, mask, _, _ in self.joint_rules]]
         known["differentiable"] = -1 if self.variadic and self.vjp else sum(masks)
+        known["composite"] = self.decompose is not None or self.gradient_of is not None
+        if self.decompose is not None:
+            known["differentiable"] = (1 << len(inputs)) - 1
         if self.custom_backward is not None:
             known["differentiable"] = -1 << len(self.outputs)  # of all inputs after the results of forward
         known["saves"] = SavedSlots(self)
@@ -248,6 +263,9 @@ class SavedSlots(dict):
         self.op = op
 
     def __missing__(self, needs: int) -> tuple[int, ...]:
+        if self.op.decompose is not None:
+            self[needs] = slots = tuple(range(len(self.op.inputs)))
+            return slots
         wanted = [sources for i, (_, sources) in self.op.rules.items() if needs >> i & 1]
         wanted += [sources for _, mask, _, sources in self.op.joint_rules if needs & mask]
         self[needs] = slots = tuple(
@@ -285,6 +303,9 @@ def define(
     PyTorch saves, so that a program may write everything else in place. A key "x, weight" is one rule for both
     gradients, which shares work.
     module: where `help` finds the op, by default the caller's.  facts: the other fields of Op, by name.
+
+    With `decompose=`, also defines the op of its gradients, `name_grad(grad, *inputs; *attrs, needs)`: one for each
+    input; those outside of the bit mask `needs` are unspecified.
     """
     name, inputs, attrs, outputs = parse_signature(signature)
     rules = {} if vjp is None else vjp if isinstance(vjp, Mapping) else {inputs[0]: vjp}
@@ -293,4 +314,31 @@ def define(
         raise InternalError(f"the op {name!r} is defined twice", hint="another name")
     vars(op)["__module__"] = module or sys._getframe(1).f_globals["__name__"]
     OPS[name] = op
+    if op.composite:
+        kernel(op, lambda xp, *arrays, **attrs: DEFAULT.run_decomposed(op, arrays, attrs))
+    if op.decompose is not None:
+        vars(op)["gradient"] = define_gradient(op)
     return op
+
+
+def define_gradient(op: Op) -> Op:
+    """Define the op of the gradients of a composite op."""
+    grads = ["grad"] if not op.many else [f"grad_{name}" for name in op.outputs]
+    signature = f"{op.name}_grad({', '.join([*grads, *op.inputs])}; {', '.join([*op.attrs, 'needs'])}) -> " + ", ".join(
+        [f"g_{name}" for name in op.inputs]
+    )
+
+    def infer(*specs: Any, **attrs: Any) -> Any:
+        number = specs[0].replace(shape=())
+        found = tuple([number if isinstance(s, type) else s for s in specs[len(grads) :]])
+        return found if len(found) > 1 else found[0]
+
+    return define(
+        signature,
+        infer,
+        module=op.__module__,
+        gradient_of=op,
+        number_inputs=op.number_inputs,
+        autocast=op.autocast,
+        doc=f"The gradients of {op.name}; those of inputs outside of the bit mask `needs` are unspecified.",
+    )

@@ -245,6 +245,10 @@ class Trace(Mode):
         self.created[id(array)] = array
         return Tensor(array, spec_of(array))
 
+    def isolated(self, x: Tensor, needs: bool) -> Tensor:
+        """x as a leaf, or without a gradient."""
+        return self.symbol(None, x.spec, x.value, needs)
+
     # ---- the interface to autograd and functionalize -------------------------------------------------------------
 
     def leaf(self, value: Value) -> Tensor | None:

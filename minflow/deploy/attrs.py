@@ -201,7 +201,7 @@ ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
         invert keepdims maximize nesterov relu replacement reverse right runs ta tb unit upper""",
     ),
     **with_kind(integer, "axis blank call diagonal dim dim1 dim2 ignore_index offset"),
-    **with_kind(natural, "bins classes groups k minlength n num_classes num_samples size step"),
+    **with_kind(natural, "bins classes groups k minlength n num_classes needs num_classes num_samples size step"),
     **with_kind(
         real,
         """alpha atol beta1 beta2 correction dampening eps etaminus etaplus high lambd largest least low

@@ -221,6 +221,16 @@ def batch_norm_grad(grad, x, weight, mean, var, eps):
     return gx, (grad * centered / np.sqrt(spread)).sum(axes), grad.sum(axes)
 
 
+def layer_norm(x, weight, bias, axes, eps):
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps) * weight + bias
+
+
+def group_norm(x, weight, bias, groups, eps):
+    rows = layer_norm(x.reshape(len(x), groups, -1), 1, 0, (-1,), eps).reshape(x.shape)
+    wide = lambda v: np.reshape(v, (-1,) + (1,) * (x.ndim - 2))
+    return rows * wide(weight) + wide(bias)
+
+
 def with_batch_statistics(grad, x, weight, mean, var):
     """The gradient of batch_norm_grad with respect to x includes the dependence of the statistics on x, so they must
     belong to x.
@@ -278,6 +288,8 @@ ORACLES = {
     "conv2d_input_grad": conv2d_input_grad,
     "conv2d_weight_grad": conv2d_weight_grad,
     "batch_norm": batch_norm,
+    "layer_norm": layer_norm,
+    "group_norm": group_norm,
     "batch_norm_grad": batch_norm_grad,
     "max_pool2d": max_pool2d,
     "max_pool2d_grad": max_pool2d_grad,

@@ -1,7 +1,7 @@
 """Graph passes: pure and exact functions from a Graph to a Graph, each in its own file.
 
 Read in this order: `rewrite.py` (the one helper), `dead_code.py`, `constant_folding.py`, `common_subexpressions.py`,
-`node_order.py`. `nn.Graph.passes` starts as a copy of PASSES and may be edited.
+`decomposition.py`, `node_order.py`. `nn.Graph.passes` starts as a copy of PASSES and may be edited.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from ...core.ir import Graph
 from .common_subexpressions import common_subexpressions
 from .constant_folding import constant_folding
 from .dead_code import dead_code
+from .decomposition import decompose
 from .node_order import reduce_memory
 
 Pass = Callable[[Graph], Graph]
-PASSES: tuple[Pass, ...] = (dead_code, constant_folding, common_subexpressions, dead_code, reduce_memory)
+PASSES: tuple[Pass, ...] = (dead_code, decompose, constant_folding, common_subexpressions, dead_code, reduce_memory)
 
 
 class Stage(NamedTuple):

@@ -1,6 +1,7 @@
-"""Batch normalization with batch statistics, and one op for its three gradients.
+"""Batch normalization with batch statistics, and one op for its three gradients; layer norm and group norm.
 
-Source: Ioffe & Szegedy 2015 (arXiv:1502.03167), algorithm 1 and section 3. The fast kernels are in
+Sources: Ioffe & Szegedy 2015 (arXiv:1502.03167), algorithm 1 and section 3; Ba, Kiros &
+Hinton 2016, eq. 4; Wu & He 2018 (arXiv:1803.08494), eq. 1 and 7. The fast kernels are in
 `../../platforms/numpy/norm.py`.
 """
 
@@ -14,7 +15,7 @@ from .elementwise import rsqrt
 from .examples import case, floats, positive, strided
 from .reduce import mean as average, sum as total
 from .rules import need_floating, need_spec
-from .shape import reshape
+from .shape import full, reshape
 
 
 def channel_shape(ndim: int) -> tuple[int, ...]:
@@ -134,3 +135,88 @@ def _(xp, grad, x, weight, mean, var, eps):
     gweight, gbias = (grad * hat).sum(axes), grad.sum(axes)
     direct = grad - hat * gweight.reshape(shape) / count - gbias.reshape(shape) / count
     return weight.reshape(shape) * inverse * direct, gweight, gbias
+
+
+# ---- normalization within an example -----------------------------------------------------------------------------
+
+
+def layer_norm_spec(x: Spec, weight: Spec | type, bias: Spec | type, axes: tuple[int, ...], eps: float) -> Spec:
+    need_floating("layer_norm", x)
+    count = len(axes)
+    if not 0 < count <= x.ndim or tuple(axes) != tuple(range(-count, 0)):
+        raise ShapeError(f"layer_norm: {{x}} is normalized over its last axes, not over {axes}", hint="axes=(-1,)")
+    need_vectors("layer_norm", x.replace(shape=x.shape[-count:]), weight=weight, bias=bias)
+    return x
+
+
+def need_vectors(name: str, like: Spec, **tensors: Spec | type) -> None:
+    """Refuse weights and biases of another shape; a number is one for all elements."""
+    need_spec(name, like, **{key: t for key, t in tensors.items() if isinstance(t, Spec)})
+
+
+def layer_norm_parts(x, weight, bias, axes, eps):
+    centered = x - x.mean(axes, keepdim=True)
+    return scale_and_shift(centered * rsqrt((centered * centered).mean(axes, keepdim=True) + eps), weight, bias)
+
+
+def scale_and_shift(x, weight, bias):
+    x = x if is_number(weight, 1) else x * weight
+    return x if is_number(bias, 0) else x + bias
+
+
+def is_number(x, number: int) -> bool:
+    return isinstance(x, int) and x == number
+
+
+layer_norm = define(
+    "layer_norm(x, weight, bias; axes, eps)",
+    layer_norm_spec,
+    decompose=layer_norm_parts,
+    number_inputs=["weight", "bias"],
+    unread=["bias"],
+    examples=[
+        case(floats(4, 3), positive(3), floats(3), axes=(-1,), eps=1e-5),
+        case(floats(2, 3, 4), 1, 0, axes=(-2, -1), eps=0.1),
+        case(strided(3, 4), positive(4), 0, axes=(-1,), eps=1e-5),
+    ],
+    doc="(x - mean) / sqrt(var + eps) * weight + bias over the last axes; 1 and 0 for no weight and no bias.",
+)
+
+
+def group_norm_spec(x: Spec, weight: Spec | type, bias: Spec | type, groups: int, eps: float) -> Spec:
+    need_floating("group_norm", x)
+    if x.ndim < 2 or groups < 1 or x.shape[1] % groups:
+        raise ShapeError(
+            f"group_norm: the channels of {{x}} (axis 1) cannot be split into {groups} groups",
+            hint="a number of groups that divides the channels",
+        )
+    need_vectors("group_norm", x.replace(shape=x.shape[1:2]), weight=weight, bias=bias)
+    return x
+
+
+def group_norm_parts(x, weight, bias, groups, eps):
+    """The groups of each example are the channels of a batch norm; a single element has no variance there."""
+    rows = x.shape[0] * groups
+    elements = x.spec.size // rows if rows else 0
+    if elements > 1:
+        ones, zeros = (full(shape=(rows,), value=v, dtype=x.spec.dtype) for v in (1.0, 0.0))
+        out, _, _ = batch_norm(x.reshape(1, rows, elements), ones, zeros, eps=eps)
+    else:
+        out = layer_norm(x.reshape(rows, elements), 1, 0, axes=(-1,), eps=eps)
+    wide = lambda v: v if isinstance(v, int | float) else v.reshape((1, x.shape[1]) + (1,) * (x.spec.ndim - 2))
+    return scale_and_shift(out.reshape(x.shape), wide(weight), wide(bias))
+
+
+group_norm = define(
+    "group_norm(x, weight, bias; groups, eps)",
+    group_norm_spec,
+    decompose=group_norm_parts,
+    number_inputs=["weight", "bias"],
+    unread=["bias"],
+    examples=[
+        case(floats(2, 4, 3), positive(4), floats(4), groups=2, eps=1e-5),
+        case(floats(2, 3, 2, 2), 1, 0, groups=3, eps=0.1),
+        case(strided(3, 4, 5), positive(4), 0, groups=1, eps=1e-5),
+    ],
+    doc="Normalize each group of channels (axis 1) of each example to mean 0 and variance 1; then scale and shift.",
+)

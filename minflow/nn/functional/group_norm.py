@@ -69,7 +69,10 @@ def affine(out: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     return out if bias is None else out + per_channel(bias, out)
 
 
-@composite("group_norm")
+def grouped(x: Tensor, groups: int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    return norm.group_norm(x, 1 if weight is None else weight, 0 if bias is None else bias, groups=groups, eps=eps)
+
+
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -88,9 +91,7 @@ def group_norm(
         what = "group_norm: each group of the only example has one element, which has no variance"
         fail(ShapeError, what, "fewer groups", input=input)
     x, weight, bias = promote_half("group_norm", input, weight, bias)
-    rows = shape[0] * groups
-    out = standardize(x.reshape(rows, x.spec.size // rows if rows else 0), eps)[0].reshape(shape)
-    out = affine(out, weight, bias)
+    out = grouped(x, groups, weight, bias, eps)
     return out.to(float16) if input.spec.dtype is float16 else out
 
 
@@ -130,10 +131,12 @@ def instance_norm(
     if not use_input_stats:
         assert running_mean is not None and running_var is not None
         out = normalize_with_stats(x, running_mean.to(x.spec.dtype), running_var.to(x.spec.dtype), weight, bias, eps)
+    elif running_mean is None or running_var is None:
+        out = grouped(x, shape[1], weight, bias, eps)
     else:
         out, mean, var = standardize(x.reshape(rows, n), eps)
         out = affine(out.reshape(shape), weight, bias)
-        if running_mean is not None and running_var is not None and mean is not None and var is not None:
+        if mean is not None and var is not None:
             with no_grad():
                 pairs = ((running_mean, mean, 1.0), (running_var, var, n / (n - 1)))
                 for running, now, factor in pairs:

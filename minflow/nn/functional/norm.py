@@ -136,9 +136,5 @@ def layer_norm(
     return layer_norm_impl(input, axes, weight, bias, eps)
 
 
-@composite("layer_norm")
 def layer_norm_impl(x: Tensor, axes: tuple[int, ...], weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-    centered = x - x.mean(axes, keepdim=True)
-    out = centered * e.rsqrt((centered * centered).mean(axes, keepdim=True) + eps)
-    out = out if weight is None else out * weight
-    return out if bias is None else out + bias
+    return norm.layer_norm(x, 1 if weight is None else weight, 0 if bias is None else bias, axes=axes, eps=eps)

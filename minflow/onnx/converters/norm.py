@@ -1,4 +1,4 @@
-"""Converters of batch norm with batch statistics, softmax and log_softmax. With running statistics, batch norm is a
+"""Converters of norms, softmax and log_softmax. With running statistics, batch norm is a
 scale and a shift, made of elementwise ops.
 """
 
@@ -27,6 +27,29 @@ def _(b, node, x, weight, bias):
     scaled = b.op("Mul", moved, b.op("Div", b.op("Reshape", weight, wide), root))
     y = b.op("Add", scaled, b.op("Reshape", bias, wide))
     return y, *[b.op("Squeeze", s, axes) if b.is_used(node, i) else None for i, s in ((1, mean), (2, var))]
+
+
+@converter("layer_norm")
+def _(b, node, x, weight, bias):
+    spec, axes = node.inputs[0].spec, node.attrs["axes"]
+    shape = [spec.shape[axis] for axis in axes]
+    if not isinstance(weight, str):
+        weight = b.const(np.ones(shape), spec.dtype)
+    given = [x, weight, bias] if isinstance(bias, str) else [x, weight]
+    return b.op("LayerNormalization", *given, axis=axes[0], epsilon=node.attrs["eps"])
+
+
+@converter("group_norm")
+def _(b, node, x, weight, bias):
+    """Instance norm of the groups; GroupNormalization of opset 18 has one weight per group."""
+    spec, groups = node.inputs[0].spec, node.attrs["groups"]
+    ones, zeros = (b.const([n] * groups, spec.dtype) for n in (1.0, 0.0))
+    rows = b.op("Reshape", x, b.const([0, groups, -1]))
+    hat = b.op("InstanceNormalization", rows, ones, zeros, epsilon=node.attrs["eps"])
+    y = b.op("Reshape", hat, b.op("Shape", x))
+    wide = b.const([1, -1] + [1] * (spec.ndim - 2))
+    y = b.op("Mul", y, b.op("Reshape", weight, wide)) if isinstance(weight, str) else y
+    return b.op("Add", y, b.op("Reshape", bias, wide)) if isinstance(bias, str) else y
 
 
 def along(b, node, x, operator: str) -> str:

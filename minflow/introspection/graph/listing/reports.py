@@ -31,11 +31,11 @@ if TYPE_CHECKING:  # display code is imported on first use
 PASS_PURPOSES = {  # pass -> its purpose
     "trace": "the operations as they were written",
     "dead_code": "removes operations without users",
+    "decompose": "replaces composite operations without a kernel by the operations that define them",
     "constant_folding": "computes constant values once, now",
     "common_subexpressions": "computes equal operations once",
     "copies": "removes copies whose aliasing cannot be observed",
     "layout": "keeps images in blocks of 16 channels, from convolution to convolution",
-    "norms": "fuses each layer norm and group norm, and their gradients",
     "attention": "computes the scores of a few queries at a time, and never stores all of them",
     "dense": "adds the bias and applies the activation within a matrix product",
     "clusters": "fuses adjacent elementwise operations of one shape",

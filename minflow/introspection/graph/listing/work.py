@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ....compiler.passes.decomposition import decomposition_of
 from ....core.ir import Node, Value
 from ....core.scalar import flops_per_element
 from ....core.spec import Spec
 
 
 def flops(node: Node) -> int | None:
-    """Operations of one call; None if they are not known. A fused node has the sum of its parts."""
-    if node.parts:
-        counts = [flops(part) for part in node.parts]
+    """Operations of one call; None if they are not known. A fused or composite node has the sum of its parts."""
+    if node.parts or node.op.composite:
+        counts = [flops(part) for part in node.parts or decomposition_of(node).nodes]
         return None if None in counts else sum(count or 0 for count in counts)
     op, specs = node.op, [x.spec if x.__class__ is Value else Spec((), node.out_specs[0].dtype) for x in node.inputs]
     if op.macs is not None:

@@ -1,0 +1,121 @@
+"""Decomposition: replace composite ops by the ops that define them, except where the target has a kernel.
+
+The decomposition of the gradient computes the forward again; `common_subexpressions` merges it with the forward.
+Read next: `../../core/autograd.py`, `run_decomposition`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...core.autograd import run_decomposition
+from ...core.ir import Graph, Node, Value, outputs_of
+from ...core.kernels import HOST_PLATFORMS, runs_decomposed
+from ...core.mode import using
+from ...core.op import Op
+from ...core.ops.shape import apply_path, detach, reshape
+from ...core.spec import Spec, default_dtype
+from ...core.tensor import Tensor
+from ...core.trace import Trace
+from .common_subexpressions import exact_key
+from .rewrite import rewrite
+
+MOST = 1_000
+
+
+class Template(NamedTuple):
+    """The decomposition of a composite op. inputs: the values that stand for the tensors among its inputs."""
+
+    inputs: list[Value]
+    graph: Graph
+
+
+TEMPLATES: dict[tuple, Template] = {}  # by op, inputs, attrs and default dtype; bounded to MOST
+
+
+def decompose(graph: Graph, platforms: Sequence[str] = HOST_PLATFORMS) -> Graph:
+    """Replace each composite op for which no platform has a kernel by its decomposition, in a scope of its own.
+
+    platforms: names of platforms whose kernels the plan may use.
+    """
+    nodes, replacements, states = [], {}, dict.fromkeys(graph.states)
+    for node in graph.nodes:
+        if not is_decomposed(node, platforms):
+            nodes.append(node)
+            continue
+        inputs, inner = template_of(node)
+        values = dict(zip(inputs, tensors_of(node)))
+        states.update(dict.fromkeys(inner.states))
+        for part in inner.nodes:
+            new = part.replace([values.get(x, x) if x.__class__ is Value else x for x in part.inputs], node.origin)
+            new.scope, new.where, new.needs = inner_scope(node) + part.scope, node.where, 0
+            new.number, new.whole = None, node.whole or node
+            values.update(zip(outputs_of(part), outputs_of(new)))
+            nodes.append(new)
+        replacements.update(zip(outputs_of(node), [values[x] for x in inner.outputs]))
+    return rewrite(graph, nodes, replacements, states) if replacements else graph
+
+
+def decompose_for(platforms: Sequence[str]) -> Callable[[Graph], Graph]:
+    """The pass for a target with these platforms."""
+    step = functools.partial(decompose, platforms=platforms)
+    step.__name__ = "decompose"  # type: ignore[attr-defined]
+    return step
+
+
+def is_decomposed(node: Node, platforms: Sequence[str]) -> bool:
+    specs = [x.spec if x.__class__ is Value else x.__class__ for x in node.inputs]
+    return node.op.composite and runs_decomposed(node.op, specs, node.attrs, platforms)
+
+
+def tensors_of(node: Node) -> list[Value]:
+    return [x for x in node.inputs if x.__class__ is Value]
+
+
+def inner_scope(node: Node) -> str:
+    """The scope of the ops that a composite op consists of, also of its gradient: "model.norm1/layer_norm"."""
+    return f"{node.scope}/{node.op.gradient_of or node.op}"
+
+
+def decomposition_of(node: Node) -> Graph:
+    """The graph of primitive ops that a composite node stands for."""
+    return template_of(node).graph
+
+
+def template_of(node: Node) -> Template:
+    """The decomposition of a node, cached."""
+    inputs = [view_path(x) if x.__class__ is Value else (x, ()) for x in node.inputs]
+    key = node.op, exact_key(inputs), exact_key(node.attrs), default_dtype()
+    try:
+        if (known := TEMPLATES.get(key)) is not None:
+            return known
+    except TypeError:  # an unhashable attr (a slice before Python 3.12)
+        return trace_decomposition(node.op, inputs, node.attrs)
+    if len(TEMPLATES) >= MOST:
+        TEMPLATES.clear()
+    known = TEMPLATES[key] = trace_decomposition(node.op, inputs, node.attrs)
+    return known
+
+
+def view_path(x: Value) -> tuple[Spec, tuple[tuple[Op, Mapping], ...]]:
+    """(spec of the base, path of view ops from it), which decides whether the array of x is contiguous."""
+    path: list[tuple[Op, Mapping]] = []
+    base = x
+    while base.node.op.is_view:
+        path.append((base.node.op, base.node.attrs))
+        base = base.node.inputs[0]
+    return (x.spec, ()) if {op for op, _ in path} <= {reshape, detach} else (base.spec, tuple(reversed(path)))
+
+
+def trace_decomposition(op: Op, inputs: Sequence[tuple[Any, Sequence]], attrs: Mapping) -> Template:
+    """Trace the decomposition of an op. inputs: Specs of bases, with view paths; and numbers."""
+    trace = Trace()
+    with using(trace):
+        symbols = [apply_path(trace.symbol_of_input(x), path) if isinstance(x, Spec) else x for x, path in inputs]
+        views = len(trace.graph.nodes)
+        trace.graph.outputs = [t.value for t in run_decomposition(op, symbols, attrs)]
+    values = [t.value for t in symbols if isinstance(t, Tensor)]
+    graph = Graph([], trace.graph.nodes[views:], trace.graph.outputs, trace.graph.states)
+    return Template(values, decompose(graph, ()))

@@ -1,0 +1,179 @@
+"""Composite ops: one node on the tape, with the results and gradients of their decomposition.
+
+For every composite op with its examples; then hooks, writes in place, second derivatives and mistakes.
+"""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.autograd import decomposition
+from minflow.core.base.errors import GradError
+from minflow.core.dispatch import apply
+from minflow.core.op import OPS
+from minflow.core.ops.examples import cases
+from minflow.nn import functional as F
+from tests.cases import Cases
+from tests.graphs import Predict
+
+COMPOSITES = [op for op in OPS.values() if op.decompose]
+every_composite = pytest.mark.parametrize("op", COMPOSITES, ids=lambda op: op.name)
+
+
+def many(x):
+    return list(x) if isinstance(x, list | tuple) else [x]
+
+
+def example_inputs(example):
+    return [
+        flow.tensor(x).requires_grad_(x.dtype.kind == "f") if isinstance(x, np.ndarray) else x for x in example.arrays()
+    ]
+
+
+def gradients(outs, inputs, **options):
+    """Gradients of the floating outputs, weighted so that they do not cancel."""
+    loss = sum(
+        [
+            (out * flow.arange(1, out.numel() + 1).reshape(out.shape).to(out.dtype)).sum()
+            for out in outs
+            if out.requires_grad
+        ]
+    )
+    return flow.autograd.grad(loss, [x for x in inputs if isinstance(x, flow.Tensor) and x.requires_grad], **options)
+
+
+def bits(tensors):
+    return [t.detach().numpy().tobytes() for t in tensors]
+
+
+@every_composite
+def test_results_and_gradients_of_the_decomposition(op):
+    with Cases() as case:
+        for i, example in enumerate(cases(op)):
+            with case(f"example {i}"):
+                inputs = example_inputs(example)
+                outs, parts = many(apply(op, *inputs, **example.attrs)), decomposition(op, inputs, example.attrs)
+                assert bits(outs) == bits(parts)
+                assert bits(gradients(outs, inputs)) == bits(gradients(parts, inputs))
+
+
+@every_composite
+def test_the_op_of_the_gradient_has_the_bits_of_the_tape(op):
+    with Cases() as case:
+        for i, example in enumerate(cases(op)):
+            with case(f"example {i}"):
+                inputs = example_inputs(example)
+                outs = many(apply(op, *inputs, **example.attrs))
+                gs = [flow.arange(1, out.numel() + 1).reshape(out.shape).to(out.dtype) for out in outs]
+                needs = sum([1 << k for k, x in enumerate(inputs) if isinstance(x, flow.Tensor) and x.requires_grad])
+                plain = [x.detach() if isinstance(x, flow.Tensor) else x for x in inputs]
+                found = many(apply(op.gradient, *gs, *plain, **example.attrs, needs=needs))
+                wanted = gradients(outs, inputs)
+                assert bits([g for k, g in enumerate(found) if needs >> k & 1]) == bits(wanted)
+
+
+@every_composite
+def test_it_is_one_node(op):
+    example = cases(op)[0]
+    inputs = example_inputs(example)
+    node = many(apply(op, *inputs, **example.attrs))[0].value.node
+    assert node.op is op and [x.spec for x in inputs if isinstance(x, flow.Tensor)] == [
+        value.spec for value in node.inputs if hasattr(value, "spec")
+    ]
+
+
+@every_composite
+def test_graph_has_the_bits_of_eager(op):
+    """Its result, gradients and second derivatives."""
+    EXAMPLE = cases(op)[0]
+    NUMBERS = EXAMPLE.arrays()
+    arrays = [x for x in NUMBERS if isinstance(x, np.ndarray)]
+
+    def program(*tensors):
+        rest = iter(tensors)
+        inputs = [next(rest) if isinstance(x, np.ndarray) else x for x in NUMBERS]
+        leaves = [x.detach().requires_grad_(x.is_floating_point()) if isinstance(x, flow.Tensor) else x for x in inputs]
+        outs = many(apply(op, *leaves, **EXAMPLE.attrs))
+        first = gradients(outs, leaves, create_graph=True)
+        return *[out.detach() for out in outs], *first, *gradients(first, leaves, allow_unused=True, retain_graph=True)
+
+    inputs = [flow.tensor(x) for x in arrays]
+    found, wanted = Predict(lambda *x: [t for t in program(*x) if t is not None], exact=True)(*inputs), program(*inputs)
+    assert bits(found) == bits([t for t in wanted if t is not None])
+
+
+def test_hooks_see_the_gradient_of_the_whole():
+    x = flow.randn(3, 4).requires_grad_()
+    middle, seen = x * 2, []
+    middle.register_hook(seen.append)
+    out = F.layer_norm(middle, (4,)) + middle  # both gradients of `middle` arrive before its hook
+    out.register_hook(lambda g: g * 3)
+    out.sum().backward()
+    assert len(seen) == 1 and flow.allclose(seen[0], flow.full((3, 4), 3.0), atol=1e-5)
+
+
+def test_backward_twice():
+    x = flow.randn(3, 4).requires_grad_()
+    out = F.layer_norm(x, (4,)).square().sum()
+    out.backward(retain_graph=True)
+    out.backward()
+    with pytest.raises(GradError, match="backward a second time"):
+        out.backward()
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_write_to_an_input_is_refused(create_graph):
+    x = flow.randn(3, 4).requires_grad_()
+    middle = x * 2
+    out = F.layer_norm(middle, (4,)).square().sum()
+    middle.mul_(2)
+    with pytest.raises(GradError, match="as it was, but it was changed in place"):
+        flow.autograd.grad(out, x, create_graph=create_graph)
+
+
+def test_a_bias_may_be_written_before_backward():
+    x, weight, bias = flow.randn(3, 4).requires_grad_(), flow.ones(4), flow.zeros(4)
+    out = F.layer_norm(x, (4,), weight, bias).pow(3).sum()
+    bias.add_(1)
+    wanted = flow.autograd.grad(F.layer_norm(x, (4,)).pow(3).sum(), x)
+    for create_graph in (True, False):
+        assert bits(flow.autograd.grad(out, x, retain_graph=True, create_graph=create_graph)) == bits(wanted)
+
+
+def test_strided_inputs():
+    x = flow.randn(4, 3).t().requires_grad_()
+    found = flow.autograd.grad(F.layer_norm(x, (4,)).pow(3).sum(), x)[0]
+    y = x.detach().contiguous().requires_grad_()
+    assert flow.allclose(found, flow.autograd.grad(F.layer_norm(y, (4,)).pow(3).sum(), y)[0], atol=1e-5)
+
+
+def test_only_wanted_gradients_are_computed():
+    norm = nn.LayerNorm(4)
+    norm.weight.requires_grad_(False)
+    out = norm(flow.randn(3, 4))
+    out.sum().backward()
+    assert norm.weight.grad is None and norm.bias.grad.tolist() == [3.0] * 4
+
+
+def test_without_gradients_there_is_no_tape():
+    with flow.no_grad():
+        assert F.layer_norm(flow.randn(3, 4).requires_grad_(), (4,)).grad_fn is None
+
+
+def test_checkpointing():
+    x = flow.randn(3, 4).requires_grad_()
+    function = lambda x: F.layer_norm(x, (4,)).pow(3).sum()
+    wanted = flow.autograd.grad(function(x), x)
+    assert bits(flow.autograd.grad(flow.utils.checkpoint.checkpoint(function, x, use_reentrant=False), x)) == bits(
+        wanted
+    )
+
+
+def test_mistakes_name_the_values():
+    with pytest.raises(flow.ShapeError, match="layer_norm: the weight has shape \\[3\\], normalized_shape is \\[4\\]"):
+        F.layer_norm(flow.randn(2, 4), (4,), flow.ones(3))
+    with pytest.raises(flow.ShapeError, match="cannot be split into 3 groups"):
+        apply(OPS["group_norm"], flow.randn(2, 4, 5), 1, 0, groups=3, eps=1e-5)
+    with pytest.raises(flow.ShapeError, match="normalized over its last axes, not over \\(0,\\)"):
+        apply(OPS["layer_norm"], flow.randn(2, 4), 1, 0, axes=(0,), eps=1e-5)

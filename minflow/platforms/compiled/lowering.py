@@ -53,16 +53,18 @@ def lowers(
     lone: bool = True,
     same_rule: bool = False,
     tolerance: float = SUMS,
+    accepts: Callable[..., bool] | None = None,
 ) -> None:
     """Register a builder as the compiled kernel of an op.
 
     eager: True if eager code uses it, too; or a function of the arrays that returns True if it is faster than NumPy.
+    accepts: see `Kernel`.
     same_rule: True if plans follow that function, because the bits of the two kernels differ.
     """
     pays = eager if callable(eager) else None
     call = partial(run_if, pays, op, builder) if pays else partial(run_compiled, op, builder) if eager else None
     lower = Lowering(op, builder, steady, lone, pays if same_rule else None)
-    register(op, COMPILED, Kernel(call, lower=lower, tolerance=tolerance, declines=True))
+    register(op, COMPILED, Kernel(call, lower=lower, tolerance=tolerance, declines=True, accepts=accepts))
 
 
 def run_if(pays: Callable[..., bool], op: Op, builder: Builder, *arrays: Any, out: Any = None, **attrs: Any) -> Any:

@@ -132,9 +132,8 @@ def passes() -> tuple[Callable, ...]:
     from ...compiler.fusion.elementwise_fusion import clusters
     from ...compiler.fusion.gemm_epilogue import dense
     from ...compiler.fusion.layout import layout
-    from ...compiler.fusion.norms import norms
 
-    return copies, norms, layout, attention, dense, clusters
+    return copies, layout, attention, dense, clusters
 
 
 def warmup() -> float:

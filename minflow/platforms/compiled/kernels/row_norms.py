@@ -3,7 +3,7 @@
 A row of layer norm stays in the first-level cache between its mean, its variance and the output; the gradient
 recomputes both. Each chunk of rows leaves its part of the gradients of weight and bias, and a second task adds these in
 chunk order. A group of channels runs like a channel of batch norm, with a scale per plane. Semantics:
-`compiler/fusion/norms.py`. Read next: `column_norms.py`.
+`core/ops/norm.py`. Read next: `column_norms.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from ....compiler.fusion import norms
+from ....core.ops import norm as norms
+from ....core.spec import Spec, float32 as float32_dtype
 from ..codegen.jit import compiled, float32, float64
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import (
@@ -141,20 +142,15 @@ def layer_norm_grad_rows(chunk, scratch, grad, x, weight, gx, parts, eps: float,
 
 @instruction
 def group_norm_groups(
-    chunk, scratch, x, weight, bias, y, means, variances, eps: float, groups, channels, pixels, all_groups, chunk_groups
+    chunk, scratch, x, weight, bias, y, eps: float, groups, channels, pixels, all_groups, chunk_groups
 ):
-    """Normalize some groups of channels of x (images, groups, channels, pixels).
-
-    means, variances: (images, groups), written.  all_groups: images * groups.
-    """
+    """Normalize some groups of channels of x (images, groups, channels, pixels). all_groups: images * groups."""
     eps = float32(eps)
     count, left, zeros = channels * pixels, pixels % LANES, filled(float32(0))
     for group in range(chunk * chunk_groups, min((chunk + 1) * chunk_groups, all_groups)):
         x_group, y_group = x + group * count * BYTES, y + group * count * BYTES
         mean = float32(sum_of(x_group, 1, 0, count) / count)
         var = float32(squares_of(x_group, 1, 0, count, mean) / count)
-        put(means, group, mean)
-        put(variances, group, var)
         center, inverse = filled(mean), float32(1) / np.sqrt(var + eps)
         for channel in range(channels):
             c = group % groups * channels + channel
@@ -174,8 +170,6 @@ def group_norm_grad_groups(
     grad,
     x,
     weight,
-    means,
-    variances,
     gx,
     parts,
     eps: float,
@@ -195,8 +189,10 @@ def group_norm_grad_groups(
     for group in range(chunk * chunk_groups, min((chunk + 1) * chunk_groups, all_groups)):
         grad_group, x_group = grad + group * count * BYTES, x + group * count * BYTES
         gx_group = gx + group * count * BYTES
-        inverse = float32(1) / np.sqrt(number_at(variances, group) + eps)
-        center, first = filled(number_at(means, group)), group % groups * channels
+        mean = float32(sum_of(x_group, 1, 0, count) / count)
+        var = float32(squares_of(x_group, 1, 0, count, mean) / count)
+        inverse = float32(1) / np.sqrt(var + eps)
+        center, first = filled(mean), group % groups * channels
         stride = (groups * channels + LANES - 1) // LANES * LANES
         here = group // groups * 2 * stride + first
         sums = products = 0.0
@@ -225,16 +221,18 @@ def group_norm_grad_groups(
 # ---- builders --------------------------------------------------------------------------------------------------------
 
 
-def layer_norm(arrays, outs, workspace: Workspace, columns, eps) -> list[Task] | None:
-    x, *numbers = arrays[0], *vectors(arrays[1:], columns)
-    if not fits(x, *numbers, *outs):
+def layer_norm(arrays, outs, workspace: Workspace, axes, eps) -> list[Task] | None:
+    x, columns = arrays[0], columns_of(arrays[0], axes)
+    weight, bias = vectors(arrays[1:], columns)
+    if not fits(x, weight, bias, *outs):
         return None
     rows, some = x.size // columns, max(1, CHUNK // columns)
-    return [layer_norm_rows(-(-rows // some), x, *numbers, *outs, eps, rows, columns, some)]
+    return [layer_norm_rows(-(-rows // some), x, weight, bias, *outs, eps, rows, columns, some)]
 
 
-def layer_norm_grad(arrays, outs, workspace: Workspace, columns, eps) -> list[Task] | None:
-    grad, x, weight = *arrays[:2], *vectors(arrays[2:], columns)
+def layer_norm_grad(arrays, outs, workspace: Workspace, axes, eps, needs) -> list[Task] | None:
+    (grad, x), columns = arrays[:2], columns_of(arrays[1], axes)
+    (weight,) = vectors(arrays[2:3], columns)
     if not fits(grad, x, weight, *outs):
         return None
     rows, some, stride = x.size // columns, max(1, CHUNK // columns), padded(columns)
@@ -242,8 +240,12 @@ def layer_norm_grad(arrays, outs, workspace: Workspace, columns, eps) -> list[Ta
     parts = workspace.take(chunks * 2 * stride)
     return [
         layer_norm_grad_rows(chunks, grad, x, weight, outs[0], parts, eps, rows, columns, some, stride * BYTES),
-        *added(parts, outs[1:], chunks, columns, stride),
+        *added(parts, arrays[2:], outs[1:], chunks, columns, stride),
     ]
+
+
+def columns_of(x: np.ndarray | Spec, axes: tuple[int, ...]) -> int:
+    return math.prod([x.shape[axis] for axis in axes])
 
 
 def vectors(numbers, count: int) -> list[np.ndarray]:
@@ -254,11 +256,15 @@ def padded(numbers: int) -> int:
     return -(-numbers // LANES) * LANES
 
 
-def added(parts: int, outs, count: int, numbers: int, stride: int) -> list[Task]:
-    """Tasks that add the parts, each of which holds `numbers` elements for each of `outs`, `stride` elements apart."""
+def added(parts: int, inputs, outs, count: int, numbers: int, stride: int) -> list[Task]:
+    """Tasks that add the parts, each of which holds `numbers` elements for each of `outs`, `stride` elements apart.
+
+    inputs: the weight and the bias; one that is a number has no gradient.
+    """
     return [
         sum_of_parts(parts + i * stride * BYTES, out, count, 2 * stride, 1, numbers, stride)
-        for i, out in enumerate(outs)
+        for i, (x, out) in enumerate(zip(inputs, outs))
+        if isinstance(x, np.ndarray)
     ]
 
 
@@ -267,15 +273,16 @@ def group_norm(arrays, outs, workspace: Workspace, groups, eps) -> list[Task] | 
     return by_groups(group_norm_groups, arrays[0], [*arrays, *outs], groups, eps) if fits(*arrays, *outs) else None
 
 
-def group_norm_grad(arrays, outs, workspace: Workspace, groups, eps) -> list[Task] | None:
-    if not fits(*arrays, *outs):
-        return None
+def group_norm_grad(arrays, outs, workspace: Workspace, groups, eps, needs) -> list[Task] | None:
     images, channels = outs[0].shape[:2]
+    inputs = [*arrays[:2], *vectors(arrays[2:3], channels)]
+    if not fits(*inputs, *outs):
+        return None
     stride = padded(channels)
     parts = workspace.take(images * 2 * stride)
     return [
-        *by_groups(group_norm_grad_groups, outs[0], [*arrays, outs[0], parts], groups, eps),
-        *added(parts, outs[1:], images, channels, stride),
+        *by_groups(group_norm_grad_groups, outs[0], [*inputs, outs[0], parts], groups, eps),
+        *added(parts, arrays[2:], outs[1:], images, channels, stride),
     ]
 
 
@@ -286,7 +293,18 @@ def by_groups(make, x: np.ndarray, arrays: list, groups: int, eps: float) -> lis
     return [make(-(-every // some), *arrays, eps, groups, channels, pixels, every, some)]
 
 
-lowers(norms.layer_norm, layer_norm)
-lowers(norms.layer_norm_grad, layer_norm_grad)
-lowers(norms.group_norm, group_norm)
-lowers(norms.group_norm_grad, group_norm_grad)
+def are_float32(*specs, **attrs) -> bool:
+    return all(
+        [isinstance(s, type) or (s.dtype is float32_dtype and s.size > 0 and s.placement is None) for s in specs]
+    )
+
+
+def are_images(*specs, **attrs) -> bool:
+    """True if each plane fills a vector."""
+    return are_float32(*specs) and specs[0].ndim > 2 and math.prod(specs[0].shape[2:]) >= LANES
+
+
+lowers(norms.layer_norm, layer_norm, accepts=are_float32)
+lowers(norms.layer_norm.gradient, layer_norm_grad, accepts=are_float32)
+lowers(norms.group_norm, group_norm, accepts=are_images)
+lowers(norms.group_norm.gradient, group_norm_grad, accepts=are_images)

@@ -140,7 +140,7 @@ ROOMS = {
     "onnx": ["core", "compiler", "views", "nn", "io", "deploy", "introspection.graph.explore"],
     "distributions": ["core"],
     "compat": ["core", "nn", "compat.namespaces"],
-    "platforms": [],
+    "platforms": ["core.kernels", "platforms.compiled.policy"],
     # Public namespaces of one screen each: `flow.amp`, `flow.autograd`, ...
     "amp": ["core"],
     "autograd": ["core"],

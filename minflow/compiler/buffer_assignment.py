@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..core.ir import Graph, Node, Source, Value, outputs_of
-from ..core.kernels import select
+from ..core.kernels import select_for
 from .arena import BufferRequest, least, place
 from .memory_limit import check_memory
 from .uses import Uses
@@ -76,7 +76,7 @@ class Layout:
         """
         if v.node not in self.position or self.uses.root[v] != v or v in self.in_place or not v.node.op.takes_out:
             return False
-        return v.spec.nbytes > (4 * COPIED if select(v.node.op, self.platforms).lower else COPIED)
+        return v.spec.nbytes > (4 * COPIED if select_for(v.node, self.platforms).lower else COPIED)
 
     def find_places(self) -> None:
         """Assign an offset to every computed value; an output may reuse the bytes of an input that dies with it."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..core.ir import Node, Value
-from ..core.kernels import select
+from ..core.kernels import select_for
 from .uses import Uses
 
 
 def is_steady(value: Value, uses: Uses, platforms: Sequence[str] | None) -> bool:
     """True if a kernel that can be lowered reads this input, and copying it to a fixed place pays."""
-    lowered = [select(uses.graph.nodes[i].op, platforms).lower for i, _ in uses.reads.get(value, ())]
+    lowered = [select_for(uses.graph.nodes[i], platforms).lower for i, _ in uses.reads.get(value, ())]
     return value.spec.nbytes <= max([lower.steady for lower in lowered if lower is not None], default=0)
 
 

@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 
 from ..core.ir import Node, Value
-from ..core.kernels import HOST_PLATFORMS, Selection, select
+from ..core.kernels import HOST_PLATFORMS, Selection, select, select_for
 from ..core.op import Op
 
 BY_NAME = {np.maximum, np.minimum}  # ufuncs that are slower with a positional `out`
 
 
-def kernels_of(op: Op, platforms: Sequence[str] | None, lone: bool) -> Selection:
-    """Return the kernels of these platforms that run an op in a plan.
+def kernels_of(node: Node, platforms: Sequence[str] | None, lone: bool) -> Selection:
+    """Return the kernels of these platforms that run a node in a plan.
 
     lone: True if the plan is one call on few elements: then NumPy's kernel may take less time than copying them to a
     fixed address.
     """
-    selected = select(op, platforms)
+    selected = select_for(node, platforms)
     if lone and selected.lower is not None and not selected.lower.lone:
-        selected = select(op, HOST_PLATFORMS)
+        selected = select(node.op, HOST_PLATFORMS)
     ufunc = getattr(getattr(selected.call, "func", None), "ufunc", None)
     return selected if ufunc is None else selected._replace(call=getattr(np, ufunc))
 

@@ -140,7 +140,7 @@ class Plan(Layout):
         """Append the call of a node; a view of memory at a fixed address is created at once and needs no call."""
         env, slot_of, outs = self.env, self.slot_of, outputs_of(node)
         lone = self.graph.nodes == [node] and len(outs) == 1 and outs[0].spec.nbytes <= COPIED
-        selected = kernels_of(node.op, self.platforms, lone)
+        selected = kernels_of(node, self.platforms, lone)
         kernel = functools.partial(selected.call, **node.attrs) if node.attrs else selected.call
         reads = [(k, slot_of[x]) for k, x in enumerate(node.inputs) if x.__class__ is Value and x in slot_of]
         args = [env.get(x) if x.__class__ is Value else x for x in node.inputs]

@@ -119,7 +119,7 @@ class Eager(Mode):
             values = [x.value if x.needs else x.spec, y.value if y.needs else y.spec] if needs else None
         else:
             inputs, arrays, specs, common, strided, needs, values = read_inputs(self, op, inputs)
-        if fast and common is not None and common.plain and not (strided and common.nbytes > MIN_CHECKED_BYTES):
+        if fast and common is not None and common.plain >= fast and not (strided and common.nbytes > MIN_CHECKED_BYTES):
             # one floating spec, not 0-d, so `infer` would return it; for a view, NumPy would copy its strides
             spec, ready = common, None if strided else CALLS[op]
         else:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .base.errors import DeviceError, DTypeError, MinflowError, OutOfMemoryError, TraceError
 from .ir import NUMBERS
-from .kernels import DECOMPOSED, EAGER_PLATFORMS, ON_CHANGE, runs_decomposed, select
+from .kernels import DECOMPOSED, EAGER_PLATFORMS, ON_CHANGE, platforms_of, runs_decomposed, select
 from .memory import MIN_CHECKED_BYTES, free_bytes_if_short, size_text
 from .mode import MODE
 from .source_location import explain, here, input_names
@@ -51,7 +51,7 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
     except MinflowError as error:
         raise explain(error, op, inputs) from None
     runs = device.type in EAGER_PLATFORMS
-    result = dtype, outs, specialized_kernel(op, specs, attrs, device) if dtype is None and runs else None
+    result = dtype, outs, specialized_kernel(op, specs, outs, attrs, device) if dtype is None and runs else None
     if key is not None and outs != (None,) and not large and runs:  # others are checked at each call
         if len(INFER_CACHE) >= INFER_CACHE_LIMIT:
             INFER_CACHE.clear()
@@ -59,10 +59,10 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
     return result
 
 
-def specialized_kernel(op: Any, specs: tuple, attrs: Mapping, device: Device) -> Any:
+def specialized_kernel(op: Any, specs: tuple, outs: tuple, attrs: Mapping, device: Device) -> Any:
     """The kernel of these arrays alone, None if the platforms of their device have none, or DECOMPOSED."""
     specialize = select(op, device_type=device.type).specialize
-    if op.composite and runs_decomposed(op, specs, attrs, EAGER_PLATFORMS[device.type]):
+    if op.composite and runs_decomposed(op, specs, attrs, platforms_of(op, specs, outs, EAGER_PLATFORMS[device.type])):
         return DECOMPOSED
     return None if specialize is None else specialize(*specs, **attrs)
 

@@ -17,14 +17,30 @@ import numpy as np
 
 from .base.errors import InternalError
 from .base.signatures import argument_names
+from .spec import LARGE, Spec
 
 if TYPE_CHECKING:
+    from .ir import Node
     from .op import Op
-    from .spec import Spec
 
 REFERENCE = "reference"
 DECOMPOSED = object()  # in place of a specialized kernel: the op runs as its decomposition
 HOST_PLATFORMS = "numpy", REFERENCE  # those that need nothing but NumPy
+
+
+class PlatformsBySize(tuple[str, ...]):
+    """Platforms of a small call, in order.
+
+    large: a function that returns those of a large call. The first call may load a platform. Later ones must return the
+    same, so that the bits of a result depend only on the sizes of its arrays.
+    """
+
+    large: Callable[[], tuple[str, ...]]
+
+    def __new__(cls, small: Sequence[str], large: Callable[[], tuple[str, ...]]) -> PlatformsBySize:
+        result = super().__new__(cls, small)
+        result.large = large
+        return result
 
 
 class Kernel(NamedTuple):
@@ -146,14 +162,17 @@ def call_on(op: Op, platform: str, device_type: str = "cpu") -> Callable:
     return functools.partial(call, NAMESPACES[device_type]) if portable else call
 
 
-def select(op: Op, platforms: Sequence[str] | None = None, device_type: str = "cpu") -> Selection:
+def select(op: Op, platforms: Sequence[str] | None = None, device_type: str = "cpu", large: bool = False) -> Selection:
     """The kernels that run an op: those of `platforms`, by default of eager code, in order.
 
-    Raises InternalError if the op has no kernel there.
+    large: True for a call that `is_large`. Raises InternalError if the op has no kernel there.
     """
     if op.inline_kernel is not None:
         return Selection(op.inline_kernel, None, None, (REFERENCE,))
-    tried = [p for p in platforms or EAGER_PLATFORMS[device_type] if (op, p) in KERNELS]
+    order = platforms or EAGER_PLATFORMS[device_type]
+    if large and isinstance(order, PlatformsBySize):
+        order = order.large()
+    tried = [p for p in order if (op, p) in KERNELS]
     kernels = {p: KERNELS[op, p]._replace(call=call_on(op, p, device_type)) for p in tried}
     if OBSERVERS and platforms is None:
         kernels = {p: reporting(op, p, k) for p, k in kernels.items()}
@@ -168,6 +187,28 @@ def select(op: Op, platforms: Sequence[str] | None = None, device_type: str = "c
     lowering = next((p for p in tried if kernels[p].lower), "")
     lower = kernels[lowering].lower if lowering else None
     return Selection(call, specialize, lower, tuple(calls[: last + 1]), lowering, declined)
+
+
+def select_for(node: Node, platforms: Sequence[str] | None) -> Selection:
+    """The kernels of `platforms`, by default of eager code, that run a node in a plan."""
+    return select(node.op, platforms_for(node, platforms))
+
+
+def platforms_for(node: Node, platforms: Sequence[str] | None) -> Sequence[str]:
+    """Those of `platforms`, by default of eager code, that run a node, in order."""
+    inputs = [getattr(x, "spec", x) for x in node.inputs]
+    return platforms_of(node.op, inputs, node.out_specs, platforms or EAGER_PLATFORMS["cpu"])
+
+
+def platforms_of(op: Op, inputs: Sequence, outputs: Sequence, platforms: Sequence[str]) -> Sequence[str]:
+    """Those of `platforms` that run a call with these arrays, or their specs."""
+    by_size = isinstance(platforms, PlatformsBySize)
+    return platforms.large() if by_size and is_large(op, inputs, outputs) else platforms
+
+
+def is_large(op: Op, inputs: Sequence, outputs: Sequence) -> bool:
+    """True if a call is worth loading platforms: arrays, or their specs, are large, and NumPy is slow on them."""
+    return op.slow_on_numpy and any([getattr(x, "size", 0) >= LARGE for x in (*inputs, *outputs)])
 
 
 def with_fallback(platform: str, preferred: Callable, other: Callable, declined: set[str]) -> Callable:
@@ -214,25 +255,26 @@ def reporting(op: Op, platform: str, kernel: Kernel) -> Kernel:
 
 
 class Calls(dict):
-    """Cache: op -> the call that eager code runs on a device type."""
+    """Cache: op -> the call that eager code runs on a device type; on large arrays if `large`."""
 
-    def __init__(self, device_type: str):
-        self.device_type = device_type
+    def __init__(self, device_type: str, large: bool = False):
+        self.device_type, self.large = device_type, large
         ON_CHANGE.append(self.clear)
 
     def __missing__(self, op: Op) -> Callable:
-        call = select(op, device_type=self.device_type).call
+        call = select(op, device_type=self.device_type, large=self.large).call
         if op.inline_kernel is None:  # such an op belongs to one call of a Function
             self[op] = call
         return call
 
 
 CALLS = Calls("cpu")
+LARGE_CALLS = Calls("cpu", large=True)
 
 
 def use_platforms(device_type: str, platforms: Sequence[str]) -> None:
     """Change the platforms of eager code, in order. Plans keep the kernels that they were built with."""
-    EAGER_PLATFORMS[device_type] = tuple(platforms)
+    EAGER_PLATFORMS[device_type] = platforms if isinstance(platforms, PlatformsBySize) else tuple(platforms)
     clear_caches()
 
 
@@ -243,6 +285,8 @@ def launch(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec] = (),
     or a result whose shape depends on elements) returns its result. specs: needed if there is no `out`.
     """
     call = CALLS[op]
+    if op.slow_on_numpy and is_large(op, arrays, specs if out is None else out if op.many else (out,)):
+        call = LARGE_CALLS[op]
     if out is None:
         if not op.takes_out:
             return call(*arrays, **attrs)

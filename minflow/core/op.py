@@ -58,6 +58,7 @@ class Op:
     A platform may have a kernel for it; elsewhere the decomposition runs. It is pure, draws no random numbers, and
     returns new tensors.  unread: inputs whose elements its gradient does not depend on, so that a program may write
     them before backward.  gradient_of: the composite op whose gradients this one computes, see `define`.
+    slow_on_numpy: True if a call on large arrays is worth loading platforms that are faster than NumPy.
     custom: defined by a user, so its kernel may raise.
     inline_kernel, custom_backward: the kernel, and the gradients of all inputs at once, of one call of a Function.
 
@@ -65,10 +66,10 @@ class Op:
     many: it has several outputs.  variadic: takes any number of inputs; all share one rule, which may ask for
     `position` and `specs`.
     takes_out: kernels write into an array that is given; False for views and data-dependent shapes.
-    fast_path: True if NumPy's own result is right when all inputs have one spec; None for a view that `Eager.view`
-    makes.
     composite: True if it runs as its decomposition where no platform has a kernel.  gradient: of a composite op, the
     op that computes its gradients.
+    fast_path: the smallest `Spec.plain` for which NumPy's own result is right when all inputs have that spec, or 0;
+    None for a view that `Eager.view` makes.
     rules: input -> (rule, sources of its arguments).  joint_rules: the same of rules for several inputs, which share
     work.  differentiable: bit mask of the inputs that have a rule.  saves: which arrays the rules need.
     """
@@ -99,6 +100,7 @@ class Op:
     host_inputs: Sequence[str] = ()
     number_inputs: Sequence[str] = ()
     storable: bool = True
+    slow_on_numpy: bool = False
     examples: Sequence = ()
     doc: str = ""
     decompose: Callable | None = None
@@ -111,9 +113,9 @@ class Op:
     many: bool
     variadic: bool
     takes_out: bool
-    fast_path: bool | None
     composite: bool
     gradient: Op
+    fast_path: int | None
     rules: dict[int, tuple]
     joint_rules: list[tuple]
     differentiable: int
@@ -145,7 +147,7 @@ class Op:
         known["variadic"] = inputs[:1] != [] and inputs[0][0] == "*"
         known["takes_out"] = not self.is_view and infer is not data_dependent
         fast = self.elementwise in ("same", "float") and not self.many and not self.always_infer
-        known["fast_path"] = None if self.cached_view else fast
+        known["fast_path"] = None if self.cached_view else fast + (fast and self.slow_on_numpy)
         known["rules"], known["joint_rules"] = {}, []
         for names, rule in self.vjp.items():
             sources = tuple(self.argument_source(source) for source in argument_names(rule))
@@ -340,5 +342,6 @@ def define_gradient(op: Op) -> Op:
         gradient_of=op,
         number_inputs=op.number_inputs,
         autocast=op.autocast,
+        slow_on_numpy=op.slow_on_numpy,
         doc=f"The gradients of {op.name}; those of inputs outside of the bit mask `needs` are unspecified.",
     )

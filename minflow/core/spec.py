@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     import numpy
 
 
+LARGE = 1 << 14  # elements of a large array: launching a compiled kernel costs less than it saves
+
+
 class Device:
     """A device that holds tensors: `device("cpu")`, `device("cuda:0")`. One object per device."""
 
@@ -89,8 +92,8 @@ class Spec:
 
     size: number of elements.  as_tuple: `(self,)`.
     floating: True if the dtype is floating.  differentiable: True if it is floating or complex.
-    plain: True if it is a floating dtype of numpy and the shape is not (): then numpy's results are right without
-    `out=`.
+    plain: 0, or positive if it is a floating dtype of numpy and the shape is not (): then numpy's results are right
+    without `out=`. 1 if it is large, otherwise 2.
     """
 
     __slots__ = (
@@ -118,7 +121,7 @@ class Spec:
     size: int
     floating: bool
     differentiable: bool
-    plain: bool
+    plain: int
     as_tuple: tuple[Spec, ...]
     table: dict[tuple, Spec] = {}
     limit = 50_000  # size of the table at which unused specs are removed
@@ -146,7 +149,8 @@ class Spec:
             spec.dtype, spec.device, spec.placement, spec.sbp = dtype, device, placement, sbp
             spec.np, spec.ndim, spec.floating = dtype.np, len(shape), dtype.floating
             spec.differentiable = dtype.rank > 1
-            spec.plain = dtype.floating and shape != () and dtype is not bfloat16
+            plain = dtype.floating and shape != () and dtype is not bfloat16
+            spec.plain = plain + (plain and spec.size < LARGE)
             spec.as_tuple = (spec,)
             spec = cls.table.setdefault((shape, dtype, device, placement, sbp), spec)
         return spec

@@ -26,7 +26,7 @@ import minflow as flow
 
 from ..core import mode as core_mode
 from ..core.base.locks import new_lock
-from ..core.kernels import EAGER_PLATFORMS, use_platforms
+from ..core.kernels import EAGER_PLATFORMS, PlatformsBySize, use_platforms
 from ..core.messages.printing import OPTIONS
 from ..diagnosis import notebook
 from ..job.queue.stream import STREAM
@@ -108,7 +108,7 @@ def kernels_in_use() -> tuple:
 def use_kernels(state: tuple) -> None:
     """Undo `compiled.use()` and `compiled.use(False)`."""
     CompiledKernelConfig.graphs, CompiledKernelConfig.passes, platforms = state
-    if EAGER_PLATFORMS["cpu"] != platforms:
+    if EAGER_PLATFORMS["cpu"] is not platforms:
         use_platforms("cpu", platforms)
 
 
@@ -203,7 +203,9 @@ def isolated() -> Iterator[Isolated]:
         states = [get() for get, put in STATES]
         out, err, noticed = sys.stdout, sys.stderr, flow.notices(True)
         sys.stdout = sys.stderr = mine = RecordedOutput(out)
-        CompiledKernelConfig.graphs = "none"  # a verdict must not depend on compiled kernels
+        CompiledKernelConfig.graphs = "none"  # a verdict must not depend on compiled kernels,
+        if isinstance(EAGER_PLATFORMS["cpu"], PlatformsBySize):  # or on whether there are some
+            use_platforms("cpu", tuple(EAGER_PLATFORMS["cpu"]))
         try:
             with restricted_calls(), own_session():
                 yield result

@@ -9,7 +9,7 @@ from minflow.core.base.errors import InternalError
 from minflow.core.infer import INFER_CACHE
 from minflow.core.kernels import CALLS, HOST_PLATFORMS, KERNELS, OBSERVERS, Kernel, launch, observed, register, select
 from minflow.core.op import OPS
-from minflow.core.spec import spec_of
+from minflow.core.spec import LARGE, spec_of
 from minflow.views.html.reports import report_html
 
 X = np.float32([-1, 2])
@@ -111,6 +111,35 @@ def test_change_of_platforms_clears_caches(platform):
     platform("neg", lambda x, out=None: np.add(x, 100, out=out))
     assert OPS["neg"] not in CALLS and not INFER_CACHE
     assert (-flow.tensor(X)).tolist() == [99, 102]
+
+
+class Relu(flow.nn.Graph):
+    def build(self, x):
+        return flow.relu(x)
+
+
+def test_large_calls_choose_their_platforms(platform):
+    """Eager code, in-place updates and graphs agree for each size; only a large call of a slow op loads platforms."""
+    choices, before = [], kernels.EAGER_PLATFORMS["cpu"]
+
+    def large():
+        choices.append(1)
+        return "test", *HOST_PLATFORMS
+
+    kernels.use_platforms("cpu", kernels.PlatformsBySize(HOST_PLATFORMS, large))
+    platform("relu", lambda x, out=None: np.add(x, 100, out=out))
+    platform("neg", lambda x, out=None: np.add(x, 100, out=out))
+    assert OPS["relu"].slow_on_numpy and not OPS["neg"].slow_on_numpy
+    for size, expected in (LARGE - 1, 2), (LARGE, 102):
+        x = flow.full((size,), 2.0)
+        graph = Relu()
+        assert not choices and flow.relu(x)[0] == flow.relu(x[:, None])[-1, 0] == graph(x)[0] == expected
+        assert flow.relu(x[::2]).unique() == 2, "half the size"
+        assert (-x)[0] == -2
+        assert x.clone().relu_()[0] == expected
+        assert ([call.platform for call in graph.plan.record.calls] == ["test"]) == (size == LARGE)
+    assert choices
+    kernels.use_platforms("cpu", before)
 
 
 def test_every_op_has_a_reference_kernel_and_others_declare_their_tolerance():

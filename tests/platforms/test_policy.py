@@ -1,4 +1,4 @@
-"""Programs that do not ask for compiled kernels: large graphs and jobs use them, everything else uses NumPy."""
+"""Programs that do not ask for compiled kernels: large graphs and jobs use them. Eager code: `test_large_calls.py`."""
 
 import contextlib
 import os

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ...core.autograd import run_decomposition
 from ...core.ir import Graph, Node, Value, outputs_of
-from ...core.kernels import HOST_PLATFORMS, runs_decomposed
+from ...core.kernels import HOST_PLATFORMS, platforms_for, runs_decomposed
 from ...core.mode import using
 from ...core.op import Op
 from ...core.ops.shape import apply_path, detach, reshape
@@ -67,7 +67,7 @@ def decompose_for(platforms: Sequence[str]) -> Callable[[Graph], Graph]:
 
 def is_decomposed(node: Node, platforms: Sequence[str]) -> bool:
     specs = [x.spec if x.__class__ is Value else x.__class__ for x in node.inputs]
-    return node.op.composite and runs_decomposed(node.op, specs, node.attrs, platforms)
+    return node.op.composite and runs_decomposed(node.op, specs, node.attrs, platforms_for(node, platforms))
 
 
 def tensors_of(node: Node) -> list[Value]:

@@ -35,6 +35,7 @@ relu6_grad = define(
         case(strided(4, 5), strided(4, 5, high=8.0)),
     ],
     doc="0 where y, the input or output of relu6, is <= 0 or >= 6, else x, also if it is NaN.",
+    slow_on_numpy=True,
 )
 
 

@@ -148,6 +148,7 @@ conv2d = define(
         case(strided(1, 2, 4, 4), floats(2, 2, 3, 3), **GEOMETRY),
     ],
     doc="Cross-correlation of images (N, C, H, W) with filters (F, C / groups, KH, KW).",
+    slow_on_numpy=True,
 )
 
 conv2d_input_grad = define(
@@ -165,6 +166,7 @@ conv2d_input_grad = define(
     macs=lambda out, grad, weight, **_: grad.size * math.prod(weight.shape[1:]),
     examples=[case(floats(*out_shape(x, w, o)), floats(*w), shape=x, **(GEOMETRY | o)) for x, w, o in CASES],
     doc="The gradient of conv2d with respect to its images.",
+    slow_on_numpy=True,
 )
 
 conv2d_weight_grad = define(
@@ -181,6 +183,7 @@ conv2d_weight_grad = define(
     macs=lambda out, grad, x, **_: grad.size * math.prod(out.shape[1:]),
     examples=[case(floats(*out_shape(x, w, o)), floats(*x), shape=w, **(GEOMETRY | o)) for x, w, o in CASES],
     doc="The gradient of conv2d with respect to its filters.",
+    slow_on_numpy=True,
 )
 
 

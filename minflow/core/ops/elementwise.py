@@ -451,6 +451,7 @@ def unary_float(
     low: float = -2.0,
     high: float = 2.0,
     domain: str = "real",
+    slow_on_numpy: bool = False,
     module: str = __name__,
 ):
     """Define a unary op that converts integers to floats; its kernel is the ufunc, if one is named."""
@@ -461,6 +462,7 @@ def unary_float(
         elementwise="float",
         scalar=scalar or elementary(name),
         domain=domain,
+        slow_on_numpy=slow_on_numpy,
         examples=unary(low=low, high=high),
         doc=doc,
         module=module,
@@ -540,6 +542,7 @@ erf = unary_float(
     "erf",
     lambda g, x: g * (exp(-(x * x)) * (2 / math.sqrt(math.pi))),
     "The error function: 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x.",
+    slow_on_numpy=True,
 )
 
 
@@ -591,6 +594,7 @@ relu = define(
     scalar=lambda b, x: b.max(x, 0),
     examples=unary(),
     doc="max(x, 0); the derivative at 0 is 0.",
+    slow_on_numpy=True,
 )
 kernel(relu, lambda xp, x, out=None: xp.maximum(x, 0, out=out))
 
@@ -607,6 +611,7 @@ relu_grad = define(
         case(strided(4, 5), strided(4, 5, low=0)),
     ],
     doc="x where y, an output of relu, is not 0 (NaN included), else 0.",
+    slow_on_numpy=True,
 )
 kernel(relu_grad, lambda xp, x, y, out=None: xp.multiply(x, xp.not_equal(y, 0), out=out))
 

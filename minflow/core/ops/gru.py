@@ -46,6 +46,7 @@ gru = define(
     macs=lambda out, x, h, *w, **_: recurrent_macs(x, *w[:2]),
     examples=[*forward_cases(3, 2), *forward_cases(3, 2, dtype="float32")[2:]],
     doc="h = (1 - z) * n + z * h, n = tanh(... + r * (h @ w_hn.T + b_hn)) step by step; all h, the last, r, z, n.",
+    slow_on_numpy=True,
 )
 
 
@@ -90,6 +91,7 @@ gru_grad = define(
     flops=lambda out, gy, ghn, x, h, *w, **_: 4 * recurrent_macs(x, *w[:2]),
     examples=backward_cases(gru, "gy ghn x h0 w_ih w_hh y gates", 3, 2),
     doc="The gradients of gru.",
+    slow_on_numpy=True,
 )
 
 

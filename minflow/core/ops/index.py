@@ -243,6 +243,7 @@ gather = define(
         case(floats(5), ints(0, high=5), dim=0),
     ],
     doc="out[i, j] = x[i, index[i, j]] for dim 1, and so on.",
+    slow_on_numpy=True,
 )
 
 
@@ -286,6 +287,7 @@ scatter_add = define(
     domain="holomorphic",
     examples=[*SCATTER_EXAMPLES, case(floats(3, 4), ints(6, 4, high=3), floats(6, 4), dim=0)],
     doc="x with x[i, index[i, j]] += src[i, j] for dim 1, and so on; repeated positions accumulate.",
+    slow_on_numpy=True,
 )
 
 

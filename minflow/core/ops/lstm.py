@@ -62,6 +62,7 @@ lstm = define(
     macs=lambda out, x, h, c, *w, **_: recurrent_macs(x, *w[:2], *w[4:]),
     examples=[*forward_cases(4, 2, 2), *forward_cases(4, 2, 2, dtype="float32")[2:]],
     doc="c = f * c + i * g; h = o * tanh(c) step by step; all h, the last h and c, and tensors saved for the gradient.",
+    slow_on_numpy=True,
 )
 lstm_projected = define(
     "lstm_projected(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr; sizes, reverse) -> y, hn, cn, gates, cells",
@@ -115,6 +116,7 @@ lstm_grad = define(
     flops=lambda out, gy, ghn, gcn, x, h, c, *w, **_: 4 * recurrent_macs(x, *w[:2], *w[5:]),
     examples=backward_cases(lstm, "gy ghn gcn x h0 c0 w_ih w_hh y gates cells", 4, 2, 2),
     doc="The gradients of lstm; both biases have the same one.",
+    slow_on_numpy=True,
 )
 lstm_projected_grad = define(
     "lstm_projected_grad(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w_hr; sizes, reverse) "

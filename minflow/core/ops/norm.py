@@ -66,6 +66,7 @@ batch_norm = define(
         case(strided(2, 3, 4), positive(3), floats(3), eps=1e-5),
     ],
     doc="(x - mean) / sqrt(var + eps) * weight + bias per channel (axis 1); also the batch's mean and biased variance.",
+    slow_on_numpy=True,
 )
 
 
@@ -123,6 +124,7 @@ batch_norm_grad = define(
     # mean and var are functions of x: the rule differentiates through them, a numeric check of this op does not
     second_order=False,
     doc="The gradients of batch_norm with respect to x, weight and bias, given the mean and var of x.",
+    slow_on_numpy=True,
 )
 
 
@@ -180,6 +182,7 @@ layer_norm = define(
         case(strided(3, 4), positive(4), 0, axes=(-1,), eps=1e-5),
     ],
     doc="(x - mean) / sqrt(var + eps) * weight + bias over the last axes; 1 and 0 for no weight and no bias.",
+    slow_on_numpy=True,
 )
 
 
@@ -219,4 +222,5 @@ group_norm = define(
         case(strided(3, 4, 5), positive(4), 0, groups=1, eps=1e-5),
     ],
     doc="Normalize each group of channels (axis 1) of each example to mean 0 and variance 1; then scale and shift.",
+    slow_on_numpy=True,
 )

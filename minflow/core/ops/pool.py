@@ -83,6 +83,7 @@ max_pool2d = define(
     flops=lambda out, x, kernel_size, **_: out.size * math.prod(kernel_size),
     examples=[case(distinct(*shape), **(WINDOW_ATTRS | o)) for shape, o in MAX_CASES],
     doc="The maximum of each window (ties: the first; NaN wins, the last one), and its position in H * W.",
+    slow_on_numpy=True,
 )
 
 
@@ -123,6 +124,7 @@ max_pool2d_grad = define(
     flops=1,
     examples=[case(floats(2, 3, 2, 2), ints(2, 3, 2, 2, high=16), shape=(2, 3, 4, 4), apart=False)],
     doc="The cotangent added to the position of each window's maximum; apart: windows do not overlap.",
+    slow_on_numpy=True,
 )
 
 
@@ -297,6 +299,7 @@ adaptive_avg_pool2d = define(
               case(floats(1, 2, 2, 2), output_size=(3, 3)),
               case(floats(0, 2, 4, 4), output_size=(2, 2))],
     doc="The mean of output_size windows that cover the image.",
+    slow_on_numpy=True,
 )  # fmt: skip
 
 adaptive_avg_pool2d_grad = define(

@@ -214,6 +214,7 @@ dropout = define(
         case(floats(0, 3), COUNTER_EXAMPLE, p=0.5, offset=0),
     ],
     doc="0 with probability p, else x / (1 - p): an element is dropped if 16 random bits are below p * 2**16.",
+    slow_on_numpy=True,
 )
 
 

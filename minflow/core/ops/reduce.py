@@ -305,5 +305,6 @@ cumsum = define(
         case(bools(4), axis=0),
     ],
     doc="The cumulative sum along an axis.",
+    slow_on_numpy=True,
 )
 kernel(cumsum, lambda xp, x, axis, out=None: xp.add.accumulate(x, axis, dtype=sum_dtype(x), out=out))

@@ -199,6 +199,7 @@ rnn = define(
         *forward_cases(1, 2, relu=False, dtype="float32")[2:],
     ],
     doc="h = tanh(x @ w_ih.T + b_ih + h @ w_hh.T + b_hh) step by step, or max(0, ...); all h, and the last.",
+    slow_on_numpy=True,
 )
 
 
@@ -240,6 +241,7 @@ rnn_grad = define(
     flops=lambda out, gy, ghn, x, h, *w, **_: 4 * recurrent_macs(x, *w[:2]),
     examples=backward_cases(rnn, "gy ghn x h0 w_ih w_hh y", 1, 2, relu=False),
     doc="The gradients of rnn; both biases have the same one.",
+    slow_on_numpy=True,
 )
 
 

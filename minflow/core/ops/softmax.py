@@ -273,6 +273,7 @@ softmax_cross_entropy = define(
     flops=4,
     examples=LOSSES,
     doc="-log softmax(x)[label]; the second result, softmax(x), is saved for the gradient.",
+    slow_on_numpy=True,
 )
 
 
@@ -330,6 +331,7 @@ softmax_cross_entropy_grad = define(
         case(floats(3, 4, low=0.1, high=0.9), ints(3, high=4), floats(()), ignore_index=2, reduction="mean"),
     ],
     doc="(softmax(x) - one_hot(label)) * grad: the gradient of softmax_cross_entropy with respect to its scores.",
+    slow_on_numpy=True,
 )
 
 

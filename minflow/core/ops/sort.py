@@ -74,6 +74,7 @@ topk = define(
         case(ints(150, high=9), k=4, axis=0, descending=True),
     ],
     doc="The first k elements of sort along an axis.",
+    slow_on_numpy=True,
 )
 
 

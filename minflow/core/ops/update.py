@@ -68,6 +68,7 @@ sgd = define(
         case(empty, empty(), rate, weight_decay=0.0, maximize=False),
     ],
     doc="p - lr * (grad + weight_decay * p).",
+    slow_on_numpy=True,
 )
 
 
@@ -89,6 +90,7 @@ sgd_momentum = define(
     ],
     doc="buf = momentum * buf + direction; p - lr * buf (with Nesterov: direction + momentum * buf). "
     "Sutskever et al. 2013, section 2, as PyTorch writes it.",
+    slow_on_numpy=True,
 )
 
 
@@ -162,6 +164,7 @@ adam = define(
     ],
     doc="Kingma & Ba 2015 (arXiv:1412.6980), algorithm 1; decoupled: weights decay alone, Loshchilov & Hutter 2019 "
     "(arXiv:1711.05101), algorithm 2.  corrected: the moments' bias towards zero is taken out.",
+    slow_on_numpy=True,
 )
 
 

@@ -1,6 +1,6 @@
 """Kernels compiled for this processor ("the machine"), which run in place of NumPy's if they are faster.
 
-Large graphs and jobs use them by default (`policy.py`). For graphs of any size, and for eager code:
+Large graphs and jobs, and calls of eager code on large arrays, use them by default (`policy.py`). For any size:
 
     from minflow import machine
     machine.use()                # or the environment: MINFLOW_MACHINE=1

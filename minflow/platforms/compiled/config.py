@@ -12,9 +12,9 @@ PLATFORMS = COMPILED, *HOST_PLATFORMS  # of a graph with compiled kernels, in or
 
 
 class CompiledKernelConfig:
-    """graphs: which of them use compiled kernels: "large", "all" or "none".  passes: the passes that create calls for
-    them.  unavailable: why large graphs of this process run NumPy's kernels; "" if they do not, and None until the
-    first of them chooses.
+    """graphs: which graphs use compiled kernels, "large", "all" or "none"; if "large", so do large calls of eager code.
+    passes: the passes that create calls for them.  unavailable: why large graphs and calls of this process run NumPy's
+    kernels; "" if they do not, and None until the first of them chooses.
     """
 
     graphs = "none" if os.environ.get("MINFLOW_MACHINE") == "0" else "large"

@@ -19,6 +19,7 @@ from .runtime.eager import run_compiled
 from .runtime.tasks import Builder, CheckedTasks, prepared
 
 SMALL = 1 << 12  # elements; below, a call of NumPy costs less
+MEDIUM = 1 << 16  # the same for kernels that NumPy runs in one pass, or in two over two arrays
 SUMS = 32.0  # tolerance of kernels that add in another order
 COPY_SETUP = 1 << 16  # bytes; copying a larger input to a fixed place costs more than a call of its own
 BATCH_SETUP = 1 << 20  # the same for kernels that compute more than they read

@@ -31,17 +31,17 @@ LATE = 1.0  # seconds after which a message about compiling is printed
 
 
 def used() -> bool:
-    """True if compiled kernels also run outside of graphs."""
+    """True if compiled kernels also run in eager code, on arrays of any size."""
     return COMPILED in EAGER_PLATFORMS["cpu"]
 
 
 def use(on: bool = True, without: Sequence[str] = (), eager: bool = True) -> None:
     """Switch to compiled kernels, or back to NumPy's. Graphs that are built keep their kernels.
 
-    By default, only large graphs and jobs use compiled kernels.
+    By default, large graphs and jobs use compiled kernels, and calls of eager code on large arrays.
 
     without: names of passes of `minflow.platforms.compiled.passes()` to leave out of new graphs.  eager: True to use
-    compiled kernels outside of graphs, too.
+    compiled kernels in eager code, on arrays of any size; False to use NumPy's there.
 
     The first call after an installation compiles, which takes some seconds. Raises MissingDependencyError without
     numba.
@@ -58,7 +58,7 @@ def use(on: bool = True, without: Sequence[str] = (), eager: bool = True) -> Non
 
 
 def load_by_default() -> str:
-    """Load kernels from the compile cache, for graphs only; if it is empty, start a process that compiles them.
+    """Load kernels from the compile cache; if it is empty, start a process that compiles them.
 
     Returns why this process has none, or "" if it has.
     """
@@ -76,7 +76,7 @@ def load_by_default() -> str:
         return warn(missing_numba())
     if not known_numba():
         return warn(
-            f"numba {metadata.version('numba')} is not one of those that compiled the kernels for large "
+            f"numba {metadata.version('numba')} is not one of those that compiled the kernels for large arrays and "
             f"graphs, {SINCE} to {UNTIL}: NumPy's run instead. Install one of those; minflow.platforms.compiled.use() "
             "tries this one, MINFLOW_MACHINE=0 does without"
         )
@@ -91,15 +91,16 @@ def compile_for_later() -> str:
 
     if compile_cache.folder() is None:
         return (
-            "compiled kernels cannot be stored, so large graphs run NumPy's: set MINFLOW_KERNELS to a writable folder"
+            "compiled kernels cannot be stored, so NumPy's run on large arrays and graphs: "
+            "set MINFLOW_KERNELS to a writable folder"
         )
     compiler = spawn_compiler("switch.compile_all(patient=True)")
     if compiler is None:
-        return f"no process can be started to compile kernels; large graphs run NumPy's. Try: {command('warmup')}"
+        return f"no process can be started to compile kernels; NumPy's run instead. Try: {command('warmup')}"
     compiler.returncode = 0  # suppress the warning that the child still runs; nothing waits for it
     return (
         "kernels for this processor are compiled in the background, once per installation (half a minute).\n"
-        "Large graphs of this process run NumPy's kernels until it ends; those of processes that start afterwards are "
+        "This process runs NumPy's kernels until it ends; large arrays and graphs of those that start afterwards are "
         f"faster. Try: {command('warmup')}, then restart"
     )
 
@@ -115,7 +116,7 @@ def known_numba() -> bool:
 
 def missing_numba() -> str:
     return (
-        "numba is not installed, which compiles kernels for large graphs: they run by NumPy's. "
+        "numba is not installed, which compiles kernels for large arrays and graphs: NumPy's run instead. "
         f"Try: {install_command('numba')}, or MINFLOW_MACHINE=0, which does without"
     )
 

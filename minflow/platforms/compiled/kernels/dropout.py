@@ -121,4 +121,4 @@ def dropout(arrays: Sequence, outs: Sequence, workspace: Workspace, p: float, of
     ]
 
 
-lowers(OPS["dropout"], dropout, eager=False, tolerance=0)
+lowers(OPS["dropout"], dropout, tolerance=0)

@@ -16,7 +16,7 @@ from ....core.op import OPS
 from ..codegen.atomics import publish
 from ..codegen.llvm import LANES
 from ..codegen.vectors import BYTES, add as plus, filled, load, load_some, store, store_some
-from ..lowering import SMALL, lowers
+from ..lowering import MEDIUM, SMALL, lowers
 from ..runtime.instructions import instruction, run_routine, word_at
 from ..runtime.tasks import Task, Workspace
 from .elementwise_fusion import FULL, ROW, Bytecode
@@ -211,6 +211,7 @@ for op, builder in (("add", add), ("sub", sub), ("mul", mul)):
     lowers(OPS[op], builder, eager=adds_to_channels, lone=False, tolerance=0)
 lowers(OPS["erf"], erf, eager=lambda x: x.size >= SMALL, same_rule=True)
 lowers(OPS["relu6_grad"], relu6_grad, eager=lambda x, y: np.size(x) >= SMALL, tolerance=0)
-for op, builder in (("relu", relu), ("relu_grad", relu_grad), ("relu6", relu6)):
-    lowers(OPS[op], builder, eager=False, tolerance=0)
+for op, builder in (("relu", relu), ("relu_grad", relu_grad)):
+    lowers(OPS[op], builder, eager=lambda x, *rest: np.size(x) >= MEDIUM, tolerance=0)
+lowers(OPS["relu6"], relu6, eager=False, tolerance=0)
 lowers(OPS["sum_to"], sum_to, eager=False, tolerance=0)

@@ -12,7 +12,7 @@ from ....core.op import OPS
 from ..codegen.jit import float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import add, divide, filled, load_some, multiply, root, store_some
-from ..lowering import lowers
+from ..lowering import MEDIUM, SMALL, lowers
 from ..runtime.instructions import instruction, real_at
 from ..runtime.tasks import Task
 
@@ -191,6 +191,6 @@ def adam(arrays, outs, workspace, beta1, beta2, eps, weight_decay, decoupled, co
     return [stepped, increment_counter(1, step, outs[3])]
 
 
-lowers(OPS["sgd"], sgd, eager=False, tolerance=0)
-lowers(OPS["sgd_momentum"], sgd_momentum, eager=False, tolerance=0)
-lowers(OPS["adam"], adam, eager=False, tolerance=0)
+lowers(OPS["sgd"], sgd, eager=lambda p, *rest: p.size >= MEDIUM, tolerance=0)
+lowers(OPS["sgd_momentum"], sgd_momentum, eager=lambda p, *rest: p.size >= MEDIUM, tolerance=0)
+lowers(OPS["adam"], adam, eager=lambda p, *rest: p.size >= SMALL, tolerance=0)

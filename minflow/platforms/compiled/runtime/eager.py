@@ -88,12 +88,14 @@ class CachedCall:
 def run_compiled(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
     """Run an op by its tasks; NotImplemented if there are none for these arrays, or if one refuses their elements."""
     given_outs = () if out is None else out if op.many else (out,)
+    same = [next((i for i, a in enumerate(arrays) if a is o), -1) for o in given_outs]  # inputs that are written
     signature: tuple | None = (
         op,
         *[
             (a.shape, a.strides, a.dtype) if a.__class__ is np.ndarray else (a.__class__, a)
             for a in (*arrays, *given_outs)
         ],
+        *same,
         *attrs.items(),
     )
     cache = CALL_CACHE
@@ -107,7 +109,7 @@ def run_compiled(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attr
     results = call.results if call else results_of(op, arrays, given_outs, attrs)
     outs = given_outs or [np.empty(shape, dtype) for shape, dtype in results]
     call = call or new_call(builder, arrays, outs, attrs, results)
-    done = call and call([*arrays, *outs])
+    done = call and call([*arrays, *other_than(arrays, outs)])
     if signature is not None and (not call or (call.cacheable and call.memory is cache.memory)):
         if len(cache.calls) >= MOST:
             cache.calls.clear()
@@ -137,4 +139,9 @@ def new_call(
             CALL_CACHE.memory = memory
             CALL_CACHE.calls.clear()
         steps = builder(arrays, outs, Workspace(rounded(at(memory), ALIGN)), **attrs)
-    return None if steps is None else CachedCall(steps, [*arrays, *outs], results, memory)
+    return None if steps is None else CachedCall(steps, [*arrays, *other_than(arrays, outs)], results, memory)
+
+
+def other_than(arrays: Sequence, outs: Sequence) -> list:
+    """The outputs that are not inputs, too."""
+    return [out for out in outs if not any([out is a for a in arrays])]

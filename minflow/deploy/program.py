@@ -106,13 +106,17 @@ class Program:
     sized_constants: Mapping[Source, SizedConstant] = field(default_factory=dict)
 
 
-def program_of(obj: Any, dynamic: Any = None) -> Program:
+def unchanged(program: Program) -> Program:
+    return program
+
+
+def program_of(obj: Any, dynamic: Any = None, prepare: Callable[[Program], Program] = unchanged) -> Program:
     """The Program of the most recently used plan of an nn.Graph or a predict job. dynamic: axes whose size may change
-    from call to call, {"x": {0: "batch"}}; build is then also traced at other sizes. Raises GraphError if `obj` was
-    never called.
+    from call to call, {"x": {0: "batch"}}; build is then also traced at other sizes. prepare: applied to the program
+    of each trace. Raises GraphError if `obj` was never called.
     """
     if isinstance(obj, Job):
-        return program_of_job(obj, dynamic)
+        return program_of_job(obj, dynamic, prepare)
     if not isinstance(obj, RunningGraph):
         fail(
             GraphError,
@@ -133,13 +137,13 @@ def program_of(obj: Any, dynamic: Any = None) -> Program:
     build = compiled.build
     if compiled.strided:  # a file does not record the strides of inputs
         build = retrace_graph(obj, compiled, [tensor.spec for tensor in build.inputs])
-    program = program_of_build(obj, build, frozen)
+    program = prepare(program_of_build(obj, build, frozen))
     if not dynamic:
         return program
     check_unchanged(obj.name, obj._plans, compiled, compiled.mode[1])
 
     def retrace(specs: list) -> Program:
-        return program_of_build(obj, retrace_graph(obj, compiled, specs), frozen)
+        return prepare(program_of_build(obj, retrace_graph(obj, compiled, specs), frozen))
 
     return with_dynamic_axes(program, dynamic, retrace)
 
@@ -197,7 +201,7 @@ def argument_names(graph: Any) -> tuple[str, ...]:
     return tuple(("*" if p.kind == 2 else "**" if p.kind == 4 else "") + p.name for p in parameters)
 
 
-def program_of_job(job: Job, dynamic: Any = None) -> Program:
+def program_of_job(job: Job, dynamic: Any, prepare: Callable[[Program], Program]) -> Program:
     if job.training:
         fail(
             GraphError,
@@ -221,14 +225,14 @@ def program_of_job(job: Job, dynamic: Any = None) -> Program:
             "flow.config.cpu_device_num(1)",
             job=job.name,
         )
-    program = program_of_step(job, compiled, compiled.part.stages[0].graph, compiled.uses)
+    program = prepare(program_of_step(job, compiled, compiled.part.stages[0].graph, compiled.uses))
     if not dynamic:
         return program
     check_unchanged(f"the job {job.name}", job.plans, compiled)
 
     def retrace(specs: list) -> Program:
         build, part = retrace_job(job, specs)
-        return program_of_step(job, build, part.graph, compiled.uses)
+        return prepare(program_of_step(job, build, part.graph, compiled.uses))
 
     return with_dynamic_axes(program, dynamic, retrace)
 

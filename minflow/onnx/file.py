@@ -26,7 +26,7 @@ from ..nn.graph.graph import RunningGraph
 from ..nn.graph.tree import leaves, unflatten
 from ..nn.module import Module
 from .builder import OPSET
-from .model import model_of
+from .model import expand_composites, model_of
 from .options import check_options, dynamic_of, share_unnamed
 
 CONSTANT_TYPES = (bool, int, float, str)  # arguments that are not inputs of the file
@@ -148,18 +148,18 @@ def program_at_axes(graph: Any, axes_of: Callable[[Program], Any]) -> Program:
     """The program of a called graph with its dynamic axes. Unnamed axes, {"x": [0], "y": [0]}, share a size if they
     cannot vary independently.
     """
-    program = program_of(graph)
+    program = program_of(graph, prepare=expand_composites)
     axes = axes_of(program)
     if axes is None and isinstance(graph, LoadedGraph):
         axes = saved_axes(graph)
     if not axes:
         return program
     try:
-        return program_of(graph, axes)
+        return program_of(graph, axes, expand_composites)
     except GraphError:
         with suppress(GraphError):
             if isinstance(axes, Mapping) and (together := share_unnamed(axes, program.graph.inputs)) is not None:
-                return program_of(graph, together)
+                return program_of(graph, together, expand_composites)
         raise
 
 

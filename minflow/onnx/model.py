@@ -7,10 +7,13 @@ translated is reported in one error. Read next: `sizes.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..compiler.names import op_names
+from ..compiler.passes.decomposition import expand
 from ..core.base.errors import GraphError, InternalError
 from ..core.ir import CONSTANT, Node, Source, Value, outputs_of, toposort, where_text
 from ..core.kernels import launch
@@ -26,6 +29,16 @@ MAX_WEIGHT_BYTES = 2**31 - 2**20  # bytes of weights: the limit of protobuf is 2
 IDENTITY_OPS = frozenset("clone detach unrecorded overwritten recompute checked_labels".split())
 MAX_FOLDED_BYTES = 2**16  # largest size in bytes of a folded constant
 MAX_SHOWN_LINES = 8  # lines per refused op that an error shows
+
+
+def expand_composites(program: Program) -> Program:
+    """Replace each composite op without a converter by its decomposition."""
+    graph = expand(program.graph, lambda node: node.op.composite and str(node.op) not in CONVERTERS)
+    if graph is program.graph:
+        return program
+    names = {node.number: name for node, name in program.names.items()}
+    inner = op_names([node for node in graph.nodes if node.whole is not None])
+    return replace(program, graph=graph, names={node: inner.get(node) or names[node.number] for node in graph.nodes})
 
 
 def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) -> Any:
@@ -44,7 +57,7 @@ def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) ->
     for source in graph.states:
         if source in needed and source.read is None:
             b.names[outputs_of(source)[0]] = initializer(
-                b, source, names_of[source], program.sized_constants.get(source)
+                b, source, names_of.get(source, "constant"), program.sized_constants.get(source)
             )
     check_size(name, b)
     refused = UnsupportedOps(name)

@@ -5,14 +5,14 @@ import pytest
 from minflow.compiler.names import op_names
 from minflow.core.trace import trace
 from minflow.deploy.program import Program, ProgramTensor
-from minflow.onnx.model import model_of
+from minflow.onnx.model import expand_composites, model_of
 
 
 def traced(function, tensors):
     """Program of `function(*tensors)` with inputs named input_0, input_1, ..."""
     graph, _ = trace(function, tensors)
     held = [ProgramTensor(f"state_{i}", "constant", None, source) for i, source in enumerate(graph.states)]
-    return Program("traced", "test", graph, op_names(graph.nodes), (), None, None, held)
+    return expand_composites(Program("traced", "test", graph, op_names(graph.nodes), (), None, None, held))
 
 
 def traced_model(function, tensors):

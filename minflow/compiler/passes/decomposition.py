@@ -40,9 +40,14 @@ def decompose(graph: Graph, platforms: Sequence[str] = HOST_PLATFORMS) -> Graph:
 
     platforms: names of platforms whose kernels the plan may use.
     """
+    return expand(graph, lambda node: is_decomposed(node, platforms))
+
+
+def expand(graph: Graph, is_expanded: Callable[[Node], bool]) -> Graph:
+    """Replace the composite ops that fulfil a condition by their decompositions."""
     nodes, replacements, states = [], {}, dict.fromkeys(graph.states)
     for node in graph.nodes:
-        if not is_decomposed(node, platforms):
+        if not is_expanded(node):
             nodes.append(node)
             continue
         inputs, inner = template_of(node)

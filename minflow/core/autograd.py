@@ -22,7 +22,7 @@ from .dispatch import refuse_symbolic
 from .functionalize import apply_inplace, move_retain_hook
 from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
 from .grad.modes import no_grad
-from .ir import AFTER, INPUTS, NUMBERS, FreedMarker, Node, Value, Where, outputs_of, toposort, where_text
+from .ir import AFTER, INPUTS, LEAF, NUMBERS, FreedMarker, Node, Source, Value, Where, outputs_of, toposort, where_text
 from .messages.no_gradient import no_gradient
 from .messages.training_warnings import CheckState, check_losses
 from .mode import MODE, Mode, mutation_counter, using
@@ -157,7 +157,7 @@ class InnerTape(NamedTuple):
     saved: list
 
 
-def composite_gradients(mode: Mode, node: Node, gs: list) -> list[tuple[int, Any]]:
+def composite_gradients(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]]:
     """(input index, gradient) of a composite op: by the tape of its decomposition, or by the op of its gradients."""
     op, needs, saved = node.op, node.needs, node.saved
     if saved.__class__ is InnerTape:
@@ -165,21 +165,22 @@ def composite_gradients(mode: Mode, node: Node, gs: list) -> list[tuple[int, Any
             for i, entry in enumerate(saved.saved):
                 if entry is not None and op.inputs[i] not in op.unread:
                     mode.refuse_written(node, i, entry)
-            wanted = [value for value in saved.inputs if value is not None]
-            found = gradients_of(saved.outputs, gs, wanted, False)
-            return [(i, found.get(value)) for i, value in enumerate(saved.inputs) if value is not None]
+            grads = gradients_of(saved.outputs, gs, [value for value in saved.inputs if value is not None], False)
+            return [(i, grads.get(value)) for i, value in enumerate(saved.inputs) if value is not None]
         saved = saved.saved
-    inputs = [
-        x if x.__class__ in NUMBERS else mode.restore(node, i, saved and saved[i]) for i, x in enumerate(node.inputs)
-    ]
-    wanted = [i for i in range(len(inputs)) if needs >> i & 1]
+    inputs: list[Any] = list(node.inputs)
+    for i, x in enumerate(inputs):
+        if x.__class__ not in NUMBERS:
+            inputs[i] = mode.restore(node, i, saved and saved[i])
+    indices = [i for i in range(len(inputs)) if needs >> i & 1]
     if mode.grad:  # the gradient has a gradient itself; the copies end this backward
-        inputs = [permute(x, dims=tuple(range(x.spec.ndim))) if i in wanted else x for i, x in enumerate(inputs)]
-        found = gradients_of(decomposition(op, inputs, node.attrs), gs, [inputs[i].value for i in wanted], True)
-        return [(i, found.get(inputs[i].value)) for i in wanted]
+        for i in indices:
+            inputs[i] = permute(inputs[i], dims=tuple(range(inputs[i].spec.ndim)))
+        grads = gradients_of(decomposition(op, inputs, node.attrs), gs, [inputs[i].value for i in indices], True)
+        return [(i, grads.get(inputs[i].value)) for i in indices]
     gs = [filled(spec, 0) if g is None else g for g, spec in zip(gs, node.out_specs)]
     found = op.gradient(*gs, *inputs, **node.attrs, needs=needs)
-    return [(i, found[i] if op.gradient.many else found) for i in wanted]
+    return [(i, found[i] if op.gradient.many else found) for i in indices]
 
 
 def run_decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
@@ -191,7 +192,8 @@ def run_decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
     needs = attrs.pop("needs")
     gs, inputs = inputs[:count], inputs[count:]
     with using(mode.replace(grad=True)):
-        leaves = [mode.isolated(x, True) if needs >> i & 1 else x for i, x in enumerate(inputs)]
+        leaf = Source(LEAF, gs[0].spec)
+        leaves = [mode.isolated(x, i, leaf) if needs >> i & 1 else x for i, x in enumerate(inputs)]
         outs = decomposition(op.gradient_of, leaves, attrs)
     found = gradients_of(outs, gs, [x.value for i, x in enumerate(leaves) if needs >> i & 1], False)
     specs = [gs[0].spec.replace(shape=()) if x.__class__ in NUMBERS else x.spec for x in inputs]

@@ -171,7 +171,8 @@ class Eager(Mode):
         """Run a composite op as its decomposition. It is one Node, which saves the tape of the decomposition."""
         refuse_symbolic(inputs)
         needs = needs & op.differentiable if self.grad else 0
-        own = [self.isolated(x, bool(needs >> i & 1)) if isinstance(x, Tensor) else x for i, x in enumerate(inputs)]
+        leaf = Source(LEAF, inputs[0].spec) if needs else None  # one for all inputs
+        own = [self.isolated(x, i, leaf if needs >> i & 1 else None) for i, x in enumerate(inputs)] if needs else inputs
         try:
             MODE.set(self.replace(scope=f"{self.scope}/{op.name}"))
             outs = run_decomposition(op, own, attrs)
@@ -179,8 +180,9 @@ class Eager(Mode):
             MODE.set(self)
         if needs:
             results = [new_tensor(out.array, out.spec) for out in outs]
-            inner = [x.value if needs >> i & 1 else None for i, x in enumerate(own)]
-            tape = InnerTape(inner, outs, [save(x) for x in inputs])
+            tape = InnerTape(
+                [x.value if needs >> i & 1 else None for i, x in enumerate(own)], outs, list(map(save, own))
+            )
             node = Node(op, values, attrs, specs, needs, tape, self.scope, caller(5))
             for i, t in enumerate(results):
                 if outs[i].needs:
@@ -194,16 +196,16 @@ class Eager(Mode):
             results = tuple([t.array for t in run_decomposition(op, tensors, attrs)])
         return results if op.many else results[0]
 
-    def isolated(self, x, needs: bool) -> Tensor:
-        """A tensor on the storage of x that is a leaf, and not on the tape of x."""
-        twin = new_tensor(x.array, x.spec)
+    def isolated(self, x, i: int, leaf: Source | None):
+        """A tensor on the storage of x with another tape: its Value is output i of `leaf`. A number stays."""
+        if not isinstance(x, Tensor):
+            return x
+        twin = new_tensor(x.array, x.spec, None if leaf is None else new_value(Value, (leaf, i, x.spec)))
         twin.version_counter = version_counter_of(x)
         if x.alias is not None:  # its array may be strided
             base = new_tensor(x.alias.base.array, x.alias.base.spec)
             base.version_counter = twin.version_counter
             twin.alias = new_alias(Alias, (base, x.alias.path, None))
-        if needs:
-            twin.value, twin.needs = Value(Source(LEAF, x.spec), 0, x.spec), True
         return twin
 
     def view(self, op: Op, x, attrs):

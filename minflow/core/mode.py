@@ -60,6 +60,10 @@ class Mode:
         """The result arrays of a composite op, computed by its decomposition."""
         raise NotImplementedError
 
+    def infer_decomposed(self, op, specs, attrs):
+        """The specs of a composite op's results, by tracing its decomposition."""
+        raise NotImplementedError
+
     def before_step(self, optimizer) -> None:
         """Called before an optimizer writes its parameters or clears their gradients."""
 

@@ -289,7 +289,7 @@ def parse_signature(signature: str) -> tuple[str, list[str], list[str], list[str
 
 def define(
     signature: str,
-    infer: Callable,
+    infer: Callable | None = None,
     vjp: Callable | Mapping[str, Callable] | None = None,
     *,
     module: str = "",
@@ -306,12 +306,15 @@ def define(
     gradients, which shares work.
     module: where `help` finds the op, by default the caller's.  facts: the other fields of Op, by name.
 
+    infer may be None for a composite op: its decomposition is then traced.
     With `decompose=`, also defines the op of its gradients, `name_grad(grad, *inputs; *attrs, needs)`: one for each
     input; those outside of the bit mask `needs` are unspecified.
     """
     name, inputs, attrs, outputs = parse_signature(signature)
     rules = {} if vjp is None else vjp if isinstance(vjp, Mapping) else {inputs[0]: vjp}
     op = Op(name, inputs, attrs, outputs, infer, rules, **facts)
+    if infer is None:
+        vars(op)["infer"] = lambda *specs, **attrs: DEFAULT.infer_decomposed(op, specs, attrs)
     if name in OPS:
         raise InternalError(f"the op {name!r} is defined twice", hint="another name")
     vars(op)["__module__"] = module or sys._getframe(1).f_globals["__name__"]

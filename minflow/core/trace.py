@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .autograd import run_decomposition
 from .base.errors import TraceError
 from .dispatch import refuse_input
 from .functionalize import (
@@ -245,9 +246,9 @@ class Trace(Mode):
         self.created[id(array)] = array
         return Tensor(array, spec_of(array))
 
-    def isolated(self, x: Tensor, needs: bool) -> Tensor:
-        """x as a leaf, or without a gradient."""
-        return self.symbol(None, x.spec, x.value, needs)
+    def isolated(self, x: Tensor, i: int, leaf: Source) -> Tensor:
+        """A copy of the symbol x as a leaf: its Value is already one."""
+        return self.symbol(None, x.spec, x.value, True)
 
     # ---- the interface to autograd and functionalize -------------------------------------------------------------
 
@@ -501,3 +502,15 @@ def trace(function: Callable, inputs: Sequence[Tensor]) -> tuple[Graph, Trace]:
     graph = mode.graph
     graph.outputs, graph.updates = [x.value for x in outputs], mode.updates()
     return graph.verify(), mode
+
+
+def infer_decomposed(self: Mode, op: Op, specs: Sequence, attrs: dict) -> Any:
+    """`Mode.infer_decomposed`. A Python number, of which only the type is known, is taken for 1."""
+    trace = Trace()
+    with using(trace):
+        inputs = [x(1) if isinstance(x, type) else trace.symbol_of_input(x) for x in specs]
+        outs = [t.spec for t in run_decomposition(op, inputs, attrs)]
+    return tuple(outs) if op.many else outs[0]
+
+
+Mode.infer_decomposed = infer_decomposed  # type: ignore[method-assign]  # a mode cannot import this module

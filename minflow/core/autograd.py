@@ -146,7 +146,7 @@ def input_gradients(mode: Mode, node: Node, gs: list) -> Iterable:
 
 
 class InnerTape(NamedTuple):
-    """What the Node of a composite op saves if it ran as its decomposition.
+    """The saved form of a composite op that ran as its decomposition.
 
     inputs: the Value of each input on the tape of the decomposition; None if it needs no gradient.  outputs: its
     results.  saved: the saved form of each input, for second derivatives.

@@ -124,10 +124,8 @@ class Eager(Mode):
             spec, ready = common, None if strided else CALLS[op]
         else:
             dtype, specs, ready = infer(op, inputs, attrs, specs)
-            if dtype is not None:
-                return run_in_dtype(self, op, inputs, attrs, dtype, specs)
-            if ready is DECOMPOSED:
-                return self.decomposed(op, inputs, values, attrs, specs, needs)
+            if dtype is not None or ready is DECOMPOSED:
+                return self.by_other_ops(op, inputs, values, attrs, dtype, specs, needs)
             for array in arrays:
                 if array is None:  # symbolic; some kernels accept None; if one raises, `apply` explains the error
                     refuse_symbolic(inputs)
@@ -166,6 +164,12 @@ class Eager(Mode):
         if needs and self.grad and (needs := needs & op.differentiable):
             self.record(op, inputs, values, attrs, specs, needs, results, 6)
         return results
+
+    def by_other_ops(self, op: Op, inputs, values, attrs, dtype, specs, needs):
+        """Run an op with casts of its inputs to `dtype` around it, or as its decomposition."""
+        if dtype is not None:
+            return run_in_dtype(self, op, inputs, attrs, dtype, specs)
+        return self.decomposed(op, inputs, values, attrs, specs, needs)
 
     def decomposed(self, op: Op, inputs, values, attrs, specs, needs):
         """Run a composite op as its decomposition. It is one Node, which saves the tape of the decomposition."""

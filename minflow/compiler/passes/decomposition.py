@@ -26,7 +26,7 @@ MOST = 1_000
 
 
 class Template(NamedTuple):
-    """The decomposition of a composite op. inputs: the values that stand for the tensors among its inputs."""
+    """The decomposition of a composite op. inputs: the values of the tensors among its inputs."""
 
     inputs: list[Value]
     graph: Graph
@@ -85,7 +85,7 @@ def inner_scope(node: Node) -> str:
 
 
 def decomposition_of(node: Node) -> Graph:
-    """The graph of primitive ops that a composite node stands for."""
+    """The graph of primitive ops that is the meaning of a composite node."""
     return template_of(node).graph
 
 

@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, ValuesView
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -22,7 +22,21 @@ from .dispatch import refuse_symbolic
 from .functionalize import apply_inplace, move_retain_hook
 from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
 from .grad.modes import no_grad
-from .ir import AFTER, INPUTS, LEAF, NUMBERS, FreedMarker, Node, Source, Value, Where, outputs_of, toposort, where_text
+from .ir import (
+    AFTER,
+    INPUTS,
+    LEAF,
+    NUMBERS,
+    FreedMarker,
+    InnerTape,
+    Node,
+    Source,
+    Value,
+    Where,
+    outputs_of,
+    toposort,
+    where_text,
+)
 from .messages.no_gradient import no_gradient
 from .messages.training_warnings import CheckState, check_losses
 from .mode import MODE, Mode, mutation_counter, using
@@ -143,18 +157,6 @@ def input_gradients(mode: Mode, node: Node, gs: list) -> Iterable:
     turned = rule_gradients(mode, node, [g if g is None else conj(g) for g in gs])
     # the gradient is conj(f'(z)) * g, and the rule multiplies by f'(z)
     return [(i, conj(g) if g is not None and g.spec.dtype.is_complex else g) for i, g in turned]
-
-
-class InnerTape(NamedTuple):
-    """The saved form of a composite op that ran as its decomposition.
-
-    inputs: the Value of each input on the tape of the decomposition; None if it needs no gradient.  outputs: its
-    results.  saved: the saved form of each input, for second derivatives.
-    """
-
-    inputs: list[Value | None]
-    outputs: Sequence
-    saved: list
 
 
 def composite_gradients(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .autograd import InnerTape, run_decomposition
+from .autograd import run_decomposition
 from .backend.float_warnings import silent
 from .base.errors import GradError
 from .dispatch import refuse_input, refuse_symbolic
@@ -27,7 +27,7 @@ from .functionalize import (
 )
 from .functions.creation import as_tensor
 from .infer import INFER_CACHE_LIMIT, check_memory, infer
-from .ir import LEAF, NUMBERS, Node, Source, Value, VersionCounter, new_value, where_text
+from .ir import LEAF, NUMBERS, InnerTape, Node, Source, Value, VersionCounter, new_value, where_text
 from .kernels import CALLS, DECOMPOSED, ON_CHANGE, launch
 from .memory import MIN_CHECKED_BYTES
 from .mode import DEFAULT, MODE, Mode, using
@@ -184,9 +184,9 @@ class Eager(Mode):
             MODE.set(self)
         if needs:
             results = [new_tensor(out.array, out.spec) for out in outs]
-            tape = InnerTape(
-                [x.value if needs >> i & 1 else None for i, x in enumerate(own)], outs, list(map(save, own))
-            )
+            inner = [x.value if needs >> i & 1 else None for i, x in enumerate(own)]
+            ends = [new_tensor(None, out.spec, out.value) for out in outs]
+            tape = InnerTape(inner, ends, list(map(save, own)))
             node = Node(op, values, attrs, specs, needs, tape, self.scope, caller(5))
             for i, t in enumerate(results):
                 if outs[i].needs:

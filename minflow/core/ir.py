@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -185,6 +185,24 @@ class FreedMarker(NamedTuple):
     """The value of Node.saved after backward has used and freed the arrays. where: the place of that backward."""
 
     where: Where | None
+
+
+class InnerTape(NamedTuple):
+    """The value of Node.saved of a composite op that ran as its decomposition.
+
+    inputs: the Value of each input on the tape of the decomposition; None if it needs no gradient.  outputs: its
+    results, without their arrays.  saved: the saved form of each input, for second derivatives.
+    """
+
+    inputs: list[Value | None]
+    outputs: Sequence
+    saved: list
+
+
+def saved_slots(node: Node) -> list[tuple[int, Any]]:
+    """(slot, saved form) for each input and output that a node on the tape has saved; see `op.SavedSlots`."""
+    saved = node.saved.saved if node.saved.__class__ is InnerTape else node.saved
+    return [] if saved.__class__ is FreedMarker else list(zip(node.op.saves[node.needs], saved or ()))
 
 
 def line_number(where: Where) -> int:

@@ -6,14 +6,17 @@ to the error. Read next: `../views/records/module.py`, its record, and `../views
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..compiler.passes.decomposition import parts_of
 from ..core.base.errors import DTypeError
 from ..core.eager import Eager
 from ..core.functions.creation import zeros
 from ..core.grad.modes import no_grad
+from ..core.ir import Value
 from ..core.mode import MODE, using
+from ..core.op import Op
 from ..core.random import default_generator
 from ..core.source_location import fail
 from ..core.tensor import Tensor
@@ -53,6 +56,8 @@ class CountingMode(Eager):
         self.__dict__.update(mode.__dict__, seen=seen, running=running, calls=[])
 
     def run(self, op: Any, inputs: tuple, attrs: dict) -> Any:
+        if any([call.composite for call, _ in self.calls]):  # the outermost composite op counts its parts
+            return super().run(op, inputs, attrs)
         again: list = []
         outer = self.calls[-1:]
         self.calls.append((op, again))
@@ -63,13 +68,25 @@ class CountingMode(Eager):
         if outer and outer[0][0] is op:  # its inputs were cast to one dtype: counted here, not there
             outer[0][1].append(op)
         if not again:
-            results = result if isinstance(result, tuple | list) else (result,)
-            macs = op.macs(results[0].spec, *[x.spec for x in inputs], **attrs) if op.macs else 0
-            nbytes = 0 if op.is_view else sum(t.nbytes for t in results if isinstance(t, Tensor))
+            macs, nbytes = work(op, inputs, attrs, result)
             for key in {id(module) for module in self.running}:
                 self.seen[key].macs += macs
                 self.seen[key].nbytes += nbytes
         return result
+
+
+def work(op: Op, inputs: Sequence, attrs: Mapping, result: Any) -> tuple[int, int]:
+    """Multiply-accumulates and result bytes of one call; those of a composite op are the sums over its parts."""
+    given = [x.spec if isinstance(x, Tensor) else x for x in inputs]
+    if op.composite:
+        calls = [
+            (part.op, part.out_specs, [x.spec if isinstance(x, Value) else x for x in part.inputs], part.attrs)
+            for part in parts_of(op, given, attrs)
+        ]
+    else:
+        calls = [(op, [t.spec for t in tensors_in(result)], given, attrs)]
+    macs = sum([op.macs(outs[0], *specs, **attrs) for op, outs, specs, attrs in calls if op.macs])
+    return macs, sum([spec.nbytes for op, outs, _, _ in calls if not op.is_view for spec in outs])
 
 
 def tensors_in(x: Any) -> list[Tensor]:

@@ -3,6 +3,8 @@
 For every composite op with its examples; then hooks, writes in place, second derivatives and mistakes.
 """
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -159,6 +161,21 @@ def test_only_wanted_gradients_are_computed():
 def test_without_gradients_there_is_no_tape():
     with flow.no_grad():
         assert F.layer_norm(flow.randn(3, 4).requires_grad_(), (4,)).grad_fn is None
+
+
+def test_the_tape_does_not_keep_the_result(kernels_of_numpy):
+    out = F.layer_norm(flow.randn(3, 4).requires_grad_(), (4,))
+    array, loss = weakref.ref(out.numpy().base if out.numpy().base is not None else out.numpy()), out.sum()
+    del out
+    assert array() is None
+    loss.backward()
+
+
+def test_nan_of_a_loss_begins_in_the_composite():
+    x = flow.ones(3, 4).requires_grad_()
+    with pytest.warns(UserWarning, match="began in +layer_norm in LayerNorm, created at test_composites.py") as found:
+        nn.LayerNorm(4, eps=0.0)(x * 2).sum().backward()
+    assert "input 0 float32[3, 4] from 2 to 2" in " ".join(" ".join(str(w.message) for w in found).split())
 
 
 def test_checkpointing():

@@ -6,6 +6,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
+from minflow.platforms import compiled as compiled_kernels
 
 
 class Attention(nn.Module):
@@ -94,3 +95,14 @@ def test_result_bytes():
     """A product and a sum of 3 x 8, and its relu; a reshape is a view."""
     record = flow.summary(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Flatten(0)), (3, 4)).record
     assert record.written == 3 * (3 * 8 * 4) and record.children[0].written == 2 * (3 * 8 * 4)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_composite_op_counts_its_parts(compiled, kernels_of_numpy):
+    """The same with a kernel for the op, which computes the five results of the size of x in one."""
+    if compiled:
+        pytest.importorskip("numba")
+        compiled_kernels.use()
+    record = flow.summary(nn.Sequential(nn.LayerNorm(8)), (16, 8)).record
+    means_and_roots = 4 * 16 * 4  # mean, variance, + eps, rsqrt
+    assert record.macs == 0 and record.written == 5 * 16 * 8 * 4 + means_and_roots

@@ -69,6 +69,39 @@ def test_bytes_match_tracemalloc():
     assert any(record.alone <= freed < record.alone + 40_000 for record, freed in tries)
 
 
+def test_composite_op_keeps_the_arrays_of_its_decomposition(kernels_of_numpy):
+    """All of them: the bytes freed with the tape are those of the record. The result itself is not among them."""
+    x, norm = flow.randn(300, 300, requires_grad=True), nn.LayerNorm(300)
+    names = {"x": x, "weight": norm.weight, "bias": norm.bias}
+
+    def recorded_and_freed():
+        tracemalloc.start()
+        try:
+            loss = norm(x).sum()
+            gc.collect()
+            record = memory_record(loss, {"loss": loss, **names})
+            before = tracemalloc.get_traced_memory()[0]
+            del loss
+            gc.collect()
+            return record, before - tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+
+    norm(x).sum()
+    tries = [recorded_and_freed() for _ in range(3)]
+    record = tries[0][0]
+    kept = {row.keepers[0].partition(", at")[0]: row.nbytes for row in record.rows}
+    assert kept == {
+        "#1 layer_norm: input x": x.nbytes,
+        "#1 layer_norm: result of its inner sub": x.nbytes,
+        "#1 layer_norm: result of its inner mul": x.nbytes,
+        "#1 layer_norm: result of its inner rsqrt": 300 * 4,
+        "#1 layer_norm: input weight": 300 * 4,
+        "#1 layer_norm: input bias": 300 * 4,
+    }
+    assert any(record.alone <= freed < record.alone + 40_000 for record, freed in tries)
+
+
 def test_backward_frees_in_the_listed_order():
     x = flow.randn(100, requires_grad=True)
     a = x.tanh()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...core.autograd import run_decomposition
-from ...core.ir import Graph, Node, Value, outputs_of
+from ...core.ir import Graph, Literal, Node, Value, outputs_of
 from ...core.kernels import HOST_PLATFORMS, platforms_for, runs_decomposed
 from ...core.mode import using
 from ...core.op import Op
@@ -85,22 +85,31 @@ def inner_scope(node: Node) -> str:
 
 
 def decomposition_of(node: Node) -> Graph:
-    """The graph of primitive ops that is the meaning of a composite node."""
+    """The graph of primitive ops that a composite node consists of."""
     return template_of(node).graph
+
+
+def parts_of(op: Op, inputs: Sequence[Spec | Literal], attrs: Mapping) -> list[Node]:
+    """The primitive nodes that an eager call of a composite op consists of."""
+    return template(op, [(x, ()) for x in inputs], attrs).graph.nodes
 
 
 def template_of(node: Node) -> Template:
     """The decomposition of a node, cached."""
-    inputs = [view_path(x) if x.__class__ is Value else (x, ()) for x in node.inputs]
-    key = node.op, exact_key(inputs), exact_key(node.attrs), default_dtype()
+    return template(node.op, [view_path(x) if x.__class__ is Value else (x, ()) for x in node.inputs], node.attrs)
+
+
+def template(op: Op, inputs: Sequence[tuple[Any, Sequence]], attrs: Mapping) -> Template:
+    """The decomposition of an op, cached. inputs: Specs of bases, with view paths; and numbers."""
+    key = op, exact_key(inputs), exact_key(attrs), default_dtype()
     try:
         if (known := TEMPLATES.get(key)) is not None:
             return known
     except TypeError:  # an unhashable attr (a slice before Python 3.12)
-        return trace_decomposition(node.op, inputs, node.attrs)
+        return trace_decomposition(op, inputs, attrs)
     if len(TEMPLATES) >= MOST:
         TEMPLATES.clear()
-    known = TEMPLATES[key] = trace_decomposition(node.op, inputs, node.attrs)
+    known = TEMPLATES[key] = trace_decomposition(op, inputs, attrs)
     return known
 
 
@@ -115,7 +124,7 @@ def view_path(x: Value) -> tuple[Spec, tuple[tuple[Op, Mapping], ...]]:
 
 
 def trace_decomposition(op: Op, inputs: Sequence[tuple[Any, Sequence]], attrs: Mapping) -> Template:
-    """Trace the decomposition of an op. inputs: Specs of bases, with view paths; and numbers."""
+    """Trace the decomposition of an op; see `template`."""
     trace = Trace()
     with using(trace):
         symbols = [apply_path(trace.symbol_of_input(x), path) if isinstance(x, Spec) else x for x, path in inputs]

@@ -15,7 +15,7 @@ from weakref import WeakSet, ref
 
 import numpy as np
 
-from ..ir import NUMBERS, FreedMarker, Node, Source, Value, Where, outputs_of, toposort, where_text
+from ..ir import NUMBERS, FreedMarker, Node, Source, Value, Where, outputs_of, saved_slots, toposort, where_text
 from ..kernels import launch
 from ..mode import mutation_counter
 from ..source_location import NOTICES, caller, here, warn, warn_at
@@ -153,8 +153,7 @@ def first_nonfinite(root: Value) -> tuple[Node, str, list] | None:
             continue
         if node.saved.__class__ is FreedMarker or node.op.custom_backward is not None:
             continue
-        saved = zip(node.op.saves[node.needs], node.saved or ())
-        kept = {slot: s[0] for slot, s in saved if s and s[1].version == s[2]}
+        kept = {slot: s[0] for slot, s in saved_slots(node) if s and s[1].version == s[2]}
         args = [
             x if x.__class__ in NUMBERS else kept.get(i, known.get(x) if x.__class__ is Value else None)
             for i, x in enumerate(node.inputs)

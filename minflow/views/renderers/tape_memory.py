@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.ir import FreedMarker, Node, Source, Value, toposort, where_text
+from ...core.ir import FreedMarker, InnerTape, Node, Source, Value, saved_slots, toposort, where_text
 from ..draw import svg_writer as svg, theme
 from ..draw.fonts import FONT_SIZE, text_width, truncated
 from ..html.page import picture_card
@@ -103,16 +103,30 @@ def owning_array(array: Any) -> Any:
 
 def saved_by(node: Node) -> Iterable[tuple[Any, str]]:
     """(array, its role) for each array that the tape keeps for a node."""
-    if not node.saved or node.saved.__class__ is FreedMarker:
-        return
-    if node.attrs.get("ctx") is not None:  # an autograd.Function: tensors saved by its forward
+    if node.attrs.get("ctx") is not None and node.saved.__class__ is not FreedMarker:
+        # an autograd.Function: tensors saved by its forward
         entries = [(entry, "saved by its forward") for entry in getattr(node.attrs["ctx"], "saved", ())]
     else:
-        slots = node.op.saves[node.needs]
-        entries = [(entry, slot_role(node, slot)) for slot, entry in zip(slots, node.saved, strict=False)]
-    for entry, what in entries:
+        entries = [(entry, slot_role(node, slot)) for slot, entry in saved_slots(node)]
+    for entry, role in entries:
         if isinstance(entry, tuple) and hasattr(entry[0], "nbytes"):
-            yield entry[0], what
+            yield entry[0], role
+    if node.saved.__class__ is InnerTape:
+        yield from saved_inside(node)
+
+
+def saved_inside(node: Node) -> Iterable[tuple[Any, str]]:
+    """(array, its role) for each array of the tape of a decomposition. Its leaves are the inputs of the node."""
+    leaves = {x.node for x in node.saved.inputs if x is not None}
+    for inner in toposort([end.value.node for end in node.saved.outputs if end.value is not None]):
+        for slot, entry in [] if inner in leaves else saved_slots(inner):
+            x = inner.inputs[slot] if slot >= 0 else Value(inner, ~slot, inner.out_specs[~slot])
+            if entry is None or (x.__class__ is Value and x.node in leaves):
+                continue
+            inside = f"result of its inner {x.node.op}" if x.__class__ is Value else f"an input of its inner {inner.op}"
+            yield entry[0], inside
+        if inner.saved.__class__ is InnerTape:
+            yield from saved_inside(inner)
 
 
 def slot_role(node: Node, slot: int) -> str:
@@ -121,7 +135,7 @@ def slot_role(node: Node, slot: int) -> str:
     return "its result" if len(node.out_specs) == 1 else f"its result {node.op.outputs[~slot]}"
 
 
-def keeper_text(number: int, node: Node, roles: list[str]) -> str:
+def keeper_text(number: int, node: Node, roles: Iterable[str]) -> str:
     """Describe a node and what it saves: `#1 mul: input a and input b, at In[3]:2 in fc1`."""
     place = (f", at {where_text(node.where)}" if node.where else "") + (f" in {node.scope}" if node.scope else "")
     return f"#{number} {node.op}: {' and '.join(roles)}{place}"
@@ -167,7 +181,7 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
         for array, what in saved_by(node):
             entry = held.setdefault(id(owning_array(array)), [array, {}, 0])
             entry[0] = array if array.nbytes > entry[0].nbytes else entry[0]
-            entry[1].setdefault(node, []).append(what)
+            entry[1].setdefault(node, {})[what] = None
             entry[2] = numbers[node]
     rows = []
     for key, (a, keepers, last) in held.items():

@@ -392,7 +392,7 @@ def warmup() -> int:
     from .platforms import compiled
 
     try:
-        print(f"ready after {compiled.warmup():.1f} s: large graphs run on it")
+        print(f"ready after {compiled.warmup():.1f} s: large arrays and graphs use them")
     except MissingDependencyError as error:
         print(error, file=sys.stderr)
         return 1

@@ -95,25 +95,24 @@ def numpy() -> Iterator[Line]:
 
 
 def compiled_kernels() -> Iterator[Line]:
-    """Check the compiled kernels of large graphs, without importing numba, which takes a second."""
+    """Check the compiled kernels, without importing numba, which takes a second."""
     if missing := [name for name in ("numba", "llvmlite") if importlib.util.find_spec(name) is None]:
         yield (
             "missing",
             "kernels",
-            f"not installed: {', '.join(missing)}; large graphs use NumPy's kernels. Try: {install_command('numba')}",
+            f"not installed: {', '.join(missing)}; NumPy's kernels run instead. Try: {install_command('numba')}",
         )
         return
     try:
         from .platforms.compiled import compile_cache
     except (ImportError, OSError) as error:
-        yield "missing", "kernels", f"llvmlite cannot be loaded ({error}); large graphs use NumPy's kernels"
+        yield "missing", "kernels", f"llvmlite cannot be loaded ({error}); NumPy's kernels run instead"
         return
     if not compile_cache.tested():
         yield (
             "unused",
             "kernels",
-            "its kernels are tested only on Linux with AVX2: large graphs use NumPy's kernels unless "
-            "a program calls compiled.use()",
+            "they are tested only on Linux with AVX2: NumPy's run instead unless a program calls compiled.use()",
         )
         return
     compiled = [
@@ -128,8 +127,8 @@ def compiled_kernels() -> Iterator[Line]:
         yield (
             "missing",
             "kernels",
-            "not compiled yet: a process with a large graph runs NumPy's kernels until it ends, and compiles these "
-            f"in the background for processes that start later{refused}. Try: {command('warmup')}",
+            "not compiled yet: a process with large arrays or graphs runs NumPy's kernels until it ends, and compiles "
+            f"these in the background for processes that start later{refused}. Try: {command('warmup')}",
         )
 
 

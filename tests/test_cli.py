@@ -612,7 +612,7 @@ def without(package):
             without("numba"),
             "kernels",
             "missing",
-            f"^not installed: numba; large graphs use NumPy's kernels. Try: {re.escape(install_command('numba'))}$",
+            f"^not installed: numba; NumPy's kernels run instead. Try: {re.escape(install_command('numba'))}$",
         ),
         (
             "importlib.util.find_spec",

@@ -10,7 +10,8 @@ import pytest
 import minflow as flow
 import minflow.typing as tp
 from minflow.compiler.target import HOST
-from minflow.core.kernels import use_platforms
+from minflow.core.kernels import EAGER_PLATFORMS, HOST_PLATFORMS, PlatformsBySize, use_platforms
+from minflow.core.spec import LARGE
 from minflow.exercises import isolation
 from minflow.exercises.judge import judge
 from minflow.platforms.compiled.config import PLATFORMS, CompiledKernelConfig
@@ -185,3 +186,19 @@ def test_answer_does_not_change_the_kernels_of_the_process(monkeypatch):
         assert target([], exact=True) != before
     assert (CompiledKernelConfig.graphs, CompiledKernelConfig.passes) == ("large", passes())
     assert target([], exact=True) == before
+
+
+def test_answer_runs_numpy_on_large_arrays():
+    """The notebook may use compiled kernels there, or not yet have them: a verdict must not depend on it."""
+    before, x = EAGER_PLATFORMS["cpu"], flow.zeros(LARGE)
+    loads = []
+    by_size = PlatformsBySize(HOST_PLATFORMS, lambda: loads.append(1) or HOST_PLATFORMS)
+    use_platforms("cpu", by_size)
+    try:
+        with isolation.isolated():
+            x.erf()
+            assert not loads
+        x.erf()
+        assert loads and EAGER_PLATFORMS["cpu"] is by_size
+    finally:
+        use_platforms("cpu", before)

@@ -39,7 +39,8 @@ class Op:
     second_order: False if the gradient has no gradient.
     domain: "real" (complex tensors are refused), "holomorphic" (the op has a complex derivative, or none: autograd
     conjugates around the rules) or "complex" (the rules give complex gradients themselves); views take all dtypes.
-    dtype_agnostic: the op only moves elements, so it runs in bfloat16 without a cast; so does a view.
+    dtype_agnostic: the op only moves elements, so it runs in bfloat16 without a cast; so does a view, and a composite
+    op whose decomposition decides in which dtype it computes.
     version: version of its semantics, which a saved graph records; see `deploy/versions.py`.
     cached_view: a view with one attr whose gradient needs no elements; eager code caches its output spec and its
     specialized kernel.
@@ -344,6 +345,8 @@ def define_gradient(op: Op) -> Op:
         module=op.__module__,
         gradient_of=op,
         number_inputs=op.number_inputs,
+        dtype_agnostic=op.dtype_agnostic,
+        domain=op.domain,
         autocast=op.autocast,
         slow_on_numpy=op.slow_on_numpy,
         doc=f"The gradients of {op.name}; those of inputs outside of the bit mask `needs` are unspecified.",

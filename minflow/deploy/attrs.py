@@ -204,13 +204,14 @@ ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
     **with_kind(natural, "bins classes groups k minlength n num_classes needs num_classes num_samples size step"),
     **with_kind(
         real,
-        """alpha atol beta1 beta2 correction dampening eps etaminus etaplus high lambd largest least low
-        lr_decay mean momentum momentum_decay p rho rtol smallest std t0 threshold weight_decay""",
+        """alpha atol beta1 beta2 correction dampening eps etaminus etaplus high input_scale lambd largest
+        least low lr_decay mean momentum momentum_decay p rho rtol scale smallest std t0 threshold weight_decay""",
     ),
     **with_kind(check_text, "by loss name"),
     **with_kind(SIZES, "output_size shape"),
     **with_kind(INTEGERS, "axes dims shifts"),
     **with_kind(WINDOW, "dilation kernel_size padding stride"),
+    "approximate": choice_of("none", "tanh"),
     "dtype": dtype,
     "divisor_override": optional_of(integer),
     "index": index,

@@ -8,6 +8,8 @@ from graph_models import Step, eager_step
 import minflow as flow
 from minflow import nn
 from minflow.compiler.executor import run
+from minflow.compiler.passes.common_subexpressions import common_subexpressions
+from minflow.compiler.passes.decomposition import decompose
 from minflow.compiler.passes.node_order import reduce_memory
 from minflow.compiler.passes.recompute import MIN_BYTES, recompute_cheap_values
 from minflow.compiler.passes.relu_pool_reorder import reorder_relu_pool_grad
@@ -88,7 +90,7 @@ def gelu_graph(size=200):
         h.sum().backward()
         return h.sum(), w.grad
 
-    return trace(program, [flow.zeros(size, size)])[0]
+    return common_subexpressions(decompose(trace(program, [flow.zeros(size, size)])[0]))
 
 
 def test_cheap_values_are_recomputed():

@@ -5,6 +5,7 @@ from scipy import special
 
 from minflow.core.spec import promote, spec_of
 from tests.core import (
+    oracles_activations,
     oracles_counting,
     oracles_images,
     oracles_layers,
@@ -241,6 +242,7 @@ ORACLES = {
     "randperm": None,
     "bernoulli": None,
     "dropout": None,
+    **oracles_activations.ORACLES,
     **oracles_nn.ORACLES,
     **oracles_images.ORACLES,
     **oracles_update.ORACLES,

@@ -34,15 +34,11 @@ def example_inputs(example):
 
 
 def gradients(outs, inputs, **options):
-    """Gradients of the floating outputs, weighted so that they do not cancel."""
-    loss = sum(
-        [
-            (out * flow.arange(1, out.numel() + 1).reshape(out.shape).to(out.dtype)).sum()
-            for out in outs
-            if out.requires_grad
-        ]
-    )
-    return flow.autograd.grad(loss, [x for x in inputs if isinstance(x, flow.Tensor) and x.requires_grad], **options)
+    """Gradients of the floating outputs, weighted so that they do not cancel; none if no output has a gradient."""
+    weighted = [(out, flow.arange(1, out.numel() + 1).reshape(out.shape).to(out.dtype)) for out in outs]
+    losses = [(out * weights).sum() for out, weights in weighted if out.requires_grad]
+    leaves = [x for x in inputs if isinstance(x, flow.Tensor) and x.requires_grad]
+    return flow.autograd.grad(sum(losses), leaves, **options) if losses else []
 
 
 def bits(tensors):

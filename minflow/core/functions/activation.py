@@ -1,27 +1,23 @@
-"""Activations that are functions and methods as well as layers: `flow.mish(x)`, `x.selu()`. Composites over the ops.
+"""Activations that are functions and methods as well as layers: `flow.mish(x)`, `x.selu()`.
 
-At a kink, the gradient is the one that PyTorch returns. Read next: `../ops/activation.py`, `../ops/elementwise.py`.
+Most are composite ops. Read next: `../ops/activation_composites.py`, `../ops/activation.py`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..functionalize import call_inplace
 from ..messages.wrong_arguments import not_a_tensor
-from ..ops import elementwise as e
+from ..ops import activation_composites as a, elementwise as e
 from ..ops.compare import ge, gt, le, logical_and
 from ..source_location import fail
-from .arguments import cast_number, composite, in_float32, is_tensor
+from .arguments import cast_number, is_tensor
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
-
-
-SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def check_input(name: str, input: Tensor, floating: bool = False) -> None:
@@ -42,55 +38,25 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     check_input("gelu", input, floating=True)
     if approximate not in ("none", "tanh"):
         fail(ShapeError, f"gelu: approximate is {approximate!r}", 'approximate="none" or approximate="tanh"')
-    return gelu_tanh(input) if approximate == "tanh" else gelu_erf(input)
-
-
-@composite("gelu")
-@in_float32
-def gelu_erf(x: Tensor) -> Tensor:
-    return x * (e.erf(x * math.sqrt(0.5)) + 1.0) * 0.5
-
-
-@composite("gelu")
-@in_float32
-def gelu_tanh(x: Tensor) -> Tensor:
-    return x * (e.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1.0) * 0.5
+    return a.gelu(input, approximate=approximate)
 
 
 def quick_gelu(input: Tensor) -> Tensor:
     """x * sigmoid(1.702 * x), an approximation of gelu. Hendrycks & Gimpel 2016, section 2."""
     check_input("quick_gelu", input, floating=True)
-    return quick_gelu_of(input)
-
-
-@composite("quick_gelu")
-@in_float32
-def quick_gelu_of(x: Tensor) -> Tensor:
-    return x * e.sigmoid(x * 1.702)
+    return a.quick_gelu(input)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
     check_input("silu", input, floating=True)
-    return call_inplace(silu_of, input) if inplace else silu_of(input)
-
-
-@composite("silu")
-@in_float32
-def silu_of(x: Tensor) -> Tensor:
-    return x * e.sigmoid(x)
+    return write_if_inplace(a.silu, input, inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(log(1 + exp(x))). Misra 2019, eq. 1."""
     check_input("mish", input, floating=True)
-    return call_inplace(mish_of, input) if inplace else mish_of(input)
-
-
-@composite("mish")
-@in_float32
-def mish_of(x: Tensor) -> Tensor:
-    return x * e.tanh(e.softplus(x))
+    return write_if_inplace(a.mish, input, inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -104,13 +70,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)."""
     check_input("softsign", input)
-    return softsign_of(input)
-
-
-@composite("softsign")
-@in_float32
-def softsign_of(x: Tensor) -> Tensor:
-    return x / (e.abs(x) + 1)
+    return a.softsign(input)
 
 
 # ---- piecewise ---------------------------------------------------------------------------------------------------
@@ -125,13 +85,13 @@ def square_relu(input: Tensor) -> Tensor:
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x if x > 0, else alpha * (exp(x) - 1). Clevert et al. 2016, eq. 15."""
     check_input("elu", input, floating=True)
-    return write_if_inplace(elu_of, input, inplace, float(alpha))
+    return write_if_inplace(a.elu, input, inplace, alpha=float(alpha), scale=1.0, input_scale=1.0)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """1.0507 * elu(x, alpha=1.6733): keeps mean 0 and variance 1. Klambauer et al. 2017, eq. 2."""
     check_input("selu", input, floating=True)
-    return write_if_inplace(elu_of, input, inplace, SELU_ALPHA, SELU_SCALE)
+    return write_if_inplace(a.elu, input, inplace, alpha=a.SELU_ALPHA, scale=a.SELU_SCALE, input_scale=1.0)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -144,21 +104,11 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
             "alpha=1.0; or relu, its limit",
             input=input,
         )
-    return write_if_inplace(elu_of, input, inplace, float(alpha), 1.0, 1.0 / alpha)
+    return write_if_inplace(a.elu, input, inplace, alpha=float(alpha), scale=1.0, input_scale=1.0 / float(alpha))
 
 
-def write_if_inplace(function: Callable, x: Tensor, inplace: bool, *args: Any) -> Tensor:
-    return call_inplace(function, x, *args) if inplace else function(x, *args)
-
-
-@composite("elu")
-@in_float32
-def elu_of(x: Tensor, alpha: float, scale: float = 1.0, inner: float = 1.0) -> Tensor:
-    """scale * x if x > 0, else scale * alpha * (exp(inner * x) - 1)."""
-    low = le(x, 0)
-    inside = e.where(low, x, 0.0)  # exp(x) of a large x would have an infinite gradient
-    below = e.expm1(inside if inner == 1 else inside * inner) * (alpha * scale)
-    return e.where(low, below, x if scale == 1 else x * scale)
+def write_if_inplace(function: Callable, x: Tensor, inplace: bool, *args: Any, **attrs: Any) -> Tensor:
+    return call_inplace(function, x, *args, **attrs) if inplace else function(x, *args, **attrs)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -176,13 +126,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     if w.dtype is not x.dtype:
         what = f"prelu: the input is {x.dtype.name}, the weight is {w.dtype.name}"
         fail(DTypeError, what, f"weight.to(flow.{x.dtype.name})", input=input, weight=weight)
-    return prelu_of(input, weight.reshape(()) if w.size == 1 else weight.reshape(w.size, *[1] * (x.ndim - 2)))
-
-
-@composite("prelu")
-def prelu_of(x: Tensor, weight: Tensor | float) -> Tensor:
-    above = gt(x, 0)
-    return e.where(above, x, e.where(above, 0.0, x) * weight)
+    return a.prelu(input, weight)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:

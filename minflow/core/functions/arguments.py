@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import special_method
 from ..ir import NUMBERS
 from ..mode import MODE
 from ..ops.rules import broadcast_shape
-from ..ops.shape import cast, check_fits
+from ..ops.shape import cast, check_fits, in_float32 as in_float32
 from ..source_location import explain, fail
-from ..spec import DType, as_dtype, bool_, float32
+from ..spec import DType, as_dtype, bool_
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -196,32 +195,6 @@ def accept_axis(function: Function) -> Function:
         return function(*args, **options)
 
     return either  # type: ignore[return-value]  # `wraps` keeps the signature
-
-
-def in_float32(function: Function) -> Function:
-    """Compute in float32 if inputs are float16 or bfloat16, whose range or precision is too small for squares,
-    exponentials and long sums; round once at the end.
-    """
-
-    def wide(x: Any) -> Any:
-        return cast(x, dtype=float32) if is_half(x) else x
-
-    def narrow(x: Any, dtype: DType) -> Any:
-        return tuple([narrow(y, dtype) for y in x]) if isinstance(x, tuple) else cast(x, dtype=dtype)
-
-    @functools.wraps(function)
-    def wider(*args: Any, **options: Any) -> Any:
-        first: Any = args[0] if args else next(iter(options.values()), None)
-        if not is_half(first) or options.get("dtype"):
-            return function(*args, **options)
-        result = function(*[wide(x) for x in args], **{name: wide(x) for name, x in options.items()})
-        return narrow(result, first.spec.dtype)
-
-    return wider  # type: ignore[return-value]  # `wraps` keeps the signature
-
-
-def is_half(x: Any) -> bool:
-    return is_tensor(x) and x.spec.dtype in HALF_DTYPES
 
 
 def sizes(shape: Sequence) -> tuple[int, ...]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Callable
 
 import numpy as np
 
 from ..backend.float_warnings import silent
+from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import apply
 from ..kernels import CALLS, kernel
@@ -105,6 +107,32 @@ def run_in_dtype(mode, op, inputs, attrs, dtype: DType, specs):
         for x, s in zip(results if op.many else [results], specs)
     ]
     return rounded if op.many else rounded[0]
+
+
+def in_float32(function: Callable) -> Callable:
+    """Compute in float32 if inputs are float16 or bfloat16, whose range or precision is too small for squares,
+    exponentials and long sums; round once at the end.
+    """
+
+    def wide(x):
+        return cast(x, dtype=float32) if is_half(x) else x
+
+    def narrow(x, dtype: DType):
+        return tuple([narrow(y, dtype) for y in x]) if isinstance(x, tuple) else cast(x, dtype=dtype)
+
+    @functools.wraps(function)
+    def wider(*args, **options):
+        first = args[0] if args else next(iter(options.values()), None)
+        if not is_half(first) or options.get("dtype"):
+            return function(*args, **options)
+        result = function(*[wide(x) for x in args], **{name: wide(x) for name, x in options.items()})
+        return narrow(result, first.spec.dtype)
+
+    return wider
+
+
+def is_half(x) -> bool:
+    return hasattr(x, "spec") and x.spec.dtype in HALF_DTYPES
 
 
 def check_fits(value, dtype: DType) -> None:

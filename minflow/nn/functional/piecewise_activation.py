@@ -8,23 +8,16 @@ from __future__ import annotations
 import math
 
 from ...core.base.errors import OutOfRangeError, ShapeError
-from ...core.functions import argmax, ge, gt, le, logical_and, logical_or, lt, one_hot
+from ...core.functions import argmax, ge, gt, le, logical_and, lt, one_hot
 from ...core.functions.activation import check_input, write_if_inplace
 from ...core.functions.arguments import cast_number, in_float32, maybe_to
 from ...core.functions.random import exponential_like, uniform_like
-from ...core.ops import elementwise as e, softmax as s
+from ...core.ops import activation_composites as a, elementwise as e, softmax as s
 from ...core.source_location import fail, warn
 from ...core.spec import DType
 from ...core.tensor import Tensor
 from .activation import softmax_axis
 from .arguments import composite, normalize_axis
-
-
-def piecewise(
-    x: Tensor, low: float, high: float, middle: Tensor, below: Tensor | float, above: Tensor | float
-) -> Tensor:
-    """Select `below` up to low, `above` from high on, else `middle`: at both ends the slope is the outer one."""
-    return e.where(le(x, low), below, e.where(ge(x, high), above, middle))
 
 
 def hardtanh(
@@ -43,32 +36,19 @@ def hardtanh(
 
 
 def hardtanh_impl(x: Tensor, low: float, high: float) -> Tensor:
-    return piecewise(x, low, high, x, low, high)
+    return a.piecewise(x, low, high, x, low, high)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x / 6 + 1 / 2, 0), 1); slope 0 at the ends."""
     check_input("hardsigmoid", input, floating=True)
-    return write_if_inplace(hardsigmoid_impl, input, inplace)
-
-
-@composite("hardsigmoid")
-@in_float32
-def hardsigmoid_impl(x: Tensor) -> Tensor:
-    return piecewise(x, -3.0, 3.0, (x + 3) / 6, 0.0, 1.0)
+    return write_if_inplace(a.hardsigmoid, input, inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * hardsigmoid(x). Howard et al. 2019, section 5.2."""
     check_input("hardswish", input, floating=True)
-    return write_if_inplace(hardswish_impl, input, inplace)
-
-
-@composite("hardswish")
-@in_float32
-def hardswish_impl(x: Tensor) -> Tensor:
-    inside = e.where(logical_or(le(x, -3), ge(x, 3)), 0.0, x)  # avoid the square of a large x; NaN is kept
-    return piecewise(x, -3.0, 3.0, inside * (inside + 3) / 6, x * 0.0, x)
+    return write_if_inplace(a.hardswish, input, inplace)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -95,14 +75,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if input.spec.shape[axis] % 2:
         what = f"glu: axis {axis} has size {input.spec.shape[axis]}, which has no halves"
         fail(ShapeError, what, "a layer before it with twice as many outputs", input=input)
-    return glu_impl(input, axis)
-
-
-@composite("glu")
-@in_float32
-def glu_impl(x: Tensor, axis: int) -> Tensor:
-    half = x.spec.shape[axis] // 2
-    return x.narrow(axis, 0, half) * e.sigmoid(x.narrow(axis, half, half))
+    return a.glu(input, axis=axis)
 
 
 def rrelu(

@@ -118,7 +118,8 @@ def view_path(x: Value) -> tuple[Spec, tuple[tuple[Op, Mapping], ...]]:
     path: list[tuple[Op, Mapping]] = []
     base = x
     while base.node.op.is_view:
-        path.append((base.node.op, base.node.attrs))
+        if len(base.node.op.inputs) == 1:  # the others, such as `recompute`, return their first input
+            path.append((base.node.op, base.node.attrs))
         base = base.node.inputs[0]
     return (x.spec, ()) if {op for op, _ in path} <= {reshape, detach} else (base.spec, tuple(reversed(path)))
 

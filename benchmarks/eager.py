@@ -35,8 +35,8 @@ AIMS = {
     "transpose": 2,
     "matmul 8x8": 1.3,
     "mlp": 1.3,
-    "lenet": 2.5,
-    "mobilenet": 3,
+    "lenet": 1.0,
+    "mobilenet": 1.0,
 }
 
 

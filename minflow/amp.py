@@ -26,9 +26,7 @@ STATE_KEYS = {
     "_growth_tracker",
 }  # keys of PyTorch's scaler state
 # Composite functions that run in the lower dtype, and in float32; ops declare it in their block (`Op.autocast`).
-LOWER_PRECISION_FUNCTIONS = set(
-    """conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention""".split()
-)
+LOWER_PRECISION_FUNCTIONS = set("""conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d""".split())
 FLOAT32_FUNCTIONS = set(
     """trace cdist quantile nanquantile cross_entropy kl_div mse_loss l1_loss smooth_l1_loss huber_loss
     binary_cross_entropy binary_cross_entropy_with_logits multi_margin_loss multilabel_margin_loss

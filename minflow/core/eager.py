@@ -178,7 +178,7 @@ class Eager(Mode):
         leaf = Source(LEAF, inputs[0].spec) if needs else None  # one for all inputs
         own = [self.isolated(x, i, leaf if needs >> i & 1 else None) for i, x in enumerate(inputs)] if needs else inputs
         try:
-            MODE.set(self.replace(scope=f"{self.scope}/{op.name}"))
+            MODE.set(self.replace(scope=f"{self.scope}/{op.name}", low=None))  # autocast has cast the inputs
             outs = run_decomposition(op, own, attrs)
         finally:
             MODE.set(self)

@@ -198,10 +198,10 @@ ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
     **with_kind(
         check_bool,
         """apart ceil_mode complete corrected count_include_pad decoupled descending include_self inverse
-        invert keepdims maximize nesterov relu replacement reverse right runs ta tb unit upper""",
+        invert keepdims maximize nesterov nowhere relu replacement reverse right runs ta tb unit upper""",
     ),
     **with_kind(integer, "axis blank call diagonal dim dim1 dim2 ignore_index offset"),
-    **with_kind(natural, "bins classes groups k minlength n num_classes needs num_classes num_samples size step"),
+    **with_kind(natural, "bins classes groups k minlength n needs num_classes num_samples size step"),
     **with_kind(
         real,
         """alpha atol beta1 beta2 correction dampening eps etaminus etaplus high input_scale lambd largest

@@ -231,6 +231,12 @@ def group_norm(x, weight, bias, groups, eps):
     return rows * wide(weight) + wide(bias)
 
 
+def attention(query, key, value, mask, scale, nowhere):
+    scores = scale * np.einsum("...le,...se->...ls", query, key) + mask
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.einsum("...ls,...sv->...lv", weights / weights.sum(-1, keepdims=True), value)
+
+
 def with_batch_statistics(grad, x, weight, mean, var):
     """The gradient of batch_norm_grad with respect to x includes the dependence of the statistics on x, so they must
     belong to x.
@@ -289,6 +295,7 @@ ORACLES = {
     "conv2d_weight_grad": conv2d_weight_grad,
     "batch_norm": batch_norm,
     "layer_norm": layer_norm,
+    "scaled_dot_product_attention": attention,
     "group_norm": group_norm,
     "batch_norm_grad": batch_norm_grad,
     "max_pool2d": max_pool2d,

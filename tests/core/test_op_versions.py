@@ -41,7 +41,7 @@ def gradient_example(op):
     """An example of the gradient of a composite op: its first one, with a cotangent."""
     first = cases(op)[0]
     inputs = tensors(first.arrays())
-    outs = many(op.infer(*[x if isinstance(x, int | float) else x.spec for x in inputs], **first.attrs))
+    outs = many(op.infer(*[type(x) if isinstance(x, int | float) else x.spec for x in inputs], **first.attrs))
     needs = sum([1 << i for i, x in enumerate(inputs) if hasattr(x, "spec") and x.spec.floating])
     return case(*[floats(*spec.shape) for spec in outs], *first.inputs, **first.attrs, needs=needs)
 

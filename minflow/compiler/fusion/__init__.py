@@ -4,5 +4,5 @@ The compiled platform has kernels for the new ops; NumPy runs them too, as the r
 platform.
 
 Read in this order: `nchw16c.py`, ops on images in blocks of channels, then `layout.py`, which inserts them.
-`copy_elision.py`, `attention.py`, `gemm_epilogue.py` and `elementwise_fusion.py` are independent passes.
+`copy_elision.py`, `gemm_epilogue.py` and `elementwise_fusion.py` are independent passes.
 """

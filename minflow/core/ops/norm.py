@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..base.errors import ShapeError
 from ..kernels import kernel
 from ..op import define
-from ..spec import Spec
+from ..spec import Spec, promote
 from .elementwise import rsqrt
 from .examples import case, floats, positive, strided
 from .reduce import mean as average, sum as total
@@ -152,8 +152,12 @@ def layer_norm_spec(x: Spec, weight: Spec | type, bias: Spec | type, axes: tuple
 
 
 def need_vectors(name: str, like: Spec, **tensors: Spec | type) -> None:
-    """Refuse weights and biases of another shape; a number is one for all elements."""
-    need_spec(name, like, **{key: t for key, t in tensors.items() if isinstance(t, Spec)})
+    """Refuse weights and biases of another shape or of a wider dtype; a number is one for all elements."""
+    for key, t in tensors.items():
+        if isinstance(t, Spec) and promote(like, t) is not like.dtype:
+            need_spec(name, like, **{key: t})
+        if isinstance(t, Spec):
+            need_spec(name, like.shape, **{key: t})
 
 
 def layer_norm_parts(x, weight, bias, axes, eps):

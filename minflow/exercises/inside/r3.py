@@ -19,7 +19,7 @@ readings = [
         "compiler.passes",
         "Which pass runs last?",
         "reduce_memory",
-        "PASSES: tuple[Pass, ...] = (dead_code, constant_folding, common_subexpressions, dead_code, reduce_memory)",
+        "dead_code, reduce_memory)",
         "The last name in the brackets.",
         "It changes only the order of nodes, so that fewer values are needed at the same time.",
     ),

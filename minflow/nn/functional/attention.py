@@ -1,7 +1,8 @@
 """Attention: for each query the mean of the values, weighted by how well the query matches their keys.
 
-It runs in one scope, `.../scaled_dot_product_attention`, by which views, passes and exporters recognize it.
-Read next: `../modules/attention.py`. Source: Vaswani et al. 2017 (arXiv:1706.03762), sections 3.2.1 and 3.2.2.
+It is one op; with dropout, or if the weights are wanted, it runs in one scope, `.../scaled_dot_product_attention`. Read
+next: `../../core/ops/attention.py`, `../modules/attention.py`. Source: Vaswani et al. 2017 (arXiv:1706.03762), sections
+3.2.1 and 3.2.2.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.base.errors import DTypeError, ShapeError
-from ...core.functions import cat, matmul, repeat_interleave, where
+from ...core.functions import cat, matmul, repeat_interleave
 from ...core.functions.arguments import in_float32
 from ...core.functions.creation import ones, zeros
+from ...core.ops import attention as ops
 from ...core.source_location import fail
 from ...core.spec import bool_
 from ...core.tensor import Tensor
-from .activation import softmax
 from .arguments import check_tensor, composite
 from .dropout import dropout
 from .linear import linear
@@ -86,7 +87,9 @@ def scaled_dot_product_attention(
         attn_mask = ones(q[-2], k[-2], dtype=bool_).tril()
     elif attn_mask is not None:
         check_mask(name, "attn_mask", attn_mask)
-    return attend(query, key, value, attn_mask, float(dropout_p), scale, not is_causal and attn_mask is not None)[0]
+    return attend(
+        query, key, value, attn_mask, float(dropout_p), scale, not is_causal and attn_mask is not None, False
+    )[0]
 
 
 def check_mask(name: str, argument: str, mask: Any) -> None:
@@ -100,8 +103,6 @@ def check_mask(name: str, argument: str, mask: Any) -> None:
         )
 
 
-@composite("scaled_dot_product_attention")
-@in_float32
 def attend(
     query: Tensor,
     key: Tensor,
@@ -110,21 +111,28 @@ def attend(
     dropout_p: float,
     scale: float | None,
     may_attend_nowhere: bool,
-) -> tuple[Tensor, Tensor]:
-    """(means, weights). mask: bool, True where a query may attend, or float. may_attend_nowhere: True if there may be
-    queries that attend to no key; their rows become 0.
+    need_weights: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """(means, weights or None). mask: bool, True where a query may attend, or float. may_attend_nowhere: True if there
+    may be queries that attend to no key; their rows become 0.
     """
     features = query.spec.shape[-1]
-    factor = (1 / math.sqrt(features) if features else 1.0) if scale is None else scale
-    scores = matmul(query * factor, key.transpose(-2, -1))
-    if mask is not None:
-        scores = where(mask, scores, -math.inf) if mask.dtype is bool_ else scores + mask.to(scores.dtype)
-    if may_attend_nowhere:
-        nowhere = (scores == -math.inf).all(-1, keepdim=True)
-        weights = softmax(scores.masked_fill(nowhere, 0.0), -1).masked_fill(nowhere, 0.0)
-    else:
-        weights = softmax(scores, -1)
-    weights = dropout(weights, dropout_p)
+    factor = float((1 / math.sqrt(features) if features else 1.0) if scale is None else scale)
+    numbers: Any = 0 if mask is None else mask
+    if dropout_p or need_weights:
+        return attend_with_weights(query, key, value, numbers, dropout_p, factor, may_attend_nowhere)
+    return attend_only(query, key, value, numbers, scale=factor, nowhere=may_attend_nowhere), None
+
+
+attend_only = in_float32(ops.scaled_dot_product_attention.__call__)
+
+
+@composite("scaled_dot_product_attention")
+@in_float32
+def attend_with_weights(
+    query: Tensor, key: Tensor, value: Tensor, mask: Any, dropout_p: float, factor: float, nowhere: bool
+) -> tuple[Tensor, Tensor]:
+    weights = dropout(ops.attention_weights(query, key, mask, factor, nowhere), dropout_p)
     return matmul(weights, value), weights
 
 
@@ -286,10 +294,11 @@ def multi_head_attention_forward(
     if away is not None:
         away = (pad(away, (0, more)) if more else away).reshape(batch, 1, 1, -1)
         mask = away if mask is None else mask + away
-    out, weights = attend(q, k, v, mask, dropout_p if training else 0.0, None, not need_weights and mask is not None)
+    nowhere = not need_weights and mask is not None
+    out, weights = attend(q, k, v, mask, dropout_p if training else 0.0, None, nowhere, need_weights)
     out = linear(out.permute(2, 0, 1, 3).reshape(length, batch, width), out_proj_weight, out_proj_bias)
     out = out if batched else out.squeeze(1)
-    if not need_weights:
+    if weights is None or not need_weights:
         return out, None
     weights = weights.mean(1) if average_attn_weights else weights
     return out, weights if batched else weights.squeeze(0)

@@ -128,13 +128,12 @@ def warn(text: str) -> str:
 
 def passes() -> tuple[Callable, ...]:
     """The passes of graphs that use compiled kernels, in order."""
-    from ...compiler.fusion.attention import attention
     from ...compiler.fusion.copy_elision import copies
     from ...compiler.fusion.elementwise_fusion import clusters
     from ...compiler.fusion.gemm_epilogue import dense
     from ...compiler.fusion.layout import layout
 
-    return copies, layout, attention, dense, clusters
+    return copies, layout, dense, clusters
 
 
 def warmup() -> float:

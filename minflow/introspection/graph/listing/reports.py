@@ -36,7 +36,6 @@ PASS_PURPOSES = {  # pass -> its purpose
     "common_subexpressions": "computes equal operations once",
     "copies": "removes copies whose aliasing cannot be observed",
     "layout": "keeps images in blocks of 16 channels, from convolution to convolution",
-    "attention": "computes the scores of a few queries at a time, and never stores all of them",
     "dense": "adds the bias and applies the activation within a matrix product",
     "clusters": "fuses adjacent elementwise operations of one shape",
     "reduce_memory": "reorders, so that fewer values are alive at a time",

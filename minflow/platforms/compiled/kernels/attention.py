@@ -2,9 +2,9 @@
 
 A chunk takes query rows of one item (a head of an example); in the gradient, all rows. Keys and values are packed once.
 Scores are written as [16 keys][query][16], the packed layout of a left side, so weights @ v needs no repacking. The
-gradient recomputes them. Keys after the last one visible to any query of the tile are skipped. Semantics:
-`compiler/fusion/attention.py`. Source: Dao et al. 2022 (arXiv:2205.14135), without its running sums, since all scores
-of a row are at hand. Read next: `gemm.py`.
+gradient recomputes them, and their largest and their sum. Keys after the last one visible to any query of the tile are
+skipped. Semantics: `core/ops/attention.py`. Source: Dao et al. 2022 (arXiv:2205.14135), without its running sums, since
+all scores of a row are at hand. Read next: `gemm.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....compiler.fusion import attention as fusion
+from ....core.ops.attention import scaled_dot_product_attention
+from ....core.spec import Spec, bool_, float32
 from ..codegen import llvm
 from ..codegen.jit import compiled, intrinsic, ir
 from ..codegen.llvm import LANES, clear, copy_transposed, number_at, put
@@ -44,12 +45,15 @@ from .gemm_tiles import outer as accumulate, product as multiply
 STEP = LANES * BYTES
 SCORES = 3 << 14  # elements of a tile of scores
 SPLIT = 8  # fewest chunks, if there are enough rows
-NOTHING = 104.0  # exp(-NOTHING) is 0
+# Fewest keys with a mask, which can skip many of them; twice as many without one. Below, the scores fit in the cache
+# anyway, and computing them again in the gradient does not pay.
+LEAST = 256
+WIDEST = 256  # most elements of a query or value vector
 
 
 @intrinsic
-def hidden(context, x, mask, hides, instead):
-    """Return `instead` in lanes where the mask equals `hides`, x in the others."""
+def hidden(context, x, mask, zero, instead):
+    """Return `instead` in lanes where the mask is zero, x in the others."""
     return x(x, x, x, x), lambda context, builder, _, a: builder.select(
         builder.fcmp_ordered("==", a[1], a[2]), a[3], a[0]
     )
@@ -92,7 +96,8 @@ class AttentionSizes(NamedTuple):
     """Sizes of one item, as a parameter of both instructions.
 
     rows: queries.  keys: of `width` elements, with values of `depth` elements.  tile: queries of a tile.  block:
-    elements from 16 keys of a tile to the next 16.  factor: of the scores.  fill: score of hidden keys.
+    elements from 16 keys of a tile to the next 16.  factor: of the scores.  nowhere: True if a query
+    whose keys are all hidden has weights 0, not NaN.
     """
 
     rows: int
@@ -102,20 +107,18 @@ class AttentionSizes(NamedTuple):
     tile: int
     block: int
     factor: float
-    fill: float
+    nowhere: bool
 
 
 class Mask(NamedTuple):
     """Mask of the keys, bytes (..., rows, keys).
 
-    array: address, or 0.  row: bytes from row to row.  offsets: int64 table of the offset of each item, or 0.  hides:
-    the value of hidden keys.
+    array: address, or 0.  row: bytes from row to row.  offsets: int64 table of the offset of each item, or 0.
     """
 
     array: np.ndarray | int
     row: int
     offsets: np.ndarray | int
-    hides: bool
 
 
 @compiled
@@ -169,56 +172,56 @@ def visible_keys(mask, tile_mask, rows, keys):
         end = min(j + PANEL, keys)
         for r in range(rows - 1, -1, -1):
             for i in range(j, end):
-                if byte_at(tile_mask + r * mask.row + i) != mask.hides:
+                if byte_at(tile_mask + r * mask.row + i) != 0:
                     return end
     return min(PANEL, keys)
 
 
 @compiled
-def scale_row(sizes, hides, place, count, row_mask, spare):
+def scale_row(sizes, place, count, row_mask, spare):
     """Scale and mask the scores of one query in place; return the largest, ignoring NaN."""
     block, least = sizes.block * BYTES, filled(np.float32(-np.inf))
-    factor, most = filled(np.float32(sizes.factor)), least
-    fill, hidden_value = filled(np.float32(sizes.fill)), filled(np.float32(hides))
+    factor, most, zero = filled(np.float32(sizes.factor)), least, filled(np.float32(0))
     if row_mask:
         masks_in(row_mask, spare, count)
     for j in range(0, count, LANES):
         x = times(load(place), factor)
         if row_mask:
-            x = hidden(x, load(spare + j * BYTES), hidden_value, fill)
+            x = hidden(x, load(spare + j * BYTES), zero, least)
         x = ended(x, count - j, least)
         store(place, x)
         most = max_ignoring_nan(x, most)
         place += block
-    return max_of_lanes(most)
+    largest_one = max_of_lanes(most)
+    return np.float32(0) if sizes.nowhere and largest_one == -np.inf else largest_one
 
 
 @compiled
-def raise_row(block, place, count, top, factor):
-    """Replace each score x by exp(x - top) * factor; return their sum."""
-    stride, zero, top, factor = block * BYTES, filled(np.float32(0)), filled(top), filled(factor)
+def raise_row(block, place, count, top):
+    """Replace each score x by exp(x - top); return 1 / their sum, or 0 if all are 0."""
+    stride, zero, top = block * BYTES, filled(np.float32(0)), filled(top)
     sums = zero
     for j in range(0, count, LANES):
-        x = ended(times(exp(subtract(load(place), top)), factor), count - j, zero)
+        x = ended(exp(subtract(load(place), top)), count - j, zero)
         store(place, x)
         sums = add(sums, x)
         place += stride
-    return summed(sums)
+    whole = summed(sums)
+    return np.float32(0) if whole == 0 else np.float32(1) / whole
 
 
 @compiled
-def slope_row(sizes, hides, weights, place, count, row_mask, spare):
+def slope_row(sizes, weights, place, count, row_mask, spare):
     """Replace the gradients of a query's weights by those of its scores. spare: its mask, already unpacked."""
     block, zero, sums = sizes.block * BYTES, filled(np.float32(0)), filled(np.float32(0))
     blocks = (count + LANES - 1) // LANES
     for j in range(blocks):
         sums = multiply_add(load(weights + j * block), load(place + j * block), sums)
     mean, factor = filled(summed(sums)), filled(np.float32(sizes.factor))
-    hidden_value = filled(np.float32(hides))
     for j in range(blocks):
         x = times(load(weights + j * block), subtract(load(place + j * block), mean))
         if row_mask:
-            x = hidden(x, load(spare + j * STEP), hidden_value, zero)
+            x = hidden(x, load(spare + j * STEP), zero, zero)
         store(place + j * block, ended(times(x, factor), count - j * LANES, zero))
 
 
@@ -251,24 +254,24 @@ def attend(
     v: MatrixOperand,
     table,
     multiply,
-    stats,
     groups,
     out,
 ):
     """Attention of some queries of one item.
 
-    k: (width, keys).  table: offsets of each 16 terms of a sum in packed rows.  multiply: the routine.  stats: largest
-    score and 1 / sum of each query, written.  groups: chunks of an item.  out: (items, rows, depth).
+    k: (width, keys).  table: offsets of each 16 terms of a sum in packed rows.  multiply: the routine.  groups: chunks
+    of an item.  out: (items, rows, depth).
     """
     keys, width, depth, block, tile = sizes.keys, sizes.width, sizes.depth, sizes.block, sizes.tile
     item, blocks = chunk // groups, (keys + LANES - 1) // LANES
     each = (sizes.rows + groups * tile - 1) // (groups * tile) * tile
-    line, fill = (depth + PANEL - 1) // PANEL * PANEL, np.float32(sizes.fill)
+    line = (depth + PANEL - 1) // PANEL * PANEL
     spare, masks = scratch, scratch + TILE * BYTES
     queries = masks + blocks * STEP
     scores = queries + (width + LANES - 1) // LANES * block * BYTES
     means = scores + (blocks + VECTORS) * block * BYTES
-    right = means + tile * line * BYTES
+    shares = means + tile * line * BYTES
+    right = shares + (tile + LANES - 1) // LANES * STEP
     values = right + (keys + PANEL - 1) // PANEL * ((width + 2 * LANES - 1) // LANES) * TILE * VECTORS * BYTES
     first = chunk % groups * each
     if first < sizes.rows:
@@ -276,26 +279,16 @@ def attend(
         pack_whole(v, item, False, keys, depth, values, spare)
     for top in range(first, min(first + each, sizes.rows), tile):
         rows, tile_mask = min(tile, sizes.rows - top), mask_of(mask, item, top)
-        tile_stats = stats + (item * sizes.rows + top) * 2 * BYTES
         pack_left(q, item, top, rows, 0, width, queries, block, spare)
         count = visible_keys(mask, tile_mask, rows, keys)
-        r = 0
-        while r < rows:
-            if r == 0:
-                multiplied(multiply, table, rows, queries, width, right, width, count, scores, LANES, block)
+        multiplied(multiply, table, rows, queries, width, right, width, count, scores, LANES, block)
+        for r in range(rows):
             place, row_mask = scores + r * STEP, tile_mask + r * mask.row if tile_mask else 0
-            largest_one = scale_row(sizes, mask.hides, place, count, row_mask, masks)
-            if count < keys and not largest_one - fill > NOTHING:
-                # Masked keys have weight too, as exp(fill - max) is not 0: redo the tile with all keys.
-                count, r = keys, 0
-                continue
-            whole = raise_row(block, place, count, largest_one, np.float32(1))
-            put(tile_stats, 2 * r, largest_one)
-            put(tile_stats, 2 * r + 1, np.float32(1) / whole)
-            r += 1
+            top_score = scale_row(sizes, place, count, row_mask, masks)
+            put(shares, r, raise_row(block, place, count, top_score))
         multiplied(multiply, table, rows, scores, count, values, keys, depth, means, line, LANES)
         for r in range(rows):
-            factor = filled(number_at(tile_stats, 2 * r + 1))
+            factor = filled(number_at(shares, r))
             for j in range(0, depth, LANES):
                 place = means + (r * line + j) * BYTES
                 store(place, times(load(place), factor))
@@ -311,13 +304,16 @@ def add_outer(accumulate, zero_table, rows, left, blocks, block, right, columns,
 
 
 @compiled
-def slopes_of(sizes, mask, tile_mask, rows, count, stats, weights, slopes, spare):
+def slopes_of(sizes, mask, tile_mask, rows, count, weights, slopes, spare):
     """Replace the scores of a tile by weights, and the gradients of these by those of the scores."""
+    block = sizes.block * BYTES
     for r in range(rows):
         row_mask, row_weights = tile_mask + r * mask.row if tile_mask else 0, weights + r * STEP
-        scale_row(sizes, mask.hides, row_weights, count, row_mask, spare)
-        raise_row(sizes.block, row_weights, count, number_at(stats, 2 * r), number_at(stats, 2 * r + 1))
-        slope_row(sizes, mask.hides, row_weights, slopes + r * STEP, count, row_mask, spare)
+        top = scale_row(sizes, row_weights, count, row_mask, spare)
+        share = filled(raise_row(sizes.block, row_weights, count, top))
+        for j in range((count + LANES - 1) // LANES):
+            store(row_weights + j * block, times(load(row_weights + j * block), share))
+        slope_row(sizes, row_weights, slopes + r * STEP, count, row_mask, spare)
 
 
 @instruction
@@ -331,19 +327,17 @@ def attend_back(
     v: MatrixOperand,
     table,
     multiply,
-    stats,
     grad: MatrixOperand,
     gq,
     gk,
     gv,
-    k_transposed,
     accumulate,
     zero_table,
 ):
     """Gradients gq, gk and gv of one item.
 
-    grad: of the output, (rows, depth).  k_transposed: 1 to write gk as (width, keys).  accumulate: the routine of outer
-    products.  zero_table: address of a zero.  Others: see `attend`.
+    grad: of the output, (rows, depth).  gk: (keys, width).  accumulate: the routine of outer products.  zero_table:
+    address of a zero.  Others: see `attend`.
     """
     keys, width, depth, block, tile = sizes.keys, sizes.width, sizes.depth, sizes.block, sizes.tile
     wide, deep = (width + PANEL - 1) // PANEL * PANEL, (depth + PANEL - 1) // PANEL * PANEL
@@ -366,43 +360,31 @@ def attend_back(
     pack_whole(v, chunk, True, depth, keys, values, spare)
     for top in range(0, sizes.rows, tile):
         rows, tile_mask = min(tile, sizes.rows - top), mask_of(mask, chunk, top)
-        tile_stats = stats + (chunk * sizes.rows + top) * 2 * BYTES
         pack_left(q, chunk, top, rows, 0, width, queries, block, spare)
         pack_left(grad, chunk, top, rows, 0, depth, grads, block, spare)
-        count = used_keys(sizes, mask, tile_mask, rows, tile_stats)
+        count = visible_keys(mask, tile_mask, rows, keys)
         multiplied(multiply, table, rows, queries, width, right, width, count, weights, LANES, block)
         multiplied(multiply, table, rows, grads, depth, values, depth, count, slopes, LANES, block)
-        slopes_of(sizes, mask, tile_mask, rows, count, tile_stats, weights, slopes, masks)
+        slopes_of(sizes, mask, tile_mask, rows, count, weights, slopes, masks)
         multiplied(multiply, table, rows, slopes, count, back, keys, width, of_queries, wide, LANES)
         write(of_queries, wide, rows, width, False, gq + (chunk * sizes.rows + top) * width * BYTES, spare)
         used = (count + LANES - 1) // LANES
         add_outer(accumulate, zero_table, rows, slopes, used, block, queries, width, of_keys, wide)
         add_outer(accumulate, zero_table, rows, weights, used, block, grads, depth, of_values, deep)
-    write(of_keys, wide, keys, width, k_transposed != 0, gk + chunk * keys * width * BYTES, spare)
+    write(of_keys, wide, keys, width, False, gk + chunk * keys * width * BYTES, spare)
     write(of_values, deep, keys, depth, False, gv + chunk * keys * depth * BYTES, spare)
-
-
-@compiled
-def used_keys(sizes, mask, tile_mask, rows, stats):
-    """Number of keys that some query of a tile gives weight to: all, if hidden keys have weight, too."""
-    count = visible_keys(mask, tile_mask, rows, sizes.keys)
-    for r in range(rows):
-        if not number_at(stats, 2 * r) - np.float32(sizes.fill) > NOTHING:
-            count = sizes.keys
-    return count
 
 
 # ---- builders --------------------------------------------------------------------------------------------------------
 
 
-def common(q, k, v, mask, stats, factor: float, fill: float, hides: bool, tb: bool) -> dict | None:
+def common(q, k, v, mask, scale: float, nowhere: bool) -> dict | None:
     """Arguments of both instructions, or None if an array has unsupported strides."""
     (rows, width), (keys, depth), batch = q.shape[-2:], v.shape[-2:], q.shape[:-2]
-    arrays = q, k.swapaxes(-1, -2) if tb else k, v
-    layouts = [layout(x) for x in arrays]
-    if None in layouts or not flat(stats) or not q.size * v.size:
+    layouts = [layout(x) for x in (q, k.swapaxes(-1, -2), v)]
+    if None in layouts or not q.size * v.size:
         return None
-    masked = Mask(0, 0, 0, hides)
+    masked = Mask(0, 0, 0)
     if isinstance(mask, np.ndarray):
         whole = np.broadcast_to(mask, (*batch, rows, keys))
         if mask.shape[-1] != keys or mask.strides[-1] != 1:
@@ -410,16 +392,15 @@ def common(q, k, v, mask, stats, factor: float, fill: float, hides: bool, tb: bo
         offsets = np.zeros(batch, "i8")
         for axis, (n, step) in enumerate(zip(batch, whole.strides)):
             offsets += np.arange(n).reshape(-1, *[1] * (len(batch) - axis - 1)) * step
-        masked = Mask(mask, whole.strides[-2], offsets, hides)
+        masked = Mask(mask, whole.strides[-2], offsets)
     tile = max(ROWS[0], min(4, SCORES // keys // ROWS[0]) * ROWS[0])
     block = block_stride(tile)
     return {
-        "sizes": AttentionSizes(rows, keys, width, depth, tile, block, factor, fill),
+        "sizes": AttentionSizes(rows, keys, width, depth, tile, block, scale, nowhere),
         "mask": masked,
         **{name: side.operand(x) for name, x, side in zip("qkv", (q, k, v), layouts)},
         "table": np.arange(-(-max(keys, width, depth) // LANES), dtype="i8") * block,
         "multiply": multiply.address,
-        "stats": stats,
     }
 
 
@@ -432,14 +413,11 @@ def panels(columns: int, depth: int) -> int:
     return -(-columns // PANEL) * (-(-depth // LANES) + 1) * TILE * VECTORS
 
 
-def attention(
-    arrays: Sequence, outs: Sequence, workspace: Workspace, tb: bool, factor: float, fill: float, hides: bool
-) -> list[Task] | None:
-    q, k, v, mask = arrays
-    out, stats = outs
+def attention(arrays: Sequence, outs: Sequence, workspace: Workspace, scale: float, nowhere: bool) -> list[Task] | None:
+    (q, k, v, mask), (out,) = arrays, outs
     items, (rows, width), (keys, depth) = math.prod(q.shape[:-2]), q.shape[-2:], v.shape[-2:]
     groups = max(1, min(-(-SPLIT // max(items, 1)), rows // (8 * ROWS[0])))
-    arguments = common(q, k, v, mask, stats, factor, fill, hides, tb)
+    arguments = common(q, k, v, mask, scale, nowhere)
     if arguments is None or not flat(out):
         return None
     sizes = arguments["sizes"]
@@ -449,6 +427,7 @@ def attention(
         + blocks * LANES
         + (-(-width // LANES) + blocks + VECTORS) * sizes.block
         + sizes.tile * line
+        + -(-sizes.tile // LANES) * LANES
         + panels(keys, width)
         + panels(depth, keys)
     )
@@ -456,13 +435,13 @@ def attention(
 
 
 def attention_grad(
-    arrays: Sequence, outs: Sequence, workspace: Workspace, tb: bool, factor: float, fill: float, hides: bool
+    arrays: Sequence, outs: Sequence, workspace: Workspace, scale: float, nowhere: bool, needs: int
 ) -> list[Task] | None:
-    grad, q, k, v, mask, stats = arrays
-    gq, gk, gv = outs
+    grad, q, k, v, mask = arrays
+    gq, gk, gv = outs[:3]
     items, width, (keys, depth) = math.prod(q.shape[:-2]), q.shape[-1], v.shape[-2:]
-    arguments, of_grad = common(q, k, v, mask, stats, factor, fill, hides, tb), layout(grad)
-    if arguments is None or of_grad is None or not flat(*outs):
+    arguments, of_grad = common(q, k, v, mask, scale, nowhere), layout(grad)
+    if arguments is None or of_grad is None or not flat(gq, gk, gv):
         return None
     sizes = arguments["sizes"]
     blocks, wide, deep = -(-keys // LANES), -(-width // PANEL) * PANEL, -(-depth // PANEL) * PANEL
@@ -484,7 +463,6 @@ def attention_grad(
             gq=gq,
             gk=gk,
             gv=gv,
-            k_transposed=not tb,
             accumulate=accumulate.address,
             zero_table=np.zeros(1, "i8"),
             scratch=scratch,
@@ -492,5 +470,19 @@ def attention_grad(
     ]
 
 
-lowers(fusion.attend, attention)
-lowers(fusion.attend_grad, attention_grad)
+def is_large(query: Spec, key: Spec, value: Spec, mask: Spec | type, **attrs) -> bool:
+    """True if the tiled kernel pays: float32 of one batch, many keys, and no mask that is added."""
+    (*batch, rows, width), (keys, depth) = query.shape, value.shape[-2:]
+    tensors, masked = (query, key, value), isinstance(mask, Spec)
+    if masked and (mask.dtype is not bool_ or mask.shape[-1:] != (keys,) or mask.ndim > query.ndim):
+        return False
+    alike = all([x.dtype is float32 and [*x.shape[:-2]] == batch and x.placement is None for x in tensors])
+    return alike and rows > 0 and 0 < max(width, depth) <= WIDEST and keys >= (LEAST if masked else 2 * LEAST)
+
+
+lowers(scaled_dot_product_attention, attention, accepts=is_large)
+lowers(
+    scaled_dot_product_attention.gradient,
+    attention_grad,
+    accepts=lambda grad, *inputs, needs, **attrs: is_large(*inputs) and not needs >> 3,
+)

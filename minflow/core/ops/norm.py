@@ -154,7 +154,7 @@ def layer_norm_spec(x: Spec, weight: Spec | type, bias: Spec | type, axes: tuple
 def need_vectors(name: str, like: Spec, **tensors: Spec | type) -> None:
     """Refuse weights and biases of another shape or of a wider dtype; a number is one for all elements."""
     for key, t in tensors.items():
-        if isinstance(t, Spec) and promote(like, t) is not like.dtype:
+        if promote(like, t) is not like.dtype:
             need_spec(name, like, **{key: t})
         if isinstance(t, Spec):
             need_spec(name, like.shape, **{key: t})

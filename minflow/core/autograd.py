@@ -167,7 +167,7 @@ def composite_gradients(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]
             for i, entry in enumerate(saved.saved):
                 if entry is not None and op.inputs[i] not in op.unread:
                     mode.refuse_written(node, i, entry)
-            grads = gradients_of(saved.outputs, gs, [value for value in saved.inputs if value is not None], False)
+            grads = gradients_of(saved.outputs, gs, (), False)  # the leaves are the inputs that need a gradient
             return [(i, grads.get(value)) for i, value in enumerate(saved.inputs) if value is not None]
         saved = saved.saved
     inputs: list[Any] = list(node.inputs)
@@ -208,8 +208,8 @@ def decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
     return outs if op.many else (outs,)
 
 
-def gradients_of(outs: Sequence, gs: Sequence, wanted: list[Value], create_graph: bool) -> dict:
-    """Value -> gradient, for the values in `wanted`."""
+def gradients_of(outs: Sequence, gs: Sequence, wanted: Sequence[Value], create_graph: bool) -> dict:
+    """Value -> gradient, for the values in `wanted`, or for all leaves."""
     pairs = [(out, g) for out, g in zip(outs, gs) if g is not None and out.needs]
     return backprop([out for out, _ in pairs], [g for _, g in pairs], True, create_graph, wanted) if pairs else {}
 

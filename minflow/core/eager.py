@@ -154,7 +154,7 @@ class Eager(Mode):
                     saved.append((x.array, counter, counter.version))
                 else:
                     saved.append(None)
-            node = Node(op, values, attrs, spec.as_tuple, needs, saved, self.scope, caller(4))
+            node = Node(op, values, attrs, spec.as_tuple, needs, saved, self.scope, self.place or caller(4))
             result.value, result.needs = new_value(Value, (node, 0, spec)), True
         return result
 
@@ -175,10 +175,11 @@ class Eager(Mode):
         """Run a composite op as its decomposition. It is one Node, which saves the tape of the decomposition."""
         refuse_symbolic(inputs)
         needs = needs & op.differentiable if self.grad else 0
-        leaf = Source(LEAF, inputs[0].spec) if needs else None  # one for all inputs
+        leaf, place = (Source(LEAF, specs[0]), self.place or caller(5)) if needs else (None, None)
         own = [self.isolated(x, i, leaf if needs >> i & 1 else None) for i, x in enumerate(inputs)] if needs else inputs
         try:
-            MODE.set(self.replace(scope=f"{self.scope}/{op.name}", low=None))  # autocast has cast the inputs
+            scope = f"{self.scope}/{op.name}"
+            MODE.set(self.replace(scope=scope, place=place, low=None))  # autocast has cast the inputs
             outs = run_decomposition(op, own, attrs)
         finally:
             MODE.set(self)
@@ -187,7 +188,7 @@ class Eager(Mode):
             inner = [x.value if needs >> i & 1 else None for i, x in enumerate(own)]
             ends = [new_tensor(None, out.spec, out.value) for out in outs]
             tape = InnerTape(inner, ends, list(map(save, own)))
-            node = Node(op, values, attrs, specs, needs, tape, self.scope, caller(5))
+            node = Node(op, values, attrs, specs, needs, tape, self.scope, place)
             for i, t in enumerate(results):
                 if outs[i].needs:
                     t.value, t.needs = new_value(Value, (node, i, t.spec)), True
@@ -239,7 +240,7 @@ class Eager(Mode):
         result.version_counter = x.version_counter or version_counter_of(x)
         result.needs = False
         if x.needs and self.grad:
-            node = Node(op, [x.value], attrs, spec.as_tuple, 1, (), self.scope, caller(5))
+            node = Node(op, [x.value], attrs, spec.as_tuple, 1, (), self.scope, self.place or caller(5))
             result.value, result.needs = new_value(Value, (node, 0, spec)), True
         return result
 
@@ -259,7 +260,7 @@ class Eager(Mode):
         """Put a Node on the tape and give the results their Values."""
         slots = op.saves[needs]
         saved = slots and [save(inputs[s] if s >= 0 else results[~s]) for s in slots]
-        node = Node(op, values, attrs, specs, needs, saved, self.scope, caller(depth))
+        node = Node(op, values, attrs, specs, needs, saved, self.scope, self.place or caller(depth))
         for i, t in enumerate(results):
             if t.spec.differentiable:
                 t.value, t.needs = new_value(Value, (node, i, t.spec)), True

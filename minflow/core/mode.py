@@ -22,11 +22,12 @@ class Mode:
     watch: the object that is notified of every call of a Module (nn.Graph, while it builds).
     origin: `ir.Node.origin` of new Nodes.  low: the dtype of autocast, or None.
     seed: the gradient that backward starts from; 1/n if a graph accumulates n gradients.
+    place: the source location of new Nodes within a composite op; None to look for it.
     recursion_check_len: length of `scope` from which a Module checks that Python's recursion limit is high enough.
     """
 
     grad, anomaly, scope, entered = True, False, "", None
-    trace, watch, origin, seed, low = None, None, None, 1, None
+    trace, watch, origin, seed, low, place = None, None, None, 1, None, None
     recursion_check_len = 250
 
     def grad_key(self, value):
@@ -79,7 +80,7 @@ class Mode:
 
 DEFAULT = Mode()  # eager.py makes it an Eager; the ContextVar needs its default now
 # Instance attributes, which `replace` copies: every op reads these, and Python finds them faster than class attributes.
-vars(DEFAULT).update(grad=True, scope="", trace=None)
+vars(DEFAULT).update(grad=True, scope="", trace=None, place=None)
 MODE: ContextVar = ContextVar("mode", default=DEFAULT)
 current = MODE.get  # bound once, so that a call needs no attribute lookup
 

@@ -41,6 +41,10 @@ class Part:
         return [s.version_counter for s in written if s.version_counter is not None]
 
 
+def by_index(node: Node) -> float:
+    return node.number or 0
+
+
 class CompiledPart:
     """A part with its stages and its plan.
 
@@ -55,8 +59,9 @@ class CompiledPart:
         middle = time.perf_counter()
         self.graph = self.stages[-1].graph
         self.by_number = {node.number: name for node, name in op_names(part.graph.nodes).items()}
-        self.inner = op_names([node for node in self.graph.nodes if node.whole is not None])
-        self.added = op_names([node for node in self.graph.nodes if node.number is None and node.whole is None])
+        inner = {node.number: node for s in reversed(self.stages) for node in s.graph.nodes if node.whole is not None}
+        self.by_number |= {node.number: name for node, name in op_names(sorted(inner.values(), key=by_index)).items()}
+        self.added = op_names([node for node in self.graph.nodes if node.number is None])
         self.names = {node: self.name_of(node) for node in self.graph.nodes}
         self.platforms = platforms
         self.make_plan(part)
@@ -80,7 +85,7 @@ class CompiledPart:
 
     def name_of(self, node: Node) -> str:
         """Return the name of a node of any stage."""
-        return self.by_number.get(node.number) or self.inner.get(node) or f"{self.added.get(node, node.op)}-added"
+        return self.by_number.get(node.number) or f"{self.added.get(node, node.op)}-added"
 
 
 class Compiled:

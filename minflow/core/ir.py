@@ -33,7 +33,8 @@ class Node:
     hooks: None, or output index -> {number: hook}, see `grad/hooks.py`.
     origin: None for an op of the program; in a graph also the forward Node whose gradient this is, OPTIMIZER or
     RECOMPUTE.
-    number: its index in the trace, which passes keep; None on a tape and for nodes that a pass adds.
+    number: its index in the trace, which passes keep; None on a tape and for nodes that a pass adds. Those of a
+    decomposition have fractions between the index of the composite node and the next.
     parts: the nodes that a pass has merged into this one.  whole: the composite node of the trace whose decomposition
     this one belongs to, or None.
     """

@@ -53,10 +53,11 @@ def expand(graph: Graph, is_expanded: Callable[[Node], bool]) -> Graph:
         inputs, inner = template_of(node)
         values = dict(zip(inputs, tensors_of(node)))
         states.update(dict.fromkeys(inner.states))
-        for part in inner.nodes:
+        for k, part in enumerate(inner.nodes, 1):
             new = part.replace([values.get(x, x) if x.__class__ is Value else x for x in part.inputs], node.origin)
             new.scope, new.where, new.needs = inner_scope(node) + part.scope, node.where, 0
-            new.number, new.whole = None, node.whole or node
+            new.whole = node.whole or node
+            new.number = None if node.number is None else node.number + k / (len(inner.nodes) + 1)
             values.update(zip(outputs_of(part), outputs_of(new)))
             nodes.append(new)
         replacements.update(zip(outputs_of(node), [values[x] for x in inner.outputs]))

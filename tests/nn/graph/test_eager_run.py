@@ -225,3 +225,26 @@ def test_value_in_both_state_and_output_is_compared():
             assert not told.equal and any("exp" in name for name in told.extra)
     told = Predict(nn.Flatten()).compare(Exp(lambda mean: 1.0), X)
     assert not told.equal and not any("exp" in name for name in told.extra)
+
+
+def test_composite_ops_are_compared_by_their_parts():
+    """Where the graph decomposes them; a plan with a kernel for one compares it whole."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4))
+
+    class Train(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
+
+        def build(self, x):
+            loss = self.model(x).square().mean()
+            loss.backward()
+            return loss
+
+    graph, x = Train(), flow.randn(3, 4)
+    graph.config.exact(True)
+    found = graph.compare_eager(x)
+    names = [row.name for row in found.rows]
+    assert found.equal and found.only_here == () and len(names) > 20
+    assert "model.1/layer_norm-rsqrt-0" in names and not any(name.endswith("layer_norm-0") for name in names)

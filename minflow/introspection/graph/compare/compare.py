@@ -77,9 +77,16 @@ def run_comparison(
                 other_run = record_reference(graph, reference, compiled, args, kwargs)
                 # leave out counters and running statistics: those of eager are not compared
                 compared_nodes = set(walk(dict.fromkeys(v.node for v in ir.outputs[: len(compiled.build.outputs)])))
+    leave_out_composites(graph_run, other_run)
     whole = len(compared_nodes) == len(ir.nodes)
     graph_run.ops = [op for op in graph_run.ops if whole or op.node in compared_nodes]
     return Pairing(graph.name, other_name, graph_run, other_run, tolerance).comparison(ir, whole)
+
+
+def leave_out_composites(graph_run: Recording, other_run: Recording) -> None:
+    """Compare a composite op that ran as one in the graph, and the ops that it consists of otherwise."""
+    ran = {op.op_name for op in graph_run.ops if op.arrays}
+    other_run.ops = [op for op in other_run.ops if op.whole not in ran and not (op.opened and op.op_name not in ran)]
 
 
 def arrays_of(graphs: list, plans: list, reference: Any, args: tuple, kwargs: dict) -> Iterator[np.ndarray]:
@@ -101,8 +108,11 @@ def reference_name(reference: Any) -> str:
 
 
 def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
-    """The ops of the trace (without arrays if no call of the plan computes them), then nodes that passes added."""
+    """The ops of the trace (without arrays if no call of the plan computes them), then nodes that passes added. The ops
+    of a decomposition are in the place of the composite op.
+    """
     part, ran, added, read = compiled.parts[0], {}, [], {}
+    inside: dict[int | None, list[RecordedOp]] = {}
     before = {Value(s, 0, s.out_specs[0]): s.array.copy() for s in part.plan.graph.updates}
 
     def watch(node: Node, arrays: list[np.ndarray]) -> None:
@@ -112,17 +122,19 @@ def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
                 before[x] if x in before else part.plan.array_of(x).copy() if isinstance(x, Value) else x
                 for x in node.inputs
             ]
-        if node.number is None:
+        if node.whole is not None:
+            inside.setdefault(node.whole.number, []).append(recorded_op(part, node, [], copies))
+        elif node.number is None:
             added.append(recorded_op(part, node, [], copies))
         else:
             ran.setdefault(node.number, copies)
 
     with LOCK, uninterrupted():
         results = run(part.plan, input_arrays(compiled, args, kwargs), watch=watch)
-    ops = [
-        recorded_op(part, node, read.get((node.number, node.op), []), ran.get(node.number, []))
-        for node in part.stages[0].graph.nodes
-    ]
+    ops = []
+    for node in part.stages[0].graph.nodes:
+        own = recorded_op(part, node, read.get((node.number, node.op), []), ran.get(node.number, []))
+        ops += inside.get(node.number, [own])
     return Recording(ops + added, outputs_as_built(compiled, results))
 
 

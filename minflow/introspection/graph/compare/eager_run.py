@@ -28,6 +28,7 @@ class RecordedOp:
 
     reads: the names of its inputs, as far as they are known. scope: the module that it ran in.
     node: its node in the graph's trace; None in eager. If a pass removed it from the plan, there are no arrays.
+    whole: in eager, the outermost composite op that called it. opened: True for a composite op that ran as others.
     """
 
     op_name: str
@@ -38,6 +39,8 @@ class RecordedOp:
     reads: tuple[str, ...] = ()
     scope: str = ""
     node: Node | None = None
+    whole: str = ""
+    opened: bool = False
 
     def key(self, scoped: bool) -> tuple:
         """The key for pairing. scoped: include the module path, except its outermost part, which only graphs have."""
@@ -90,10 +93,15 @@ class EagerRecorder(Eager):
     # ---- running ops -------------------------------------------------------------------------------------------------
 
     def run(self, op, inputs, attrs):
+        first = len(self.ops)
         results = super().run(op, inputs, attrs)
+        inner = self.ops[first:] if op.composite else []
+        for part in inner:
+            part.whole = op.name
         many = results if isinstance(results, list) else [results]
         if self.last_results[0] is not results:  # equal for a promoted op, whose `run` called `run` on cast inputs
             index = self.add_op(op, inputs, many, where_text(caller(3)))
+            self.ops[index].opened = bool(inner)
             self.last_results[:] = [results]
             for k, t in enumerate(many):
                 array = self.ops[index].arrays[k]

@@ -493,7 +493,8 @@ def step_nodes(
 def pass_of(part: CompiledPart, listed: list[Node]) -> dict[Node, str]:
     """The name of the pass that added a node, for nodes that are not in the trace."""
     result: dict[Node, str] = {}
-    added = keys_of([node for node in listed if node.number is None and node.phase != "recompute"])
+    new = [node for node in listed if node.number is None or node.whole is not None]
+    added = keys_of([node for node in new if node.phase != "recompute"])
     known = set(keys_of(part.stages[0].graph.nodes).values()) if added else set()
     for stage in part.stages[1:] if added else ():
         now = set(keys_of(stage.graph.nodes).values())

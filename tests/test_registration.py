@@ -32,6 +32,7 @@ INTERNAL = {
     "at_least": "gaussian_nll_loss and cosine_similarity",
     "ctc": "ctc_loss",
     "pair_distances": "cdist and pdist",
+    "batch_norm_inference": "batch_norm and instance_norm",
     "cofactors": "the gradient of det",
     "lu_permutation": "lu_unpack",
     "max_pool2d_pick": "the second gradient of max_pool2d",

@@ -225,6 +225,7 @@ ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
 NAMED_KINDS: dict[str, Check] = {  # the kinds of `Op.attr_kinds`
     "integer": integer,
     "natural": natural,
+    "real": real,
     "sizes": SIZES,
     "integer or None": AXIS_OR_NONE,
     "integers or None": AXES_OR_NONE,

@@ -237,6 +237,41 @@ def attention(query, key, value, mask, scale, nowhere):
     return np.einsum("...ls,...sv->...lv", weights / weights.sum(-1, keepdims=True), value)
 
 
+def rms_norm(x, weight, axes, eps):
+    return x / np.sqrt((x**2).mean(axes, keepdims=True) + eps) * weight
+
+
+def batch_norm_inference(x, mean, var, weight, bias, eps):
+    wide = lambda v: np.reshape(v, (-1,) + (1,) * (x.ndim - 2))
+    return (x - wide(mean)) / wide(np.sqrt(var + eps)) * wide(weight) + wide(bias)
+
+
+def local_response_norm(x, size, alpha, beta, k):
+    out = np.empty(x.shape)
+    for c in range(x.shape[1]):
+        window = x[:, max(c - size // 2, 0) : c + (size - 1) // 2 + 1]
+        out[:, c] = x[:, c] / (k + alpha * (window**2).sum(1) / size) ** beta
+    return out
+
+
+def order_norm(x, p, axis, keepdims):
+    """The norm of order p along an axis, one power at a time."""
+    size = np.abs(x)
+    return size.max(axis, keepdims=keepdims) if p == np.inf else (size**p).sum(axis, keepdims=keepdims) ** (1 / p)
+
+
+def normalize(x, p, axes, eps):
+    return x / np.maximum(order_norm(x, p, axes, True), eps)
+
+
+def cosine_similarity(x1, x2, axis, eps):
+    return (normalize(x1 + 0 * x2, 2, axis, eps) * normalize(x2 + 0 * x1, 2, axis, eps)).sum(axis)
+
+
+def pairwise_distance(x1, x2, p, eps, keepdims):
+    return order_norm(x1 - x2 + eps, p, -1 if max(x1.ndim, x2.ndim) else None, keepdims)
+
+
 def with_batch_statistics(grad, x, weight, mean, var):
     """The gradient of batch_norm_grad with respect to x includes the dependence of the statistics on x, so they must
     belong to x.
@@ -297,6 +332,12 @@ ORACLES = {
     "layer_norm": layer_norm,
     "scaled_dot_product_attention": attention,
     "group_norm": group_norm,
+    "rms_norm": rms_norm,
+    "batch_norm_inference": batch_norm_inference,
+    "local_response_norm": local_response_norm,
+    "normalize": normalize,
+    "cosine_similarity": cosine_similarity,
+    "pairwise_distance": pairwise_distance,
     "batch_norm_grad": batch_norm_grad,
     "max_pool2d": max_pool2d,
     "max_pool2d_grad": max_pool2d_grad,

@@ -1,4 +1,4 @@
-"""Pairwise distances of rows, and a lower bound that passes gradients."""
+"""Pairwise distances of rows, and a lower bound that passes gradients; composites of norms along an axis."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..source_location import fail
 from ..spec import Spec, spec_of
 from .checks import first_wrong
 from .examples import case, floats, positive, strided
-from .rules import need_floating, need_spec, via_float32, write_out
-from .shape import permute
+from .rules import broadcast_shape, need_floating, need_spec, via_float32, write_out
+from .shape import in_float32, permute
 
 MIN_MATMUL_PAIRS = 625  # number of pairs from which a matrix product pays off: 25 rows and 25 rows
 
@@ -152,3 +152,68 @@ def _(xp, grad, a, b, distance, p, out=None):
                 slope = xp.where((size == 0) | (p == 0), 0, slope * size ** (p - 1))
             out[row] = (slope * share[row][:, None]).sum(-2)
     return out
+
+
+# ---- norms along an axis -----------------------------------------------------------------------------------------
+
+
+def normalize_parts(x, p, axes, eps):
+    return x / x.norm(p, axes, keepdim=True).clamp(min=eps)
+
+
+normalize = define(
+    "normalize(x; p, axes, eps)",
+    decompose=normalize_parts,
+    dtype_agnostic=True,
+    domain="complex",
+    attr_kinds={"axes": "integers or None"},
+    examples=[
+        case(floats(3, 4), p=2.0, axes=(1,), eps=1e-12),
+        case(floats(2, 3, 4), p=3.0, axes=(0, 2), eps=0.5),
+        case(strided(4, 5), p=math.inf, axes=(0,), eps=1e-12),
+        case(floats(4), p=1.0, axes=None, eps=1e-12),
+        case(floats(0, 3, dtype="float32"), p=2.0, axes=(1,), eps=1e-12),
+    ],
+    doc="x / max(norm of order p along the axes, eps).",
+)
+
+
+def cosine_similarity_parts(x1, x2, axis, eps):
+    shape = broadcast_shape("cosine_similarity", {"x1": x1.spec.shape, "x2": x2.spec.shape})
+    x1, x2 = x1.expand(shape), x2.expand(shape)
+    a, b = (x / at_least(x.norm(2, axis, keepdim=True), least=eps, name="") for x in (x1, x2))
+    return (a * b).sum(axis)
+
+
+cosine_similarity = define(
+    "cosine_similarity(x1, x2; axis, eps)",
+    decompose=in_float32(cosine_similarity_parts),
+    dtype_agnostic=True,
+    second_order=False,
+    examples=[
+        case(floats(3, 4), floats(3, 4), axis=1, eps=1e-8),
+        case(floats(2, 3, 4), floats(3, 1), axis=0, eps=1e-8),
+        case(strided(4, 5), strided(4, 5), axis=0, eps=1e-8),
+        case(floats(0, 3, dtype="float32"), floats(3, dtype="float32"), axis=1, eps=1e-8),
+    ],
+    doc="sum(x1 * x2) / (|x1| * |x2|) along an axis, where each norm is at least eps.",
+)
+
+
+def pairwise_distance_parts(x1, x2, p, eps, keepdims):
+    difference = x1 - x2 + eps
+    return difference.norm(p, -1, keepdim=keepdims) if difference.spec.ndim else difference.norm(p)
+
+
+pairwise_distance = define(
+    "pairwise_distance(x1, x2; p, eps, keepdims)",
+    decompose=in_float32(pairwise_distance_parts),
+    dtype_agnostic=True,
+    examples=[
+        case(floats(3, 4), floats(3, 4), p=2.0, eps=1e-6, keepdims=False),
+        case(floats(3, 4), floats(4), p=1.0, eps=1e-6, keepdims=True),
+        case(strided(4, 5), strided(4, 5), p=3.0, eps=0.1, keepdims=False),
+        case(floats(()), floats(()), p=2.0, eps=1e-6, keepdims=False),
+    ],
+    doc="The norm of order p of x1 - x2 + eps along the last axis.",
+)

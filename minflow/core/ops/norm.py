@@ -10,12 +10,13 @@ from __future__ import annotations
 from ..base.errors import ShapeError
 from ..kernels import kernel
 from ..op import define
-from ..spec import Spec, promote
+from ..spec import Spec, default_dtype, promote
 from .elementwise import rsqrt
 from .examples import case, floats, positive, strided
+from .pool import avg_pool2d
 from .reduce import mean as average, sum as total
 from .rules import need_floating, need_spec
-from .shape import full, reshape
+from .shape import full, pad, reshape
 
 
 def channel_shape(ndim: int) -> tuple[int, ...]:
@@ -144,11 +145,15 @@ def _(xp, grad, x, weight, mean, var, eps):
 
 def layer_norm_spec(x: Spec, weight: Spec | type, bias: Spec | type, axes: tuple[int, ...], eps: float) -> Spec:
     need_floating("layer_norm", x)
+    need_last_axes("layer_norm", x, axes)
+    need_vectors("layer_norm", x.replace(shape=x.shape[-len(axes) :]), weight=weight, bias=bias)
+    return x
+
+
+def need_last_axes(name: str, x: Spec, axes: tuple[int, ...]) -> None:
     count = len(axes)
     if not 0 < count <= x.ndim or tuple(axes) != tuple(range(-count, 0)):
-        raise ShapeError(f"layer_norm: {{x}} is normalized over its last axes, not over {axes}", hint="axes=(-1,)")
-    need_vectors("layer_norm", x.replace(shape=x.shape[-count:]), weight=weight, bias=bias)
-    return x
+        raise ShapeError(f"{name}: {{x}} is normalized over its last axes, not over {axes}", hint="axes=(-1,)")
 
 
 def need_vectors(name: str, like: Spec, **tensors: Spec | type) -> None:
@@ -227,4 +232,99 @@ group_norm = define(
     ],
     doc="Normalize each group of channels (axis 1) of each example to mean 0 and variance 1; then scale and shift.",
     slow_on_numpy=True,
+)
+
+
+def rms_norm_spec(x: Spec, weight: Spec | type, axes: tuple[int, ...], eps: float) -> Spec:
+    need_floating("rms_norm", x)
+    need_last_axes("rms_norm", x, axes)
+    need_vectors("rms_norm", x.replace(shape=x.shape[-len(axes) :]), weight=weight)
+    return x
+
+
+rms_norm = define(
+    "rms_norm(x, weight; axes, eps)",
+    rms_norm_spec,
+    decompose=lambda x, weight, axes, eps: scale_and_shift(
+        x * rsqrt((x * x).mean(axes, keepdim=True) + eps), weight, 0
+    ),
+    dtype_agnostic=True,
+    number_inputs=["weight"],
+    examples=[
+        case(floats(4, 3), positive(3), axes=(-1,), eps=1e-5),
+        case(floats(2, 3, 4), 1, axes=(-2, -1), eps=0.1),
+        case(strided(3, 4), positive(4), axes=(-1,), eps=1e-5),
+        case(floats(4, 3, dtype="float32"), 1, axes=(-1,), eps=1e-5),
+    ],
+    doc="x / sqrt(mean of x**2 + eps) * weight over the last axes; 1 for no weight. Zhang & Sennrich 2019, eq. 4.",
+)
+
+
+def batch_norm_inference_spec(x: Spec, mean: Spec, var: Spec, weight: Spec | type, bias: Spec | type, eps) -> Spec:
+    if x.ndim < 2:
+        raise ShapeError(f"batch_norm_inference: {{x}} must be (N, C, ...), got {x.ndim} axes", hint="x.unsqueeze(0)")
+    affine = {name: v for name, v in (("weight", weight), ("bias", bias)) if isinstance(v, Spec)}
+    need_spec("batch_norm_inference", x.shape[1:2], mean=mean, var=var, **affine)
+    dtype = promote(x, mean, var, *affine.values())
+    return x.replace(dtype=dtype if dtype.rank > 1 else default_dtype())
+
+
+def batch_norm_inference_parts(x, mean, var, weight, bias, eps):
+    """One multiplication and one addition per element: scale and shift are computed per channel."""
+    scale = rsqrt(var + eps)
+    scale = scale if is_number(weight, 1) else scale * weight
+    shift = -mean * scale if is_number(bias, 0) else bias - mean * scale
+    shape = channel_shape(x.spec.ndim)
+    return x * scale.reshape(shape) + shift.reshape(shape)
+
+
+batch_norm_inference = define(
+    "batch_norm_inference(x, mean, var, weight, bias; eps)",
+    batch_norm_inference_spec,
+    decompose=batch_norm_inference_parts,
+    dtype_agnostic=True,
+    domain="complex",
+    number_inputs=["weight", "bias"],
+    unread=["bias"],
+    examples=[
+        case(floats(2, 3, 4), floats(3), positive(3), positive(3), floats(3), eps=1e-5),
+        case(strided(2, 3, 2, 2), floats(3), positive(3), 1, 0, eps=0.1),
+        case(floats(4, 3), floats(3), positive(3), positive(3), 0, eps=1e-5),
+    ],
+    doc="(x - mean) / sqrt(var + eps) * weight + bias per channel (axis 1); 1 and 0 for no weight and no bias.",
+)
+
+
+def local_response_norm_spec(x: Spec, size: int, alpha: float, beta: float, k: float) -> Spec:
+    need_floating("local_response_norm", x)
+    if x.ndim < 3 or not x.size or size < 1:
+        raise ShapeError(
+            f"local_response_norm: {{x}} must be (N, C, L) or have more axes, and not be empty, and size at least 1, "
+            f"got {size}",
+            hint="size=5",
+        )
+    return x
+
+
+def local_response_norm_parts(x, size, alpha, beta, k):
+    shape = x.spec.shape
+    squares = (x * x).reshape(shape[0], 1, shape[1], x.spec.size // (shape[0] * shape[1]))
+    squares = pad(squares, widths=((0, 0), (0, 0), (size // 2, (size - 1) // 2), (0, 0)), value=0)
+    windows = dict(kernel_size=(size, 1), stride=(1, 1), padding=(0, 0))
+    means = avg_pool2d(squares, **windows, ceil_mode=False, count_include_pad=True, divisor_override=None)
+    return x / (means.reshape(shape) * alpha + k) ** beta
+
+
+local_response_norm = define(
+    "local_response_norm(x; size, alpha, beta, k)",
+    local_response_norm_spec,
+    decompose=local_response_norm_parts,
+    dtype_agnostic=True,
+    attr_kinds={"beta": "real", "k": "real"},
+    examples=[
+        case(floats(2, 5, 3), size=3, alpha=0.5, beta=0.75, k=1.0),
+        case(floats(2, 4, 2, 3), size=4, alpha=1e-4, beta=0.5, k=2.0),
+        case(strided(1, 3, 2), size=1, alpha=1.0, beta=0.75, k=1.0),
+    ],
+    doc="x / (k + alpha * mean of x**2 over `size` neighboring channels)**beta. Krizhevsky et al. 2012, section 3.3.",
 )

@@ -126,3 +126,8 @@ def normalize_axis(name: str, dim: int, ndim: int) -> int:
     if not -max(ndim, 1) <= dim < max(ndim, 1):
         fail(ShapeError, f"{name}: dim is {dim}, and the input has {ndim} axes", f"{-ndim} to {ndim - 1}")
     return dim % max(ndim, 1)
+
+
+def norm_order(p: Any) -> Any:
+    """Return the order of a norm as a float; an unknown name is returned as it is, for `norm` to refuse."""
+    return 2.0 if p is None or p == "fro" else p if isinstance(p, str) else float(p)

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.functions import index_select, norm
+from ...core.functions import index_select
 from ...core.functions.arguments import common_shape, in_float32
 from ...core.functions.creation import from_numpy
-from ...core.ops.distance import at_least, pair_distances
+from ...core.ops import distance as d
 from ...core.source_location import fail
 from ...core.spec import wider
 from ...core.tensor import Tensor
-from .arguments import check_tensor, composite, normalize_axis
+from .arguments import check_tensor, composite, norm_order, normalize_axis
 
 
 def check_rows(name: str, **tensors: Any) -> None:
@@ -31,31 +31,17 @@ def check_rows(name: str, **tensors: Any) -> None:
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """sum(x1 * x2) / (|x1| * |x2|) along axis dim, where each norm is at least eps. The shapes broadcast."""
     check_rows("cosine_similarity", x1=x1, x2=x2)
-    normalize_axis("cosine_similarity", dim, max(x1.spec.ndim, x2.spec.ndim))
-    return cosine_impl(x1, x2, dim, eps)
-
-
-@composite("cosine_similarity")
-@in_float32
-def cosine_impl(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
-    shape = common_shape("cosine_similarity", dict(x1=x1, x2=x2))
-    turned = []
-    for x in (x1.expand(*shape), x2.expand(*shape)):
-        turned.append(x / at_least(norm(x, 2, dim, keepdim=True), least=float(eps), name=""))
-    return (turned[0] * turned[1]).sum(dim)
+    axis = normalize_axis("cosine_similarity", dim, max(x1.spec.ndim, x2.spec.ndim))
+    return d.cosine_similarity(x1, x2, axis=axis, eps=float(eps))
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The norm of order p of x1 - x2 + eps along the last axis. Float (N, D) or (D,); the shapes broadcast."""
     check_rows("pairwise_distance", x1=x1, x2=x2)
-    return difference_norm(x1, x2, p, eps, keepdim)
-
-
-@composite("pairwise_distance")
-@in_float32
-def difference_norm(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor:
-    difference = x1 - x2 + eps
-    return norm(difference, p, -1, keepdim=keepdim) if difference.spec.ndim else norm(difference, p)
+    attrs = dict(p=norm_order(p), eps=float(eps), keepdims=keepdim)
+    if p == 0:  # a count, which has no gradient, as a composite op would have
+        return d.pairwise_distance.decompose(x1, x2, **attrs)
+    return d.pairwise_distance(x1, x2, **attrs)
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
@@ -77,7 +63,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
         fail(ShapeError, what, "batches of one size, or of size 1", **tensors)
     outer = np.broadcast_shapes(a[:-2], b[:-2])
     x1, x2 = x1.to(dtype).expand(*outer, *a[-2:]), x2.to(dtype).expand(*outer, *b[-2:])
-    return pair_distances(x1, x2, p=float(p))
+    return d.pair_distances(x1, x2, p=float(p))
 
 
 def check_pairs(name: str, p: float, **tensors: Any) -> None:
@@ -108,7 +94,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 def condensed_distances(input: Tensor, p: float) -> Tensor:
     n = input.spec.shape[0]
     above = from_numpy(np.flatnonzero(np.triu(np.ones((n, n), bool), 1)))
-    return index_select(pair_distances(input, input, p=p).reshape(n * n), 0, above)
+    return index_select(d.pair_distances(input, input, p=p).reshape(n * n), 0, above)
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

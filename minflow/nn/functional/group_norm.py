@@ -12,14 +12,13 @@ from typing import Any
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.arguments import integer
 from ...core.grad.modes import no_grad
-from ...core.ops import elementwise as e, norm, pool
+from ...core.ops import norm
 from ...core.ops.shape import full
 from ...core.source_location import fail
 from ...core.spec import finfo, float16, float32
 from ...core.tensor import Tensor
 from .arguments import check_scalar, check_tensor, composite, same_dtype
 from .norm import layer_norm_impl, normalize_with_stats, per_channel
-from .shape import pad
 
 
 def check_channels(name: str, input: Tensor, **numbers: Tensor | None) -> None:
@@ -145,7 +144,6 @@ def instance_norm(
     return out.to(float16) if input.spec.dtype is float16 else out
 
 
-@composite("rms_norm")
 def rms_norm(
     input: Tensor,
     normalized_shape: tuple[int, ...] | list[int],
@@ -171,11 +169,10 @@ def rms_norm(
         what = f"rms_norm: the input must be floating, got {x.spec.dtype.name}"
         fail(DTypeError, what, "x.float()", input=input)
     eps = finfo(x.spec.dtype).eps if eps is None else eps
-    out = x * e.rsqrt((x * x).mean(tuple(range(-len(shape), 0)), keepdim=True) + eps)
-    return (out if weight is None else out * weight).to(input.spec.dtype)
+    axes = tuple(range(-len(shape), 0))
+    return norm.rms_norm(x, 1 if weight is None else weight, axes=axes, eps=float(eps)).to(input.spec.dtype)
 
 
-@composite("local_response_norm")
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """input / (k + alpha * mean of input**2 over `size` neighboring channels)**beta.
 
@@ -193,16 +190,5 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     if not input.spec.size:
         return input
     x = promote_half("local_response_norm", input)[0]
-    squares = (x * x).reshape(shape[0], 1, shape[1], x.spec.size // (shape[0] * shape[1]))
-    squares = pad(squares, (0, 0, size // 2, (size - 1) // 2))
-    means = pool.avg_pool2d(
-        squares,
-        kernel_size=(size, 1),
-        stride=(1, 1),
-        padding=(0, 0),
-        ceil_mode=False,
-        count_include_pad=True,
-        divisor_override=None,
-    )
-    out = x / (means.reshape(shape) * alpha + k) ** beta
+    out = norm.local_response_norm(x, size=size, alpha=float(alpha), beta=float(beta), k=float(k))
     return out.to(float16) if input.spec.dtype is float16 else out

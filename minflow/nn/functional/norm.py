@@ -8,12 +8,12 @@ from __future__ import annotations
 from ...core.base.dtypes import HALF_DTYPES
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.grad.modes import no_grad
-from ...core.ops import elementwise as e, norm
+from ...core.ops import norm
 from ...core.ops.shape import full
 from ...core.source_location import fail
 from ...core.spec import float32
 from ...core.tensor import Tensor
-from .arguments import check_scalar, check_tensor, composite, same_dtype
+from .arguments import check_scalar, check_tensor, same_dtype
 
 
 def batch_norm(
@@ -86,14 +86,11 @@ def batch_norm(
     return out
 
 
-@composite("batch_norm")
 def normalize_with_stats(
     x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
-    """Normalize with one multiplication and one addition per element: scale and shift are computed per channel."""
-    scale = e.rsqrt(var + eps) if weight is None else e.rsqrt(var + eps) * weight
-    shift = -mean * scale if bias is None else bias - mean * scale
-    return x * per_channel(scale, x) + per_channel(shift, x)
+    affine = 1 if weight is None else weight, 0 if bias is None else bias
+    return norm.batch_norm_inference(x, mean, var, *affine, eps=float(eps))
 
 
 def per_channel(values: Tensor, x: Tensor) -> Tensor:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.base.errors import DTypeError, ShapeError
-from ...core.functions.arguments import integer
+from ...core.functions.arguments import integer, normalize_axes
 from ...core.functions.fill import number_of
+from ...core.ops import distance
 from ...core.ops.shape import pad as padded
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import check_tensor, composite
+from .arguments import check_tensor, composite, norm_order
 from .padding import pad_from_input
 
 
@@ -60,8 +61,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     return padded(out, widths=tuple(around), value=value)
 
 
-@composite("normalize")
 def normalize(input: Tensor, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Tensor:
     """input / max(norm of order p along dim, eps)."""
     check_tensor("normalize", input)
-    return input / input.norm(p, dim, keepdim=True).clamp(min=eps)
+    axes = normalize_axes(dim, input)
+    return distance.normalize(input, p=norm_order(p), axes=axes, eps=float(eps))

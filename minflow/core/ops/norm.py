@@ -265,7 +265,7 @@ def batch_norm_inference_spec(x: Spec, mean: Spec, var: Spec, weight: Spec | typ
         raise ShapeError(f"batch_norm_inference: {{x}} must be (N, C, ...), got {x.ndim} axes", hint="x.unsqueeze(0)")
     affine = {name: v for name, v in (("weight", weight), ("bias", bias)) if isinstance(v, Spec)}
     need_spec("batch_norm_inference", x.shape[1:2], mean=mean, var=var, **affine)
-    dtype = promote(x, mean, var, *affine.values())
+    dtype = promote(x, mean, var, weight, bias)
     return x.replace(dtype=dtype if dtype.rank > 1 else default_dtype())
 
 

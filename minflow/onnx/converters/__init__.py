@@ -1,6 +1,7 @@
 """Converters of minflow ops to ONNX, one module per family. Importing this package registers all of them."""
 
 from . import (
+    activations as activations,
     arithmetic as arithmetic,
     compare as compare,
     convolution as convolution,

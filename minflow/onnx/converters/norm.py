@@ -52,6 +52,16 @@ def _(b, node, x, weight, bias):
     return b.op("Add", y, b.op("Reshape", bias, wide)) if isinstance(bias, str) else y
 
 
+@converter("batch_norm_inference")
+def _(b, node, x, mean, var, weight, bias):
+    dtype, channels = node.out_specs[0].dtype, node.inputs[1].spec.size
+    x, mean, var, weight, bias = (
+        b.cast(v, dtype, node.inputs[i].spec.dtype) if isinstance(v, str) else b.const([v] * channels, dtype)
+        for i, v in enumerate((x, mean, var, weight, bias))
+    )
+    return b.op("BatchNormalization", x, weight, bias, mean, var, epsilon=node.attrs["eps"])
+
+
 def along(b, node, x, operator: str) -> str:
     """Softmax or LogSoftmax; a 0-d tensor is treated as one class."""
     if node.inputs[0].spec.ndim:

@@ -95,6 +95,7 @@ ROOMS = {
         "core.ir",
         "core.kernels",
         "core.messages.invocation",
+        "core.memory",
         "core.op",
         "core.scalar",
         "core.ops",
@@ -221,7 +222,7 @@ MECHANISM = [
 # longest name that fits its module decides.
 CAPS = {
     "mechanism": 4010,  # 240: composite ops, their gradients and their decomposition
-    "core": 1900,  # what stands around the mechanism: creation, grad modes, errors, events, ...
+    "core": 1930,  # what stands around the mechanism: creation, grad modes, errors, events, ...
     "core.ops": None,  # an op is one block that is read alone (test_ops_are_short)
     "core.ops.examples": None,  # data that ops are tested with
     "core.functions": 5100,  # a few lines each over the ops; nothing in the engine is understood by them

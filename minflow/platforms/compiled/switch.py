@@ -22,6 +22,7 @@ from ...core.base.errors import MinflowWarning, MissingDependencyError
 from ...core.base.locks import exclusive_lock
 from ...core.base.optional import install_command
 from ...core.kernels import EAGER_PLATFORMS, HOST_PLATFORMS, use_platforms
+from ...core.memory import retain_freed_memory
 from ...core.messages.invocation import command
 from ...core.source_location import here
 from .config import COMPILED, PLATFORMS, CompiledKernelConfig
@@ -216,9 +217,13 @@ def spawn_compiler(code: str) -> subprocess.Popen | None:
 
 
 def import_all() -> None:
-    """Import all modules with compiled functions. Those in `kernels/` register their kernels."""
+    """Import all modules with compiled functions. Those in `kernels/` register their kernels.
+
+    Their arrays are large: let them reuse the memory of freed ones.
+    """
     from . import kernels
 
+    retain_freed_memory()
     names = [f"kernels.{module.name}" for module in pkgutil.iter_modules(kernels.__path__)]
     for module in [*names, "runtime.recorder"]:
         importlib.import_module(f".{module}", __package__)

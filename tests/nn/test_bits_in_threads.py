@@ -13,8 +13,11 @@ import pytest
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
+from minflow.core import kernels
 from minflow.core.backend import blas
 from minflow.nn.summary import tensors_in
+from minflow.platforms import of_large_calls
+from minflow.platforms.compiled.config import CompiledKernelConfig
 from tests.exported_cases import Repeated, input_of, layer_cases
 from tests.graphs import Predict, bits, loss_of
 from tests.sampling import sampled
@@ -62,6 +65,22 @@ def blas_threads():
     blas.set_threads(2)
     yield
     blas.set_threads(before)
+
+
+@pytest.fixture
+def default_kernels(monkeypatch):
+    """Compiled kernels on large arrays, as in a program that does not choose; the tests choose NumPy's."""
+    pytest.importorskip("numba", reason="kernels are compiled by numba, which is not installed")
+    from minflow.platforms.compiled import compile_cache, switch
+
+    if not compile_cache.tested():
+        pytest.skip("on this system eager code does not use compiled kernels by itself")
+    switch.warmup()
+    before = kernels.EAGER_PLATFORMS["cpu"]
+    monkeypatch.setattr(CompiledKernelConfig, "graphs", "large")
+    kernels.use_platforms("cpu", kernels.PlatformsBySize(kernels.HOST_PLATFORMS, of_large_calls))
+    yield
+    kernels.use_platforms("cpu", before)
 
 
 def seeded(mode, *args):
@@ -129,8 +148,7 @@ def test_layer(name):
         run_in_threads(1 if case.draws else THREADS, partial(case.check, f"{name}_{i}"))
 
 
-@pytest.mark.parametrize("threads", range(1, THREADS + 1))
-def test_products_beside_others(threads):
+def check_products(threads):
     flow.clear_default_session()
     cases = [(name, Case(*row)) for name, row in PRODUCTS.items()]
 
@@ -139,3 +157,18 @@ def test_products_beside_others(threads):
             case.check(name, thread)
 
     run_in_threads(threads, check)
+
+
+@pytest.mark.parametrize("threads", range(1, THREADS + 1))
+def test_products_beside_others(threads):
+    check_products(threads)
+
+
+@pytest.mark.parametrize("threads", [1, THREADS])
+def test_large_calls_beside_others(default_kernels, threads):
+    """Exact graphs and jobs select the compiled kernels that eager code does, in any thread."""
+    platforms = set()
+    with kernels.observed(lambda op, platform, arrays, result: platforms.add(platform)):
+        step_of(PRODUCTS["Conv2d"][0](), flow.randn(PRODUCTS["Conv2d"][1]))
+    assert "compiled" in platforms
+    check_products(threads)

@@ -8,8 +8,9 @@ import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
+import minflow as flow
 from minflow.compat.namespaces.threads import Settings
-from minflow.core.kernels import CALLS
+from minflow.core.kernels import CALLS, observed
 from minflow.core.ops import activation, norm, pool
 from minflow.platforms.compiled.runtime import eager
 from minflow.platforms.compiled.runtime.eager import run_compiled
@@ -171,3 +172,16 @@ def test_cache_size_is_bounded(call_cache, monkeypatch):
     for n in range(1, 6):
         normed(*images(0, (n, 20, 3, 3)))
         assert len(call_cache) <= 3
+
+
+def test_expanded_array_is_copied_if_the_builder_does_not_support_it(on):
+    """The gradient of a sum; a composite op would otherwise run its decomposition again."""
+    x = flow.randn(64, 300, requires_grad=True)
+    weight = flow.randn(300, requires_grad=True)
+    y = flow.nn.functional.layer_norm(x, (300,), weight)
+    seen = {}
+    with observed(lambda op, platform, arrays, result: seen.setdefault(op.name, platform)):
+        grads = flow.autograd.grad(y.sum(), [x, weight], retain_graph=True)
+    assert seen["layer_norm_grad"] == "compiled"
+    contiguous = flow.autograd.grad(y, [x, weight], flow.ones(64, 300))
+    assert all(flow.equal(a, b) for a, b in zip(grads, contiguous))

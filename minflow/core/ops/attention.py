@@ -40,4 +40,5 @@ scaled_dot_product_attention = define(
         case(floats(3, 4), strided(5, 4), floats(5, 2), floats(3, 5), scale=1.0, nowhere=True),
     ],
     doc="softmax(query @ key.mT * scale + mask) @ value. A bool mask is True where a query may attend; 0 for no mask.",
+    slow_on_numpy=True,
 )

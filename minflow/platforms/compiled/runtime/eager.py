@@ -104,7 +104,7 @@ def run_compiled(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attr
     except TypeError:  # an unhashable argument
         signature = call = None
     if call is False:
-        return NotImplemented
+        return run_on_copies(op, builder, arrays, out, attrs)
     call = call and cache.calls.pop(signature, None)  # take it out: a signal handler may call ops, too
     results = call.results if call else results_of(op, arrays, given_outs, attrs)
     outs = given_outs or [np.empty(shape, dtype) for shape, dtype in results]
@@ -114,9 +114,21 @@ def run_compiled(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attr
         if len(cache.calls) >= MOST:
             cache.calls.clear()
         cache.calls[signature] = call or False
+    if not call:
+        return run_on_copies(op, builder, arrays, out, attrs)
     if not done:
         return NotImplemented
     return out if out is not None else tuple(outs) if op.many else outs[0]
+
+
+def run_on_copies(op: Op, builder: Builder, arrays: Sequence, out: Any, attrs: dict) -> Any:
+    """Run an op on copies of expanded arrays, such as the gradient of a sum; NotImplemented if there are none."""
+    copies = [
+        np.ascontiguousarray(a) if a.__class__ is np.ndarray and a.size > 1 and 0 in a.strides else a for a in arrays
+    ]
+    if all([a is copy for a, copy in zip(arrays, copies)]):
+        return NotImplemented
+    return run_compiled(op, builder, *copies, out=out, **attrs)
 
 
 def results_of(op: Op, arrays: Sequence, given_outs: Sequence, attrs: dict) -> list[tuple]:

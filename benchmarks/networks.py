@@ -1,10 +1,10 @@
 """Benchmark eager minflow against eager PyTorch: a train step and a prediction of each network, alternating in one run.
 
-    python benchmarks/networks.py                       # every network, one thread on one core: ten minutes
-    python benchmarks/networks.py --only resnet18 unet  # some networks
-    python benchmarks/networks.py --quick               # one of each family, three rounds
-    python benchmarks/networks.py --numpy               # NumPy's kernels too
-    python benchmarks/networks.py --json result.json    # the same figures as JSON
+    python benchmarks/networks.py                        # every network, one thread on one core: ten minutes
+    python benchmarks/networks.py --only resnet18 unet   # some networks
+    python benchmarks/networks.py --quick                # one of each family, three rounds
+    python benchmarks/networks.py --json result.json     # the same figures as JSON
+    MINFLOW_MACHINE=0 python benchmarks/networks.py      # NumPy's kernels; 1: compiled ones for arrays of any size
 
 PyTorch runs in two layouts, contiguous and channels_last; a ratio is the median of paired rounds, relative to the
 layout that is faster in that row, as in `compiled.py`. Its networks are built from minflow's own definitions: the
@@ -34,7 +34,9 @@ import trainings
 from compiled import KINDS, TORCH
 from graph import human
 
-OURS = ("eager, compiled", "eager")
+from minflow.platforms.compiled import policy
+
+OURS = "minflow"
 AIMS = {"median": 1.0, "worst": 1.5}
 TOLERANCE = 1e-8  # relative difference in float64, in the Euclidean norm
 SHARED = ("", ".nn", ".nn.functional", ".core.functions", ".core.functions.creation", ".core.tensor")
@@ -297,7 +299,6 @@ def difference(ours: trainings.Training, theirs: trainings.Training) -> float:
 
 def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Check that both libraries compute the same, then yield the figures of each kind of step."""
-    compiled.switch(OURS[0])
     ours, found = training(trainings.flow_library(), name), {"network": name}
     if not options.no_torch:
         theirs = training(trainings.torch_library(), name)
@@ -307,7 +308,7 @@ def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         layouts = {contestant: copy.deepcopy(theirs) for contestant in TORCH[:2]}
     for kind in options.kinds:
         ours.model.train()
-        steps = dict.fromkeys(OURS[: 1 + options.numpy], compiled.our_step(ours, kind, False))
+        steps = {OURS: compiled.our_step(ours, kind, False)}
         if not options.no_torch:
             for contestant in TORCH[: 2 if ours.batch[0].ndim == 4 else 1]:
                 steps[contestant] = compiled.torch_step(layouts[contestant], kind, contestant)
@@ -315,30 +316,24 @@ def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def line(row: dict[str, Any]) -> str:
-    cells = []
-    for contestant, one in row["contestants"].items():
-        if contestant in OURS:
-            ratio = "" if one["ratio"] is None else " {1:5.2f} [{0:.2f}, {2:.2f}]".format(*one["ratio"])
-            cells.append(f"{contestant} {human(one['seconds']):>9}{ratio}")
-    best = row["best"]
-    peer = f"{best} {human(row['contestants'][best]['seconds'])}" if best else ""
-    return f"  {row['network']:20}{row['kind']:8}" + "   ".join([*cells, peer])
+    ours, best = row["contestants"][OURS], row["best"]
+    text = f"  {row['network']:20}{row['kind']:8}{human(ours['seconds']):>10}"
+    if best:
+        text += f"{human(row['contestants'][best]['seconds']):>11}"
+        text += "   {1:5.2f} [{0:.2f}, {2:.2f}]   ".format(*ours["ratio"]) + best
+    return text
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """(contestant, kind) -> the median of the ratios of all networks, and the worst with its network."""
+    """Kind -> the median of the ratios of all networks, and the worst with its network."""
     found = {}
-    for contestant in OURS:
-        for kind in KINDS:
-            ratios = [
-                (one["ratio"][1], row["network"])
-                for row in rows
-                if row["kind"] == kind and (one := row["contestants"].get(contestant)) and one["ratio"]
-            ]
-            if ratios:
-                worst, network = max(ratios)
-                median = statistics.median([ratio for ratio, _ in ratios])
-                found[f"{contestant}, {kind}"] = {"median": median, "worst": worst, "network": network}
+    for kind in KINDS:
+        ratios = [(row["contestants"][OURS]["ratio"], row["network"]) for row in rows if row["kind"] == kind]
+        medians = [(ratio[1], network) for ratio, network in ratios if ratio]
+        if medians:
+            worst, network = max(medians)
+            median = statistics.median([ratio for ratio, _ in medians])
+            found[kind] = {"median": median, "worst": worst, "network": network}
     return found
 
 
@@ -348,7 +343,6 @@ def parse_options(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="train steps, predictions")
     parser.add_argument("--rounds", type=int, help="rounds of alternation (default 7)")
     parser.add_argument("--quick", action="store_true", help="one network of each family, three rounds")
-    parser.add_argument("--numpy", action="store_true", help="minflow with NumPy's kernels, too")
     parser.add_argument("--no-torch", action="store_true", help="minflow's own figures only")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     options = parser.parse_args(words)
@@ -368,7 +362,7 @@ def main() -> None:
     compiled.set_threads(1, True, not options.no_torch)
     print(
         f"{versions}, one thread; {options.rounds} rounds in alternation; "
-        "ratios to the faster layout of PyTorch: median [quartiles]"
+        "minflow, the faster layout of PyTorch, and their ratio: median [quartiles]"
     )
     rows = []
     for name in options.only:
@@ -377,6 +371,8 @@ def main() -> None:
             rows.append(row)
         gc.collect()
     found = summary(rows)
+    if policy.why_numpy():
+        print(f"minflow ran NumPy's kernels: {policy.why_numpy()}")
     for key, row in found.items():
         missed = "".join(f"  {what} misses the aim of {aim}" for what, aim in AIMS.items() if row[what] > aim)
         print(f"{key}: median {row['median']:.2f}, worst {row['worst']:.2f} ({row['network']}){missed}")

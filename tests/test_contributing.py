@@ -205,10 +205,42 @@ def test_add_an_op(passed_tests, project_copy, tmp_path):
     assert "test_no_op_changes_without_a_new_version" in passed_tests
     lines = (project_copy / "tests/golden/ops.txt").read_text().splitlines()
     assert [line for line in lines if line.startswith("log_cosh@1(x) -> log_cosh | ")]
-    assert len(lines) == len((TOP / "tests/golden/ops.txt").read_text().splitlines()) + 2, "log_cosh and lion"
+    assert len(lines) == len((TOP / "tests/golden/ops.txt").read_text().splitlines()) + 4, "log_cosh, lion, standardize"
     said = output("-c", NEW_OP, cwd=tmp_path, path=[project_copy]).splitlines()
     assert said[:3] == ["[True, True, True, True]", "True", "bfloat16 float32"]
     assert said[3] == "[[0.0, 2.3093], [0.0, 2.3093], [0.0, 2.3093]]"
+
+
+NEW_COMPOSITE = """
+import numpy as np, minflow as flow
+from minflow import nn
+
+class Program(nn.Graph):
+    def build(self, x):
+        x = x.detach().requires_grad_()
+        out = flow.standardize(x, axes=(1,), eps=1e-5)
+        return out.detach(), *flow.autograd.grad(out.pow(3).sum(), x)
+
+x = flow.tensor(np.random.default_rng(0).standard_normal((6, 8)).astype("float32"))
+graph = Program()
+graph.config.exact(True)
+results = graph(x)
+flow.save(graph, "saved")
+for other in (flow.load_graph("saved")(x), graph.build(x)):
+    print([a.numpy().tobytes() == b.numpy().tobytes() for a, b in zip(results, other)])
+print([str(node.op) for node in graph._last.parts[0].stages[0].graph.nodes if str(node.op).startswith("standardize")])
+print(flow.standardize(x.requires_grad_(), axes=(1,), eps=1e-5).grad_fn)
+"""
+
+
+@pytest.mark.slow
+def test_add_a_composite_op(passed_tests, project_copy, tmp_path):
+    assert {"test_op", "test_results_and_gradients_of_the_decomposition", "test_graph_has_the_bits_of_eager"} <= {
+        *find_tests(passed_tests, "standardize")
+    }
+    said = output("-c", NEW_COMPOSITE, cwd=tmp_path, path=[project_copy]).splitlines()
+    assert said[:2] == ["[True, True]"] * 2 and said[-1] == "<StandardizeBackward>"
+    assert said[2] == "['standardize', 'standardize_grad']"
 
 
 @pytest.mark.slow

@@ -27,12 +27,7 @@ STATE_KEYS = {
 }  # keys of PyTorch's scaler state
 # Composite functions that run in the lower dtype, and in float32; ops declare it in their block (`Op.autocast`).
 LOWER_PRECISION_FUNCTIONS = set("""conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d""".split())
-FLOAT32_FUNCTIONS = set(
-    """trace cdist quantile nanquantile cross_entropy kl_div mse_loss l1_loss smooth_l1_loss huber_loss
-    binary_cross_entropy binary_cross_entropy_with_logits multi_margin_loss multilabel_margin_loss
-    combined_margin_loss poisson_nll_loss gaussian_nll_loss margin_ranking_loss hinge_embedding_loss soft_margin_loss
-    cosine_embedding_loss triplet_margin_loss ctc_loss""".split()
-)
+FLOAT32_FUNCTIONS = set("""trace cdist quantile nanquantile triplet_margin_loss ctc_loss""".split())
 
 
 class Casting:

@@ -118,7 +118,7 @@ def consult(op: Any, specs: tuple, attrs: Mapping) -> tuple:
         if any(isinstance(s, Spec) and s.dtype is not dtype for s in specs):
             return dtype, None
     dtypes = [s.dtype for s in specs if isinstance(s, Spec)]
-    if op.domain == "real" and any(d.rank == 3 for d in dtypes):
+    if op.domain == "real" and (any(d.rank == 3 for d in dtypes) or (op.composite and complex in specs)):
         raise DTypeError(f"{op.name}: not defined for complex numbers", hint="x.real, x.imag, x.abs() or x.angle()")
     out = op.infer(*specs, **attrs)
     return bfloat16 if bfloat16 in dtypes and not op.dtype_agnostic else None, out if op.many else (out,)

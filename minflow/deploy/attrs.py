@@ -197,15 +197,17 @@ NOT_STORED = ("device",)  # a saved graph is for the CPU
 ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
     **with_kind(
         check_bool,
-        """apart ceil_mode complete corrected count_include_pad decoupled descending include_self inverse
-        invert keepdims maximize nesterov nowhere relu replacement reverse right runs ta tb unit upper""",
+        """apart ceil_mode complete corrected count_include_pad decoupled descending full include_self inverse
+        invert keepdims log_input log_target maximize nesterov nowhere relu replacement reverse right runs ta tb unit
+        upper""",
     ),
     **with_kind(integer, "axis blank call diagonal dim dim1 dim2 ignore_index offset"),
     **with_kind(natural, "bins classes groups k minlength n needs num_classes num_samples size step"),
     **with_kind(
         real,
-        """alpha atol beta1 beta2 correction dampening eps etaminus etaplus high input_scale lambd largest
-        least low lr_decay mean momentum momentum_decay p rho rtol scale smallest std t0 threshold weight_decay""",
+        """alpha atol beta beta1 beta2 correction dampening delta eps etaminus etaplus high input_scale label_smoothing
+        lambd largest least low lr_decay m1 m2 m3 margin mean momentum momentum_decay p rho rtol scale smallest std t0
+        threshold weight_decay""",
     ),
     **with_kind(check_text, "by loss name"),
     **with_kind(SIZES, "output_size shape"),

@@ -77,7 +77,7 @@ def test_it_is_one_node(op):
     inputs = example_inputs(example)
     node = many(apply(op, *inputs, **example.attrs))[0].value.node
     assert node.op is op and [x.spec for x in inputs if isinstance(x, flow.Tensor)] == [
-        value.spec for value in node.inputs if hasattr(value, "spec")
+        getattr(value, "spec", value) for value in node.inputs if not isinstance(value, int | float)
     ]
 
 
@@ -94,7 +94,9 @@ def test_graph_has_the_bits_of_eager(op):
         leaves = [x.detach().requires_grad_(x.is_floating_point()) if isinstance(x, flow.Tensor) else x for x in inputs]
         outs = many(apply(op, *leaves, **EXAMPLE.attrs))
         first = gradients(outs, leaves, create_graph=True)
-        return *[out.detach() for out in outs], *first, *gradients(first, leaves, allow_unused=True, retain_graph=True)
+        linear = not any(g is not None and g.requires_grad for g in first)
+        second = () if linear else gradients(first, leaves, allow_unused=True, retain_graph=True)
+        return *[out.detach() for out in outs], *first, *second
 
     inputs = [flow.tensor(x) for x in arrays]
     found, wanted = Predict(lambda *x: [t for t in program(*x) if t is not None], exact=True)(*inputs), program(*inputs)

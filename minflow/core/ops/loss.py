@@ -1,4 +1,7 @@
-"""Losses that are primitives because the gradients of their parts do not add up. Losses over classes: `softmax.py`."""
+"""Binary cross-entropy. Its terms are primitives, because the gradients of their parts do not add up.
+
+Losses over classes: `softmax.py`. Read next: `loss_distance.py`, the losses of differences.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ from ..kernels import kernel
 from ..op import define
 from ..spec import Spec, finfo
 from .checks import check_unit
-from .elementwise import log, log1p, maximum, sigmoid
-from .examples import case, floats, strided
-from .rules import as_arrays, broadcast, constant, via_float32
+from .elementwise import log, log1p, maximum, sigmoid, softplus
+from .examples import case, floats, positive, strided
+from .rules import as_arrays, broadcast, constant, is_number, via_float32
+from .shape import filled
 
 PROBABILITY_RANGE: dict[str, Any] = dict(low=0.1, high=0.9)
 
@@ -85,3 +89,64 @@ def _(xp, x, target, out=None):
         tail, zero = xp.log1p(xp.exp(-xp.abs(x))), constant(xp, x.dtype, 0)
         found = target * xp.maximum(-x, zero) + (constant(xp, x.dtype, 1) - target) * xp.maximum(x, zero)
         return xp.add(found, tail, out=out)
+
+
+# ---- composite losses --------------------------------------------------------------------------------------------
+
+
+def reduce_losses(losses, reduction: str):
+    """Reduce the losses as requested: their mean, their sum, or unreduced."""
+    return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses
+
+
+def weight_tensor(weight, spec: Spec):
+    """None for the number 1, which means no weight; a tensor of this spec for any other number."""
+    if not isinstance(weight, int | float):
+        return weight
+    return None if weight == 1 else filled(spec, weight)
+
+
+def weighted(losses, weight):
+    return losses if is_number(weight, 1) else losses * weight
+
+
+binary_cross_entropy = define(
+    "binary_cross_entropy(input, target, weight; reduction)",
+    decompose=lambda input, target, weight, reduction: reduce_losses(
+        weighted(binary_entropy(input, target), weight), reduction
+    ),
+    number_inputs=["weight"],
+    autocast="float32",
+    dtype_agnostic=True,
+    examples=[
+        case(floats(3, 4, **PROBABILITY_RANGE), floats(3, 4, **PROBABILITY_RANGE), 1, reduction="mean"),
+        case(floats(3, 4, **PROBABILITY_RANGE), floats(3, 4, **PROBABILITY_RANGE), positive(4), reduction="sum"),
+        case(strided(2, 3, **PROBABILITY_RANGE), floats(2, 3, **PROBABILITY_RANGE), 2.5, reduction="none"),
+    ],
+    doc="-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced; a weight of 1 for none.",
+)
+
+
+def logit_losses(input, target, weight, pos_weight, reduction):
+    """target * softplus(-x) + (1 - target) * softplus(x), where pos_weight scales the first term."""
+    if is_number(pos_weight, 1):
+        losses = logit_entropy(input, target)
+    else:
+        losses = pos_weight * target * softplus(-input) + (1 - target) * softplus(input)
+    return reduce_losses(weighted(losses, weight), reduction)
+
+
+binary_cross_entropy_with_logits = define(
+    "binary_cross_entropy_with_logits(input, target, weight, pos_weight; reduction)",
+    decompose=logit_losses,
+    number_inputs=["weight", "pos_weight"],
+    autocast="float32",
+    dtype_agnostic=True,
+    examples=[
+        case(floats(3, 4), floats(3, 4, **PROBABILITY_RANGE), 1, 1, reduction="mean"),
+        case(floats(3, 4), floats(3, 4, **PROBABILITY_RANGE), positive(4), positive(4), reduction="mean"),
+        case(strided(2, 3), floats(2, 3, **PROBABILITY_RANGE), 0.5, 2.5, reduction="sum"),
+        case(floats(5), floats(5, **PROBABILITY_RANGE), 1, positive(5), reduction="none"),
+    ],
+    doc="The binary cross-entropy of sigmoid(input), times weight, reduced; pos_weight is the factor of the target 1.",
+)

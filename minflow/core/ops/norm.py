@@ -15,7 +15,7 @@ from .elementwise import rsqrt
 from .examples import case, floats, positive, strided
 from .pool import avg_pool2d
 from .reduce import mean as average, sum as total
-from .rules import need_floating, need_spec
+from .rules import is_number, need_floating, need_spec
 from .shape import full, pad, reshape
 
 
@@ -159,7 +159,7 @@ def need_last_axes(name: str, x: Spec, axes: tuple[int, ...]) -> None:
 def need_vectors(name: str, like: Spec, **tensors: Spec | type) -> None:
     """Refuse weights and biases of another shape or of a wider dtype; a number is one for all elements."""
     for key, t in tensors.items():
-        if promote(like, t) is not like.dtype:
+        if isinstance(t, Spec) and promote(like, t) is not like.dtype:
             need_spec(name, like, **{key: t})
         if isinstance(t, Spec):
             need_spec(name, like.shape, **{key: t})
@@ -173,10 +173,6 @@ def layer_norm_parts(x, weight, bias, axes, eps):
 def scale_and_shift(x, weight, bias):
     x = x if is_number(weight, 1) else x * weight
     return x if is_number(bias, 0) else x + bias
-
-
-def is_number(x, number: int) -> bool:
-    return isinstance(x, int) and x == number
 
 
 layer_norm = define(

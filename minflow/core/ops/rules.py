@@ -77,6 +77,11 @@ def same_spec(x):
     return x if isinstance(x, Spec) else Spec((), promote(x))
 
 
+def is_number(x, number: int) -> bool:
+    """True if an input of a composite op is this int, which means that it is not given."""
+    return isinstance(x, int) and x == number
+
+
 def need_floating(op: str, x: Spec, name: str = "x") -> Spec:
     if not x.dtype.floating:
         raise DTypeError(f"{op}: {mark(name)} must be floating, got {x.dtype.name}", hint=f"{mark(name)}.float()")

@@ -160,13 +160,13 @@ def reduce_rows(xp, losses, n: int, reduction: str, out):
     return out
 
 
-def loss_spec(x: Spec, labels: Spec, reduction: str) -> Spec:
-    need_floating("cross_entropy", x)
-    need_index("cross_entropy", labels, "labels")
+def loss_spec(x: Spec, labels: Spec, reduction: str, op: str = "cross_entropy") -> Spec:
+    need_floating(op, x)
+    need_index(op, labels, "labels")
     axis = axis_of_classes(x.ndim)
     if not x.ndim or labels.shape != x.shape[:axis] + x.shape[axis + 1 :] or not x.shape[axis]:
         raise ShapeError(
-            f"cross_entropy: {{labels}} is {list(labels.shape)}, {{x}} {list(x.shape)}",
+            f"{op}: {{labels}} is {list(labels.shape)}, {{x}} {list(x.shape)}",
             hint="scores (N, C, ...) and labels (N, ...)",
         )
     return x.replace(shape=labels.shape if reduction == "none" else ())

@@ -17,6 +17,7 @@ from ...core.functions import abs as absolute, clamp, exp, gt, log, maximum, res
 from ...core.mode import MODE
 from ...core.ops.checks import check_labels
 from ...core.ops.index import checked_labels
+from ...core.ops.loss_distance import smooth_l1_loss as smooth_l1
 from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
 from ...core.source_location import describe, fail
 from ...core.tensor import Tensor
@@ -27,7 +28,6 @@ from ...nn.functional import (
     ctc_loss as modern_ctc,
 )
 from ...nn.functional.arguments import apply_reduction as to_one_number, check_reduction, check_tensor
-from ...nn.functional.loss_distance import smooth_l1
 from ..build_context import current
 from .op_name import folded, takes_name
 from .windows import pixel_shuffle
@@ -294,7 +294,7 @@ def smooth_l1_loss(prediction: Tensor, label: Tensor, beta: float = 1.0, name: s
     check_same("smooth_l1_loss", "none", prediction=prediction, label=label)
     if not beta > 0:
         fail(OutOfRangeError, f"smooth_l1_loss: beta is {beta!r}, a distance above 0", "beta=1.0")
-    return smooth_l1(prediction, label, float(beta))
+    return smooth_l1(prediction, label, beta=float(beta), reduction="none")
 
 
 @folded

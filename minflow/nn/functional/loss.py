@@ -1,7 +1,7 @@
 """The losses, with checks for common mistakes, above all in labels, before they compute.
 
 Inputs are predictions, targets the true values. reduction: "mean", "sum" or "none".
-Read next: `../../core/ops/softmax.py`, the fused softmax and cross-entropy.
+Read next: `../../core/ops/loss_distance.py`, the ops of losses; `../../core/ops/softmax.py`, the fused cross-entropy.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ from typing import Any
 import numpy as np
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.functions import broadcast_tensors
 from ...core.functions.arguments import integer
-from ...core.functions.creation import zeros_like
 from ...core.ir import Value
 from ...core.mode import MODE
-from ...core.ops import elementwise as e
+from ...core.ops import loss, loss_classes, loss_distance
 from ...core.ops.checks import check_labels as check_numbers
 from ...core.ops.index import checked_labels
-from ...core.ops.loss import binary_entropy, logit_entropy
-from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
+from ...core.ops.softmax import nll, softmax_cross_entropy
 from ...core.source_location import describe, fail, name_of, warn
 from ...core.spec import Spec
 from ...core.tensor import Tensor
-from .arguments import apply_reduction, check_reduction, check_tensor, composite, legacy_reduction
+from .arguments import check_reduction, check_tensor, legacy_reduction
 
 # ---- numbers against numbers -------------------------------------------------------------------------------------
 
@@ -36,12 +33,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
     weight: a factor for each element, in the input's shape; the mean is then weighted.
     """
     check_pair("mse_loss", input, target, reduction)
-    return squared_error(input, target, reduction, weight)
-
-
-@composite("mse_loss")
-def squared_error(input: Tensor, target: Tensor, reduction: str, weight: Tensor | None) -> Tensor:
-    return reduce_weighted("mse_loss", e.square(difference(input, target)), input, weight, reduction)
+    return loss_distance.mse_loss(input, target, checked_weight("mse_loss", input, weight), reduction=reduction)
 
 
 @legacy_reduction("input target size_average reduce reduction weight")
@@ -51,36 +43,18 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tens
     weight: a factor for each element, in the input's shape; the mean is then weighted.
     """
     check_pair("l1_loss", input, target, reduction)
-    return absolute_error(input, target, reduction, weight)
+    return loss_distance.l1_loss(input, target, checked_weight("l1_loss", input, weight), reduction=reduction)
 
 
-@composite("l1_loss")
-def absolute_error(input: Tensor, target: Tensor, reduction: str, weight: Tensor | None) -> Tensor:
-    return reduce_weighted("l1_loss", e.abs(difference(input, target)), input, weight, reduction)
-
-
-def reduce_weighted(name: str, losses: Tensor, input: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
-    """Reduce the losses; with a weight for each loss, the mean is the weighted mean."""
+def checked_weight(name: str, input: Tensor, weight: Tensor | None) -> Tensor | int:
+    """The weight, or 1 if there is none. Refuses weights whose shape differs from the input's."""
     if weight is None:
-        return apply_reduction(losses, reduction)
-    check_weight(name, input, weight)
-    total = losses * weight
-    return total.sum() / weight.sum() if reduction == "mean" else apply_reduction(total, reduction)
-
-
-def check_weight(name: str, input: Tensor, weight: Tensor) -> None:
-    """Refuse weights whose shape differs from the input's."""
+        return 1
     check_tensor(name, weight, "weight")
     if weight.spec.shape != input.spec.shape:
         what = f"{name}: weight has shape {list(weight.spec.shape)}, input has {list(input.spec.shape)}"
         fail(ShapeError, what, "weight.expand(input.shape): one for each element", input=input, weight=weight)
-
-
-def difference(input: Tensor, target: Tensor) -> Tensor:
-    """Return input - target; a tensor without axes takes the dtype of the other."""
-    if input.spec.dtype is not target.spec.dtype and 0 in (input.spec.ndim, target.spec.ndim):
-        input, target = broadcast_tensors(input, target)
-    return input - target
+    return weight
 
 
 def check_pair(name: str, input: Any, target: Any, reduction: str) -> None:
@@ -145,13 +119,7 @@ def binary_cross_entropy(
     """
     check_same("binary_cross_entropy", input, target, reduction)
     check_weights("binary_cross_entropy", weight=weight)
-    return bce(input, target, weight, reduction)
-
-
-@composite("binary_cross_entropy")
-def bce(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
-    losses = binary_entropy(input, target)
-    return apply_reduction(losses if weight is None else losses * weight, reduction)
+    return loss.binary_cross_entropy(input, target, or_one(weight), reduction=reduction)
 
 
 @legacy_reduction("input target weight size_average reduce reduction pos_weight")
@@ -175,19 +143,12 @@ def binary_cross_entropy_with_logits(
             "leave sigmoid out of the model, or use nn.BCELoss",
             input=input,
         )
-    return bce_with_logits(input, target, weight, pos_weight, reduction)
+    return loss.binary_cross_entropy_with_logits(input, target, or_one(weight), or_one(pos_weight), reduction=reduction)
 
 
-@composite("binary_cross_entropy_with_logits")
-def bce_with_logits(
-    x: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
-) -> Tensor:
-    """target * softplus(-x) + (1 - target) * softplus(x), where pos_weight scales the first term."""
-    if pos_weight is None:
-        losses = logit_entropy(x, target)
-    else:
-        losses = pos_weight * target * e.softplus(-x) + (1 - target) * e.softplus(x)
-    return apply_reduction(losses if weight is None else losses * weight, reduction)
+def or_one(weight: Tensor | None) -> Tensor | int:
+    """The weight, or 1, which the ops of losses take for none."""
+    return 1 if weight is None else weight
 
 
 def check_weights(name: str, **weights: Any) -> None:
@@ -269,47 +230,14 @@ def cross_entropy(
             input=input,
         )
     if target.spec.floating and target.spec.shape == input.spec.shape and target.spec.ndim:
-        return soft_target_loss(input, target, weight, reduction, label_smoothing)
+        return loss_classes.soft_cross_entropy(
+            input, target, or_one(weight), label_smoothing=label_smoothing, reduction=reduction
+        )
     target = check_labels("cross_entropy", input, target, ignore_index)
+    options: Any = {"ignore_index": ignore_index, "reduction": reduction}
     if weight is None and label_smoothing == 0:
-        return softmax_cross_entropy(input, target, ignore_index=ignore_index, reduction=reduction)[0]
-    return hard_target_loss(input, target, weight, ignore_index, reduction, label_smoothing)
-
-
-@composite("cross_entropy")
-def soft_target_loss(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float) -> Tensor:
-    axis = 1 if input.spec.ndim > 1 else 0
-    classes = input.spec.shape[axis]
-    if smoothing:
-        target = target * (1 - smoothing) + smoothing / classes
-    scores = log_softmax(input, dim=axis) * target
-    losses = -(scores if weight is None else scores * along_axis(weight, axis, input.spec.ndim)).sum(axis)
-    return apply_reduction(losses, reduction)
-
-
-@composite("cross_entropy")
-def hard_target_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float
-) -> Tensor:
-    axis = 1 if input.spec.ndim > 1 else 0
-    logs = log_softmax(input, dim=axis)
-    hard_loss = nll_from_log_probs(logs, target, weight, ignore_index, reduction)
-    if not smoothing:
-        return hard_loss
-    spread = -(logs if weight is None else logs * along_axis(weight, axis, input.spec.ndim)).sum(axis)
-    counts = target != ignore_index
-    spread = e.where(counts, spread, zeros_like(spread))
-    if reduction == "mean":
-        spread = spread.sum() / total_weight(logs, target, weight, ignore_index, counts)
-    else:
-        spread = apply_reduction(spread, reduction)
-    classes = input.spec.shape[axis]
-    return hard_loss * (1 - smoothing) + spread * (smoothing / classes)
-
-
-def along_axis(weight: Tensor, axis: int, ndim: int) -> Tensor:
-    """Reshape (C,) to (1, C, 1, ...), along one axis of ndim."""
-    return weight.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))
+        return softmax_cross_entropy(input, target, **options)[0]
+    return loss_classes.cross_entropy(input, target, or_one(weight), label_smoothing=label_smoothing, **options)
 
 
 @legacy_reduction("input target weight size_average ignore_index reduce reduction")
@@ -330,33 +258,9 @@ def nll_loss(
             "log_softmax in place of softmax; or nn.CrossEntropyLoss on the logits",
             input=input,
         )
-    return nll_from_log_probs(input, target, weight, ignore_index, reduction)
-
-
-def nll_from_log_probs(
-    logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
-) -> Tensor:
     if weight is None:
-        return nll(logs, target, ignore_index=ignore_index, reduction=reduction)
-    losses = nll(logs, target, ignore_index=ignore_index, reduction="none") * class_weights(
-        target, weight, ignore_index
-    )
-    if reduction == "mean":
-        return losses.sum() / class_weights(target, weight, ignore_index).sum()
-    return apply_reduction(losses, reduction)
-
-
-def class_weights(target: Tensor, weight: Tensor, ignore_index: int) -> Tensor:
-    """Return the weight of each label's class, 0 for ignored labels."""
-    counts = target != ignore_index
-    result = weight[e.where(counts, target, zeros_like(target)).long()]
-    return e.where(counts, result, zeros_like(result))
-
-
-def total_weight(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, counts: Tensor) -> Tensor:
-    if weight is None:
-        return counts.to(logs.spec.dtype).sum()
-    return class_weights(target, weight, ignore_index).sum()
+        return nll(input, target, ignore_index=ignore_index, reduction=reduction)
+    return loss_classes.nll_loss(input, target, weight, ignore_index=ignore_index, reduction=reduction)
 
 
 def check_classes(name: str, input: Any, weight: Any, reduction: str) -> None:

@@ -5,22 +5,21 @@ Read next: `loss.py`, whose checks of labels they share.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...core.base.errors import OutOfRangeError, ShapeError
-from ...core.functions import acos, cos, cumsum, gather, lt, one_hot, reshape
-from ...core.functions.arguments import in_float32
-from ...core.functions.creation import zeros_like
+from ...core.functions import reshape
 from ...core.mode import MODE
-from ...core.ops import elementwise as e
+from ...core.ops import loss_classes
 from ...core.ops.checks import check_labels as check_numbers
 from ...core.ops.index import checked_labels
-from ...core.ops.loss import logit_entropy
 from ...core.ops.softmax import softmax_cross_entropy
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import apply_reduction, check_tensor, composite, legacy_reduction
-from .loss import check_classes, check_labels, check_same
+from .arguments import check_tensor, legacy_reduction
+from .loss import check_classes, check_labels, check_same, or_one
 
 NO_IGNORE = -(2**31)  # an ignore_index that no label has
 
@@ -45,16 +44,8 @@ def multi_margin_loss(
     if input.spec.ndim == 1 and target.spec.shape == (1,):
         target = reshape(target, ())
     target = check_labels("multi_margin_loss", input, target, NO_IGNORE)
-    return multi_margin(input, target, p, margin, weight, reduction)
-
-
-@composite("multi_margin_loss")
-@in_float32
-def multi_margin(input: Tensor, target: Tensor, p: int, margin: float, weight: Tensor | None, reduction: str) -> Tensor:
-    chosen = one_hot(target, input.spec.shape[-1]).bool()
-    over = e.relu(margin - gather(input, -1, target.unsqueeze(-1).long()) + input)
-    losses = e.where(chosen, 0.0, over if p == 1 else e.square(over)).mean(-1)
-    return apply_reduction(losses if weight is None else losses * weight[target.long()], reduction)
+    options: Any = {"p": p, "margin": margin, "reduction": reduction}
+    return loss_classes.multi_margin_loss(input, target, or_one(weight), **options)
 
 
 @legacy_reduction("input target size_average reduce reduction")
@@ -74,18 +65,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
         target = checked_labels(target, loss=name, classes=classes, ignore_index=-1)
     else:
         check_numbers(np, name, target.array, classes, -1)
-    return multilabel_margin(input, target.long(), classes, reduction)
-
-
-@composite("multilabel_margin_loss")
-@in_float32
-def multilabel_margin(input: Tensor, target: Tensor, classes: int, reduction: str) -> Tensor:
-    there = cumsum(lt(target, 0).long(), -1) == 0  # classes before the first -1
-    place = e.where(there, target, zeros_like(target))
-    targets = (one_hot(place, classes).bool() & there.unsqueeze(-1)).any(-2)
-    over = e.relu(1.0 - gather(input, -1, place).unsqueeze(-1) + input.unsqueeze(-2))
-    counted = there.unsqueeze(-1) & ~targets.unsqueeze(-2)
-    return apply_reduction(e.where(counted, over, 0.0).sum((-2, -1)) / classes, reduction)
+    return loss_classes.multilabel_margin_loss(input, target, reduction=reduction)
 
 
 @legacy_reduction("input target weight size_average reduce reduction")
@@ -101,14 +81,7 @@ def multilabel_soft_margin_loss(
     if not target.spec.floating and input.spec.floating:
         target = target.to(input.spec.dtype)
     check_same("multilabel_soft_margin_loss", input, target, reduction)
-    return multilabel_soft_margin(input, target, weight, reduction)
-
-
-@composite("multilabel_soft_margin_loss")
-def multilabel_soft_margin(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
-    losses = logit_entropy(input, target)
-    losses = losses if weight is None else losses * weight
-    return apply_reduction(losses.mean(-1) if losses.spec.ndim else losses, reduction)
+    return loss_classes.multilabel_soft_margin_loss(input, target, or_one(weight), reduction=reduction)
 
 
 def sparse_softmax_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
@@ -140,12 +113,5 @@ def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 
     if x.spec.ndim != 2 or label.spec.shape != x.spec.shape[:1]:
         what = f"combined_margin_loss: label {list(label.spec.shape)} for x {list(x.spec.shape)}"
         fail(ShapeError, what, "(N,) and (N, classes)", x=x, label=label)
-    return angular_margin(x, check_labels("combined_margin_loss", x, label, NO_IGNORE), m1, m2, m3)
-
-
-@composite("combined_margin_loss")
-@in_float32
-def angular_margin(x: Tensor, label: Tensor, m1: float, m2: float, m3: float) -> Tensor:
-    chosen = one_hot(label, x.spec.shape[1]).bool()
-    margin = x if m1 == 1 and m2 == 0 else cos(acos(e.where(chosen, x, 0.0)) * m1 + m2)
-    return e.where(chosen, margin - m3, x)
+    label = check_labels("combined_margin_loss", x, label, NO_IGNORE)
+    return loss_classes.combined_margin_loss(x, label, m1=m1, m2=m2, m3=m3)

@@ -6,12 +6,11 @@ Read next: `loss.py`, whose checks they share.
 from __future__ import annotations
 
 from ...core.base.errors import OutOfRangeError
-from ...core.functions.arguments import in_float32
-from ...core.ops import elementwise as e
+from ...core.ops import loss_distance
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import apply_reduction, composite, legacy_reduction
-from .loss import check_pair, check_weight, difference, l1_loss
+from .arguments import legacy_reduction
+from .loss import check_pair, checked_weight, l1_loss
 
 
 @legacy_reduction("input target size_average reduce reduction beta")
@@ -23,17 +22,9 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     check_pair("smooth_l1_loss", input, target, reduction)
     if not beta >= 0:
         fail(OutOfRangeError, f"smooth_l1_loss: beta must be at least 0, got {beta!r}", "beta=1.0")
-    return (
-        apply_reduction(smooth_l1(input, target, float(beta)), reduction) if beta else l1_loss(input, target, reduction)
-    )
-
-
-@composite("smooth_l1_loss")
-@in_float32
-def smooth_l1(input: Tensor, target: Tensor, beta: float) -> Tensor:
-    distance = e.abs(difference(input, target))
-    near = distance.clamp(max=beta)
-    return near / beta * (distance - 0.5 * near)
+    if not beta:
+        return l1_loss(input, target, reduction)
+    return loss_distance.smooth_l1_loss(input, target, beta=float(beta), reduction=reduction)
 
 
 def huber_loss(
@@ -47,16 +38,5 @@ def huber_loss(
     check_pair("huber_loss", input, target, reduction)
     if not delta > 0:
         fail(OutOfRangeError, f"huber_loss: delta must be above 0, got {delta!r}", "delta=1.0")
-    losses = huber_losses(input, target, float(delta))
-    if weight is None:
-        return apply_reduction(losses, reduction)
-    check_weight("huber_loss", input, weight)
-    return apply_reduction(losses * weight, reduction)
-
-
-@composite("huber_loss")
-@in_float32
-def huber_losses(input: Tensor, target: Tensor, delta: float) -> Tensor:
-    distance = e.abs(difference(input, target))
-    near = distance.clamp(max=delta)
-    return near * (distance - 0.5 * near)
+    factors = checked_weight("huber_loss", input, weight)
+    return loss_distance.huber_loss(input, target, factors, delta=float(delta), reduction=reduction)

@@ -6,20 +6,18 @@ Read next: `../../core/ops/ctc.py`.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.base.legacy_dispatch import overloaded
-from ...core.functions import eq, isinf, le
-from ...core.functions.arguments import ensure_tensor, in_float32
+from ...core.functions import isinf
+from ...core.functions.arguments import ensure_tensor
 from ...core.functions.creation import full_like
-from ...core.ops import elementwise as e
+from ...core.ops import elementwise as e, loss_likelihood
 from ...core.ops.ctc import ctc
-from ...core.ops.distance import at_least
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import apply_reduction, check_reduction, check_tensor, composite, legacy_reduction
+from .arguments import apply_reduction, check_reduction, check_tensor, legacy_reduction
 from .loss_margin import check_all
 
 
@@ -31,19 +29,10 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
     reduction: also "batchmean", the sum divided by the size of axis 0, which is the mathematical divergence.
     """
     check_all("kl_div", "none" if reduction == "batchmean" else reduction, input=input, target=target)
-    losses = kl_losses(input, target, log_target)
     if reduction != "batchmean":
-        return apply_reduction(losses, reduction)
-    return losses.sum() / input.spec.shape[0] if input.spec.ndim and input.spec.shape[0] else losses.sum()
-
-
-@composite("kl_div")
-@in_float32
-def kl_losses(input: Tensor, target: Tensor, log_target: bool) -> Tensor:
-    if log_target:
-        return e.exp(target) * (target - input)
-    none = eq(target, 0)
-    return e.where(none, 0.0, target * e.log(e.where(none, 1.0, target))) - target * input
+        return loss_likelihood.kl_div(input, target, log_target=log_target, reduction=reduction)
+    total = loss_likelihood.kl_div(input, target, log_target=log_target, reduction="sum")
+    return total / input.spec.shape[0] if input.spec.ndim and input.spec.shape[0] else total
 
 
 @legacy_reduction("input target log_input full size_average eps reduce reduction")
@@ -60,18 +49,8 @@ def poisson_nll_loss(
     full: add Stirling's formula for log(target!) where target is above 1.
     """
     check_all("poisson_nll_loss", reduction, input=input, target=target)
-    return apply_reduction(poisson_nll(input, target, log_input, full, eps), reduction)
-
-
-@composite("poisson_nll_loss")
-@in_float32
-def poisson_nll(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float) -> Tensor:
-    losses = e.exp(input) - target * input if log_input else input - target * e.log(input + eps)
-    if not full:
-        return losses
-    few = le(target, 1)
-    many = e.where(few, 2, target)
-    return losses + e.where(few, 0.0, many * e.log(many) - many + e.log(2 * math.pi * many) * 0.5)
+    options: Any = {"log_input": log_input, "full": full, "eps": eps, "reduction": reduction}
+    return loss_likelihood.poisson_nll_loss(input, target, **options)
 
 
 def gaussian_nll_loss(
@@ -99,15 +78,8 @@ def gaussian_nll_loss(
     if not variance.spec.floating:
         what = f"{name}: var must be floating, got {variance.dtype.name}"
         fail(DTypeError, what, "var.float()", **tensors, var=variance)
-    return apply_reduction(gaussian_nll(input, target, variance, full, eps), reduction)
-
-
-@composite("gaussian_nll_loss")
-@in_float32
-def gaussian_nll(input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float) -> Tensor:
-    var = at_least(var, least=float(eps), name="var")
-    losses = (e.log(var) + e.square(input - target) / var) * 0.5
-    return losses + 0.5 * math.log(2 * math.pi) if full else losses
+    options: Any = {"full": full, "eps": eps, "reduction": reduction}
+    return loss_likelihood.gaussian_nll_loss(input, target, variance, **options)
 
 
 # ---- label sequences ---------------------------------------------------------------------------------------------

@@ -10,9 +10,8 @@ from numbers import Real
 from typing import Any
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.functions import eq, minimum, ne
-from ...core.functions.arguments import in_float32
-from ...core.ops import elementwise as e
+from ...core.functions import minimum
+from ...core.ops import loss_margin
 from ...core.source_location import fail
 from ...core.tensor import Tensor
 from .arguments import apply_reduction, check_reduction, check_tensor, composite, legacy_reduction
@@ -48,37 +47,21 @@ def margin_ranking_loss(
     """max(0, margin - target * (input1 - input2)). target: 1 if input1 should be the larger, -1 if input2."""
     check_all("margin_ranking_loss", reduction, input1=input1, input2=input2, target=target)
     same_axes("margin_ranking_loss", input1=input1, input2=input2, target=target)
-    return ranking_loss(input1, input2, target, margin, reduction)
-
-
-@composite("margin_ranking_loss")
-def ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
-    return apply_reduction((-target * (input1 - input2) + margin).clamp(min=0.0), reduction)
+    return loss_margin.margin_ranking_loss(input1, input2, target, margin=margin, reduction=reduction)
 
 
 @legacy_reduction("input target margin size_average reduce reduction")
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """input where target is 1 (similar), max(0, margin - input) where it is -1; the input is a distance."""
     check_all("hinge_embedding_loss", reduction, input=input, target=target)
-    return hinge_loss(input, target, margin, reduction)
-
-
-@composite("hinge_embedding_loss")
-def hinge_loss(input: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
-    apart = e.where(ne(target, 1), (margin - input).clamp(min=0.0), 0.0)
-    return apply_reduction(apart + e.where(ne(target, -1), input, 0.0), reduction)
+    return loss_margin.hinge_embedding_loss(input, target, margin=margin, reduction=reduction)
 
 
 @legacy_reduction("input target size_average reduce reduction")
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-target * input)), computed without overflow. target: 1 or -1."""
     check_all("soft_margin_loss", reduction, input=input, target=target)
-    return soft_margin(input, target, reduction)
-
-
-@composite("soft_margin_loss")
-def soft_margin(input: Tensor, target: Tensor, reduction: str) -> Tensor:
-    return apply_reduction(e.softplus(-target * input), reduction)
+    return loss_margin.soft_margin_loss(input, target, reduction=reduction)
 
 
 @legacy_reduction("input1 input2 target margin size_average reduce reduction")
@@ -96,16 +79,7 @@ def cosine_embedding_loss(
         shown = ", ".join(f"{k} {list(x.spec.shape)}" for k, x in tensors.items())
         what = f"{name}: shapes must be (N, D), (N, D) and (N,), got {shown}, target {list(target.spec.shape)}"
         fail(ShapeError, what, "one target for each row", **tensors, target=target)
-    return cosine_loss(input1, input2, target, margin, reduction)
-
-
-@composite("cosine_embedding_loss")
-@in_float32
-def cosine_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
-    sizes = [(x * x).sum(-1) + 1e-12 for x in (input1, input2)]
-    cosine = (input1 * input2).sum(-1) / (sizes[0] * sizes[1]).sqrt()
-    alike, apart = e.where(eq(target, 1), 1 - cosine, 0.0), (cosine - margin).clamp(min=0.0)
-    return apply_reduction(alike + e.where(eq(target, -1), apart, 0.0), reduction)
+    return loss_margin.cosine_embedding_loss(input1, input2, target, margin=margin, reduction=reduction)
 
 
 @legacy_reduction("anchor positive negative margin p eps swap size_average reduce reduction")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import builtins
+import contextlib
 import copy
 import gc
 import importlib
@@ -24,7 +25,6 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -34,7 +34,9 @@ import trainings
 from compiled import KINDS, TORCH
 from graph import human
 
-from minflow.platforms.compiled import policy
+from minflow.core.base.errors import MissingDependencyError
+from minflow.platforms.compiled import policy, warmup
+from minflow.platforms.compiled.config import CompiledKernelConfig
 
 OURS = "minflow"
 AIMS = {"median": 1.0, "worst": 1.5}
@@ -245,7 +247,7 @@ def training(library, name: str) -> trainings.Training:
 # ---- agreement -------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
+@contextlib.contextmanager
 def without_dropout(model) -> Iterator[None]:
     """Set the rate of all dropout layers, and of attention, to zero in this block."""
     rates = [(m, name, vars(m)[name]) for m in model.modules() for name in ("p", "dropout") if is_rate(m, name)]
@@ -359,6 +361,9 @@ def main() -> None:
     except ImportError:
         print("PyTorch is not installed: minflow's own figures only")
         options.no_torch = True
+    if CompiledKernelConfig.graphs != "none":
+        with contextlib.suppress(MissingDependencyError):
+            warmup()  # a process that has to wait for kernels runs NumPy's until it ends
     compiled.set_threads(1, True, not options.no_torch)
     print(
         f"{versions}, one thread; {options.rounds} rounds in alternation; "

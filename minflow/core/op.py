@@ -344,6 +344,7 @@ def define_gradient(op: Op) -> Op:
         infer,
         module=op.__module__,
         gradient_of=op,
+        attr_kinds=op.attr_kinds,
         number_inputs=op.number_inputs,
         dtype_agnostic=op.dtype_agnostic,
         domain=op.domain,

@@ -42,6 +42,7 @@ ORACLES = {
     "softsign": each(lambda x: x / (1 + abs(x))),
     "elu": each(elu),
     "prelu": prelu,
+    "rrelu": lambda x, slope: np.where(x > 0, x, slope * x),
     "hardsigmoid": each(lambda x: min(max(x / 6 + 0.5, 0), 1)),
     "hardswish": each(lambda x: x * min(max(x + 3, 0), 6) / 6),
     "glu": glu,

@@ -2,7 +2,7 @@
 `../functions/activation.py` and `../../nn/functional/piecewise_activation.py`.
 
 At a kink, the gradient is the one that PyTorch returns. Half dtypes are computed in float32, with one rounding at the
-end, except in prelu. Read next: `activation.py`, the primitives.
+end, except in prelu and rrelu. Read next: `activation.py`, the primitives.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..base.errors import ShapeError
+from ..base.errors import DTypeError, ShapeError
 from ..op import Op, define
 from ..spec import Spec, default_dtype
 from .compare import ge, gt, le, logical_or
 from .elementwise import abs as absolute, erf, expm1, sigmoid, softplus, tanh, where
 from .examples import Maker, case, floats, ints, strided
-from .rules import need_axis, need_floating
+from .rules import need_axis, need_floating, need_spec
 from .shape import in_float32
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -126,9 +126,12 @@ def prelu_spec(x: Spec, weight: Spec) -> Spec:
 
 
 def prelu_parts(x, weight):
-    weight = weight.reshape(() if weight.spec.size == 1 else (weight.spec.size,) + (1,) * (x.spec.ndim - 2))
+    return leak(x, weight.reshape(() if weight.spec.size == 1 else (weight.spec.size,) + (1,) * (x.spec.ndim - 2)))
+
+
+def leak(x, slope):
     above = gt(x, 0)
-    return where(above, x, where(above, 0.0, x) * weight)
+    return where(above, x, where(above, 0.0, x) * slope)
 
 
 prelu = define(
@@ -142,6 +145,26 @@ prelu = define(
         case(floats(3), floats(())),
     ],
     doc="x if x > 0, else weight * x; weight: one element, or one per channel (axis 1). He et al. 2015, eq. 1.",
+)
+
+
+def rrelu_spec(x: Spec, slope: Spec | type) -> Spec:
+    need_floating("rrelu", x)
+    if isinstance(slope, Spec):
+        need_spec("rrelu", x, slope=slope)
+    elif slope is complex:
+        raise DTypeError("rrelu: {slope} must be real", hint="slope=0.25")
+    return x
+
+
+rrelu = define(
+    "rrelu(x, slope)",
+    rrelu_spec,
+    decompose=leak,
+    dtype_agnostic=True,
+    number_inputs=["slope"],
+    examples=[*[case(x, 0.25) for x in inputs()], case(floats(3, 4), floats(3, 4))],
+    doc="x if x > 0, else slope * x, with a slope for each element, or a number. Xu et al. 2015, section 2.4.",
 )
 
 

@@ -100,11 +100,9 @@ def rrelu(
     return write_if_inplace(rrelu_impl, input, inplace, float(lower), float(upper), training)
 
 
-@composite("rrelu")
 def rrelu_impl(x: Tensor, lower: float, upper: float, training: bool) -> Tensor:
     slope = uniform_like(x, lower, upper) if training else (lower + upper) / 2
-    above = gt(x, 0)
-    return e.where(above, x, e.where(above, 0.0, x) * slope)
+    return a.rrelu(x, slope)
 
 
 # ---- along an axis -----------------------------------------------------------------------------------------------

@@ -200,6 +200,7 @@ cosine_similarity = define(
 )
 
 
+@in_float32
 def pairwise_distance_parts(x1, x2, p, eps, keepdims):
     difference = x1 - x2 + eps
     return difference.norm(p, -1, keepdim=keepdims) if difference.spec.ndim else difference.norm(p)
@@ -207,7 +208,7 @@ def pairwise_distance_parts(x1, x2, p, eps, keepdims):
 
 pairwise_distance = define(
     "pairwise_distance(x1, x2; p, eps, keepdims)",
-    decompose=in_float32(pairwise_distance_parts),
+    decompose=pairwise_distance_parts,
     dtype_agnostic=True,
     examples=[
         case(floats(3, 4), floats(3, 4), p=2.0, eps=1e-6, keepdims=False),

@@ -40,7 +40,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     check_rows("pairwise_distance", x1=x1, x2=x2)
     attrs = dict(p=norm_order(p), eps=float(eps), keepdims=keepdim)
     if p == 0:  # a count, which has no gradient, as a composite op would have
-        return d.pairwise_distance.decompose(x1, x2, **attrs)
+        return d.pairwise_distance_parts(x1, x2, **attrs)
     return d.pairwise_distance(x1, x2, **attrs)
 
 

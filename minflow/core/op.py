@@ -334,7 +334,13 @@ def define_gradient(op: Op) -> Op:
         [f"g_{name}" for name in op.inputs]
     )
 
-    def infer(*specs: Any, **attrs: Any) -> Any:
+    def infer(*specs: Any, needs: int, **attrs: Any) -> Any:
+        tensors = sum([1 << i for i, s in enumerate(specs[len(grads) :]) if not isinstance(s, type)])
+        if needs & ~tensors:
+            raise CallError(
+                f"{op.name}_grad: needs must be a mask of bits of {tensors:b} (inputs that are tensors), got {needs:b}",
+                hint="bit i for the gradient of input i",
+            )
         number = specs[0].replace(shape=())
         found = tuple([number if isinstance(s, type) else s for s in specs[len(grads) :]])
         return found if len(found) > 1 else found[0]

@@ -11,7 +11,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.autograd import decomposition
-from minflow.core.base.errors import GradError
+from minflow.core.base.errors import CallError, GradError
 from minflow.core.dispatch import apply
 from minflow.core.op import OPS
 from minflow.core.ops.examples import cases
@@ -192,3 +192,10 @@ def test_mistakes_name_the_values():
         apply(OPS["group_norm"], flow.randn(2, 4, 5), 1, 0, groups=3, eps=1e-5)
     with pytest.raises(flow.ShapeError, match="normalized over its last axes, not over \\(0,\\)"):
         apply(OPS["layer_norm"], flow.randn(2, 4), 1, 0, axes=(0,), eps=1e-5)
+
+
+@pytest.mark.parametrize("needs", [2, 5, 8, -1])
+def test_mask_of_wanted_gradients_is_checked(needs):
+    """A file may have any number there; inputs 1 and 2 are Python numbers here."""
+    with pytest.raises(CallError, match="needs must be a mask of bits of 1 "):
+        apply(OPS["layer_norm"].gradient, flow.ones(2, 4), flow.ones(2, 4), 1, 0, axes=(-1,), eps=1e-5, needs=needs)

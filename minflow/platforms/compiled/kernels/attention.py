@@ -473,11 +473,13 @@ def attention_grad(
 def is_large(query: Spec, key: Spec, value: Spec, mask: Spec | type, **attrs) -> bool:
     """True if the tiled kernel pays: float32 of one batch, many keys, and no mask that is added."""
     (*batch, rows, width), (keys, depth) = query.shape, value.shape[-2:]
-    tensors, masked = (query, key, value), isinstance(mask, Spec)
-    if masked and (mask.dtype is not bool_ or mask.shape[-1:] != (keys,) or mask.ndim > query.ndim):
-        return False
-    alike = all([x.dtype is float32 and [*x.shape[:-2]] == batch and x.placement is None for x in tensors])
-    return alike and rows > 0 and 0 < max(width, depth) <= WIDEST and keys >= (LEAST if masked else 2 * LEAST)
+    least = 2 * LEAST
+    if isinstance(mask, Spec):
+        least = LEAST
+        if mask.dtype is not bool_ or mask.shape[-1:] != (keys,) or mask.ndim > query.ndim:
+            return False
+    alike = [x.dtype is float32 and [*x.shape[:-2]] == batch and x.placement is None for x in (query, key, value)]
+    return all(alike) and rows > 0 and 0 < max(width, depth) <= WIDEST and keys >= least
 
 
 lowers(scaled_dot_product_attention, attention, accepts=is_large)

@@ -33,6 +33,7 @@ from .ir import (
     Source,
     Value,
     Where,
+    inner_nodes,
     outputs_of,
     toposort,
     where_text,
@@ -164,11 +165,7 @@ def composite_gradients(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]
     op, needs, saved = node.op, node.needs, node.saved
     if saved.__class__ is InnerTape:
         if not mode.grad:
-            for i, entry in enumerate(saved.saved):
-                if entry is not None and op.inputs[i] not in op.unread:
-                    mode.refuse_written(node, i, entry)
-            grads = gradients_of(saved.outputs, gs, (), False)  # the leaves are the inputs that need a gradient
-            return [(i, grads.get(value)) for i, value in enumerate(saved.inputs) if value is not None]
+            return inner_gradients(mode, node, gs)
         saved = saved.saved
     inputs: list[Any] = list(node.inputs)
     for i, x in enumerate(inputs):
@@ -183,6 +180,20 @@ def composite_gradients(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]
     gs = [filled(spec, 0) if g is None else g for g, spec in zip(gs, node.out_specs)]
     found = op.gradient(*gs, *inputs, **node.attrs, needs=needs)
     return [(i, found[i] if op.gradient.many else found) for i in indices]
+
+
+def inner_gradients(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]]:
+    """(input index, gradient) of a composite op, by the tape of its decomposition."""
+    grads: dict[Value, object] = {}
+    for value, g in zip(node.saved.outputs, gs):
+        if value is not None and g is not None:
+            accumulate(grads, value, g)
+    for inner in reversed(inner_nodes(node)):
+        arrived = [grads.pop(v, None) for v in outputs_of(inner)]
+        if any([g is not None for g in arrived]):
+            pass_back(mode, inner, arrived, grads)
+    # `pop`: a tensor that is two inputs has one gradient, the sum of both
+    return [(i, grads.pop(x, None)) for i, x in enumerate(node.inputs) if node.needs >> i & 1]
 
 
 def run_decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:

@@ -27,7 +27,7 @@ from .functionalize import (
 )
 from .functions.creation import as_tensor
 from .infer import INFER_CACHE_LIMIT, check_memory, infer
-from .ir import LEAF, NUMBERS, InnerTape, Node, Source, Value, VersionCounter, new_value, where_text
+from .ir import NUMBERS, InnerTape, Node, Source, Value, VersionCounter, new_value, where_text
 from .kernels import CALLS, DECOMPOSED, ON_CHANGE, launch
 from .memory import MIN_CHECKED_BYTES
 from .mode import DEFAULT, MODE, Mode, using
@@ -175,24 +175,20 @@ class Eager(Mode):
         """Run a composite op as its decomposition. It is one Node, which saves the tape of the decomposition."""
         refuse_symbolic(inputs)
         needs = needs & op.differentiable if self.grad else 0
-        leaf, place = (Source(LEAF, specs[0]), self.place or caller(5)) if needs else (None, None)
-        own = [self.isolated(x, i, leaf if needs >> i & 1 else None) for i, x in enumerate(inputs)] if needs else inputs
+        place = (self.place or caller(5)) if needs else None
         try:
             scope = f"{self.scope}/{op.name}"
             MODE.set(self.replace(scope=scope, place=place, low=None))  # autocast has cast the inputs
-            outs = run_decomposition(op, own, attrs)
+            outs = run_decomposition(op, inputs, attrs)
         finally:
             MODE.set(self)
         if needs:
-            results = [new_tensor(out.array, out.spec) for out in outs]
-            inner = [x.value if needs >> i & 1 else None for i, x in enumerate(own)]
-            ends = [new_tensor(None, out.spec, out.value) for out in outs]
-            tape = InnerTape(inner, ends, list(map(save, own)))
+            tape = InnerTape([out.value if out.needs else None for out in outs], list(map(save, inputs)))
             node = Node(op, values, attrs, specs, needs, tape, self.scope, place)
-            for i, t in enumerate(results):
-                if outs[i].needs:
-                    t.value, t.needs = new_value(Value, (node, i, t.spec)), True
-            outs = results
+            outs = [new_tensor(out.array, out.spec) for out in outs]
+            for i, value in enumerate(tape.outputs):
+                if value is not None:
+                    outs[i].value, outs[i].needs = new_value(Value, (node, i, outs[i].spec)), True
         return outs if op.many else outs[0]
 
     def run_decomposed(self, op: Op, arrays, attrs):
@@ -201,11 +197,9 @@ class Eager(Mode):
             results = tuple([t.array for t in run_decomposition(op, tensors, attrs)])
         return results if op.many else results[0]
 
-    def isolated(self, x, i: int, leaf: Source | None):
-        """A tensor on the storage of x with another tape: its Value is output i of `leaf`. A number stays."""
-        if not isinstance(x, Tensor):
-            return x
-        twin = new_tensor(x.array, x.spec, None if leaf is None else new_value(Value, (leaf, i, x.spec)))
+    def isolated(self, x, i: int, leaf: Source) -> Tensor:
+        """A tensor on the storage of x with a tape of its own: its Value is output i of `leaf`."""
+        twin = new_tensor(x.array, x.spec, new_value(Value, (leaf, i, x.spec)))
         twin.version_counter = version_counter_of(x)
         if x.alias is not None:  # its array may be strided
             base = new_tensor(x.alias.base.array, x.alias.base.spec)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -191,13 +191,21 @@ class FreedMarker(NamedTuple):
 class InnerTape(NamedTuple):
     """The value of Node.saved of a composite op that ran as its decomposition.
 
-    inputs: the Value of each input on the tape of the decomposition; None if it needs no gradient.  outputs: its
-    results, without their arrays.  saved: the saved form of each input, for second derivatives.
+    outputs: the Value of each result on the tape of the decomposition, which begins at the inputs of the node; None if
+    it needs no gradient.  saved: the saved form of each input, for second derivatives.
     """
 
-    inputs: list[Value | None]
-    outputs: Sequence
+    outputs: list[Value | None]
     saved: list
+
+
+def inner_nodes(node: Node) -> list[Node]:
+    """The nodes of the decomposition of a node on the tape, inputs before users."""
+    return toposort([x.node for x in node.saved.outputs if x is not None], stop=set(values_among(node.inputs)))
+
+
+def values_among(inputs: Iterable) -> list[Value]:
+    return [x for x in inputs if x.__class__ is Value]
 
 
 def saved_slots(node: Node) -> list[tuple[int, Any]]:
@@ -222,10 +230,10 @@ def file_name(path: str) -> str:
     return cell_name(path) or os.path.basename(path)
 
 
-def toposort(roots: Iterable[Node], every: bool = False) -> list[Node]:
+def toposort(roots: Iterable[Node], every: bool = False, stop: Container[Value] = ()) -> list[Node]:
     """The given nodes and those they depend on, inputs before users. Iterative, since recursion would limit the depth.
 
-    Follows only inputs that need a gradient, unless `every`.
+    Follows only inputs that need a gradient, unless `every`, and none of those in `stop`.
     """
     order, seen = [], set()
     stack = [(node, False) for node in roots]
@@ -238,7 +246,8 @@ def toposort(roots: Iterable[Node], every: bool = False) -> list[Node]:
             stack.append((node, True))
             for i, x in enumerate(node.inputs):
                 if x.__class__ is Value and (every or node.needs >> i & 1) and x.node not in seen:
-                    stack.append((x.node, False))
+                    if not stop or x not in stop:
+                        stack.append((x.node, False))
     return order
 
 

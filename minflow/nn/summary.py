@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..compiler.passes.decomposition import parts_of
 from ..core.base.errors import DTypeError
 from ..core.eager import Eager
 from ..core.functions.creation import zeros
@@ -79,6 +78,8 @@ def work(op: Op, inputs: Sequence, attrs: Mapping, result: Any) -> tuple[int, in
     """Multiply-accumulates and result bytes of one call; those of a composite op are the sums over its parts."""
     given = [x.spec if isinstance(x, Tensor) else x for x in inputs]
     if op.composite:
+        from ..compiler.passes.decomposition import parts_of  # not at the start: it needs the tracer
+
         calls = [
             (part.op, part.out_specs, [x.spec if isinstance(x, Value) else x for x in part.inputs], part.attrs)
             for part in parts_of(op, given, attrs)

@@ -49,7 +49,7 @@ readings = [
         "core.eager.Eager.record",
         "Which function finds the line of your code?",
         "caller",
-        "self.scope, caller(depth))",
+        "self.scope, self.place or caller(depth))",
         "Look at what a Node is made of: which of its parts is called with `depth`?",
         "It walks up the stack to the first frame that is not of minflow, and keeps no frame alive.",
     ),

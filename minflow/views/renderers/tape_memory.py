@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.ir import FreedMarker, InnerTape, Node, Source, Value, saved_slots, toposort, where_text
+from ...core.ir import FreedMarker, InnerTape, Node, Source, Value, inner_nodes, saved_slots, toposort, where_text
 from ..draw import svg_writer as svg, theme
 from ..draw.fonts import FONT_SIZE, text_width, truncated
 from ..html.page import picture_card
@@ -116,12 +116,11 @@ def saved_by(node: Node) -> Iterable[tuple[Any, str]]:
 
 
 def saved_inside(node: Node) -> Iterable[tuple[Any, str]]:
-    """(array, its role) for each array of the tape of a decomposition. Its leaves are the inputs of the node."""
-    leaves = {x.node for x in node.saved.inputs if x is not None}
-    for inner in toposort([end.value.node for end in node.saved.outputs if end.value is not None]):
-        for slot, entry in [] if inner in leaves else saved_slots(inner):
+    """(array, its role) for each array of the tape of a decomposition, but not of the inputs of the node."""
+    for inner in inner_nodes(node):
+        for slot, entry in saved_slots(inner):
             x = inner.inputs[slot] if slot >= 0 else Value(inner, ~slot, inner.out_specs[~slot])
-            if entry is None or (x.__class__ is Value and x.node in leaves):
+            if entry is None or x in node.inputs:
                 continue
             inside = f"result of its inner {x.node.op}" if x.__class__ is Value else f"an input of its inner {inner.op}"
             yield entry[0], inside

@@ -131,7 +131,7 @@ def instance_norm(
         assert running_mean is not None and running_var is not None
         out = normalize_with_stats(x, running_mean.to(x.spec.dtype), running_var.to(x.spec.dtype), weight, bias, eps)
     elif running_mean is None or running_var is None:
-        out = grouped(x, shape[1], weight, bias, eps)
+        out = grouped(x, max(shape[1], 1), weight, bias, eps)
     else:
         out, mean, var = standardize(x.reshape(rows, n), eps)
         out = affine(out.reshape(shape), weight, bias)

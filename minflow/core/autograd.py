@@ -44,7 +44,7 @@ from .mode import MODE, Mode, mutation_counter, using
 from .op import Op
 from .ops.complex import conj
 from .ops.elementwise import add
-from .ops.shape import cast, clone, filled, permute, sum_to
+from .ops.shape import cast, clone, filled, sum_to
 from .source_location import NOTICES, caller, fail
 from .spec import Spec
 
@@ -172,9 +172,10 @@ def composite_gradients(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]
         if x.__class__ not in NUMBERS:
             inputs[i] = mode.restore(node, i, saved and saved[i])
     indices = [i for i in range(len(inputs)) if needs >> i & 1]
-    if mode.grad:  # the gradient has a gradient itself; the copies end this backward
-        for i in indices:
-            inputs[i] = permute(inputs[i], dims=tuple(range(inputs[i].spec.ndim)))
+    if (
+        mode.grad
+    ):  # the gradient has a gradient itself; the copies end this backward, and are contiguous in a trace, too
+        inputs = [x if x.__class__ in NUMBERS else clone(x) for x in inputs]
         grads = gradients_of(decomposition(op, inputs, node.attrs), gs, [inputs[i].value for i in indices], True)
         return [(i, grads.get(inputs[i].value)) for i in indices]
     gs = [filled(spec, 0) if g is None else g for g, spec in zip(gs, node.out_specs)]

@@ -247,8 +247,10 @@ class Trace(Mode):
         return Tensor(array, spec_of(array))
 
     def isolated(self, x: Tensor, i: int, leaf: Source) -> Tensor:
-        """A copy of the symbol x as a leaf: its Value is already one."""
-        return self.symbol(None, x.spec, x.value, True)
+        """A copy of the symbol x as a leaf: its Value is already one. Its array may be strided."""
+        twin = self.symbol(None, x.spec, x.value, True)
+        twin.alias, twin.version_counter = x.alias, x.version_counter
+        return twin
 
     # ---- the interface to autograd and functionalize -------------------------------------------------------------
 

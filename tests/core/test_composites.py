@@ -81,8 +81,15 @@ def test_it_is_one_node(op):
     ]
 
 
+def strided(x):
+    """The same numbers in reverse order of axes."""
+    axes = tuple(reversed(range(x.ndim)))
+    return x.permute(*axes).contiguous().permute(*axes) if x.ndim else x
+
+
+@pytest.mark.parametrize("layout", [lambda x: x, strided], ids=["contiguous", "strided"])
 @every_composite
-def test_graph_has_the_bits_of_eager(op):
+def test_graph_has_the_bits_of_eager(op, layout):
     """Its result, gradients and second derivatives."""
     EXAMPLE = cases(op)[0]
     NUMBERS = EXAMPLE.arrays()
@@ -92,11 +99,13 @@ def test_graph_has_the_bits_of_eager(op):
         rest = iter(tensors)
         inputs = [next(rest) if isinstance(x, np.ndarray) else x for x in NUMBERS]
         leaves = [x.detach().requires_grad_(x.is_floating_point()) if isinstance(x, flow.Tensor) else x for x in inputs]
-        outs = many(apply(op, *leaves, **EXAMPLE.attrs))
+        given = [layout(x) if isinstance(x, flow.Tensor) else x for x in leaves]
+        outs = many(apply(op, *given, **EXAMPLE.attrs))
+        by_op = gradients(outs, leaves, retain_graph=True)
         first = gradients(outs, leaves, create_graph=True)
         linear = not any(g is not None and g.requires_grad for g in first)
         second = () if linear else gradients(first, leaves, allow_unused=True, retain_graph=True)
-        return *[out.detach() for out in outs], *first, *second
+        return *[out.detach() for out in outs], *by_op, *first, *second
 
     inputs = [flow.tensor(x) for x in arrays]
     found, wanted = Predict(lambda *x: [t for t in program(*x) if t is not None], exact=True)(*inputs), program(*inputs)

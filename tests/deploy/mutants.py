@@ -167,7 +167,7 @@ class Mutants:
             meta["sha256"] = {name: hashlib.sha256(files[name]).hexdigest() for name in (GRAPH, WEIGHTS)}
             plain = json.dumps({name: x for name, x in meta.items() if name != "sha256"}, ensure_ascii=False, indent=1)
             meta["sha256"][META] = hashlib.sha256(plain.encode()).hexdigest()
-        except (TypeError, ValueError, KeyError, AttributeError):
+        except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
             return False
         files[META] = json.dumps(meta, indent=1).encode()
         return True

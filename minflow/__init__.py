@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 from .core.base import gc_pause as _gc_pause  # first: pausing the garbage collector speeds up the imports below
 from .core.messages import suggestions as _suggestions
-from .core import eager as _eager  # the default mode
+from .core import eager as _eager, trace as _trace  # the modes: the default one, and the one of graphs
 from .platforms import numpy as _numpy_kernels  # without this line, reference kernels run instead
 from .core.functions.creation import (
     arange as arange,

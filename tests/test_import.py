@@ -103,3 +103,16 @@ def test_lazy_names_are_visible_to_editors(room):
         assert getattr(module, name).__name__.rpartition(".")[2] == name
     later = {*getattr(module, "_LAZY", ()), *getattr(module, "_LATER", ()), *getattr(module, "_LAZY_COMPAT", ())}
     assert not later or later - {"distributions"} == typed
+
+
+def test_eager_code_needs_nothing_else():
+    """Composite ops without a shape rule are traced, in a process that has made no graph, too."""
+    program = """
+import minflow as flow
+x = flow.ones(3, 4).requires_grad_()
+y = flow.nn.functional.layer_norm(x * 2, (4,))
+flow.nn.functional.mse_loss(flow.nn.functional.gelu(y), flow.zeros(3, 4)).backward()
+print(x.grad.shape)
+"""
+    done = python("-c", program)
+    assert done.stderr == "" and done.stdout.split() == ["minflow.Size([3,", "4])"]

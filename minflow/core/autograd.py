@@ -172,9 +172,7 @@ def composite_gradients(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]
         if x.__class__ not in NUMBERS:
             inputs[i] = mode.restore(node, i, saved and saved[i])
     indices = [i for i in range(len(inputs)) if needs >> i & 1]
-    if (
-        mode.grad
-    ):  # the gradient has a gradient itself; the copies end this backward, and are contiguous in a trace, too
+    if mode.grad:  # the gradient has a gradient itself. The copies end this backward, and are contiguous in traces, too
         inputs = [x if x.__class__ in NUMBERS else clone(x) for x in inputs]
         grads = gradients_of(decomposition(op, inputs, node.attrs), gs, [inputs[i].value for i in indices], True)
         return [(i, grads.get(inputs[i].value)) for i in indices]
@@ -198,7 +196,7 @@ def inner_gradients(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]]:
 
 
 def run_decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
-    """The results of a composite op, or of the op of its gradients, by other ops. inputs: not on an outer tape."""
+    """The results of a composite op, or of the op of its gradients, by other ops."""
     if op.decompose is not None:
         return decomposition(op, inputs, attrs)
     assert op.gradient_of is not None
@@ -221,7 +219,7 @@ def decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
 
 
 def gradients_of(outs: Sequence, gs: Sequence, wanted: Sequence[Value], create_graph: bool) -> dict:
-    """Value -> gradient, for the values in `wanted`, or for all leaves."""
+    """Value -> gradient, for the values in `wanted`."""
     pairs = [(out, g) for out, g in zip(outs, gs) if g is not None and out.needs]
     return backprop([out for out, _ in pairs], [g for _, g in pairs], True, create_graph, wanted) if pairs else {}
 

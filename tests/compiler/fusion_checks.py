@@ -4,9 +4,11 @@ import numpy as np
 
 import minflow as flow
 from minflow.compiler.executor import run
-from minflow.compiler.passes import PASSES, run_passes
+from minflow.compiler.passes import PASSES, decompose, run_passes
+from minflow.compiler.passes.decomposition import decompose_for
 from minflow.compiler.plan import Plan
 from minflow.core.trace import trace
+from minflow.platforms.compiled.config import PLATFORMS
 from tests.reference import execute
 
 
@@ -17,6 +19,12 @@ def numbers(*shape, seed=0):
 def traced(program, *arrays):
     """Graph of a program after all passes but the last, which lays out memory."""
     return run_passes(trace(program, [flow.tensor(x) for x in arrays])[0], PASSES[:-1])[-1].graph
+
+
+def kept(program, *arrays):
+    """Graph of a program for compiled kernels, which keeps the composite ops that have one, before fusion."""
+    passes = [decompose_for(PLATFORMS) if step is decompose else step for step in PASSES[:-1]]
+    return run_passes(trace(program, [flow.tensor(x) for x in arrays])[0], passes)[-1].graph
 
 
 def plan_of(program, *inputs):

@@ -4,16 +4,12 @@ import importlib
 
 import numpy as np
 import pytest
-from fusion_checks import numbers, same_numbers, traced, with_gradients
+from fusion_checks import kept, numbers, same_numbers, traced, with_gradients
 from graph_models import Step
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.passes import PASSES, run_passes
-from minflow.compiler.passes.decomposition import decompose, decompose_for
-from minflow.core.trace import trace
 from minflow.platforms import compiled
-from minflow.platforms.compiled.config import PLATFORMS
 
 F = nn.functional
 pytest.importorskip("numba")
@@ -45,13 +41,6 @@ ATTENTIONS = {
     "another scale": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=2.0),
     "of one head": lambda q, k, v: F.scaled_dot_product_attention(q[0, 0], k[0, 0], v[0, 0]),
 }
-
-
-def kept(program, *arrays):
-    """The graph of a program for compiled kernels, before fusion."""
-    graph, *_ = trace(program, [flow.tensor(x) for x in arrays])
-    passes = [decompose_for(PLATFORMS) if step is decompose else step for step in PASSES[:-1]]
-    return run_passes(graph, passes)[-1].graph
 
 
 def ops(graph):

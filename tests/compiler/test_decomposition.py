@@ -3,16 +3,17 @@
 import importlib
 
 import pytest
-from fusion_checks import numbers, ops, same_bits, same_numbers, traced, with_gradients
+from fusion_checks import kept, numbers, ops, same_bits, same_numbers, traced, with_gradients
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.passes import PASSES, dead_code, run_passes
-from minflow.compiler.passes.decomposition import decompose, decompose_for
+from minflow.compiler.passes import dead_code
+from minflow.compiler.passes.decomposition import decompose
 from minflow.core.trace import trace
-from minflow.platforms.compiled.config import PLATFORMS
 
 F = nn.functional
+pytest.importorskip("numba")
+importlib.import_module("minflow.platforms.compiled.kernels.row_norms")
 pytestmark = pytest.mark.usefixtures("kernels_of_numpy")
 
 
@@ -25,15 +26,6 @@ PARTS = {
     "group_norm": (IMAGES, lambda x, w, b: F.group_norm(x, 2, w, b)),
     "instance_norm": (IMAGES, lambda x, w, b: F.instance_norm(x, None, None, w, b)),
 }
-
-
-def kept(program, *arrays):
-    """The graph of a program for compiled kernels, before fusion."""
-    pytest.importorskip("numba")
-    importlib.import_module("minflow.platforms.compiled.kernels.row_norms")
-    graph, *_ = trace(program, [flow.tensor(x) for x in arrays])
-    passes = [decompose_for(PLATFORMS) if step is decompose else step for step in PASSES[:-1]]
-    return run_passes(graph, passes)[-1].graph
 
 
 @pytest.mark.parametrize("name", PARTS)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...core.autograd import run_decomposition
-from ...core.ir import Graph, Literal, Node, Value, outputs_of
+from ...core.ir import Graph, Literal, Node, Value, outputs_of, values_among
 from ...core.kernels import HOST_PLATFORMS, platforms_for, runs_decomposed
 from ...core.mode import using
 from ...core.op import Op
@@ -51,7 +51,7 @@ def expand(graph: Graph, is_expanded: Callable[[Node], bool]) -> Graph:
             nodes.append(node)
             continue
         inputs, inner = template_of(node)
-        values = dict(zip(inputs, tensors_of(node)))
+        values = dict(zip(inputs, values_among(node.inputs)))
         states.update(dict.fromkeys(inner.states))
         for k, part in enumerate(inner.nodes, 1):
             new = part.replace([values.get(x, x) if x.__class__ is Value else x for x in part.inputs], node.origin)
@@ -74,10 +74,6 @@ def decompose_for(platforms: Sequence[str]) -> Callable[[Graph], Graph]:
 def is_decomposed(node: Node, platforms: Sequence[str]) -> bool:
     specs = [x.spec if x.__class__ is Value else x.__class__ for x in node.inputs]
     return node.op.composite and runs_decomposed(node.op, specs, node.attrs, platforms_for(node, platforms))
-
-
-def tensors_of(node: Node) -> list[Value]:
-    return [x for x in node.inputs if x.__class__ is Value]
 
 
 def inner_scope(node: Node) -> str:

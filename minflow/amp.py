@@ -6,14 +6,16 @@ Half precision is not faster on a CPU here: it saves memory, shows the effect of
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .core.autograd import run_decomposition
 from .core.base.dtypes import HALF_DTYPES
 from .core.base.errors import DeviceError, DTypeError, StateError
 from .core.base.interrupts import ContextVarScope
 from .core.messages.suggestions import name_hints as _name_hints
-from .core.mode import MODE, Mode
+from .core.mode import MODE, Mode, using
+from .core.op import Op
 from .core.ops.shape import cast, in_dtype
 from .core.source_location import fail, warn
 from .core.spec import as_dtype, bfloat16, float32
@@ -36,6 +38,8 @@ class Casting:
     def run(self, op, inputs, attrs):
         if self.low is not None and op is not cast:
             function = self.scope.rpartition("/")[2]
+            if op.autocast == "parts":
+                return run_parts(self, op, inputs, attrs)
             if op.autocast == "float32" or function in FLOAT32_FUNCTIONS:
                 target = float32
             elif op.autocast == "lower" or function in LOWER_PRECISION_FUNCTIONS:
@@ -51,6 +55,13 @@ class Casting:
 
 def is_castable(dtype) -> bool:
     return dtype is float32 or dtype in HALF_DTYPES
+
+
+def run_parts(mode: Mode, op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    """Run a composite op as ordinary ops, in a scope of its own, so that each gets its dtype."""
+    with using(mode.replace(scope=f"{mode.scope}/{op.name}")):
+        outs = run_decomposition(op, inputs, attrs)
+    return outs if op.many else outs[0]
 
 
 @functools.cache

@@ -39,7 +39,7 @@ INTERNAL = {
     "max_pool2d_pick": "the second gradient of max_pool2d",
     **dict.fromkeys(("conv2d_input_grad", "conv2d_weight_grad"), "the gradient of conv2d"),
 }
-INTERNAL |= {"rnn": "nn.RNN", "lstm_projected": "nn.LSTM"}
+INTERNAL |= {"rnn": "nn.RNN", "rnn_cell": "rnn_tanh_cell and rnn_relu_cell", "lstm_projected": "nn.LSTM"}
 INTERNAL |= {
     "recurrence": "the gradient of cumprod",
     "mode_place": "mode",

@@ -46,7 +46,8 @@ class Op:
     specialized kernel.
     always_infer: the shape rule refuses some dtypes, so eager code asks it even if all inputs have one spec.
     scalar: the formula of one element, see `scalar.py`.
-    autocast: "lower" if autocast runs the op in its lower dtype, "float32" if in float32.
+    autocast: "lower" if autocast runs the op in its lower dtype, "float32" if in float32, "parts" if it runs the ops
+    of the decomposition one by one.
     macs, flops: work of one call, from (*output specs, *input specs, **attrs): multiply-accumulates, or other
     floating-point operations; a number of flops is per element of the largest tensor. An elementwise op with a formula
     needs neither.  reads_rows: reads only as much of its first input as it returns.

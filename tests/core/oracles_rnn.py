@@ -92,7 +92,22 @@ def gradient(forward, states: int, saved: int, biases: int = 1):
     return oracle
 
 
+def cell(layer, states: int):
+    """One step: the last states of a layer over a sequence of length 1."""
+
+    def oracle(x, *arrays, **attrs):
+        *rest, b_ih, b_hh = arrays
+        biases = [np.broadcast_to(b, len(rest[-1])) for b in (b_ih, b_hh)]
+        last = layer(x[None], *rest, *biases, **attrs)[1 : 1 + states]
+        return last if states > 1 else last[0]
+
+    return oracle
+
+
 ORACLES = {
+    "rnn_cell": cell(rnn, 1),
+    "gru_cell": cell(gru, 1),
+    "lstm_cell": cell(lstm, 2),
     "rnn": rnn,
     "rnn_grad": gradient(rnn, 1, 1),
     "lstm": lstm,

@@ -5,6 +5,7 @@ import pytest
 
 import minflow as flow
 from minflow import DeviceError, DTypeError, nn
+from minflow.core.trace import trace
 from tests.cases import in_cases
 from tests.graphs import Predict
 from tests.pytorch import needs_torch, torch
@@ -52,6 +53,9 @@ PROGRAMS = {
     "cat": (lambda L, p: L.cat([p.y, L.ones(4, 5)]), SINGLE),
     "dropout": (lambda L, p: L.nn.functional.dropout(p.y), LOW),
     "embedding": (lambda L, p: L.nn.functional.embedding(L.tensor([0]), p.w), SINGLE),
+    "rnn_tanh_cell": (lambda L, p: L.rnn_tanh_cell(p.x, L.ones(4, 5), p.w, p.w[:, :5], p.b, p.b), LOW),
+    "gru_cell": (lambda L, p: L.gru_cell(p.x, L.ones(4, 5), *p.weights(3)), SINGLE),
+    "lstm_cell": (lambda L, p: L.lstm_cell(p.x, (L.ones(4, 5), L.ones(4, 5)), *p.weights(4))[0], SINGLE),
     "double": (lambda L, p: p.x.double() @ p.w.double().T, "float64"),
     "integers": (lambda L, p: L.tensor([[1, 2]]) @ L.tensor([[1], [2]]), "int64"),
     "mixed": (lambda L, p: p.y @ p.y.float().T, LOW),
@@ -65,6 +69,10 @@ class Arguments:
     @property
     def y(self):
         return self.x @ self.w.T
+
+    def weights(self, gates):
+        """Those of a recurrent cell."""
+        return [self.w.repeat(gates, 1), self.w[:, :5].repeat(gates, 1), self.b.repeat(gates), self.b.repeat(gates)]
 
 
 @in_cases("low", ["bfloat16", "float16"])
@@ -120,6 +128,17 @@ def test_in_a_graph():
 
     found = Predict(product)(flow.tensor(X))
     assert found.dtype is flow.bfloat16 and found.tolist() == product(flow.tensor(X)).tolist()
+
+
+def test_parts_of_a_cell_get_their_dtypes():
+    """One node outside of autocast; within it, products in the lower dtype, in a scope of the cell."""
+    cell, args = nn.GRUCell(6, 5), [flow.tensor(X), flow.zeros(4, 5)]
+    lower = flow.autocast("cpu", flow.float16)(cell)
+    plain, low = (trace(function, args)[0].nodes for function in (cell, lower))
+    assert [(str(node.op), node.scope) for node in plain] == [("gru_cell", "GRUCell")]
+    products = [node for node in low if str(node.op) == "matmul"]
+    assert {(node.out_specs[0].dtype, node.scope) for node in products} == {(flow.float16, "GRUCell/gru_cell")}
+    assert Predict(lower)(*args).tolist() == lower(*args).tolist() != cell(*args).tolist()
 
 
 def test_mistakes():

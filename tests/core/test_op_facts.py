@@ -43,7 +43,7 @@ def test_ops_without_flops_have_a_reason():
 
 
 def test_facts_have_known_values():
-    assert {op.autocast for op in OPS.values()} == {None, "lower", "float32"}
+    assert {op.autocast for op in OPS.values()} == {None, "lower", "float32", "parts"}
     assert {op.domain for op in OPS.values()} == {"real", "holomorphic", "complex"}
     assert not [name for name, op in OPS.items() if not set(op.number_inputs) <= {x.lstrip("*") for x in op.inputs}]
     assert not [name for name, op in OPS.items() if not op.doc]

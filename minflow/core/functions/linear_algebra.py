@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.legacy_dispatch import overloaded
 from ..dispatch import apply
-from ..mode import MODE
 from ..ops import elementwise as e, linalg, shape as s
+from ..ops.linalg import match_product
 from ..source_location import fail
 from ..spec import promote
 from .arguments import ensure_tensor, integer, is_sequence, to, unique_axes
@@ -158,13 +158,6 @@ def scaled_sum(op: str, input: Tensor, product: Tensor, beta: float, alpha: floa
     if beta == 0:
         return product
     return e.add(match_product(input if beta == 1 else e.mul(input, beta), product), product)
-
-
-def match_product(bias: Tensor, product: Tensor) -> Tensor:
-    """Return the bias in the dtype of the product, which autocast may have computed in a lower precision."""
-    if bias.spec.dtype is not product.spec.dtype and MODE.get().low is not None:
-        return to(bias, product.spec.dtype)
-    return bias
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:

@@ -6,18 +6,22 @@ Vectors, tensors with more axes times a matrix, einsum and others are composites
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 from ..backend.blas import divided, large, on_all_threads, product
 from ..backend.float_warnings import silent
+from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, ShapeError
 from ..kernels import kernel
+from ..mode import MODE
 from ..op import define
 from ..spec import Spec, float32, float64
 from .examples import case, floats, ints, strided
 from .rules import broadcast_shape
+from .shape import cast, in_dtype
 
 
 def matmul_spec(a: Spec, b: Spec, ta: bool, tb: bool) -> Spec:
@@ -125,3 +129,30 @@ def _(xp, a, b, ta, tb, out=None):
         if a.ndim == b.ndim == 2 and 1 in (a.size, b.size):  # here xp.matmul takes ten times as long
             return xp.multiply(a, b, out=out)
         return product(xp, a, b, out)
+
+
+# ---- products with a bias ----------------------------------------------------------------------------------------
+
+
+def match_product(bias, product):
+    """The bias in the dtype of the product, which autocast may have computed in a lower precision."""
+    if bias.spec.dtype is not product.spec.dtype and MODE.get().low is not None:
+        return cast(bias, dtype=product.spec.dtype)
+    return bias
+
+
+def affine(x, weight, bias=None):
+    """x @ weight.T + bias, for x and weight of one dtype; in half precision with one rounding."""
+    shape, rows = x.spec.shape, weight.spec.shape[0]
+    if bias is not None and weight.spec.dtype in HALF_DTYPES:  # the product may overflow even if the sum does not
+        wide = affine(*[in_dtype(t, float32) for t in (x, weight, bias)])
+        return cast(wide, dtype=weight.spec.dtype)
+    if len(shape) == 2:
+        out = matmul(x, weight, ta=False, tb=True)
+        return out if bias is None else out + match_product(bias, out)
+    flat = x.reshape(math.prod(shape[:-1]), shape[-1])  # one large product, in forward and backward
+    out = matmul(flat, weight, ta=False, tb=True)
+    if bias is not None and bias.spec.shape == (rows,):
+        return (out + match_product(bias, out)).reshape(*shape[:-1], rows)
+    out = out.reshape(*shape[:-1], rows)
+    return out if bias is None else out + match_product(bias, out)

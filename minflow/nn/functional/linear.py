@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 from typing import NoReturn
 
-from ...core.base.dtypes import HALF_DTYPES
 from ...core.base.errors import ShapeError
-from ...core.functions.linear_algebra import match_product
-from ...core.ops.linalg import matmul
+from ...core.ops.linalg import affine
 from ...core.source_location import fail, name_of
-from ...core.spec import float32
 from ...core.tensor import Tensor
 from .arguments import check_tensor, same_dtype
 
@@ -21,6 +18,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     input: float (..., K).  weight: (M, K).  bias: (M,) or None.  Returns float (..., M).
     Raises ShapeError if K differs, DTypeError if the input holds integers.
     """
+    return affine(*matched(input, weight, bias), bias)
+
+
+def matched(input: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Convert input and weight to one dtype; refuse shapes that do not fit, and a bias that enlarges the result."""
     if not isinstance(input, Tensor):
         check_tensor("linear", input)
     x, w = input.spec, weight.spec
@@ -28,26 +30,12 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         explain_shapes(input, weight)
     if x.dtype is not w.dtype:
         input, weight = same_dtype("linear", input, weight)
-    if bias is not None and weight.spec.dtype in HALF_DTYPES:  # the product may overflow even if the sum does not
-        return linear(*[t.to(float32) for t in (input, weight, bias)]).to(weight.spec.dtype)
     if bias is not None and bias.spec.shape != w.shape[:1]:
-        return with_bias(linear(input, weight), bias)
-    if x.ndim == 2:
-        out = matmul(input, weight, ta=False, tb=True)
-        return out if bias is None else out + match_product(bias, out)
-    flat = matmul(
-        input.reshape(math.prod(x.shape[:-1]), w.shape[1]), weight, ta=False, tb=True
-    )  # one large product, in forward and backward
-    return (flat if bias is None else flat + match_product(bias, flat)).reshape(*x.shape[:-1], w.shape[0])
-
-
-def with_bias(out: Tensor, bias: Tensor) -> Tensor:
-    """out + bias, for a bias whose shape is not (M,) and that does not enlarge the result."""
-    have, small = out.spec.shape, bias.spec.shape
-    if len(small) > len(have) or any(n not in (1, m) for n, m in zip(small[::-1], have[::-1])):
-        what = f"linear: the bias has shape {list(small)}, the result {list(have)}"
-        fail(ShapeError, what, "a bias of shape (out_features,)", bias=bias)
-    return out + match_product(bias, out)
+        have, small = [*x.shape[:-1], w.shape[0]], bias.spec.shape
+        if len(small) > len(have) or any(n not in (1, m) for n, m in zip(small[::-1], have[::-1])):
+            what = f"linear: the bias has shape {list(small)}, the result {have}"
+            fail(ShapeError, what, "a bias of shape (out_features,)", bias=bias)
+    return input, weight
 
 
 def explain_shapes(input: Tensor, weight: Tensor) -> NoReturn:

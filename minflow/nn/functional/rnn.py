@@ -1,7 +1,7 @@
 """Recurrent layers and cells as functions of their weights, in PyTorch's order: w_ih, w_hh, b_ih, b_hh, w_hr.
 
-`lstm`, `gru`, `rnn_tanh`, `rnn_relu` run layers over sequences, each layer as one op; a cell is one step, made of
-ordinary ops. Read next: `../../core/ops/rnn.py`, `../../core/ops/lstm.py`.
+`lstm`, `gru`, `rnn_tanh`, `rnn_relu` run layers over sequences, each layer as one op; a cell is one step, a composite
+op. Read next: `../../core/ops/rnn.py`, `../../core/ops/rnn_cells.py`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from typing import Any
 from ...core.base.errors import ShapeError, TraceError
 from ...core.functions import cat, stack
 from ...core.mode import MODE
+from ...core.op import Op
+from ...core.ops import rnn_cells as cells
 from ...core.ops.gru import gru as gru_layer
 from ...core.ops.lstm import lstm as lstm_layer, lstm_projected
 from ...core.ops.rnn import rnn as rnn_layer
 from ...core.ops.shape import filled
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import check_tensor, composite, same_dtype
+from .arguments import check_tensor, same_dtype
 from .dropout import dropout as drop
-from .linear import linear
+from .linear import matched
 
 LAYER_OPS = {
     "lstm": (lstm_layer, {}),
@@ -231,7 +233,14 @@ def rnn_relu(
 # ---- cells: one step -----------------------------------------------------------------------------------------------
 
 
-@composite("lstm_cell")
+def run_cell(op: Op, x: Tensor, states: Sequence[Tensor], params: Sequence[Any], **attrs: Any) -> Any:
+    """Run the op of a cell, with its arguments checked like those of `linear`. params: w_ih, w_hh, b_ih, b_hh."""
+    w_ih, w_hh, *biases = params
+    x, w_ih = matched(x, w_ih, biases[0])
+    h, w_hh = matched(states[0], w_hh, biases[1])
+    return op(x, h, *states[1:], w_ih, w_hh, *[0 if b is None else b for b in biases], **attrs)
+
+
 def lstm_cell(
     input: Tensor,
     hx: Sequence[Tensor],
@@ -242,33 +251,26 @@ def lstm_cell(
 ) -> tuple[Tensor, Tensor]:
     """One step of `lstm`: (h, c) from input (N, I) and hx, a pair (h, c) of (N, H)."""
     h, c = hx
-    i, f, g, o = (linear(input, w_ih, b_ih) + linear(h, w_hh, b_hh)).chunk(4, -1)
-    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-    return o.sigmoid() * c.tanh(), c
+    h, c = run_cell(cells.lstm_cell, input, (h, c), (w_ih, w_hh, b_ih, b_hh))
+    return h, c
 
 
-@composite("gru_cell")
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
     """One step of `gru`: h of (N, H) from input (N, I) and hx (N, H)."""
-    from_input, from_state = linear(input, w_ih, b_ih).chunk(3, -1), linear(hx, w_hh, b_hh).chunk(3, -1)
-    r, z = ((a + b).sigmoid() for a, b in zip(from_input[:2], from_state[:2]))
-    n = (from_input[2] + r * from_state[2]).tanh()
-    return n + z * (hx - n)
+    return run_cell(cells.gru_cell, input, (hx,), (w_ih, w_hh, b_ih, b_hh))
 
 
-@composite("rnn_tanh_cell")
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
     """One step of `rnn_tanh`: h of (N, H) from input (N, I) and hx (N, H)."""
-    return (linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh)).tanh()
+    return run_cell(cells.rnn_cell, input, (hx,), (w_ih, w_hh, b_ih, b_hh), relu=False)
 
 
-@composite("rnn_relu_cell")
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
     """One step of `rnn_relu`: h of (N, H) from input (N, I) and hx (N, H)."""
-    return (linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh)).relu()
+    return run_cell(cells.rnn_cell, input, (hx,), (w_ih, w_hh, b_ih, b_hh), relu=True)

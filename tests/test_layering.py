@@ -83,6 +83,7 @@ ROOMS = {
         "core.base.display",
         "core.files.atomic",
         "core.source_location",
+        "compiler.passes.decomposition",
     ],
     "diagnosis": ["core", "compiler", "views"],
     "compat.namespaces": ["core"],
@@ -231,7 +232,7 @@ CAPS = {
     "platforms.numpy": 785,  # tuned kernels beside the reference ones, which say what they compute
     "compiler": 275,  # what graphs and jobs share: parts, the cache of plans, free memory, calls of NumPy
     "compiler.fusion": 1680,  # passes for the machine, and the operations that they bring in
-    "views": 6265,  # 500: the listing of a plan, its roofline, its threads
+    "views": 6365,  # 500: the listing of a plan, its roofline, its threads; 100: opened composite operations
     "diagnosis": 915,
     "nn": 3120,
     "nn.modules": 2420,

@@ -297,7 +297,7 @@ def get_variable(
 
 
 @recorder(Job)
-def picture_record(job: Job, **_: Any) -> GraphRecord:
+def picture_record(job: Job, opening: Any = None) -> GraphRecord:
     """The graph of the job's ops, for `show(job)`."""
     from ..introspection.graph.listing.reports import part_record
     from ..views.records.graph import GraphRecord
@@ -305,7 +305,7 @@ def picture_record(job: Job, **_: Any) -> GraphRecord:
     plan = job.compiled
     if plan is None:
         return GraphRecord((), (), (), f"job {job.name}: not compiled yet", "call the job once, or job.compile()")
-    return part_record(plan.part, f"{job.kind} job {job.name}")
+    return part_record(plan.part, f"{job.kind} job {job.name}", opening)
 
 
 def jobs() -> list[Any]:

@@ -6,6 +6,7 @@ Also registers the renderer for `core.display.Display`. The drawing code is impo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.base import display as core_display
@@ -21,6 +22,7 @@ def show(
     memory: bool = False,
     labels: Any = None,
     boxes: int = MAX_BOXES,
+    open: bool | str | Sequence[str] = False,
     names: dict[str, Any] | None = None,
 ) -> None:
     """Show a Tensor, the tree of a Module, or a Graph: a picture in a notebook, text in a terminal.
@@ -35,6 +37,9 @@ def show(
     (N, C, H, W) or similar; the memory that its tape keeps, for which operation and until when.
     labels: with images, a list or tensor with one caption for each.
     boxes: fold the picture to at most about this many boxes.
+    open: open composite operations, such as layer_norm, into the operations that they consist of, in a frame with
+    their name: True for all, or names of operations or paths of modules, `open="gelu"`, `open=["model.norm1"]`. They
+    are not folded, unless they have more than eight times as many parts as `boxes`.
     names: name -> tensor; default: the caller's variables.
     Values of your own autograd engine can be shown as well, if they have `.data`, `.grad` and `.inputs`, a tuple of the
     values that they were computed from; `.op`, if present, is written into the box.
@@ -42,9 +47,8 @@ def show(
     """
     from .show import learner_tensors, tensors_in, view_of
 
-    view = view_of(
-        x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images, memory, labels
-    )
+    tensors = learner_tensors() if names is None else tensors_in(names)
+    view = view_of(x, values, boxes, tensors, numbers, images, memory, labels, open)
     if not core_display.show_bundle(view._repr_mimebundle_):
         print(view.text)
 

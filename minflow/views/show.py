@@ -6,7 +6,7 @@ Read next: `records/graph.py`, the records; `draw/engines.py`, how they are draw
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from .html.page import folded_below, module_html, picture_bundle, picture_card
 from .html.reports import report_html
 from .records.graph import GraphRecord, PartsRecord
 from .records.module import ModuleRecord
+from .records.opening import Opening
 from .records.recorders import record_of
 from .records.tape import TapeRecord, names_in
 from .renderers.images import ImagesRecord, images_html, images_png, images_record, images_text
@@ -173,12 +174,12 @@ def picture(
     memory: bool = False,
     labels: Any = None,
     boxes: int = MAX_BOXES,
+    open: bool | str | Sequence[str] = False,
     names: dict[str, Any] | None = None,
 ) -> View:
     """Return the View of a Tensor, Graph, Module or record without showing it. Arguments: see `show`."""
-    return view_of(
-        x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images, memory, labels
-    )
+    tensors = learner_tensors() if names is None else tensors_in(names)
+    return view_of(x, values, boxes, tensors, numbers, images, memory, labels, open)
 
 
 def view_of(
@@ -190,9 +191,13 @@ def view_of(
     images: bool = False,
     memory: bool = False,
     labels: Any = None,
+    open: bool | str | Sequence[str] = False,
 ) -> View:
     if labels is not None and not images:
         raise DTypeError("show: labels are written under images", hint="show(x, images=True, labels=targets)")
+    opening = None if open is False else Opening(open)
+    if opening and numbers + images + memory:
+        raise DTypeError("show: open is for tapes and graphs", hint="show(loss, open=True)")
     if numbers + images + memory:
         return View(tensor_view_record(x, numbers, images, memory, tensors, labels))
     numbers = None
@@ -203,9 +208,11 @@ def view_of(
             numbers = tensor_record(x)
             if not x.value.node.inputs:
                 return View(numbers)
-    record = record_of(x, values=values, names=names_in(tensors), tensors=tensors)
+    record = record_of(x, values=values, names=names_in(tensors), tensors=tensors, opening=opening)
     if record is None:
         raise DTypeError(f"show: a {type(x).__name__} has no picture", hint="show a Tensor, a Module or a Graph")
+    if opening:
+        opening.check()
     return View(record, boxes, numbers=numbers)
 
 

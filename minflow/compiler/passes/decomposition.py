@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...core.autograd import run_decomposition
-from ...core.ir import Graph, Literal, Node, Value, outputs_of, values_among
+from ...core.ir import INPUT, NUMBERS, Graph, Literal, Node, Source, Value, outputs_of
 from ...core.kernels import HOST_PLATFORMS, platforms_for, runs_decomposed
 from ...core.mode import using
 from ...core.op import Op
@@ -43,25 +43,42 @@ def decompose(graph: Graph, platforms: Sequence[str] = HOST_PLATFORMS) -> Graph:
     return expand(graph, lambda node: is_decomposed(node, platforms))
 
 
-def expand(graph: Graph, is_expanded: Callable[[Node], bool]) -> Graph:
-    """Replace the composite ops that fulfil a condition by their decompositions."""
+def inner_scope(node: Node) -> str:
+    """The scope of the ops that a composite op consists of, also of its gradient: "model.norm1/layer_norm"."""
+    return f"{node.scope}/{node.op.gradient_of or node.op}"
+
+
+def expand(graph: Graph, is_expanded: Callable[[Node], bool], scope: Callable[[Node], str] = inner_scope) -> Graph:
+    """Replace the composite ops that fulfil a condition by their decompositions. scope: that of the new nodes.
+
+    `graph` may also be a tape, whose nodes have Specs in place of inputs without a gradient: these become Sources.
+    """
     nodes, replacements, states = [], {}, dict.fromkeys(graph.states)
     for node in graph.nodes:
         if not is_expanded(node):
             nodes.append(node)
             continue
         inputs, inner = template_of(node)
-        values = dict(zip(inputs, values_among(node.inputs)))
+        values = dict(zip(inputs, tensor_inputs(node)))
         states.update(dict.fromkeys(inner.states))
+        needing = {x for i, x in enumerate(node.inputs) if node.needs >> i & 1}
+        around = scope(node)
         for k, part in enumerate(inner.nodes, 1):
             new = part.replace([values.get(x, x) if x.__class__ is Value else x for x in part.inputs], node.origin)
-            new.scope, new.where, new.needs = inner_scope(node) + part.scope, node.where, 0
-            new.whole = node.whole or node
+            new.scope, new.where, new.whole = around + part.scope, node.where, node.whole or node
+            new.needs = sum([1 << i for i, x in enumerate(new.inputs) if x in needing]) & part.op.differentiable
             new.number = None if node.number is None else node.number + k / (len(inner.nodes) + 1)
             values.update(zip(outputs_of(part), outputs_of(new)))
+            needing.update(outputs_of(new) if new.needs else ())
             nodes.append(new)
         replacements.update(zip(outputs_of(node), [values[x] for x in inner.outputs]))
     return rewrite(graph, nodes, replacements, states) if replacements else graph
+
+
+def tensor_inputs(node: Node) -> list[Value]:
+    """The values of the tensors among the inputs of a node."""
+    named = [(name, x) for name, x in zip(node.op.inputs, node.inputs) if x.__class__ not in NUMBERS]
+    return [x if x.__class__ is Value else Value(Source(INPUT, x, name=name), 0, x) for name, x in named]
 
 
 def decompose_for(platforms: Sequence[str]) -> Callable[[Graph], Graph]:
@@ -74,11 +91,6 @@ def decompose_for(platforms: Sequence[str]) -> Callable[[Graph], Graph]:
 def is_decomposed(node: Node, platforms: Sequence[str]) -> bool:
     specs = [x.spec if x.__class__ is Value else x.__class__ for x in node.inputs]
     return node.op.composite and runs_decomposed(node.op, specs, node.attrs, platforms_for(node, platforms))
-
-
-def inner_scope(node: Node) -> str:
-    """The scope of the ops that a composite op consists of, also of its gradient: "model.norm1/layer_norm"."""
-    return f"{node.scope}/{node.op.gradient_of or node.op}"
 
 
 def decomposition_of(node: Node) -> Graph:

@@ -127,7 +127,7 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = MAX_BOXES) -> Diag
                 continue  # a Python number is written in the box itself
             if not source:
                 beside.append(Box(f"{node.id}_{i}", (clean(short_line(x.text)),), **BOX_STYLES["constant"]))
-            solid = source and node.needs and source.mark != "ghost"
+            solid = source and node.needs and source.mark != "ghost" and source.kind != "constant"
             edges.append(Edge(x.ref or f"{node.id}_{i}", node.id, clean(label), "" if solid else "dashed"))
     for (state, id), n in updates.items():
         if id not in writers:

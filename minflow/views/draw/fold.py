@@ -18,34 +18,40 @@ MAX_TREE_LINES = 200  # limit of a text tree
 NEARBY_BOXES = 12  # boxes in a picture about one node
 MIN_MODULE_BOXES = 6  # a fold by module with fewer boxes shows too little
 MAX_NAMED_OPS = 3  # operations that a box names
+OPENED_BOXES = 8  # parts of opened operations that are not folded, as a multiple of the limit
 
 
 def fold(record: TapeRecord | GraphRecord, limit: int = MAX_BOXES) -> TapeRecord | GraphRecord:
     """The record with at most about `limit` boxes, and a `note` that says what was folded.
 
     Folds by module, as deep as fits; if modules do not help, keeps the operations nearest to the result and merges
-    the earlier ones into one box.
+    the earlier ones into one box. Opened operations are not folded, and do not count, unless there are too many.
     """
     total = len(record.nodes)
-    if total <= limit:
+    opened = {n.id for n in record.nodes if n.whole}
+    opened = opened if len(opened) <= OPENED_BOXES * limit else set()
+    if total - len(opened) <= limit:
         return record
     graph = isinstance(record, GraphRecord)
     if graph:
         record = mergeable_order(record)
     # inputs are never merged
-    scopes = {n.id: (n.id,) if n.kind == "input" else tuple(scope_levels(n.scope)) for n in record.nodes}
-    for depth, inner in depths_to_try(record.nodes, scopes, limit, graph):
+    alone = {n.id for n in record.nodes if n.kind == "input"} | opened
+    scopes = {n.id: (n.id,) if n.id in alone else tuple(scope_levels(n.scope)) for n in record.nodes}
+    for depth, inner in depths_to_try(record.nodes, scopes, limit + len(opened), graph):
         at = {n.id: scopes[n.id][: inner if n.phase else depth] for n in record.nodes}
         keys = {n.id: (n.mark, n.phase, *at[n.id]) for n in record.nodes}
         nodes = grouped_order(record.nodes, keys) if graph else record.nodes
         runs = equal_runs([keys[n.id] for n in nodes])
-        if 3 <= len(runs) <= limit:
+        if 3 <= len(runs) <= limit + len(opened):
             shown = [at[nodes[run[0]].id] for run in runs]
-            alone = {nodes[run[0]].id for run, scope in zip(runs, shown) if len(run) == 1 and shown.count(scope) == 1}
-            nodes = tuple(name_by_module(n, inner if n.phase else depth) if n.id in alone else n for n in nodes)
+            single = {nodes[run[0]].id for run, scope in zip(runs, shown) if len(run) == 1 and shown.count(scope) == 1}
+            single -= opened
+            nodes = tuple(name_by_module(n, inner if n.phase else depth) if n.id in single else n for n in nodes)
             return merge_runs(replace(record, nodes=nodes), runs, "by module")
-    keep = max(limit - 1, 1)
-    runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]
+    others = [i for i, n in enumerate(record.nodes) if n.id not in opened]
+    late = others[-max(limit - 1, 1)]
+    runs = equal_runs([(n.id,) if i >= late or n.id in opened else () for i, n in enumerate(record.nodes)])
     return merge_runs(record, runs, "all but the last ones")
 
 
@@ -89,7 +95,7 @@ def mergeable_order(record: GraphRecord) -> GraphRecord:
         for x in n.inputs:
             if x.ref and x.ref not in order:  # a state; every other input precedes its reader
                 order[x.ref] = replace(
-                    nodes[x.ref], scope=n.scope, phase=n.phase, mark=n.mark if n.mark == "equal" else ""
+                    nodes[x.ref], scope=n.state_scope, phase=n.phase, mark=n.mark if n.mark == "equal" else ""
                 )
         order[n.id] = n
     for n in record.nodes:
@@ -229,7 +235,7 @@ def folded_box(
     ops = [n for n in members if n.kind == "op"]
     count = sum(n.count for n in members if n.kind in ("op", "folded"))
     scope = common_scope([n.scope for n in members])
-    states = sum(n.hidden or n.kind not in ("op", "folded") for n in members)
+    states = sum(n.hidden or n.kind not in ("op", "folded", "constant") for n in members)
     phases = {n.phase for n in members}
     phase = phases.pop() if len(phases) == 1 else ""
     label = f"{module_name([level.lstrip('./') for level in scope_levels(scope)])} {phase}".strip() or rest

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ...core.ir import Graph, Node, Source, Value, where_text
 from ...core.spec import DType
+from .opening import Opening, Whole
 
 # Default values of op attributes: these are not shown.
 ATTR_DEFAULTS: dict[str, Any] = {
@@ -46,10 +47,11 @@ class NodeRecord:
     mark: "failed" or "differs" for the one node that a picture is about, "equal" for nodes that were checked before it,
     "only" for nodes that the other side does not have, "ghost" for those that only the other side has.
     notes: lines of a marked node: got, expected, try.
+    whole: of a part of an opened composite operation, that operation.
     """
 
     id: str
-    kind: str  # "op", "leaf", "input", "state" or "folded"
+    kind: str  # "op", "leaf", "input", "state", "constant" or "folded"
     label: str
     outs: tuple[str, ...]
     inputs: tuple[Input, ...] = ()
@@ -65,6 +67,12 @@ class NodeRecord:
     hidden: int = 0
     mark: str = ""
     notes: tuple[str, ...] = ()
+    whole: Whole | None = None
+
+    @property
+    def state_scope(self) -> str:
+        """The scope of a state whose first user it is: that of the opened operation, of which the state is an input."""
+        return self.whole.scope if self.whole else self.scope
 
 
 @dataclass(frozen=True)
@@ -123,9 +131,22 @@ def first_users(order: Iterable[Node]) -> dict[Node, Node]:
     return users
 
 
-def op_record(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int] | None = None) -> NodeRecord:
+def op_record(
+    node: Node, ids: Mapping[Node, str], places: Mapping[Value, int] | None = None, opening: Opening | None = None
+) -> NodeRecord:
     """Record of a node. places: new index of each output that became an output of a folded box."""
-    return NodeRecord(**op_fields(node, ids, places or {}), phase="" if node.origin is None else node.phase)
+    phase = "" if node.origin is None else node.phase
+    return NodeRecord(**op_fields(node, ids, places or {}), phase=phase, whole=whole_of(node, opening))
+
+
+def whole_of(node: Node, opening: Opening | None) -> Whole | None:
+    """The opened operation that a node is a part of."""
+    whole = node.whole
+    if opening is None or whole is None or whole not in opening.scopes:
+        return None
+    attrs = attrs_text(whole.attrs)
+    text = f"{whole.op}{f'({attrs})' if attrs else ''} -> {', '.join(map(str, whole.out_specs))}"
+    return Whole(whole.scope, opening.scopes[whole], text)
 
 
 def op_fields(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int], limit: int = 40) -> dict[str, Any]:
@@ -219,14 +240,16 @@ def index_text(part: Any) -> str:
     return f"{start}:{stop}" + (f":{step}" if step else "")
 
 
-def graph_record(graph: Graph, title: str = "") -> GraphRecord:
-    """Record of a traced program, with its nodes in the graph's order."""
+def graph_record(graph: Graph, title: str = "", opening: Opening | None = None) -> GraphRecord:
+    """Record of a traced program, with its nodes in the graph's order. opening: composite operations to open."""
+    graph = opening.expand(graph) if opening else graph
     sources = (*graph.inputs, *graph.states)
     ids = {node: f"n{i}" for i, node in enumerate((*sources, *graph.nodes))}
     users = first_users(graph.nodes)
+    ops = {node: op_record(node, ids, opening=opening) for node in graph.nodes}
     nodes = []
     for source in sources:
-        scope = users[source].scope if source in users else ""
+        scope = ops[users[source]].state_scope if source in users else ""
         kind = "input" if source in graph.inputs else "state"
         nodes.append(
             NodeRecord(
@@ -237,7 +260,7 @@ def graph_record(graph: Graph, title: str = "") -> GraphRecord:
                 scope=scope if kind == "state" else "",
             )
         )
-    nodes += [op_record(node, ids) for node in graph.nodes]
+    nodes += ops.values()
     return GraphRecord(
         tuple(nodes),
         tuple((ids[v.node], v.index) for v in graph.outputs),

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from .tape import TapeRecord
 
     Record = TapeRecord | GraphRecord | PartsRecord | ModuleRecord
-RECORDERS: dict[type, Callable[[Any], Record]] = {}
+RECORDERS: dict[type, Callable[..., Record]] = {}
 
 
 def recorder(kind: type):
-    """Register a recorder for a class of a higher package: `@recorder(Module) def module_record(module): ...`."""
+    """Register a recorder for a class of a higher package: `@recorder(Module) def module_record(module, **_): ...`.
+
+    It gets `opening`, the composite operations to open, or None.
+    """
 
     def register(function):
         RECORDERS[kind] = function
@@ -39,10 +42,10 @@ def record_of(x: Any, **options) -> Record | None:
     if isinstance(x, TapeRecord | GraphRecord | PartsRecord | ModuleRecord):
         return x
     if isinstance(x, Graph):
-        return graph_record(x)
+        return graph_record(x, opening=options.get("opening"))
     for kind in type(x).__mro__:
         if kind in RECORDERS:
-            return RECORDERS[kind](x)
+            return RECORDERS[kind](x, opening=options.get("opening"))
     if hasattr(x, "spec") and hasattr(x, "value"):
         return tape_record(x, **options)
     return foreign_record(x, options.get("tensors")) if is_foreign_value(x) else None

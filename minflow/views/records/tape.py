@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...core.ir import FreedMarker, Node, Source, Value, where_text
+from ...core.ir import CONSTANT, INPUT, FreedMarker, Graph, Node, Source, Value, where_text
 from .arrays import gradient_text, numbers_text
-from .graph import NodeRecord, first_users, module_name, op_record, walk
+from .graph import NodeRecord, first_users, module_name, op_record, walk, whole_of
+from .opening import Opening
 
 MAX_NODES = 5_000  # nodes of a tape that get a record each; earlier ones share one box
 
@@ -43,11 +44,12 @@ def tape_record(
     names: Mapping[int, str] | None = None,
     title: str = "",
     tensors: Mapping[str, Any] | None = None,
+    opening: Opening | None = None,
 ) -> TapeRecord:
     """Record of a tensor's tape. values: include elements and gradients of leaves, of the tensor and of `tensors`.
 
     names: `id(tensor)` -> the learner's name, for leaves that are not parameters of a module.  tensors: the learner's
-    variables, name -> tensor: intermediate results that still have a name.
+    variables, name -> tensor: intermediate results that still have a name.  opening: composite operations to open.
     """
     names = names or {}
     title = title or f"tape of {names.get(id(tensor), '')} {tensor.spec}".replace("  ", " ")
@@ -60,20 +62,32 @@ def tape_record(
         if values
         else None
     )
+    named = named_results(tensors) if values and tensors else {}
+    if opening:
+        tape = Graph([], [n for n in order if not isinstance(n, Source)], [value, *named])
+        value, *results = opening.expand(tape).outputs
+        named, order = dict(zip(results, named.values())), walk([value.node])
     nodes, order, inside, places = early_box(order)
     ids = {**inside, **{node: f"n{i}" for i, node in enumerate(order)}}
     users = first_users(order)
-    named = named_results(tensors) if values and tensors else {}
+    held = {x.node: found for x, found in named.items()}
     for node in order:
         if isinstance(node, Source):
-            record = leaf_record(node, ids[node], users.get(node), names, values)
+            user = users.get(node)
+            whole = whole_of(user, opening) if user is not None else None
+            scope = whole.scope if whole else user.scope if user is not None else ""
+            if node.op in (INPUT, CONSTANT):  # of an opened operation: an input without a gradient, a constant inside
+                scope = user.scope if user is not None and node.op is CONSTANT else ""
+                record = NodeRecord(ids[node], "constant", node.name, tuple(map(str, node.out_specs)), scope=scope)
+            else:
+                record = leaf_record(node, ids[node], scope, names, values)
         else:
-            record = op_record(node, ids, places)
+            record = op_record(node, ids, places, opening)
         if values and node is value.node:
             record = with_numbers(record, tensor, not isinstance(node, Source))
-        elif node in named:
-            name, held = named[node]
-            record = with_numbers(record, held, True)
+        elif node in held:
+            name, result = held[node]
+            record = with_numbers(record, result, True)
             record = replace(record, value=f"{name} = {record.value}")
         nodes.append(record)
     note = (
@@ -114,19 +128,18 @@ def early_box(order: list[Node]) -> tuple[list[NodeRecord], list[Node], dict[Nod
     return [box], [node for node in order if node not in inside], inside, places
 
 
-def named_results(tensors: Mapping[str, Any]) -> dict[Node, tuple[str, Any]]:
-    """Node -> (name, tensor), for the tensors that were computed by an op."""
-    results: dict[Node, tuple[str, Any]] = {}
+def named_results(tensors: Mapping[str, Any]) -> dict[Value, tuple[str, Any]]:
+    """Value -> (name, tensor), for the tensors that were computed by an op."""
+    results: dict[Value, tuple[str, Any]] = {}
     for name, x in tensors.items():
         node = getattr(getattr(x, "value", None), "node", None)
         if node is not None and not isinstance(node, Source) and len(node.out_specs) == 1 and x.alias is None:
-            results.setdefault(node, (name, x))
+            results.setdefault(x.value, (name, x))
     return results
 
 
-def leaf_record(node: Source, id: str, user: Node | None, names: Mapping[int, str], values: bool) -> NodeRecord:
+def leaf_record(node: Source, id: str, scope: str, names: Mapping[int, str], values: bool) -> NodeRecord:
     tensor = node.tensor()
-    scope = user.scope if user is not None else ""
     name = leaf_name(node, tensor, scope, names)
     record = NodeRecord(id, "leaf", name, tuple(map(str, node.out_specs)), scope=scope)
     return with_numbers(record, tensor, True) if values else record

@@ -101,6 +101,8 @@ def headline(node: NodeRecord, index: int) -> str:
         return f"{MARK_SIGNS.get(node.mark, '')}{clean(node.label)} ({node.attrs}) -> {spec}"
     if node.mark == "failed":
         return f"{MARK_SIGNS['failed']}{clean(node.label)}{f'({clean(node.attrs)})' if node.attrs else ''} fails"
+    if node.kind == "constant":
+        return f"{clean(node.label)} {constant_text(spec)}"
     if node.kind != "op":
         return f"{node.kind} {clean(node.label)}".replace("leaf leaf", "leaf") + f" {spec}"
     return f"{clean(node.label)}{f'({clean(node.attrs)})' if node.attrs else ''} -> {spec}"
@@ -120,11 +122,15 @@ def count(n: int, one: str, many: str = "") -> str:
 
 
 def graph_text(record: GraphRecord, limit: int = MAX_TREE_LINES) -> str:
-    """The graph as a listing, one line per node, then updates and outputs."""
+    """The graph as a listing, one line per node, then updates and outputs; parts of opened operations are indented."""
     record = fold(record, limit)
     names: dict[tuple[str, int], str] = {}
     rows = [(clean(record.title), "")]
+    whole = None
     for node in record.nodes:
+        if node.whole and node.whole != whole:
+            rows.append((f"{clean(node.whole.text)}:", clean(node.whole.scope)))
+        whole = node.whole
         for k in range(len(node.outs)):
             names[node.id, k] = f"%{len(names)}"
         outs = [names[node.id, k] for k in range(len(node.outs))]
@@ -140,7 +146,8 @@ def graph_text(record: GraphRecord, limit: int = MAX_TREE_LINES) -> str:
         attrs = [clean(node.attrs)] if node.attrs else []
         if node.mark:
             values, specs = MARK_SIGNS[node.mark] + (values or "-"), "fails" if node.mark == "failed" else specs
-        rows.append((f"{values} = {clean(node.label)}({', '.join(reads + attrs)}) -> {specs}", location_text(node)))
+        line = f"{values} = {clean(node.label)}({', '.join(reads + attrs)}) -> {specs}"
+        rows.append(("  " * bool(whole) + line, location_text(node)))
     by_id = {n.id: n for n in record.nodes}
     updates: dict[tuple, list[str]] = {}  # updates between the same two boxes are listed together
     for state, id, k in record.updates:

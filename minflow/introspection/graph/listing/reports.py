@@ -25,6 +25,7 @@ from .pass_changes import arena_after, changes_of
 
 if TYPE_CHECKING:  # display code is imported on first use
     from ....views.records.graph import GraphRecord, PartsRecord
+    from ....views.records.opening import Opening
     from ....views.records.reports import FrozenValues, TreeRow
     from ....views.text.reports import Report
 
@@ -378,7 +379,7 @@ def plan_hints(summary: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def picture_record(graph: Any, **_: Any) -> GraphRecord | PartsRecord:
+def picture_record(graph: Any, opening: Opening | None = None) -> GraphRecord | PartsRecord:
     """The operations that run, for `show(graph)`; with gradient accumulation both graphs."""
     from ....views.records.graph import GraphRecord, PartsRecord
 
@@ -386,13 +387,14 @@ def picture_record(graph: Any, **_: Any) -> GraphRecord | PartsRecord:
         hint = "call the graph once, and its operations can be shown"
         return GraphRecord((), (), (), f"{graph.name}: not called yet", hint)
     several = len(graph._last.parts) > 1
-    records = [part_record(part, graph.name + (f", {part.name}" if several else "")) for part in graph._last.parts]
+    names = [graph.name + (f", {part.name}" if several else "") for part in graph._last.parts]
+    records = [part_record(part, name, opening) for part, name in zip(graph._last.parts, names)]
     if not several:
         return records[0]
     return PartsRecord(tuple(records), f"{graph.name}: one call is {graph._last.steps} micro-steps and one update")
 
 
-def part_record(part: Any, title: str) -> GraphRecord:
+def part_record(part: Any, title: str, opening: Opening | None = None) -> GraphRecord:
     """The operations of one compiled graph, after all passes."""
     from ....views.records.graph import graph_record
 
@@ -401,4 +403,4 @@ def part_record(part: Any, title: str) -> GraphRecord:
     used |= {v.node for v in part.plan.results} | {*part.graph.updates}
     states = [s for s in part.graph.states if s in used]
     shown = IR(part.graph.inputs, part.graph.nodes, part.plan.results, states, part.graph.updates)
-    return graph_record(shown, f"{title}: {len(part.graph.nodes)} operations, {len(states)} states")
+    return graph_record(shown, f"{title}: {len(part.graph.nodes)} operations, {len(states)} states", opening)

@@ -7,6 +7,8 @@ Read next: `eager.py` and `trace.py`, which restore saved tensors (`restore`) an
 
 from __future__ import annotations
 
+import functools
+import operator
 import warnings
 import weakref
 from collections import Counter
@@ -167,6 +169,9 @@ def composite_gradients(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]
         if not mode.grad:
             return inner_gradients(mode, node, gs)
         saved = saved.saved
+    if mode.trace is not None:
+        paths = mode.paths_of(op, node.inputs, node.attrs)
+        needs &= functools.reduce(operator.or_, [path for path, g in zip(paths, gs) if g is not None])
     inputs: list[Any] = list(node.inputs)
     for i, x in enumerate(inputs):
         if x.__class__ not in NUMBERS:

@@ -8,6 +8,8 @@ Read next: `compiler/executor.py`, which runs a Graph.
 from __future__ import annotations
 
 import bisect
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -90,6 +92,8 @@ class Trace(Mode):
         if dtype is not None:
             return run_in_dtype(self, op, inputs, attrs, dtype, specs)
         needs = sum([1 << i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.needs]) & op.differentiable
+        paths = self.paths_of(op, inputs, attrs) if needs and op.decompose is not None else [needs] * len(specs)
+        needs &= functools.reduce(operator.or_, paths)
         values = [x.value if isinstance(x, Tensor) else x for x in inputs]
         origin = self.origin
         where = origin.where if isinstance(origin, Node) else caller(4)  # a gradient belongs to the line of its forward
@@ -98,10 +102,17 @@ class Trace(Mode):
         self.graph.nodes.append(node)
         if self.watch is not None:
             self.watch.added(node)
-        results = [self.symbol(None, v.spec, v, bool(node.needs) and v.spec.differentiable) for v in outputs_of(node)]
+        results = [
+            self.symbol(None, v.spec, v, bool(node.needs & path) and v.spec.differentiable)
+            for v, path in zip(outputs_of(node), paths)
+        ]
         if op.is_view:
             make_view(self, results[0], inputs[0], op, attrs)
         return results if op.many else results[0]
+
+    def paths_of(self, op: Op, inputs: Sequence, attrs: dict) -> list[int]:
+        """`gradient_paths` of a call with these tensors, or Values, and numbers."""
+        return gradient_paths(op, tuple([getattr(x, "spec", x) for x in inputs]), tuple(attrs.items()))
 
     def input_of(self, op: Op, x):
         if isinstance(x, Tensor):
@@ -513,6 +524,25 @@ def infer_decomposed(self: Mode, op: Op, specs: Sequence, attrs: dict) -> Any:
         inputs = [x(1) if isinstance(x, type) else trace.symbol_of_input(x) for x in specs]
         outs = [t.spec for t in run_decomposition(op, inputs, attrs)]
     return tuple(outs) if op.many else outs[0]
+
+
+@functools.lru_cache(1_000)
+def gradient_paths(op: Op, inputs: tuple, attrs: tuple) -> list[int]:
+    """For each output of a composite op, the bit mask of the inputs that its decomposition gives a gradient.
+
+    inputs: Specs, and numbers.  attrs: (name, value) pairs.
+    """
+    trace, reached = Trace(), dict[Value, int]()
+    with using(trace.replace(grad=True)):
+        symbols = [trace.symbol_of_input(x) if isinstance(x, Spec) else x for x in inputs]
+        for i, x in enumerate(symbols):
+            if isinstance(x, Tensor):
+                x.needs, reached[x.value] = x.spec.differentiable, 1 << i
+        outs = run_decomposition(op, symbols, dict(attrs))
+    for node in trace.graph.nodes:
+        sources = [reached.get(x, 0) for i, x in enumerate(node.inputs) if node.needs >> i & 1]
+        reached.update(dict.fromkeys(outputs_of(node), functools.reduce(operator.or_, sources, 0)))
+    return [reached[x.value] if x.needs else 0 for x in outs]
 
 
 Mode.infer_decomposed = infer_decomposed  # type: ignore[method-assign]  # a mode cannot import this module

@@ -13,8 +13,9 @@ from minflow import nn
 from minflow.core.autograd import decomposition
 from minflow.core.base.errors import CallError, GradError
 from minflow.core.dispatch import apply
-from minflow.core.op import OPS
+from minflow.core.op import OPS, define
 from minflow.core.ops.examples import cases
+from minflow.core.trace import gradient_paths, trace
 from minflow.nn import functional as F
 from tests.cases import Cases
 from tests.graphs import Predict
@@ -110,6 +111,71 @@ def test_graph_has_the_bits_of_eager(op, layout):
     inputs = [flow.tensor(x) for x in arrays]
     found, wanted = Predict(lambda *x: [t for t in program(*x) if t is not None], exact=True)(*inputs), program(*inputs)
     assert bits(found) == bits([t for t in wanted if t is not None])
+
+
+@every_composite
+def test_graph_has_the_gradients_of_eager(op):
+    """None in eager mode is None while a graph is built, for each output and input."""
+    with Cases() as case:
+        for i, example in enumerate(cases(op)):
+            with case(f"example {i}"):
+                inputs = example_inputs(example)
+                leaves = {k: x for k, x in enumerate(inputs) if isinstance(x, flow.Tensor) and x.requires_grad}
+                found = []
+                for out in many(apply(op, *inputs, **example.attrs)):
+                    options = dict(allow_unused=True, retain_graph=True)
+                    gs = flow.autograd.grad(out.sum(), leaves.values(), **options) if out.requires_grad else []
+                    found.append(sum([1 << k for k, g in zip(leaves, gs) if g is not None]))
+                specs = tuple([x.spec if isinstance(x, flow.Tensor) else x for x in inputs])
+                assert found == gradient_paths(op, specs, tuple(example.attrs.items()))
+
+
+UNCONNECTED = {
+    "target of hinge_embedding_loss": lambda x, y: F.hinge_embedding_loss(x, y),
+    "only the target": lambda x, y: F.hinge_embedding_loss(x.detach(), y),
+    "target of cosine_embedding_loss": lambda x, y: F.cosine_embedding_loss(x, x.square(), y[:, 0]),
+    "a count": lambda x, y: F.pairwise_distance(x, y, p=0),
+    "both": lambda x, y: F.mse_loss(x, y),
+}
+
+
+@pytest.mark.parametrize("name", UNCONNECTED)
+def test_inputs_without_a_gradient(name):
+    """Their gradient is None, and a result that depends on no other input needs none, as in PyTorch."""
+
+    def found(x, y):
+        leaves = [t.detach().requires_grad_() for t in (x, y)]
+        out = UNCONNECTED[name](*leaves)
+        if not out.requires_grad:
+            return None
+        options = dict(allow_unused=True, retain_graph=True)
+        both = [flow.autograd.grad(out.sum(), leaves, **options, create_graph=new) for new in (False, True)]
+        return [[g is None for g in gs] for gs in both]
+
+    seen, arguments = [], [flow.randn(3, 4), flow.randn(3, 4).sign()]
+    trace(lambda *inputs: seen.append(found(*inputs)) or inputs[0], arguments)
+    assert seen == [found(*arguments)]
+
+
+def test_gradients_of_one_output():
+    """Of two outputs, each with an input of its own, only one is used."""
+    pair = define(
+        "pair_of_squares(a, b) -> first, second",
+        decompose=lambda a, b: (a * a, b * b),
+        examples=[],
+        doc="The squares of both.",
+    )
+
+    def found(x, y):
+        leaves = [t.detach().requires_grad_() for t in (x, y)]
+        return [g is None for g in flow.autograd.grad(pair(*leaves)[0].sum(), leaves, allow_unused=True)]
+
+    seen, arguments = [], [flow.randn(3), flow.randn(3)]
+    try:
+        trace(lambda *inputs: seen.append(found(*inputs)) or inputs[0], arguments)
+        assert seen == [found(*arguments)] == [[False, True]]
+    finally:
+        del OPS["pair_of_squares"], OPS["pair_of_squares_grad"]
 
 
 def test_hooks_see_the_gradient_of_the_whole():

@@ -38,10 +38,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The norm of order p of x1 - x2 + eps along the last axis. Float (N, D) or (D,); the shapes broadcast."""
     check_rows("pairwise_distance", x1=x1, x2=x2)
-    attrs = dict(p=norm_order(p), eps=float(eps), keepdims=keepdim)
-    if p == 0:  # a count, which has no gradient, as a composite op would have
-        return d.pairwise_distance_parts(x1, x2, **attrs)
-    return d.pairwise_distance(x1, x2, **attrs)
+    return d.pairwise_distance(x1, x2, p=norm_order(p), eps=float(eps), keepdims=keepdim)
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:

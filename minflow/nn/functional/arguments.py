@@ -60,21 +60,22 @@ TUPLE_FORMS = {1: "or a tuple of one", 2: "or a pair of them", 3: "or three of t
 
 def sizes(name: str, argument: str, value: Any, least: int, n: int) -> tuple[int, ...]:
     """Return n integers, one per axis, from an int or from n of them. least: the smallest allowed value."""
-    whole = lambda k: hasattr(k, "__index__") and not isinstance(k, bool)
-    result = (value,) * n if whole(value) else value
-    if isinstance(result, tuple | list) and len(result) == 1:
-        result = (result[0],) * n
-    if (
-        not isinstance(result, tuple | list)
-        or len(result) != n
-        or not all(whole(k) and k.__index__() >= least for k in result)
-    ):
+    values = tuple(value) if isinstance(value, tuple | list) else (value,)
+    values = values * n if len(values) == 1 else values
+    if len(values) != n or not all([is_size(k, least) for k in values]):
         fail(
             ShapeError,
             f"{name}: {argument} must be an integer of at least {least}, {TUPLE_FORMS[n]}, got {value!r}",
             f"{argument}=3 or {argument}=({'3, ' * (n - 1)}3{',' * (n == 1)})",
         )
-    return tuple(k.__index__() for k in result)
+    return tuple([k.__index__() for k in values])
+
+
+def is_size(k: Any, least: int) -> bool:
+    """True if k is an integer of at least `least`."""
+    if k.__class__ is int:
+        return k >= least
+    return hasattr(k, "__index__") and k.__class__ is not bool and k.__index__() >= least
 
 
 def pair(name: str, argument: str, value: Any, least: int) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
+from ...compiler.passes.decomposition import decomposition_of
 from ...compiler.target import Target
 from ...core.base.locks import new_lock
 from ...core.ir import Graph
@@ -35,8 +36,10 @@ def eager_platforms() -> tuple[str, ...]:
 
 
 def weight(graphs: Iterable[Graph]) -> int:
-    """Bytes of all values that the nodes compute."""
-    return sum([spec.nbytes for graph in graphs for node in graph.nodes for spec in node.out_specs])
+    """Bytes of all values that the nodes compute; of a composite op, those of its parts."""
+    nodes = [node for graph in graphs for node in graph.nodes]
+    parts = [part for node in nodes for part in (decomposition_of(node).nodes if node.op.composite else [node])]
+    return sum([spec.nbytes for part in parts for spec in part.out_specs])
 
 
 def ready() -> bool:

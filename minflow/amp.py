@@ -27,8 +27,7 @@ STATE_KEYS = {
     "growth_interval",
     "_growth_tracker",
 }  # keys of PyTorch's scaler state
-# Composite functions that run in the lower dtype, and in float32; ops declare it in their block (`Op.autocast`).
-LOWER_PRECISION_FUNCTIONS = set("""conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d""".split())
+# Functions of several ops that run in float32; ops declare it in their block (`Op.autocast`).
 FLOAT32_FUNCTIONS = set("""trace cdist quantile nanquantile triplet_margin_loss ctc_loss""".split())
 
 
@@ -42,7 +41,7 @@ class Casting:
                 return run_parts(self, op, inputs, attrs)
             if op.autocast == "float32" or function in FLOAT32_FUNCTIONS:
                 target = float32
-            elif op.autocast == "lower" or function in LOWER_PRECISION_FUNCTIONS:
+            elif op.autocast == "lower":
                 target = self.low
             else:
                 target = None

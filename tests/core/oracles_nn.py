@@ -67,22 +67,41 @@ def cross_entropy_grad(probs, labels, grad, ignore_index, reduction):
 def convolution_terms(x_shape, w_shape, out_shape, stride, padding, dilation, groups):
     """(index in the result, in the images, in the filters) of every product of a convolution."""
     filters_per_group = w_shape[0] // groups
-    for n, f, i, j in np.ndindex(out_shape):
-        for c, u, v in np.ndindex(w_shape[1:]):
-            row, column = i * stride[0] + u * dilation[0] - padding[0], j * stride[1] + v * dilation[1] - padding[1]
-            if 0 <= row < x_shape[2] and 0 <= column < x_shape[3]:
-                yield (n, f, i, j), (n, f // filters_per_group * w_shape[1] + c, row, column), (f, c, u, v)
+    for n, f, *place in np.ndindex(out_shape):
+        for c, *tap in np.ndindex(w_shape[1:]):
+            pixel = [i * s + u * d - p for i, u, s, d, p in zip(place, tap, stride, dilation, padding)]
+            if all(0 <= i < m for i, m in zip(pixel, x_shape[2:])):
+                yield (n, f, *place), (n, f // filters_per_group * w_shape[1] + c, *pixel), (f, c, *tap)
 
 
-def conv2d(x, weight, stride, padding, dilation, groups):
-    size = [
-        (x.shape[a + 2] + 2 * padding[a] - dilation[a] * (weight.shape[a + 2] - 1) - 1) // stride[a] + 1
-        for a in range(2)
-    ]
+def convolve(x, weight, stride, padding, dilation, groups):
+    """A cross-correlation over any number of axes."""
+    each = zip(x.shape[2:], weight.shape[2:], stride, padding, dilation)
+    size = [(m + 2 * p - d * (k - 1) - 1) // s + 1 for m, k, s, p, d in each]
     out = np.zeros((x.shape[0], weight.shape[0], *size), x.dtype)
     for o, i, w in convolution_terms(x.shape, weight.shape, out.shape, stride, padding, dilation, groups):
         out[o] += x[i] * weight[w]
     return out
+
+
+def convolve_transposed(x, weight, stride, padding, dilation, groups, output_padding):
+    each = zip(x.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding)
+    size = [(m - 1) * s - 2 * p + d * (k - 1) + extra + 1 for m, k, s, p, d, extra in each]
+    out = np.zeros((x.shape[0], weight.shape[1] * groups, *size), x.dtype)
+    for i, o, w in convolution_terms(out.shape, weight.shape, x.shape, stride, padding, dilation, groups):
+        out[o] += x[i] * weight[w]
+    return out
+
+
+def with_bias(function, n):
+    """A convolution over n axes of a batch or of one example, plus the bias of each filter."""
+
+    def biased(x, weight, bias, **options):
+        out = function(x.reshape(-1, *x.shape[-n - 1 :]), weight, **options)
+        out += np.reshape(bias, (-1,) + (1,) * n)
+        return out if x.ndim == n + 2 else out[0]
+
+    return biased
 
 
 def conv2d_input_grad(grad, weight, shape, **options):
@@ -325,7 +344,9 @@ ORACLES = {
     "nll_grad": nll_grad,
     "softmax_cross_entropy": cross_entropy,
     "softmax_cross_entropy_grad": cross_entropy_grad,
-    "conv2d": conv2d,
+    "conv2d": convolve,
+    **{f"conv{n}d": with_bias(convolve, n) for n in (1, 3)},
+    **{f"conv_transpose{n}d": with_bias(convolve_transposed, n) for n in (1, 2, 3)},
     "conv2d_input_grad": conv2d_input_grad,
     "conv2d_weight_grad": conv2d_weight_grad,
     "batch_norm": batch_norm,

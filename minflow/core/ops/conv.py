@@ -19,12 +19,13 @@ from .examples import case, floats, strided
 from .rules import need_floating, need_spec, via_float32
 
 Pair = tuple[int, int]
+Sizes = tuple[int, ...]
 
 
 def positions(
-    size: Pair, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair = (1, 1), ceil_mode: bool = False
-) -> Pair:
-    """The number of positions of a filter or window along height and width.
+    size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes = (1, 1), ceil_mode: bool = False
+) -> Sizes:
+    """The number of positions of a filter or window along each axis.
 
     In ceil mode the last one may extend past the edge, but must begin inside.
     """
@@ -33,27 +34,28 @@ def positions(
         reach = n + 2 * p - d * (k - 1) - 1
         m = (-(-reach // s) if ceil_mode else reach // s) + 1
         result.append(m - 1 if ceil_mode and (m - 1) * s >= n + p else m)
-    return result[0], result[1]
+    return tuple(result)
 
 
-def need_window(op: str, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> None:
-    """Refuse an empty window, a stride of 0 and negative padding."""
+def need_window(op: str, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> None:
+    """Refuse an empty window, a stride of 0, negative padding, and sizes of more or fewer axes."""
     least = (("kernel_size", kernel_size, 1), ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
     for name, sizes, n in least:
+        hint = f"{name}={(max(n, 1),) * len(kernel_size)}"
+        if len(sizes) != len(kernel_size):
+            raise ShapeError(f"{op}: {name} must have {len(kernel_size)} sizes, got {tuple(sizes)}", hint=hint)
         if min(sizes) < n:
-            raise ShapeError(
-                f"{op}: {name} must be at least {n}, got {tuple(sizes)}",
-                hint=f"{name}=({max(n, 1)}, {max(n, 1)})",
-            )
+            raise ShapeError(f"{op}: {name} must be at least {n}, got {tuple(sizes)}", hint=hint)
 
 
-def check_border(op: str, shape: tuple[int, ...], out: Pair, padding: Pair, itemsize: int) -> None:
+def check_border(op: str, shape: Sizes, out: Sizes, padding: Sizes, itemsize: int) -> None:
     """Refuse padding that takes far more memory than the images on both sides of it (and at least 64 MB)."""
-    (c, h, w), grown = shape[1:], [n + 2 * p for n, p in zip(shape[2:], padding)]
-    if c * math.prod(grown) * itemsize > 1 << 26 and math.prod(grown) > 256 * (h * w + math.prod(out)):
+    channels, *size = shape[-len(out) - 1 :]
+    grown = [n + 2 * p for n, p in zip(size, padding)]
+    if channels * math.prod(grown) * itemsize > 1 << 26 and math.prod(grown) > 256 * (math.prod(size) + math.prod(out)):
+        before, after, result = ["x".join(map(str, sizes)) for sizes in (size, grown, out)]
         raise ShapeError(
-            f"{op}: images of {h}x{w} pixels with padding {tuple(padding)} are {grown[0]}x{grown[1]}, and "
-            f"the result {out[0]}x{out[1]}",
+            f"{op}: images of {before} pixels with padding {tuple(padding)} are {after}, and the result {result}",
             hint="less padding, and a smaller stride",
         )
 

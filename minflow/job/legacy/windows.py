@@ -18,14 +18,15 @@ from ...core.base.errors import ShapeError
 from ...core.functions import cat, permute, reshape, squeeze, unsqueeze
 from ...core.functions.creation import from_numpy, full
 from ...core.ops.conv import conv2d as convolve, conv2d_input_grad
+from ...core.ops.conv_composites import conv1d as convolve_signals, conv3d as convolve_volumes
 from ...core.ops.pool import avg_pool2d as pool_mean, max_pool2d as pool_max
 from ...core.source_location import fail
 from ...core.tensor import Tensor
 from ...nn.functional.arguments import check_tensor, same_dtype
-from ...nn.functional.conv import conv3d as convolve_volumes
 from ...nn.functional.pooling_1d_3d import avg_pool3d as pool_mean_of_volumes, max_pool3d as pool_max_of_volumes
 from .op_name import takes_name
 
+CONVOLUTIONS = {1: convolve_signals, 2: convolve, 3: convolve_volumes}
 FORMATS = {2: ("NCHW", "NHWC"), 1: ("NCW", "NWC"), 3: ("NCDHW", "NDHWC")}
 PADDINGS = ("VALID", "SAME", "SAME_LOWER", "SAME_UPPER")
 Sizes = int | Sequence[int]
@@ -194,15 +195,12 @@ def conv(
         fail(ShapeError, what, hint, input=x, filters=filters)
     x, filters = same_dtype(what, channels_first(x, last), channels_first(filters, last))
     pads = sides(what, padding, last, rank)
-    if rank == 1:
-        x, filters, stride, dilation = unsqueeze(x, 2), unsqueeze(filters, 2), (1, *stride), (1, *dilation)
-        pads = pads if isinstance(pads, str) else [(0, 0), *pads]
     kernel = filters.spec.shape[2:]
     axes = windows(what, x.spec.shape[2:], kernel, stride, dilation, pads)
     x, sym = fitted(x, axes, kernel, stride, dilation, (math.inf,) * len(kernel))
-    over = convolve_volumes if rank == 3 else convolve
-    out = over(x, filters, stride=stride, padding=sym, dilation=dilation, groups=groups.__index__())
-    return channels_back(squeeze(out, 2) if rank == 1 else out, last)
+    inputs = (x, filters) if rank == 2 else (x, filters, 0)  # 0 is the bias
+    out = CONVOLUTIONS[rank](*inputs, stride=stride, padding=sym, dilation=dilation, groups=groups.__index__())
+    return channels_back(out, last)
 
 
 @takes_name

@@ -1,7 +1,7 @@
 """Cross-correlation of signals, images and volumes with filters: conv1d, conv2d, conv3d.
 
-A signal is treated as an image of one row. For a volume, the depth of the filter becomes channels (im2col along the
-depth), so that one conv2d sums over it. Read next: `conv_transpose.py`, `../../core/ops/conv.py` for the kernels.
+Read next: `conv_transpose.py`; `../../core/ops/conv.py` for images, `../../core/ops/conv_composites.py` for signals and
+volumes.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 from ...core.base.errors import ShapeError
 from ...core.functions.linear_algebra import match_product
-from ...core.ops.columns import im2col
+from ...core.op import Op
+from ...core.ops import conv_composites
 from ...core.ops.conv import conv2d as convolve
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import check_tensor, composite, same_dtype, sizes
-from .conv_shapes import check_shapes, explain_shapes
+from .arguments import check_tensor, same_dtype, sizes
+from .conv_shapes import explain_shapes
 from .shape import pad
 
 Sizes = int | Sequence[int]  # one for all axes, or one for each
@@ -81,8 +82,8 @@ def same_padding(
     return input, tuple(t // 2 for t in total)
 
 
-def normalize_arguments(
-    name: str,
+def conv_nd(
+    op: Op,
     n: int,
     input: Tensor,
     weight: Tensor,
@@ -91,31 +92,17 @@ def normalize_arguments(
     padding: Sizes | str,
     dilation: Sizes,
     groups: int,
-) -> tuple[Tensor, Tensor, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Check the arguments of conv1d or conv3d, and return (a batch, weight, strides, padding, dilations)."""
+) -> Tensor:
+    """A cross-correlation over n axes."""
+    name = op.name
     check_tensor(name, input)
-    check_shapes(name, n, input, weight, bias, groups)
     strides, dilations = sizes(name, "stride", stride, 1, n), sizes(name, "dilation", dilation, 1, n)
-    kernel = weight.spec.shape[2:]
-    x, pads = same_padding(name, input, padding, strides, dilations, kernel)
-    reach = [d * (k - 1) + 1 for d, k in zip(dilations, kernel)]
-    room = [m + 2 * p for m, p in zip(x.spec.shape[-n:], pads)]
-    if any(r > m or not k for r, m, k in zip(reach, room, kernel)):
-        what = f"{name}: the dilated filter has size {reach}, the padded input {room}"
-        fail(ShapeError, what, "a longer input, more padding, or fewer poolings before", input=input, weight=weight)
+    x, pads = same_padding(name, input, padding, strides, dilations, weight.spec.shape[2:])
     x, weight = same_dtype(name, x, weight)
-    return x.unsqueeze(0) if input.spec.ndim == n + 1 else x, weight, strides, pads, dilations
+    attrs = dict(stride=strides, padding=pads, dilation=dilations, groups=groups)
+    return op(x, weight, 0 if bias is None else match_product(bias, x), **attrs)
 
 
-def add_bias(out: Tensor, bias: Tensor | None, input: Tensor, row: int | None = None) -> Tensor:
-    """Add the bias of each filter, and remove the axis of rows, if any, and the batch axis if the input had none."""
-    if bias is not None:
-        out = out + match_product(bias, out).reshape((1, -1) + (1,) * (out.spec.ndim - 2))
-    out = out if row is None else out.squeeze(row)
-    return out if input.spec.ndim == out.spec.ndim else out.squeeze(0)
-
-
-@composite("conv1d")
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -131,14 +118,9 @@ def conv1d(
     stride s, padding p, dilation d: in elements along L; padding also "same" (stride 1 only) or "valid".
     Returns (N, F, (L + 2p - d*(K-1) - 1) // s + 1). Raises ShapeError if C differs or the output would be empty.
     """
-    x, w, strides, pads, dilations = normalize_arguments(
-        "conv1d", 1, input, weight, bias, stride, padding, dilation, groups
-    )
-    attrs = dict(stride=(1, *strides), padding=(0, *pads), dilation=(1, *dilations), groups=groups)
-    return add_bias(convolve(x.unsqueeze(2), w.unsqueeze(2), **attrs), bias, input, 2)
+    return conv_nd(conv_composites.conv1d, 1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@composite("conv3d")
 def conv3d(
     input: Tensor,
     weight: Tensor,
@@ -155,18 +137,4 @@ def conv3d(
     Returns (N, F, D', H', W') with D' = (D + 2p - d*(KD-1) - 1) // s + 1. Raises ShapeError if C differs or the output
     would be empty.
     """
-    x, w, s, p, d = normalize_arguments("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
-    (n, c, _, h, width), (f, per_group, depth, kh, kw) = x.spec.shape, w.spec.shape
-    layers = im2col(
-        x.reshape(*x.spec.shape[:3], h * width),
-        kernel_size=(depth, 1),
-        stride=(s[0], 1),
-        padding=(p[0], 0),
-        dilation=(d[0], 1),
-    )
-    size = (x.spec.shape[2] + 2 * p[0] - d[0] * (depth - 1) - 1) // s[0] + 1
-    images = layers.reshape(n, c * depth, size, h, width).transpose(1, 2).reshape(n * size, c * depth, h, width)
-    out = convolve(
-        images, w.reshape(f, per_group * depth, kh, kw), stride=s[1:], padding=p[1:], dilation=d[1:], groups=groups
-    )
-    return add_bias(out.reshape(n, size, *out.spec.shape[1:]).transpose(1, 2), bias, input)
+    return conv_nd(conv_composites.conv3d, 3, input, weight, bias, stride, padding, dilation, groups)

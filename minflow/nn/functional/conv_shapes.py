@@ -1,54 +1,15 @@
-"""Error messages for images, signals or volumes that do not match a convolution's filters. Read next: `conv.py`."""
+"""Error messages for images that do not match a convolution's filters. Read next: `conv.py`."""
 
 from __future__ import annotations
 
 import math
 from typing import NoReturn
 
-from ...core.base.errors import DTypeError, ShapeError
+from ...core.base.errors import ShapeError
 from ...core.source_location import fail, name_of
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from .arguments import Unquoted
-
-AXES = {1: "L", 2: "H, W", 3: "D, H, W"}
-
-
-def check_shapes(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor | None, groups: int) -> None:
-    """Refuse an input, filters and bias whose shapes do not match. n: number of spatial axes.
-
-    Filters are (F, C / groups, ...); those of a transposed convolution are (C, F / groups, ...).
-    """
-    x, w, axes, transposed = input.spec, weight.spec, AXES[n], "transpose" in name
-    first, second = ("C", "F / groups") if transposed else ("F", "C / groups")
-    if w.ndim != n + 2:
-        kernel = "K" + axes.replace(", ", ", K")
-        what = f"{name}: {name_of(weight, 'weight')} must be ({first}, {second}, {kernel}), got {w.ndim} axes"
-        fail(ShapeError, what, f"filters with {n + 2} axes", input=input, weight=weight)
-    if not x.dtype.floating:
-        fail(DTypeError, f"{name}: the input must be floating, got {x.dtype.name}", "x.float()", input=input)
-    if x.ndim not in (n + 1, n + 2):
-        what = f"{name}: the input must be (N, C, {axes}) or (C, {axes}), got {x.ndim} axes"
-        hint = f"x.flatten(0, {-n - 2}) makes one axis of examples" if x.ndim > n + 2 else f"x.reshape(N, C, {axes})"
-        fail(ShapeError, what, hint, input=input, weight=weight)
-    if groups < 1 or not w.shape[0] or w.shape[0] % groups:
-        what = f"{name}: {w.shape[0]} {'channels' if transposed else 'filters'} cannot be split into {groups} groups"
-        fail(ShapeError, what, "a multiple of groups", input=input, weight=weight)
-    expected = w.shape[0] if transposed else w.shape[1] * groups
-    if x.shape[-n - 1] != expected:
-        have = f"{x.shape[-n - 1]} channels (axis {x.ndim - n - 1})"
-        what = f"{name}: the input has {have}, {name_of(weight, 'weight')} takes {expected}"
-        last = x.shape[-1] == expected
-        hint = (
-            "x.movedim(-1, 1): channels come second, here they are last"
-            if last and x.ndim == n + 2
-            else (f"a layer whose in_channels is {x.shape[-n - 1]}")
-        )
-        fail(ShapeError, what, hint, input=input, weight=weight)
-    filters = w.shape[1] * groups if transposed else w.shape[0]
-    if bias is not None and bias.spec.shape != (filters,):
-        what = f"{name}: the bias must be ({filters},), one element for each filter, got {bias.spec.shape}"
-        fail(ShapeError, what, f"({filters},)", input=input, weight=weight, bias=bias)
 
 
 def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:

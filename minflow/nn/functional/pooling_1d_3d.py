@@ -12,12 +12,12 @@ from typing import Any
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.arguments import integer
 from ...core.ops import pool
+from ...core.ops.conv_composites import AXES
 from ...core.source_location import fail
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, sizes
 from .conv import Size1, Size3, Sizes
-from .conv_shapes import AXES
 from .pooling import Pooled
 
 

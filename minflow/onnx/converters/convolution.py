@@ -1,6 +1,6 @@
 """Converters of convolutions, their transposes, and unfold.
 
-ONNX has the same filter layout as minflow, (F, C / groups, KH, KW), and for ConvTranspose that of conv2d_input_grad.
+ONNX has the same filter layout as minflow, (F, C / groups, ...), and for ConvTranspose (C, F / groups, ...).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 
 from ...core.ops.conv import positions
+from ...core.ops.conv_composites import transposed_size
 from ..builder import converter
 
 
@@ -20,36 +21,51 @@ def window(stride, padding, dilation) -> dict:
 
 @converter("conv2d")
 def _(b, node, x, weight):
-    return b.op(
-        "Conv",
-        x,
-        weight,
-        kernel_shape=list(node.inputs[1].spec.shape[2:]),
-        group=node.attrs["groups"],
-        **window(*[node.attrs[k] for k in ("stride", "padding", "dilation")]),
-    )
+    return convolve(b, node, "Conv", x, weight, 0)
+
+
+@converter("conv1d", "conv3d")
+def _(b, node, x, weight, bias):
+    return convolve(b, node, "Conv", x, weight, bias)
 
 
 @converter("conv2d_input_grad")
 def _(b, node, grad, weight):
     """A transposed convolution; output_padding selects one of the sizes that the stride allows."""
-    stride, padding, dilation = [node.attrs[k] for k in ("stride", "padding", "dilation")]
-    kernel = node.inputs[1].spec.shape[2:]
-    least = [
-        (n - 1) * s - 2 * p + d * (k - 1) + 1
-        for n, s, p, d, k in zip(node.inputs[0].spec.shape[2:], stride, padding, dilation, kernel)
-    ]
+    a = node.attrs
+    sizes = node.inputs[0].spec.shape[2:], node.inputs[1].spec.shape[2:], a["stride"], a["padding"], (0, 0)
+    least = transposed_size(*sizes, a["dilation"])
     more = [n - m for n, m in zip(node.out_specs[0].shape[2:], least)]
     b.attr(node, "shape")  # needs no dynamic size: output_padding is the same at all sizes
-    return b.op(
-        "ConvTranspose",
-        grad,
-        weight,
-        kernel_shape=list(kernel),
-        group=node.attrs["groups"],
-        output_padding=more,
-        **window(stride, padding, dilation),
-    )
+    return convolve(b, node, "ConvTranspose", grad, weight, 0, output_padding=more)
+
+
+@converter("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def _(b, node, x, weight, bias):
+    """Whole strides of output_padding are zeros at the end of the input."""
+    stride, output_padding = node.attrs["stride"], node.attrs["output_padding"]
+    strides = [extra // step for extra, step in zip(output_padding, stride)]
+    if any(strides):
+        axes = node.inputs[0].spec.ndim
+        x = b.op("Pad", x, b.const([0] * (2 * axes - len(strides)) + strides))
+    more = [extra % step for extra, step in zip(output_padding, stride)]
+    return convolve(b, node, "ConvTranspose", x, weight, bias, output_padding=more)
+
+
+def convolve(b, node, kind: str, x: str, weight: str, bias: str | float, **attributes) -> str:
+    """A convolution of a batch or of one example. bias: its name, or a number for all filters."""
+    specs, dtype = [getattr(v, "spec", None) for v in node.inputs], node.out_specs[0].dtype
+    kernel, single = specs[1].shape[2:], specs[0].ndim < specs[1].ndim
+    given = [b.cast(v, dtype, spec.dtype) for v, spec in zip((x, weight), specs)]
+    if isinstance(bias, str):
+        given.append(b.cast(bias, dtype, specs[2].dtype))
+    elif bias:
+        given.append(b.const([bias] * node.out_specs[0].shape[1 - single], dtype))
+    if single:
+        given[0] = b.op("Unsqueeze", given[0], b.const([0]))
+    geometry = window(*[node.attrs[k] for k in ("stride", "padding", "dilation")])
+    y = b.op(kind, *given, kernel_shape=list(kernel), group=node.attrs["groups"], **geometry, **attributes)
+    return b.op("Squeeze", y, b.const([0])) if single else y
 
 
 @converter("im2col")

@@ -1,9 +1,9 @@
 """minflow.platforms.compiled.kernels.nchw_conv: convolutions and their gradients by micro-kernels, against NumPy's in
 float64.
 
-For all three directions, direct and by Winograd's algorithm: rounding errors like NumPy's float32; the same bits at
-each call, for any split of the batch and beside another thread; no write outside the result; no read of old scratch
-memory; NaN and infinity are propagated.
+For all three directions, direct, by Winograd's algorithm and by im2col: rounding errors like NumPy's float32; the same
+bits at each call, for any split of the batch and beside another thread; no write outside the result; no read of old
+scratch memory; NaN and infinity are propagated.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from kernel_checks import EPS, examples
 
 from minflow.compiler.fusion.nchw16c import LANES
 from minflow.core.ops import conv as ops
-from minflow.platforms.compiled.kernels import conv_geometry, nchw_conv, winograd
+from minflow.platforms.compiled.kernels import conv_geometry, im2col, nchw_conv, winograd
 from minflow.platforms.compiled.runtime import eager, task_scheduler
 from tests.platforms.kernel_checks import compiled_call
 from tests.single_tasks import FILL, guarded_array, same_bits
@@ -41,6 +41,17 @@ def winograd_directions(case):
     if case.stride == ONE and conv_geometry.sizes(g, case.c, case.kernel, ONE, border, case.dilation).tiles is not None:
         found.add("images")
     return found
+
+
+def im2col_directions(case):
+    """Directions computed by im2col."""
+    _, w, g = case.shapes
+    found = {
+        "results": im2col.pays(w, g, case.stride, case.padding),
+        "images": im2col.pays(w, g, case.stride, case.padding),
+        "filters": im2col.pays(w, g, case.stride, case.padding, for_filters=True),
+    }
+    return {direction for direction, pays in found.items() if pays}
 
 
 def arrays(case, seed=0):
@@ -97,6 +108,21 @@ def test_rounding_error_is_that_of_numpy(case, seed):
     check(case, compiled_results, winograd_directions(case), seed)
 
 
+@examples(40, 15)
+@given(cases().map(without_epilogue), st.integers(0, 99))
+@example(Case(1, 1, (1, 1), 8, (1, 1), padding=(1, 0)), 0)  # one pixel and a border
+@example(Case(17, 3, (7, 7), 20, (7, 7)), 0)  # one position in each image
+@example(Case(3, 40, (9, 11), 33, (3, 2), (2, 3), (1, 1), (2, 3)), 0)
+@example(Case(5, 16, (10, 9), 48, (1, 1), (3, 2)), 0)  # pixels that no filter tap reads
+@example(Case(2, 100, (5, 4), 70, (4, 4), (2, 2), (2, 1)), 0)  # a sum in two parts
+def test_rounding_error_of_im2col(case, seed):
+    """For any geometry, whether or not it is faster."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(im2col, "pays", lambda *shapes, for_filters=False: True)
+        patch.setattr(eager, "CALL_CACHE", eager.CallCache())
+        check(case._replace(groups=1), compiled_results, set(), seed)
+
+
 @pytest.mark.parametrize(
     "case",
     [
@@ -104,8 +130,9 @@ def test_rounding_error_is_that_of_numpy(case, seed):
         Case(2, 64, (14, 14), 64, (3, 3), padding=(1, 1)),
         Case(6, 96, (8, 8), 64),
         Case(3, 64, (16, 16), 64, (3, 3), (2, 2), (1, 1)),
+        Case(2, 96, (4, 4), 128, (3, 3), padding=(1, 1)),
     ],
-    ids=["5x5", "3x3", "1x1", "stride 2"],
+    ids=["5x5", "3x3", "1x1", "stride 2", "few positions"],
 )
 def test_typical_layers_are_within_tolerance(case):
     """Relative root mean square error: 5 eps, and 20 eps for Winograd's algorithm."""
@@ -132,11 +159,16 @@ DIRECT = Case(12, 20, (9, 11), 40, (3, 2), (2, 1), (1, 0))
 FEW = Case(11, 3, (12, 9), 24, (5, 5), padding=(2, 2))
 TILED3 = Case(12, 18, (9, 11), 40, (3, 3), padding=(1, 1))
 TILED5 = Case(7, 32, (10, 7), 33, (5, 5), padding=(2, 2))
-KINDS = pytest.mark.parametrize("case", [DIRECT, FEW, TILED3, TILED5], ids=["direct", "few", "3x3", "5x5"])
+IM2COL = Case(2, 96, (4, 5), 100, (3, 3), padding=(1, 1))
+ALL = {"direct": DIRECT, "few": FEW, "3x3": TILED3, "5x5": TILED5, "im2col": IM2COL}
+KINDS = pytest.mark.parametrize("case", ALL.values(), ids=ALL)
 
 
 def test_algorithm_names_match_algorithms():
-    assert [winograd_directions(case) for case in KINDS.args[1]] == [set(), set(), DIRECTIONS, DIRECTIONS]
+    found = [winograd_directions(case) for case in ALL.values()]
+    assert found == [set(), set(), DIRECTIONS, DIRECTIONS, set()]
+    assert im2col_directions(IM2COL) == DIRECTIONS
+    assert not im2col_directions(DIRECT) | im2col_directions(FEW) | im2col_directions(TILED3)
 
 
 @KINDS
@@ -155,7 +187,7 @@ def test_bits_do_not_depend_on_thread_count(case):
     same_bits(lambda: [*compiled_results(case, *given_).values()])
 
 
-@KINDS
+@pytest.mark.parametrize("case", [case for case in ALL.values() if case.n > conv_geometry.CHUNK])
 @pytest.mark.parametrize("pieces", [1, 2])
 def test_bits_do_not_depend_on_batch_split(case, pieces):
     """At multiples of CHUNK: results image by image; filter gradients as ordered sums over chunks."""

@@ -92,7 +92,7 @@ class MatrixOperand(NamedTuple):
     item, or 0.  packed: address of the side if it is packed already, or 0.
     """
 
-    array: np.ndarray
+    array: np.ndarray | int
     stride: int
     transposed: int
     offsets: np.ndarray | int
@@ -269,6 +269,13 @@ def gemm_chunk(
 # ---- builders --------------------------------------------------------------------------------------------------------
 
 
+class PackedMatrix(NamedTuple):
+    """A side of a product that another task packs: its shape, and the address of the packed elements."""
+
+    shape: tuple[int, int]
+    address: int
+
+
 class MatrixLayout(NamedTuple):
     """One side of a product.
 
@@ -280,8 +287,9 @@ class MatrixLayout(NamedTuple):
     transposed: bool
     offsets: np.ndarray | None
 
-    def operand(self, x: np.ndarray, packed: int = 0) -> MatrixOperand:
-        return MatrixOperand(x, self.stride, self.transposed, 0 if self.offsets is None else self.offsets, packed)
+    def operand(self, x: np.ndarray | PackedMatrix) -> MatrixOperand:
+        array, packed = (0, x.address) if isinstance(x, PackedMatrix) else (x, 0)
+        return MatrixOperand(array, self.stride, self.transposed, 0 if self.offsets is None else self.offsets, packed)
 
 
 @functools.lru_cache(1 << 10)
@@ -303,17 +311,19 @@ def layout_of(shape: tuple, strides: tuple, batch: tuple) -> MatrixLayout | None
 
 
 @functools.lru_cache(1 << 10)
-def split_product(items: int, n: int, k: int, p: int) -> ProductSplit:
+def split_product(items: int, n: int, k: int, p: int, rows_only: bool = False) -> ProductSplit:
     """Split a product into chunks of similar work.
 
     Splits the longer side of the result, each part of which is packed by its chunk; both sides if the chunks would be
-    too few, or too large for the cache.
+    too few, or too large for the cache; only the rows if the other side is packed.
     """
     depth = -(-k // -(-k // DEEPEST))
     depth += -depth % LANES if depth < k else 0
     tiles, panels, wanted = -(-n // ROWS[0]), -(-p // PANEL), min(MOST, -(-n * k * p // WORK))
     downs, acrosses = -(-n * depth // BLOCK), -(-panels * PANEL * depth // BLOCK)
-    if n > p:
+    if rows_only:
+        downs, acrosses = max(downs, min(wanted, 2 * tiles // LEAST_TILES), 1), 1
+    elif n > p:
         downs = max(downs, min(wanted, tiles // LEAST_TILES))
         acrosses = max(acrosses, min(wanted // downs, panels), 1)
     else:
@@ -325,52 +335,47 @@ def split_product(items: int, n: int, k: int, p: int) -> ProductSplit:
     return ProductSplit(chunk_items, rows, columns, depth, chunks)
 
 
-def product(
-    a, b, out, workspace: Workspace, bias=0, act="", weight=None, rate=None, updated=None, packed_a: int = 0
-) -> list[Task] | None:
+def product(a, b, out, workspace: Workspace, bias=0, act="", weight=None, rate=None, updated=None) -> list[Task] | None:
     """Tasks of out = act(a @ b + bias), and of updated = weight - rate * out, with rate an array of one float64.
 
-    a, b: float32 (..., rows, columns); None if one has neither contiguous rows nor columns.  out: None if only the
-    update is needed.  packed_a: address of a packed by `packed_rows`, or 0.
+    a, b: float32 (..., rows, columns), or packed matrices; None if one has neither contiguous rows nor columns.  out:
+    None if only the update is needed.
     """
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     results = [x for x in (out, updated, weight) if x is not None]
-    if a.dtype != np.float32 or b.dtype != np.float32 or not results[0].size * a.shape[-1]:
-        return None
-    if not all(x.flags.c_contiguous for x in results):
+    if not results[0].size * a.shape[-1] or not all(x.flags.c_contiguous for x in results):
         return None
     if batch and math.prod(b.shape[:-2]) == 1:  # all rows of a meet the same b
         a, batch = flattened(a, batch)
-    left, right = layout_of(a.shape, a.strides, batch), layout_of(b.shape, b.strides, batch)
+    left, right = side_layout(a, batch), side_layout(b, batch)
     if left is None or right is None:
         return None
     (n, k), p, items = a.shape[-2:], b.shape[-1], math.prod(batch)
-    split = split_product(items, n, k, p)
+    split = split_product(items, n, k, p, isinstance(b, PackedMatrix) and not isinstance(a, PackedMatrix))
     # A side that several chunks read is packed once, by a task of its own.
-    a_shared, b_shared = packed_a != 0 or (items == 1 and split.columns < p), items == 1 and split.rows < n
-    sum_blocks = -(-(k if a_shared else split.depth) // LANES)
-    block = block_stride(n if a_shared else split.rows)
-    panel = (-(-(k if b_shared else split.depth) // LANES) + 1) * LANES * PANEL
-    panels = -(-(p if b_shared else split.columns) // PANEL)
     tasks: list[Task] = []
-    packed_b = 0
-    if a_shared and not packed_a:
-        tasks, packed_a = packed_rows(a, workspace)
-    if b_shared:
-        packed_b = workspace.take(panels * panel)
-        tasks.append(packing(b, right, k, p, packed_b, PANEL, LANES, panel))
+    if isinstance(a, np.ndarray) and items == 1 and split.columns < p:
+        tasks, a = packed_rows(a, workspace)
+    if isinstance(b, np.ndarray) and items == 1 and split.rows < n:
+        task, b = packed_panels(b, right, workspace)
+        tasks = [*tasks, task]
+    a_packed, b_packed = isinstance(a, PackedMatrix), isinstance(b, PackedMatrix)
+    sum_blocks = -(-split.depth // LANES)
+    block = block_stride(n if a_packed else split.rows)
+    panel = panel_stride(k if b_packed else split.depth)
+    panels = -(-split.columns // PANEL)
     scratch = (
         TILE
-        + (0 if a_shared else sum_blocks * block)
-        + (0 if b_shared else panels * panel)
-        + split.rows * PANEL * (-(-split.columns // PANEL) if out is None else 1)
+        + (0 if a_packed else sum_blocks * block)
+        + (0 if b_packed else panels * panel)
+        + split.rows * PANEL * (panels if out is None else 1)
     )
-    table = np.arange(-(-split.depth // LANES), dtype="i8") * block
+    table = np.arange(sum_blocks, dtype="i8") * block
     tasks.append(
         gemm_chunk(
             split.chunks,
-            left.operand(a, packed_a),
-            right.operand(b, packed_b),
+            left.operand(a),
+            right.operand(b),
             0 if out is None else out,
             *(n, k, p, items),
             split,
@@ -387,6 +392,13 @@ def product(
     return tasks
 
 
+def side_layout(x: np.ndarray | PackedMatrix, batch: tuple) -> MatrixLayout | None:
+    """The layout of a side of a product; None if it is not supported."""
+    if isinstance(x, PackedMatrix):
+        return MatrixLayout(0, False, None)
+    return layout_of(x.shape, x.strides, batch) if x.dtype == np.float32 else None
+
+
 def flattened(a: np.ndarray, batch: tuple) -> tuple[np.ndarray, tuple]:
     """Merge the batch of a into its rows, if that needs no copy; returns a and the batch that is left."""
     (n, k), rows = a.shape[-2:], a.size // a.shape[-1]
@@ -401,12 +413,24 @@ def block_stride(rows: int) -> int:
     return (-(-rows // LANES) * LANES + 1) * LANES
 
 
-def packed_rows(a: np.ndarray, workspace: Workspace) -> tuple[list[Task], int]:
-    """Tasks that pack a whole matrix as the left side of products, and its address."""
+def panel_stride(rows: int) -> int:
+    """Elements of a packed panel of this many terms of the sum."""
+    return (-(-rows // LANES) + 1) * LANES * PANEL
+
+
+def packed_rows(a: np.ndarray, workspace: Workspace) -> tuple[list[Task], PackedMatrix]:
+    """Tasks that pack a whole matrix as the left side of products, and the packed matrix."""
     (n, k), block = a.shape[-2:], block_stride(a.shape[-2])
     target = workspace.take(-(-k // LANES) * block)
     layout = layout_of(a.shape, a.strides, ())
-    return [packing(a, layout, n, k, target, LANES, block, VECTORS * block)], target
+    return [packing(a, layout, n, k, target, LANES, block, VECTORS * block)], PackedMatrix((n, k), target)
+
+
+def packed_panels(b: np.ndarray, layout: MatrixLayout, workspace: Workspace) -> tuple[Task, PackedMatrix]:
+    """The task that packs a whole matrix as the right side of products, and the packed matrix."""
+    (k, p), panel = b.shape[-2:], panel_stride(b.shape[-2])
+    target = workspace.take(-(-p // PANEL) * panel)
+    return packing(b, layout, k, p, target, PANEL, LANES, panel), PackedMatrix((k, p), target)
 
 
 def packing(x, layout: MatrixLayout, rows: int, columns: int, target: int, row: int, block: int, panel: int) -> Task:

@@ -16,7 +16,7 @@ from ....core.op import OPS
 from ..codegen.llvm import LANES
 from ..lowering import lowers
 from ..runtime.tasks import Task, Workspace
-from . import nchw16c_conv
+from . import im2col, nchw16c_conv
 from .conv_geometry import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes
 from .nchw16c_conv import in_blocks, is_product, out_of_blocks
 
@@ -69,6 +69,8 @@ def conv2d(arrays, outs, workspace, stride, padding, dilation, groups) -> list[T
         return through_blocks(
             nchw16c_conv.blocks_conv2d, x, [weight, 0], out, workspace, shape=x.shape, act="", **geometry
         )
+    if im2col.pays(weight.shape, out.shape, stride, padding) and fits(x, weight.shape, groups, out.shape, weight, out):
+        return im2col.conv2d(x, weight, out, workspace, stride, padding, dilation)
     if math.prod(weight.shape[2:]) == 1 or not fits(x, weight.shape, groups, out.shape, weight, out):
         return None
     s = sizes(x.shape, len(weight), weight.shape[2:], stride, padding, dilation)
@@ -83,6 +85,10 @@ def conv2d_input_grad(arrays, outs, workspace, shape, stride, padding, dilation,
         single and math.prod(shape[2:]) <= SMALL and fits(grad, weight.shape, groups, grad.shape, weight, out)
     ):
         return through_blocks(nchw16c_conv.blocks_conv2d_input_grad, grad, [weight], out, workspace, **geometry)
+    if im2col.pays(weight.shape, grad.shape, stride, padding) and fits(
+        grad, weight.shape, groups, grad.shape, weight, out
+    ):
+        return im2col.conv2d_input_grad(grad, weight, out, workspace, stride, padding, dilation)
     if (
         min(weight.shape[:2]) < FEW
         or math.prod(weight.shape[2:]) == 1
@@ -102,6 +108,10 @@ def conv2d_weight_grad(arrays, outs, workspace, shape, stride, padding, dilation
             [grads, blocks], outs, workspace, shape, x.shape, stride, padding, dilation, groups
         )
         return None if inner is None else [*first, *steps, *inner]
+    if im2col.pays(shape, grad.shape, stride, padding, for_filters=True) and fits(
+        x, shape, groups, grad.shape, grad, out
+    ):
+        return im2col.conv2d_weight_grad(grad, x, out, workspace, stride, padding, dilation)
     if math.prod(shape[2:]) == 1 or not fits(x, shape, groups, grad.shape, grad, out):
         return None
     s = sizes(x.shape, shape[0], shape[2:], stride, padding, dilation)

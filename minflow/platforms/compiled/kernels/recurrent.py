@@ -24,7 +24,7 @@ from ..runtime.instructions import instruction, run_routine
 from ..runtime.tasks import Task, Workspace
 from .data_movement import clone
 from .elementwise import COLUMNS, flat, sum_rows
-from .gemm import layout_of, packed_rows, packing, product
+from .gemm import PackedMatrix, layout_of, packed_rows, packing, product
 from .gemm_tiles import product as multiply
 
 TOGETHER = ROWS[1]  # sequences of a chunk
@@ -504,14 +504,17 @@ def layer_grad(
         gc,
         scratch=scratch_of((gates + 1) * -(-hidden // LANES), weight.panels),
     )
-    shared, place = packed_rows(inner.T, workspace) if own is inner else ([], 0)  # both gradients of weights read it
-    steps = [*steps, *packs, back, *shared]
-    for a, b, out, packed in (
-        (inner, w_ih, gx.reshape(rows, -1), 0),
-        (inner.T, x.reshape(rows, -1), gw_ih, place),
-        (own.T, before, gw_hh, place),
+    steps = [*steps, *packs, back]
+    sides: list[np.ndarray | PackedMatrix] = [inner.T, own.T]
+    if own is inner:  # both gradients of weights read it
+        shared, packed = packed_rows(inner.T, workspace)
+        sides, steps = [packed, packed], [*steps, *shared]
+    for a, b, out in (
+        (inner, w_ih, gx.reshape(rows, -1)),
+        (sides[0], x.reshape(rows, -1), gw_ih),
+        (sides[1], before, gw_hh),
     ):
-        steps += product(a, b, out, workspace, packed_a=packed)
+        steps += product(a, b, out, workspace)
     return steps + [
         sum_rows(-(-bias.size // COLUMNS), grads, bias, rows, bias.size, COLUMNS)
         for grads, bias in zip((inner, own), biases)

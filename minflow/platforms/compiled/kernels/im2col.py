@@ -1,0 +1,267 @@
+"""Convolutions as one matrix product over the positions of all images (im2col), for small images with many channels.
+
+There the filters are most of the data. This product reads them once, in their own layout, where `conv.py` would pack
+or transform them for a few pixels; and it writes their gradient once, where `conv.py` would add to it for each image.
+A row of the im2col matrix holds what one tap of the filters reads in one channel, ordered by position and then by
+image, so that short rows of pixels become long runs. Rows are written in the packed layout of `gemm.py`. Source:
+Chellapilla et al. 2006. Read next: `gemm.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ....core.ops.conv import positions
+from ..codegen.jit import compiled
+from ..codegen.llvm import LANES, clear, copy, copy_transposed, number_at, put
+from ..codegen.micro_kernels import PANEL
+from ..codegen.vectors import add, filled, load, load_some, store_some
+from ..runtime.instructions import instruction
+from ..runtime.tasks import Task, Workspace
+from .conv import over, zero
+from .gemm import PackedMatrix, block_stride, panel_stride, product
+from .gemm_tiles import BYTES
+
+LEFT, RIGHT, RIGHT_TRANSPOSED = range(3)  # the side of a product that the rows are packed for
+MOVED = 1 << 16  # elements that a memory-bound chunk writes
+# Least elements of all filters per position at which this product is faster: for results and gradients of images, and
+# of filters; for images of fewer positions than in the keys, whose tiles `conv.py` does not fill.
+LEAST = {16: 512, math.inf: 2048}
+LEAST_FOR_FILTERS = {64: 64, math.inf: 256}
+
+
+class Windows(NamedTuple):
+    """The windows of a filter in images (images, channels, height, width).
+
+    down, across: rows and columns of a padded plane.  rows, columns: positions of the filter.  kernel: width of the
+    filter, of `taps` taps.
+    """
+
+    images: int
+    channels: int
+    height: int
+    width: int
+    top: int
+    left: int
+    down: int
+    across: int
+    rows: int
+    columns: int
+    kernel: int
+    taps: int
+    stride_h: int
+    stride_w: int
+    dilation_h: int
+    dilation_w: int
+
+    @property
+    def positions(self) -> int:
+        """Positions in all images."""
+        return self.images * self.rows * self.columns
+
+    @property
+    def depth(self) -> int:
+        """Elements of a filter."""
+        return self.channels * self.taps
+
+    @property
+    def plane(self) -> int:
+        """Elements of a padded plane of all images, and of a vector beyond its end."""
+        return -(-self.images * self.down * self.across // LANES) * LANES + LANES
+
+    @property
+    def line(self) -> int:
+        """Elements of a row of the matrix, and of a vector beyond its end."""
+        return -(-self.positions // LANES) * LANES + LANES
+
+
+def windows(x: tuple, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple) -> Windows:
+    """The windows of filters of this size in images of shape x."""
+    n, c, h, w = x
+    padded = h + 2 * padding[0], w + 2 * padding[1]
+    size = positions((h, w), kernel, stride, padding, dilation)
+    return Windows(n, c, h, w, *padding, *padded, *size, kernel[1], math.prod(kernel), *stride, *dilation)
+
+
+def pays(weight: tuple, results: tuple, stride: tuple, padding: tuple, for_filters: bool = False) -> bool:
+    """True if this product is faster than the other algorithms: there are many filters, and few positions.
+
+    weight, results: shapes of the filters and of their results.  for_filters: True for the gradient of filters.
+    """
+    size, pointwise = math.prod(results[2:]), math.prod(weight[2:]) == 1
+    if pointwise and math.prod(stride) == 1 and not any(padding):  # a product without im2col
+        return False
+    table = LEAST_FOR_FILTERS if for_filters and not pointwise else LEAST
+    least = next(least for most, least in table.items() if size < most)
+    return math.prod(weight) >= least * results[0] * size
+
+
+# ---- rows of the matrix ----------------------------------------------------------------------------------------------
+
+
+@compiled
+def plane_in(x, channel, w, plane):
+    """Copy a channel of all images to [row][column][image], with its padding."""
+    zero(plane, over(w.images * w.down * w.across, LANES))
+    for n in range(w.images):
+        source = x + (n * w.channels + channel) * w.height * w.width * BYTES
+        for i in range(w.height):
+            target = plane + (((i + w.top) * w.across + w.left) * w.images + n) * BYTES
+            for j in range(w.width):
+                put(target, j * w.images, number_at(source, i * w.width + j))
+
+
+@compiled
+def run_in(source, count, target):
+    """Copy contiguous elements in whole vectors, beyond the end."""
+    for i in range(0, count, LANES):
+        copy(target + i * BYTES, source + i * BYTES)
+
+
+@compiled
+def row_in(plane, tap, w, target):
+    """Gather what a tap reads in a plane, and a vector of zeros."""
+    first = tap // w.kernel * w.dilation_h * w.across + tap % w.kernel * w.dilation_w
+    for i in range(w.rows):
+        source = plane + (first + i * w.stride_h * w.across) * w.images * BYTES
+        if w.stride_w == 1:
+            run_in(source, w.columns * w.images, target)
+            target += w.columns * w.images * BYTES
+        else:
+            for j in range(w.columns):
+                run_in(source + j * w.stride_w * w.images * BYTES, w.images, target)
+                target += w.images * BYTES
+    clear(target)
+
+
+@instruction
+def gather(chunk, scratch, x, target, w: Windows, plane, line, side, stride, chunk_rows):
+    """Pack some rows of the im2col matrix of images x as one side of a product, with zeros up to a multiple of 16.
+
+    plane, line: elements of a plane and of a row.  stride: elements between blocks of the left side, or panels of the
+    right one.  scratch: 16 rows and a plane.
+    """
+    positions, rows, channel = w.images * w.rows * w.columns, w.channels * w.taps, -1
+    planes = scratch + LANES * line * BYTES
+    for r in range(chunk * chunk_rows, min((chunk + 1) * chunk_rows, over(rows, LANES))):
+        row = scratch + r % LANES * line * BYTES
+        if r < rows:
+            if r // w.taps != channel:
+                channel = r // w.taps
+                plane_in(x, channel, w, planes)
+            row_in(planes, r % w.taps, w, row)
+        else:
+            zero(row, line)
+        if side == LEFT:
+            for j in range(0, positions, LANES):
+                copy(target + (j // LANES * stride + r * LANES) * BYTES, row + j * BYTES)
+        elif side == RIGHT:
+            for j in range(0, positions, LANES):
+                copy(target + (j // PANEL * stride + r * PANEL + j % PANEL) * BYTES, row + j * BYTES)
+        elif r % LANES == LANES - 1:
+            first = target + (r // PANEL * stride + r // LANES * LANES % PANEL) * BYTES
+            for j in range(0, positions, LANES):
+                copy_transposed(scratch + j * BYTES, line, first + j * PANEL * BYTES, PANEL)
+
+
+@compiled
+def add_run(source, count, target):
+    """target += source."""
+    zeros = filled(np.float32(0))
+    for i in range(0, count, LANES):
+        some, to = min(LANES, count - i), target + i * BYTES
+        store_some(to, some, add(load_some(to, some, zeros), load(source + i * BYTES)))
+
+
+@compiled
+def add_row(source, tap, w, plane):
+    """Add a row of the matrix to the elements of a plane that the tap reads."""
+    first = tap // w.kernel * w.dilation_h * w.across + tap % w.kernel * w.dilation_w
+    for i in range(w.rows):
+        target = plane + (first + i * w.stride_h * w.across) * w.images * BYTES
+        if w.stride_w == 1:
+            add_run(source, w.columns * w.images, target)
+            source += w.columns * w.images * BYTES
+        else:
+            for j in range(w.columns):
+                add_run(source, w.images, target + j * w.stride_w * w.images * BYTES)
+                source += w.images * BYTES
+
+
+@instruction
+def scatter(chunk, scratch, matrix, out, w: Windows, chunk_channels):
+    """Add the rows of an im2col matrix to images, for some channels: the transpose of `gather`.
+
+    scratch: a plane.
+    """
+    size = w.height * w.width
+    whole = w.taps == 1 and w.down == w.rows == w.height and w.across == w.columns == w.width
+    for channel in range(chunk * chunk_channels, min((chunk + 1) * chunk_channels, w.channels)):
+        source, plane = matrix + channel * w.taps * w.images * w.rows * w.columns * BYTES, scratch
+        if whole:
+            plane = source
+        else:
+            zero(plane, over(w.images * w.down * w.across, LANES))
+            for tap in range(w.taps):
+                add_row(source + tap * w.images * w.rows * w.columns * BYTES, tap, w, plane)
+        for n in range(w.images):
+            target = out + (n * w.channels + channel) * size * BYTES
+            for i in range(w.height):
+                line = plane + (((i + w.top) * w.across + w.left) * w.images + n) * BYTES
+                for j in range(w.width):
+                    put(target, i * w.width + j, number_at(line, j * w.images))
+
+
+# ---- builders --------------------------------------------------------------------------------------------------------
+
+
+def gathered(x: np.ndarray, w: Windows, side: int, workspace: Workspace) -> tuple[Task, PackedMatrix]:
+    """The task that packs the im2col matrix of images x, (depth, positions), as a side of a product; and that side."""
+    rows, columns = (w.positions, w.depth) if side == RIGHT_TRANSPOSED else (w.depth, w.positions)
+    stride = block_stride(rows) if side == LEFT else panel_stride(rows)
+    packed = workspace.take(-(-columns // (LANES if side == LEFT else PANEL)) * stride)
+    at_once = -(-MOVED // w.line // PANEL) * PANEL
+    chunks, scratch = -(-w.depth // at_once), LANES * w.line + w.plane
+    task = gather(chunks, x, packed, w, w.plane, w.line, side, stride, at_once, scratch=scratch)
+    return task, PackedMatrix((rows, columns), packed)
+
+
+def scattered(matrix: np.ndarray, out: np.ndarray, w: Windows) -> Task:
+    """The task that adds a matrix (depth, positions) to zeroed images."""
+    at_once = max(1, MOVED // (w.taps * w.positions))
+    return scatter(-(-w.channels // at_once), matrix, out, w, at_once, scratch=w.plane)
+
+
+def of_results(shape: tuple) -> Windows:
+    """The windows of 1x1 filters, for results, whose matrix (channels, positions) has the same elements."""
+    return windows(shape, (1, 1), (1, 1), (0, 0), (1, 1))
+
+
+def conv2d(x: np.ndarray, weight: np.ndarray, out: np.ndarray, workspace: Workspace, *geometry: tuple) -> list[Task]:
+    w = windows(x.shape, weight.shape[2:], *geometry)
+    packing, columns = gathered(x, w, RIGHT, workspace)
+    y = workspace.array((len(weight), w.positions))
+    multiplying = product(weight.reshape(len(weight), -1), columns, y, workspace) or []
+    return [packing, *multiplying, scattered(y, out, of_results(out.shape))]
+
+
+def conv2d_input_grad(
+    grad: np.ndarray, weight: np.ndarray, out: np.ndarray, workspace: Workspace, *geometry: tuple
+) -> list[Task]:
+    w = windows(out.shape, weight.shape[2:], *geometry)
+    packing, columns = gathered(grad, of_results(grad.shape), RIGHT, workspace)
+    y = workspace.array((w.depth, w.positions))
+    multiplying = product(weight.reshape(len(weight), -1).T, columns, y, workspace) or []
+    return [packing, *multiplying, scattered(y, out, w)]
+
+
+def conv2d_weight_grad(
+    grad: np.ndarray, x: np.ndarray, out: np.ndarray, workspace: Workspace, *geometry: tuple
+) -> list[Task]:
+    w = windows(x.shape, out.shape[2:], *geometry)
+    packing_grad, left = gathered(grad, of_results(grad.shape), LEFT, workspace)
+    packing, right = gathered(x, w, RIGHT_TRANSPOSED, workspace)
+    return [packing_grad, packing, *(product(left, right, out.reshape(len(out), -1), workspace) or [])]

@@ -231,12 +231,12 @@ CAPS = {
     "core.messages": 1250,  # names, arguments and likely mistakes; runs only then
     "platforms.numpy": 785,  # tuned kernels beside the reference ones, which say what they compute
     "compiler": 275,  # what graphs and jobs share: parts, the cache of plans, free memory, calls of NumPy
-    "compiler.fusion": 1680,  # passes for the machine, and the operations that they bring in
+    "compiler.fusion": 1120,  # passes for the machine, and the operations that they bring in
     "views": 6365,  # 500: the listing of a plan, its roofline, its threads; 100: opened composite operations
     "diagnosis": 915,
     "nn": 3120,
     "nn.modules": 2420,
-    "nn.functional": 3490,
+    "nn.functional": 3250,
     "nn.graph": 3000,
     "optim": 2690,
     "io": 1470,
@@ -256,7 +256,7 @@ CAPS = {
     "onnx.converters": 980,  # a table of ops in another system's words; each is read alone
     "compat.namespaces": 500,  # names for other machines: answered for one process and one CPU, or refused
     "compat": 190,  # programs of OneFlow and PyTorch, unchanged
-    "platforms.compiled": 8320,  # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
+    "platforms.compiled": 8480,  # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
     "exercises": 4140,  # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 2640,  # minflow/__init__.py, the namespaces of one screen each, the command line

@@ -197,9 +197,9 @@ NOT_STORED = ("device",)  # a saved graph is for the CPU
 ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
     **with_kind(
         check_bool,
-        """apart ceil_mode complete corrected count_include_pad decoupled descending full include_self inverse
-        invert keepdims log_input log_target maximize nesterov nowhere relu replacement reverse right runs ta tb unit
-        upper""",
+        """align_corners antialias apart ceil_mode complete corrected count_include_pad decoupled descending
+        full include_self inverse invert keepdims log_input log_target maximize nesterov nowhere relu
+        replacement reverse right runs ta tb unit upper""",
     ),
     **with_kind(integer, "axis blank call diagonal dim dim1 dim2 ignore_index offset"),
     **with_kind(natural, "bins classes groups k minlength n needs num_classes num_samples size step"),
@@ -216,7 +216,10 @@ ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
     "approximate": choice_of("none", "tanh"),
     "dtype": dtype,
     "divisor_override": optional_of(integer),
+    "factors": tuple_of(optional_of(real)),
     "index": index,
+    "mode": choice_of("nearest", "nearest-exact", "linear", "cubic"),
+    "padding_mode": choice_of("zeros", "border", "reflection"),
     "path": tuple_of(view),
     "reduce": choice_of("prod", "amax", "amin"),
     "reduction": choice_of("none", "mean", "sum"),

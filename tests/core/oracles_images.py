@@ -36,4 +36,84 @@ def col2im(columns, shape, **options):
     return out
 
 
-ORACLES = {"im2col": im2col, "col2im": col2im}
+def cubic(d, slope):
+    if d < 1:
+        return (slope + 2) * d**3 - (slope + 3) * d**2 + 1
+    return slope * (d**3 - 5 * d**2 + 8 * d - 4) if d < 2 else 0.0
+
+
+def resizing_matrix(n, m, factor, mode, align_corners, antialias):
+    """Weights of n pixels in each of m."""
+    found, step = np.zeros((m, n)), 1 / factor if factor else n / m
+    if align_corners:
+        step = (n - 1) / (m - 1) if m > 1 else 0.0
+    for i in range(m):
+        if mode.startswith("nearest"):
+            found[i, min(int((i + 0.5 * (mode == "nearest-exact")) * step), n - 1)] = 1
+        elif antialias:
+            wide = max(step, 1)
+            for j in range(n):
+                d = abs(j + 0.5 - step * (i + 0.5)) / wide
+                found[i, j] = cubic(d, -0.5) if mode == "cubic" else max(1 - d, 0)
+            found[i] /= found[i].sum()
+        else:
+            place = i * step if align_corners else (i + 0.5) * step - 0.5
+            place = place if mode == "cubic" else max(place, 0)
+            for j in range(int(np.floor(place)) - 1, int(np.floor(place)) + 3):
+                d = abs(place - j)
+                found[i, min(max(j, 0), n - 1)] += cubic(d, -0.75) if mode == "cubic" else max(1 - d, 0)
+    return found
+
+
+def interpolate(x, output_size, factors, mode, align_corners, antialias):
+    dtype, x = x.dtype, x.astype(float)
+    for axis, (m, factor) in enumerate(zip(output_size, factors), 2):
+        if x.shape[axis] != m or factor not in (None, 1.0):
+            weights = resizing_matrix(x.shape[axis], m, factor, mode, align_corners, antialias)
+            x = np.moveaxis(np.tensordot(weights, x, (1, axis)), 0, axis)
+    return x.astype(dtype)
+
+
+def inside(place, size, padding_mode, align_corners):
+    """A position, moved into an axis of this size unless it is padded with zeros."""
+    low, high = (0, size - 1) if align_corners else (-0.5, size - 0.5)
+    while padding_mode == "reflection" and high > low and not low <= place <= high:
+        place = 2 * (low if place < low else high) - place
+    return place if padding_mode == "zeros" else min(max(place, 0), size - 1)
+
+
+def grid_sample(x, grid, mode, padding_mode, align_corners):
+    space = x.shape[2:]
+    out = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
+    kernel = (lambda d: cubic(d, -0.75)) if mode == "cubic" else lambda d: max(1 - d, 0)
+    for image, *at in np.ndindex(*grid.shape[:-1]):
+        places = []
+        for g, n in zip(grid[(image, *at)][::-1].astype(float), space):
+            place = (g + 1) / 2 * (n - 1) if align_corners else ((g + 1) * n - 1) / 2
+            places.append(place if mode == "cubic" else inside(place, n, padding_mode, align_corners))
+        for corner in np.ndindex(*[4] * len(space)):
+            pixel = [int(np.floor(p)) + k - 1 for p, k in zip(places, corner)]
+            weight = np.prod([kernel(abs(p - j)) for p, j in zip(places, pixel)])
+            if mode == "cubic":
+                pixel = [int(inside(j, n, padding_mode, align_corners)) for j, n in zip(pixel, space)]
+            if weight and all(0 <= j < n for j, n in zip(pixel, space)):
+                out[(image, slice(None), *at)] += weight * x[(image, slice(None), *pixel)]
+    return out.astype(x.dtype)
+
+
+def affine_grid(theta, output_size, align_corners):
+    out = np.zeros((len(theta), *output_size, len(output_size)), theta.dtype)
+    for at in np.ndindex(*output_size):
+        ends = [max(n - 1, 1) if align_corners else n for n in output_size]
+        point = [(2 * i - (n - 1)) / end for i, n, end in zip(at, output_size, ends)]
+        out[(slice(None), *at)] = theta @ np.array([*point[::-1], 1.0])
+    return out
+
+
+ORACLES = {
+    "im2col": im2col,
+    "col2im": col2im,
+    "interpolate": interpolate,
+    "grid_sample": grid_sample,
+    "affine_grid": affine_grid,
+}

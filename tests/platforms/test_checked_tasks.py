@@ -194,8 +194,8 @@ def pixels_of(node, known):
         shape = nchw16c.pooled(**node.attrs)
     elif node.op is nchw16c.blocks_avg_pool2d:
         shape = nchw16c.pooled(**{name: node.attrs[name] for name in AVERAGED})
-    elif node.op is nchw16c.blocks_resample:
-        shape = nchw16c.resized(shape, node.attrs["axis"], len(node.inputs[1].node.array))
+    elif node.op is nchw16c.blocks_interpolate:
+        shape = *shape[:2], *node.attrs["output_size"]
     elif node.op is nchw16c.blocks_average:
         shape = shape[:2]
     elif node.op not in nchw16c.BLOCKED.values():

@@ -25,7 +25,7 @@ PROGRAM = """
         flow.manual_seed(0)
         return nn.Sequential(
             nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU6(), nn.MaxPool2d(2), nn.Dropout(0.1),
-            nn.Flatten(2), nn.LSTM(64, 40),
+            nn.Upsample((7, 9), mode="bilinear"), nn.Flatten(2), nn.LSTM(63, 40),
         )
 
     def step(images):
@@ -71,8 +71,9 @@ def test_large_calls_run_compiled_kernels_without_numba():
     before = step(small)
     print(policy.CompiledKernelConfig.unavailable, "llvmlite" in sys.modules)
     found = platforms(large)
-    print({found[name] for name in ("conv2d", "conv2d_weight_grad", "batch_norm", "batch_norm_grad", "dropout", "lstm",
-                                    "lstm_grad", "max_pool2d", "max_pool2d_grad")})
+    print({found[name] for name in ("conv2d", "conv2d_weight_grad", "batch_norm", "batch_norm_grad", "dropout",
+                                    "interpolate", "interpolate_grad", "lstm", "lstm_grad", "max_pool2d",
+                                    "max_pool2d_grad")})
     print(policy.CompiledKernelConfig.unavailable == "", "numba" in sys.modules)
     print(step(small) == before, "small ones keep the bits that they had before the choice")
     """)

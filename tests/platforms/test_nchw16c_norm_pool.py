@@ -14,10 +14,9 @@ pytest.importorskip("numba")
 from kernel_checks import EPS, FEW, PAIR, SIZES, batch, close, depthwise_convolutions, exactly, in_blocks, normal
 
 from minflow.compiler.fusion import nchw16c
-from minflow.core.kernels import CALLS
 from minflow.core.ops.conv import positions
 from minflow.core.spec import spec_of
-from minflow.platforms.compiled.kernels import nchw16c_depthwise, nchw16c_norm, nchw16c_pool, nchw16c_resample
+from minflow.platforms.compiled.kernels import nchw16c_depthwise, nchw16c_norm, nchw16c_pool
 from tests.single_tasks import FILL, run_builder, same_bits
 
 ACTS = st.sampled_from(["", "relu", "relu6"])
@@ -26,7 +25,7 @@ CHANNELS = [1, 3, 16, 17, 31, 32, 40]
 
 def call(op, arrays, attrs, counts=(1, 3)):
     """Outputs of an operation's tasks, or None; asserts that other thread counts give the same bits."""
-    module = next(m for m in (nchw16c_norm, nchw16c_depthwise, nchw16c_pool, nchw16c_resample) if hasattr(m, op.name))
+    module = next(m for m in (nchw16c_norm, nchw16c_depthwise, nchw16c_pool) if hasattr(m, op.name))
     specs = op.infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays], **attrs)
     specs = specs if isinstance(specs, tuple) else (specs,)
     return same_bits(lambda: run_builder(getattr(module, op.name), arrays, specs, **attrs), counts)
@@ -294,41 +293,6 @@ def test_global_average(shape, seed):
         (nchw16c.blocks_average_grad, shape[:2], shape, 1),
     ):
         close(*compared(op, (in_blocks(normal(rng, *given_size)),), attrs, result), terms, 1)
-
-
-# ---- resampling ------------------------------------------------------------------------------------------------------
-
-
-@FEW
-@given(SHAPES, st.sampled_from([2, 3]), st.integers(1, 20), st.booleans(), st.integers(0, 9))
-def test_resample(shape, axis, many, two, seed):
-    """With one tap the bits are NumPy's; pixels that no tap reads have zero gradient."""
-    rng, size = np.random.default_rng(seed), nchw16c.resized(shape, axis, many)
-    taps = (
-        [
-            rng.integers(0, shape[axis], many),
-            normal(rng, many),
-            rng.integers(0, shape[axis], many),
-            normal(rng, many, *[1] * (3 - axis)),
-        ]
-        if two
-        else [rng.integers(0, shape[axis], many), 0, 0, 0]
-    )
-    attrs = dict(shape=shape, axis=axis)
-    for name, given_size, result in (("", shape, size), ("_grad", size, shape)):
-        op, arrays = nchw16c.BLOCKED[f"blocks_resample{name}"], (in_blocks(normal(rng, *given_size)), *taps)
-        ours, right = compared(op, arrays, attrs, result)
-        close(ours, right, many, 2)
-        assert two or name or np.array_equal(ours, nchw16c.out_of_blocks(CALLS[op](*arrays, **attrs), result))
-
-
-def test_resample_propagates_nonfinite_values():
-    """Two taps multiply it by 0 too, as NumPy does; one tap does not touch other pixels."""
-    x, zeros = np.zeros((1, 16, 3, 3), "f4"), np.zeros(4, "f4")
-    x[0, 5, 1, 1] = np.inf
-    for taps in ((np.array([0, 1, 2, 1]), 0, 0, 0), (np.array([0, 1, 2, 1]), zeros + 1, np.array([1, 2, 2, 1]), zeros)):
-        pair = compared(nchw16c.blocks_resample, (in_blocks(x), *taps), dict(shape=x.shape, axis=3), (1, 16, 3, 4))
-        assert np.array_equal(*pair, equal_nan=True)
 
 
 def test_max_pool_windows_over_255_pixels():

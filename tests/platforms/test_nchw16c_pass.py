@@ -8,10 +8,12 @@ import minflow as flow
 from minflow import nn
 from minflow.compiler.fusion import nchw16c
 from minflow.compiler.fusion.layout import layout
-from minflow.compiler.passes import PASSES
+from minflow.compiler.passes import PASSES, decompose
+from minflow.compiler.passes.decomposition import expand, is_decomposed
 from minflow.compiler.passes.rewrite import rewrite
 from minflow.core.ir import Node, outputs_of
-from minflow.core.kernels import CALLS
+from minflow.core.kernels import CALLS, HOST_PLATFORMS
+from minflow.core.op import OPS
 from minflow.core.ops import elementwise
 from minflow.introspection.graph.listing.reports import operation_text
 from minflow.nn import functional as F
@@ -243,9 +245,6 @@ class Alone(nn.Graph):
     [
         lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True),
         lambda x: F.avg_pool2d(x, (3, 2), (2, 3), padding=1),
-        lambda x: F.interpolate(x, scale_factor=2, mode="nearest"),
-        lambda x: F.interpolate(x, (20, 17), mode="bilinear"),
-        lambda x: F.interpolate(x, (20, 31), mode="bilinear", align_corners=True),
     ],
 )
 def test_single_operation(function, monkeypatch):
@@ -256,10 +255,38 @@ def test_single_operation(function, monkeypatch):
         grad, graph = flow.randn(*function(x).shape), Alone(function)
         found = graph(x, grad)[0].numpy()
         names = {node.op.name for node in graph.nodes}
-        assert not inside or not names & {"take", "index_add", "mul", "add"}
         assert inside == bool(names & {*nchw16c.BLOCKED})
         x.requires_grad_()
         np.testing.assert_allclose(found, flow.autograd.grad(function(x), [x], grad)[0].numpy(), 1e-6, 1e-6)
+
+
+def decompose_others(graph):
+    """Decompose all but interpolations, for which the reference platform has no kernel."""
+    kept = (OPS["interpolate"], OPS["interpolate"].gradient)
+    return expand(graph, lambda node: node.op not in kept and is_decomposed(node, HOST_PLATFORMS))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_interpolation_joins_convolutions(place, mode):
+    """It is in blocks beside a convolution, with its gradient, and alone in NCHW."""
+    resize = nn.Upsample((13, 17), mode=mode)
+    layers = [nn.Conv2d(20, 20, 3, padding=1), nn.ReLU(), nn.Conv2d(20, 16, 1), nn.ReLU()]
+    model = nn.Sequential(*layers[:place], resize, *layers[place:], nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    x, y = flow.randn(2, 20, 8, 9), flow.tensor([3, 1])
+    state, losses, names = {k: t.clone() for k, t in model.state_dict().items()}, [], []
+    for passes in (PASSES, [decompose_others if step is decompose else step for step in WITH_LAYOUT]):
+        model.load_state_dict(state)
+        graph = Train(model, [*passes], True)
+        losses.append([graph(x, y).item() for _ in range(3)])
+        names.append({node.op.name for node in graph.nodes})
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+    assert "blocks_interpolate" in names[1] and not {"take", "interpolate"} & names[1]
+    assert ("blocks_interpolate_grad" in names[1]) == (place > 0)
+    alone = Alone(resize)
+    alone.passes = [decompose_others if step is decompose else step for step in WITH_LAYOUT]
+    alone(x, flow.randn(2, 20, 13, 17))
+    assert [node.op.name for node in alone.nodes if node.op.name != "detach"] == ["interpolate_grad"]
 
 
 @pytest.mark.parametrize("number, inside", [(2.0, True), (np.inf, False), (-np.inf, False), (np.nan, False)])

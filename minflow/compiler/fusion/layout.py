@@ -16,12 +16,12 @@ import numpy as np
 
 from ...core.ir import Graph, Node, Value, outputs_of
 from ...core.op import Op
-from ...core.ops import activation, conv, elementwise, index, norm, pool, shape
+from ...core.ops import activation, conv, elementwise, norm, pool, shape
+from ...core.ops.interpolation import interpolate
 from ...core.spec import Spec, float32
 from ..passes.dead_code import dead_code
 from ..passes.relu_pool_reorder import reorder_relu_pool_grad
 from . import nchw16c
-from .interpolation_pattern import InterpolationTap, on_images, pair_of, zeros_added
 
 LEAST = 1 << 16  # multiplications of a convolution; below, converting its images costs more than it saves
 ALONE = 1 << 11  # pixels that an op must read for the conversion to pay for this op alone
@@ -61,13 +61,6 @@ class LayoutRewriter:
         # Cotangent before an activation -> its node, which is fused into the gradient of a batch norm.
         self.slopes: dict[Value, Node] = {}
         self.spread: dict[Value, Node] = {}  # gradient of a max pooling -> its node
-        self.sums: dict[
-            Node, tuple[InterpolationTap, InterpolationTap]
-        ] = {}  # node -> the two taps that it adds, as one interpolation
-        for node in graph.nodes:
-            if both := pair_of(node, self.only_reader):
-                self.sums[node] = both
-                self.waiting.update(both[0].nodes + both[1].nodes)
 
     def result(self) -> Graph:
         for node in self.graph.nodes:
@@ -141,9 +134,6 @@ class LayoutRewriter:
         """Rewrite a node to blocks; False if it stays as it is."""
         if node in self.chains:
             self.convolution(self.chains[node])
-            return True
-        if node in self.sums:
-            self.weighted(node)
             return True
         rule = RULES.get(node.op)
         first = node.inputs[0] if node.inputs else None
@@ -379,39 +369,24 @@ class LayoutRewriter:
         )
         return True
 
-    def weighted(self, node: Node) -> None:
-        """Rewrite a linear interpolation, or its gradient."""
-        one, other = self.sums[node]
-        if self.pays(one.x, 2):
-            taps = [self.now(v) for v in (one.places, one.weights, other.places, other.weights)]
-            self.resample(node, one.back, one.x, taps, one.shape, one.axis, [*one.nodes, *other.nodes, node])
-            return
-        for kept in (*one.nodes, *other.nodes, node):
-            self.keep(kept)
-
-    def taken(self, node: Node) -> bool:
-        """Rewrite a lookup of pixels without weights (nearest-neighbor interpolation)."""
-        x, places = node.inputs
-        after = self.only_reader(outputs_of(node)[0])
-        weighted = (
-            after is not None
-            and after.op is elementwise.mul
-            and after not in self.sums
-            and any(v.__class__ is Value and v.spec.shape != node.out_specs[0].shape for v in after.inputs)
+    def interpolate(self, node: Node) -> bool:
+        (x,), (y,) = node.inputs, outputs_of(node)
+        before_conv = any(reader.op is conv.conv2d for reader in self.readers.get(y, ()))
+        if x not in self.blocks and not (before_conv and x.spec.shape[1] >= FEW):
+            return False
+        (self.blocks[y],) = self.put(
+            nchw16c.blocks_interpolate, [self.in_blocks(x)], [node], shape=x.spec.shape, **node.attrs
         )
-        if weighted or not on_images(node) or not self.pays(x, 1):
-            return False
-        return self.resample(node, False, x, [self.now(places), 0, 0, 0], x.spec.shape, node.attrs["axis"], [node])
+        return True
 
-    def put_back(self, node: Node) -> bool:
-        base, places, grad = node.inputs
-        if not zeros_added(node) or not on_images(node) or not self.pays(grad, 1):
+    def interpolate_grad(self, node: Node) -> bool:
+        grad, x = node.inputs
+        if grad not in self.blocks and x not in self.blocks:
             return False
-        return self.resample(node, True, grad, [self.now(places), 0, 0, 0], base.spec.shape, node.attrs["axis"], [node])
-
-    def resample(self, node: Node, back: bool, x: Value, taps: list, shape: tuple, axis: int, olds: list) -> bool:
-        op = nchw16c.blocks_resample_grad if back else nchw16c.blocks_resample
-        (self.blocks[outputs_of(node)[0]],) = self.put(op, [self.in_blocks(x), *taps], olds, shape=shape, axis=axis)
+        attrs = {name: node.attrs[name] for name in interpolate.attrs}
+        (self.blocks[outputs_of(node)[0]],) = self.put(
+            nchw16c.blocks_interpolate_grad, [self.in_blocks(grad)], [node], shape=x.spec.shape, **attrs
+        )
         return True
 
     def joined(self, node: Node) -> bool:
@@ -508,8 +483,8 @@ RULES = {
     pool.avg_pool2d_grad: LayoutRewriter.avg_pool2d_grad,
     pool.adaptive_avg_pool2d: LayoutRewriter.average,
     pool.adaptive_avg_pool2d_grad: LayoutRewriter.average_grad,
-    index.take: LayoutRewriter.taken,
-    index.index_add: LayoutRewriter.put_back,
+    interpolate: LayoutRewriter.interpolate,
+    interpolate.gradient: LayoutRewriter.interpolate_grad,
     shape.cat: LayoutRewriter.joined,
     shape.getitem: LayoutRewriter.some_channels,
     **dict.fromkeys(EITHER, LayoutRewriter.elementwise),

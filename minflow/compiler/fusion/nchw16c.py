@@ -19,7 +19,7 @@ import numpy as np
 from ...core.kernels import CALLS, kernel
 from ...core.op import OPS, Op, parse_signature
 from ...core.ops.conv import conv2d, conv2d_input_grad, conv2d_weight_grad, positions
-from ...core.ops.index import index_add, take
+from ...core.ops.interpolation import interpolate
 from ...core.ops.norm import batch_norm, batch_norm_grad
 from ...core.ops.pool import avg_pool2d, avg_pool2d_grad, max_pool2d, max_pool2d_grad
 from ...core.ops.shape import sum_to
@@ -374,45 +374,20 @@ def blocks_average_grad(xp, grad, shape):
 
 # ---- interpolation ---------------------------------------------------------------------------------------------------
 
-
-def resized(shape: tuple, axis: int, many: int) -> tuple:
-    """Return this shape with another size along an axis."""
-    return *shape[:axis], many, *shape[axis + 1 :]
+TAPS = ", ".join(interpolate.attrs)
 
 
 @internal(
-    "blocks_resample(x, first, left, second, right; shape, axis)",
-    lambda x, first, left, second, right, shape, axis: images(resized(shape, axis, first.size)),
+    f"blocks_interpolate(x; shape, {TAPS})",
+    lambda x, shape, output_size, **options: images((*shape[:2], *output_size)),
 )
-def blocks_resample(xp, x, first, left, second, right, shape, axis):
-    """Compute y[.., j, ..] = left[j] * x[.., first[j], ..] + right[j] * x[.., second[j], ..] along an axis, in blocks.
-
-    The number 0 in place of arrays means: without weights, without the second term.
-    """
-    x = out_of_blocks(x, shape)
-    terms = [
-        run(take, x, places, axis=axis) * along(weights, axis)
-        for places, weights in ((first, left), (second, right))
-        if isinstance(places, xp.ndarray)
-    ]
-    return in_blocks(sum(terms[1:], terms[0]))
+def blocks_interpolate(xp, x, shape, **options):
+    """Resize images of this shape in blocks."""
+    return in_blocks(run(interpolate, out_of_blocks(x, shape), **options))
 
 
-@internal(
-    "blocks_resample_grad(grad, first, left, second, right; shape, axis)",
-    lambda grad, first, left, second, right, shape, axis: images(shape),
-)
-def blocks_resample_grad(xp, grad, first, left, second, right, shape, axis):
+@internal(f"blocks_interpolate_grad(grad; shape, {TAPS})", lambda grad, shape, **options: images(shape))
+def blocks_interpolate_grad(xp, grad, shape, output_size, **options):
     """Compute the cotangent of images of this shape in blocks."""
-    grad = out_of_blocks(grad, resized(shape, axis, len(first)))
-    terms = [
-        run(index_add, xp.zeros(shape, grad.dtype), places, grad * along(weights, axis), axis=axis)
-        for places, weights in ((first, left), (second, right))
-        if isinstance(places, xp.ndarray)
-    ]
-    return in_blocks(sum(terms[1:], terms[0]))
-
-
-def along(weights, axis: int):
-    """Reshape one weight per pixel of an axis to broadcast with (N, C, H, W); 1 for the number 0."""
-    return weights.reshape(-1, *[1] * (3 - axis)) if isinstance(weights, np.ndarray) else np.float32(1)
+    grad, x = out_of_blocks(grad, (*shape[:2], *output_size)), xp.empty(shape, grad.dtype)
+    return in_blocks(run(interpolate.gradient, grad, x, output_size=output_size, **options, needs=1))

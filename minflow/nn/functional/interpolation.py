@@ -1,8 +1,4 @@
-"""interpolate: resize signals, images and volumes. Along each axis, an output is a weighted sum of taps.
-
-A tap is a position and its weight. The taps depend only on sizes, so they are constants of a graph. Read next:
-`grid_sampling.py`, for positions that are tensors.
-"""
+"""interpolate: resize signals, images and volumes. Read next: `../../core/ops/interpolation.py`."""
 
 from __future__ import annotations
 
@@ -10,16 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ...core.base.errors import DTypeError, ShapeError
-from ...core.functions.creation import from_numpy
-from ...core.ops.index import take
+from ...core.ops.interpolation import interpolate as resize
 from ...core.source_location import fail
-from ...core.spec import float16, float32, float64, uint8
+from ...core.spec import uint8
 from ...core.tensor import Tensor
 from .adaptive_pools import adaptive_avg_pool1d, adaptive_avg_pool3d
-from .arguments import check_tensor, composite
+from .arguments import check_tensor
 from .pooling import adaptive_avg_pool2d
 
 AREA_POOLS: dict[int, Callable[[Tensor, tuple[int, ...]], Tensor]] = {
@@ -34,57 +27,6 @@ MODE_AXES = {
     "trilinear": (3,),
     **dict.fromkeys(("nearest", "nearest-exact", "area"), (1, 2, 3)),
 }
-Real = type[np.floating]  # the type in which positions and weights are computed
-Tap = tuple[np.ndarray, np.ndarray | None]  # (positions, weights or None)
-CUBIC_PARAMETER = -0.75  # parameter a of the kernel, as in PyTorch and OpenCV. Keys 1981, eq. 15
-
-
-def cubic_weights(t: Any) -> list[Any]:
-    """Weights of the four taps around a position at distance t after the second. t: number, array or tensor."""
-    a = CUBIC_PARAMETER
-    near = lambda d: ((a + 2) * d - (a + 3)) * d * d + 1
-    far = lambda d: ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
-
-
-def taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: Real) -> list[Tap]:
-    """Return [(positions, weights or None)]: taps of m output elements over n input elements. factor: scale or None."""
-    ratio = real(1 / factor) if factor else real(n) / real(m)
-    i = np.arange(m, dtype=real)
-    if mode in ("nearest", "nearest-exact"):
-        places = np.floor((i + real(0.5)) * ratio if mode == "nearest-exact" else i * ratio)
-        return [(np.minimum(places, n - 1).astype("int64"), None)]
-    if align:
-        places = i * (real(n - 1) / real(m - 1) if m > 1 else real(0))
-    else:
-        places = (i + real(0.5)) * ratio - real(0.5)
-    if mode == "bicubic":
-        first = np.floor(places)
-        return [
-            (np.clip(first + k - 1, 0, n - 1).astype("int64"), w) for k, w in enumerate(cubic_weights(places - first))
-        ]
-    places = np.maximum(places, 0)
-    first = np.minimum(np.floor(places), n - 1)
-    part = np.clip(places - first, 0, 1)
-    return [(first.astype("int64"), 1 - part), (np.minimum(first + 1, n - 1).astype("int64"), part)]
-
-
-def smooth_taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: Real) -> list[Tap]:
-    """Return taps with antialiasing: when shrinking, the kernel covers all inputs of an output, as in PIL."""
-    ratio = real(1 / factor) if factor else real(n) / real(m)
-    if align:
-        ratio = real(n - 1) / real(m - 1) if m > 1 else real(0)
-    wide, half = max(ratio, real(1)), 2 if mode == "bicubic" else 1
-    middle = ratio * (np.arange(m, dtype=real) + real(0.5))
-    first = np.maximum(np.trunc(middle - half * wide + real(0.5)), 0)
-    last = np.minimum(np.trunc(middle + half * wide + real(0.5)), n)  # exclusive end
-    each = first + np.arange(int((last - first).max()))[:, None]
-    d = np.abs(each - middle + real(0.5)) / wide
-    near, far = (1.5 * d - 2.5) * d * d + 1, ((2.5 - 0.5 * d) * d - 4) * d + 2  # Keys 1981, eq. 8: slope -0.5
-    weights = np.where(d < 1, near, far) if mode == "bicubic" else 1 - d
-    weights = np.where((d < half) & (each < last), weights, 0)
-    weights = weights / weights.sum(axis=0)
-    return [(np.minimum(p, n - 1).astype("int64"), w) for p, w in zip(each, weights)]
 
 
 def output_size_and_factors(
@@ -120,7 +62,6 @@ def output_size_and_factors(
     return output_size, factors
 
 
-@composite("interpolate")
 def interpolate(
     input: Tensor,
     size: int | Sequence[int] | None = None,
@@ -173,29 +114,14 @@ def interpolate(
         return AREA_POOLS[n](input, output_size)
     if recompute_scale_factor:
         factors = (None,) * n
-    half = dtype is float16 and not plain
-    out = input.to(float32) if half else input
-    real = np.float64 if dtype is float64 and not plain else np.float32
-    for axis in range(n + 1, 1, -1):
-        have, want, factor = out.spec.shape[axis], output_size[axis - 2], factors[axis - 2]
-        if have != want or factor not in (None, 1.0):
-            kernel = smooth_taps if antialias else taps
-            out = apply_taps(out, axis, kernel(have, want, factor, mode, bool(align_corners), real))
-    out = out.clone() if out is input else out
-    return out.to(float16) if half else out
-
-
-def apply_taps(x: Tensor, axis: int, each: Sequence[Tap]) -> Tensor:
-    """Sum the weighted elements of x at the taps, along an axis."""
-    total: Tensor | None = None
-    for places, weights in each:
-        term = take(x, from_numpy(places), axis=axis)
-        if weights is not None:
-            wide = (-1,) + (1,) * (x.spec.ndim - 1 - axis)
-            term = term * from_numpy(weights.astype(x.spec.dtype.np).reshape(wide))
-        total = term if total is None else total + term
-    assert total is not None  # there is at least one tap
-    return total
+    return resize(
+        input,
+        output_size=output_size,
+        factors=factors,
+        mode=mode.removeprefix("bi").removeprefix("tri"),
+        align_corners=bool(align_corners),
+        antialias=antialias,
+    )
 
 
 def upsample(

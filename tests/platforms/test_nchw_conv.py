@@ -104,6 +104,8 @@ def test_small_groups_are_compiled(size):
 @example(Case(2, 16, (10, 9), 48, (1, 1), (3, 2)), 0)  # pixels that no filter tap reads
 @example(Case(1, 16, (17, 33), 32, (2, 4), (1, 3), (1, 2), (2, 1)), 0)
 @example(Case(1, 3, (31, 30), 64, (5, 4), (2, 3), (5, 4), (3, 1)), 0)  # few channels
+@example(Case(2, 24, (13, 17), 3, (5, 4), padding=(2, 1)), 0)  # few filters
+@example(Case(2, 17, (19, 17), 1, (3, 2), (2, 1), (0, 1), (1, 2)), 0)
 def test_rounding_error_is_that_of_numpy(case, seed):
     check(case, compiled_results, winograd_directions(case), seed)
 
@@ -160,13 +162,15 @@ FEW = Case(11, 3, (12, 9), 24, (5, 5), padding=(2, 2))
 TILED3 = Case(12, 18, (9, 11), 40, (3, 3), padding=(1, 1))
 TILED5 = Case(7, 32, (10, 7), 33, (5, 5), padding=(2, 2))
 IM2COL = Case(2, 96, (4, 5), 100, (3, 3), padding=(1, 1))
-ALL = {"direct": DIRECT, "few": FEW, "3x3": TILED3, "5x5": TILED5, "im2col": IM2COL}
+FEW_FILTERS = Case(6, 20, (10, 9), 6, (3, 3), padding=(1, 1))
+ALL = {"direct": DIRECT, "few": FEW, "few filters": FEW_FILTERS, "3x3": TILED3, "5x5": TILED5, "im2col": IM2COL}
 KINDS = pytest.mark.parametrize("case", ALL.values(), ids=ALL)
 
 
 def test_algorithm_names_match_algorithms():
     found = [winograd_directions(case) for case in ALL.values()]
-    assert found == [set(), set(), DIRECTIONS, DIRECTIONS, set()]
+    assert found == [set(), set(), set(), DIRECTIONS, DIRECTIONS, set()]
+    assert compiled_results(FEW_FILTERS, *arrays(FEW_FILTERS)).keys() == DIRECTIONS
     assert im2col_directions(IM2COL) == DIRECTIONS
     assert not im2col_directions(DIRECT) | im2col_directions(FEW) | im2col_directions(TILED3)
 

@@ -13,14 +13,16 @@ import numpy as np
 
 from ....compiler.fusion.nchw16c import blocked, by_groups
 from ....core.op import OPS
-from ..codegen.llvm import LANES
+from ..codegen.llvm import LANES, number_at, put
 from ..lowering import lowers
+from ..runtime.instructions import instruction
 from ..runtime.tasks import Task, Workspace
 from . import im2col, nchw16c_conv
 from .conv_geometry import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes
 from .nchw16c_conv import in_blocks, is_product, out_of_blocks
 
-LEAST, LEAST_FILTERS = 1 << 16, 8  # multiplications and filters; below, NumPy is as fast
+LEAST = 1 << 16  # multiplications; below, NumPy is as fast
+LEAST_FILTERS, LEAST_PIXELS = 8, 64  # the same for filters of smaller results
 SMALL = 16  # pixels of images whose 1x1 products are faster in blocks; BLAS reads larger ones without a copy
 
 
@@ -31,7 +33,10 @@ def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple, *rest: np.nda
     """
     f, c, kh, kw = weight
     return (
-        groups == 1 and f >= LEAST_FILTERS and math.prod(others) * c * kh * kw >= LEAST and nchw16c_conv.ready(x, *rest)
+        groups == 1
+        and (f >= LEAST_FILTERS or math.prod(others[2:]) >= LEAST_PIXELS)
+        and math.prod(others) * c * kh * kw >= LEAST
+        and nchw16c_conv.ready(x, *rest)
     )
 
 
@@ -57,6 +62,15 @@ def through_blocks(
     (blocks, steps), y = in_blocks(x, workspace), workspace.array(blocked(out.shape))
     inner = builder([blocks, *others], [y], workspace, **attrs)
     return None if inner is None else [*steps, *inner, *out_of_blocks(y, out)]
+
+
+@instruction
+def rotate_filters(chunk, scratch, w, out, filters, channels, taps):
+    """Swap filters and channels of (filters, channels, taps), and reverse the taps."""
+    for f in range(filters):
+        for c in range(channels):
+            for tap in range(taps):
+                put(out, (c * filters + f) * taps + taps - 1 - tap, number_at(w, (f * channels + c) * taps + tap))
 
 
 def conv2d(arrays, outs, workspace, stride, padding, dilation, groups) -> list[Task] | None:
@@ -90,12 +104,16 @@ def conv2d_input_grad(arrays, outs, workspace, shape, stride, padding, dilation,
     ):
         return im2col.conv2d_input_grad(grad, weight, out, workspace, stride, padding, dilation)
     if (
-        min(weight.shape[:2]) < FEW
+        weight.shape[1] < FEW
         or math.prod(weight.shape[2:]) == 1
         or not fits(grad, weight.shape, groups, grad.shape, weight, out)
     ):
         return None
     s = back(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation)
+    if s.few:  # the filters of a convolution of the cotangent
+        filters = workspace.array((*weight.shape[1::-1], *weight.shape[2:]))
+        rotating = rotate_filters(1, weight, filters, *weight.shape[:2], math.prod(weight.shape[2:]))
+        return [rotating, *filtered(s, grad, filters, 0, out, workspace, CHUNK)]
     return filtered(s, grad, weight, 0, out, workspace, CHUNK, transposed=True)
 
 

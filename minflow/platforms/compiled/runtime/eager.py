@@ -122,10 +122,11 @@ def run_compiled(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attr
 
 
 def run_on_copies(op: Op, builder: Builder, arrays: Sequence, out: Any, attrs: dict) -> Any:
-    """Run an op on copies of expanded arrays, such as the gradient of a sum; NotImplemented if there are none."""
-    copies = [
-        np.ascontiguousarray(a) if a.__class__ is np.ndarray and a.size > 1 and 0 in a.strides else a for a in arrays
-    ]
+    """Run an op on contiguous copies of its arrays, such as gradients that are expanded or transposed.
+
+    NotImplemented if all are contiguous.
+    """
+    copies = [np.ascontiguousarray(a) if a.__class__ is np.ndarray and a.ndim else a for a in arrays]
     if all([a is copy for a, copy in zip(arrays, copies)]):
         return NotImplemented
     return run_compiled(op, builder, *copies, out=out, **attrs)

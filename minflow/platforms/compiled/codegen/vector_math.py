@@ -114,10 +114,13 @@ def small_exp(builder, r):
 
 
 def exp(builder, x):
-    x = clamp(builder, x, -104.0, 89.0)  # beyond, the result is 0 or infinity
+    # Beyond -104 and 89 the result is 0 or infinity. The processor takes 100 cycles for a result that rounds to 0.
+    vanishes = builder.fcmp_ordered("<", x, filled(-104.0))
+    x = at_most(builder, builder.select(vanishes, filled(0), x), 89.0)
     r, added = remainder(builder, x)
     r = multiply_add(builder, builder.fsub(added, filled(ROUNDER)), filled(float(np.float32(LN2)) - LN2), r)
-    return times_power_of_two(builder, builder.fadd(small_exp(builder, r), filled(1)), added)
+    grown = times_power_of_two(builder, builder.fadd(small_exp(builder, r), filled(1)), added)
+    return builder.select(vanishes, filled(0), grown)
 
 
 def exp_less_one(builder, x):

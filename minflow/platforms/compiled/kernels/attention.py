@@ -45,9 +45,7 @@ from .gemm_tiles import outer as accumulate, product as multiply
 STEP = LANES * BYTES
 SCORES = 3 << 14  # elements of a tile of scores
 SPLIT = 8  # fewest chunks, if there are enough rows
-# Fewest keys with a mask, which can skip many of them; twice as many without one. Below, the scores fit in the cache
-# anyway, and computing them again in the gradient does not pay.
-LEAST = 256
+LEAST = 16  # fewest keys; below, a batch of BLAS products takes less time
 WIDEST = 256  # most elements of a query or value vector
 
 
@@ -473,13 +471,11 @@ def attention_grad(
 def is_large(query: Spec, key: Spec, value: Spec, mask: Spec | type, **attrs) -> bool:
     """True if the tiled kernel pays: float32 of one batch, many keys, and no mask that is added."""
     (*batch, rows, width), (keys, depth) = query.shape, value.shape[-2:]
-    least = 2 * LEAST
     if isinstance(mask, Spec):
-        least = LEAST
         if mask.dtype is not bool_ or mask.shape[-1:] != (keys,) or mask.ndim > query.ndim:
             return False
     alike = [x.dtype is float32 and [*x.shape[:-2]] == batch and x.placement is None for x in (query, key, value)]
-    return all(alike) and rows > 0 and 0 < max(width, depth) <= WIDEST and keys >= least
+    return all(alike) and rows > 0 and 0 < max(width, depth) <= WIDEST and keys >= LEAST
 
 
 lowers(scaled_dot_product_attention, attention, accepts=is_large)

@@ -62,7 +62,7 @@ def direct(
     if [id(args[i]) for i in taken] != names or (taken and taken[-1] - taken[0] >= len(names)):
         return None
     specs = [x.spec if x.__class__ is Value else x.__class__ for x in node.inputs]
-    specialize = select(node.op, platforms).specialize
+    specialize = select_for(node, platforms).specialize
     own = specialize and len(specs) == len(names) and specialize(*specs, **node.attrs)
     if own:
         return lambda arrays: [own(*arrays)]

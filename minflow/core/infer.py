@@ -13,7 +13,7 @@ from typing import Any
 
 from .base.errors import DeviceError, DTypeError, MinflowError, OutOfMemoryError, TraceError
 from .ir import NUMBERS
-from .kernels import DECOMPOSED, EAGER_PLATFORMS, ON_CHANGE, platforms_of, runs_decomposed, select
+from .kernels import DECOMPOSED, EAGER_PLATFORMS, ON_CHANGE, is_large, platforms_of, runs_decomposed, select
 from .memory import MIN_CHECKED_BYTES, free_bytes_if_short, size_text
 from .mode import MODE
 from .source_location import explain, here, input_names
@@ -62,6 +62,8 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
 def specialized_kernel(op: Any, specs: tuple, outs: tuple, attrs: Mapping, device: Device) -> Any:
     """The kernel of these arrays alone, None if the platforms of their device have none, or DECOMPOSED."""
     specialize = select(op, device_type=device.type).specialize
+    if specialize is not None and is_large(op, specs, outs):
+        specialize = select(op, device_type=device.type, large=True).specialize
     if op.composite and runs_decomposed(op, specs, attrs, platforms_of(op, specs, outs, EAGER_PLATFORMS[device.type])):
         return DECOMPOSED
     return None if specialize is None else specialize(*specs, **attrs)

@@ -56,8 +56,8 @@ class Kernel(NamedTuple):
     tolerance: largest difference from the reference kernel, in units of eps of the dtype times the largest element of
     the result; 0 is exact.
     portable: True if `call` takes the array namespace as its first argument.
-    accepts: for a composite op, None or a function (*specs, **attrs) that returns False if its decomposition has to
-    run instead.
+    accepts: None, or a function (*specs, **attrs) that returns False for arrays for which another kernel, or the
+    decomposition of a composite op, is faster.
     """
 
     call: Callable | str | None
@@ -183,10 +183,20 @@ def select(op: Op, platforms: Sequence[str] | None = None, device_type: str = "c
     call, declined = kernels[calls[last]].call, set[str]()
     for p in reversed(calls[:last]):
         call = with_fallback(p, kernels[p].call, call, declined)
-    specialize = next((k.specialize for k in kernels.values() if k.specialize), None)
+    specialize = functools.partial(specialized, kernels) if any([k.specialize for k in kernels.values()]) else None
     lowering = next((p for p in tried if kernels[p].lower), "")
     lower = kernels[lowering].lower if lowering else None
     return Selection(call, specialize, lower, tuple(calls[: last + 1]), lowering, declined)
+
+
+def specialized(kernels: Mapping[str, Kernel], *specs, **attrs) -> Callable | None:
+    """The kernel of these arrays alone; None if there is none, or if an earlier platform runs them."""
+    for kernel in kernels.values():
+        if kernel.specialize is not None and (found := kernel.specialize(*specs, **attrs)) is not None:
+            return found
+        if kernel.accepts is not None and kernel.accepts(*specs, **attrs):
+            return None
+    return None
 
 
 def select_for(node: Node, platforms: Sequence[str] | None) -> Selection:
@@ -208,6 +218,8 @@ def platforms_of(op: Op, inputs: Sequence, outputs: Sequence, platforms: Sequenc
 
 def is_large(op: Op, inputs: Sequence, outputs: Sequence) -> bool:
     """True if a call is worth loading platforms: arrays, or their specs, are large, and NumPy is slow on them."""
+    if callable(op.slow_on_numpy):
+        return op.slow_on_numpy(inputs, outputs)
     return op.slow_on_numpy and any([getattr(x, "size", 0) >= LARGE for x in (*inputs, *outputs)])
 
 

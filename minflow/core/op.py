@@ -60,7 +60,8 @@ class Op:
     A platform may have a kernel for it; elsewhere the decomposition runs. It is pure, draws no random numbers, and
     returns new tensors.  unread: inputs whose elements its gradient does not depend on, so that a program may write
     them before backward.  gradient_of: the composite op whose gradients this one computes, see `define`.
-    slow_on_numpy: True if a call on large arrays is worth loading platforms that are faster than NumPy.
+    slow_on_numpy: True if a call on large arrays is worth loading platforms that are faster than NumPy; or a function
+    of the inputs and outputs, arrays or specs, that returns True if this call is.
     custom: defined by a user, so its kernel may raise.
     inline_kernel, custom_backward: the kernel, and the gradients of all inputs at once, of one call of a Function.
 
@@ -102,7 +103,7 @@ class Op:
     host_inputs: Sequence[str] = ()
     number_inputs: Sequence[str] = ()
     storable: bool = True
-    slow_on_numpy: bool = False
+    slow_on_numpy: bool | Callable = False
     examples: Sequence = ()
     doc: str = ""
     decompose: Callable | None = None
@@ -149,7 +150,7 @@ class Op:
         known["variadic"] = inputs[:1] != [] and inputs[0][0] == "*"
         known["takes_out"] = not self.is_view and infer is not data_dependent
         fast = self.elementwise in ("same", "float") and not self.many and not self.always_infer
-        known["fast_path"] = None if self.cached_view else fast + (fast and self.slow_on_numpy)
+        known["fast_path"] = None if self.cached_view else fast + (fast and bool(self.slow_on_numpy))
         known["rules"], known["joint_rules"] = {}, []
         for names, rule in self.vjp.items():
             sources = tuple(self.argument_source(source) for source in argument_names(rule))

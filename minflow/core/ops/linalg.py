@@ -23,6 +23,9 @@ from .examples import case, floats, ints, strided
 from .rules import broadcast_shape
 from .shape import cast, in_dtype
 
+# Largest number of rows, or of terms of a sum, and smallest size of the large matrix, of `is_thin`.
+THIN_ROWS, THIN_TERMS, THIN = 96, 4, 1 << 17
+
 
 def matmul_spec(a: Spec, b: Spec, ta: bool, tb: bool) -> Spec:
     """The shape rule of matmul; its errors name axes as the learner wrote them."""
@@ -61,6 +64,18 @@ def transpose_hint(k: int, m: int, n: int, p: int, turned: str) -> str:
     )
 
 
+def is_thin(inputs, outputs) -> bool:
+    """True for a product with few rows, or few terms, and one large matrix, whose reading or writing takes most of the
+    time; BLAS copies it first.
+    """
+    (a, _), (out,) = inputs, outputs
+    if a.ndim != 2 or out.ndim != 2 or not out.size:
+        return False
+    rows, columns = out.shape
+    terms = a.size // rows
+    return (rows <= THIN_ROWS and terms * columns >= THIN) or (terms <= THIN_TERMS and out.size >= THIN)
+
+
 matmul = define(
     "matmul(a, b; ta, tb)",
     matmul_spec,
@@ -86,6 +101,7 @@ matmul = define(
         case(ints(3, 4), ints(4, 2), ta=False, tb=False),
     ],
     doc="Matrix products over the last two axes; the others broadcast. ta, tb: transpose that input first.",
+    slow_on_numpy=is_thin,
 )
 
 

@@ -28,7 +28,7 @@ STATE_KEYS = {
     "_growth_tracker",
 }  # keys of PyTorch's scaler state
 # Functions of several ops that run in float32; ops declare it in their block (`Op.autocast`).
-FLOAT32_FUNCTIONS = set("""trace cdist quantile nanquantile triplet_margin_loss ctc_loss""".split())
+FLOAT32_FUNCTIONS = set("""trace quantile nanquantile""".split())
 
 
 class Casting:

@@ -32,6 +32,7 @@ INTERNAL = {
     **dict.fromkeys(("im2col", "col2im"), "F.unfold, F.fold and convolutions of volumes"),
     "at_least": "gaussian_nll_loss and cosine_similarity",
     "ctc": "ctc_loss",
+    "reduce_bags": "embedding_bag",
     "pair_distances": "cdist and pdist",
     "batch_norm_inference": "batch_norm and instance_norm",
     "cofactors": "the gradient of det",

@@ -199,10 +199,10 @@ ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
         check_bool,
         """align_corners antialias apart ceil_mode complete corrected count_include_pad decoupled descending
         full include_self inverse invert keepdims log_input log_target maximize nesterov nowhere relu
-        replacement reverse right runs ta tb unit upper""",
+        replacement reverse right runs swap ta tb unit upper""",
     ),
     **with_kind(integer, "axis blank call diagonal dim dim1 dim2 ignore_index offset"),
-    **with_kind(natural, "bins classes groups k minlength n needs num_classes num_samples size step"),
+    **with_kind(natural, "bags bins classes groups k minlength n needs num_classes num_samples size step"),
     **with_kind(
         real,
         """alpha atol beta beta1 beta2 correction dampening delta eps etaminus etaplus high input_scale label_smoothing
@@ -221,6 +221,7 @@ ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
     "mode": choice_of("nearest", "nearest-exact", "linear", "cubic"),
     "padding_mode": choice_of("zeros", "border", "reflection"),
     "path": tuple_of(view),
+    "pooling": choice_of("sum", "mean", "max"),
     "reduce": choice_of("prod", "amax", "amin"),
     "reduction": choice_of("none", "mean", "sum"),
     "sizes": tuple_of(natural, MAX_STEPS),

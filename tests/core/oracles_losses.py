@@ -81,6 +81,19 @@ def cosine(a, b, target, margin, reduction):
     return reduced([loss(*row) for row in zip(a, b, target)], reduction)
 
 
+def triplet(anchor, positive, negative, margin, p, eps, swap, reduction):
+    def distance(a, b):
+        return (abs(a - b + eps) ** p).sum() ** (1 / p)
+
+    def loss(a, b, c):
+        far = min(distance(a, c), distance(b, c)) if swap else distance(a, c)
+        return max(0, distance(a, b) - far + margin)
+
+    rows = np.broadcast_arrays(anchor, positive, negative)
+    losses = np.array([loss(*[x[at] for x in rows]) for at in np.ndindex(rows[0].shape[:-1])])
+    return reduced(losses.reshape(rows[0].shape[:-1]), reduction)
+
+
 # ---- classes -----------------------------------------------------------------------------------------------------
 
 
@@ -176,6 +189,7 @@ ORACLES = {
         lambda x, t: math.log1p(math.exp(-t * x)), reduction, x, target
     ),
     "cosine_embedding_loss": cosine,
+    "triplet_margin_loss": triplet,
     "nll_loss": nll,
     "cross_entropy": cross_entropy,
     "soft_cross_entropy": soft_cross_entropy,

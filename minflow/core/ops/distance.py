@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..backend.blas import product
 from ..backend.float_warnings import silent
 from ..base.errors import OutOfRangeError, ShapeError
 from ..kernels import kernel
+from ..mode import MODE
 from ..op import define
 from ..source_location import fail
 from ..spec import Spec, spec_of
 from .checks import first_wrong
 from .examples import case, floats, positive, strided
+from .index import take
 from .rules import broadcast_shape, need_floating, need_spec, via_float32, write_out
 from .shape import in_float32, permute
 
@@ -152,6 +156,28 @@ def _(xp, grad, a, b, distance, p, out=None):
                 slope = xp.where((size == 0) | (p == 0), 0, slope * size ** (p - 1))
             out[row] = (slope * share[row][:, None]).sum(-2)
     return out
+
+
+def pdist_parts(x, p):
+    n = x.spec.shape[0]
+    above = MODE.get().tensor_of(np.flatnonzero(np.triu(np.ones((n, n), bool), 1)))
+    return take(pair_distances(x, x, p=p).reshape(n * n), above, axis=0, by="index_select")
+
+
+pdist = define(
+    "pdist(x; p)",
+    decompose=pdist_parts,
+    second_order=False,
+    autocast="float32",
+    dtype_agnostic=True,
+    examples=[
+        *[case(floats(4, 3), p=p) for p in (2.0, 1.0, math.inf, 0.0, 1.5)],
+        case(strided(3, 4), p=2.0),
+        case(floats(1, 3), p=2.0),
+        case(floats(3, 4, dtype="float32"), p=2.0),
+    ],
+    doc="The p-norm distances between the rows of x, each pair once.",
+)
 
 
 # ---- norms along an axis -----------------------------------------------------------------------------------------

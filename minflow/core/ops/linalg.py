@@ -20,8 +20,8 @@ from ..mode import MODE
 from ..op import define
 from ..spec import Spec, float32, float64
 from .examples import case, floats, ints, strided
-from .rules import broadcast_shape
-from .shape import cast, in_dtype
+from .rules import broadcast_shape, is_number
+from .shape import cast, in_dtype, in_float32
 
 # Largest number of rows, or of terms of a sum, and smallest size of the large matrix, of `is_thin`.
 THIN_ROWS, THIN_TERMS, THIN = 96, 4, 1 << 17
@@ -172,3 +172,31 @@ def affine(x, weight, bias=None):
         return (out + match_product(bias, out)).reshape(*shape[:-1], rows)
     out = out.reshape(*shape[:-1], rows)
     return out if bias is None else out + match_product(bias, out)
+
+
+@in_float32
+def bilinear_parts(x1, x2, weight, bias):
+    k, i, j = weight.spec.shape
+    outer = x1.spec.shape[:-1]
+    rows = math.prod(outer)
+    left = (x1.reshape(rows, i) @ weight.permute(1, 0, 2).reshape(i, k * j)).reshape(rows, k, j)
+    out = (left @ x2.reshape(rows, j, 1)).reshape(*outer, k)
+    return out if is_number(bias, 0) else out + bias
+
+
+bilinear = define(
+    "bilinear(x1, x2, weight, bias)",
+    decompose=bilinear_parts,
+    number_inputs=["bias"],
+    unread=["bias"],
+    dtype_agnostic=True,
+    domain="complex",
+    examples=[
+        case(floats(2, 3), floats(2, 4), floats(5, 3, 4), floats(5)),
+        case(floats(2, 2, 3), floats(2, 2, 1), floats(2, 3, 1), 0),
+        case(strided(2, 3), strided(2, 4), strided(5, 3, 4), 0),
+        case(floats(0, 3, dtype="float32"), floats(0, 4, dtype="float32"), floats(5, 3, 4, dtype="float32"), 0),
+        case(floats(3), floats(4), floats(5, 3, 4), floats(5)),
+    ],
+    doc="out[k] = x1 @ weight[k] @ x2 + bias[k] along the last axes; a bias of 0 for none.",
+)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..op import define
-from .elementwise import softplus, where
+from .distance import pairwise_distance
+from .elementwise import minimum, softplus, where
 from .examples import Maker, case, floats, ints, strided
 from .loss import reduce_losses
 from .shape import in_float32
@@ -66,6 +67,41 @@ soft_margin_loss = define(
         case(floats(5), floats(5), reduction="none"),
     ],
     doc="log(1 + exp(-target * input)), reduced.",
+)
+
+
+def triplet_losses(anchor, positive, negative, margin, p, eps, swap, reduction):
+    return reduce_triplets(
+        anchor,
+        positive,
+        negative,
+        lambda a, b: pairwise_distance(a, b, p=p, eps=eps, keepdims=False),
+        margin,
+        swap,
+        reduction,
+    )
+
+
+def reduce_triplets(anchor, positive, negative, distance, margin, swap, reduction):
+    """The triplet loss with any distance, a function of two tensors."""
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = minimum(far, distance(positive, negative))
+    return reduce_losses((near - far + margin).clamp(min=0.0), reduction)
+
+
+triplet_margin_loss = define(
+    "triplet_margin_loss(anchor, positive, negative; margin, p, eps, swap, reduction)",
+    decompose=triplet_losses,
+    autocast="float32",
+    dtype_agnostic=True,
+    examples=[
+        case(*[floats(4, 3)] * 3, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction="mean"),
+        case(*[floats(2, 4, 3)] * 3, margin=0.5, p=1.0, eps=1e-6, swap=True, reduction="none"),
+        case(strided(4, 3), floats(1, 3), floats(4, 3), margin=2.0, p=3.0, eps=0.1, swap=True, reduction="sum"),
+        case(*[floats(3)] * 3, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction="mean"),
+    ],
+    doc="max(0, d(anchor, positive) - d(anchor, negative) + margin), d the distance of order p; reduced.",
 )
 
 

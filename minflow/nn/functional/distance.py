@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.functions import index_select
-from ...core.functions.arguments import common_shape, in_float32
-from ...core.functions.creation import from_numpy
-from ...core.ops import distance as d
+from ...core.functions.arguments import common_shape
+from ...core.ops import distance as d, linalg
 from ...core.source_location import fail
 from ...core.spec import wider
 from ...core.tensor import Tensor
-from .arguments import check_tensor, composite, norm_order, normalize_axis
+from .arguments import check_tensor, norm_order, normalize_axis
 
 
 def check_rows(name: str, **tensors: Any) -> None:
@@ -84,14 +81,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     check_pairs("pdist", p, input=input)
     if input.spec.ndim != 2:
         fail(ShapeError, f"pdist: input must be (N, M), got {input.spec.ndim} axes", "one set of rows", input=input)
-    return condensed_distances(input, float(p))
-
-
-@composite("pdist")
-def condensed_distances(input: Tensor, p: float) -> Tensor:
-    n = input.spec.shape[0]
-    above = from_numpy(np.flatnonzero(np.triu(np.ones((n, n), bool), 1)))
-    return index_select(d.pair_distances(input, input, p=p).reshape(n * n), 0, above)
+    return d.pdist(input, p=float(p))
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -113,15 +103,4 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     ):
         shown = ", ".join(f"{argument} {list(x.spec.shape)}" for argument, x in tensors.items())
         fail(ShapeError, f"bilinear: {shown} do not fit", "(..., I), (..., J), (K, I, J) and (K,)", **tensors)
-    return bilinear_impl(input1, input2, weight, bias)
-
-
-@composite("bilinear")
-@in_float32
-def bilinear_impl(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    k, i, j = weight.spec.shape
-    outer = input1.spec.shape[:-1]
-    rows = math.prod(outer)
-    left = (input1.reshape(rows, i) @ weight.permute(1, 0, 2).reshape(i, k * j)).reshape(rows, k, j)
-    out = (left @ input2.reshape(rows, j, 1)).reshape(*outer, k)
-    return out if bias is None else out + bias
+    return linalg.bilinear(input1, input2, weight, 0 if bias is None else bias)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions import index_add, norm, where
-from ...core.functions.arguments import in_float32, integer
+from ...core.functions.arguments import integer
 from ...core.functions.creation import arange, ones, zeros
 from ...core.grad.function import Function
 from ...core.grad.modes import no_grad
+from ...core.ops.embedding import reduce_bags
 from ...core.ops.index import take
 from ...core.source_location import fail, warn
+from ...core.spec import bool_
 from ...core.tensor import Tensor
-from .arguments import check_tensor, composite
+from .arguments import check_tensor
 
 
 def embedding(
@@ -142,23 +143,5 @@ def embedding_bag(
     rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(size, 1).to(rows.dtype)
-    counts = ones(size, dtype=rows.dtype)
-    if padding_idx is not None:
-        counts = (flat != padding_idx % weight.spec.shape[0]).to(rows.dtype)
-    return reduce_bags(rows, place, counts, bags, mode)
-
-
-@composite("embedding_bag")
-@in_float32
-def reduce_bags(rows: Tensor, place: Tensor, counts: Tensor, bags: int, mode: str) -> Tensor:
-    many = index_add(zeros(bags, dtype=rows.dtype), 0, place, counts).unsqueeze(1)
-    counted = (counts > 0).unsqueeze(1)
-    if mode == "max":
-        inside = (place == arange(bags).unsqueeze(1)).unsqueeze(2) & counted
-        return (
-            where(many > 0, where(inside, rows, -math.inf).amax(1), 0.0)
-            if rows.spec.size
-            else zeros(bags, rows.spec.shape[1], dtype=rows.dtype)
-        )
-    total = index_add(zeros(bags, rows.spec.shape[1], dtype=rows.dtype), 0, place, where(counted, rows, 0.0))
-    return total / many.clamp(min=1.0) if mode == "mean" else total
+    counted = ones(size, dtype=bool_) if padding_idx is None else flat != padding_idx % weight.spec.shape[0]
+    return reduce_bags(rows, place, counted, bags=bags, pooling=mode)

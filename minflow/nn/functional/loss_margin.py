@@ -10,12 +10,11 @@ from numbers import Real
 from typing import Any
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.functions import minimum
 from ...core.ops import loss_margin
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import apply_reduction, check_reduction, check_tensor, composite, legacy_reduction
-from .distance import pairwise_distance
+from .arguments import check_reduction, check_tensor, legacy_reduction, norm_order
+from .distance import check_rows, pairwise_distance
 
 
 def check_all(name: str, reduction: str, **tensors: Any) -> None:
@@ -100,9 +99,11 @@ def triplet_margin_loss(
     """
     check_all("triplet_margin_loss", reduction, anchor=anchor, positive=positive, negative=negative)
     same_axes("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
-    return triplet_loss(
-        anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction
-    )
+    check_margin(margin)
+    for x1, x2 in ((anchor, positive), (anchor, negative), *([(positive, negative)] if swap else [])):
+        check_rows("pairwise_distance", x1=x1, x2=x2)
+    options = dict(margin=float(margin), p=norm_order(p), eps=float(eps), swap=bool(swap), reduction=reduction)
+    return loss_margin.triplet_margin_loss(anchor, positive, negative, **options)
 
 
 def triplet_margin_with_distance_loss(
@@ -118,16 +119,11 @@ def triplet_margin_with_distance_loss(
     """triplet_margin_loss with any distance: a function of two tensors, pairwise_distance if None."""
     check_all("triplet_margin_with_distance_loss", reduction, anchor=anchor, positive=positive, negative=negative)
     same_axes("triplet_margin_with_distance_loss", anchor=anchor, positive=positive, negative=negative)
-    return triplet_loss(anchor, positive, negative, distance_function or pairwise_distance, margin, swap, reduction)
+    check_margin(margin)
+    distance = distance_function or pairwise_distance
+    return loss_margin.reduce_triplets(anchor, positive, negative, distance, margin, swap, reduction)
 
 
-@composite("triplet_margin_loss")
-def triplet_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, distance: Callable, margin: float, swap: bool, reduction: str
-) -> Tensor:
-    if not isinstance(margin, Real) or not margin > 0:
+def check_margin(margin: Any) -> None:
+    if not isinstance(margin, Real) or not float(margin) > 0:
         fail(OutOfRangeError, f"triplet_margin_loss: margin must be above 0, got {margin!r:.40}", "margin=1.0")
-    near, far = distance(anchor, positive), distance(anchor, negative)
-    if swap:
-        far = minimum(far, distance(positive, negative))
-    return apply_reduction((near - far + margin).clamp(min=0.0), reduction)

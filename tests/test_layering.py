@@ -232,7 +232,7 @@ CAPS = {
     "platforms.numpy": 785,  # tuned kernels beside the reference ones, which say what they compute
     "compiler": 275,  # what graphs and jobs share: parts, the cache of plans, free memory, calls of NumPy
     "compiler.fusion": 1120,  # passes for the machine, and the operations that they bring in
-    "views": 6365,  # 500: the listing of a plan, its roofline, its threads; 100: opened composite operations
+    "views": 6390,  # 500: the listing of a plan, its roofline, its threads; 130: opened composite operations
     "diagnosis": 915,
     "nn": 3120,
     "nn.modules": 2420,
@@ -249,7 +249,7 @@ CAPS = {
     "job.legacy": 2720,
     "job.train": 660,
     "job.saving": 680,
-    "introspection": 3065,
+    "introspection": 3230,  # 165: the explorer opens composite operations, with values inside
     "deploy": 3420,  # a saved graph as data: written, checked with distrust, run again
     "onnx": 760,
     "onnx.reading": 760,  # any ONNX file as a picture

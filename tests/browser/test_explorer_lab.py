@@ -35,6 +35,15 @@ graph = Train(nn.Sequential(*layers))
 graph(flow.randn(2, 8), flow.tensor([1, 2]))
 explore(graph, flow.randn(2, 8), flow.tensor([1, 2]))
 """
+COMPOSITE = """
+from minflow.compiler.passes import decompose
+graph = Train(nn.ModuleDict({"norm": nn.LayerNorm(16), "fc": nn.Linear(16, 10)}))
+graph.model.forward = lambda x: graph.model["fc"](nn.functional.gelu(graph.model["norm"](x)))
+graph.passes.remove(decompose)  # one call for each composite operation, as with compiled kernels
+x, y = flow.randn(8, 16), flow.randint(0, 10, (8,))
+graph(x, y)
+explore(graph, x, y)
+"""
 ROWS = "document.querySelectorAll('.mfx .row').length"
 TOLD = "document.querySelector('.mfx .details').textContent"
 SAID = "[...document.querySelectorAll('.mfx .bar span')].map((x) => x.textContent).join(' | ')"
@@ -239,6 +248,32 @@ def test_keyboard_only_operation(lab, tmp_path):
     on, after, told, field, cells = report["values"]
     assert on.startswith("conv1") and after.startswith("conv1") and "conv1" in told and field == "search"
     assert cells == 1, "a key reached the notebook"
+
+
+def test_a_composite_operation_opens_in_place(lab, dejavu, tmp_path):
+    """By a click and by keys, with shapes and with values inside; it closes again, and its numbers stay."""
+    lab = *lab[:2], dejavu
+    write(lab[1], MODEL + COMPOSITE)
+    row = "document.querySelector('.mfx .row[aria-label^=\"layer_norm\"]').getAttribute"
+    report = act(lab, shots_folder(tmp_path, "explorer-composite"), [
+        ["size", 1280, 720], *SHOWN, ["click", box("norm")], ["until", f"{ROWS} > 9"], ["wait", 300],
+        ["eval", f"{row}('aria-expanded')"], ["eval", ROWS], ["shot", "1-closed"],
+        ["click", box("layer_norm")], ["until", f"{row}('aria-expanded') == 'true'"], ["wait", 600],
+        ["eval", ROWS], ["eval", TOLD], ["shot", "2-open"],
+        ["click", box("rsqrt")], ["until", f"{TOLD}.includes('rsqrt-0')"], ["wait", 300], ["eval", TOLD],
+        ["eval", "document.querySelectorAll('.mfx .details svg rect').length"], ["shot", "3-values"],
+        ["press", "ArrowLeft"], ["until", f"{TOLD}.startsWith('layer_norm')"], ["eval", FOCUS],
+        ["press", "ArrowLeft"], ["until", f"{row}('aria-expanded') == 'false'"], ["wait", 300], ["eval", ROWS],
+        ["press", "Enter"], ["until", f"{row}('aria-expanded') == 'true'"], ["wait", 300],
+        ["press", "["], ["until", f"{SAID}.includes('after')"], ["wait", 300], ["eval", f"{row}('aria-expanded')"],
+        ["press", "]"], ["until", f"{SAID}.includes('as it runs')"], ["theme", "JupyterLab Dark"], ["wait", 300], ["shot", "4-dark"],
+        ["double", box("layer_norm")], ["until", f"{row}('aria-expanded') == 'false'"], ["eval", ROWS],
+    ])  # fmt: skip
+    closed, before, opened, told, inside, bars, focus, again, stays, last = report["values"]
+    assert closed == "false" and opened == before + 9 and again == last == before and report["errors"] == []
+    assert "layer_norm(axes=(-1,), eps=1e-05)" in told and "values of the result" in told
+    assert "part of" in inside and "values" in inside and bars > 5
+    assert focus.startswith("layer_norm") and stays == "true"
 
 
 def test_search_ends_with_another_action(lab, tmp_path):

@@ -7,6 +7,7 @@ Read next: `../../core/autograd.py`, `run_decomposition`.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -54,6 +55,7 @@ def expand(graph: Graph, is_expanded: Callable[[Node], bool], scope: Callable[[N
     `graph` may also be a tape, whose nodes have Specs in place of inputs without a gradient: these become Sources.
     """
     nodes, replacements, states = [], {}, dict.fromkeys(graph.states)
+    parts_by_whole: dict[Node, list[Node]] = {}
     for node in graph.nodes:
         if not is_expanded(node):
             nodes.append(node)
@@ -62,17 +64,26 @@ def expand(graph: Graph, is_expanded: Callable[[Node], bool], scope: Callable[[N
         values = dict(zip(inputs, tensor_inputs(node)))
         states.update(dict.fromkeys(inner.states))
         needing = {x for i, x in enumerate(node.inputs) if node.needs >> i & 1}
-        around = scope(node)
+        around, parts = scope(node), parts_by_whole.setdefault(node, [])
+        origins = forward_parts(inner, parts_by_whole.get(node.origin, []) if node.op.gradient_of else [])
         for k, part in enumerate(inner.nodes, 1):
-            new = part.replace([values.get(x, x) if x.__class__ is Value else x for x in part.inputs], node.origin)
+            origin = origins.get(part, origins.get(part.origin, node.origin))
+            new = part.replace([values.get(x, x) if x.__class__ is Value else x for x in part.inputs], origin)
             new.scope, new.where, new.whole = around + part.scope, node.where, node.whole or node
             new.needs = sum([1 << i for i, x in enumerate(new.inputs) if x in needing]) & part.op.differentiable
             new.number = None if node.number is None else node.number + k / (len(inner.nodes) + 1)
             values.update(zip(outputs_of(part), outputs_of(new)))
             needing.update(outputs_of(new) if new.needs else ())
-            nodes.append(new)
+            parts.append(new)
+        nodes += parts
         replacements.update(zip(outputs_of(node), [values[x] for x in inner.outputs]))
     return rewrite(graph, nodes, replacements, states) if replacements else graph
+
+
+def forward_parts(inner: Graph, forward: list[Node]) -> dict[Any, Node]:
+    """Node of the decomposition of a gradient that computes a part of forward again -> that part."""
+    pairs = zip(inner.nodes, forward)
+    return dict(itertools.takewhile(lambda pair: pair[0].origin is None and pair[0].op is pair[1].op, pairs))
 
 
 def tensor_inputs(node: Node) -> list[Value]:

@@ -52,6 +52,7 @@ class Row:
     item: Item
     level: int
     is_open: bool
+    opens: bool  # True if it can be open
     parts: tuple[Part, Part, Part]
     states: list[int]
     marks: tuple[dict[str, int], dict[str, int], dict[str, int]]  # for each column: mark -> count
@@ -80,7 +81,7 @@ class Grid:
         self.row_at = [-1] * len(tree.leaves)  # leaf -> row
         self.rows: list[Row] = []
         for item, level, is_open in listed:
-            self.rows.append(Row(item, level, is_open, (Part(), Part(), Part()), [], ({}, {}, {})))
+            self.rows.append(Row(item, level, is_open, tree.can_open(item), (Part(), Part(), Part()), [], ({}, {}, {})))
             if not is_open:
                 self.row_at[item.first : item.last] = [len(self.rows) - 1] * (item.last - item.first)
         self.links: dict[str, dict[int, set[int]]] = {"forward": {}, "backward": {}, "update": {}}  # kind -> from -> to
@@ -392,7 +393,7 @@ def row_texts(record: StepRecord, row: Row) -> dict[int, Texts]:
     if row.is_open:
         return {0: Texts(inset, "▾ " + name, what or count(item.last - item.first, "part"))}
     if row.parts[0].nodes or item.kind in ("input", "output", "state", "module", "fold"):
-        name = "▸ " + name if item.kind in ("module", "fold") else name
+        name = "▸ " + name if row.opens else name
         if item.kind == "fold":
             boxes[0] = Texts(inset, name, "", what, signs[0], second)
         elif row.height == ONE_LINE_HEIGHT:
@@ -450,7 +451,7 @@ def truncated_shapes(words: str, width: float) -> str:
 def row_data(record: StepRecord, row: Row, texts: dict[int, Texts], columns: list, widths: list) -> list:
     item, boxes = row.item, []
     name, what, second = forward_words(record, row)
-    opens = -1 if item.kind not in ("module", "fold") else int(row.is_open)
+    opens = int(row.is_open) if row.opens else -1
     said = [f"{name} {what}", "open"] if row.is_open else [name, what, second]
     for column, own in texts.items():
         room, width = own.room(widths[column]), widths[column] - own.inset

@@ -13,10 +13,12 @@ import numpy as np
 
 from ..draw.fold import MAX_BOXES, scope_levels
 from ..records.graph import module_name
+from ..records.opening import Whole
 from ..records.step import StepRecord
 
 MAX_UNFOLDED_CHILDREN = 8  # modules with at most this many children are not searched for repeats
 MAX_PERIOD = 8  # longest repeated pattern that is searched for
+OPERATION = "op "  # prefix of the keys of operations; a composite one has the same key when it is open
 
 
 class Item:
@@ -136,13 +138,15 @@ class StepTree:
             for level in wanted[shared:]:
                 path = stack[-1].path + level
                 count = calls[path] = calls.get(path, 0) + 1
-                item = self.add_item(
-                    f"{path}#{count}", short_name(path), "module", modules.get(path, ""), path, stack[-1]
-                )
+                opened = node.whole is not None and node.whole.inner == path
+                key = f"{OPERATION}{node.whole.name}" if opened else f"{path}#{count}"
+                name = level.lstrip("/").partition(" ")[0] if opened else short_name(path)
+                item = self.add_item(key, name, "module", modules.get(path, ""), path, stack[-1])
                 self.by_path.setdefault(path, item)
                 stack.append(item)
                 paths.append(level)
-            leaf = self.add_item(f"op {node.name}", node.label, "op", "", node.scope, stack[-1])
+            key = f"removed {node.name}" if node.mark == "gone" else f"{OPERATION}{node.name}"
+            leaf = self.add_item(key, node.label, "op", "", node.scope, stack[-1])
             self.place_node(i, leaf)
         for i, host in hosts.items():
             self.place_node(i, self.leaf_of[host])
@@ -365,6 +369,16 @@ class StepTree:
                     queue += inside
         return opened
 
+    def can_open(self, item: Item) -> bool:
+        """True for a module, a fold, and a composite operation, which a new tree then shows as its parts."""
+        return item.kind in ("module", "fold") or (item.kind == "op" and self.record.nodes[item.nodes[0]].opens)
+
+    def whole_of(self, item: Item) -> Whole | None:
+        """The operation whose parts are in an item, if it is one that is open."""
+        if item.kind != "module" or not item.key.startswith(OPERATION):
+            return None
+        return self.record.nodes[self.leaves[item.first].nodes[0]].whole
+
     def rows(self, opened: set[str]) -> list[tuple[Item, int, bool]]:
         """(item, level, True if open) from top to bottom; an open item is followed by its children."""
         rows: list[tuple[Item, int, bool]] = []
@@ -443,7 +457,7 @@ def can_fold(item: Item, first: Item) -> bool:
     """True if the item may be part of a fold: an operation, a member of a list, or the same module called again. (A
     name like `query` says more than a count.) first: the item at the same place in the first repeat.
     """
-    return item.kind == "op" or (
+    return item.key.startswith((OPERATION, "removed ")) or (
         item.kind == "module" and (item.path == first.path or scope_levels(item.path)[-1].lstrip("./").isdigit())
     )
 

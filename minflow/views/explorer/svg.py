@@ -105,7 +105,7 @@ def text_of(grid: Grid, title: str) -> str:
     for row in grid.rows:
         name, what, shapes = forward_words(record, row)
         what = ", ".join(x for x in (truncated_words(what, 220), notes_of(record, row)) if x)
-        sign = "▾ " if row.is_open else "▸ " if row.item.kind in ("module", "fold") else "· "
+        sign = "▾ " if row.is_open else "▸ " if row.opens else "· "
         left = "  " * min(row.level, 20) + sign + f"{name}  {what}".rstrip()
         right = "" if row.is_open else shapes
         if row.parts[1].nodes and not row.is_open:

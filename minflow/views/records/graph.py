@@ -144,9 +144,13 @@ def whole_of(node: Node, opening: Opening | None) -> Whole | None:
     whole = node.whole
     if opening is None or whole is None or whole not in opening.scopes:
         return None
-    attrs = attrs_text(whole.attrs)
-    text = f"{whole.op}{f'({attrs})' if attrs else ''} -> {', '.join(map(str, whole.out_specs))}"
-    return Whole(whole.scope, opening.scopes[whole], text)
+    return Whole(whole.scope, opening.scopes[whole], whole_text(whole))
+
+
+def whole_text(node: Node) -> str:
+    """The line of an opened operation: `layer_norm(axes=(-1,)) -> float32[4, 8]`."""
+    attrs = attrs_text(node.attrs)
+    return f"{node.op}{f'({attrs})' if attrs else ''} -> {', '.join(map(str, node.out_specs))}"
 
 
 def op_fields(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int], limit: int = 40) -> dict[str, Any]:

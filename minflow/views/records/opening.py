@@ -13,11 +13,15 @@ from ...core.ir import Graph, Node, Value, values_among
 
 
 class Whole(NamedTuple):
-    """An opened operation, for the records of its parts. scope: its own; inner: that of its parts; text: its line."""
+    """An opened operation, for the records of its parts. scope: its own; inner: that of its parts; text: its line.
+
+    name: that of the operation, if operations have names.
+    """
 
     scope: str
     inner: str
     text: str
+    name: str = ""
 
 
 class Opening:
@@ -50,24 +54,13 @@ class Opening:
 
     def expand(self, graph: Graph) -> Graph:
         """The graph with the chosen operations opened, each in a scope of its own."""
-        from ...compiler.passes.decomposition import expand
-
-        taken, scopes = {node.scope for node in graph.nodes}, dict[Node, str]()
         for node in graph.nodes:
             for part in node.parts or (node,):
                 if part.whole is not None:
                     self.chooses(part.whole)
-            if getattr(node.op, "composite", False) and self.chooses(node):
-                scope, count = f"{node.scope}/{node.op}", 1
-                while scope in taken:
-                    count += 1
-                    scope = f"{node.scope}/{node.op} {count}"
-                taken.add(scope)
-                scopes[node] = scope
+        graph, scopes = open_nodes(graph, [node for node in graph.nodes if node.op.composite and self.chooses(node)])
         self.scopes |= scopes
-        used = {x.node for x in values_of(graph.nodes, graph)}
-        graph = expand(graph, scopes.__contains__, scopes.__getitem__)
-        return without_unused(graph, {node for node in scopes if node in used})
+        return graph
 
     def check(self) -> None:
         """Raise DTypeError if a name was not met."""
@@ -76,6 +69,23 @@ class Opening:
             known = ", ".join(self.known)
             hint = f"one of {known}; or the path of a module that calls them" if known else "it has none"
             raise DTypeError(f"show: no composite operation is called {wrong[0]!r}", hint=hint)
+
+
+def open_nodes(graph: Graph, chosen: Iterable[Node]) -> tuple[Graph, dict[Node, str]]:
+    """The graph with these nodes opened, and the scope of the parts of each: no two have the same."""
+    from ...compiler.passes.decomposition import expand
+
+    taken, scopes = {node.scope for node in graph.nodes}, dict[Node, str]()
+    for node in chosen:
+        scope, count = f"{node.scope}/{node.op}", 1
+        while scope in taken:
+            count += 1
+            scope = f"{node.scope}/{node.op} {count}"
+        taken.add(scope)
+        scopes[node] = scope
+    used = {x.node for x in values_of(graph.nodes, graph)}
+    graph = expand(graph, scopes.__contains__, scopes.__getitem__)
+    return without_unused(graph, {node for node in scopes if node in used}), scopes
 
 
 def values_of(nodes: Iterable[Node], graph: Graph) -> Iterator[Value]:

@@ -23,6 +23,8 @@ class StepNode(NodeRecord):
     mark: effect of a pass: "new", "changed", "moved" or "gone".  by: the pass that created it, if any.
     notes: contents of an operation that contains graphs.
     every: all attributes; `attrs` has those that are not defaults.
+    opens: True if it is composite, so that it can be opened.
+    call: name of the operation of which it is a part that has no call of its own; else its own name.
     role: if not an operation, "input", "parameter", "buffer", "optimizer state", "constant" or "number"; then its scope
     is its module, and `short` its name there.
     """
@@ -38,6 +40,8 @@ class StepNode(NodeRecord):
     role: str = ""
     short: str = ""
     size: int = 0
+    opens: bool = False
+    call: str = ""
 
 
 @dataclass(frozen=True)

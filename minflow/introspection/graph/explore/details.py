@@ -48,6 +48,9 @@ def histogram(label: str, s: Summary) -> list:
 def detail_of(model: ExplorerModel, tree: StepTree, row: Row, column: int) -> dict[str, Any]:
     """The details of a row in a column: {"title", "rows": [[what, text]], "hists": [histogram]}."""
     record, item = tree.record, row.item
+    parts = [record.nodes[i] for i in ops_of(tree, item, column) if is_part(record.nodes[i])]
+    for name in dict.fromkeys([node.call for node in parts if item.kind == "op"]):
+        model.record_inside(name)
     if item.kind == "input":
         state = record.nodes[item.states[0]]
         rows, hists = [["input", state.outs[0]], ["bytes", bytes_text(state.nbytes)]], []
@@ -66,6 +69,19 @@ def detail_of(model: ExplorerModel, tree: StepTree, row: Row, column: int) -> di
         detail["rows"] += swap_rows(record, row, column, nodes)
         return detail
     return group_detail(model, tree, row, column, nodes)
+
+
+def is_part(node: StepNode) -> bool:
+    """True for a part of an opened operation, which has no call of its own."""
+    return node.call not in ("", node.name)
+
+
+def part_rows(model: ExplorerModel, node: StepNode) -> list[list[str]]:
+    """The operation that it is a part of, and a note on its values."""
+    if not is_part(node):
+        return []
+    note = model.inside.get(node.call, "")
+    return [["part of", node.call]] + ([["values", note]] if note else [])
 
 
 def swap_rows(record: StepRecord, row: Row, column: int, nodes: list[int]) -> list[list[str]]:
@@ -182,14 +198,18 @@ def phase_name(node: StepNode) -> str:
     return node.phase if node.phase == "recompute" else PHASE_NAMES[node.column]
 
 
-def time_rows(model: ExplorerModel, names: list[str]) -> list[list[str]]:
+def time_rows(model: ExplorerModel, nodes: list[StepNode]) -> list[list[str]]:
+    """The time of these operations; for a part of an opened one, that of the whole."""
     known = model.call_seconds()
+    names = list(dict.fromkeys([node.name if node.name in known else node.call for node in nodes]))
+    alone = len(nodes) == 1 and names[0] != nodes[0].name
     if not model.runs:
         return []
     if not known:
         return [["time", "not measured: explore(graph, inputs), or graph.profile() before a call"]]
     total, mine = sum(known.values()), sum(known.get(name, 0.0) for name in names)
     share = f", {100 * mine / total:.3g} % of {which_step(model)}" if total else ""
+    share += f", for {names[0]} as a whole" if alone else ""
     if not any(name in known for name in names):
         return [["time", "0: a view, created with the plan" if names else "0"]]
     return [["time", seconds_text(mine) + share]]
@@ -207,8 +227,11 @@ def operation_detail(model: ExplorerModel, tree: StepTree, i: int) -> dict[str, 
     rows.append(["module", node.scope or "none"])
     if node.mark:
         rows.append(["this pass", node.mark])
-    rows += time_rows(model, [node.name])
-    rows += [["bytes", "0: a view" if node.view else bytes_text(node.nbytes)]] if model.runs or node.nbytes else []
+    rows += part_rows(model, node)
+    rows += time_rows(model, [node])
+    size = "0: a view" if node.view else bytes_text(node.nbytes)
+    size = "0: within the whole" if is_part(node) and not node.nbytes else size
+    rows += [["bytes", size]] if model.runs or node.nbytes else []
     rows += storage_rows(model, node.name)
     numbers = model.summaries
     known = [k for k in range(len(node.outs)) if (node.name, k) in numbers]
@@ -262,7 +285,9 @@ def boundary_values(tree: StepTree, item: Item, column: int) -> tuple[list[tuple
 def group_detail(model: ExplorerModel, tree: StepTree, row: Row, column: int, nodes: list[int]) -> dict[str, Any]:
     record, item = tree.record, row.item
     rows: list[list[str]] = []
-    if item.kind == "module":
+    if whole := tree.whole_of(item):
+        rows.append(["operation", whole.text])
+    elif item.kind == "module":
         rows.append(["module", f"{item.path}  {item.label}".rstrip()])
     elif item.kind == "fold":
         rows.append(["folded", item.label])
@@ -275,7 +300,7 @@ def group_detail(model: ExplorerModel, tree: StepTree, row: Row, column: int, no
     where = list(dict.fromkeys(record.nodes[i].where for i in nodes if record.nodes[i].where))
     if where:
         rows.append(["lines", ", ".join(where[:4]) + (f" and {len(where) - 4} more" if len(where) > 4 else "")])
-    rows += time_rows(model, [record.nodes[i].name for i in nodes])
+    rows += time_rows(model, [record.nodes[i] for i in nodes])
     rows += swap_rows(record, row, column, nodes)
     rows.append(["bytes written", bytes_text(sum(record.nodes[i].nbytes for i in nodes))])
     reads = tree.reads
@@ -324,7 +349,7 @@ def state_detail(model: ExplorerModel, tree: StepTree, row: Row) -> dict[str, An
     for i in updates[:6]:
         rows.append(["updated by", f"{record.nodes[i].name}"])
     if updates:
-        rows += time_rows(model, [record.nodes[i].name for i in updates])
+        rows += time_rows(model, [record.nodes[i] for i in updates])
     for s in own[:4]:
         array = model.state_array(s.name)
         if array is not None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....compiler.executor import LOCK, run
+from ....compiler.passes.decomposition import inner_scope
 from ....compiler.plan_cache import CompiledPart
 from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
@@ -24,15 +26,18 @@ from ....core.ir import CONSTANT, Graph as IR, Node, Source, Value
 from ....core.random import default_generator
 from ....core.source_location import fail
 from ....views.explorer.rows import loss_of
-from ....views.records.graph import op_fields, short_repr
+from ....views.records.graph import op_fields, short_repr, whole_text
+from ....views.records.opening import Whole
 from ....views.records.step import StepNode, StepRecord
 from ..compare.restore import input_arrays, preserve_last_call, restore_on_exit
 from ..listing.pass_changes import arena_after, changes_of, keys_of
 from ..listing.reports import phases_of
 from .array_summary import Summary, summary_of
+from .opened import InputCopies, OpenedGraph, is_chosen, open_graph, values_inside
 
 MAX_REPEATED_STEP = 1.0  # seconds: longer steps are not repeated to time them
 REPEAT_SECONDS = 0.1  # total time of the repeats
+MAX_OPENED_RECORDS = 16  # records with opened operations that are kept
 COLUMNS = {"forward": 0, "backward": 1, "recompute": 1, "optimizer": 2}
 
 
@@ -86,6 +91,7 @@ class ExplorerModel:
         self.title, self.parts, self.modules, self.kinds = title, tuple(parts), modules, kinds
         self.gradient, self.note, self.by_reader = gradient, note, by_reader
         self.records: dict[tuple[int, bool], StepRecord] = {}
+        self.opened_records: dict[tuple[int, frozenset[str]], StepRecord] = {}
         self.node_records = [NodeRecords(part, f"{k}n") for k, part in enumerate(self.parts)]
         self.arenas: dict[int, int | None] = {}
         self.instructions: list[Instruction] = []  # forward, then backward, then update; within each in running order
@@ -96,6 +102,10 @@ class ExplorerModel:
         self.gradients: dict[str, Summary] = {}  # name of a parameter -> its gradient in the recorded step
         self.states_before: dict[str, Summary] = {}  # states as they were before the recorded step
         self.stages = max([len(part.stages) for part in self.parts], default=0)
+        self.replay: Callable[[Callable], None] | None = None  # runs the recorded step again, given `watch_of(part)`
+        self.inputs: list[np.ndarray] = []  # of the recorded step
+        self.inside: dict[str, str] = {}  # operations whose values inside were computed -> a note on them
+        self.preserving: Callable[[], AbstractContextManager] = nullcontext  # around each run of the recorded step
 
     # ---- records -----------------------------------------------------------------------------------------------------
 
@@ -110,6 +120,22 @@ class ExplorerModel:
             self.records[key] = self.step_after(*key)
         return self.records[key]
 
+    def opened_record(self, stage: int, names: Iterable[str]) -> StepRecord:
+        """`record(stage)` with the composite operations of these names, and their gradients, replaced by their parts.
+
+        Names that are not composite at this stage are ignored.
+        """
+        record = self.record(stage)
+        opened = frozenset(names) & {node.name for node in record.nodes if node.opens} if names else frozenset()
+        if not opened:
+            return record
+        same = self.first_equal[stage]
+        if (key := (stage, opened)) not in self.opened_records:
+            if len(self.opened_records) >= MAX_OPENED_RECORDS:
+                self.opened_records.clear()
+            self.opened_records[key] = self.step_after(same, 0 < same == stage, opened)
+        return self.opened_records[key]
+
     @cached_property
     def first_equal(self) -> list[int]:
         """For each stage, the first stage with the same operations in the same order."""
@@ -119,7 +145,7 @@ class ExplorerModel:
             same.append(same[-1] if all(before.nodes == now.nodes for before, now in graphs) else stage)
         return same
 
-    def step_after(self, stage: int, marked: bool) -> StepRecord:
+    def step_after(self, stage: int, marked: bool, names: frozenset[str] = frozenset()) -> StepRecord:
         nodes: list[StepNode] = []
         updates, outputs = [], []
         for k, (part, records) in enumerate(zip(self.parts, self.node_records)):
@@ -128,6 +154,14 @@ class ExplorerModel:
             change = changes_of(part.stages[at - 1].graph, now) if marked and at == stage else None
             gone = change.gone if change else []
             marks = change.marks | dict.fromkeys(gone, "gone") if change else {}
+            opened = open_graph(part, now, names)
+            if opened.scopes:
+                now, records = opened.graph, NodeRecords(part, f"{k}o", opened, records)
+                marks |= {n: marks[old] for n, old in opened.was.items() if old in marks}
+                marks |= {n: marks[n.whole] for n in opened.names if n.whole in marks}
+                for (node, index), result in opened.results.items():
+                    if result in self.summaries:
+                        self.summaries.setdefault((opened.names[node], index), self.summaries[result])
             sources = used_states(now, part, gone)
             shown, ids = {*sources, *now.nodes}, records.ids
             owners = first_scopes(now.nodes) if self.by_reader else None
@@ -138,11 +172,14 @@ class ExplorerModel:
             results = now.outputs[: len(now.outputs) - len(part.kept)]
             outputs += [(ids[v.node], v.index) for v in results if v.node in shown]
         record = StepRecord(tuple(nodes), tuple(outputs), tuple(updates), self.title, self.note, self.modules)
-        if not stage:
+        if not stage and not names:
             return replace(record, loss=loss_of(record))
         traced = self.record(0)
         order = traced.nodes[traced.loss].order if traced.loss >= 0 else None
         loss = next((i for i, n in enumerate(nodes) if not n.column and n.order == order and n.mark != "gone"), -1)
+        if loss < 0 <= traced.loss:  # the last part, if it was opened
+            name = traced.nodes[traced.loss].name
+            loss = max([i for i, n in enumerate(nodes) if not n.column and n.call == name], default=-1)
         return replace(record, loss=loss)
 
     def state_node(self, source: Source, id: str, graph: IR, owners: dict[Source, str] | None) -> StepNode:
@@ -227,17 +264,22 @@ class ExplorerModel:
         cold = not self.parts[0].plan.runs
         states = [s for part in self.parts for s in part.graph.states]
         links = [s.link for s in states if s.link is not None]
-        with restore_on_exit([s.array for s in states], [*generators, default_generator], links) as restore:
+        generators = [*generators, default_generator]
+
+        def run_step(watch_of: Callable | None) -> None:
+            before()
+            for k, part in enumerate(self.parts):
+                run(part.plan, arrays if not k else [], watch_of is None, watch_of and watch_of(part))
+
+        def replay(watch_of: Callable) -> None:
+            arrays = [s.array for s in states]
+            with self.preserving(), LOCK, restore_on_exit(arrays, generators, links), uninterrupted():
+                run_step(watch_of)
+
+        with restore_on_exit([s.array for s in states], generators, links) as restore:
             self.prepare_recording(arrays)
-
-            def step(watched: bool) -> None:
-                before()
-                for k, part in enumerate(self.parts):
-                    watch = self.make_watch(part) if watched else None
-                    run(part.plan, arrays if not k else [], not watched, watch)
-
             with LOCK, uninterrupted():
-                step(True)
+                run_step(self.make_watch)
                 after()
             self.instructions.sort(key=lambda i: COLUMNS.get(i.phase, 0))
             self.step_seconds = {i.name: i.seconds for i in self.instructions}
@@ -245,9 +287,10 @@ class ExplorerModel:
             if warm:
                 self.step_seconds, self.timed_step = self.last_call_seconds(), "the last timed call"
             elif sum(self.step_seconds.values()) < MAX_REPEATED_STEP:
-                self.measure_again(step, restore)
+                self.measure_again(lambda: run_step(None), restore)
+        self.replay, self.inputs = replay, arrays
 
-    def measure_again(self, step: Callable[[bool], None], restore: Callable[[], None]) -> None:
+    def measure_again(self, step: Callable[[], None], restore: Callable[[], None]) -> None:
         """Time the step as in training: the first run of a plan is slow, as are calls with summaries between."""
         earlier = [part.plan.seconds for part in self.parts]
         runs: list[dict[str, float]] = []
@@ -255,7 +298,7 @@ class ExplorerModel:
         while not runs or (time.perf_counter() < end and len(runs) < 2):
             restore()
             with LOCK, uninterrupted():
-                step(False)
+                step()
             runs.append(self.last_call_seconds())
         self.step_seconds, self.timed_step = min(runs, key=lambda times: sum(times.values())), "this step, run again"
         for part, seconds in zip(self.parts, earlier):
@@ -280,6 +323,35 @@ class ExplorerModel:
             last[0] = clock()
 
         return watch
+
+    def record_inside(self, name: str) -> None:
+        """Compute the values inside an opened operation and its gradient: they are not stored by a step, so it is run
+        again, and the parts are run on what the operation reads. Everything is restored.
+        """
+        if self.replay is None or name in self.inside:
+            return
+        names, self.inside[name] = frozenset([name]), ""
+        copies: list[tuple[CompiledPart, list[Node], InputCopies]] = []
+
+        def watch_of(part: CompiledPart) -> Callable:
+            nodes = [node for node in part.plan.nodes if is_chosen(part, node, names)]
+            kept = InputCopies(part, nodes, self.inputs if part is self.parts[0] else [])
+            copies.append((part, nodes, kept))
+
+            def watch(node: Node, arrays: list[np.ndarray]) -> None:
+                kept.after(node)
+                if node in nodes and str(summary_of(arrays[0])) != str(self.summaries[part.names[node], 0]):
+                    self.inside[name] = "of a step run now: the state has changed since the recorded one"
+
+            return watch
+
+        if any(is_chosen(part, node, names) for part in self.parts for node in part.plan.nodes):
+            self.replay(watch_of)
+        for part, nodes, kept in copies:
+            for node in nodes:
+                for inside, outs in values_inside(part, node, kept.of(node)):
+                    for k, out in enumerate(outs):
+                        self.summaries.setdefault((inside, k), summary_of(out))
 
     def prepare_recording(self, arrays: Sequence[np.ndarray]) -> None:
         """Prepare for recording a step with these inputs."""
@@ -343,6 +415,7 @@ def graph_explorer_model(graph: Any, args: tuple = (), kwargs: dict | None = Non
 def with_recorded_step(graph: Any, compiled: Any, arrays: list[np.ndarray]) -> ExplorerModel:
     """The ExplorerModel with a step recorded on these inputs."""
     model = explorer_model_of(graph, compiled)
+    model.preserving = lambda: preserve_last_call(graph)
 
     def keep_gradients() -> None:
         result = {name: model.gradient(name, True) for name in kinds_of(graph)}
@@ -428,22 +501,42 @@ def order_of(nodes: list[Node], gone: list[Node]) -> dict[Node, float]:
 
 class NodeRecords(dict):
     """The records of the operations of a part, keyed by node and everything that a pass may change: stages in which a
-    node is the same share its record. ids: node -> its id.
+    node is the same share its record. ids: node -> its id. opened: the graph, if operations are opened in it.
     """
 
-    def __init__(self, part: CompiledPart, prefix: str):
-        self.part = part
+    def __init__(
+        self, part: CompiledPart, prefix: str, opened: OpenedGraph | None = None, closed: NodeRecords | None = None
+    ):
+        self.part, self.opened = part, opened
         self.ids: dict[Node, str] = defaultdict(map(f"{prefix}{{}}".format, count()).__next__)
+        if opened is not None and closed is not None:
+            self.ids |= closed.ids
+            self.ids |= {node: closed.ids[old] for node, old in opened.was.items()}
 
     def __missing__(self, key: tuple[Node, str, int, str, float, str]) -> StepNode:
         node, mark, column, twin, order, by = key
+        part, opened = self.part, self.opened
+        name, whole, stored = part.name_of(node), None, [] if node.op.is_view else list(node.out_specs)
+        call = name
+        if node.whole is not None:
+            inner = inner_scope(node.whole)
+            if opened is not None and node in opened.names:
+                inner, name = opened.scopes[node.whole], opened.names[node]
+                call = name
+                if node.number not in part.by_number:  # no pass makes it an operation of its own
+                    call = part.name_of(node.whole)
+                    stored = [spec for k, spec in enumerate(stored) if (node, k) in opened.results]
+            whole = Whole(node.whole.scope, inner, whole_text(node.whole), part.name_of(node.whole))
         self[key] = record = StepNode(
             **op_fields(node, self.ids, {}, limit=24),
             phase=node.phase,
             mark=mark,
-            name=self.part.name_of(node),
+            name=name,
+            whole=whole,
+            opens=node.op.composite and node.number is not None and mark != "gone",
+            call=call,
             column=column,
-            nbytes=0 if node.op.is_view else sum(s.nbytes for s in node.out_specs),
+            nbytes=sum(s.nbytes for s in stored),
             every=", ".join(f"{name}={short_repr(x, 24)}" for name, x in node.attrs.items()),
             twin=twin,
             order=order,
@@ -458,7 +551,7 @@ def step_nodes(
 ) -> list[StepNode]:
     """The records of these nodes. later: offset that is added to each position in the program."""
     columns = {node: COLUMNS.get(phase, 0) for node, phase in phases_of(listed).items()}
-    makers = pass_of(records.part, listed)
+    makers = pass_of(records.part, listed, records.opened.names if records.opened else ())
     by_number = {node.number: node for node in listed if not columns[node] and node.number is not None}
 
     def twin(node: Node) -> str:
@@ -490,10 +583,10 @@ def step_nodes(
     ]
 
 
-def pass_of(part: CompiledPart, listed: list[Node]) -> dict[Node, str]:
-    """The name of the pass that added a node, for nodes that are not in the trace."""
+def pass_of(part: CompiledPart, listed: list[Node], opened: Container[Node]) -> dict[Node, str]:
+    """The name of the pass that added a node, for nodes that are not in the trace. opened: parts that none added."""
     result: dict[Node, str] = {}
-    new = [node for node in listed if node.number is None or node.whole is not None]
+    new = [node for node in listed if node.number is None or (node.whole is not None and node not in opened)]
     added = keys_of([node for node in new if node.phase != "recompute"])
     known = set(keys_of(part.stages[0].graph.nodes).values()) if added else set()
     for stage in part.stages[1:] if added else ():

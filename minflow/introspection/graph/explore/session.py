@@ -13,13 +13,15 @@ from ....core.base.errors import GraphError
 from ....core.base.locks import new_lock
 from ....core.source_location import fail
 from ....views.explorer.grid import Grid, view_of
-from ....views.explorer.rows import Item, StepTree
+from ....views.explorer.rows import OPERATION, Item, StepTree
 from ....views.explorer.svg import legend_text, svg_of, text_of
+from ....views.records.step import StepRecord
 from ....views.text.listing import clean, count
 from .details import bytes_text, detail_of, instruction_detail, whole_detail
 from .explorer_model import ExplorerModel
 
 MAX_RESULTS = 12  # maximum number of search results that are listed
+MAX_TREES = 16  # trees that are kept besides one for each pass
 
 
 class ExplorerSession:
@@ -33,7 +35,10 @@ class ExplorerSession:
         self.model = model
         self.lock = new_lock(threading.RLock)  # requests arrive on the kernel's thread, which may not be the main one
         self.trees: dict[int, StepTree] = {}
+        self.shown: StepTree | None = None
+        self.number = 0  # of the tree that is shown: its items have numbers of their own
         self.stage = model.stages
+        self.opened: set[str] = set()
         self.opened = self.tree.initially_opened()
         self.selected: tuple[str, int] = ("", 0)
         self.instruction = self.last_instruction = -1
@@ -43,8 +48,19 @@ class ExplorerSession:
 
     @property
     def tree(self) -> StepTree:
-        record = self.model.record(self.stage)
+        """The tree of this stage, with the composite operations that are open."""
+        names = [key.removeprefix(OPERATION) for key in self.opened if key.startswith(OPERATION)]
+        return self.tree_of(self.model.opened_record(self.stage, names))
+
+    @property
+    def closed_tree(self) -> StepTree:
+        """The tree of this stage as it runs."""
+        return self.tree_of(self.model.record(self.stage))
+
+    def tree_of(self, record: StepRecord) -> StepTree:
         if id(record) not in self.trees:
+            if len(self.trees) > self.model.stages + MAX_TREES:
+                self.trees.clear()
             self.trees[id(record)] = StepTree(record)
         return self.trees[id(record)]
 
@@ -58,7 +74,10 @@ class ExplorerSession:
             self.stage = now
 
     def update_layout(self) -> None:
-        self.layout = Grid(self.tree, self.opened)
+        tree = self.tree
+        if tree is not self.shown:
+            self.shown, self.number = tree, self.number + 1
+        self.layout = Grid(tree, self.opened)
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
@@ -78,8 +97,8 @@ class ExplorerSession:
                 return False  # it refers to a picture that is no longer shown
 
     def item(self, request: dict) -> Item:
-        if request.get("stage", self.stage) != self.stage:
-            raise KeyError("of another pass")
+        if request.get("stage", self.stage) != self.stage or request.get("tree", self.number) != self.number:
+            raise KeyError("of another pass, or of other open operations")
         number = int(request["id"])
         if number < 0:
             raise IndexError(number)
@@ -87,7 +106,7 @@ class ExplorerSession:
 
     def do_toggle(self, request: dict) -> bool:
         item = self.item(request)
-        if item.kind not in ("module", "fold"):
+        if not self.tree.can_open(item):
             return False
         if item.key in self.opened:
             self.opened.discard(item.key)
@@ -148,7 +167,7 @@ class ExplorerSession:
             fail(GraphError, what, "explorer.text lists the rows", name=name)
         item = exact[0]
         self.reveal(item)
-        if item.kind in ("module", "fold"):
+        if self.tree.can_open(item):
             self.opened.add(item.key)
             self.update_layout()
 
@@ -169,6 +188,7 @@ class ExplorerSession:
             return {
                 "title": clean(self.model.title),
                 "stage": self.stage,
+                "tree": self.number,
                 "stages": self.model.stages,
                 "pass": self.pass_text(counts),
                 "steps": len(self.model.instructions),
@@ -196,18 +216,29 @@ class ExplorerSession:
         """The details of the selected instruction or row, and which row and column that is."""
         with self.lock:
             if self.instruction >= 0:
-                detail = instruction_detail(self.model, self.tree, self.instruction)
-                leaf = self.tree.leaf_of[detail["node"]] if detail["node"] >= 0 else None
-                row = self.layout.rows[self.layout.row_at[leaf.first]].item.id if leaf is not None else -1
-                column = self.tree.record.nodes[detail["node"]].column if leaf is not None else 0
+                tree = self.closed_tree
+                detail = instruction_detail(self.model, tree, self.instruction)
+                leaf = tree.leaf_of[detail["node"]] if detail["node"] >= 0 else None
+                row = self.row_id(leaf) if leaf is not None else -1
+                column = tree.record.nodes[detail["node"]].column if leaf is not None else 0
                 return {"at": self.instruction, "last": self.instruction, "row": row, "column": column, **detail}
             key, column = self.selected
             row = next((row for row in self.layout.rows if row.item.key == key), None)
             if row is None:
-                detail = whole_detail(self.model, self.tree)
+                detail = whole_detail(self.model, self.closed_tree)
                 return {"at": -1, "last": self.last_instruction, "row": -1, "column": 0, **detail}
             detail = detail_of(self.model, self.tree, row, column)
             return {"at": -1, "last": self.last_instruction, "row": row.item.id, "column": column, **detail}
+
+    def row_id(self, leaf: Item) -> int:
+        """The row that shows a leaf of the closed tree: its own, the head of an operation that is open, or that of a
+        closed module around it.
+        """
+        item = self.tree.by_key.get(leaf.key)
+        if item is None:
+            return -1
+        shown = [row.item for row in self.layout.rows]
+        return (item if item in shown else shown[self.layout.row_at[item.first]]).id
 
     def svg(self) -> str:
         """The current picture as SVG."""

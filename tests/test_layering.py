@@ -253,10 +253,10 @@ CAPS = {
     "deploy": 3420,  # a saved graph as data: written, checked with distrust, run again
     "onnx": 760,
     "onnx.reading": 760,  # any ONNX file as a picture
-    "onnx.converters": 980,  # a table of ops in another system's words; each is read alone
+    "onnx.converters": 1000,  # a table of ops in another system's words; each is read alone
     "compat.namespaces": 500,  # names for other machines: answered for one process and one CPU, or refused
     "compat": 190,  # programs of OneFlow and PyTorch, unchanged
-    "platforms.compiled": 8630,  # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
+    "platforms.compiled": 8640,  # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
     "exercises": 4140,  # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 2640,  # minflow/__init__.py, the namespaces of one screen each, the command line

@@ -18,19 +18,30 @@ from ..core.spec import DType, Spec, as_dtype
 
 OPSET = 18
 CONVERTERS: dict[str, Callable] = {}
+CONDITIONS: dict[str, Callable[[Node], bool]] = {}  # composite op -> True if its converter supports a node
 
 
-def converter(*ops: str) -> Callable:
-    """Register the decorated function as the converter of these ops."""
+def converter(*ops: str, when: Callable[[Node], bool] | None = None) -> Callable:
+    """Register the decorated function as the converter of these ops.
+
+    when: a condition for composite ops; a node that does not fulfil it is exported as its decomposition.
+    """
 
     def listed(function: Callable) -> Callable:
         for op in ops:
             if op in CONVERTERS:
                 raise InternalError(f"{op} has two converters", values={"file": function.__module__}, hint="keep one")
             CONVERTERS[op] = function
+            if when is not None:
+                CONDITIONS[op] = when
         return function
 
     return listed
+
+
+def has_converter(node: Node) -> bool:
+    name = str(node.op)
+    return name in CONVERTERS and (name not in CONDITIONS or CONDITIONS[name](node))
 
 
 class UnsupportedNode(Exception):

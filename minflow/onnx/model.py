@@ -20,7 +20,7 @@ from ..core.kernels import launch
 from ..core.source_location import here
 from ..deploy.program import Program
 from . import converters as converters
-from .builder import CONVERTERS, OPSET, Builder, UnsupportedNode, onnx_type
+from .builder import CONVERTERS, OPSET, Builder, UnsupportedNode, has_converter, onnx_type
 from .sizes import dynamic_sizes
 
 IR_VERSION = 8  # version of the file format introduced with opset 18, so that runtimes of that time can read it
@@ -32,8 +32,8 @@ MAX_SHOWN_LINES = 8  # lines per refused op that an error shows
 
 
 def expand_composites(program: Program) -> Program:
-    """Replace each composite op without a converter by its decomposition."""
-    graph = expand(program.graph, lambda node: node.op.composite and str(node.op) not in CONVERTERS)
+    """Replace each composite op for which there is no converter by its decomposition."""
+    graph = expand(program.graph, lambda node: node.op.composite and not has_converter(node))
     if graph is program.graph:
         return program
     names = {node.number: name for node, name in program.names.items()}

@@ -94,7 +94,10 @@ def test_resizing(tmp_path):
     for mode, size in product(("nearest", "nearest-exact", "bilinear", "bicubic", "area"), ((5, 4), (18, 13))):
         same(lambda x, mode=mode, size=size: F.interpolate(x, size, mode=mode), x, path=path)
     same(lambda x: F.interpolate(x, (4, 20), mode="bilinear", align_corners=True), x, path=path)
-    same(lambda x: F.interpolate(x, (4, 20), mode="bicubic", antialias=True), x, path=path)
+    for mode, align in product(("bilinear", "bicubic"), (False, True)):
+        same(lambda x, m=mode, a=align: F.interpolate(x, (4, 20), None, m, a, antialias=True), x, path=path)
+    for mode, factor in product(("nearest", "bilinear", "bicubic"), (2, 3, 1.7, 0.6, 1.3)):
+        same(lambda x, mode=mode, factor=factor: F.interpolate(x, None, factor, mode), x, path=path)
     for mode in ("reflect", "replicate", "circular", "constant"):
         same(lambda x, mode=mode: F.pad(x, (2, 1, 1, 2), mode), x, path=path)
 
@@ -108,6 +111,33 @@ def test_grid_sample(tmp_path):
             grid,
             path=tmp_path / "x.onnx",
         )
+    grid[0, 0, 0, 0] = np.nan
+    same(lambda x, grid: F.grid_sample(x, grid), images(2, 3, 9, 11), grid, path=tmp_path / "x.onnx")
+
+
+def operators(function, *inputs):
+    return [node.op_type for node in flow.onnx.export(Applied(function).eval(), inputs).model_proto.graph.node]
+
+
+def test_one_operator_where_it_rounds_alike():
+    x = images(1, 2, 5, 6)
+    assert operators(lambda x: F.interpolate(x, scale_factor=3), x) == ["Resize"]
+    assert operators(lambda x: F.interpolate(x, (7, 9), mode="bicubic", antialias=True), x) == ["Resize"]
+    assert operators(lambda x: F.interpolate(x, (4, 6)), x) == ["Gather"]  # other pixels, if a position is rounded
+    assert "Resize" not in operators(lambda x: F.interpolate(x.double(), scale_factor=2, mode="bilinear"), x)
+    assert operators(F.grid_sample, x, flow.zeros(1, 2, 2, 2)) == ["IsNaN", "Where", "GridSample"]
+    assert "GridSample" not in operators(F.grid_sample, images(1, 1, 2, 2, 2), flow.zeros(1, 1, 1, 1, 3))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear"])
+def test_resizing_of_images_of_any_size(mode):
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.Upsample(scale_factor=2, mode=mode), nn.Conv2d(8, 2, 1))
+    model.eval()
+    axes = {"x": {0: "n", 2: "height", 3: "width"}}
+    program = flow.onnx.export(model, images(2, 3, 8, 9), input_names=["x"], dynamic=axes)
+    for shape in ((1, 3, 5, 7), (3, 3, 16, 4)):
+        x = images(*shape)
+        assert error(run(program.model_proto, x.numpy())[0], model(x).detach().numpy()) <= AIM
 
 
 def test_fold_and_unfold(tmp_path):

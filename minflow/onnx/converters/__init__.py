@@ -13,6 +13,7 @@ from . import (
     products as products,
     recurrent as recurrent,
     reduce as reduce,
+    resizing as resizing,
     shape as shape,
     unsupported as unsupported,
 )

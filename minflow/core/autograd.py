@@ -220,7 +220,7 @@ def run_decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
 
 def decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
     outs = op.decompose(*inputs, **attrs)  # type: ignore[misc]  # op is a composite
-    return outs if op.many else (outs,)
+    return [*outs] if op.many else [outs]
 
 
 def gradients_of(outs: Sequence, gs: Sequence, wanted: Sequence[Value], create_graph: bool) -> dict:

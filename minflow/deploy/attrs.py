@@ -206,8 +206,8 @@ ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
     **with_kind(
         real,
         """alpha atol beta beta1 beta2 correction dampening delta eps etaminus etaplus high input_scale label_smoothing
-        lambd largest least low lr_decay m1 m2 m3 margin mean momentum momentum_decay p rho rtol scale smallest std t0
-        threshold weight_decay""",
+        lambd largest least low lr_decay m1 m2 m3 margin mean momentum momentum_decay norm_type p rho rtol scale
+        smallest std t0 threshold weight_decay""",
     ),
     **with_kind(check_text, "by loss name"),
     **with_kind(SIZES, "output_size shape"),

@@ -13,6 +13,7 @@ from tests.core import (
     oracles_losses,
     oracles_math,
     oracles_nn,
+    oracles_pools,
     oracles_rnn,
     oracles_update,
 )
@@ -244,7 +245,7 @@ ORACLES = {
     "bernoulli": None,
     "dropout": None,
     **oracles_activations.ORACLES,
-    **oracles_nn.ORACLES,
+    **oracles_nn.ORACLES | oracles_pools.ORACLES,
     **oracles_images.ORACLES,
     **oracles_update.ORACLES,
     **oracles_layers.ORACLES | oracles_losses.ORACLES,

@@ -178,6 +178,12 @@ def test_gradients_of_one_output():
         del OPS["pair_of_squares"], OPS["pair_of_squares_grad"]
 
 
+@pytest.mark.parametrize("needs", [False, True])
+def test_several_results_are_a_list_as_those_of_a_primitive(needs):
+    results = apply(OPS["adaptive_max_pool1d"], flow.randn(1, 2, 5).requires_grad_(needs), output_size=(2,))
+    assert type(results) is list and [t.requires_grad for t in results] == [needs, False]
+
+
 def test_hooks_see_the_gradient_of_the_whole():
     x = flow.randn(3, 4).requires_grad_()
     middle, seen = x * 2, []

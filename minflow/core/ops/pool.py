@@ -5,6 +5,7 @@ Windows are visited as K*K shifted views of the whole array, never pixel by pixe
 
 from __future__ import annotations
 
+import functools
 import math
 from itertools import product
 from typing import Any
@@ -20,15 +21,23 @@ from .conv import check_border, need_window, pixels_under, positions
 from .examples import case, distinct, floats, ints
 from .rules import need_floating, need_index, need_spec, via_float32
 
-Pair = tuple[int, int]
+Pair, Sizes = tuple[int, int], tuple[int, ...]
+AXES = {1: "three axes, (N, C, L)", 2: "four axes, (N, C, H, W)", 3: "five axes, (N, C, D, H, W)"}
+
+
+def by(sizes: Sizes) -> str:
+    """Sizes as messages show them, "3x4"."""
+    return "x".join(map(str, sizes))
 
 
 def pool_spec(
-    op: str, x: Spec, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, ceil_mode: bool
+    op: str, x: Spec, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
 ) -> Spec:
+    """The rule for windows over the last axes, as many as the window has."""
     need_floating(op, x)
-    if x.ndim != 4:
-        raise ShapeError(f"{op}: {{x}} must have four axes, (N, C, H, W)", hint="x.unsqueeze(0) for one image")
+    n = len(kernel_size)
+    if x.ndim != n + 2:
+        raise ShapeError(f"{op}: {{x}} must have {AXES[n]}", hint="x.unsqueeze(0) for one image")
     need_window(op, kernel_size, stride, padding, dilation)
     for n, k, p in zip(x.shape[2:], kernel_size, padding):
         if p > k // 2:
@@ -41,8 +50,7 @@ def pool_spec(
     out = positions(x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
     if min(out) < 1:
         raise ShapeError(
-            f"{op}: a window of {kernel_size[0]}x{kernel_size[1]} does not fit in {{x}} with "
-            f"{x.shape[2]}x{x.shape[3]} pixels",
+            f"{op}: a window of {by(kernel_size)} does not fit in {{x}} with {by(x.shape[2:])} pixels",
             hint="a smaller window, or fewer poolings before this layer",
         )
     check_border(op, x.shape, out, padding, x.dtype.itemsize)
@@ -277,22 +285,26 @@ def windows(n: int, m: int) -> list[tuple[int, int]]:
     return [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
 
 
-def adaptive_spec(x: Spec, output_size: Pair) -> Spec:
-    need_floating("adaptive_avg_pool2d", x)
-    if x.ndim != 4 or not all(x.shape[2:]):
+def adaptive_spec(op: str, x: Spec, output_size: Sizes) -> Spec:
+    """The rule for adaptive pooling of the last axes, as many as output_size has entries."""
+    need_floating(op, x)
+    size = x.shape[2:]
+    if x.ndim != len(output_size) + 2 or not all(size):
         raise ShapeError(
-            "adaptive_avg_pool2d: {x} must have four axes, (N, C, H, W), and at least one pixel",
+            f"{op}: {{x}} must have {AXES[len(output_size)]}, and at least one pixel",
             hint="x.unsqueeze(0) for one image",
         )
-    (h, w), (m, n) = x.shape[2:], output_size
-    if max(m * w, n * h) > 256 * (h * w + m * n) + (1 << 16):
-        raise ShapeError(f"adaptive_avg_pool2d: from {h}x{w} to {m}x{n} pixels", hint="one axis after the other")
+    if min(output_size) < 1:
+        raise ShapeError(f"{op}: output_size must be at least 1, got {output_size}", hint="output_size=(1, 1)")
+    pooled_once = [math.prod(size) // n * m for n, m in zip(size, output_size)]  # along one axis
+    if max(pooled_once) > 256 * (math.prod(size) + math.prod(output_size)) + (1 << 16):
+        raise ShapeError(f"{op}: from {by(size)} to {by(output_size)} pixels", hint="one axis after the other")
     return x.replace(shape=(*x.shape[:2], *output_size))
 
 
 adaptive_avg_pool2d = define(
     "adaptive_avg_pool2d(x; output_size)",
-    adaptive_spec,
+    functools.partial(adaptive_spec, "adaptive_avg_pool2d"),
     lambda g, x_spec: adaptive_avg_pool2d_grad(g, shape=x_spec.shape),
     flops=1,
     examples=[case(floats(2, 3, 4, 6), output_size=(1, 1)), case(floats(2, 3, 5, 7), output_size=(3, 2)),
@@ -305,7 +317,7 @@ adaptive_avg_pool2d = define(
 adaptive_avg_pool2d_grad = define(
     "adaptive_avg_pool2d_grad(grad; shape)",
     lambda grad, shape: pool_grad_spec(
-        "adaptive_avg_pool2d_grad", grad, shape, lambda x: adaptive_spec(x, grad.shape[2:])
+        "adaptive_avg_pool2d_grad", grad, shape, lambda x: adaptive_spec("adaptive_avg_pool2d", x, grad.shape[2:])
     ),
     lambda g, grad_spec: adaptive_avg_pool2d(g, output_size=grad_spec.shape[2:]),
     flops=1,

@@ -1,22 +1,16 @@
-"""Pooling of signals and volumes. A signal is pooled as an image of one row, a volume in two passes: image by image,
-then along the depth. That is exact for the maximum, and the first of equal maxima stays the first.
-
-Read next: `pooling.py`, the same for images; `adaptive_pools.py`.
-"""
+"""Pooling of signals and volumes. Read next: `../../core/ops/pool_composites.py`; `adaptive_pools.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.arguments import integer
-from ...core.ops import pool
+from ...core.ops import pool_composites as pools
 from ...core.ops.conv_composites import AXES
 from ...core.source_location import fail
-from ...core.spec import float16, float32
 from ...core.tensor import Tensor
-from .arguments import check_tensor, composite, sizes
+from .arguments import check_tensor, sizes
 from .conv import Size1, Size3, Sizes
 from .pooling import Pooled
 
@@ -66,47 +60,14 @@ def window_attrs(
     return dict(kernel_size=kernel, stride=step, padding=pad, dilation=spread, ceil_mode=bool(ceil_mode))
 
 
-UNPOOLED_AXIS = dict(kernel_size=1, stride=1, padding=0, dilation=1)  # attrs of an axis that is not pooled
-
-
-def select_axes(attrs: dict, *axes: int | None) -> dict:
-    """The attrs of two axes; None is an axis that is not pooled."""
-    chosen = {
-        k: tuple([UNPOOLED_AXIS[k] if i is None else v[i] for i in axes])
-        for k, v in attrs.items()
-        if k in UNPOOLED_AXIS
-    }
-    return attrs | chosen
-
-
-def max_with_indices(x: Tensor, attrs: dict) -> tuple[Tensor, Tensor]:
-    y, indices = pool.max_pool2d(x, **attrs)
-    return y, indices
-
-
-def pool_in_two_passes(
-    x: Tensor,
-    over_images: Callable[[Tensor], tuple[Tensor, Tensor]],
-    over_depth: Callable[[Tensor], tuple[Tensor, Tensor]],
-) -> tuple[Tensor, Tensor]:
-    """Pool volumes in two passes by two functions for images: (maxima, their indices in D * H * W)."""
-    n, c, depth, h, w = x.spec.shape
-    y, inner = over_images(x.reshape(n, c * depth, h, w))
-    rows, columns = y.spec.shape[2:]
-    y, outer = over_depth(y.reshape(n, c, depth, rows * columns))
-    inner = pool.picked(inner.reshape(n, c, depth, rows * columns), outer)
-    shape = (n, c, y.spec.shape[2], rows, columns)
-    return y.reshape(shape), (outer // (rows * columns) * (h * w) + inner).reshape(shape)
-
-
-def with_indices(y: Tensor, indices: Tensor, input: Tensor, return_indices: bool) -> Pooled:
-    """Return the result of max pooling, with the indices if they are requested."""
+def maxima(result: Any, input: Tensor, return_indices: bool) -> Pooled:
+    """Return the result of max pooling of a batch: of one example if that is the input, with indices if requested."""
+    y, indices = result
     if input.spec.ndim < y.spec.ndim:
-        y, indices = y.squeeze(0), indices.squeeze(0)
+        y, indices = y.squeeze(0), indices.squeeze(0) if return_indices else indices
     return (y, indices) if return_indices else y
 
 
-@composite("max_pool1d")
 def max_pool1d(
     input: Tensor,
     kernel_size: Size1,
@@ -122,11 +83,9 @@ def max_pool1d(
     """
     x = to_batch("max_pool1d", input, 1)
     attrs = window_attrs("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
-    y, indices = max_with_indices(x.unsqueeze(2), select_axes(attrs, None, 0))
-    return with_indices(y.squeeze(2), indices.squeeze(2), input, return_indices)
+    return maxima(pools.max_pool[1](x, **attrs), input, return_indices)
 
 
-@composite("max_pool3d")
 def max_pool3d(
     input: Tensor,
     kernel_size: Size3,
@@ -142,20 +101,16 @@ def max_pool3d(
     """
     x = to_batch("max_pool3d", input, 3)
     attrs = window_attrs("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode)
-    images, depth = select_axes(attrs, 1, 2), select_axes(attrs, 0, None)
-    return with_indices(
-        *pool_in_two_passes(x, lambda y: max_with_indices(y, images), lambda y: max_with_indices(y, depth)),
-        input,
-        return_indices,
-    )
+    return maxima(pools.max_pool[3](x, **attrs), input, return_indices)
 
 
-def average_pool(x: Tensor, attrs: dict, count_include_pad: bool, divisor: int | None) -> Tensor:
-    rest = {k: v for k, v in attrs.items() if k != "dilation"}
-    return pool.avg_pool2d(x, **rest, count_include_pad=bool(count_include_pad), divisor_override=divisor)
+def avg_pool(n: int, x: Tensor, input: Tensor, attrs: dict, count_include_pad: bool, divisor: int | None) -> Tensor:
+    """Return the mean of each window. x: `input` as a batch."""
+    del attrs["dilation"]
+    y = pools.avg_pool[n](x, **attrs, count_include_pad=bool(count_include_pad), divisor_override=divisor)
+    return y if x is input else y.squeeze(0)
 
 
-@composite("avg_pool1d")
 def avg_pool1d(
     input: Tensor,
     kernel_size: Size1,
@@ -166,12 +121,10 @@ def avg_pool1d(
 ) -> Tensor:
     """The mean of each window. input: float (N, C, L) or (C, L). Options as in avg_pool2d."""
     x = to_batch("avg_pool1d", input, 1)
-    attrs = select_axes(window_attrs("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode=ceil_mode), None, 0)
-    y = average_pool(x.unsqueeze(2), attrs, count_include_pad, None).squeeze(2)
-    return y if x is input else y.squeeze(0)
+    attrs = window_attrs("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode=ceil_mode)
+    return avg_pool(1, x, input, attrs, count_include_pad, None)
 
 
-@composite("avg_pool3d")
 def avg_pool3d(
     input: Tensor,
     kernel_size: Size3,
@@ -187,15 +140,4 @@ def avg_pool3d(
         hint = "the number to divide each window's sum by, or None"
         fail(ShapeError, "avg_pool3d: divisor_override is 0", hint, input=input)
     attrs = window_attrs("avg_pool3d", 3, x, kernel_size, stride, padding, ceil_mode=ceil_mode)
-    half = x.spec.dtype is float16
-    x = x.to(float32) if half else x  # round once, at the end, not between the two passes
-    n, c, depth, h, w = x.spec.shape
-    first = None if divisor_override is None else 1
-    y = average_pool(x.reshape(n, c * depth, h, w), select_axes(attrs, 1, 2), count_include_pad, first)
-    rows, columns = y.spec.shape[2:]
-    y = average_pool(
-        y.reshape(n, c, depth, rows * columns), select_axes(attrs, 0, None), count_include_pad, divisor_override
-    )
-    y = y.reshape(n, c, y.spec.shape[2], rows, columns)
-    y = y.to(float16) if half else y
-    return y if input.spec.ndim == 5 else y.squeeze(0)
+    return avg_pool(3, x, input, attrs, count_include_pad, divisor_override)

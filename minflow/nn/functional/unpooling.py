@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ...core.base.errors import DTypeError, ShapeError
-from ...core.functions import masked_fill
-from ...core.functions.creation import zeros
-from ...core.ops.index import scatter
+from ...core.functions.arguments import integer
+from ...core.ops import pool_composites as pools
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import check_tensor, composite, sizes
+from .arguments import check_tensor, sizes
 from .conv import Size1, Size2, Size3, Sizes
-from .pooling import avg_pool2d, max_pool2d
-from .pooling_1d_3d import avg_pool1d, avg_pool3d, max_pool1d, max_pool3d, stride_or_kernel, to_batch
+from .pooling_1d_3d import stride_or_kernel, to_batch, window_attrs
 
 
 def max_unpool(
-    name: str,
     n: int,
     input: Tensor,
     indices: Tensor,
@@ -28,6 +24,7 @@ def max_unpool(
     output_size: Sequence[int] | None,
 ) -> Tensor:
     """Return zeros of the size before pooling, with the input's elements at their indices."""
+    name = f"max_unpool{n}d"
     x = to_batch(name, input, n)
     check_tensor(name, indices, "indices")
     if indices.spec.dtype.floating or indices.spec.shape != input.spec.shape:
@@ -43,13 +40,11 @@ def max_unpool(
     if len(size) != n or any(not u - s < m < u + s for m, u, s in zip(size, usual, step)) or min(size) < 1:
         what = f"{name}: output_size is {tuple(size)}, where {tuple(usual)} is usual, and less than {step} more or less"
         fail(ShapeError, what, "the shape of what was pooled", input=input)
-    flat, places = (t.reshape(*x.spec.shape[:2], math.prod(x.spec.shape[2:])) for t in (x, indices))
-    empty = zeros(*x.spec.shape[:2], math.prod(size), dtype=x.spec.dtype)
-    out = scatter(empty, places, flat, dim=2, by=name).reshape(*x.spec.shape[:2], *size)
+    places = indices if x is input else indices.unsqueeze(0)
+    out = pools.max_unpool[n](x, places, output_size=tuple([integer(m, "size") for m in size]))
     return out if x is input else out.squeeze(0)
 
 
-@composite("max_unpool1d")
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,
@@ -63,10 +58,9 @@ def max_unpool1d(
     input: float (N, C, L') or (C, L'). output_size: one of the sizes that pooling maps to L', with or without (N, C).
     Raises OutOfRangeError if an index is outside.
     """
-    return max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
+    return max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
-@composite("max_unpool2d")
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
@@ -79,10 +73,9 @@ def max_unpool2d(
 
     input: float (N, C, H', W') or (C, H', W'). Zeiler & Fergus 2014, section 2.1.
     """
-    return max_unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
+    return max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
-@composite("max_unpool3d")
 def max_unpool3d(
     input: Tensor,
     indices: Tensor,
@@ -92,53 +85,38 @@ def max_unpool3d(
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """The inverse of max_pool3d(..., return_indices=True): zeros, with each element at its index in D * H * W."""
-    return max_unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
+    return max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
-AVG_POOLS: dict[int, tuple[Callable, Callable]] = {
-    1: (avg_pool1d, max_pool1d),
-    2: (avg_pool2d, max_pool2d),
-    3: (avg_pool3d, max_pool3d),
-}
-
-
-def power_pool(
-    name: str, n: int, input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None, ceil_mode: bool
+def lp_pool(
+    n: int, input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None, ceil_mode: bool
 ) -> Tensor:
-    """The p-norm of each window: (mean of the powers * window size) ** (1 / p)."""
-    to_batch(name, input, n)
-    mean, most = AVG_POOLS[n]
-    if math.isinf(norm_type):
-        sign = math.copysign(1.0, norm_type)
-        return most(input.abs() * sign, kernel_size, stride, 0, 1, ceil_mode) * sign
-    if not norm_type:
-        fail(ShapeError, f"{name}: norm_type must not be 0: the sum is raised to 1 / norm_type", "norm_type=2.0")
-    count = math.prod(sizes(name, "kernel_size", kernel_size, 1, n))
-    out = mean(input**norm_type, kernel_size, stride, 0, ceil_mode)
-    nothing = out == 0  # the root has an infinite slope there: no gradient
-    root = (masked_fill(out, nothing, 1.0) * count) ** (1.0 / norm_type)
-    return masked_fill(root, nothing, 0.0 if norm_type > 0 else math.inf)
+    """Return the p-norm of each window."""
+    name = f"lp_pool{n}d"
+    x = to_batch(name, input, n)
+    p = float(norm_type * 1.0)  # unlike float(), refuses strings
+    attrs = window_attrs(name, n, x, kernel_size, stride, 0, ceil_mode=ceil_mode)
+    del attrs["padding"], attrs["dilation"]
+    out = pools.lp_pool[n](x, norm_type=p, **attrs)
+    return out if x is input else out.squeeze(0)
 
 
-@composite("lp_pool1d")
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: int, stride: int | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """(sum of x**p over each window)**(1/p), p = norm_type. input: float (N, C, L) or (C, L)."""
-    return power_pool("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
+    return lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-@composite("lp_pool2d")
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Size2, stride: Size2 | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """(sum of x**p over each window)**(1/p), p = norm_type. input: float (N, C, H, W) or (C, H, W)."""
-    return power_pool("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
+    return lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-@composite("lp_pool3d")
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Size3, stride: Size3 | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """(sum of x**p over each window)**(1/p), p = norm_type. input: float (N, C, D, H, W) or (C, D, H, W)."""
-    return power_pool("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
+    return lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)

@@ -121,7 +121,7 @@ def record_from_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
     nodes = []
     for node in order:
         if isinstance(node, Source):
-            nodes.append(leaf_record(node, ids[node], users.get(node), names, False))
+            nodes.append(leaf_record(node, ids[node], users[node].scope if node in users else "", names, False))
             if node not in users:  # used only by the failed node
                 nodes[-1] = replace(nodes[-1], label=names.get(id(node.tensor()), nodes[-1].label), scope=failure.scope)
         else:

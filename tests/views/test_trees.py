@@ -245,3 +245,21 @@ def test_level_3_is_open_down_to_its_lines(build_lines):
         else:
             open_.append(tag == "details open")
     assert 4 <= len(seen) <= MAX_OPEN_ROWS and not open_
+
+
+def test_parts_of_an_operation_are_inside_it():
+    """Closed to a count, which the module around does not include; source lines stay below the operation."""
+    lines = [
+        (0, "(MODULE:model:Net())"),
+        (1, "(OPERATOR: model-gelu-0(x: float32[3]) -> (float32[3]), device=cpu:0, sbp=(B))"),
+        (3, "at net.py:3 in forward | gelu(x)"),
+        (2, "(OPERATOR: model/gelu-erf-0(x: float32[3]) -> (float32[3]), device=cpu:0, sbp=(B))"),
+        (2, "(OPERATOR: model/gelu-mul-0(x: float32[3]) -> (float32[3]), device=cpu:0, sbp=(B))"),
+        (1, "(OPERATOR: model-add-0(x: float32[3]) -> (float32[3]), device=cpu:0, sbp=(B))"),
+    ]
+    html = debug_html("graph", lines)
+    module, _, rest = html.partition("model-gelu-0")
+    assert "2 operations" in module and html.count("<details") == 2
+    head, _, inside = rest.partition("</summary>")
+    assert "2 operations" in head and "at net.py:3" in head and inside.index("erf-0") < inside.index("</details>")
+    assert inside.index("</details>") < inside.index("model-add-0")

@@ -27,15 +27,17 @@ class Whole(NamedTuple):
 class Opening:
     """The choice of composite operations to open. names: None for all, else names of operations or paths of modules.
 
+    caller: the function with the argument `open`, for messages.
     found: names that were met.  known: names of all composite operations that were met.
     scopes: opened node -> the scope of its parts.
     """
 
-    def __init__(self, names: Any):
+    def __init__(self, names: Any, caller: str = "show"):
         listed = (names,) if isinstance(names, str) else names
         if names is not True and not (isinstance(listed, Iterable) and all(isinstance(x, str) for x in listed)):
-            what = f"show: open must be True, a name or a list of names, got {names!r:.60}"
+            what = f"{caller}: open must be True, a name or a list of names, got {names!r:.60}"
             raise DTypeError(what, hint='open=True, open="gelu" or open=["model.norm1"]')
+        self.caller = caller
         self.names: tuple[str, ...] | None = None if names is True else tuple(listed)
         self.found: set[str] = set()
         self.known: dict[str, None] = {}
@@ -64,11 +66,17 @@ class Opening:
 
     def check(self) -> None:
         """Raise DTypeError if a name was not met."""
+        if wrong := self.mistake():
+            raise wrong
+
+    def mistake(self) -> DTypeError | None:
+        """The error for a name that was not met."""
         wrong = [x for x in self.names or () if x not in self.found]
-        if wrong:
-            known = ", ".join(self.known)
-            hint = f"one of {known}; or the path of a module that calls them" if known else "it has none"
-            raise DTypeError(f"show: no composite operation is called {wrong[0]!r}", hint=hint)
+        if not wrong:
+            return None
+        known = ", ".join(self.known)
+        hint = f"one of {known}; or the path of a module that calls them" if known else "it has none"
+        return DTypeError(f"{self.caller}: no composite operation is called {wrong[0]!r}", hint=hint)
 
 
 def open_nodes(graph: Graph, chosen: Iterable[Node]) -> tuple[Graph, dict[Node, str]]:

@@ -79,17 +79,18 @@ def debug_html(title: str, lines: Sequence[Line]) -> str:
 
 
 def rows_of(branches: list[Branch]) -> list[Row]:
-    """All rows, parents first; adjacent equal modules are merged, and operations carry their source lines."""
+    """All rows, parents first; adjacent equal modules are merged, and operations carry their source lines and parts."""
     rows: list[Row] = []
     stack = [Row(0, branch) for branch in reversed(branches)]
     while stack:
         row = stack.pop()
-        below = row.branch.below
-        if row.branch.text.startswith("(OPERATOR") and all(b.text.startswith("at ") and not b.below for b in below):
-            rows.append(row._replace(places=tuple(b.text for b in below), branch=Branch(row.branch.text, [])))
-            continue
+        below, operation = row.branch.below, row.branch.text.startswith("(OPERATOR")
+        if operation:
+            places = tuple([b.text for b in below if b.text.startswith("at ")])
+            below = [b for b in below if not b.text.startswith("at ")]
+            row = row._replace(places=places, branch=Branch(row.branch.text, below))
         rows.append(row)
-        below = below if row.branch.text in PHASES else group_by_phase(below)
+        below = below if operation or row.branch.text in PHASES else group_by_phase(below)
         stack += [inner._replace(depth=row.depth + 1) for inner in reversed(merge_equal(below))]
     return rows
 
@@ -170,9 +171,8 @@ def open_at_first(rows: list[Row]) -> set[int]:
 def head_html(row: Row, sizes: dict[int, tuple[int, int]]) -> str:
     head = line_html(row.branch.text) + (f" <b>x{row.times:,}</b>, to {escape(row.to)}" if row.to else "")
     if row.branch.below:
-        return (
-            f'{head} <span style="{FAINT_STYLE}">{contents_text(row.branch, sizes)}{" (each)" if row.to else ""}</span>'
-        )
+        each = " (each)" if row.to else ""
+        head += f' <span style="{FAINT_STYLE}">{contents_text(row.branch, sizes)}{each}</span>'
     return head + "".join(f'<div style="{FAINT_STYLE};padding-left:2.2em">{line_html(x)}</div>' for x in row.places)
 
 
@@ -220,14 +220,14 @@ PHASES = ("backward", "recompute", "optimizer")
 
 
 def sizes_of(branches: list[Branch]) -> dict[int, tuple[int, int]]:
-    """id of a branch -> (modules, operations) in it, itself included."""
+    """id of a branch -> (modules, operations) in it, itself included; an operation counts as one, with its parts."""
     order = list(branches)
     for branch in order:
         order += branch.below
     sizes: dict[int, tuple[int, int]] = {}
     for branch in reversed(order):
         modules, operations = branch.text.startswith("(MODULE:"), branch.text.startswith("(OPERATOR:")
-        for inner in branch.below:
+        for inner in branch.below if not operations else ():
             modules, operations = modules + sizes[id(inner)][0], operations + sizes[id(inner)][1]
         sizes[id(branch)] = modules, operations
     return sizes

@@ -101,6 +101,71 @@ def test_positions_are_in_user_code_with_requested_depth(capsys):
     assert "    at " not in printed(3, capsys, max_py_stack_depth=0)
 
 
+class Normalized(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.fc = nn.LayerNorm(4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return nn.functional.gelu(self.fc(self.norm(x)))
+
+
+def normalized(capsys, level=2, style="seed", **options):
+    graph = TrainGraph(model := Normalized(), nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1))
+    graph.repr_style = style
+    graph.config.exact(True)
+    graph.debug(level, **options)
+    graph(X, Y)
+    return graph, capsys.readouterr().out
+
+
+def test_parts_of_composite_operations_are_indented(capsys, kernels_of_numpy):
+    """With the names that they have in the plan, in which `decompose` puts them."""
+    graph, text = normalized(capsys, open="layer_norm")
+    lines = text.splitlines()
+    at = next(i for i, line in enumerate(lines) if "(OPERATOR: model.norm-layer_norm-0(" in line)
+    depth = len(lines[at]) - len(lines[at].lstrip())
+    parts = [re.match(rf" {{{depth + 2}}}\(OPERATOR: ([^(]*)\(", line) for line in lines[at + 1 : at + 10]]
+    assert all(parts) and "(OPERATOR" not in lines[at + 10]
+    plan = list(graph._last.parts[0].names.values())
+    assert [part[1] for part in parts] == [
+        name for name in plan if re.fullmatch(r"model.norm/layer_norm-[a-z]+-\d", name)
+    ]
+    assert "x: float32[3, 4], axis=(1,), keepdims=True" in lines[at + 1] and "/gelu-" not in text
+    grad = next(i for i, line in enumerate(lines) if "model.norm-layer_norm_grad-0(" in line)
+    assert "model.norm/layer_norm-mean_grad-0" in lines[grad + 1] and "backward" in lines[grad + 1]
+    assert "full" not in "".join(lines[grad + 1 : grad + 14]), "a gradient that is not needed"
+
+
+def test_all_composite_operations_and_wrong_names(capsys, kernels_of_numpy):
+    _, text = normalized(capsys, open=True)
+    assert "model.norm/layer_norm-rsqrt-0" in text and "model/gelu-erf-0" in text
+    _, text = normalized(capsys, open=["gelu", "relu"])
+    assert "no composite operation is called 'relu'" in text and "model/gelu-erf-0" in text
+    assert "one of layer_norm, gelu" in text
+    assert "layer_norm-" in normalized(capsys, open=False)[1] and "/layer_norm-" not in normalized(capsys)[1]
+    with pytest.raises(flow.MinflowError, match="got 3"):
+        trained().debug(2, open=3)
+
+
+def test_listing_v1_indents_the_parts(capsys, kernels_of_numpy):
+    from minflow.compiler.passes import decompose
+
+    graph = TrainGraph(model := Normalized(), nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1))
+    graph.passes.remove(decompose)  # as with a kernel for each
+    graph.repr_style = "v1"
+    graph.config.exact(True)
+    graph(X, Y)
+    closed = str(graph)
+    graph.debug(-1, open=True)
+    lines = str(graph).splitlines()
+    at = next(i for i, line in enumerate(lines) if "model.norm-layer_norm-0(" in line)
+    assert lines[at + 1].startswith(lines[at].partition("(")[0] + "  (OPERATOR: model.norm/layer_norm-mean-0(x/out")
+    assert [line for line in lines if "/layer_norm-" not in line and "/gelu-" not in line] == [
+        line for line in closed.splitlines() if "/layer_norm-" not in line and "/gelu-" not in line
+    ]
+
+
 def test_gradient_has_the_lines_of_its_forward(capsys):
     text = printed(3, capsys)
     after = text.partition("model-relu_grad-0")[2].split("(OPERATOR")[0]

@@ -22,6 +22,7 @@ from ....core.source_location import IS_MINFLOW_FILE, ROOT, fail
 from ....diagnosis.notebook import LiveDisplay, prints_into_cell
 from ....diagnosis.source_lines import line_of, source_of
 from ....nn.graph.build import Observer
+from ....views.records.opening import Opening
 from . import text as listing
 from .build_failure import report_failed_build
 
@@ -36,7 +37,8 @@ def set_debug_options(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: 
 
     ranks: the ranks that print, None for rank 0; here there is only rank 0. other: OneFlow's further options:
     mode=False turns it off, only_user_py_stack=False prints the lines of minflow's layers too,
-    op_repr_with_py_stack=True adds a source line to each OPERATOR of the v1 listing.
+    op_repr_with_py_stack=True adds a source line to each OPERATOR of the v1 listing. open, an option of our own: list
+    the parts of composite operations below them, in this listing too; True for all, or names as in `show(x, open=)`.
     """
     if not is_count(v_level) or v_level not in LEVELS:
         hint = "0 phases, 1 modules, 2 operations, 3 lines of the program, -1 nothing"
@@ -47,13 +49,14 @@ def set_debug_options(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: 
     if not is_count(max_py_stack_depth) or max_py_stack_depth < 0:
         what = f"{graph.name}.debug: max_py_stack_depth is {max_py_stack_depth!r}"
         fail(GraphError, what, "the number of lines to print, 0 or more", max_py_stack_depth=max_py_stack_depth)
-    unknown = [name for name in other if name not in ONEFLOW_OPTIONS]
+    unknown = [name for name in other if name not in (*ONEFLOW_OPTIONS, "open")]
     if unknown:
-        hint = "v_level, ranks, max_py_stack_depth"
+        hint = "v_level, ranks, max_py_stack_depth, open"
         fail(GraphError, f"{graph.name}.debug has no option {unknown[0]!r}", hint, option=unknown[0])
     on = (0 in listed or -1 in listed) and other.get("mode", True)
     minflow_lines, located = not other.get("only_user_py_stack", True), bool(other.get("op_repr_with_py_stack", False))
     options = {"depth": max_py_stack_depth, "minflow_lines": minflow_lines, "located": located}
+    options["opening"] = Opening(other["open"], f"{graph.name}.debug") if other.get("open") else None
     graph.__dict__.update(_level=v_level if on else -1, _debug=options)
 
 
@@ -90,7 +93,8 @@ class BuildLog(Observer):
         self.head = listing.graph_head(graph)
         self.style = graph.repr_style
         self.build_start = self.plan_start = time.perf_counter()
-        self.names = Names(self.source_name)
+        self.names, self.part_names = Names(self.source_name), Names(self.source_name)
+        self.opening: Opening | None = graph._debug.get("opening")
         self.tensor_names: dict[int, str] | None = None
         self.lines: dict[Node, list[str]] = {}  # level 3: forward operation -> its lines, which its gradients show too
         self.phase = ""
@@ -182,6 +186,8 @@ class BuildLog(Observer):
     @never_raises
     def compiled(self, compiled: Any) -> None:
         now = time.perf_counter()
+        if self.level >= 2 and self.opening is not None and (wrong := self.opening.mistake()):
+            self.log(2, str(wrong))
         for part in compiled.parts:
             for before, after in zip(part.stages, part.stages[1:]):
                 counts = f"{len(before.graph.nodes)} -> {len(after.graph.nodes)} operations"
@@ -215,24 +221,34 @@ class BuildLog(Observer):
         if self.level < 2:
             return
         if node.number == 0:  # the update of accumulated gradients is a separate graph with its own numbers
-            self.names = Names(self.source_name)
+            self.names, self.part_names = Names(self.source_name), Names(self.source_name)
         if node.phase == OPTIMIZER and not self.phase:
             self.phase = "optimizer"
             self.log(2, f"{self.head} start building graph {self.phase}.")
+        indent = len(self.build.stack)
+        self.log(2, self.operator_text(node), indent)
+        if self.level >= 3:
+            for place in self.user_lines(node)[: self.depth]:
+                self.log(3, f"at {place}", indent + 2)
+        for part in listing.opened_parts(node, self.opening):
+            self.log(2, self.operator_text(part), indent + 1)
+
+    def operator_text(self, node: Node) -> str:
         ins = [f"{self.name_of(x)}: {x.spec}" if x.__class__ is Value else repr(x) for x in node.inputs]
         arguments = ", ".join(ins + attr_texts(node.attrs))
         outs = ", ".join([str(v.spec) for v in outputs_of(node)])
         phase = "" if node.phase == "forward" else f"{node.phase}, "
         place = f"{phase}device={node.out_specs[0].device}, sbp=(B)"
-        self.log(2, f"(OPERATOR: {self.names.of(node)}({arguments}) -> ({outs}), {place})", len(self.build.stack))
-        if self.level >= 3:
-            for place in self.user_lines(node)[: self.depth]:
-                self.log(3, f"at {place}", len(self.build.stack) + 2)
+        return f"(OPERATOR: {self.names_for(node).of(node)}({arguments}) -> ({outs}), {place})"
+
+    def names_for(self, node: Node) -> Names:
+        """Parts of opened operations are numbered by themselves."""
+        return self.names if node.whole is None else self.part_names
 
     def name_of(self, x: Value) -> str:
         if isinstance(x.node, Source):
             return self.source_name(x.node)
-        return self.names.of(x.node) + (f"/{x.node.op.outputs[x.index]}" if x.index else "")
+        return self.names_for(x.node).of(x.node) + (f"/{x.node.op.outputs[x.index]}" if x.index else "")
 
     def source_name(self, source: Source) -> str:
         """The name of a source while its graph is being built; `Build.name_states` names them all at the end."""

@@ -28,7 +28,7 @@ class GraphListing(GraphAccessors, GraphReports):
 
     def debug(self, v_level: int = 0, *, ranks: Any = None, max_py_stack_depth: int = 2, **other: Any) -> None:
         """Print the progress of the next build: 0 phases and times, 1 modules, 2 operations, 3 also their source lines;
-        -1 turns it off. See `build_log.py`.
+        -1 turns it off. open=True, or names: list the parts of composite operations below them. See `build_log.py`.
         """
         set_debug_options(self, v_level, ranks, max_py_stack_depth, other)
 

@@ -11,12 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ....compiler.names import Names
+from ....compiler.passes.dead_code import dead_code
+from ....compiler.passes.decomposition import expand
 from ....core.base.errors import clean
-from ....core.ir import STATE, Node, Source, Value, outputs_of, where_text
+from ....core.ir import STATE, Graph as IR, Node, Source, Value, outputs_of, where_text
 from ....core.spec import Spec
 from ....core.tensor import Tensor
 from ....nn.graph.config import STYLES
 from ....nn.recursion_limit import SHOWN_LEVELS, levels_below
+from ....views.records.opening import Opening
 from ....views.text.trees import outer_lines
 
 MAX_BYTES = 500_000  # maximum size of a listing
@@ -170,8 +174,8 @@ class Listing:
         self.calls: dict[int, Any] = {}
         for call in self.build.top.walk() if self.build else ():
             self.calls.setdefault(id(call.module), call)
-        located = graph._debug.get("located", False)
-        self.operators = operator_lines(graph, compiled, located) if compiled and style == "v1" else {}
+        located, opening = graph._debug.get("located", False), graph._debug.get("opening")
+        self.operators = operator_lines(graph, compiled, located, opening) if compiled and style == "v1" else {}
         self.rows: list[str] = []
 
     def add_line(self, depth: int, line: str) -> None:
@@ -237,8 +241,12 @@ class Listing:
 # ---- operations ------------------------------------------------------------------------------------------------------
 
 
-def operator_lines(graph: Any, compiled: Any, located: bool = False) -> dict[str, list[str]]:
-    """path of a module -> the OPERATOR lines of its tensors and operations, after all passes."""
+def operator_lines(
+    graph: Any, compiled: Any, located: bool = False, opening: Opening | None = None
+) -> dict[str, list[str]]:
+    """path of a module -> the OPERATOR lines of its tensors and operations, after all passes. opening: composite
+    operations whose parts are listed below them.
+    """
     lines: dict[str, list[str]] = {}
     owned = {f"{path}.{name}": path for path, m in graph.all_modules() for name in (*m._parameters, *m._buffers)}
     listed = set()
@@ -249,10 +257,25 @@ def operator_lines(graph: Any, compiled: Any, located: bool = False) -> dict[str
                 listed.add(source.name)
                 lines.setdefault(owned[source.name], []).append(variable_line(source))
     for part in compiled.parts:
+        names, part_names = dict(part.names), Names()
         for node in part.graph.nodes:
             where = f", location=({where_text(node.where)})" if located and node.where is not None else ""
-            lines.setdefault(node.scope, []).append(clean(operator_line(node, part.names, where)))
+            own = lines.setdefault(node.scope, [])
+            own.append(clean(operator_line(node, names, where)))
+            inner = opened_parts(node, opening)
+            names |= {inside: part_names.of(inside) for inside in inner}
+            own += ["  " + clean(operator_line(inside, names, where)) for inside in inner]
     return lines
+
+
+def opened_parts(node: Node, opening: Opening | None) -> list[Node]:
+    """The parts of a composite operation that is to be opened, without those that have no users."""
+    if opening is None or not node.op.composite or not opening.chooses(node):
+        return []
+    outs = outputs_of(node)
+    if node.op.gradient_of is not None:
+        outs = [value for i, value in enumerate(outs) if node.attrs["needs"] >> i & 1]
+    return dead_code(expand(IR([], [node], outs), lambda _: True)).nodes
 
 
 def operator_line(node: Node, names: dict[Node, str], more: str = "") -> str:

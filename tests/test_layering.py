@@ -253,7 +253,7 @@ CAPS = {
     "deploy": 3420,  # a saved graph as data: written, checked with distrust, run again
     "onnx": 760,
     "onnx.reading": 760,  # any ONNX file as a picture
-    "onnx.converters": 1000,  # a table of ops in another system's words; each is read alone
+    "onnx.converters": 1010,  # a table of ops in another system's words; each is read alone
     "compat.namespaces": 500,  # names for other machines: answered for one process and one CPU, or refused
     "compat": 190,  # programs of OneFlow and PyTorch, unchanged
     "platforms.compiled": 8640,  # vectors, micro-kernels, products by them, loops over planes, steps and who runs them

@@ -31,6 +31,7 @@ INTERNAL = {
     **dict.fromkeys(("binary_entropy", "logit_entropy"), "binary cross-entropy"),
     **dict.fromkeys(("im2col", "col2im"), "F.unfold, F.fold and convolutions of volumes"),
     "at_least": "gaussian_nll_loss and cosine_similarity",
+    "pad_from_input": "F.pad",
     "ctc": "ctc_loss",
     "reduce_bags": "embedding_bag",
     "pair_distances": "cdist and pdist",

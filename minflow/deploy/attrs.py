@@ -202,7 +202,11 @@ ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
         replacement reverse right runs swap ta tb unit upper""",
     ),
     **with_kind(integer, "axis blank call diagonal dim dim1 dim2 ignore_index offset"),
-    **with_kind(natural, "bags bins classes groups k minlength n needs num_classes num_samples size step"),
+    **with_kind(
+        natural,
+        """bags bins classes downscale_factor groups k minlength n needs num_classes num_samples size step
+        upscale_factor""",
+    ),
     **with_kind(
         real,
         """alpha atol beta beta1 beta2 correction dampening delta eps etaminus etaplus high input_scale label_smoothing
@@ -235,6 +239,8 @@ NAMED_KINDS: dict[str, Check] = {  # the kinds of `Op.attr_kinds`
     "sizes": SIZES,
     "integer or None": AXIS_OR_NONE,
     "integers or None": AXES_OR_NONE,
+    "pairs of integers": tuple_of(pair_of(integer)),
+    "padding mode": choice_of("reflect", "replicate", "circular"),
 }
 
 

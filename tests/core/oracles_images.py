@@ -36,6 +36,38 @@ def col2im(columns, shape, **options):
     return out
 
 
+def pixel_shuffle(x, upscale_factor):
+    r, (*outer, c, h, w) = upscale_factor, x.shape
+    out = np.zeros((*outer, c // r**2, h * r, w * r), x.dtype)
+    for *place, k, i, j in np.ndindex(x.shape):
+        channel, (u, v) = k // r**2, divmod(k % r**2, r)
+        out[(*place, channel, i * r + u, j * r + v)] = x[(*place, k, i, j)]
+    return out
+
+
+def pixel_unshuffle(x, downscale_factor):
+    r, (*outer, c, h, w) = downscale_factor, x.shape
+    out = np.zeros((*outer, c * r**2, h // r, w // r), x.dtype)
+    for *place, k, i, j in np.ndindex(x.shape):
+        out[(*place, k * r**2 + i % r * r + j % r, i // r, j // r)] = x[(*place, k, i, j)]
+    return out
+
+
+def channel_shuffle(x, groups):
+    size = x.shape[1] // groups
+    return x[:, [group * size + i for i in range(size) for group in range(groups)]]
+
+
+def pad_from_input(x, widths, mode):
+    """NumPy's padding of a cropped array ("circular"), or cropped afterwards."""
+    around = [(0, 0)] * (x.ndim - len(widths)) + [*widths]
+    crop = lambda y: y[tuple([slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(y.shape, around)])]
+    borders = [(max(b, 0), max(a, 0)) for b, a in around]
+    if mode == "circular":
+        return np.pad(crop(x), borders, mode="wrap")
+    return crop(np.pad(x, borders, mode={"reflect": "reflect", "replicate": "edge"}[mode]))
+
+
 def cubic(d, slope):
     if d < 1:
         return (slope + 2) * d**3 - (slope + 3) * d**2 + 1
@@ -116,4 +148,8 @@ ORACLES = {
     "interpolate": interpolate,
     "grid_sample": grid_sample,
     "affine_grid": affine_grid,
+    "pixel_shuffle": pixel_shuffle,
+    "pixel_unshuffle": pixel_unshuffle,
+    "channel_shuffle": channel_shuffle,
+    "pad_from_input": pad_from_input,
 }

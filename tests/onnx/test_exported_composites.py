@@ -5,6 +5,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
+from minflow.nn import functional as F
 from minflow.onnx.builder import CONVERTERS
 from tests.onnx.helpers import run
 
@@ -96,3 +97,50 @@ def test_refusals_name_the_inner_op_and_the_composite(no_converters):
     graph(images(3))
     with pytest.raises(flow.GraphError, match="sum_to  its shape depends on batch.* in model/layer_norm"):
         flow.onnx.export(graph, dynamic={"x": {0: "batch"}})
+
+
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "converted", "decomposed"),
+    [
+        (lambda x: F.pixel_shuffle(x, 2), "DepthToSpace", ("float32", "int64")),
+        (lambda x: F.pixel_shuffle(x[0], 2), "DepthToSpace", ("", "float32")),
+        (lambda x: F.pad(x, (1, 2, 1, 0), "reflect"), "Pad", ("float32", "int64")),
+        (lambda x: F.pad(x, (1, 2, 0, -1), "reflect"), "Pad", ("", "float32")),
+        (lambda x: F.pad(x, (1, 2, 1, 0), "circular"), "Pad", ("", "float32")),
+    ],
+)
+def test_other_nodes_of_a_converted_op_are_decomposed(function, converted, decomposed):
+    """onnxruntime's operators support fewer dtypes and options than the op. decomposed: dtypes with and without it."""
+    for dtype, found in zip(decomposed, (True, False)):
+        if dtype:
+            x = np.arange(144).reshape(2, 8, 3, 3).astype(dtype)
+            program = flow.onnx.export(Function(function).eval(), flow.tensor(x))
+            assert (converted in kinds(program)) is found
+            close(run(program.model_proto, x)[0], function(flow.tensor(x)))
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("single", [True, False])
+def test_convolutions_are_one_node(axes, single):
+    """Of a batch or one example, with output_padding of more than a stride."""
+    rng = np.random.default_rng(axes)
+    x = rng.standard_normal((2, 4, *[3] * axes)[single:]).astype("float32")
+    options = dict(stride=1, padding=1, output_padding=2, dilation=3, groups=2)
+    layer = getattr(nn, f"ConvTranspose{axes}d")(4, 6, 2, **options).eval()
+    layers = [layer, getattr(nn, f"Conv{axes}d")(6, 4, 2, stride=2, groups=2).eval()]
+    for steps in layers[:1], layers:
+        model = nn.Sequential(*steps)
+        program = flow.onnx.export(model, flow.tensor(x))
+        close(run(program.model_proto, x)[0], model(flow.tensor(x)))
+    bias = {"Reshape", "Add"} if axes == 2 else set()  # of Conv2d, which is not a composite op
+    assert set(kinds(program)) - {"Unsqueeze", "Squeeze"} == {"Pad", "ConvTranspose", "Conv"} | bias
+    assert kinds(program).count("ConvTranspose") == 1 and kinds(program).count("Conv") == 1

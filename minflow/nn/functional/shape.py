@@ -1,4 +1,4 @@
-"""pad and normalize. Read next: `padding.py` for the modes that repeat the input, `../../core/ops/shape.py`."""
+"""pad and normalize. Read next: `../../core/ops/padding.py` for the modes that repeat the input."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.arguments import integer, normalize_axes
 from ...core.functions.fill import number_of
 from ...core.ops import distance
+from ...core.ops.padding import INDEX_MAPS, pad_from_input
 from ...core.ops.shape import pad as padded
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import check_tensor, composite, norm_order
-from .padding import pad_from_input
+from .arguments import check_tensor, norm_order
 
 
-@composite("pad")
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Pad the input: pad is (left, right) of the last axis, then of the one before it, ...
 
@@ -33,7 +32,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         )
     widths, ndim = [integer(n, "pad") for n in pad], input.spec.ndim
     if mode != "constant":
-        return pad_from_input(input, widths, mode, value)
+        return pad_border(input, widths, mode, value)
     if len(widths) % 2 or len(widths) > 2 * ndim:
         fail(
             ShapeError,
@@ -59,6 +58,21 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if all(n <= 0 for n in widths):
         return out.clone()  # never a view of the input; `value` is not used, as nothing is inserted
     return padded(out, widths=tuple(around), value=value)
+
+
+def pad_border(input: Tensor, widths: list[int], mode: str, value: float | None) -> Tensor:
+    """pad with elements of the input. widths: (left, right) of the last axis, then of the one before it, ..."""
+    ndim, axes = input.spec.ndim, len(widths) // 2
+    if mode not in INDEX_MAPS:
+        what = f"pad: mode is {mode!r}"
+        fail(ShapeError, what, f'"constant", {", ".join(map(repr, INDEX_MAPS))}', input=input)
+    if value:
+        what = f"pad: mode {mode!r} takes its elements from the input, and value is {value!r}"
+        fail(ShapeError, what, 'mode="constant"', input=input)
+    if len(widths) % 2 or not 1 <= axes <= 3 or ndim not in (axes + 1, axes + 2):
+        what = f"pad: {len(widths)} widths for {ndim} axes in mode {mode!r}"
+        fail(ShapeError, what, "2 widths for (N, C, L), 4 for (N, C, H, W), 6 for (N, C, D, H, W)", input=input)
+    return pad_from_input(input, widths=tuple(zip(widths[-2::-2], widths[::-2])), mode=mode)
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Tensor:

@@ -6,10 +6,11 @@ import math
 
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.arguments import integer
+from ...core.ops import pixel_shuffle as pixels
 from ...core.ops.columns import col2im, im2col
 from ...core.source_location import fail
 from ...core.tensor import Tensor
-from .arguments import check_tensor, composite, sizes
+from .arguments import check_tensor, sizes
 from .conv import Size2, Sizes
 
 
@@ -32,7 +33,6 @@ def check_floating(name: str, input: Tensor) -> None:
         fail(DTypeError, what, "x.float()", input=input)
 
 
-@composite("unfold")
 def unfold(input: Tensor, kernel_size: Size2, dilation: Size2 = 1, padding: Size2 = 0, stride: Size2 = 1) -> Tensor:
     """The windows of images as columns (im2col): (N, C, H, W) to (N, C * KH * KW, L), L the number of positions.
 
@@ -49,7 +49,6 @@ def unfold(input: Tensor, kernel_size: Size2, dilation: Size2 = 1, padding: Size
     return out.squeeze(0) if single else out
 
 
-@composite("fold")
 def fold(
     input: Tensor, output_size: Size2, kernel_size: Size2, dilation: Size2 = 1, padding: Size2 = 0, stride: Size2 = 1
 ) -> Tensor:
@@ -71,43 +70,22 @@ def fold(
     return out.squeeze(0) if single else out
 
 
-@composite("pixel_shuffle")
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Rearrange channels into pixels: (..., C * r * r, H, W) to (..., C, H * r, W * r). Shi et al. 2016, eq. 4.
 
     Raises ShapeError if r * r does not divide the channels.
     """
     check_tensor("pixel_shuffle", input)
-    r, shape = integer(upscale_factor, "upscale_factor"), input.spec.shape
-    if len(shape) < 3 or r < 1 or shape[-3] % (r * r):
-        what = f"pixel_shuffle: an input of shape {shape} with upscale_factor {r}"
-        fail(ShapeError, what, "(..., C * r * r, H, W)", input=input)
-    *outer, c, h, w = shape
-    n = math.prod(outer)
-    apart = input.reshape(n, c // (r * r), r, r, h, w).permute(0, 1, 4, 2, 5, 3).clone()
-    return apart.reshape(*outer, c // (r * r), h * r, w * r)
+    return pixels.pixel_shuffle(input, upscale_factor=integer(upscale_factor, "upscale_factor"))
 
 
-@composite("pixel_unshuffle")
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """The inverse of pixel_shuffle: (..., C, H * r, W * r) to (..., C * r * r, H, W)."""
     check_tensor("pixel_unshuffle", input)
-    r, shape = integer(downscale_factor, "downscale_factor"), input.spec.shape
-    if len(shape) < 3 or r < 1 or shape[-2] % r or shape[-1] % r:
-        what = f"pixel_unshuffle: an input of shape {shape} with downscale_factor {r}"
-        fail(ShapeError, what, "(..., C, H * r, W * r)", input=input)
-    *outer, c, h, w = shape
-    n = math.prod(outer)
-    apart = input.reshape(n, c, h // r, r, w // r, r).permute(0, 1, 3, 5, 2, 4).clone()
-    return apart.reshape(*outer, c * r * r, h // r, w // r)
+    return pixels.pixel_unshuffle(input, downscale_factor=integer(downscale_factor, "downscale_factor"))
 
 
-@composite("channel_shuffle")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Interleave groups of channels (axis 1): the first of each group, then the second. Zhang et al. 2018, fig. 1."""
     check_tensor("channel_shuffle", input)
-    g, shape = integer(groups, "groups"), input.spec.shape
-    if len(shape) < 3 or g < 1 or shape[1] % g:
-        what = f"channel_shuffle: an input of shape {shape} in {g} groups"
-        fail(ShapeError, what, "(N, C, ...) with a number of groups that divides C", input=input)
-    return input.reshape(shape[0], g, shape[1] // g, *shape[2:]).transpose(1, 2).clone().reshape(shape)
+    return pixels.channel_shuffle(input, groups=integer(groups, "groups"))

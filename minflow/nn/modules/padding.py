@@ -1,4 +1,4 @@
-"""Layers that pad: with a constant, or reflected, replicated or circular. Read next: `../functional/padding.py`."""
+"""Layers that pad: with a constant, or reflected, replicated or circular. Read next: `../../core/ops/padding.py`."""
 
 from __future__ import annotations
 

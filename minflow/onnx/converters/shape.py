@@ -7,8 +7,10 @@ import math
 import numpy as np
 
 from ...core.kernels import launch
+from ...core.spec import float32, float64
 from ..builder import Builder, converter
 
+PAD_MODES = {"reflect": "reflect", "replicate": "edge"}  # "wrap" needs opset 19
 END = 2**63 - 1  # end of an axis of any size
 
 
@@ -44,6 +46,29 @@ def _(b, node, x):
     before, after = zip(*node.attrs["widths"]) if node.attrs["widths"] else ((), ())
     value = b.const(node.attrs["value"], node.inputs[0].spec.dtype)
     return b.op("Pad", x, b.const([*before, *after]), value) if before else b.op("Identity", x)
+
+
+def is_float(node) -> bool:
+    """True for the dtypes for which onnxruntime moves elements by one operator."""
+    return node.out_specs[0].dtype in (float32, float64)
+
+
+def is_plain_border(node) -> bool:
+    """True for modes of this opset, without cropping."""
+    least = min(width for both in node.attrs["widths"] for width in both)
+    return is_float(node) and least >= 0 and node.attrs["mode"] in PAD_MODES
+
+
+@converter("pad_from_input", when=is_plain_border)
+def _(b, node, x):
+    lead = [0] * (node.inputs[0].spec.ndim - len(node.attrs["widths"]))
+    before, after = zip(*node.attrs["widths"])
+    return b.op("Pad", x, b.const([*lead, *before, *lead, *after]), mode=PAD_MODES[node.attrs["mode"]])
+
+
+@converter("pixel_shuffle", when=lambda node: is_float(node) and node.out_specs[0].ndim == 4)
+def _(b, node, x):
+    return b.op("DepthToSpace", x, blocksize=node.attrs["upscale_factor"], mode="CRD")
 
 
 @converter("getitem")

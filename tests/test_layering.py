@@ -230,7 +230,7 @@ CAPS = {
     "core.methods": 1670,  # the list of methods: one line each, besides its signature
     "core.messages": 1250,  # names, arguments and likely mistakes; runs only then
     "platforms.numpy": 785,  # tuned kernels beside the reference ones, which say what they compute
-    "compiler": 275,  # what graphs and jobs share: parts, the cache of plans, free memory, calls of NumPy
+    "compiler": 285,  # what graphs and jobs share: parts, the cache of plans, kept values, free memory, calls of NumPy
     "compiler.fusion": 1120,  # passes for the machine, and the operations that they bring in
     "views": 6390,  # 500: the listing of a plan, its roofline, its threads; 130: opened composite operations
     "diagnosis": 915,

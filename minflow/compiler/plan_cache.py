@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from ..core.ir import Graph, Node, VersionCounter
+from ..core.ir import Graph, Node, VersionCounter, outputs_of
 from ..core.mode import mutation_counter
 from ..core.trace import Trace
 from .executor import LOCK, collector_waiting
 from .names import op_names
 from .passes import Pass, Stage, run_passes
+from .passes.decomposition import expand
 from .plan import Plan
 from .target import HOST, Target
 
@@ -40,6 +41,14 @@ class Part:
         written = [s for v, s in self.leaves.items() if v.node in self.graph.updates and v.node.link is None]
         return [s.version_counter for s in written if s.version_counter is not None]
 
+    def keep_inner(self, name: str, number: float) -> None:
+        """Keep the value of the node with this number, within a composite op: the graph gets the parts in its place."""
+        graph = expand(self.graph, lambda node: node.op.composite and node.number == int(number))
+        node = next(node for node in graph.nodes if node.number == number)
+        self.kept[name] = len(graph.outputs)
+        graph.outputs.append(outputs_of(node)[0])
+        self.graph = graph
+
 
 def by_index(node: Node) -> float:
     return node.number or 0
@@ -58,7 +67,8 @@ class CompiledPart:
         self.stages: list[Stage] = run_passes(part.graph, passes)
         middle = time.perf_counter()
         self.graph = self.stages[-1].graph
-        self.by_number = {node.number: name for node, name in op_names(part.graph.nodes).items()}
+        traced = dict.fromkeys([node.whole or node for node in part.graph.nodes])
+        self.by_number = {node.number: name for node, name in op_names(traced).items()}
         inner = {node.number: node for s in reversed(self.stages) for node in s.graph.nodes if node.whole is not None}
         self.by_number |= {node.number: name for node, name in op_names(sorted(inner.values(), key=by_index)).items()}
         self.added = op_names([node for node in self.graph.nodes if node.number is None])

@@ -149,6 +149,7 @@ class Build:
         ] = []  # the attributes of the graph and its modules before build ran
         # (path, name) of attributes that build itself sets: not part of the key
         self.volatile: set[tuple[str, str]] = set()
+        self.inner_names: list[str] = []  # see `requested_values`
         self.accumulators: dict[int, Tensor] = {}
         self.micro = 0  # index of the part of the batch that runs now
         self.phase = "graph inputs"
@@ -352,7 +353,10 @@ class Build:
         return Part(name, ir, trace, len(outputs), {key: len(outputs) + i for i, key in enumerate(kept)})
 
     def requested_values(self) -> dict[str, Value]:
-        """Return the values requested by `graph.values`: outputs of a module's first call, or of an op by its name."""
+        """Return the values requested by `graph.values`: outputs of a module's first call, or of an op by its name.
+
+        Names that are neither may be of ops within a composite op, which a plan has: `CompiledGraph.keep_inner`.
+        """
         values: dict[str, Value] = {}
         names = {name: node for node, name in op_names(self.trace.graph.nodes).items()}
         for name in self.graph.kept:
@@ -365,7 +369,7 @@ class Build:
                 node = names[name]
                 values[f"value {name}"] = Value(node, 0, node.out_specs[0])
             else:
-                messages.no_such_value(self, name, names)
+                self.inner_names.append(name)
         return values
 
     # ---- names -------------------------------------------------------------------------------------------------------

@@ -69,9 +69,11 @@ class CompiledGraph(Compiled):
     recorded: Any = None
 
     def __init__(self, graph: Any, build: Build, parts: list[Part], number: int):
-        super().__init__(
-            parts, graph.passes, build.seconds["trace"], target([part.graph for part in parts], graph.config.bits)
-        )
+        chosen = target([part.graph for part in parts], graph.config.bits)
+        super().__init__(parts, graph.passes, build.seconds["trace"], chosen)
+        if build.inner_names:
+            self.keep_inner(build, parts)
+            super().__init__(parts, graph.passes, build.seconds["trace"], chosen)
         self.build, self.number, self.name, self.optimizers = build, number, graph.name, graph.optimizers
         self.links = build.links
         # True if the key stays valid when a run rebinds buffers
@@ -93,6 +95,16 @@ class CompiledGraph(Compiled):
         self.captured = [(t, t.array, t.needs, name, functions_on(t)) for name, t in build.captured]
         self.single_tensor = self.out_tree == "tensor" and self.specs is not None
         self.plan = self.parts[0].plan
+
+    def keep_inner(self, build: Build, parts: list[Part]) -> None:
+        """Keep the requested values of ops within composite ops, which have their names in the plans."""
+        pairs = list(zip(parts, self.parts))
+        places = {name: (part, n) for part, compiled in reversed(pairs) for n, name in compiled.by_number.items()}
+        for name in build.inner_names:
+            if name not in places:
+                messages.no_such_value(build, name, places)
+            part, number = places[name]
+            part.keep_inner(f"value {name}", number)
 
     def summary(self) -> Summary:
         nodes = sum(len(p.graph.nodes) for p in self.parts)

@@ -517,7 +517,7 @@ def no_such_value(build: Any, name: str, ops: dict) -> NoReturn:
     near = similar_names(name, known, 3)
     build.graph.kept.discard(name)
     what = f"{build.graph.name} computes nothing that is called {name!r}"
-    hint = "the path of a module that runs, 'model.fc1'; or an op's name as style v1 prints it"
+    hint = "the path of a module that runs, 'model.fc1'; or an op's name as style v1 prints it, or as graph.plan does"
     raise GraphError(what, values={"near": ", ".join(near) or "nothing"}, where=here(), hint=hint)
 
 

@@ -14,6 +14,7 @@ from minflow import nn
 from minflow.compiler.passes.rewrite import rewrite
 from minflow.core.ir import outputs_of
 from tests import sampling
+from tests.graphs import Predict, Training
 
 
 def data(n=8, seed=0):
@@ -287,6 +288,32 @@ def test_wrong_labels_change_nothing():
 
 
 # ---- inspection ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_values_within_a_composite_op(trains):
+    """By the names that the plan prints; the names of all other operations stay."""
+    flow.manual_seed(0)
+    model, x = nn.Sequential(nn.LayerNorm(4), nn.GELU(), nn.LayerNorm(4), nn.GELU()), flow.randn(3, 4)
+    if trains:
+        plain, graph = [Training(model, flow.optim.SGD(model.parameters(), lr=0.0)) for _ in range(2)]
+    else:
+        plain, graph = Predict(model, exact=True), Predict(model, exact=True)
+    names = ["model.0/layer_norm-mean-0", "model.3/gelu-erf-1", "model.2"]
+    graph.keep(*names)
+    assert bits(plain(x)) == bits(graph(x))
+    assert [call.name for call in plain.plan.record.calls] == [call.name for call in graph.plan.record.calls]
+    with pytest.raises(flow.GraphError, match="erf-1.*from the next call on"):
+        plain.values("model.3/gelu-erf-1")
+    plain(x)
+    normal = model[2](model[1](model[0](x)))
+    wanted = [x.mean(-1, keepdim=True), flow.erf(normal * 0.5**0.5), normal]
+    assert [bits(graph.values(name)) for name in names] == [bits(t) for t in wanted]
+    assert bits(plain.values("model.3/gelu-erf-1")) == bits(wanted[1])
+    graph.keep("model.3/gelu-erf-2")
+    with pytest.raises(flow.GraphError, match="(?s)erf-2.*near +model.3/gelu-erf-1"):
+        graph(x)
+    assert bits(graph(x)) == bits(plain(x))
 
 
 def test_gradients_rates_and_values():

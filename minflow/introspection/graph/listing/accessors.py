@@ -86,7 +86,8 @@ class GraphAccessors:
         bump_mutations()
 
     def values(self: Any, name: str) -> Any:
-        """The output of the module at path `name` (its first call), or of the operation of that name, in the last call.
+        """The value of the last call of the module at path `name` (its first one), or of the operation of that name in
+        a listing or a plan.
 
         A tensor, or a tuple if there are several. Values share one buffer and are lost after the step unless they are
         kept: the first request for a name raises GraphError, and keeps it from the next call on.

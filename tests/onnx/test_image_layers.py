@@ -66,13 +66,29 @@ def test_pools(n, tmp_path):
     same(lambda x: back(*pool(x), output_size=x.shape), x, path=path)
 
 
-def test_avg_pool_divisors(tmp_path):
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_pools_are_one_node(n):
+    for name, kind, args in [
+        ("MaxPool", "MaxPool", (2,)),
+        ("AvgPool", "AveragePool", (3, 2, 1)),
+        ("AdaptiveAvgPool", "GlobalAveragePool", (1,)),
+        ("AdaptiveAvgPool", "AveragePool", (2,)),
+        ("AdaptiveAvgPool", "Einsum", (3,)),
+    ]:
+        layer = getattr(nn, f"{name}{n}d")(*args)
+        model = flow.onnx.export(nn.Sequential(layer).eval(), images(2, 3, *(4, 8, 10)[:n])).model_proto
+        assert [node.op_type for node in model.graph.node] == [kind]
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_avg_pool_divisors(n, tmp_path):
     for options in (
         dict(divisor_override=3),
         dict(divisor_override=3, ceil_mode=True),
         dict(divisor_override=2, padding=1),
     ):
-        same(nn.AvgPool2d(2, **options), images(2, 3, 7, 9), path=tmp_path / "x.onnx")
+        layer = getattr(nn, f"AvgPool{n}d")(2, **options)
+        same(layer, images(2, 3, *(7, 9, 5)[:n]), path=tmp_path / "x.onnx")
 
 
 def test_dilated_pool_with_partial_ceil_mode_is_refused(tmp_path):

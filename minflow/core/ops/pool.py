@@ -225,7 +225,7 @@ avg_pool2d_grad = define(
 
 
 def divisors(xp, shape, size, kernel_size, stride, padding, include: bool, override, dtype):
-    """The divisor of the sum of each window: (OH, OW)."""
+    """The divisor of the sum of each window, of the shape `size`."""
     if override is not None:
         return xp.full(size, override, dtype)
     counts = []
@@ -233,7 +233,7 @@ def divisors(xp, shape, size, kernel_size, stride, padding, include: bool, overr
         start = np.arange(m) * s - p
         stop = np.minimum(start + k, n + p)
         counts.append((stop - start) if include else (np.minimum(stop, n) - np.maximum(start, 0)))
-    return xp.asarray(np.outer(*counts), dtype)
+    return xp.asarray(functools.reduce(np.multiply.outer, counts), dtype)
 
 
 @kernel(avg_pool2d)

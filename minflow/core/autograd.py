@@ -20,7 +20,7 @@ import numpy as np
 
 from .base import events
 from .base.errors import GradError, NonFiniteError, ShapeError
-from .dispatch import refuse_symbolic
+from .dispatch import apply, refuse_symbolic
 from .functionalize import apply_inplace, move_retain_hook
 from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
 from .grad.modes import no_grad
@@ -76,15 +76,13 @@ def backprop(
         for root, seed in zip(roots, seeds):
             accumulate(grads, mode.grad_key(root.value), seed)
         order = toposort([root.value.node for root in roots])
-        # the hooks of a leaf in a trace are at its first Value, which may not be in `order`
-        hooks = mode.trace is not None or any([node.hooks for node in order])
         passed = nodes_leading_to(mode, order, wanted) if wanted else None
-        arrivals = PendingLeaves(
-            mode, order if hooks else (), None if passed is None else wanted.difference(quiet), finish
-        )
-        arrivals.count(order if passed is None else passed)
-        for value in arrivals.hooked - arrivals.waiting.keys():
-            arrivals.complete(value, grads)  # a leaf among the roots
+        pending = None
+        # the hooks of a leaf in a trace are at its first Value, which may not be in `order`
+        if mode.trace is not None or any([node.hooks for node in order]):
+            hooked = None if passed is None else wanted.difference(quiet)
+            pending = PendingLeaves(mode, order, order if passed is None else passed, hooked, finish)
+            pending.complete_roots(grads)
         while order:
             node = order.pop()
             if not node.needs:
@@ -92,15 +90,15 @@ def backprop(
             needed = passed is None or node in passed
             if node.hooks:
                 run_output_hooks(node, grads, needed, wanted, quiet)
-            gs = [grads.get(v) if v in wanted else grads.pop(v, None) for v in outputs_of(node)]
+            gs = [grads.get(v) if wanted and v in wanted else grads.pop(v, None) for v in outputs_of(node)]
             if not needed:
                 continue
             if gs[0] is not None or any([g is not None for g in gs]):
                 pass_back(mode, node, gs, grads)
                 if not retain_graph:
                     free_saved(mode, node, where)
-            if arrivals.hooked:
-                arrivals.count_down(node, grads)
+            if pending is not None:
+                pending.count_down(node, grads)
     finally:
         MODE.set(before)
     return grads
@@ -146,7 +144,8 @@ def free_saved(mode: Mode, node: Node, where: Where | None) -> None:
 
 
 def accumulate(grads: dict, value: Value, g) -> None:
-    grads[value] = add(grads[value], g) if value in grads else g
+    before = grads.get(value)
+    grads[value] = g if before is None else apply(add, before, g)
 
 
 def input_gradients(mode: Mode, node: Node, gs: list) -> Iterable:
@@ -229,48 +228,45 @@ def gradients_of(outs: Sequence, gs: Sequence, wanted: Sequence[Value], create_g
     return backprop([out for out, _ in pairs], [g for _, g in pairs], True, create_graph, wanted) if pairs else {}
 
 
-def rule_gradients(mode: Mode, node: Node, gs: list):
+def rule_gradients(mode: Mode, node: Node, gs: list) -> list[tuple[int, Any]]:
     """(input index, gradient) by the rules of the op."""
-    op, needs, saved = node.op, node.needs, node.saved
-    slots = op.saves[needs]
+    op, needs = node.op, node.needs
     if op.variadic:
-        rule, sources = op.rules[0]
-        specs = [x.spec if isinstance(x, Value) else x for x in node.inputs]
-        for i, value in enumerate(node.inputs):
-            if needs >> i & 1:
-                yield (
-                    i,
-                    rule(
-                        *[
-                            i
-                            if kind == "position"
-                            else specs
-                            if kind == "specs"
-                            else rule_argument(mode, node, kind, key, gs, saved, slots)
-                            for kind, key in sources
-                        ]
-                    ),
-                )
-        return
-    g = gs[0] if len(gs) == 1 else tuple(gs)
+        return variadic_gradients(mode, node, gs)
+    found = []
     for i, (rule, sources) in op.rules.items():
         if needs >> i & 1:
-            yield (
-                i,
-                rule(
-                    *[
-                        g if kind == "g" else rule_argument(mode, node, kind, key, gs, saved, slots)
-                        for kind, key in sources
-                    ]
-                ),
-            )
+            arguments = []  # without a comprehension, which is a call
+            for kind, key in sources:
+                arguments.append(rule_argument(mode, node, kind, key, gs))
+            found.append((i, rule(*arguments)))
     for places, mask, rule, sources in op.joint_rules:
         if needs & mask:
-            result = rule(*[rule_argument(mode, node, kind, key, gs, saved, slots) for kind, key in sources])
-            yield from [(i, g) for i, g in zip(places, result) if needs >> i & 1]
+            result = rule(*[rule_argument(mode, node, kind, key, gs) for kind, key in sources])
+            found += [(i, g) for i, g in zip(places, result) if needs >> i & 1]
+    return found
 
 
-def rule_argument(mode: Mode, node: Node, kind: str, key, gs: list, saved, slots):
+def variadic_gradients(mode: Mode, node: Node, gs: list) -> list[tuple[int, Any]]:
+    """(input index, gradient) by the rule that all inputs share."""
+    rule, sources = node.op.rules[0]
+    specs = [x.spec if isinstance(x, Value) else x for x in node.inputs]
+    return [
+        (
+            i,
+            rule(
+                *[
+                    i if kind == "position" else specs if kind == "specs" else rule_argument(mode, node, kind, key, gs)
+                    for kind, key in sources
+                ]
+            ),
+        )
+        for i in range(len(node.inputs))
+        if node.needs >> i & 1
+    ]
+
+
+def rule_argument(mode: Mode, node: Node, kind: str, key, gs: list):
     """The value of one argument of a rule; kind, key: see `Op.argument_source`."""
     if kind == "g":
         return gs[0] if len(gs) == 1 else tuple(gs)
@@ -281,7 +277,9 @@ def rule_argument(mode: Mode, node: Node, kind: str, key, gs: list, saved, slots
     x = node.inputs[key] if key >= 0 else None
     if kind == "spec":
         return x.spec if x.__class__ is Value else x
-    return x if x.__class__ in NUMBERS else mode.restore(node, key, saved and saved[slots.index(key)])
+    if x.__class__ in NUMBERS:
+        return x
+    return mode.restore(node, key, node.saved and node.saved[node.op.saves[node.needs].index(key)])
 
 
 def fit(g, spec: Spec):
@@ -309,25 +307,35 @@ def nodes_leading_to(mode: Mode, order: Sequence[Node], wanted: set[Value]) -> s
 class PendingLeaves:
     """Runs the hooks of a leaf, and `finish`, as soon as its gradient is complete.
 
-    waiting: leaf with hooks -> number of gradients that are still to come.
+    passed: the nodes whose gradients are computed.  waiting: leaf with hooks -> number of gradients that are still to
+    come.
     """
 
-    def __init__(self, mode: Mode, order: Sequence[Node], wanted: Container[Value] | None, finish: Callable | None):
+    def __init__(
+        self,
+        mode: Mode,
+        order: Sequence[Node],
+        passed: Iterable[Node],
+        wanted: Container[Value] | None,
+        finish: Callable | None,
+    ):
         self.mode, self.finish, self.waiting = mode, finish, Counter()
         leaves = {mode.grad_key(v) for node in order if not node.needs for v in outputs_of(node)}
         self.hooked = {v for v in leaves if v.node.hooks and (wanted is None or v in wanted)}
-
-    def count(self, nodes: Iterable[Node]) -> None:
-        """Count the gradients that these nodes will add to leaves with hooks."""
-        for node in nodes if self.hooked else ():
+        for node in passed if self.hooked else ():
             self.waiting.update([v for v in self.inputs_of(node) if v in self.hooked])
+
+    def complete_roots(self, grads: dict) -> None:
+        """Complete the leaves that no gradient will be added to: those among the roots."""
+        for value in self.hooked - self.waiting.keys():
+            self.complete(value, grads)
 
     def inputs_of(self, node: Node) -> list[Value]:
         return [self.mode.grad_key(x) for i, x in enumerate(node.inputs) if node.needs >> i & 1]
 
     def count_down(self, node: Node, grads: dict) -> None:
         """Count the gradients of `node` as added, even if there were none."""
-        for value in self.inputs_of(node):
+        for value in self.inputs_of(node) if self.hooked else ():
             if value in self.hooked:
                 self.waiting[value] -= 1
                 if not self.waiting[value]:
@@ -398,7 +406,7 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
                     ".abs() or .real of it; or pass gradient=, a complex tensor of its shape",
                     output=out,
                 )
-            g = filled(out.spec, MODE.get().seed)
+            g = MODE.get().seed_of(out.spec)
         else:
             g = MODE.get().tensor_of(g)
             g = g if MODE.get().seed == 1 else g * MODE.get().seed

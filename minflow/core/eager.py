@@ -34,7 +34,7 @@ from .mode import DEFAULT, MODE, Mode, using
 from .op import Op
 from .ops.shape import reshape, run_in_dtype, view_write
 from .source_location import caller
-from .spec import spec_of
+from .spec import Spec, spec_of
 from .tensor import Tensor, blank, new_tensor
 
 REAL_NUMBERS = NUMBERS - {complex}  # types of literals that leave the dtype of a floating tensor unchanged
@@ -273,23 +273,21 @@ class Eager(Mode):
         """Convert an array, a number or nested lists to a tensor; a tensor is returned unchanged."""
         return x if isinstance(x, Tensor) else as_tensor(x)
 
+    def seed_of(self, spec: Spec) -> Tensor:
+        """The gradient of a scalar by itself, from which backward starts."""
+        return new_tensor(np.array(self.seed, spec.np).reshape(spec.shape), spec)
+
     def constant(self, array: np.ndarray) -> Tensor:
         """A tensor that takes ownership of an array."""
         return new_tensor(array, spec_of(array))
 
     def restore(self, node: Node, slot: int, saved: tuple) -> Tensor:
         """The saved tensor of a slot. Raises GradError if its storage was written after it was saved."""
-        array = saved[0]
-        if slot < 0 or node.op.inputs[slot] not in node.op.unread:
-            self.refuse_written(node, slot, saved)
+        array, counter, version = saved
+        if counter.version != version and (slot < 0 or node.op.inputs[slot] not in node.op.unread):
+            raise self.written_error(node, slot, array, counter)
         x = node.inputs[slot] if slot >= 0 else new_value(Value, (node, ~slot, node.out_specs[~slot]))
         return new_tensor(array, x.spec, x) if x.__class__ is Value else new_tensor(array, x)
-
-    def refuse_written(self, node: Node, slot: int, saved: tuple) -> None:
-        """Raise GradError if the storage of a saved tensor was written after it was saved."""
-        array, counter, version = saved
-        if counter.version != version:
-            raise self.written_error(node, slot, array, counter)
 
     def written_error(self, node: Node, slot: int, array, counter) -> GradError:
         name = node.op.inputs[slot] if slot >= 0 else "its result"

@@ -235,19 +235,23 @@ def toposort(roots: Iterable[Node], every: bool = False, stop: Container[Value] 
 
     Follows only inputs that need a gradient, unless `every`, and none of those in `stop`.
     """
-    order, seen = [], set()
-    stack = [(node, False) for node in roots]
+    order: list[Node] = []
+    known: dict[Node, bool] = {}  # node -> True once it is in `order`, False while those that it depends on are added
+    stack = list(roots)
     while stack:
-        node, done = stack.pop()
-        if done:
-            order.append(node)
-        elif node not in seen:
-            seen.add(node)
-            stack.append((node, True))
-            for i, x in enumerate(node.inputs):
-                if x.__class__ is Value and (every or node.needs >> i & 1) and x.node not in seen:
+        node = stack[-1]
+        added = known.get(node)
+        if added is None:
+            known[node] = False
+            for i, x in enumerate(node.inputs if every or node.needs else ()):
+                if x.__class__ is Value and (every or node.needs >> i & 1) and x.node not in known:
                     if not stop or x not in stop:
-                        stack.append((x.node, False))
+                        stack.append(x.node)
+        else:
+            stack.pop()
+            if not added:
+                known[node] = True
+                order.append(node)
     return order
 
 

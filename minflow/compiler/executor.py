@@ -107,4 +107,4 @@ def place_of(node: Node | None) -> str:
     if node is None:
         return ""
     line = where_text(node.where)
-    return f"in {node.scope}, called at {line}" if node.scope else f"at {line}"
+    return f"in {node.scope.lstrip('/')}, called at {line}" if node.scope else f"at {line}"

@@ -298,7 +298,7 @@ class Eager(Mode):
                 "op": f"{node.op}, created at {where_text(node.where)}",
                 "changed": f"at {where_text(counter.where)}",
             },
-            where=f"in {node.scope}" if node.scope else "",
+            where=f"in {node.scope.lstrip('/')}" if node.scope else "",
             hint="write x = x * 2 instead of x *= 2 there, or clone() before that line",
         )
 

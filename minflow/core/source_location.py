@@ -59,7 +59,7 @@ def caller(depth: int = 2) -> Where | None:
 
 def here() -> str:
     """The place for an error: "in LeNet.fc1, called at In[9]:5"."""
-    scope, line = MODE.get().scope, where_text(caller(2))
+    scope, line = MODE.get().scope.lstrip("/"), where_text(caller(2))
     return f"in {scope}, called at {line}" if scope else f"at {line}"
 
 

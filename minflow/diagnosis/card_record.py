@@ -55,7 +55,7 @@ def card_from_failure(failure: Failure, raised: BaseException) -> CardRecord:
     got, values = split_named_values(error, failure, got) if ours else (got, ())
     where = error.where if ours and error.where else ""
     if failure.user_line and failure.plan is None and failure.user_line not in where:
-        where = where or (f"in {failure.scope}" if failure.scope else "")
+        where = where or (f"in {failure.scope.lstrip('/')}" if failure.scope else "")
         where = ", ".join(filter(None, [where, f"at {failure.user_line}"]))
     raised_as = ""
     if raised is not error:

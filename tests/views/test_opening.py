@@ -11,11 +11,12 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.compiler.passes import dead_code, decompose
-from minflow.core.base.errors import DTypeError
+from minflow.core.base.errors import DTypeError, GradError
 from minflow.core.dispatch import apply
 from minflow.core.ir import InnerTape, inner_nodes
 from minflow.core.op import OPS
 from minflow.core.ops.examples import cases
+from minflow.diagnosis.card_record import card_of
 from minflow.nn import functional as F
 from minflow.views.draw.fold import fold
 from minflow.views.show import picture
@@ -230,3 +231,16 @@ def test_opened_operations_are_not_folded(limit):
 def test_without_opening_nothing_changes():
     graph = traced()
     assert picture(graph, open=[]).text == picture(graph).text
+
+
+def test_a_place_in_an_operation_outside_of_modules_has_no_slash(kernels_of_numpy):
+    """In a listing, and in an error: "in gelu"."""
+    x = flow.ones(3).requires_grad_()
+    assert all("/gelu" not in line for line in picture(F.gelu(x).sum(), open=True).text.splitlines())
+    y = x * 1
+    loss = F.gelu(y).sum()
+    y.add_(1)
+    with pytest.raises(GradError, match=r"in gelu\b") as caught:
+        loss.backward()
+    card = card_of(caught.value)
+    assert "in gelu" in card.where and [n.label for n in card.graph.nodes][-1] == "gradient of gelu"

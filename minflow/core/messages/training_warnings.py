@@ -115,7 +115,9 @@ def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
             "them in data"
         )
     place = Unquoted(
-        f"{node.op}" + (f" in {node.scope}" if node.scope else "") + f", created at {where_text(node.where)}"
+        f"{node.op}"
+        + (f" in {node.scope.lstrip('/')}" if node.scope else "")
+        + f", created at {where_text(node.where)}"
     )
     if kind == "data":
         return {

@@ -114,7 +114,8 @@ def constant_text(text: str) -> str:
 
 
 def location_text(node: NodeRecord) -> str:
-    return "  ".join(clean(part) for part in (node.scope if node.kind != "leaf" else "", node.where) if part)
+    scope = node.scope.lstrip("/") if node.kind != "leaf" else ""
+    return "  ".join(clean(part) for part in (scope, node.where) if part)
 
 
 def count(n: int, one: str, many: str = "") -> str:

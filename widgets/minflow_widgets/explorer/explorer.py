@@ -140,8 +140,8 @@ class Explorer:
         return self.session.svg()
 
     def open(self, name: str) -> Explorer:
-        """Show the module, operation or parameter of that name, opening all modules around it. Raises GraphError if
-        there is none.
+        """Show the module, operation or parameter of that name, opening it and all modules around it. Raises GraphError
+        if there is none.
         """
         self.session.open(name)
         self.send(True)
@@ -296,7 +296,8 @@ def explore(x: Any, /, *args: Any, **kwargs: Any) -> Explorer:
 
     With inputs, one step is run from the current state and recorded, with time and values of every operation;
     parameters, buffers, optimizer and generator are then restored. Without, shapes, bytes, passes, parameters and their
-    last gradients are shown. Raises GraphError if a graph was never called and there are no inputs.
+    last gradients are shown. Modules and composite operations open in place; values inside an operation are computed
+    when it is looked into. Raises GraphError if a graph was never called and there are no inputs.
     """
     if isinstance(x, str | os.PathLike):
         from minflow.onnx import show

@@ -5,7 +5,9 @@ Each test names what is missing and where its line belongs. Intended omissions a
 
 import importlib
 import inspect
+import pathlib
 import pkgutil
+import re
 
 import pytest
 
@@ -47,6 +49,13 @@ INTERNAL |= {
     "mode_place": "mode",
     **dict.fromkeys(("groups", "firsts"), "unique and unique_consecutive"),
     "windows": "Tensor.unfold",
+}
+# Functions marked `@composite`, and why they are not composite ops. A new function of several ops is one.
+SCOPED = {
+    "dropout": "draws the mask of whole channels",
+    "alpha_dropout": "draws its mask",
+    "gumbel_softmax": "draws its noise",
+    "scaled_dot_product_attention": "draws the mask of a dropout of its weights; without that it is a composite op",
 }
 COMPLEX = {"complex", "conj", "real", "imag", "view_as_real", "view_as_complex", "fft"}  # tests/core/test_complex.py
 INTERNAL["fft"] = "flow.fft"
@@ -308,6 +317,12 @@ def test_new_class_is_tested_or_reported(monkeypatch):
     assert graph_tests() == ["Scaled: a row in LAYERS of tests/exported_cases.py"]
     monkeypatch.setattr(flow.optim, "Own", type("Own", (flow.optim.SGD,), {}), raising=False)
     assert ("Own", {}) in exported_cases.optimizer_cases()
+
+
+def test_functions_of_several_ops_are_composite_ops():
+    """The others are in SCOPED, each with its reason."""
+    texts = [file.read_text(encoding="utf-8") for file in pathlib.Path(flow.__file__).parent.rglob("*.py")]
+    assert sorted(name for text in texts for name in re.findall(r"composite\(['\"](\w+)", text)) == sorted(SCOPED)
 
 
 def test_new_op_is_reported(monkeypatch):

@@ -205,9 +205,10 @@ def sizes(shape: Sequence) -> tuple[int, ...]:
 
 
 def composite(name: str) -> Callable[[Function], Function]:
-    """Run a function of several ops in its own scope, `model.act/gelu`, so that views can collapse it to one row.
+    """Run a function of several ops in its own scope, `model.drop/dropout`, so that views can collapse it to one row.
 
-    name: the public name of the function.
+    For functions that draw random numbers, which the decomposition of a composite op must not do. All others are ops:
+    `define(..., decompose=f)`.  name: the public name of the function.
     """
     part = "/" + name
 

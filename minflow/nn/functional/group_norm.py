@@ -17,7 +17,7 @@ from ...core.ops.shape import full
 from ...core.source_location import fail
 from ...core.spec import finfo, float16, float32
 from ...core.tensor import Tensor
-from .arguments import check_scalar, check_tensor, composite, same_dtype
+from .arguments import check_scalar, check_tensor, same_dtype
 from .norm import layer_norm_impl, normalize_with_stats, per_channel
 
 
@@ -94,7 +94,6 @@ def group_norm(
     return out.to(float16) if input.spec.dtype is float16 else out
 
 
-@composite("instance_norm")
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,

@@ -16,7 +16,7 @@ from .core.base.interrupts import ContextVarScope
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.mode import MODE, Mode, using
 from .core.op import Op
-from .core.ops.shape import cast, in_dtype
+from .core.ops.shape import in_dtype
 from .core.source_location import fail, warn
 from .core.spec import as_dtype, bfloat16, float32
 
@@ -27,28 +27,19 @@ STATE_KEYS = {
     "growth_interval",
     "_growth_tracker",
 }  # keys of PyTorch's scaler state
-# Functions of several ops that run in float32; ops declare it in their block (`Op.autocast`).
-FLOAT32_FUNCTIONS = set("""trace quantile nanquantile""".split())
 
 
 class Casting:
-    """Mixin for a mode class: casts the inputs of an op as the op, or the function it is part of, requires."""
+    """Mixin for a mode class: casts the inputs of an op as its definition requires (`Op.autocast`)."""
 
     def run(self, op, inputs, attrs):
-        if self.low is not None and op is not cast:
-            function = self.scope.rpartition("/")[2]
+        if self.low is not None and op.autocast is not None:
             if op.autocast == "parts":
                 return run_parts(self, op, inputs, attrs)
-            if op.autocast == "float32" or function in FLOAT32_FUNCTIONS:
-                target = float32
-            elif op.autocast == "lower":
-                target = self.low
-            else:
-                target = None
-            if target is not None:
-                inputs = tuple(
-                    [in_dtype(x, target) if hasattr(x, "spec") and is_castable(x.spec.dtype) else x for x in inputs]
-                )
+            target = self.low if op.autocast == "lower" else float32
+            inputs = tuple(
+                [in_dtype(x, target) if hasattr(x, "spec") and is_castable(x.spec.dtype) else x for x in inputs]
+            )
         return super().run(op, inputs, attrs)
 
 

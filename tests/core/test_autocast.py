@@ -51,6 +51,10 @@ PROGRAMS = {
     "nll_loss": (lambda L, p: L.nn.functional.nll_loss(p.y.log_softmax(1), L.tensor([0, 1, 2, 3])), SINGLE),
     "triplet_margin_loss": (lambda L, p: L.nn.functional.triplet_margin_loss(p.y, p.y * 2, p.y * 3), SINGLE),
     "bilinear": (lambda L, p: L.nn.functional.bilinear(p.x, p.x, p.images[:, :, :6, :6].reshape(6, 6, 6)), SINGLE),
+    "trace": (lambda L, p: L.trace(p.y), SINGLE),
+    "quantile": (lambda L, p: L.quantile(p.y, 0.3, dim=1), SINGLE),
+    "quantile by a tensor": (lambda L, p: L.quantile(p.y.flatten(), p.y.sigmoid().flatten()[:2]), SINGLE),
+    "nanquantile": (lambda L, p: p.y.nanquantile(0.3), SINGLE),
     "cdist": (lambda L, p: L.cdist(p.y, p.y), SINGLE),
     "ctc_loss": (lambda L, p: L.nn.functional.ctc_loss(p.y.log_softmax(1), L.tensor([1, 2]), (4,), (2,)), SINGLE),
     "bce": (lambda L, p: L.nn.functional.binary_cross_entropy_with_logits(p.y, L.ones(4, 5)), SINGLE),
@@ -143,6 +147,16 @@ def test_parts_of_a_cell_get_their_dtypes():
     products = [node for node in low if str(node.op) == "matmul"]
     assert {(node.out_specs[0].dtype, node.scope) for node in products} == {(flow.float16, "GRUCell/gru_cell")}
     assert Predict(lower)(*args).tolist() == lower(*args).tolist() != cell(*args).tolist()
+
+
+def test_half_precision_outside_of_autocast():
+    """Then trace keeps the dtype, and quantiles are refused."""
+    y = flow.tensor(X).half()
+    assert flow.trace(y).dtype is flow.float16
+    with pytest.raises(DTypeError, match="quantile: the input must be float32 or float64, got float16"):
+        flow.quantile(y, 0.3)
+    with flow.autocast("cpu"), pytest.raises(DTypeError, match="quantile: q is float64, the input is float32"):
+        flow.quantile(y, flow.ones(2).double())
 
 
 def test_mistakes():

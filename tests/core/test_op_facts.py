@@ -4,15 +4,20 @@ Formulas: `test_scalar.py`. ONNX converters: `docs/onnx.md`, compared by `tests/
 `tests/test_registration.py`.
 """
 
+import importlib
+
+import numpy as np
 import pytest
 
-import minflow as flow
-import minflow.core.ops.update_adaptive
-import minflow.core.ops.update_moments  # optimizers import them when they are first used
-from minflow.amp import FLOAT32_FUNCTIONS
+from minflow.compiler.passes.decomposition import parts_of
 from minflow.core.base.errors import InternalError
 from minflow.core.op import OPS, Op
+from minflow.core.ops.examples import cases
 from minflow.core.scalar import flops_per_element
+from minflow.core.spec import spec_of
+
+for name in ("update_adaptive", "update_moments"):  # optimizers import them when they are first used
+    importlib.import_module(f"minflow.core.ops.{name}")
 
 WITHOUT_FLOPS = {
     "counts comparisons, indices or bits": """nonzero one_hot median nanmedian mode_place argmax argmin any all
@@ -49,10 +54,19 @@ def test_facts_have_known_values():
     assert not [name for name, op in OPS.items() if not op.doc]
 
 
-def test_autocast_is_stated_once():
-    """By the op, or by the name of a function composed of ops."""
-    assert not {name for name, op in OPS.items() if op.autocast} & FLOAT32_FUNCTIONS
-    assert {*dir(flow), *dir(flow.nn.functional)} >= FLOAT32_FUNCTIONS
+WITHOUT_AUTOCAST = {"bilinear"}  # runs in the dtype of its inputs, as in PyTorch on a CPU
+
+
+def test_autocast_of_composite_ops():
+    """One with a part that autocast runs in another dtype says what it does: autocast does not see the parts."""
+
+    def parts(op):
+        for example in cases(op):
+            inputs = [spec_of(x) if isinstance(x, np.ndarray) else x for x in example.arrays()]
+            yield from parts_of(op, inputs, example.attrs)
+
+    silent = {op.name for op in OPS.values() if op.decompose and op.autocast is None}
+    assert {name for name in silent if any(part.op.autocast for part in parts(OPS[name]))} == WITHOUT_AUTOCAST
 
 
 def test_an_op_is_frozen():

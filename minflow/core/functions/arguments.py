@@ -17,9 +17,9 @@ from ..dispatch import special_method
 from ..ir import NUMBERS
 from ..mode import MODE
 from ..ops.rules import broadcast_shape
-from ..ops.shape import cast, check_fits, in_float32 as in_float32
+from ..ops.shape import cast, check_fits, in_float32 as in_float32, is_half
 from ..source_location import explain, fail
-from ..spec import DType, as_dtype, bool_
+from ..spec import DType, as_dtype, bool_, float32
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -48,6 +48,11 @@ def as_operand(x: Any) -> Any:
 def to(x: Any, dtype: DType) -> Tensor:
     """Convert x to this dtype; return x itself if it has that dtype."""
     return x if x.spec.dtype is dtype else cast(x, dtype=dtype)
+
+
+def autocast_float32(x: Any) -> Any:
+    """Convert a tensor in half precision to float32 under autocast, as it does for ops that declare so."""
+    return cast(x, dtype=float32) if is_half(x) and MODE.get().low is not None else x
 
 
 def cast_for_write(op: str, x: Any, dtype: DType, /, **values: Any) -> Any:

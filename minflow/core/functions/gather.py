@@ -13,7 +13,7 @@ from ..mode import MODE
 from ..ops import elementwise as e, index as i, shape as s
 from ..source_location import fail
 from ..spec import bool_, float32, int64
-from .arguments import cast_fill_value, cast_for_write, integer, is_tensor, normalize_axis, to
+from .arguments import autocast_float32, cast_fill_value, cast_for_write, integer, is_tensor, normalize_axis, to
 from .shape import unbind
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def trace(input: Tensor) -> Tensor:
         stacks = "x.diagonal(0, -2, -1).sum(-1) for stacks of matrices"
         hint = stacks if input.spec.ndim > 2 else "flow.diag(x) makes a matrix"
         fail(ShapeError, f"trace: input must be a matrix, got {input.spec.ndim} axes", hint, x=input)
-    return diagonal(input).sum()
+    return diagonal(autocast_float32(input)).sum()
 
 
 def positions(shape: tuple[int, ...]) -> Tensor:

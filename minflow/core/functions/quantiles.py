@@ -16,7 +16,17 @@ from ..ops.rules import reduced
 from ..source_location import fail
 from ..spec import as_dtype, float32, float64, int64
 from . import return_types
-from .arguments import accept_axis, in_float32, integer, is_tensor, maybe_to, normalize_axes, normalize_axis, to
+from .arguments import (
+    accept_axis,
+    autocast_float32,
+    in_float32,
+    integer,
+    is_tensor,
+    maybe_to,
+    normalize_axes,
+    normalize_axis,
+    to,
+)
 from .reduction import amax, amin, sum
 from .shape import flatten, movedim, squeeze
 from .sorting import sort
@@ -171,6 +181,7 @@ def nanquantile(
 
 
 def quantiles(name: str, input: Tensor, q: Tensor | float, dim: int | None, keepdim: bool, how: str) -> Tensor:
+    input, q = autocast_float32(input), autocast_float32(q)
     if input.spec.dtype not in (float32, float64):
         fail(
             DTypeError,

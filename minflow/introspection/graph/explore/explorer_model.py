@@ -22,7 +22,7 @@ from ....compiler.passes.decomposition import inner_scope
 from ....compiler.plan_cache import CompiledPart
 from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
-from ....core.ir import CONSTANT, Graph as IR, Node, Source, Value
+from ....core.ir import CONSTANT, Graph as IR, Node, Source, Value, values_among
 from ....core.random import default_generator
 from ....core.source_location import fail
 from ....views.explorer.rows import loss_of
@@ -501,13 +501,14 @@ def order_of(nodes: list[Node], gone: list[Node]) -> dict[Node, float]:
 
 class NodeRecords(dict):
     """The records of the operations of a part, keyed by node and everything that a pass may change: stages in which a
-    node is the same share its record. ids: node -> its id. opened: the graph, if operations are opened in it.
+    node is the same share its record. ids: node -> its id.
+    opened: the graph, if operations are opened in it. closed: the records of the other operations.
     """
 
     def __init__(
         self, part: CompiledPart, prefix: str, opened: OpenedGraph | None = None, closed: NodeRecords | None = None
     ):
-        self.part, self.opened = part, opened
+        self.part, self.opened, self.closed = part, opened, closed
         self.ids: dict[Node, str] = defaultdict(map(f"{prefix}{{}}".format, count()).__next__)
         if opened is not None and closed is not None:
             self.ids |= closed.ids
@@ -516,6 +517,9 @@ class NodeRecords(dict):
     def __missing__(self, key: tuple[Node, str, int, str, float, str]) -> StepNode:
         node, mark, column, twin, order, by = key
         part, opened = self.part, self.opened
+        if opened is not None and self.closed is not None and node in opened.was:
+            if not any(x.node in opened.names for x in values_among(node.inputs)):
+                return self.closed[opened.was[node], mark, column, twin, order, by]
         name, whole, stored = part.name_of(node), None, [] if node.op.is_view else list(node.out_specs)
         call = name
         if node.whole is not None:

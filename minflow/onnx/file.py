@@ -6,9 +6,10 @@ and the model must pass ONNX's own checker in memory. Read next: `model.py`.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -26,9 +27,10 @@ from ..nn.graph.graph import RunningGraph
 from ..nn.graph.tree import leaves, unflatten
 from ..nn.module import Module
 from .builder import OPSET
-from .model import expand_composites, model_of
+from .model import RefusedComposites, expand_composites, model_of
 from .options import check_options, dynamic_of, share_unnamed
 
+Prepare = Callable[[Program], Program]
 CONSTANT_TYPES = (bool, int, float, str)  # arguments that are not inputs of the file
 
 EXPORTING: ContextVar[bool] = ContextVar("exporting", default=False)
@@ -98,16 +100,20 @@ def export(
             dynamic_shapes,
         )
 
-    token = EXPORTING.set(True)
+    def exported(refused: Container = ()) -> ONNXProgram:
+        token = EXPORTING.set(True)
+        try:
+            prepare = functools.partial(expand_composites, refused=refused)
+            program = program_of_model(model, *arguments_of(model, args, kwargs), axes_of, prepare)
+        finally:
+            EXPORTING.reset(token)
+        inputs = replace_names("input", inputs_of(program), input_names)
+        return ONNXProgram(model_of(program, inputs, replace_names("output", outputs_of(program), output_names)))
+
     try:
-        program = program_of_model(model, *arguments_of(model, args, kwargs), axes_of)
-    finally:
-        EXPORTING.reset(token)
-    inputs, outputs = (
-        replace_names("input", inputs_of(program), input_names),
-        replace_names("output", outputs_of(program), output_names),
-    )
-    written = ONNXProgram(model_of(program, inputs, outputs))
+        written = exported()
+    except RefusedComposites as composites:
+        written = exported(composites.numbers)
     if f is None:
         return written
     written.save(f)
@@ -132,34 +138,36 @@ def arguments_of(model: Any, args: Any, kwargs: Mapping[str, Any] | None) -> tup
     return tuple(before), last
 
 
-def program_of_model(model: Any, args: tuple, kwargs: dict[str, Any], axes_of: Callable[[Program], Any]) -> Program:
-    """The program of a module, a graph or a job. axes_of: program -> its dynamic axes."""
+def program_of_model(
+    model: Any, args: tuple, kwargs: dict[str, Any], axes_of: Callable[[Program], Any], prepare: Prepare
+) -> Program:
+    """The program of a module, a graph or a job. axes_of: program -> its dynamic axes. prepare: see `program_of`."""
     if isinstance(model, Module):
         graph, args, kwargs = graph_around(model, args, kwargs)
         with eval_mode(model):
             graph.compiled_for(args, kwargs)
-            return module_program(program_at_axes(graph, axes_of), type(model).__name__)
+            return module_program(program_at_axes(graph, axes_of, prepare), type(model).__name__)
     if (args or kwargs) and isinstance(model, RunningGraph):
         model.compiled_for(args, kwargs)
-    return program_at_axes(model, axes_of)
+    return program_at_axes(model, axes_of, prepare)
 
 
-def program_at_axes(graph: Any, axes_of: Callable[[Program], Any]) -> Program:
+def program_at_axes(graph: Any, axes_of: Callable[[Program], Any], prepare: Prepare) -> Program:
     """The program of a called graph with its dynamic axes. Unnamed axes, {"x": [0], "y": [0]}, share a size if they
     cannot vary independently.
     """
-    program = program_of(graph, prepare=expand_composites)
+    program = program_of(graph, prepare=prepare)
     axes = axes_of(program)
     if axes is None and isinstance(graph, LoadedGraph):
         axes = saved_axes(graph)
     if not axes:
         return program
     try:
-        return program_of(graph, axes, expand_composites)
+        return program_of(graph, axes, prepare)
     except GraphError:
         with suppress(GraphError):
             if isinstance(axes, Mapping) and (together := share_unnamed(axes, program.graph.inputs)) is not None:
-                return program_of(graph, together, expand_composites)
+                return program_of(graph, together, prepare)
         raise
 
 

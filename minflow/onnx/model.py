@@ -6,7 +6,7 @@ translated is reported in one error. Read next: `sizes.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,9 +31,19 @@ MAX_FOLDED_BYTES = 2**16  # largest size in bytes of a folded constant
 MAX_SHOWN_LINES = 8  # lines per refused op that an error shows
 
 
-def expand_composites(program: Program) -> Program:
-    """Replace each composite op for which there is no converter by its decomposition."""
-    graph = expand(program.graph, lambda node: node.op.composite and not has_converter(node))
+class RefusedComposites(Exception):
+    """Raised if converters refuse the composite nodes of these numbers, which are then exported as decompositions."""
+
+    def __init__(self, numbers: set):
+        super().__init__(f"refused nodes: {numbers}")
+        self.numbers = numbers
+
+
+def expand_composites(program: Program, refused: Container = ()) -> Program:
+    """Replace each composite op without a converter, and those whose converters have refused the nodes of these
+    numbers, by its decomposition.
+    """
+    graph = expand(program.graph, lambda n: n.op.composite and (n.number in refused or not has_converter(n)))
     if graph is program.graph:
         return program
     names = {node.number: name for node, name in program.names.items()}
@@ -42,7 +52,7 @@ def expand_composites(program: Program) -> Program:
 
 
 def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) -> Any:
-    """The ModelProto of a program. inputs, outputs: names."""
+    """The ModelProto of a program. inputs, outputs: names. Raises RefusedComposites."""
     import onnx
 
     name, graph = program.name, program.graph
@@ -116,6 +126,7 @@ class UnsupportedOps:
     def __init__(self, name: str):
         self.name = name
         self.lines: dict[tuple[str, str, str], list[str]] = {}
+        self.composites: set = set()  # the numbers of composite nodes that a converter has refused
 
     def add(self, node: Node, why: str, hint: str = "") -> None:
         place = f"{where_text(node.where)} in {node.scope}" if node.scope else where_text(node.where)
@@ -124,7 +135,9 @@ class UnsupportedOps:
             lines.append(place)
 
     def raise_if_any(self) -> None:
-        """Raise one error for all of them, if any."""
+        """Raise one error for all of them, if any; RefusedComposites if some of them can be decomposed."""
+        if self.composites:
+            raise RefusedComposites(self.composites)
         if not self.lines:
             return
         values: dict[str, str] = {}
@@ -173,6 +186,7 @@ def translate(b: Builder, node: Node, name: str, refused: UnsupportedOps) -> Non
                     )
         except UnsupportedNode as error:
             refused.add(node, error.why, error.hint)
+            refused.composites.update([node.number] if node.op.composite else [])
         else:
             b.names.update(zip(results, given if isinstance(given, tuple) else (given,)))
 

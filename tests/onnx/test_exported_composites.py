@@ -79,6 +79,33 @@ def test_names_of_the_other_nodes_stay(no_converters):
     assert len({*names}) == len(names)
 
 
+@pytest.mark.parametrize("dynamic", [None, {"x": {0: "batch"}}])
+def test_a_node_that_its_converter_refuses_is_decomposed(dynamic, monkeypatch):
+    """Only that node; the converters of the others are used."""
+    convert = CONVERTERS["layer_norm"]
+
+    def of_rows_of_six(b, node, x, *params):
+        if node.inputs[0].spec.shape[-1] != 6:
+            b.refuse("has rows of another size", "rows of six")
+        return convert(b, node, x, *params)
+
+    monkeypatch.setitem(CONVERTERS, "layer_norm", of_rows_of_six)
+    model = nn.Sequential(nn.LayerNorm(6), nn.LayerNorm((4, 6)), nn.Flatten(), nn.LayerNorm(24)).eval()
+    program = flow.onnx.export(model, images(3), input_names=["x"], dynamic=dynamic)
+    assert kinds(program).count("LayerNormalization") == 2 and "Sqrt" in kinds(program)
+    for n in (3,) if dynamic is None else (1, 5):
+        close(run(program.model_proto, images(n).numpy())[0], model(images(n)))
+
+
+def test_refusals_within_a_refused_node_are_reported(monkeypatch):
+    graph = InputGradient(Norms().layer)
+    graph(images(3))
+    name = "layer_norm_grad"
+    monkeypatch.setitem(CONVERTERS, name, lambda b, node, *inputs: b.refuse("is a gradient"))
+    with pytest.raises(flow.GraphError, match="sum_to  its shape depends on batch.* in model/layer_norm"):
+        flow.onnx.export(graph, dynamic={"x": {0: "batch"}})
+
+
 def test_gradients_are_decomposed(tmp_path):
     graph = InputGradient(Norms().layer)
     wanted = graph(images(3))

@@ -169,20 +169,19 @@ def test_batch_norm_of_empty_or_other_dtypes_falls_back_to_numpy():
 WINDOW = dict(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1), ceil_mode=False)
 
 
-def pooled(x):
-    shape = *x.shape[:2], x.shape[2] // 2, x.shape[3] // 2
-    return call(max_pool2d, (x,), WINDOW, [shape, shape], ["f4", "i8"])
-
-
 @FEW
-@given(st.integers(0, 3), st.integers(1, 3), st.integers(2, 9), st.integers(2, 70), st.integers(0, 9))
-def test_max_pool(n, c, height, width, seed):
+@given(
+    st.sampled_from([1, 2]), st.integers(0, 3), st.integers(1, 3), st.integers(2, 9), st.integers(2, 70),
+    st.integers(0, 9),
+)  # fmt: skip
+def test_max_pool(tall, n, c, height, width, seed):
     """Exactly, including ties, NaN and infinity."""
     rng = np.random.default_rng(seed)
     x = rng.integers(-3, 4, (n, c, height, width)).astype("f4")
     x[x == 3] = rng.choice([np.nan, np.inf, -np.inf, 3, -0.0], (x == 3).sum())
-    y, indices = pooled(x)
-    right = select(pool.max_pool2d, ("reference",)).call(x, **WINDOW)
+    shape, window = (n, c, height // tall, width // 2), WINDOW | dict(kernel_size=(tall, 2), stride=(tall, 2))
+    y, indices = call(max_pool2d, (x,), window, [shape, shape], ["f4", "i8"])
+    right = select(pool.max_pool2d, ("reference",)).call(x, **window)
     assert np.array_equal(y, right[0], equal_nan=True) and np.array_equal(indices, right[1])
     g = rng.standard_normal(y.shape).astype("f4")
     for apart in (True, False):
@@ -212,7 +211,10 @@ def test_index_outside_the_image_falls_back_to_numpy(index):
 
 @pytest.mark.parametrize(
     "other",
-    [dict(kernel_size=(3, 3)), dict(stride=(1, 1)), dict(padding=(1, 1)), dict(dilation=(2, 2)), dict(ceil_mode=True)],
+    [
+        *[dict(kernel_size=size) for size in ((3, 3), (1, 2))],
+        *[dict(stride=(1, 1)), dict(padding=(1, 1)), dict(dilation=(2, 2)), dict(ceil_mode=True)],
+    ],
 )
 def test_other_windows_fall_back_to_numpy(other):
     assert max_pool2d(np.ones((1, 2, 7, 7), "f4"), **(WINDOW | other)) is None

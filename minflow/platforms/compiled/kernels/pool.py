@@ -1,4 +1,4 @@
-"""Max pooling with 2x2 windows and scatter of its gradient; global average pooling; on NCHW images.
+"""Max pooling with 2x2 and 1x2 windows, and scatter of its gradient; global average pooling; on NCHW images.
 
 Semantics: `core/ops/pool.py`. Read next: `nchw16c_pool.py`, for other windows.
 """
@@ -67,17 +67,20 @@ def largest(builder, above, beneath, width, count, y, indices):
 
 
 @instruction
-def max_pool2d_planes(chunk, scratch, x, y, indices, planes, height, width, chunk_planes):
-    """Pool x (planes, height, width) to y and indices, (planes, height // 2, width // 2)."""
-    down, across = height // 2, width // 2
+def max_pool2d_planes(chunk, scratch, x, y, indices, planes, height, width, tall, chunk_planes):
+    """Pool x (planes, height, width) to y and indices, (planes, height // tall, width // 2).
+
+    tall: rows of a window, 2 or 1; then `largest` reads the same row twice.
+    """
+    down, across = height // tall, width // 2
     for n in range(chunk * chunk_planes, min((chunk + 1) * chunk_planes, planes)):
         for i in range(down):
             for j in range(0, across, LANES):
-                start, to = 2 * i * width + 2 * j, (n * down + i) * across + j
+                start, to = tall * i * width + 2 * j, (n * down + i) * across + j
                 largest(
                     x + (n * height * width + start) * BYTES,
                     start,
-                    width,
+                    (tall - 1) * width,
                     min(LANES, across - j),
                     y + to * BYTES,
                     indices + to * 8,
@@ -118,13 +121,15 @@ def contiguous(*arrays: np.ndarray) -> bool:
 
 def max_pool2d(arrays, outs, workspace, kernel_size, stride, padding, dilation, ceil_mode) -> list[Task] | None:
     (x,), (y, indices) = arrays, outs
-    n, c, h, w = x.shape
-    if (*kernel_size, *stride, *padding, *dilation) != (2, 2, 2, 2, 0, 0, 1, 1) or (ceil_mode and (h % 2 or w % 2)):
+    (n, c, h, w), tall = x.shape, kernel_size[0]
+    if (*kernel_size, *stride, *padding, *dilation) not in ((2, 2, 2, 2, 0, 0, 1, 1), (1, 2, 1, 2, 0, 0, 1, 1)):
+        return None
+    if ceil_mode and (h % tall or w % 2):
         return None
     if x.dtype != np.float32 or not contiguous(x, y, indices):
         return None
     at_once = max(1, CHUNK // max(h * w, 1))
-    return [max_pool2d_planes(-(-n * c // at_once), x, y, indices, n * c, h, w, at_once)]
+    return [max_pool2d_planes(-(-n * c // at_once), x, y, indices, n * c, h, w, tall, at_once)]
 
 
 def max_pool2d_grad(arrays, outs, workspace, shape, apart) -> list[Task] | None:

@@ -23,9 +23,10 @@ def kernels(function: Callable, /, *args: Any, **kwargs: Any) -> Report:
         flow.kernels(model, x)
         flow.kernels(lambda: loss_fn(model(x), y).backward())
 
-    The platform is "compiled" (kernels compiled for this processor), "numpy" (fast NumPy code) or "reference" (the code
-    in the definition of the op); the first one whose kernel supports the arrays runs. Calls of an op with the same
-    shapes are one row. Views run no kernel. The kernels of an nn.Graph are in `graph.plan`, and not listed here.
+    The platform is "compiled" (kernels compiled for this processor), "fused" (the parts of a composite op as one
+    compiled loop), "numpy" (fast NumPy code) or "reference" (the code in the definition of the op); the first one whose
+    kernel supports the arrays runs. Calls of an op with the same shapes are one row. Views run no kernel. The kernels
+    of an nn.Graph are in `graph.plan`, and not listed here.
 
     A table in a notebook, text in a terminal; `.record.calls` has the rows. The result of the function is discarded.
     """

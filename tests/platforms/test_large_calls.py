@@ -61,7 +61,7 @@ def compiled():
 def test_ops_with_an_eager_kernel_are_marked():
     """Launching reads only the mark: without it such a kernel runs after `compiled.use()` alone."""
     rare = {"add", "sub", "mul", "clone"}  # rarely faster, and with the bits of NumPy
-    compiled = {op.name for (op, name), kernel in KERNELS.items() if name == "compiled" and kernel.call}
+    compiled = {op.name for (op, name), kernel in KERNELS.items() if name in ("compiled", "fused") and kernel.call}
     marked = {name for name, op in OPS.items() if op.slow_on_numpy}
     assert compiled & {*OPS} == marked | rare
 

@@ -40,7 +40,9 @@ def inputs(edge: float = 2.0) -> list[Maker]:
     ]
 
 
-def activation(signature: str, decompose: Callable, doc: str, examples: list | None = None) -> Op:
+def activation(
+    signature: str, decompose: Callable, doc: str, examples: list | None = None, slow_on_numpy: bool = False
+) -> Op:
     """An activation of floats."""
     return define(
         signature,
@@ -49,6 +51,7 @@ def activation(signature: str, decompose: Callable, doc: str, examples: list | N
         dtype_agnostic=True,
         module=__name__,
         examples=examples or inputs(),
+        slow_on_numpy=slow_on_numpy,
         doc=doc,
     )
 
@@ -67,14 +70,18 @@ gelu = activation(
     gelu_parts,
     'x * Phi(x); approximate: "none" or "tanh". Hendrycks & Gimpel 2016, section 2.',
     [case(x, approximate=form) for x in inputs() for form in ("none", "tanh")],
+    slow_on_numpy=True,
 )
 quick_gelu = activation(
     "quick_gelu(x)",
     lambda x: x * sigmoid(x * 1.702),
     "x * sigmoid(1.702 * x). Hendrycks & Gimpel 2016, section 2.",
+    slow_on_numpy=True,
 )
-silu = activation("silu(x)", lambda x: x * sigmoid(x), "x * sigmoid(x).")
-mish = activation("mish(x)", lambda x: x * tanh(softplus(x)), "x * tanh(log(1 + exp(x))). Misra 2019, eq. 1.")
+silu = activation("silu(x)", lambda x: x * sigmoid(x), "x * sigmoid(x).", slow_on_numpy=True)
+mish = activation(
+    "mish(x)", lambda x: x * tanh(softplus(x)), "x * tanh(log(1 + exp(x))). Misra 2019, eq. 1.", slow_on_numpy=True
+)
 
 
 def softsign_spec(x: Spec) -> Spec:
@@ -88,6 +95,7 @@ softsign = define(
     dtype_agnostic=True,
     domain="complex",
     examples=[*inputs(), ints(5, low=-3, high=4)],
+    slow_on_numpy=True,
     doc="x / (1 + |x|).",
 )
 

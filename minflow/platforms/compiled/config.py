@@ -8,7 +8,9 @@ from ...compiler.passes import Pass
 from ...core.kernels import HOST_PLATFORMS
 
 COMPILED = "compiled"  # the name of this platform
+FUSED = "fused"  # composite ops as one fused loop, in eager code: a graph fuses their parts with their neighbors
 PLATFORMS = COMPILED, *HOST_PLATFORMS  # of a graph with compiled kernels, in order
+EAGER_COMPILED = COMPILED, FUSED, *HOST_PLATFORMS  # of eager code with compiled kernels, in order
 
 
 class CompiledKernelConfig:

@@ -15,7 +15,7 @@ from ...compiler.target import Target
 from ...core.base.locks import new_lock
 from ...core.ir import Graph
 from ...core.kernels import EAGER_PLATFORMS, HOST_PLATFORMS, clear_caches
-from .config import PLATFORMS, CompiledKernelConfig
+from .config import EAGER_COMPILED, PLATFORMS, CompiledKernelConfig
 
 LARGE = 1 << 20  # bytes of all values of a graph; a smaller one runs in some dozen microseconds
 CHOICE = new_lock()  # held while this process chooses its kernels
@@ -32,7 +32,7 @@ def target(graphs: Iterable[Graph], exact: bool) -> Target:
 
 def eager_platforms() -> tuple[str, ...]:
     """Platforms of large calls of eager code, unless a program has called `use`."""
-    return PLATFORMS if CompiledKernelConfig.graphs == "large" and ready() else HOST_PLATFORMS
+    return EAGER_COMPILED if CompiledKernelConfig.graphs == "large" and ready() else HOST_PLATFORMS
 
 
 def weight(graphs: Iterable[Graph]) -> int:

@@ -25,7 +25,7 @@ from ...core.kernels import EAGER_PLATFORMS, HOST_PLATFORMS, use_platforms
 from ...core.memory import retain_freed_memory
 from ...core.messages.invocation import command
 from ...core.source_location import here
-from .config import COMPILED, PLATFORMS, CompiledKernelConfig
+from .config import COMPILED, EAGER_COMPILED, CompiledKernelConfig
 
 SINCE, UNTIL = "0.61", "0.68"  # versions of numba that compile all kernels
 LATE = 1.0  # seconds after which a message about compiling is printed
@@ -55,7 +55,7 @@ def use(on: bool = True, without: Sequence[str] = (), eager: bool = True) -> Non
         CompiledKernelConfig.graphs = "all"
         CompiledKernelConfig.passes = tuple([step for step in passes() if step.__name__ not in without])
         if eager:
-            use_platforms("cpu", PLATFORMS)
+            use_platforms("cpu", EAGER_COMPILED)
 
 
 def load_by_default() -> str:

@@ -218,6 +218,14 @@ def test_attention_and_shapes(check):
     assert ("div", 1, "batch") in attrs_of(found)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "bilinear"])
+def test_images_of_any_size_are_resized(mode, check):
+    resize = nn.Sequential(nn.Upsample(scale_factor=2, mode=mode), nn.ReLU(), nn.Upsample((7, 5), mode=mode))
+    axes = {0: {0: "batch", 2: "height", 3: "width"}}
+    program = check(Graph(resize), axes, *[(flow.randn(*size),) for size in ((2, 3, 4, 6), (1, 3, 5, 3), (3, 3, 8, 7))])
+    assert ("interpolate", "output_size", "2*height, 2*width") in attrs_of(program)
+
+
 def test_three_axes(check):
     graph = Graph(lambda x, y: (x.view(-1).sum() + y.sum(), (x + 1).reshape(x.numel())))
     found = check(

@@ -6,6 +6,8 @@ A tap is a position and its weight. The taps depend only on sizes, so they are c
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -74,6 +76,18 @@ def smooth_taps(n: int, m: int, factor: float | None, mode: str, align: bool, re
     return [(np.minimum(p, n - 1).astype("int64"), w) for p, w in zip(each, weights)]
 
 
+@functools.lru_cache(maxsize=256)
+def known_taps(
+    n: int, m: int, factor: float | None, mode: str, align: bool, antialias: bool, real: Real
+) -> tuple[Tap, ...]:
+    """Taps in read-only arrays, cached."""
+    found = (smooth_taps if antialias else taps)(n, m, factor, mode, align, real)
+    for array in itertools.chain.from_iterable(found):
+        if array is not None:
+            array.flags.writeable = False
+    return tuple(found)
+
+
 def axis_taps(
     shape: tuple[int, ...],
     dtype: DType,
@@ -82,14 +96,13 @@ def axis_taps(
     mode: str,
     align_corners: bool,
     antialias: bool,
-) -> Iterator[tuple[int, list[Tap]]]:
+) -> Iterator[tuple[int, tuple[Tap, ...]]]:
     """Yield (axis, its taps), in order of computation, for each axis that changes."""
     real = np.float64 if dtype is float64 and mode in ("linear", "cubic") else np.float32
     for axis in range(len(shape) - 1, 1, -1):
         have, want, factor = shape[axis], output_size[axis - 2], factors[axis - 2]
         if have != want or factor not in (None, 1.0):
-            kernel = smooth_taps if antialias else taps
-            yield axis, kernel(have, want, factor, mode, align_corners, real)
+            yield axis, known_taps(have, want, factor, mode, align_corners, antialias, real)
 
 
 def interpolate_spec(x: Spec, output_size, factors, mode, align_corners, antialias) -> Spec:
@@ -117,11 +130,11 @@ def interpolate_parts(x, output_size, factors, mode, align_corners, antialias):
     return cast(out, dtype=float16) if half else out
 
 
-def apply_taps(x, axis: int, each: list[Tap]):
-    """Sum the weighted elements of x at the taps, along an axis."""
+def apply_taps(x, axis: int, each: tuple[Tap, ...]):
+    """Sum the weighted elements of x at the taps, along an axis. Each constant has memory of its own."""
     total: Any = None
     for places, weights in each:
-        term = take(x, MODE.get().constant(places), axis=axis)
+        term = take(x, MODE.get().constant(places.copy()), axis=axis)
         if weights is not None:
             wide = weights.astype(x.spec.dtype.np).reshape(-1, *[1] * (x.spec.ndim - 1 - axis))
             term = term * MODE.get().constant(wide)
@@ -149,7 +162,7 @@ interpolate = define(
     unread=["x"],
     slow_on_numpy=True,
     examples=[
-        resized(floats(2, 3, 4, 5), 7, 3),
+        resized(floats(2, 3, 4, 4), 7, 7),  # both axes have the same taps
         resized(floats(1, 2, 4, 5), 9, 5, align_corners=True),
         resized(strided(2, 3, 4, 5), 8, 10, factors=(2.0, 2.0), mode="nearest"),
         resized(floats(2, 1, 5), 8, factors=(1.7,), mode="nearest-exact"),

@@ -231,6 +231,8 @@ class Blocks(NamedTuple):
 
 def lines_task(x, y, planes: int, rows: AxisTaps, columns: AxisTaps, back: bool, blocks: Blocks | None = None) -> Task:
     """The task that computes planes along rows and columns."""
+    copies = not isinstance(rows.weights, np.ndarray)  # has the same bits in either order
+    rows_first = back or (copies and rows.many < rows.size)
     lanes, lines = LANES if blocks else 1, planes * rows.many
     pixels = planes * max(rows.size, rows.many) * max(columns.size, columns.many)
     if blocks:
@@ -238,8 +240,8 @@ def lines_task(x, y, planes: int, rows: AxisTaps, columns: AxisTaps, back: bool,
     else:
         split = BlockSplit(1, 1, min(lines, -(-pixels // CHUNK)))
         spare = TILE + (padded(columns.size) + padded(columns.many)) * LANES
-    middle = LANES * padded(columns.size * lanes) if back else 0
-    if changes(rows) and not back:
+    middle = LANES * padded(columns.size * lanes) if rows_first else 0
+    if changes(rows) and not rows_first:
         ends = np.arange(split.pieces + 1) * lines // split.pieces
         (plane, i), (last_plane, j) = np.divmod(ends[:-1], rows.many), np.divmod(ends[1:] - 1, rows.many)
         low = plane * rows.size + rows.places[rows.starts[i]]
@@ -258,7 +260,7 @@ def lines_task(x, y, planes: int, rows: AxisTaps, columns: AxisTaps, back: bool,
         lines=lines,
         split=split,
         blocked=blocks is not None,
-        rows_first=back,
+        rows_first=rows_first,
         spare=spare,
         scratch=spare + middle,
     )

@@ -167,9 +167,8 @@ def test_values_inside_a_gradient():
     session.open("layer_norm")
     last = [r for r in session.layout.rows if r.level == 3 and r.parts[1].nodes][-1]
     session.act({"do": "select", "id": last.item.id, "column": 1})
-    session.detail()
-    session.act({"do": "select", "id": last.item.id})
-    session.detail()
+    detail = session.detail()
+    assert detail["hists"], "of the gradient, without a look at forward before"
     inside = [name for name, _ in session.model.summaries if name.startswith("model.norm-layer_norm_grad-0/")]
     assert "model.norm-layer_norm_grad-0/sum_to-0" in inside
     weight = session.model.gradient_summary("model.norm.weight")
@@ -183,7 +182,7 @@ def test_a_changed_state_is_said():
     graph(X, Y)
     session.act({"do": "select", "id": row(session, "mean").item.id})
     values = [text for what, text in session.detail()["rows"] if what == "values"]
-    assert values == ["of a step run now: the state has changed since the recorded one"]
+    assert values == ["of a step run now: the state or the inputs have changed since the recorded one"]
 
 
 def test_opening_runs_nothing_and_grads_of_the_last_call_stay():
@@ -272,3 +271,44 @@ def test_a_fold_stays_when_an_operation_in_it_opens():
     after = names(session)
     assert after[at + 1 : at + 6] == ["mul", "erf", "add", "mul", "mul"]
     assert len(after) == len(before) + 5
+
+
+def test_values_inside_of_views_of_inputs_and_with_accumulation():
+    """The inputs are those of the recorded step, whatever the plan ran on since, and of the first micro-step."""
+
+    class Views(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+            self.add_optimizer(flow.optim.SGD(self.fc.parameters(), lr=0.0))
+            self.config.set_gradient_accumulation_steps(2)
+            self.passes.remove(decompose)
+
+        def build(self, x):
+            h = F.layer_norm(x.reshape(-1, 4).t()[:2], (2 * x.shape[0],))
+            loss = self.fc(h[:, :4]).sum()
+            loss.backward()
+            return loss
+
+    graph = Views()
+    graph(X)
+    session = ExplorerSession(graph_explorer_model(graph, (X,)))
+    graph(X * 100 + flow.arange(8))
+    session.open("layer_norm")
+    session.act({"do": "select", "id": row(session, "mean").item.id})
+    detail = session.detail()
+    expected = X.numpy()[:2].reshape(-1, 4).T[:2].mean(axis=1)
+    summary = session.model.summaries["layer_norm-0/mean-0", 0]
+    np.testing.assert_allclose([summary.low, summary.high], [expected.min(), expected.max()], rtol=1e-6)
+    assert not [text for what, text in detail["rows"] if what == "values"]
+
+
+def test_a_recomputed_module_opens():
+    graph = Train()
+    graph.model.norm.to(nn.graph.GraphModule).activation_checkpointing = True
+    graph(X, Y)
+    session = ExplorerSession(graph_explorer_model(graph, (X, Y)))
+    session.open("layer_norm")
+    assert names(session).count("rsqrt") == 1
+    session.act({"do": "select", "id": row(session, "rsqrt").item.id})
+    assert session.detail()["hists"]

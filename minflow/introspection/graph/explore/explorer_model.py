@@ -330,7 +330,11 @@ class ExplorerModel:
         """
         if self.replay is None or name in self.inside:
             return
-        names, self.inside[name] = frozenset([name]), ""
+        calls = [(part, node) for part in self.parts for node in part.plan.nodes if node.op.composite]
+        called = [(part, node) for part, node in calls if part.name_of(node) == name and isinstance(node.origin, Node)]
+        names = frozenset([name, *[part.name_of(node.origin) for part, node in called]])  # a gradient by its forward
+        chosen = [part.name_of(node) for part, node in calls if is_chosen(part, node, names)]
+        self.inside |= dict.fromkeys([name, *chosen], "")
         copies: list[tuple[CompiledPart, list[Node], InputCopies]] = []
 
         def watch_of(part: CompiledPart) -> Callable:
@@ -341,11 +345,12 @@ class ExplorerModel:
             def watch(node: Node, arrays: list[np.ndarray]) -> None:
                 kept.after(node)
                 if node in nodes and str(summary_of(arrays[0])) != str(self.summaries[part.names[node], 0]):
-                    self.inside[name] = "of a step run now: the state has changed since the recorded one"
+                    note = "of a step run now: the state or the inputs have changed since the recorded one"
+                    self.inside |= dict.fromkeys(chosen, note)
 
             return watch
 
-        if any(is_chosen(part, node, names) for part in self.parts for node in part.plan.nodes):
+        if chosen:
             self.replay(watch_of)
         for part, nodes, kept in copies:
             for node in nodes:

@@ -14,7 +14,7 @@ import numpy as np
 from ....compiler.executor import run_node
 from ....compiler.passes.decomposition import template_of
 from ....compiler.plan_cache import CompiledPart
-from ....core.ir import Graph as IR, Node, Source, Value, outputs_of
+from ....core.ir import Graph as IR, Node, Source, Value, outputs_of, values_among
 from ....views.records.opening import open_nodes
 
 
@@ -97,16 +97,23 @@ class InputCopies:
 
     def __init__(self, part: CompiledPart, nodes: list[Node], inputs: list[np.ndarray]):
         self.part, self.arrays = part, dict[Value, np.ndarray]()
+        self.given: dict[Node, np.ndarray] = dict(zip(part.graph.inputs, inputs))
         self.wanted: dict[Node, list[Value]] = {}  # the node after whose call a value is known -> values
-        given = dict(zip(part.graph.inputs, inputs))
-        for x in [x for node in nodes for x in node.inputs if x.__class__ is Value]:
-            maker = part.plan.uses.root[x].node if x.node.op.is_view and x.node not in set(part.plan.nodes) else x.node
-            if not isinstance(maker, Source):
-                self.wanted.setdefault(maker, []).append(x)
-            elif maker is x.node:
-                self.arrays[x] = given[maker] if maker in given else maker.array.copy()
+        called = set(part.plan.nodes)
+        for x in values_among([x for node in nodes for x in node.inputs]):
+            maker = part.plan.uses.root[x].node if x.node.op.is_view and x.node not in called else x.node
+            if isinstance(maker, Source):
+                self.arrays[x] = self.of_source(x)
             else:
-                self.arrays[x] = part.plan.array_of(x).copy()
+                self.wanted.setdefault(maker, []).append(x)
+
+    def of_source(self, x: Value) -> np.ndarray:
+        """An input or state, or a view of one."""
+        node: Any = x.node
+        if isinstance(node, Source):
+            return self.given[node] if node in self.given else node.array.copy()
+        base = self.of_source(node.inputs[0])
+        return run_node(node, [base])[0] if len(node.op.inputs) == 1 else base
 
     def after(self, node: Node) -> None:
         """Copy the results of this call, and of views of them."""

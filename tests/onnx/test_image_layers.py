@@ -74,10 +74,30 @@ def test_pools_are_one_node(n):
         ("AdaptiveAvgPool", "GlobalAveragePool", (1,)),
         ("AdaptiveAvgPool", "AveragePool", (2,)),
         ("AdaptiveAvgPool", "Einsum", (3,)),
+        ("LPPool", "LpPool", (2, 3, 1)),
     ]:
         layer = getattr(nn, f"{name}{n}d")(*args)
         model = flow.onnx.export(nn.Sequential(layer).eval(), images(2, 3, *(4, 8, 10)[:n])).model_proto
         assert [node.op_type for node in model.graph.node] == [kind]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_lp_pools(n, tmp_path):
+    """Each in one node if ONNX has the same, else in parts."""
+    x = images(2, 3, *(7, 8, 5)[:n])
+    for options in (dict(), dict(stride=1), dict(norm_type=4.0), dict(ceil_mode=True), dict(norm_type=float("inf"))):
+        layer = getattr(nn, f"LPPool{n}d")(**dict(norm_type=2, kernel_size=2) | options)
+        same(layer, x, path=tmp_path / "x.onnx")
+    same(getattr(nn, f"LPPool{n}d")(3, 2), x.abs(), path=tmp_path / "x.onnx")
+
+
+@pytest.mark.parametrize("layer", [nn.MaxPool1d(2), nn.AvgPool1d(3, 2, 1), nn.LPPool1d(2, 3)], ids=str)
+def test_signals_of_any_length(layer):
+    model = nn.Sequential(layer).eval()
+    program = flow.onnx.export(model, images(2, 3, 12), input_names=["x"], dynamic={"x": {2: "length"}})
+    for length in (3, 8, 17):
+        x = images(2, 3, length)
+        assert error(run(program.model_proto, x.numpy())[0], model(x).numpy()) <= AIM
 
 
 @pytest.mark.parametrize("n", [2, 3])

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.ops.conv import positions
 from ...core.ops.pool import divisors, windows
+from ...core.spec import float32
 from ..builder import converter
 
 
@@ -81,6 +82,18 @@ def _(b, node, x):
     )
     means = b.op("AveragePool", x, count_include_pad=1, **options)
     return b.op("Mul", means, b.const(math.prod(a["kernel_size"]) / counts, result.dtype))
+
+
+def has_lp_pool(node) -> bool:
+    """True if LpPool gives the same: it takes |x|, and counts a window that is partly outside as it is."""
+    a = node.attrs
+    return a["norm_type"] > 0 and a["norm_type"] % 2 == 0 and not a["ceil_mode"] and node.out_specs[0].dtype is float32
+
+
+@converter("lp_pool1d", "lp_pool2d", "lp_pool3d", when=has_lp_pool)
+def _(b, node, x):
+    a = node.attrs
+    return b.op("LpPool", x, kernel_shape=list(a["kernel_size"]), strides=list(a["stride"]), p=int(a["norm_type"]))
 
 
 @converter("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")

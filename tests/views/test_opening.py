@@ -244,3 +244,16 @@ def test_a_place_in_an_operation_outside_of_modules_has_no_slash(kernels_of_nump
         loss.backward()
     card = card_of(caught.value)
     assert "in gelu" in card.where and [n.label for n in card.graph.nodes][-1] == "gradient of gelu"
+
+
+def test_fused_parts_are_said():
+    """A fused operation is not opened, and the text says why."""
+    from minflow.compiler.fusion.elementwise_fusion import clusters
+
+    graph = Train()
+    graph.passes.insert(-1, clusters)
+    graph(flow.ones(4, 8))
+    view = picture(graph, open="gelu")
+    assert "cluster" in ops(view.record)
+    assert "(parts of gelu, gelu_grad are fused with others; explore(graph) opens them)" in view.text
+    assert "fused" not in picture(graph).text and "fused" not in picture(traced(), open=True).text

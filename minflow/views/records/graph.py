@@ -270,4 +270,5 @@ def graph_record(graph: Graph, title: str = "", opening: Opening | None = None) 
         tuple((ids[v.node], v.index) for v in graph.outputs),
         tuple((ids[s], ids[v.node], v.index) for s, v in graph.updates.items()),
         title or f"graph: {len(graph.inputs)} inputs, {len(graph.states)} states, {len(graph.nodes)} operations",
+        opening.note if opening else "",
     )

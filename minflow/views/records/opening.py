@@ -29,7 +29,7 @@ class Opening:
 
     caller: the function with the argument `open`, for messages.
     found: names that were met.  known: names of all composite operations that were met.
-    scopes: opened node -> the scope of its parts.
+    scopes: opened node -> the scope of its parts.  fused: names of chosen operations whose parts run in fused ones.
     """
 
     def __init__(self, names: Any, caller: str = "show"):
@@ -42,6 +42,7 @@ class Opening:
         self.found: set[str] = set()
         self.known: dict[str, None] = {}
         self.scopes: dict[Node, str] = {}
+        self.fused: dict[str, None] = {}
 
     def chooses(self, node: Node) -> bool:
         """True if a composite node is to be opened. A pass may have replaced it by its parts already."""
@@ -58,11 +59,17 @@ class Opening:
         """The graph with the chosen operations opened, each in a scope of its own."""
         for node in graph.nodes:
             for part in node.parts or (node,):
-                if part.whole is not None:
-                    self.chooses(part.whole)
+                if part.whole is not None and self.chooses(part.whole) and node.parts:
+                    self.fused[str(part.whole.op)] = None
         graph, scopes = open_nodes(graph, [node for node in graph.nodes if node.op.composite and self.chooses(node)])
         self.scopes |= scopes
         return graph
+
+    @property
+    def note(self) -> str:
+        """A line on operations that cannot be opened."""
+        names = ", ".join(self.fused)
+        return f"parts of {names} are fused with others; explore(graph) opens them" if names else ""
 
     def check(self) -> None:
         """Raise DTypeError if a name was not met."""

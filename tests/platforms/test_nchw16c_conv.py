@@ -16,7 +16,7 @@ from kernel_checks import EPS, examples, in_blocks
 
 from minflow.compiler.fusion.nchw16c import ACTS, LANES, blocked, out_of_blocks
 from minflow.core.spec import Spec, float32
-from minflow.platforms.compiled.kernels import conv_geometry, nchw16c_conv
+from minflow.platforms.compiled.kernels import conv_geometry, im2col, nchw16c_conv
 from minflow.platforms.compiled.runtime import task_scheduler, tasks
 from tests.single_tasks import run_builder, same_bits
 
@@ -86,8 +86,9 @@ TILED5 = Case(6, 33, (14, 12), 20, (5, 5), padding=(2, 2), bias=True)
 FOURS = Case(7, 24, (9, 8), 24, (3, 2), (2, 1), (1, 0), (1, 2), True, "relu", groups=6)
 EIGHTS = Case(6, 40, (11, 10), 40, (3, 3), padding=(1, 1), bias=True, groups=5)
 WHOLE = Case(5, 32, (10, 9), 64, (3, 3), padding=(1, 1), act="relu6", groups=2)
+IM2COL = Case(2, 100, (4, 5), 101, (3, 3), padding=(1, 1), bias=True, act="relu6")
 BORDERED = Case(3, 1, (7, 7), 7, padding=(1, 1), bias=True)  # short rows, transposed together
-KINDS = pytest.mark.parametrize("case", [MANY, WIDE, DIRECT, FEW, TILED3, TILED5, FOURS, EIGHTS, WHOLE])
+KINDS = pytest.mark.parametrize("case", [MANY, WIDE, DIRECT, FEW, TILED3, TILED5, FOURS, EIGHTS, WHOLE, IM2COL])
 
 
 @examples(100, 15)
@@ -99,6 +100,7 @@ KINDS = pytest.mark.parametrize("case", [MANY, WIDE, DIRECT, FEW, TILED3, TILED5
 @example(TILED5, 0)
 @example(FOURS, 0)
 @example(EIGHTS, 0)
+@example(IM2COL, 0)
 @example(EIGHTS._replace(c=8, f=8, groups=1), 0)
 @example(FOURS._replace(c=12, f=12, groups=3), 0)
 @example(WHOLE, 0)
@@ -112,6 +114,18 @@ KINDS = pytest.mark.parametrize("case", [MANY, WIDE, DIRECT, FEW, TILED3, TILED5
 @given(cases(), st.integers(0, 9))
 def test_rounding_error_is_that_of_numpy(case, seed):
     check(case, compiled_results, winograd_directions(case), seed)
+
+
+@examples(40, 15)
+@given(cases(), st.integers(0, 9))
+@example(Case(3, 20, (5, 3), 37, (3, 2), (2, 1), (1, 1), (1, 2), True, "relu"), 0)
+@example(Case(2, 3, (8, 9), 20, (3, 3), bias=True), 0)  # images in NCHW
+@example(Case(5, 33, (3, 3), 17, (1, 1), (2, 2), act="relu"), 0)
+def test_rounding_error_of_im2col(case, seed):
+    """For any geometry, whether or not it is faster."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(im2col, "pays", lambda *shapes, for_filters=False: True)
+        check(case._replace(groups=1), compiled_results, set(), seed)
 
 
 @KINDS

@@ -109,7 +109,9 @@ FIRST = case(7, 1, (28, 28), 32, (5, 5), (2, 2), padding=(2, 2))
 TILED5 = case(6, 20, (14, 13), 40, (5, 5), (2, 2), padding=(2, 2))
 TILED3 = case(6, 17, (12, 9), 16, (3, 3), (3, 2), (2, 3), padding=ONE, act="relu6")
 DIRECT = case(5, 33, (11, 9), 19, (3, 2), (2, 2), ONE, (2, 1), (1, 0), bias=False, act="")
-KINDS = pytest.mark.parametrize("made", [FIRST, TILED5, TILED3, DIRECT], ids=["first", "5x5", "3x3", "direct"])
+IM2COL = case(3, 100, (6, 5), 101, (3, 3), (2, 2), (2, 1), padding=ONE, act="relu")
+ALL = {"first": FIRST, "5x5": TILED5, "3x3": TILED3, "direct": DIRECT, "im2col": IM2COL}
+KINDS = pytest.mark.parametrize("made", ALL.values(), ids=ALL)
 
 
 @st.composite
@@ -143,6 +145,7 @@ def cases(draw):
 @example(TILED5, 0)
 @example(TILED3, 0)
 @example(DIRECT, 0)
+@example(IM2COL, 0)
 @given(cases(), st.integers(0, 9))
 def test_fused_conv_pool_has_the_bits_of_separate_tasks(made, seed):
     arrays = arrays_of(made, seed)

@@ -3,8 +3,8 @@
 There the filters are most of the data. This product reads them once, in their own layout, where `conv.py` would pack
 or transform them for a few pixels; and it writes their gradient once, where `conv.py` would add to it for each image.
 A row of the im2col matrix holds what one tap of the filters reads in one channel, ordered by position and then by
-image, so that short rows of pixels become long runs. Rows are written in the packed layout of `gemm.py`. Source:
-Chellapilla et al. 2006. Read next: `gemm.py`.
+image, so that short rows of pixels become long runs. Rows are written in the packed layout of `gemm.py`. Images may be
+NCHW, or in blocks of 16 channels. Source: Chellapilla et al. 2006. Read next: `gemm.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ....core.ops.conv import positions
 from ..codegen.jit import compiled
 from ..codegen.llvm import LANES, clear, copy, copy_transposed, number_at, put
 from ..codegen.micro_kernels import PANEL
-from ..codegen.vectors import add, filled, load, load_some, store_some
+from ..codegen.vectors import BOUNDS, add, clipped, filled, load, load_some, store_some
 from ..runtime.instructions import instruction
 from ..runtime.tasks import Task, Workspace
 from .conv import over, zero
@@ -86,6 +86,27 @@ def windows(x: tuple, kernel: tuple, stride: tuple, padding: tuple, dilation: tu
     return Windows(n, c, h, w, *padding, *padded, *size, kernel[1], math.prod(kernel), *stride, *dilation)
 
 
+class ImageLayout(NamedTuple):
+    """Where images are: element (n, c, pixel) is at n * image + c / lanes * block + pixel * lanes + c % lanes.
+
+    lanes: channels of a block, 16; or 1 for NCHW.
+    """
+
+    lanes: int
+    block: int
+    image: int
+
+
+def image_layout(x: np.ndarray, shape: tuple) -> ImageLayout:
+    """The layout of images: NCHW, [block][pixel of all images][16], or [image][block][row][column][16]."""
+    size = math.prod(shape[2:])
+    if x.ndim == 4:
+        return ImageLayout(1, size, shape[1] * size)
+    if x.ndim == 3:
+        return ImageLayout(LANES, x.shape[1] * LANES, size * LANES)
+    return ImageLayout(LANES, size * LANES, x[0].size)
+
+
 def pays(weight: tuple, results: tuple, stride: tuple, padding: tuple, for_filters: bool = False) -> bool:
     """True if this product is faster than the other algorithms: there are many filters, and few positions.
 
@@ -96,22 +117,28 @@ def pays(weight: tuple, results: tuple, stride: tuple, padding: tuple, for_filte
         return False
     table = LEAST_FOR_FILTERS if for_filters and not pointwise else LEAST
     least = next(least for most, least in table.items() if size < most)
-    return math.prod(weight) >= least * results[0] * size
+    return math.prod(weight) >= least * results[0] * size > 0
 
 
 # ---- rows of the matrix ----------------------------------------------------------------------------------------------
 
 
 @compiled
-def plane_in(x, channel, w, plane):
+def plane_of(x, layout, n, channel):
+    """Address of the first pixel of a channel of an image."""
+    return x + (n * layout.image + channel // layout.lanes * layout.block + channel % layout.lanes) * BYTES
+
+
+@compiled
+def plane_in(x, layout, channel, w, plane):
     """Copy a channel of all images to [row][column][image], with its padding."""
     zero(plane, over(w.images * w.down * w.across, LANES))
     for n in range(w.images):
-        source = x + (n * w.channels + channel) * w.height * w.width * BYTES
+        source = plane_of(x, layout, n, channel)
         for i in range(w.height):
             target = plane + (((i + w.top) * w.across + w.left) * w.images + n) * BYTES
             for j in range(w.width):
-                put(target, j * w.images, number_at(source, i * w.width + j))
+                put(target, j * w.images, number_at(source, (i * w.width + j) * layout.lanes))
 
 
 @compiled
@@ -138,7 +165,7 @@ def row_in(plane, tap, w, target):
 
 
 @instruction
-def gather(chunk, scratch, x, target, w: Windows, plane, line, side, stride, chunk_rows):
+def gather(chunk, scratch, x, layout: ImageLayout, target, w: Windows, plane, line, side, stride, chunk_rows):
     """Pack some rows of the im2col matrix of images x as one side of a product, with zeros up to a multiple of 16.
 
     plane, line: elements of a plane and of a row.  stride: elements between blocks of the left side, or panels of the
@@ -151,7 +178,7 @@ def gather(chunk, scratch, x, target, w: Windows, plane, line, side, stride, chu
         if r < rows:
             if r // w.taps != channel:
                 channel = r // w.taps
-                plane_in(x, channel, w, planes)
+                plane_in(x, layout, channel, w, planes)
             row_in(planes, r % w.taps, w, row)
         else:
             zero(row, line)
@@ -191,48 +218,63 @@ def add_row(source, tap, w, plane):
                 source += w.images * BYTES
 
 
+@compiled
+def finish(row, count, bias, low, high):
+    """row = clip(row + bias)."""
+    more, low, high = filled(np.float32(bias)), filled(np.float32(low)), filled(np.float32(high))
+    for i in range(0, count, LANES):
+        some, place = min(LANES, count - i), row + i * BYTES
+        store_some(place, some, clipped(add(load(place), more), low, high))
+
+
 @instruction
-def scatter(chunk, scratch, matrix, out, w: Windows, chunk_channels):
+def scatter(
+    chunk, scratch, matrix, out, layout: ImageLayout, w: Windows, bias, low: float, high: float, chunk_channels
+):
     """Add the rows of an im2col matrix to images, for some channels: the transpose of `gather`.
 
-    scratch: a plane.
+    Lanes beyond the channels become zeros.  bias, low, high: epilogue of a convolution, for the windows of its results;
+    0 and NaN for none.  scratch: a plane.
     """
-    size = w.height * w.width
+    positions = w.images * w.rows * w.columns
     whole = w.taps == 1 and w.down == w.rows == w.height and w.across == w.columns == w.width
-    for channel in range(chunk * chunk_channels, min((chunk + 1) * chunk_channels, w.channels)):
-        source, plane = matrix + channel * w.taps * w.images * w.rows * w.columns * BYTES, scratch
-        if whole:
+    for channel in range(chunk * chunk_channels, min((chunk + 1) * chunk_channels, over(w.channels, layout.lanes))):
+        source, plane = matrix + channel * w.taps * positions * BYTES, scratch
+        if whole and channel < w.channels:
             plane = source
+            if bias or low == low:
+                finish(source, positions, number_at(bias, channel) if bias else np.float32(0), low, high)
         else:
             zero(plane, over(w.images * w.down * w.across, LANES))
-            for tap in range(w.taps):
-                add_row(source + tap * w.images * w.rows * w.columns * BYTES, tap, w, plane)
+            for tap in range(w.taps if channel < w.channels else 0):
+                add_row(source + tap * positions * BYTES, tap, w, plane)
         for n in range(w.images):
-            target = out + (n * w.channels + channel) * size * BYTES
+            target = plane_of(out, layout, n, channel)
             for i in range(w.height):
                 line = plane + (((i + w.top) * w.across + w.left) * w.images + n) * BYTES
                 for j in range(w.width):
-                    put(target, i * w.width + j, number_at(line, j * w.images))
+                    put(target, (i * w.width + j) * layout.lanes, number_at(line, j * w.images))
 
 
 # ---- builders --------------------------------------------------------------------------------------------------------
 
 
-def gathered(x: np.ndarray, w: Windows, side: int, workspace: Workspace) -> tuple[Task, PackedMatrix]:
-    """The task that packs the im2col matrix of images x, (depth, positions), as a side of a product; and that side."""
+def gathered(x: np.ndarray, shape: tuple, w: Windows, side: int, workspace: Workspace) -> tuple[Task, PackedMatrix]:
+    """The task that packs the im2col matrix of images, (depth, positions), as a side of a product; and that side."""
     rows, columns = (w.positions, w.depth) if side == RIGHT_TRANSPOSED else (w.depth, w.positions)
     stride = block_stride(rows) if side == LEFT else panel_stride(rows)
     packed = workspace.take(-(-columns // (LANES if side == LEFT else PANEL)) * stride)
     at_once = -(-MOVED // w.line // PANEL) * PANEL
-    chunks, scratch = -(-w.depth // at_once), LANES * w.line + w.plane
-    task = gather(chunks, x, packed, w, w.plane, w.line, side, stride, at_once, scratch=scratch)
+    chunks, scratch, layout = -(-w.depth // at_once), LANES * w.line + w.plane, image_layout(x, shape)
+    task = gather(chunks, x, layout, packed, w, w.plane, w.line, side, stride, at_once, scratch=scratch)
     return task, PackedMatrix((rows, columns), packed)
 
 
-def scattered(matrix: np.ndarray, out: np.ndarray, w: Windows) -> Task:
-    """The task that adds a matrix (depth, positions) to zeroed images."""
-    at_once = max(1, MOVED // (w.taps * w.positions))
-    return scatter(-(-w.channels // at_once), matrix, out, w, at_once, scratch=w.plane)
+def scattered(matrix: np.ndarray, out: np.ndarray, shape: tuple, w: Windows, bias: object = 0, act: str = "") -> Task:
+    """The task that adds a matrix (depth, positions) to zeroed images of this shape."""
+    layout = image_layout(out, shape)
+    at_once = -(-max(1, MOVED // (w.taps * w.positions)) // layout.lanes) * layout.lanes
+    return scatter(-(-w.channels // at_once), matrix, out, layout, w, bias, *BOUNDS[act], at_once, scratch=w.plane)
 
 
 def of_results(shape: tuple) -> Windows:
@@ -240,28 +282,43 @@ def of_results(shape: tuple) -> Windows:
     return windows(shape, (1, 1), (1, 1), (0, 0), (1, 1))
 
 
-def conv2d(x: np.ndarray, weight: np.ndarray, out: np.ndarray, workspace: Workspace, *geometry: tuple) -> list[Task]:
-    w = windows(x.shape, weight.shape[2:], *geometry)
-    packing, columns = gathered(x, w, RIGHT, workspace)
-    y = workspace.array((len(weight), w.positions))
-    multiplying = product(weight.reshape(len(weight), -1), columns, y, workspace) or []
-    return [packing, *multiplying, scattered(y, out, of_results(out.shape))]
+def conv2d(
+    x: np.ndarray,
+    weight: np.ndarray,
+    out: np.ndarray,
+    workspace: Workspace,
+    shape: tuple,
+    *geometry: tuple,
+    bias: object = 0,
+    act: str = "",
+) -> list[Task]:
+    """Tasks of a convolution of images of this shape. bias: an array, or 0."""
+    w, filters = windows(shape, weight.shape[2:], *geometry), len(weight)
+    results = shape[0], filters, w.rows, w.columns
+    packing, columns = gathered(x, shape, w, RIGHT, workspace)
+    y = workspace.array((filters, w.positions))
+    multiplying = product(weight.reshape(filters, -1), columns, y, workspace) or []
+    return [packing, *multiplying, scattered(y, out, results, of_results(results), bias, act)]
 
 
 def conv2d_input_grad(
-    grad: np.ndarray, weight: np.ndarray, out: np.ndarray, workspace: Workspace, *geometry: tuple
+    grad: np.ndarray, weight: np.ndarray, out: np.ndarray, workspace: Workspace, shape: tuple, *geometry: tuple
 ) -> list[Task]:
-    w = windows(out.shape, weight.shape[2:], *geometry)
-    packing, columns = gathered(grad, of_results(grad.shape), RIGHT, workspace)
+    """Tasks of the gradient of images of this shape."""
+    w, filters = windows(shape, weight.shape[2:], *geometry), len(weight)
+    results = shape[0], filters, w.rows, w.columns
+    packing, columns = gathered(grad, results, of_results(results), RIGHT, workspace)
     y = workspace.array((w.depth, w.positions))
-    multiplying = product(weight.reshape(len(weight), -1).T, columns, y, workspace) or []
-    return [packing, *multiplying, scattered(y, out, w)]
+    multiplying = product(weight.reshape(filters, -1).T, columns, y, workspace) or []
+    return [packing, *multiplying, scattered(y, out, shape, w)]
 
 
 def conv2d_weight_grad(
-    grad: np.ndarray, x: np.ndarray, out: np.ndarray, workspace: Workspace, *geometry: tuple
+    grad: np.ndarray, x: np.ndarray, out: np.ndarray, workspace: Workspace, shape: tuple, *geometry: tuple
 ) -> list[Task]:
-    w = windows(x.shape, out.shape[2:], *geometry)
-    packing_grad, left = gathered(grad, of_results(grad.shape), LEFT, workspace)
-    packing, right = gathered(x, w, RIGHT_TRANSPOSED, workspace)
-    return [packing_grad, packing, *(product(left, right, out.reshape(len(out), -1), workspace) or [])]
+    """Tasks of the gradient of filters, from images of this shape."""
+    w, filters = windows(shape, out.shape[2:], *geometry), len(out)
+    results = shape[0], filters, w.rows, w.columns
+    packing_grad, left = gathered(grad, results, of_results(results), LEFT, workspace)
+    packing, right = gathered(x, shape, w, RIGHT_TRANSPOSED, workspace)
+    return [packing_grad, packing, *(product(left, right, out.reshape(filters, -1), workspace) or [])]

@@ -14,13 +14,14 @@ import numpy as np
 
 from ....compiler.fusion import nchw16c
 from ....compiler.fusion.nchw16c import blocked, by_groups
+from ....core.ops.conv import positions
 from ..codegen.llvm import LANES
 from ..codegen.micro_kernels import DEEP, PANEL, ROWS, VECTORS
 from ..codegen.vectors import BOUNDS, add, filled, load, load_some, store, store_some
 from ..lowering import lowers
 from ..runtime.instructions import instruction, run_routine
 from ..runtime.tasks import Task, Workspace
-from . import nchw16c_depthwise
+from . import im2col, nchw16c_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
 from .conv_geometry import (
     MOVED,
@@ -356,6 +357,9 @@ def blocks_conv2d(arrays, outs, workspace, shape, stride, padding, dilation, gro
             dilation=dilation,
             act=act,
         )
+    results = shape[0], len(weight), *positions(shape[2:], weight.shape[2:], stride, padding, dilation)
+    if groups == 1 and im2col.pays(weight.shape, results, stride, padding):
+        return im2col.conv2d(x, weight, out, workspace, shape, stride, padding, dilation, bias=bias, act=act)
     s = sizes(
         tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (block_rows(x), block_rows(out)), groups
     )
@@ -385,6 +389,9 @@ def blocks_conv2d_input_grad(arrays, outs, workspace, shape, stride, padding, di
         )
     if is_product(weight.shape[2:], stride, padding) and groups == 1:
         return filtered_pixels(grad, weight, 0, out, shape[0] * math.prod(shape[2:]), True)
+    results = shape[0], len(weight), *positions(shape[2:], weight.shape[2:], stride, padding, dilation)
+    if groups == 1 and im2col.pays(weight.shape, results, stride, padding):
+        return im2col.conv2d_input_grad(grad, weight, out, workspace, shape, stride, padding, dilation)
     s = back(
         tuple(shape),
         len(weight),
@@ -422,6 +429,9 @@ def blocks_conv2d_weight_grad(arrays, outs, workspace, shape, images, stride, pa
         )
     if is_product(shape[2:], stride, padding) and x.ndim == 3 and groups == 1:
         return pixels_grad(grad, x, out, workspace, images[0] * math.prod(images[2:]))
+    results = images[0], shape[0], *positions(images[2:], shape[2:], stride, padding, dilation)
+    if groups == 1 and im2col.pays(shape, results, stride, padding, for_filters=True):
+        return im2col.conv2d_weight_grad(grad, x, out, workspace, images, stride, padding, dilation)
     s = sizes(
         tuple(images), shape[0], tuple(shape[2:]), stride, padding, dilation, (block_rows(x), block_rows(grad)), groups
     )

@@ -16,8 +16,10 @@ from ....core.ops.conv import positions
 from ..codegen.llvm import LANES
 from ..codegen.vectors import BOUNDS, BYTES
 from ..lowering import lowers
-from ..runtime.instructions import instruction
+from ..runtime.instructions import InnerTask, instruction
+from ..runtime.task_scheduler import call
 from ..runtime.tasks import Task, Workspace
+from . import im2col
 from .conv import finish, zero
 from .conv_geometry import filtered, filters_grad, parts_of, sizes
 from .nchw16c_conv import PIXELS_LEAST, at_once, block_rows, ready
@@ -95,6 +97,12 @@ def windows(array, row: int, block: int, size: tuple, kernel_size: tuple, stride
     return ImageWindows(array.strides[0], block, row, *pooled, *kernel_size, stride[0] * row, stride[1] * LANES)
 
 
+@instruction
+def each_image(n, scratch, images, size, task: InnerTask):
+    """Run a task of one image on image n, in place. size: elements from image to image."""
+    call(task.code, task.words, n, images + n * size * BYTES)
+
+
 def blocks_conv2d_max_pool2d(
     arrays, outs, workspace: Workspace, shape, stride, padding, dilation, groups, act, kernel_size, window_stride
 ) -> list[Task] | None:
@@ -108,6 +116,12 @@ def blocks_conv2d_max_pool2d(
             1, y, places, bias, s.filters, windows(y, row, block, s.size, kernel_size, window_stride), *BOUNDS[act]
         )
 
+    results = s.n, s.filters, *s.size
+    if im2col.pays(weight.shape, results, stride, padding):
+        image = workspace.array((s.n, len(y), *s.size, LANES))
+        convolving = im2col.conv2d(x, weight, image, workspace, shape, stride, padding, dilation)
+        pooling = after(s.size[1] * LANES, s.pixels * LANES)
+        return [*convolving, each_image(s.n, image, image[0].size, pooling)]
     return filtered(s, x, weight, 0, y, workspace, at_once(s), after=after)
 
 
@@ -125,6 +139,14 @@ def blocks_max_pool2d_weight_grad(
             1, grad, places, whole, len(grad), windows(grad, row, block, s.size, kernel_size, window_stride)
         )
 
+    results = s.n, s.filters, *s.size
+    if im2col.pays(shape, results, stride, padding, for_filters=True):
+        image = workspace.array((s.n, len(grad), *s.size, LANES))
+        unpooling = each_image(s.n, image, image[0].size, before(s.size[1] * LANES, s.pixels * LANES))
+        return [
+            unpooling,
+            *im2col.conv2d_weight_grad(image, x, out, workspace, images, stride, padding, dilation),
+        ]
     return filters_grad(s, grad, x, out, workspace, parts_of(s, PIXELS_LEAST // s.pixels), before)
 
 

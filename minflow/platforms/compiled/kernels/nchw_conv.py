@@ -84,7 +84,7 @@ def conv2d(arrays, outs, workspace, stride, padding, dilation, groups) -> list[T
             nchw16c_conv.blocks_conv2d, x, [weight, 0], out, workspace, shape=x.shape, act="", **geometry
         )
     if im2col.pays(weight.shape, out.shape, stride, padding) and fits(x, weight.shape, groups, out.shape, weight, out):
-        return im2col.conv2d(x, weight, out, workspace, stride, padding, dilation)
+        return im2col.conv2d(x, weight, out, workspace, x.shape, stride, padding, dilation)
     if math.prod(weight.shape[2:]) == 1 or not fits(x, weight.shape, groups, out.shape, weight, out):
         return None
     s = sizes(x.shape, len(weight), weight.shape[2:], stride, padding, dilation)
@@ -102,7 +102,7 @@ def conv2d_input_grad(arrays, outs, workspace, shape, stride, padding, dilation,
     if im2col.pays(weight.shape, grad.shape, stride, padding) and fits(
         grad, weight.shape, groups, grad.shape, weight, out
     ):
-        return im2col.conv2d_input_grad(grad, weight, out, workspace, stride, padding, dilation)
+        return im2col.conv2d_input_grad(grad, weight, out, workspace, shape, stride, padding, dilation)
     if (
         weight.shape[1] < FEW
         or math.prod(weight.shape[2:]) == 1
@@ -129,7 +129,7 @@ def conv2d_weight_grad(arrays, outs, workspace, shape, stride, padding, dilation
     if im2col.pays(shape, grad.shape, stride, padding, for_filters=True) and fits(
         x, shape, groups, grad.shape, grad, out
     ):
-        return im2col.conv2d_weight_grad(grad, x, out, workspace, stride, padding, dilation)
+        return im2col.conv2d_weight_grad(grad, x, out, workspace, x.shape, stride, padding, dilation)
     if math.prod(shape[2:]) == 1 or not fits(x, shape, groups, grad.shape, grad, out):
         return None
     s = sizes(x.shape, shape[0], shape[2:], stride, padding, dilation)

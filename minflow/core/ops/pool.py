@@ -17,11 +17,10 @@ from ..kernels import kernel
 from ..op import define
 from ..spec import Spec, int64
 from .checks import check_bounds
-from .conv import check_border, need_window, pixels_under, positions
+from .conv import Pair, Sizes, check_border, need_window, pixels_under, positions
 from .examples import case, distinct, floats, ints
 from .rules import need_floating, need_index, need_spec, via_float32
 
-Pair, Sizes = tuple[int, int], tuple[int, ...]
 AXES = {1: "three axes, (N, C, L)", 2: "four axes, (N, C, H, W)", 3: "five axes, (N, C, D, H, W)"}
 
 

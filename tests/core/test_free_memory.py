@@ -27,6 +27,7 @@ CALLS = {
     "hann_window": lambda x: flow.hann_window(N),
     "one_hot": lambda x: F.one_hot(flow.tensor([1]), N),
     "interpolate": lambda x: F.interpolate(x.reshape(1, 1, 2, 2), size=(SIDE, SIDE)),
+    "interpolate a line": lambda x: F.interpolate(x.reshape(1, 1, 4), size=N, mode="linear"),
     "Upsample": lambda x: flow.nn.Upsample(scale_factor=SIDE)(x.reshape(1, 1, 2, 2)),
     "unfold": lambda x: F.unfold(x.reshape(1, 1, 2, 2), 1, padding=SIDE),
     "conv2d with padding": lambda x: F.conv2d(x.reshape(1, 1, 2, 2), flow.ones(1, 1, 1, 1), padding=SIDE),

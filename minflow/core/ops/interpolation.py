@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import DTypeError, ShapeError
+from ..infer import check_memory
 from ..mode import MODE
 from ..op import define
-from ..spec import DType, Spec, float16, float32, float64, uint8
+from ..spec import DType, Spec, float16, float32, float64, int64, uint8
 from .examples import case, floats, ints, strided
 from .index import take
 from .shape import cast
@@ -81,11 +82,18 @@ def known_taps(
     n: int, m: int, factor: float | None, mode: str, align: bool, antialias: bool, real: Real
 ) -> tuple[Tap, ...]:
     """Taps in read-only arrays, cached."""
+    check_memory("interpolate", (Spec((m,), int64), Spec((m,), float64)))
     found = (smooth_taps if antialias else taps)(n, m, factor, mode, align, real)
     for array in itertools.chain.from_iterable(found):
         if array is not None:
             array.flags.writeable = False
     return tuple(found)
+
+
+def changed_axes(shape: tuple[int, ...], output_size: tuple[int, ...], factors: tuple) -> list[int]:
+    """The axes that change, in order of computation."""
+    sizes = [*zip(shape[2:], output_size, factors)]
+    return [i + 2 for i, (n, m, factor) in reversed([*enumerate(sizes)]) if n != m or factor not in (None, 1.0)]
 
 
 def axis_taps(
@@ -97,12 +105,11 @@ def axis_taps(
     align_corners: bool,
     antialias: bool,
 ) -> Iterator[tuple[int, tuple[Tap, ...]]]:
-    """Yield (axis, its taps), in order of computation, for each axis that changes."""
+    """Yield (axis, its taps) for each axis that changes."""
     real = np.float64 if dtype is float64 and mode in ("linear", "cubic") else np.float32
-    for axis in range(len(shape) - 1, 1, -1):
-        have, want, factor = shape[axis], output_size[axis - 2], factors[axis - 2]
-        if have != want or factor not in (None, 1.0):
-            yield axis, known_taps(have, want, factor, mode, align_corners, antialias, real)
+    for axis in changed_axes(shape, output_size, factors):
+        sizes = shape[axis], output_size[axis - 2], factors[axis - 2]
+        yield axis, known_taps(*sizes, mode, align_corners, antialias, real)
 
 
 def interpolate_spec(x: Spec, output_size, factors, mode, align_corners, antialias) -> Spec:

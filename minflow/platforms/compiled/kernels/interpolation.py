@@ -9,14 +9,14 @@ gradient is a sum of weighted pixels, too: the taps of an axis are sorted by the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ....compiler.fusion import nchw16c
 from ....core.ops import interpolation as ops
-from ....core.ops.interpolation import axis_taps
+from ....core.ops.interpolation import axis_taps, changed_axes
 from ....core.spec import Spec, float32 as float32_dtype
 from ..codegen.jit import compiled, float32, inlined
 from ..codegen.llvm import LANES, copy_transposed, number_at
@@ -224,7 +224,7 @@ def padded(count: int) -> int:
 class Blocks(NamedTuple):
     """Blocks of images: how many, and the bytes from block to block in x and y."""
 
-    count: int
+    number: int
     x_bytes: int
     y_bytes: int
 
@@ -236,7 +236,7 @@ def lines_task(x, y, planes: int, rows: AxisTaps, columns: AxisTaps, back: bool,
     lanes, lines = LANES if blocks else 1, planes * rows.many
     pixels = planes * max(rows.size, rows.many) * max(columns.size, columns.many)
     if blocks:
-        split, spare = split_blocks(blocks.count, pixels, MOST, LEAST, lines), 0
+        split, spare = split_blocks(blocks.number, pixels, MOST, LEAST, lines), 0
     else:
         split = BlockSplit(1, 1, min(lines, -(-pixels // CHUNK)))
         spare = TILE + (padded(columns.size) + padded(columns.many)) * LANES
@@ -266,7 +266,7 @@ def lines_task(x, y, planes: int, rows: AxisTaps, columns: AxisTaps, back: bool,
     )
 
 
-def interpolate(arrays: Sequence, outs: Sequence, workspace: Workspace, **attrs) -> list[Task] | None:
+def interpolate(arrays: list, outs: list, workspace: Workspace, **attrs) -> list[Task] | None:
     """Tasks for images, or for signals or volumes: along rows and columns, then along depth."""
     (x,), (y,) = arrays, outs
     if not fits(arrays, outs):
@@ -281,7 +281,7 @@ def interpolate(arrays: Sequence, outs: Sequence, workspace: Workspace, **attrs)
     return [*tasks, lines_task(x, y, planes, depth, unchanged(plane), False)]
 
 
-def interpolate_grad(arrays: Sequence, outs: Sequence, workspace: Workspace, needs, **attrs) -> list[Task] | None:
+def interpolate_grad(arrays: list, outs: list, workspace: Workspace, needs, **attrs) -> list[Task] | None:
     grad, (gx,) = arrays[0], outs
     if not fits([grad], outs):
         return None
@@ -311,10 +311,10 @@ def images_in_blocks(arrays, outs, shape: tuple, attrs: Mapping, back: bool) -> 
     return [lines_task(x, y, shape[0], rows, columns, back, Blocks(len(x), x.strides[0], y.strides[0]))]
 
 
-def is_supported(x: Spec, **attrs) -> bool:
+def is_supported(x: Spec, output_size, factors, **options) -> bool:
     """True for float32 images, signals or volumes that change."""
     alike = x.dtype is float32_dtype and x.size > 0 and x.placement is None
-    return alike and any(axis_taps(x.shape, x.dtype, **attrs))
+    return alike and bool(changed_axes(x.shape, output_size, factors))
 
 
 lowers(ops.interpolate, interpolate, accepts=is_supported, tolerance=0.0)

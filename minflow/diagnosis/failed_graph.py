@@ -27,8 +27,7 @@ def failed_graph_record(failure: Failure, card: CardRecord) -> GraphRecord | Tap
         return record_from_plan(failure, notes)
     if not (failure.label or failure.inputs):
         return None
-    look = {"attrs": failure.attrs, "scope": failure.scope, "mark": "failed", "notes": notes}
-    failed = NodeRecord("failed", "op", failure.label, (), **look)
+    failed = NodeRecord("failed", "op", failure.label, (), (), failure.attrs, failure.scope, mark="failed", notes=notes)
     if failure.recorded_graph is not None:
         return record_from_trace(failure, failure.recorded_graph, failed)
     return record_from_tape(failure, failed)

@@ -138,9 +138,9 @@ class StepTree:
             for level in wanted[shared:]:
                 path = stack[-1].path + level
                 count = calls[path] = calls.get(path, 0) + 1
-                opened = node.whole is not None and node.whole.inner == path
-                key = f"{OPERATION}{node.whole.name}" if opened else f"{path}#{count}"
-                name = level.lstrip("/").partition(" ")[0] if opened else short_name(path)
+                key, name = f"{path}#{count}", short_name(path)
+                if node.whole is not None and node.whole.inner == path:
+                    key, name = f"{OPERATION}{node.whole.name}", level.lstrip("/").partition(" ")[0]
                 item = self.add_item(key, name, "module", modules.get(path, ""), path, stack[-1])
                 self.by_path.setdefault(path, item)
                 stack.append(item)

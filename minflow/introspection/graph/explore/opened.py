@@ -46,10 +46,10 @@ def open_graph(part: CompiledPart, graph: IR, names: frozenset[str]) -> OpenedGr
     for node in chosen:
         listed = template_of(node).graph
         numbers = numbers_of(node, len(listed.nodes))
-        found = {n: inner.get((node, number)) for n, number in zip(listed.nodes, numbers)}
-        part_names |= {found[n]: name for n, name in zip(listed.nodes, names_inside(part, node)) if found[n]}
+        found = {n: inner[node, number] for n, number in zip(listed.nodes, numbers) if (node, number) in inner}
+        part_names |= {found[n]: name for n, name in zip(listed.nodes, names_inside(part, node)) if n in found}
         for k, value in enumerate(listed.outputs):
-            if found.get(value.node):
+            if value.node in found:
                 results[found[value.node], value.index] = part.name_of(node), k
     return OpenedGraph(opened, was, scopes, part_names, results)
 

@@ -219,9 +219,9 @@ class ExplorerSession:
                 tree = self.closed_tree
                 detail = instruction_detail(self.model, tree, self.instruction)
                 leaf = tree.leaf_of[detail["node"]] if detail["node"] >= 0 else None
-                row = self.row_id(leaf) if leaf is not None else -1
+                at = self.row_id(leaf) if leaf is not None else -1
                 column = tree.record.nodes[detail["node"]].column if leaf is not None else 0
-                return {"at": self.instruction, "last": self.instruction, "row": row, "column": column, **detail}
+                return {"at": self.instruction, "last": self.instruction, "row": at, "column": column, **detail}
             key, column = self.selected
             row = next((row for row in self.layout.rows if row.item.key == key), None)
             if row is None:

@@ -55,7 +55,7 @@ def set_debug_options(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: 
         fail(GraphError, f"{graph.name}.debug has no option {unknown[0]!r}", hint, option=unknown[0])
     on = (0 in listed or -1 in listed) and other.get("mode", True)
     minflow_lines, located = not other.get("only_user_py_stack", True), bool(other.get("op_repr_with_py_stack", False))
-    options = {"depth": max_py_stack_depth, "minflow_lines": minflow_lines, "located": located}
+    options: dict[str, Any] = {"depth": max_py_stack_depth, "minflow_lines": minflow_lines, "located": located}
     options["opening"] = Opening(other["open"], f"{graph.name}.debug") if other.get("open") else None
     graph.__dict__.update(_level=v_level if on else -1, _debug=options)
 

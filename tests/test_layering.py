@@ -256,7 +256,7 @@ CAPS = {
     "onnx.converters": 1010,  # a table of ops in another system's words; each is read alone
     "compat.namespaces": 500,  # names for other machines: answered for one process and one CPU, or refused
     "compat": 190,  # programs of OneFlow and PyTorch, unchanged
-    "platforms.compiled": 8790,  # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
+    "platforms.compiled": 8820,  # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
     "exercises": 4140,  # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 2640,  # minflow/__init__.py, the namespaces of one screen each, the command line

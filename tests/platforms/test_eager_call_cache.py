@@ -79,14 +79,18 @@ def test_cache_keeps_no_array_alive(call_cache):
     assert call_cache and not any(one() is not None for one in watched)
 
 
-def test_overlapping_arrays_are_not_cached_and_strided_ones_are_copied(call_cache):
+def test_overlapping_arrays_move_together_and_strided_ones_are_copied(call_cache):
     x = np.arange(64, dtype="f4") - 30
     op, builder = activation.relu6_grad, builder_of(activation.relu6_grad)
     wanted = CALLS[op](x[:32], x[32:])
     assert np.array_equal(run_compiled(op, builder, x[:32], x[32:]), wanted) and len(call_cache) == 1
     wanted = CALLS[op](x, x)
-    assert np.array_equal(run_compiled(op, builder, x, x), wanted) and len(call_cache) == 1
-    assert np.array_equal(run_compiled(op, builder, x[:48], x[16:]), CALLS[op](x[:48], x[16:])) and len(call_cache) == 1
+    for y in (x, x.copy()):
+        assert np.array_equal(run_compiled(op, builder, y, y), wanted) and len(call_cache) == 2
+    for y in (x, x[::-1].copy()):
+        for first, second in ((y[:48], y[16:]), (y[16:], y[:48]), (y[:48], y[8:56])):
+            assert np.array_equal(run_compiled(op, builder, first, second), CALLS[op](first, second))
+    assert len(call_cache) == 5
     assert np.array_equal(run_compiled(op, builder, x[::2], x[1::2]), CALLS[op](x[::2], x[1::2]))
     given = x.copy()
     assert run_compiled(op, builder, given, x, out=given) is given and np.array_equal(given, wanted)
@@ -190,3 +194,15 @@ def test_strided_array_is_copied_if_the_builder_does_not_support_it(on):
         transposed = flow.autograd.grad(y.T, [x, weight], flow.ones(300, 64))
     assert seen["layer_norm_grad"] == "compiled"
     assert all(flow.equal(a, b) for a, b in zip(transposed, contiguous))
+
+
+def test_interleaved_views_of_one_array_are_cached(on, call_cache, monkeypatch):
+    """Queries, keys and values are often parts of one product."""
+    built, attend = [], flow.nn.functional.scaled_dot_product_attention
+    monkeypatch.setattr(eager, "new_call", lambda *args, call=eager.new_call: built.append(1) or call(*args))
+    products = [flow.randn(2, 40, 96) for _ in range(3)]
+    inputs = [[part.view(2, 40, 4, 8).transpose(1, 2) for part in x.split(32, dim=2)] for x in products]
+    results = [attend(*parts) for parts in inputs]
+    assert len(built) == 1
+    for parts, found in zip(inputs, results):
+        assert abs(found.numpy() - attend(*[part.double() for part in parts]).numpy()).max() < 1e-5

@@ -41,14 +41,14 @@ CALL_CACHE = CallCache()
 
 
 class CachedCall:
-    """Tasks whose arrays can be exchanged.
+    """Tasks whose arrays can be exchanged. Views of one array move together: their distances are in the signature.
 
     results: shape and dtype of each output.  moves: for each array, (words, index of an address among them, its offset
     in the array).  memory: the workspace.
     """
 
     def __init__(self, steps: list[Task], arrays: Sequence, results: list[tuple], memory: np.ndarray):
-        spans = [byte_bounds(a) if isinstance(a, np.ndarray) and a.size else (0, 0) for a in arrays]
+        spans = spans_of(arrays)
         self.results, self.memory = results, memory
         self.moves = [
             [
@@ -66,7 +66,13 @@ class CachedCall:
         tables = [a for holds in constant for a in holds if a.dtype == np.int64]
         ends = sorted([span for span in spans if span[0] < span[1]])
         self.cacheable = (
-            all([moves or a.flags.c_contiguous for a, moves in zip(arrays, self.moves) if isinstance(a, np.ndarray)])
+            all(
+                [
+                    moves or a.flags.c_contiguous or span == (0, 0)
+                    for a, moves, span in zip(arrays, self.moves, spans)
+                    if isinstance(a, np.ndarray)
+                ]
+            )
             and all([end <= first for (_, end), (first, _) in itertools.pairwise(ends)])  # no address is in two arrays
             and not any([((t >= first) & (t < end)).any() for t in tables for first, end in ends])
         )
@@ -85,6 +91,31 @@ class CachedCall:
         return not any([refused.any() for refused in self.refused])
 
 
+def owners_of(arrays: Sequence) -> list[int]:
+    """Identity of the owner of the memory of each array; a number of its own for anything else."""
+    return [~i if a.__class__ is not np.ndarray else id(a if a.base is None else a.base) for i, a in enumerate(arrays)]
+
+
+def distances(arrays: Sequence) -> tuple[int, ...]:
+    """Bytes from each array to the first one that shares its memory; () if no two do."""
+    owners = owners_of(arrays)
+    if len({*owners}) == len(owners):
+        return ()
+    firsts = [arrays[owners.index(owner)] for owner in owners]
+    return tuple([0 if a is first else at(a) - at(first) for a, first in zip(arrays, firsts)])
+
+
+def spans_of(arrays: Sequence) -> list[tuple[int, int]]:
+    """Bounds in memory of each array; the first of those that share memory has the bounds of all, the others (0, 0)."""
+    spans, owners = [(0, 0)] * len(arrays), owners_of(arrays)
+    for a, owner in zip(arrays, owners):
+        if a.__class__ is np.ndarray and a.size:
+            i, (low, high) = owners.index(owner), byte_bounds(a)
+            start, end = spans[i]
+            spans[i] = (min(start or low, low), max(end, high))
+    return spans
+
+
 def run_compiled(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
     """Run an op by its tasks; NotImplemented if there are none for these arrays, or if one refuses their elements."""
     given_outs = () if out is None else out if op.many else (out,)
@@ -97,6 +128,7 @@ def run_compiled(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attr
         ],
         *same,
         *attrs.items(),
+        distances((*arrays, *given_outs)),
     )
     cache = CALL_CACHE
     try:

@@ -114,6 +114,7 @@ def test_rounding_error_is_that_of_numpy(case, seed):
 @given(cases().map(without_epilogue), st.integers(0, 99))
 @example(Case(1, 1, (1, 1), 8, (1, 1), padding=(1, 0)), 0)  # one pixel and a border
 @example(Case(17, 3, (7, 7), 20, (7, 7)), 0)  # one position in each image
+@example(Case(35, 5, (5, 7), 20, (2, 3), (1, 2)), 0)  # planes are transposed in tiles
 @example(Case(3, 40, (9, 11), 33, (3, 2), (2, 3), (1, 1), (2, 3)), 0)
 @example(Case(5, 16, (10, 9), 48, (1, 1), (3, 2)), 0)  # pixels that no filter tap reads
 @example(Case(2, 100, (5, 4), 70, (4, 4), (2, 2), (2, 1)), 0)  # a sum in two parts

@@ -130,8 +130,30 @@ def plane_of(x, layout, n, channel):
 
 
 @compiled
+def is_matrix(layout, w):
+    """True if a channel of all images is a matrix (images, pixels) of whole tiles, without padding."""
+    size = w.height * w.width
+    return layout.lanes == 1 and w.down * w.across == size and min(w.images, size) >= LANES
+
+
+@compiled
+def transpose(source, source_row, rows, columns, target, target_row):
+    """Transpose a matrix of at least 16 rows and columns; the last tiles overlap others."""
+    for i in range(0, rows, LANES):
+        first = min(i, rows - LANES)
+        for j in range(0, columns, LANES):
+            start = min(j, columns - LANES)
+            tile = source + (first * source_row + start) * BYTES
+            copy_transposed(tile, source_row, target + (start * target_row + first) * BYTES, target_row)
+
+
+@compiled
 def plane_in(x, layout, channel, w, plane):
     """Copy a channel of all images to [row][column][image], with its padding."""
+    if is_matrix(layout, w):
+        source, size = plane_of(x, layout, 0, channel), w.height * w.width
+        transpose(source, layout.image, w.images, size, plane, w.images)
+        return
     zero(plane, over(w.images * w.down * w.across, LANES))
     for n in range(w.images):
         source = plane_of(x, layout, n, channel)
@@ -219,6 +241,21 @@ def add_row(source, tap, w, plane):
 
 
 @compiled
+def plane_out(plane, out, layout, channel, w):
+    """Copy [row][column][image] to a channel of all images, without its padding."""
+    if is_matrix(layout, w):
+        target = plane_of(out, layout, 0, channel)
+        transpose(plane, w.images, w.height * w.width, w.images, target, layout.image)
+        return
+    for n in range(w.images):
+        target = plane_of(out, layout, n, channel)
+        for i in range(w.height):
+            line = plane + (((i + w.top) * w.across + w.left) * w.images + n) * BYTES
+            for j in range(w.width):
+                put(target, (i * w.width + j) * layout.lanes, number_at(line, j * w.images))
+
+
+@compiled
 def finish(row, count, bias, low, high):
     """row = clip(row + bias)."""
     more, low, high = filled(np.float32(bias)), filled(np.float32(low)), filled(np.float32(high))
@@ -248,12 +285,7 @@ def scatter(
             zero(plane, over(w.images * w.down * w.across, LANES))
             for tap in range(w.taps if channel < w.channels else 0):
                 add_row(source + tap * positions * BYTES, tap, w, plane)
-        for n in range(w.images):
-            target = plane_of(out, layout, n, channel)
-            for i in range(w.height):
-                line = plane + (((i + w.top) * w.across + w.left) * w.images + n) * BYTES
-                for j in range(w.width):
-                    put(target, (i * w.width + j) * layout.lanes, number_at(line, j * w.images))
+        plane_out(plane, out, layout, channel, w)
 
 
 # ---- builders --------------------------------------------------------------------------------------------------------

@@ -52,8 +52,6 @@ INTERNAL |= {
 }
 # Functions marked `@composite`, and why they are not composite ops. A new function of several ops is one.
 SCOPED = {
-    "dropout": "draws the mask of whole channels",
-    "alpha_dropout": "draws its mask",
     "gumbel_softmax": "draws its noise",
     "scaled_dot_product_attention": "draws the mask of a dropout of its weights; without that it is a composite op",
 }

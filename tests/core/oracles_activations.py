@@ -34,7 +34,15 @@ def glu(x, axis):
     return first * each(sigmoid)(second)
 
 
+def alpha_dropout(x, kept, p):
+    """Klambauer et al. 2017, section 3: a * y + b, with the moments of y if x has mean 0 and variance 1."""
+    limit = -1.0507009873554805 * 1.6732632423543772
+    y = kept * x + (1 - kept) * limit
+    return (y - p * limit) * (1 - p + limit**2 * p * (1 - p)) ** -0.5
+
+
 ORACLES = {
+    "alpha_dropout": alpha_dropout,
     "gelu": each(gelu),
     "quick_gelu": each(lambda x: x * sigmoid(1.702 * x)),
     "silu": each(lambda x: x * sigmoid(x)),

@@ -210,7 +210,7 @@ def sizes(shape: Sequence) -> tuple[int, ...]:
 
 
 def composite(name: str) -> Callable[[Function], Function]:
-    """Run a function of several ops in its own scope, `model.drop/dropout`, so that views can collapse it to one row.
+    """Run a function of several ops in its own scope, `model/gumbel_softmax`, so that views can collapse it to one row.
 
     For functions that draw random numbers, which the decomposition of a composite op must not do. All others are ops:
     `define(..., decompose=f)`.  name: the public name of the function.

@@ -197,6 +197,28 @@ hardswish = activation(
 )
 
 
+SELU_LIMIT = -1.7580993408473766  # limit of selu as x goes to -infinity
+
+
+def saturated(x, kept, p):
+    scale = 1 / math.sqrt((SELU_LIMIT**2 * p + 1) * (1 - p))
+    return x * (kept * scale) + ((1 - kept) * SELU_LIMIT - SELU_LIMIT * p) * scale
+
+
+alpha_dropout = define(
+    "alpha_dropout(x, kept; p)",
+    decompose=saturated,
+    dtype_agnostic=True,
+    domain="complex",
+    examples=[
+        case(floats(3, 4), floats(3, 4, low=0.0, high=1.0), p=0.5),
+        case(strided(2, 3, 4), floats(2, 3, 1, low=0.0, high=1.0), p=0.2),
+        case(floats(5, dtype="float16"), floats(5, dtype="float16"), p=0.5),
+    ],
+    doc="x where kept is 1, the limit of selu where it is 0, mapped to the mean and variance of x. p: chance of a 0.",
+)
+
+
 # ---- gated -------------------------------------------------------------------------------------------------------
 
 

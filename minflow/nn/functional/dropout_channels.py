@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions.creation import ones
 from ...core.functions.random import bernoulli_like, dropout as drop
+from ...core.ops import activation_composites
 from ...core.source_location import fail, warn
 from ...core.tensor import Tensor
-from .arguments import check_tensor, composite
-
-SELU_LIMIT = -1.7580993408473766  # limit of selu as x goes to -infinity
+from .arguments import check_tensor
 
 
 def check_rate(name: str, input: Tensor, p: float) -> None:
@@ -42,13 +39,8 @@ def drop_channels(
     shape = channel_mask_shape(name, input, ranks, batched)
     if not training or p == 0:
         return input
-    kept = channel_mask(shape, input, p)
+    kept = drop(ones(shape, dtype=input.spec.dtype), p)
     return input.mul_(kept) if inplace else input * kept
-
-
-@composite("dropout")
-def channel_mask(shape: tuple[int, ...], input: Tensor, p: float) -> Tensor:
-    return drop(ones(shape, dtype=input.spec.dtype), p)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -94,12 +86,6 @@ def alpha_dropout_impl(input: Tensor, p: float, training: bool, inplace: bool, s
     if p == 1:
         new = input * 0.0
     else:
-        new = mask_to_saturation(input, p, shape)
+        kept = bernoulli_like(ones(shape, dtype=input.spec.dtype), 1 - p)
+        new = activation_composites.alpha_dropout(input, kept, p=float(p))
     return input.copy_(new) if inplace else new
-
-
-@composite("alpha_dropout")
-def mask_to_saturation(input: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
-    scale = 1 / math.sqrt((SELU_LIMIT**2 * p + 1) * (1 - p))
-    kept = bernoulli_like(ones(shape, dtype=input.spec.dtype), 1 - p)
-    return input * (kept * scale) + ((1 - kept) * SELU_LIMIT - SELU_LIMIT * p) * scale

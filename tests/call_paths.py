@@ -15,7 +15,7 @@ import numpy as np
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.job.queue.stream import STREAM
+from minflow.job.queue.stream import current_stream
 from tests.clocks import LONG
 
 HOMES = {Path(flow.__file__).parent: "", Path(__file__).parents[1] / "widgets/minflow_widgets": "widgets"}
@@ -119,7 +119,7 @@ def main() -> None:
         }.items():
             call()  # the first call builds, compiles and imports; later calls all take the same path
             call()
-            paths[name] = recorder.record(call, STREAM.sync)
+            paths[name] = recorder.record(call, current_stream().sync)
     from minflow_widgets import frontends, watch
 
     from minflow.core.base import events

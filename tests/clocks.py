@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 
 from minflow.job.queue.step import Latch
-from minflow.job.queue.stream import STREAM
+from minflow.job.queue.stream import current_stream
 
 LONG = 60  # seconds before a test gives up
 
@@ -37,12 +37,12 @@ class Clock:
 
     def rest(self, seconds):
         """Advance while the caller is busy and the queue is empty."""
-        assert STREAM.wait_until_idle(LONG), STREAM.thread_locations()
+        assert current_stream().wait_until_idle(LONG), current_stream().thread_locations()
         self.sleep(seconds)
 
     def work(self, seconds):
         """Advance during a callback, once the caller waits for it."""
-        assert self.waits.wait(LONG), STREAM.thread_locations()
+        assert self.waits.wait(LONG), current_stream().thread_locations()
         self.sleep(seconds)
 
 
@@ -69,9 +69,9 @@ def set_clock(monkeypatch):
     try:
         yield clock
     finally:
-        assert STREAM.wait_until_idle(LONG), STREAM.thread_locations()
-        STREAM.records.clear()
-        STREAM.callers.forget()
+        assert current_stream().wait_until_idle(LONG), current_stream().thread_locations()
+        current_stream().records.clear()
+        current_stream().callers.forget()
         for name, module in list(sys.modules.items()):  # also those that were imported in the meantime
             if name.startswith("minflow") and vars(module).get("clock") is clock:
                 module.clock = time.perf_counter

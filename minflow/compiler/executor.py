@@ -1,9 +1,13 @@
 """Run a graph: one call of a prepared plan, with the kernels of eager mode, on C-contiguous arrays as in eager mode.
 
-LOCK is held while a graph or job is built, while a plan runs (so in the kernel of a custom op, and in a scheduler's
-step at the end of a training step), while variables are copied or loaded, and during a fork. It is reentrant, and its
-owner may build and run other plans, but must not wait for the worker of the job functions, which needs it for every
-step: `job/queue/stream.py` refuses that. A running plan cannot be run inside itself, since its arena is in use.
+The `plan_lock` of a Context is held while a graph or job is built, while a plan runs (so in the kernel of a custom op,
+and in a scheduler's step at the end of a training step), while variables are copied or loaded, and during a fork. It is
+reentrant, and its owner may build and run other plans, but must not wait for the worker of the job functions, which
+needs it for every step: `job/queue/stream.py` refuses that. A running plan cannot be run inside itself, since its arena
+is in use. Ranks that run in one process have a lock each, so a plan may wait for that of another rank.
+
+BUILD_LOCK is process-wide and held while a graph or job is built, inside the `plan_lock`: a build watches functions of
+other modules, and stops the cycle collector. Its owner must not wait for another rank.
 
 Read next: `passes/`, `plan.py`.
 """
@@ -14,23 +18,22 @@ import gc
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 
 import numpy as np
 
 from ..core.backend.float_warnings import QUIET, get_errors, set_errors
-from ..core.base.errors import GraphError, MinflowError, OutOfMemoryError, clean
+from ..core.base.errors import ContextError, GraphError, MinflowError, OutOfMemoryError, clean
 from ..core.base.interrupts import ContextVarScope
+from ..core.context import PROCESS_CONTEXT, Context, current_context
 from ..core.ir import Node, where_text
 from ..core.kernels import launch
 from ..core.source_location import here
 from .memory_limit import HINT
 from .numpy_calls import run_static
 
-LOCK = threading.RLock()  # two plans never run at once: they may write the same states
-# a fork waits for the running step to end, so that the child has its complete results
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
+BUILD_LOCK = threading.RLock()
 # Why the current code must not wait for the end of a step: "the build of G_0". Workers of a loader inherit it.
 INSIDE: ContextVar[str] = ContextVar("inside", default="")
 
@@ -62,8 +65,29 @@ class collector_waiting(ContextVarScope):
 
 
 def holds_lock() -> bool:
-    """True if this thread holds LOCK: it builds a graph, runs a plan, or copies variables."""
-    return LOCK._is_owned()  # Python's Condition relies on this method of RLock, too
+    """True if this thread holds the lock of plans: it builds a graph, runs a plan, or copies variables."""
+    return current_context().plan_lock._is_owned()  # Python's Condition relies on this method of RLock, too
+
+
+def fork_context() -> Context:
+    with suppress(ContextError):  # a fork must not fail
+        return current_context()
+    return PROCESS_CONTEXT
+
+
+def hold_plans() -> None:
+    """Before a fork: wait for the running step and build, so that the child has their complete results."""
+    fork_context().plan_lock.acquire()
+    BUILD_LOCK.acquire()
+
+
+def release_plans() -> None:
+    BUILD_LOCK.release()
+    fork_context().plan_lock.release()
+
+
+if hasattr(os, "register_at_fork"):  # Windows cannot fork
+    os.register_at_fork(before=hold_plans, after_in_parent=release_plans, after_in_child=release_plans)
 
 
 def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> list[np.ndarray]:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
+from ..core.context import current_context
 from ..core.ir import Graph, Node, VersionCounter, outputs_of
 from ..core.mode import mutation_counter
 from ..core.trace import Trace
-from .executor import LOCK, collector_waiting
+from .executor import BUILD_LOCK, collector_waiting
 from .names import op_names
 from .passes import Pass, Stage, run_passes
 from .passes.decomposition import expand
@@ -192,7 +193,7 @@ class PlanCache(OrderedDict):
 
         Builds run one at a time.
         """
-        with LOCK, collector_waiting():
+        with current_context().plan_lock, BUILD_LOCK, collector_waiting():
             return self.get((self.fingerprint, inputs)) or build()
 
     def add(self, inputs: tuple, compiled: Any) -> None:

@@ -41,7 +41,7 @@ from .ir import (
     where_text,
 )
 from .messages.no_gradient import no_gradient
-from .messages.training_warnings import CheckState, check_losses
+from .messages.training_warnings import check_losses, check_state
 from .mode import MODE, Mode, mutation_counter, using
 from .op import Op
 from .ops.complex import conj
@@ -469,7 +469,7 @@ def backward(
 def accumulate_grad(leaf, g, taken: set[int], create_graph: bool) -> None:
     """Add g to `.grad` of a leaf. Leaves never share the array of their `.grad`, and it is never a view."""
     if leaf.label and not leaf.has_optimizer:
-        CheckState.untracked.append(ref(leaf))
+        check_state().untracked.append(ref(leaf))
     if leaf.gradient is not None:
         # accumulated_after_step: a step has used this gradient and it was not zeroed; optim warns if the sum is used
         # again

@@ -7,6 +7,7 @@ to run an op.
 
 from __future__ import annotations
 
+import itertools
 from contextvars import ContextVar
 from typing import Any, Self
 
@@ -108,8 +109,12 @@ class MutationCounter:
 
 
 mutation_counter = MutationCounter()
+WRITES = itertools.count(1)
 
 
 def bump_mutations() -> None:
-    """Record a write that a plan may depend on: every graph and job checks its fingerprint at its next call."""
-    mutation_counter.count += 1
+    """Record a write that a plan may depend on: every graph and job checks its fingerprint at its next call.
+
+    Each write gets its own number, also if several threads write: with `+= 1` a plan could miss the second of two.
+    """
+    mutation_counter.count = next(WRITES)

@@ -14,6 +14,7 @@ import numpy as np
 
 from .base.errors import StateError
 from .base.locks import new_lock
+from .context import PerContext
 from .source_location import fail
 
 CHUNK = 1 << 15  # blocks of four drawn at a time, so that the temporaries stay in cache
@@ -122,7 +123,28 @@ def words_of(state) -> list[int]:
     )
 
 
-default_generator = Generator()
+current_generator = PerContext(Generator)
+
+
+def of_current_generator(name: str) -> property:
+    return property(
+        lambda self: getattr(current_generator(), name), lambda self, value: setattr(current_generator(), name, value)
+    )
+
+
+class DefaultGenerator(Generator):
+    """The generator that ops draw from if the program names none. Each rank has its own."""
+
+    seed_, key, counter, lock = map(of_current_generator, ("seed_", "key", "counter", "lock"))
+
+    def __init__(self) -> None:
+        self.device = "cpu"
+
+    def __reduce__(self):
+        return object.__new__, (Generator,), self.__getstate__()  # a copy is a generator of its own
+
+
+default_generator = DefaultGenerator()
 SAMPLE_GENERATOR: ContextVar = ContextVar(
     "sample", default=None
 )  # the Generator of the sample that a DataLoader is making

@@ -18,6 +18,7 @@ import numpy as np
 
 from .base.errors import MinflowError, MinflowWarning, MissingDependencyError, shown
 from .base.optional import import_optional
+from .context import PerContext
 from .ir import Where, line_number, where_text
 from .mode import MODE
 
@@ -131,7 +132,7 @@ def need(module: str, what_for: str) -> Any:
         raise
 
 
-WARNED_LINES: set = set()
+warned_lines: PerContext[set] = PerContext(set)  # (kind, line) of the warnings of each rank
 
 
 class Notices:
@@ -152,11 +153,11 @@ def warn(what: str, hint: str = "", /, **values) -> None:
 def warn_at(what: str, hint: str, values: Mapping, where: Where | None, place: str, kind: str = "") -> None:
     """Warn at the given line, once per line and kind."""
     key = kind or what.partition(":")[0], where
-    if key in WARNED_LINES or not NOTICES.on:
+    if key in (warned := warned_lines()) or not NOTICES.on:
         return
-    if len(WARNED_LINES) > 10_000:
-        WARNED_LINES.clear()
-    WARNED_LINES.add(key)
+    if len(warned) > 10_000:
+        warned.clear()
+    warned.add(key)
     parts = MinflowError(what, values={name_of(x, n): describe(x) for n, x in values.items()}, where=place, hint=hint)
     warning = MinflowWarning(str(parts))
     warning.parts = parts

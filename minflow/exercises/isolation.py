@@ -29,8 +29,8 @@ from ..core.base.locks import new_lock
 from ..core.kernels import EAGER_PLATFORMS, PlatformsBySize, use_platforms
 from ..core.messages.printing import OPTIONS
 from ..diagnosis import notebook
-from ..job.queue.stream import STREAM
-from ..job.session import SESSION, Session
+from ..job.queue.stream import current_stream
+from ..job.session import Session, default_session
 from ..platforms.compiled.config import CompiledKernelConfig
 
 MAX_LINES, MAX_CHARS = 20, 2000  # limits of an answer's recorded output
@@ -225,23 +225,23 @@ def own_session() -> Iterator[None]:
 
     Jobs of the notebook keep their variables, steps, times and errors; runs in the background are paused meanwhile.
     """
-    runs = [run for run in STREAM.runs if run.state == "running"]
+    runs = [run for run in current_stream().runs if run.state == "running"]
     for run in runs:
         run.pause()
     end = time.monotonic() + JOB_WAIT
     while time.monotonic() < end and not all(run.resumed.waiters or run.done() for run in runs):
         time.sleep(0.001)  # a run may still be processing a batch
-    STREAM.wait_until_idle(JOB_WAIT)
-    of_stream: tuple[Any, ...] = STREAM.errors, STREAM.records, STREAM.counts
-    kept, before = dict(vars(SESSION)), [copy.copy(state) for state in of_stream]
-    STREAM.errors.clear(), STREAM.records.clear()
-    vars(SESSION).update(vars(Session()))
+    current_stream().wait_until_idle(JOB_WAIT)
+    of_stream: tuple[Any, ...] = current_stream().errors, current_stream().records, current_stream().counts
+    kept, before = dict(vars(default_session())), [copy.copy(state) for state in of_stream]
+    current_stream().errors.clear(), current_stream().records.clear()
+    vars(default_session()).update(vars(Session()))
     try:
         yield
     finally:
-        STREAM.cancel_queued(threading.current_thread())
-        STREAM.wait_until_idle(JOB_WAIT)
-        vars(SESSION).update(kept)
+        current_stream().cancel_queued(threading.current_thread())
+        current_stream().wait_until_idle(JOB_WAIT)
+        vars(default_session()).update(kept)
         for now, then in zip(of_stream, before):
             now.clear()
             (now.update if isinstance(now, dict) else now.extend)(then)

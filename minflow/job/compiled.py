@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.executor import INSIDE, LOCK, run
+from ..compiler.executor import INSIDE, run
 from ..compiler.passes import PASSES
 from ..compiler.plan_cache import Compiled, Part
+from ..core.context import current_context
 from ..core.functionalize import external_users_of
 from ..core.messages.training_warnings import check_results
 from ..core.source_location import NOTICES
@@ -69,7 +70,7 @@ class CompiledJob(Compiled):
 
     def run(self, arrays: list[np.ndarray], draws: list) -> tuple[Any, list[list[np.ndarray]]]:
         """Run one step on the worker. Returns the results of the call and the watched values."""
-        with LOCK:
+        with current_context().plan_lock:
             self.drawn.update(draws)
             results = run(self.plan, arrays)
             for counter in self.plan.version_counters:

@@ -15,7 +15,7 @@ from ..core.spec import DType, float32
 from ..diagnosis.name_suggestions import similar_names
 from .checks import dtype_of
 from .scope import Placement, View, warn_no_gpu
-from .session import SESSION
+from .session import default_session
 
 # Names of OneFlow 0.3's FunctionConfig that choose how a cluster or a GPU computes, but not the result.
 WITHOUT_EFFECT = """
@@ -232,9 +232,9 @@ class Config:
         if not isinstance(n, int) or isinstance(n, bool) or n < 0:
             what = f"flow.config.{name} takes the number of devices"
             raise JobError(what, values={"got": repr(n)}, where=here(), hint=f"flow.config.{name}(2)")
-        SESSION.settings.pop("gpu_device_num", None)
-        SESSION.settings.pop("cpu_device_num", None)
-        SESSION.settings[name] = n
+        default_session().settings.pop("gpu_device_num", None)
+        default_session().settings.pop("cpu_device_num", None)
+        default_session().settings[name] = n
 
     def __getattr__(self, name: str) -> Callable:
         if name[:2] == "__":
@@ -243,7 +243,7 @@ class Config:
             raise unknown_setting("flow.config", name, [*RECORDED_SETTINGS, "gpu_device_num", "cpu_device_num"])
 
         def recorded(*args: Any) -> None:
-            SESSION.settings[name] = args[0] if len(args) == 1 else args
+            default_session().settings[name] = args[0] if len(args) == 1 else args
 
         return recorded
 
@@ -255,8 +255,8 @@ class Config:
         return sorted([*RECORDED_SETTINGS, "gpu_device_num", "cpu_device_num"])
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in SESSION.settings.items())
-        devices = f"{SESSION.devices} virtual CPU device{'s' if SESSION.devices > 1 else ''}"
+        shown = ", ".join(f"{name}={value!r}" for name, value in default_session().settings.items())
+        devices = f"{default_session().devices} virtual CPU device{'s' if default_session().devices > 1 else ''}"
         return f"flow.config({shown or 'defaults'}; {devices})"
 
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compiler.executor import LOCK
 from ..compiler.plan_cache import PlanCache
 from ..core.base.display import Display
-from ..core.base.errors import JobError, clean
+from ..core.base.errors import ContextError, JobError, clean
+from ..core.context import current_context
 from ..core.source_location import here, warn
 from ..core.spec import default_dtype
 from ..nn.graph.key import Fingerprint
@@ -32,8 +32,8 @@ from .checks import check_initializer, check_regularizer, dtype_of
 from .compiled import CompiledJob, compile_job
 from .config import FunctionConfig
 from .queue.step import Step
-from .queue.stream import STREAM
-from .session import SESSION, Session
+from .queue.stream import current_stream
+from .session import Session, default_session
 from .signature import Signature, def_line, describe
 from .typing import ListListNumpy, ListNumpy, text
 
@@ -66,7 +66,7 @@ class Job(Display):
         lists = any(issubclass(leaf.kind, ListNumpy | ListListNumpy) for leaf in self.leaves)
         self.mirrored = lists or config.view == "mirrored" or self.signature.result in (ListNumpy, ListListNumpy)
         session.register(self)
-        STREAM.counts.pop(self.name, None)  # number its calls from 1
+        current_stream().counts.pop(self.name, None)  # number its calls from 1
 
     training = property(lambda self: self.kind == "train")
     compiled = property(
@@ -79,7 +79,7 @@ class Job(Display):
         """The calls of the plan that was used last, as in `graph.plan`, without times. Raises JobError before that."""
         from ..introspection.graph.listing.roofline import plan_report
 
-        STREAM.sync()
+        current_stream().sync()
         if self.compiled is None:
             what = f"job {self.name} has not been called yet, so it has no plan"
             raise JobError(what, where=here(), hint=f"call it once, or {self.name}.compile()")
@@ -114,8 +114,19 @@ class Job(Display):
             return step.get()
         return None if self.signature.style == "none" else step
 
+    def check_rank(self) -> None:
+        """Raise ContextError if the job belongs to the session of another rank."""
+        if self.session is not default_session():
+            raise ContextError(
+                f"the job {self.name} is called on another rank than the one that defined it",
+                values={"called by": current_context(), "defined by": self.session.stream.context},
+                where=here(),
+                hint="define the job in the function that each rank runs",
+            )
+
     def submit(self, args: tuple, kwargs: dict, callback: Callable | None = None, owner: Any = None) -> Step:
-        STREAM.check_can_wait(f"calling {self.name}")
+        self.check_rank()
+        current_stream().check_can_wait(f"calling {self.name}")
         bound = self.signature.pair_arguments(args, kwargs)
         devices = self.devices
         copies = [self.signature.copy_argument(argument, value, devices) for argument, value in bound]
@@ -137,7 +148,7 @@ class Job(Display):
             for (watch, _), values in zip(plan.watches, watched):
                 watch.handler(handler_argument(values, watch.kind))
 
-        return STREAM.submit(
+        return current_stream().submit(
             self.name,
             work,
             callback,
@@ -238,7 +249,7 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
             what = f"job {function.__name__} is a generator or async: a call would not run its body"
             hint = "def, and return; -> tp.Callback[tp.Numpy] makes its calls return at once"
             raise JobError(what, where=def_line(function), hint=hint)
-        return Job(function, kind, config, SESSION)
+        return Job(function, kind, config, default_session())
 
     kind = type
     return decorate
@@ -249,14 +260,14 @@ def clear_default_session() -> None:
 
     The state of a run that was stopped is "stopped".
     """
-    STREAM.check_can_wait("waiting for the queue")
-    for run in STREAM.runs:
+    current_stream().check_can_wait("waiting for the queue")
+    for run in current_stream().runs:
         run.stop()
-    STREAM.sync()
+    current_stream().sync()
     # between two steps, and while no other thread builds a job on these variables
-    with STREAM.hold_idle(), LOCK:
-        STREAM.counts.clear()  # steps are numbered from 1 again
-        SESSION.clear()
+    with current_stream().hold_idle(), current_context().plan_lock:
+        current_stream().counts.clear()  # steps are numbered from 1 again
+        default_session().clear()
 
 
 def sync_default_session(timeout: float | None = None) -> None:
@@ -264,7 +275,7 @@ def sync_default_session(timeout: float | None = None) -> None:
 
     This includes the steps of runs (`flow.start`); their errors are raised by `run.result()`.
     """
-    STREAM.sync(timeout, all_threads=True)
+    current_stream().sync(timeout, all_threads=True)
 
 
 def get_variable(
@@ -310,4 +321,4 @@ def picture_record(job: Job, opening: Any = None) -> GraphRecord:
 
 def jobs() -> list[Any]:
     """Handles of everything in flight: the queued and running steps, then the runs."""
-    return STREAM.list()
+    return current_stream().list()

@@ -20,7 +20,7 @@ from ..core.tensor import Tensor
 from .function import Job
 from .queue.records import clock
 from .queue.step import Latch, Step, Stopped, check_arity, check_timeout
-from .queue.stream import STREAM
+from .queue.stream import current_stream
 from .signature import describe
 
 # inherited by the loader's workers
@@ -77,7 +77,7 @@ class Run:
         step.
         """
         self.stopping = True
-        STREAM.cancel_queued(self)
+        current_stream().cancel_queued(self)
         self.resumed.open()
 
     def done(self) -> bool:
@@ -88,7 +88,7 @@ class Run:
         """Wait for the end and return the result of the last step. Raises the error of a step, of the callback or of
         the loader, and TimeoutError after `timeout` seconds. Interrupting the wait does not stop the run.
         """
-        STREAM.check_can_wait("waiting for a run")
+        current_stream().check_can_wait("waiting for a run")
         if LOOP.get() is self:
             what = f"waiting for the run of {self.job.name} inside its own loader: it would wait for itself"
             raise JobError(what, where=here(), hint="run.stop() ends it; wait where it was started")
@@ -118,7 +118,7 @@ class Run:
     def loop(self) -> None:
         """Submit one step after another; runs on the thread of the run."""
         step: Step | None = None
-        submitted, self.caller = 0, STREAM.callers.number
+        submitted, self.caller = 0, current_stream().callers.number
         LOOP.set(self)
         try:
             if self.is_ending():
@@ -127,7 +127,7 @@ class Run:
                 self.starts.append(submitted)
                 self.epoch = epoch
                 for batch in self.loader:
-                    STREAM.wait_for(self.resumed)  # a pause does not count as loading time
+                    current_stream().wait_for(self.resumed)  # a pause does not count as loading time
                     if self.is_ending():
                         raise Stopped
                     args, kwargs = arguments(batch)
@@ -201,10 +201,10 @@ def start(job: Job, loader: Iterable, epochs: int = 1, callback: Callable | None
         what = "an iterator ends after one epoch"
         hint = "list(zip(images, labels)), or a DataLoader"
         raise JobError(what, values={"epochs": epochs, "loader": type(loader).__name__}, where=here(), hint=hint)
-    STREAM.check_can_wait("starting a run")
+    current_stream().check_can_wait("starting a run")
     run = Run(job, loader, epochs, callback)
     try:
-        STREAM.start_run(run)
+        current_stream().start_run(run)
         return run
     except BaseException:  # Ctrl-C, or the thread could not start: the caller would have no handle
         run.stop()

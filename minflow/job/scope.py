@@ -15,7 +15,7 @@ from ..core.base.interrupts import ContextVarScope
 from ..core.messages.suggestions import missing_names
 from ..core.source_location import here, warn
 from .build_context import current
-from .session import SESSION
+from .session import default_session
 
 NAMESPACES: ContextVar[tuple[str, ...]] = ContextVar("namespaces", default=())
 CURRENT_VIEW: ContextVar[str] = ContextVar("view", default="consistent")
@@ -63,9 +63,9 @@ class View(ContextVarScope):
 
 def warn_no_gpu() -> None:
     """Warn once per session that "gpu" means cpu."""
-    if not SESSION.warned_of_gpu:
+    if not default_session().warned_of_gpu:
         warn("there is no GPU here: gpu means cpu")
-        SESSION.warned_of_gpu = True
+        default_session().warned_of_gpu = True
 
 
 def placement(device_tag: str, machine_device_ids: Any = "0:0") -> Placement:

@@ -1,6 +1,6 @@
 """The session: variables that jobs share by name, the jobs with their step counts, and settings.
 
-There is one, the default session; `flow.clear_default_session()` empties it. Read next: `build.py`.
+Each rank has one, the default session; `flow.clear_default_session()` empties it. Read next: `build.py`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.executor import LOCK
 from ..core.base.errors import JobError, clean
+from ..core.context import PerContext, current_context
 from ..core.random import Generator, default_generator, derive_key
 from ..core.source_location import here
 from ..core.spec import DType, spec_of
 from ..core.tensor import Tensor
 from .checks import Regularizer, check_name
 from .queue.ordering import WriteOrdering
-from .queue.stream import STREAM
+from .queue.stream import current_stream
 
 
 class Variable:
@@ -37,8 +37,8 @@ class Variable:
 
     def numpy(self) -> np.ndarray:
         """Copy of the current elements. Waits for every submitted step; in a callback, the elements after its step."""
-        STREAM.sync_for_read()
-        with LOCK:  # a run may keep submitting
+        current_stream().sync_for_read()
+        with current_context().plan_lock:  # a run may keep submitting
             return self.tensor.array.copy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -47,8 +47,8 @@ class Variable:
 
     def set(self, array: np.ndarray) -> None:
         """Overwrite the elements in place with an array of the same shape. Waits for every submitted step."""
-        STREAM.sync()
-        with LOCK:
+        current_stream().sync()
+        with current_context().plan_lock:
             self.tensor.array[...] = array
             if self.tensor.version_counter is not None:
                 self.tensor.version_counter.version += 1
@@ -70,7 +70,8 @@ class Session:
         self.settings: dict[str, Any] = {}
         self.jobs: dict[str, Any] = {}
         self.alive: list[weakref.ref] = []
-        self.order = WriteOrdering(self.live_jobs)
+        self.stream = current_stream()
+        self.order = WriteOrdering(self.stream, self.live_jobs)
         self.clear()
 
     def register(self, job: Any) -> None:
@@ -91,7 +92,7 @@ class Session:
         self.warned_of_gpu = False
         for job in self.live_jobs():
             job.forget()
-        STREAM.counts.clear()
+        self.stream.counts.clear()
         self.jobs = {}
 
     @property
@@ -101,7 +102,7 @@ class Session:
 
     def sync(self) -> None:
         """Wait until every step and callback has ended."""
-        STREAM.sync()
+        self.stream.sync()
 
     def add(
         self,
@@ -151,8 +152,4 @@ class Session:
         return variable
 
 
-SESSION = Session()
-
-
-def default_session() -> Session:
-    return SESSION
+default_session = PerContext(Session)

@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..compiler.executor import LOCK
 from ..core.base.errors import MinflowError, StateError
 from ..core.base.interrupts import uninterrupted
+from ..core.context import current_context
 from ..core.functionalize import before_write
 from ..core.source_location import describe, here
 from ..core.tensor import Tensor
@@ -38,7 +38,7 @@ def write(writes: Writes) -> None:
     """
     for call in writes:
         before_write(getattr(getattr(call, "target", None), "version_counter", None))
-    with LOCK, uninterrupted():
+    with current_context().plan_lock, uninterrupted():
         for call in writes:
             call()
 

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from ..core.base.errors import MinflowError, ModuleError, StateError, TraceError
+from ..core.context import PerContext
 from ..core.messages.suggestions import did_you_mean, nearest, signature_error
 from ..core.messages.unsupported import reason
 from ..core.messages.wrong_arguments import Unquoted
@@ -122,7 +123,7 @@ def check_call(module: Any, args: tuple, kwargs: dict, error: TypeError) -> None
 
 
 # model -> its last call under no_grad: ((number of calls of backward(), line), some elements of its input)
-LAST_NO_GRAD_CALL: WeakKeyDictionary = WeakKeyDictionary()
+last_no_grad_call: PerContext[WeakKeyDictionary] = PerContext(WeakKeyDictionary)
 MODE_DEPENDENT = ("Dropout", "BatchNorm")  # layers that behave differently in training
 
 
@@ -144,20 +145,21 @@ def check_eval(model: Any, args: tuple) -> None:
     if not any(p.has_optimizer for p in model.parameters()):
         return  # it is not being trained
     array = args[0].array
-    if array is None or not array.size or not isinstance(LAST_NO_GRAD_CALL.get(model, ()), tuple):
+    last = last_no_grad_call()
+    if array is None or not array.size or not isinstance(last.get(model, ()), tuple):
         return
     numbers = array.reshape(-1)[:: max(1, array.size // 64)].tobytes()
     now = (mutation_counter.backwards, MODE.get().entered), numbers
-    before, LAST_NO_GRAD_CALL[model] = LAST_NO_GRAD_CALL.get(model), now
+    before, last[model] = last.get(model), now
     if before is None or before[0] != now[0]:
         return
     if before[1] == numbers:
-        LAST_NO_GRAD_CALL[model] = "again"  # intentional
+        last[model] = "again"  # intentional
         return
     layers = [(n, m) for n, m in model.named_modules() if m.training and type(m).__name__.startswith(MODE_DEPENDENT)]
     layers = [(n, m) for n, m in layers if vars(m).get("p", 1) and vars(m).get("track_running_stats", True)]
     acting = [f"{n} ({type(m).__name__})" for n, m in layers]
-    LAST_NO_GRAD_CALL[model] = "reported"
+    last[model] = "reported"
     if acting:
         what = "batch norm uses the statistics of the batch, and updates its own"
         what = "dropout drops elements" if "Dropout" in acting[0] else what

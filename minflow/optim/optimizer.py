@@ -23,7 +23,7 @@ from ..core.base import events
 from ..core.base.errors import GraphError, OptimError, StateError, clean, with_article
 from ..core.grad.hooks import Handle, check_callable, refuse as refuse_hook
 from ..core.grad.modes import enable_grad, no_grad
-from ..core.messages.training_warnings import CheckState, check_gradients
+from ..core.messages.training_warnings import check_gradients, check_state
 from ..core.mode import MODE, bump_mutations, mutation_counter, using
 from ..core.op import Op
 from ..core.source_location import NOTICES, describe, fail, warn
@@ -216,7 +216,7 @@ class Optimizer:
         self.steps = 0  # number of steps since this object was created
         for group in as_groups(params, type(self).__name__):
             self.add_param_group(group)
-        CheckState.optimizers.add(self)
+        check_state().optimizers.add(self)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -334,7 +334,7 @@ class Optimizer:
             self.backwards = mutation_counter.backwards
             if not math.isfinite(total):
                 check_gradients(self, [(p, g) for p in self.parameters() if (g := p.grad) is not None])
-            if CheckState.untracked:
+            if check_state().untracked:
                 check_untracked(self)
             self.count_step()
         return loss

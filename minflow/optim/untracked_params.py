@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from ..core.messages.training_warnings import CheckState
+from ..core.messages.training_warnings import check_state
 from ..core.messages.wrong_arguments import Unquoted
 from ..core.mode import MODE
 from ..core.source_location import warn
@@ -23,7 +23,7 @@ def check_untracked(optimizer: Any) -> None:
     A model of which it holds none belongs to another optimizer, or to none: style transfer, for example, trains an
     image.
     """
-    untracked = {id(p): p for r in CheckState.untracked if (p := r()) is not None and p.requires_grad}
+    untracked = {id(p): p for r in check_state().untracked if (p := r()) is not None and p.requires_grad}
     if not untracked:
         return
     seen = optimizer.untracked.setdefault(frozenset(untracked), [0])

@@ -9,12 +9,12 @@ import pytest
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.job.queue.stream import STREAM
+from minflow.job.queue.stream import current_stream
 from tests.clocks import LONG
 
 
 def wait(event):
-    assert event.wait(LONG), STREAM.thread_locations()
+    assert event.wait(LONG), current_stream().thread_locations()
 
 
 def job_of(function, *inputs, kind="predict", result=tp.Numpy, name="job", config=None):
@@ -70,7 +70,7 @@ def thread(function, *arguments):
     running.start()
     yield running
     running.join(LONG)
-    assert not running.is_alive(), STREAM.thread_locations()
+    assert not running.is_alive(), current_stream().thread_locations()
 
 
 def fails(result):

@@ -5,7 +5,7 @@ from builders import LONG, WorkerHold
 from forked import programs, run_program  # noqa: F401 - fixtures
 
 import minflow as flow
-from minflow.job.queue.stream import STREAM
+from minflow.job.queue.stream import current_stream
 from minflow.job.session import default_session
 
 
@@ -13,9 +13,9 @@ from minflow.job.session import default_session
 def clean_queue():
     """Clear the session afterwards; fail if the queue does not drain."""
     yield
-    assert STREAM.wait_until_idle(LONG), STREAM.thread_locations()
-    STREAM.errors.clear()
-    STREAM.counts.clear()
+    assert current_stream().wait_until_idle(LONG), current_stream().thread_locations()
+    current_stream().errors.clear()
+    current_stream().counts.clear()
     flow.clear_default_session()
 
 

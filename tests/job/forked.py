@@ -23,9 +23,9 @@ LOADED = sorted(name for name in sys.modules if name.startswith("minflow.job"))
 import numpy as np
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
-from minflow.job.session import SESSION
+from minflow.job.session import default_session
 from minflow.job.queue import stream
-from minflow.job.queue.stream import STREAM
+from minflow.job.queue.stream import current_stream
 
 SIZE = 4
 
@@ -44,7 +44,7 @@ def ones():
     return np.ones(SIZE, "f")
 
 def wait(event):
-    assert event.wait(60), STREAM.thread_locations()
+    assert event.wait(60), current_stream().thread_locations()
 
 def progress():
     "Without another one within two minutes, the program says where it is, and ends."

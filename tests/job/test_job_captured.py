@@ -10,9 +10,9 @@ from builders import job_of as any_job_of, raised_error, thread
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.compiler.executor import LOCK
 from minflow.core.base.errors import JobError
-from minflow.job.queue.stream import STREAM
+from minflow.core.context import current_context
+from minflow.job.queue.stream import current_stream
 from tests.clocks import LONG
 from tests.graphs import Training
 
@@ -207,10 +207,10 @@ def test_run_orders_the_writes_of_its_loader():
 def test_write_inside_a_custom_op_of_a_graph_is_refused(worker_hold):
     t = flow.ones(2, 3)
     worker_hold.by(job_of(lambda x: x + t), X)
-    with LOCK:
+    with current_context().plan_lock:
         error = raised_error(lambda: t.add_(1), JobError, "where its steps cannot be waited for")
     assert "sync_default_session" in error.hint and t.tolist()[0][0] == 1
     worker_hold.go.set()
-    STREAM.sync(LONG)
+    current_stream().sync(LONG)
     t.add_(1)
     assert t.tolist()[0][0] == 2

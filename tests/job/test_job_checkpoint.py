@@ -14,7 +14,7 @@ from minflow.core.random import default_generator
 from minflow.job import typing as tp
 from minflow.job.function import clear_default_session, get_variable
 from minflow.job.legacy.initializers import random_normal_initializer
-from minflow.job.queue.stream import STREAM
+from minflow.job.queue.stream import current_stream
 from minflow.job.saving.folder import FileVariable
 from minflow.job.saving.manager import (
     CheckPoint,
@@ -496,7 +496,7 @@ def test_get_variables_inside_a_callback():
     train, seen = train_job(returns=tp.Callback[tp.Numpy]), []
     for _ in range(2):
         train(X)(lambda loss: seen.append((get_all_variables()["w"].numpy(), default_session().variables["w"].numpy())))
-    STREAM.sync()
+    current_stream().sync()
     assert all(np.array_equal(*both) for both in seen) and not np.array_equal(seen[0][0], seen[1][0])
     assert np.array_equal(seen[1][0], get_all_variables()["w"].numpy())
 

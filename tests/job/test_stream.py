@@ -16,8 +16,8 @@ from builders import ONES, counting_job, job_of, predict_job, switch_interval, t
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.job.queue.stream import STREAM, SWITCH_INTERVAL, Record, Step, Stream
-from minflow.job.session import SESSION
+from minflow.job.queue.stream import SWITCH_INTERVAL, Record, Step, Stream, current_stream
+from minflow.job.session import default_session
 from tests.threads import run_in_threads
 
 pytestmark = pytest.mark.usefixtures("clean_queue")
@@ -43,14 +43,16 @@ def test_callbacks_run_once_in_order_and_one_at_a_time():
         job(x)(callback)
     flow.sync_default_session()
     assert seen == list(range(500)) and not overlaps
-    assert threads == {STREAM.thread} and threading.current_thread() not in threads
+    assert threads == {current_stream().thread} and threading.current_thread() not in threads
 
 
 def test_callback_runs_between_its_step_and_the_next():
     job, seen = counting_job(), []
     for i in range(50):
         job(ONES)(
-            lambda result: seen.append((float(result[0]), float(SESSION.variables["a"].tensor.array[0]), job.steps))
+            lambda result: seen.append(
+                (float(result[0]), float(default_session().variables["a"].tensor.array[0]), job.steps)
+            )
         )
     flow.sync_default_session()
     assert seen == [(-2.0 * i, -1.0 - i, i + 1) for i in range(50)]
@@ -72,7 +74,7 @@ def test_several_threads_submit_concurrently():
 
     def callback(number, i):
         seen.append((number, i))
-        lengths.append(sum(isinstance(entry, Step) for entry in tuple(STREAM.queue)))
+        lengths.append(sum(isinstance(entry, Step) for entry in tuple(current_stream().queue)))
 
     def caller(number):
         x, own = np.full(4, 1.0 + number, "f"), []
@@ -88,7 +90,11 @@ def test_several_threads_submit_concurrently():
     assert sorted(seen) == [(number, i) for number in range(8) for i in range(50)]
     assert all([i for n, i in seen if n == number] == list(range(50)) for number in range(8))
     assert sorted(step.number for steps in own for step in steps) == list(range(2, 402))
-    assert SESSION.variables["a"].numpy()[0] == SESSION.variables["b"].numpy()[0] == -1 - 50 * sum(range(1, 9))
+    assert (
+        default_session().variables["a"].numpy()[0]
+        == default_session().variables["b"].numpy()[0]
+        == -1 - 50 * sum(range(1, 9))
+    )
 
 
 # ---- bit equality ----------------------------------------------------------------------------------------------------
@@ -124,7 +130,7 @@ def learned(result, interval=None, every=1):
             if i % every == 0:
                 flow.sync_default_session()
         flow.sync_default_session()
-    return losses, {name: v.numpy().tobytes() for name, v in SESSION.variables.items()}
+    return losses, {name: v.numpy().tobytes() for name, v in default_session().variables.items()}
 
 
 def test_async_and_sync_give_the_same_bits():
@@ -148,7 +154,7 @@ def test_job_returns_copies():
     eval_job = job_of(lambda: flow.get_variable("a", (4,), initializer=flow.ones_initializer()))
     first = eval_job()
     first[:] = 9
-    assert np.array_equal(eval_job(), ONES) and np.array_equal(SESSION.variables["a"].numpy(), ONES)
+    assert np.array_equal(eval_job(), ONES) and np.array_equal(default_session().variables["a"].numpy(), ONES)
 
 
 # ---- back-pressure and memory ----------------------------------------------------------------------------------------
@@ -159,12 +165,12 @@ def test_at_most_depth_steps_are_in_flight_including_callbacks(worker_hold, dept
     config = flow.function_config()
     if depth != 2:  # the default
         config.concurrency_width(depth)
-    job, submitted, full, room = counting_job(config=config), [], threading.Event(), STREAM.wait_for
+    job, submitted, full, room = counting_job(config=config), [], threading.Event(), current_stream().wait_for
     job(ONES).get()
     flow.sync_default_session()
     step = worker_hold.by(job)
     assert step.done() and step.get().shape == (4,) and flow.jobs() == [step]  # its callback has not ended
-    monkeypatch.setattr(STREAM, "wait_for", lambda gate, timeout=None: (full.set(), room(gate, timeout))[1])
+    monkeypatch.setattr(current_stream(), "wait_for", lambda gate, timeout=None: (full.set(), room(gate, timeout))[1])
     with thread(lambda: [submitted.append(job(ONES)) for _ in range(8)]):
         wait(full)  # the caller waits for room in the queue
         assert len(submitted) == depth - 1 and len(flow.jobs()) == depth
@@ -179,7 +185,7 @@ def test_memory_stays_flat_over_two_thousand_steps(monkeypatch):
     job, total = counting_job(size=256), []
     x = np.full(256, 1e-3, "f")
     filled = [Record("filled", i) for i in range(1_000)]
-    monkeypatch.setattr(STREAM, "records", deque(filled, maxlen=1_000))  # its history is bounded
+    monkeypatch.setattr(current_stream(), "records", deque(filled, maxlen=1_000))  # its history is bounded
 
     def steps(count):
         for _ in range(count):
@@ -205,7 +211,7 @@ def test_memory_stays_flat_over_two_thousand_steps(monkeypatch):
         if flat:
             break
     assert flat, (before, after, peak)
-    assert len(STREAM.records) == STREAM.records.maxlen
+    assert len(current_stream().records) == current_stream().records.maxlen
 
 
 def test_handle_does_not_hold_the_inputs():
@@ -241,7 +247,7 @@ def test_idle_worker_holds_no_result():
     step = job(ONES)
     dies = weakref.ref(step.get())
     flow.sync_default_session()
-    STREAM.wake.put(None)  # the worker passes its empty queue
+    current_stream().wake.put(None)  # the worker passes its empty queue
     asked = Stream()
     asked.submit("other", ended.set)
     wait(ended)
@@ -261,7 +267,7 @@ def test_job_is_redefined_while_the_old_one_runs(worker_hold):
     worker_hold.by(old)
     queued = old(ONES)
     new = counting_job()  # before the queue has drained
-    assert SESSION.jobs["train_job"] is new and old is not new
+    assert default_session().jobs["train_job"] is new and old is not new
     worker_hold.go.set()
     assert np.array_equal(new(ONES).get(), -4 * ONES)  # the values of the variables were kept
     assert queued.state == "done" and new.steps == 3
@@ -275,7 +281,7 @@ def test_redefined_job_may_change_a_shape_while_the_old_one_runs(worker_hold):
     two_ones = np.ones(2, "f")
     with thread(lambda: new(two_ones).get()):
         worker_hold.go.set()
-    assert SESSION.variables["a"].shape == (2,) and np.array_equal(new(two_ones).get(), -2 * two_ones)
+    assert default_session().variables["a"].shape == (2,) and np.array_equal(new(two_ones).get(), -2 * two_ones)
 
 
 def test_switch_interval_is_restored(worker_hold):
@@ -301,7 +307,7 @@ def restored(seconds):
     """The worker restores it after the last gate has opened: wait for it."""
     flow.sync_default_session()
     for _ in range(1000):
-        if STREAM.interval is None:
+        if current_stream().interval is None:
             break
         threading.Event().wait(0.001)
     assert sys.getswitchinterval() == pytest.approx(seconds)

@@ -15,8 +15,8 @@ from minflow.core.base import events
 from minflow.core.base.errors import GraphError, JobError
 from minflow.introspection.job.explore import job_explorer_model
 from minflow.job.queue.events import JobStepped
-from minflow.job.queue.stream import STREAM
-from minflow.job.session import SESSION
+from minflow.job.queue.stream import current_stream
+from minflow.job.session import default_session
 from minflow.library import custom_op
 from minflow.utils.data import DataLoader, Dataset
 from tests.graphs import Predict, Scaled, Training
@@ -120,12 +120,12 @@ def in_a_weakref_callback_in_a_kernel(action):
 
 
 def in_a_del_while_another_call_submits(action):
-    ready, once = STREAM.start_worker, Once(action)
-    STREAM.start_worker = lambda: (once(), ready())  # inside `submit`, like the garbage collector
+    ready, once = current_stream().start_worker, Once(action)
+    current_stream().start_worker = lambda: (once(), ready())  # inside `submit`, like the garbage collector
     try:
         counting_job("place").submit((ONES,), {})
     finally:
-        del STREAM.start_worker
+        del current_stream().start_worker
 
 
 def in_a_callback(action):
@@ -232,7 +232,7 @@ def waits(tmp_path, worker_hold):
     look(ONES)
     run = flow.start(counting_job("running"), [ONES])
     run.result(LONG)
-    variable = SESSION.variables["a"]
+    variable = default_session().variables["a"]
     worker_hold.by(job)
     queued = job(ONES)
     return {
@@ -272,9 +272,9 @@ def test_no_place_waits_for_a_step_that_cannot_end(where, waits, worker_hold):
     thread = threading.Thread(target=where, args=(actions,), daemon=True)
     thread.start()
     thread.join(LONG)
-    assert not thread.is_alive(), STREAM.thread_locations()
+    assert not thread.is_alive(), current_stream().thread_locations()
     worker_hold.go.set()
-    assert STREAM.wait_until_idle(LONG), STREAM.thread_locations()
+    assert current_stream().wait_until_idle(LONG), current_stream().thread_locations()
     assert outcomes.keys() == WAITS.keys()
     for name, (text, allowed) in WAITS.items():
         if where in allowed:
@@ -282,7 +282,7 @@ def test_no_place_waits_for_a_step_that_cannot_end(where, waits, worker_hold):
         else:
             assert outcomes[name].startswith(f"{text} {PLACES[where]}"), name
     flow.sync_default_session(LONG)  # the error is raised where it occurred, and nothing remains
-    assert predict_job()(ONES)[0] == SESSION.variables["a"].numpy()[0] + 1
+    assert predict_job()(ONES)[0] == default_session().variables["a"].numpy()[0] + 1
 
 
 def test_plan_does_not_run_inside_itself():

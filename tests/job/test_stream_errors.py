@@ -22,8 +22,8 @@ from builders import (
 
 import minflow as flow
 from minflow.core.base.errors import JobError
-from minflow.job.queue.stream import STREAM, Stream
-from minflow.job.session import SESSION
+from minflow.job.queue.stream import Stream, current_stream
+from minflow.job.session import default_session
 
 pytestmark = pytest.mark.usefixtures("clean_queue")
 
@@ -36,7 +36,7 @@ TOUCHES = {
     "sync": lambda folder: flow.sync_default_session(),
     "variables": lambda folder: flow.get_all_variables(),
     "save": lambda folder: flow.train.CheckPoint().save(str(folder / "saved")),
-    "numpy": lambda folder: SESSION.variables["w"].numpy(),
+    "numpy": lambda folder: default_session().variables["w"].numpy(),
     "clear": lambda folder: flow.clear_default_session(),
 }
 
@@ -45,18 +45,18 @@ TOUCHES = {
 def test_step_error_is_raised_once_at_the_next_access(worker_hold, tmp_path, touch):
     job = failing_job()
     job(GOOD).get()
-    first = SESSION.variables["w"].numpy()
+    first = default_session().variables["w"].numpy()
     job(GOOD)(worker_hold)
     wait(worker_hold.entered)
     bad = job(BAD)  # step 3, and the queue is full
     worker_hold.go.set()
-    assert STREAM.wait_until_idle(LONG)
+    assert current_stream().wait_until_idle(LONG)
     error = raised_error(TOUCHES[touch], JobError, r"step 3 of train_job", tmp_path)
     assert error.step == 3 and error.__cause__.__traceback__ is not None
     assert bad.state == "failed" and job.steps == 2
     assert not (tmp_path / "saved").exists()
     flow.sync_default_session()  # it is not raised a second time
-    assert not np.array_equal(SESSION.variables["w"].numpy(), first)
+    assert not np.array_equal(default_session().variables["w"].numpy(), first)
     job(GOOD).get()
     assert job.steps == 3
     if touch == "save":
@@ -71,20 +71,20 @@ def test_steps_behind_a_failed_step_do_not_run(worker_hold):
     first = train_job(GOOD)
     first(worker_hold)
     wait(worker_hold.entered)
-    after = SESSION.variables["w"].tensor.array.copy()
+    after = default_session().variables["w"].tensor.array.copy()
     bad = train_job(BAD)
     behind = [train_job(GOOD) for _ in range(4)]
     for step in (bad, *behind):
         step(called.append)
     worker_hold.go.set()
-    assert STREAM.wait_until_idle(LONG)
+    assert current_stream().wait_until_idle(LONG)
     for step in behind:
         raised_error(
             step.get, JobError, rf"step {step.number} of train_job was cancelled(.|\n)*step 2 of train_job failed"
         )
     raised_error(flow.sync_default_session, JobError, "step 2 of train_job")
     assert [s.state for s in (first, bad, *behind)] == ["done", "failed"] + ["cancelled"] * 4 and called == []
-    assert train_job.steps == 1 and np.array_equal(SESSION.variables["w"].numpy(), after)
+    assert train_job.steps == 1 and np.array_equal(default_session().variables["w"].numpy(), after)
 
 
 def test_no_step_runs_between_a_failure_and_its_report():
@@ -120,7 +120,7 @@ def test_callback_error_is_kept_with_its_step(worker_hold):
     bad = job(ONES)
     bad(fails)
     worker_hold.go.set()
-    assert STREAM.wait_until_idle(LONG)
+    assert current_stream().wait_until_idle(LONG)
     error = raised_error(job, JobError, r"callback fails of step 2 of train_job raised KeyError: 'mean'", ONES)
     assert error.step == 2 and isinstance(error.__cause__, KeyError)
     assert "fails" in str(error.__cause__.__traceback__.tb_next.tb_frame.f_code)
@@ -155,9 +155,9 @@ def test_no_callback_error_ends_the_worker(error):
 
     job(ONES)(raises)
     raised_error(flow.sync_default_session, JobError, error.__name__)
-    worker = STREAM.thread
+    worker = current_stream().thread
     job(ONES).get()
-    assert STREAM.thread is worker and worker.is_alive() and job.steps == 2
+    assert current_stream().thread is worker and worker.is_alive() and job.steps == 2
 
 
 def test_error_raised_by_get_is_not_raised_again():

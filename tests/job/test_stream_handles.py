@@ -10,7 +10,7 @@ from builders import LONG, ONES, counting_job, predict_job, raised_error, switch
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
-from minflow.job.queue.stream import STREAM, Stream
+from minflow.job.queue.stream import Stream, current_stream
 
 pytestmark = pytest.mark.usefixtures("clean_queue")
 
@@ -57,7 +57,7 @@ def test_steps_record_their_times(worker_hold):
     flow.sync_default_session()
     a, b = first.record, second.record
     assert a.submitted <= a.started <= a.ended <= a.called <= a.finished <= b.started <= b.ended
-    assert b.called is None and list(STREAM.records)[-2:] == [a, b]
+    assert b.called is None and list(current_stream().records)[-2:] == [a, b]
 
 
 # ---- registration ----------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def test_late_callback_runs_on_the_worker_in_order(worker_hold):
     assert seen == [] and flow.jobs()[-1] is early
     worker_hold.go.set()
     flow.sync_default_session()
-    assert seen == ["third", (0.0, STREAM.thread)]
+    assert seen == ["third", (0.0, current_stream().thread)]
 
 
 def test_callback_runs_once_at_any_registration_time():

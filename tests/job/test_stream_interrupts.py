@@ -13,10 +13,11 @@ from builders import LONG, ONES, counting_job
 import minflow as flow
 import minflow.typing as tp
 from minflow import job as room
-from minflow.compiler.executor import INSIDE, LOCK, holds_lock
+from minflow.compiler.executor import INSIDE, holds_lock
+from minflow.core.context import current_context
 from minflow.core.mode import DEFAULT, MODE
-from minflow.job.queue.stream import STREAM
-from minflow.job.session import SESSION
+from minflow.job.queue.stream import current_stream
+from minflow.job.session import default_session
 from tests.interrupts import Interrupter
 
 pytestmark = pytest.mark.usefixtures("clean_queue")
@@ -59,7 +60,7 @@ ACTIONS = {
     "register": lambda jobs, seen: jobs["later"](ONES)(seen.append),
     "register late": lambda jobs, seen: ended(jobs["later"](ONES))(seen.append),
     "synchronize": lambda jobs, seen: (jobs["later"](ONES), flow.sync_default_session()),
-    "read": lambda jobs, seen: (jobs["later"](ONES), SESSION.variables["a"].numpy()),
+    "read": lambda jobs, seen: (jobs["later"](ONES), default_session().variables["a"].numpy()),
     "start": lambda jobs, seen: run(jobs).result(),
     "pause": paused,
     "fail": failed,
@@ -77,30 +78,32 @@ def defined():
 def check(jobs, place):
     """Check that steps are complete, no lock is held, and the next calls are correct."""
     wait_for_the_end(place)
-    assert not holds_lock() and not STREAM.submitting._is_owned() and not STREAM.starting._is_owned(), place
-    assert LOCK.acquire(timeout=LONG), place
-    LOCK.release()
+    assert (
+        not holds_lock() and not current_stream().submitting._is_owned() and not current_stream().starting._is_owned()
+    ), place
+    assert current_context().plan_lock.acquire(timeout=LONG), place
+    current_context().plan_lock.release()
     assert MODE.get() is DEFAULT and INSIDE.get() == "", place
     try:
         flow.sync_default_session(LONG)
     except flow.MinflowError as error:  # the interrupt came before it was raised
         assert "ZeroDivisionError" in str(error), place
-    a, b = SESSION.variables["a"].numpy(), SESSION.variables["b"].numpy()
-    steps = sum(SESSION.steps.values())
+    a, b = default_session().variables["a"].numpy(), default_session().variables["b"].numpy()
+    steps = sum(default_session().steps.values())
     assert np.array_equal(a, -steps * ONES) and np.array_equal(b, a), place
     assert jobs["sync"](ONES)[0] == -2 * steps, place
     seen = []
     jobs["later"](ONES)(seen.append)
     flow.sync_default_session(LONG)
     assert [loss[0] for loss in seen] == [-2 * steps - 2], place
-    assert flow.jobs() == [] and not STREAM.errors and not STREAM.queue, place
+    assert flow.jobs() == [] and not current_stream().errors and not current_stream().queue, place
 
 
 def wait_for_the_end(place):
     """Wait for what the interrupt left running: steps in progress, and a run that was told to stop."""
-    for run in STREAM.runs:
+    for run in current_stream().runs:
         assert run.finished.wait(LONG), place
-    assert STREAM.wait_until_idle(LONG), place
+    assert current_stream().wait_until_idle(LONG), place
 
 
 def interrupted_everywhere(action, least):
@@ -114,7 +117,7 @@ def interrupted_everywhere(action, least):
     for i in places:
         tracer = Interrupter(FILES, i)
         seen = []
-        runs = len(STREAM.runs)
+        runs = len(current_stream().runs)
         came += tracer.run(lambda: action(jobs, seen))  # noqa: B023
         if i < len(tracer.lines):  # the number of waits depends on the worker
             code, line = tracer.lines[i]
@@ -122,7 +125,9 @@ def interrupted_everywhere(action, least):
         else:
             place = "not reached"
         if action is ACTIONS["start"] and tracer.interrupted_in("start"):
-            assert len(STREAM.runs) <= runs + 1 and all(run.is_ending() or run.done() for run in STREAM.runs), place
+            assert len(current_stream().runs) <= runs + 1 and all(
+                run.is_ending() or run.done() for run in current_stream().runs
+            ), place
         check(jobs, place)
         assert len(seen) <= 1, place
     assert len(places) >= least and came >= 0.8 * len(places)

@@ -10,7 +10,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
 from minflow.job.queue.stream import Stream
-from minflow.job.session import SESSION
+from minflow.job.session import default_session
 
 pytestmark = pytest.mark.usefixtures("empty_session", "clean_queue")
 
@@ -245,7 +245,7 @@ def test_run_stopped_during_its_build_creates_no_variables():
         assert run.result(LONG) is None and run.state == "stopped"
     finally:
         type(job).plan_for = build
-    assert not SESSION.variables
+    assert not default_session().variables
 
 
 def test_loader_may_clear_the_session_of_its_own_run():
@@ -256,4 +256,4 @@ def test_loader_may_clear_the_session_of_its_own_run():
 
     run = flow.start(counting_job(), batches())
     run.result(LONG)
-    assert run.state == "stopped" and not SESSION.variables
+    assert run.state == "stopped" and not default_session().variables

@@ -44,7 +44,7 @@ called = []
 
 def whole_steps():
     "Both variables stand after the same whole number of steps, which is the number of steps that were counted."
-    a, b = SESSION.variables["a"].numpy(), SESSION.variables["b"].numpy()
+    a, b = default_session().variables["a"].numpy(), default_session().variables["b"].numpy()
     steps = sync.steps + later.steps
     assert (a == -steps).all() and (b == -steps).all(), (a[0], a[-1], b[0], b[-1], steps)
     return steps
@@ -71,7 +71,7 @@ def handles():
 def reads_behind_a_long_callback():
     while True:
         later(ones())(lambda loss: [i * i for i in range(3000)])
-        SESSION.variables["b"].numpy()
+        default_session().variables["b"].numpy()
 
 def redefines_a_job():
     global sync
@@ -92,8 +92,8 @@ for i in range(TIMES):
     # in order, once, none left out
     assert losses == list(range(-2 * before, -2 * (before + len(losses)), -2)), (before, losses)
     assert all([(loss == loss[0]).all() for loss in called])
-    assert not STREAM.submitting._is_owned() and not STREAM.starting._is_owned()
-    assert not STREAM.errors and flow.jobs() == []
+    assert not current_stream().submitting._is_owned() and not current_stream().starting._is_owned()
+    assert not current_stream().errors and flow.jobs() == []
     assert (sync(ones()) == -2 * steps).all()  # the next job works
     assert (later(ones()).get() == -2 * steps - 2).all()
     before = whole_steps()
@@ -129,7 +129,7 @@ for i in range(TIMES):
     came += interrupted(rng, most, builds)
     assert current() is None and MODE.get() is DEFAULT and stream.INSIDE.get() == ""
     assert (flow.ones(2) + 1).numpy().tolist() == [2, 2]  # eager code is eager
-    before = [v.numpy() for v in SESSION.variables.values()]
+    before = [v.numpy() for v in default_session().variables.values()]
     assert all([(a == a[0]).all() and a[0] in (0, -1) for a in before])
     job = training(tp.Numpy)
     first = job(ones())  # over what stands there: nothing, or both variables before or after the step
@@ -169,8 +169,8 @@ wait(entered)
 second = later(ones())
 second(lambda loss: seen.append("second"))
 first.finished, second.computed, second.finished = Interrupting(), Interrupting(), Interrupting()
-cancel = STREAM.cancel_queued
-STREAM.cancel_queued = lambda *owner: (cancel(*owner), go.set())  # what runs ends only then
+cancel = current_stream().cancel_queued
+current_stream().cancel_queued = lambda *owner: (cancel(*owner), go.set())  # what runs ends only then
 try:
     WAIT
     print("not interrupted")
@@ -182,7 +182,7 @@ print(later(ones()).get()[0])
 
 
 @pytest.mark.parametrize(
-    "call", ["flow.sync_default_session()", "second.get()", "later(ones())", 'SESSION.variables["a"].numpy()']
+    "call", ["flow.sync_default_session()", "second.get()", "later(ones())", 'default_session().variables["a"].numpy()']
 )
 def test_interrupt_reaches_a_waiting_caller_and_cancels_its_queue(run_program, call):
     out, err = run_program(WAITS.replace("WAIT", call))
@@ -383,7 +383,7 @@ first(holds)
 wait(entered)
 second = later(ones())
 second(lambda loss: seen.append("second"))
-parent = STREAM.thread
+parent = current_stream().thread
 
 def child():
     assert flow.jobs() == [] and abs(sys.getswitchinterval() - 0.02) < 1e-6
@@ -394,7 +394,7 @@ def child():
     except JobError as error:
         assert "step 3 of train_async was cancelled" in str(error)
     flow.sync_default_session()
-    assert (later(ones()).get(5) == -4).all() and STREAM.thread is not parent
+    assert (later(ones()).get(5) == -4).all() and current_stream().thread is not parent
     assert seen == []
 
 assert forked(child) == 0
@@ -417,7 +417,7 @@ later = training(tp.Callback[tp.Numpy])
 later(ones()).get()
 
 def child():
-    a, b = SESSION.variables["a"].numpy(), SESSION.variables["b"].numpy()
+    a, b = default_session().variables["a"].numpy(), default_session().variables["b"].numpy()
     assert (a == a[0]).all() and (b == a).all() and a[0] == -later.steps, (a[0], b[0], later.steps)
     assert (later(ones()).get(10) == 2 * a[0]).all()
 

@@ -10,7 +10,7 @@ from builders import BAD, GOOD, LONG, ONES, counting_job, failing_job, predict_j
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
-from minflow.job.queue.stream import STREAM
+from minflow.job.queue.stream import current_stream
 from tests.clocks import set_clock, until
 
 pytestmark = pytest.mark.usefixtures("clean_queue")
@@ -191,7 +191,7 @@ def test_new_cell_begins_a_new_loop(clock):
     job = counting_job()
     for _ in range(3):
         job(ONES).get()
-    STREAM.on_cell_start()
+    current_stream().on_cell_start()
     clock.sleep(1.0)  # the user is thinking
     for _ in range(2):
         job(ONES).get()
@@ -210,7 +210,7 @@ def test_loading_time_is_per_thread():
     with thread(other):
         pass
     assert len(flow.timeline(job)) == 3
-    callers = [r.caller for r in list(STREAM.records)[-4:]]
+    callers = [r.caller for r in list(current_stream().records)[-4:]]
     assert len(set(callers)) == 2 and len(set(callers[1:])) == 1
 
 
@@ -279,7 +279,7 @@ def test_records_do_not_outlive_the_clock_of_a_test():
     with pytest.MonkeyPatch.context() as monkeypatch, set_clock(monkeypatch) as clock:
         clock.sleep(1000)
         counting_job()(ONES).get()
-        assert STREAM.records[-1].submitted > time.perf_counter() + 900
-    assert not STREAM.records and STREAM.callers.since is None
+        assert current_stream().records[-1].submitted > time.perf_counter() + 900
+    assert not current_stream().records and current_stream().callers.since is None
     counting_job()(ONES).get()
-    assert STREAM.records[-1].submitted < time.perf_counter()
+    assert current_stream().records[-1].submitted < time.perf_counter()

@@ -14,7 +14,7 @@ import minflow as flow
 import minflow.nn.functional as F
 from minflow import nn
 from minflow.core.base.errors import MinflowError
-from minflow.core.source_location import WARNED_LINES
+from minflow.core.source_location import warned_lines
 from minflow.core.tensor import Tensor
 from minflow.diagnosis.card_record import card_of
 
@@ -152,7 +152,7 @@ def test_hints_work(name, seed, count):
     draw, refused = Random(name + seed), 0
     for _ in range(count):
         call, names = program(draw, name)
-        WARNED_LINES.clear()
+        warned_lines().clear()
         try:
             run(call, names)
             continue

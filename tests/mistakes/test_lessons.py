@@ -6,7 +6,7 @@ from lessons import ERRORS, HEAD, WARNINGS, run, warned
 import minflow as flow
 from minflow.core.base import errors
 from minflow.core.mode import MODE
-from minflow.core.source_location import WARNED_LINES
+from minflow.core.source_location import warned_lines
 
 
 def marked(program: str) -> str | None:
@@ -32,7 +32,7 @@ def test_mistake_is_reported(what, kind, says, program, tmp_path):
 
 @pytest.mark.parametrize("what, says, program", WARNINGS, ids=[w[0] for w in WARNINGS])
 def test_silent_mistake_warns_once(what, says, program, tmp_path):
-    WARNED_LINES.clear()
+    warned_lines().clear()
     caught = warned(program, tmp_path)
     assert len(caught) == 1, [str(w.message) for w in caught]
     text = str(caught[0].message)

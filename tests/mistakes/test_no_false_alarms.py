@@ -7,12 +7,12 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.source_location import WARNED_LINES
+from minflow.core.source_location import warned_lines
 
 
 @pytest.fixture(autouse=True)
 def forget_warnings():
-    WARNED_LINES.clear()
+    warned_lines().clear()
 
 
 def data(n=64, features=6, classes=3):

@@ -10,8 +10,8 @@ from lessons import warned
 
 import minflow as flow
 from minflow import nn
-from minflow.core.messages.training_warnings import MAX_LIVE_LOSSES, CheckState
-from minflow.core.source_location import WARNED_LINES
+from minflow.core.messages.training_warnings import MAX_LIVE_LOSSES, check_state
+from minflow.core.source_location import warned_lines
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 TRAINS = """
@@ -181,7 +181,7 @@ flow.clear_default_session()
 
 @pytest.fixture(autouse=True)
 def anew():
-    WARNED_LINES.clear()
+    warned_lines().clear()
     flow.notices(True)
     gc.collect()
     yield
@@ -198,7 +198,7 @@ def test_silent_mistake_is_reported_once_and_can_be_silenced(what, says, program
     assert len(told) == 1, "\n".join(told)
     missing = [part for part in (*says, "Try: ") if part not in told[0]]
     assert not missing, f"{missing} not in:\n{told[0]}"
-    WARNED_LINES.clear()
+    warned_lines().clear()
     assert flow.notices(False) is True and not told_by(program, tmp_path) and flow.notices(True) is False
 
 
@@ -274,4 +274,4 @@ def test_checked_models_are_freed():
     gone = weakref.ref(model), weakref.ref(optimizer), weakref.ref(model[0].weight)
     del model, optimizer
     gc.collect()
-    assert [ref() for ref in gone] == [None] * 3 and len(CheckState.roots) <= MAX_LIVE_LOSSES
+    assert [ref() for ref in gone] == [None] * 3 and len(check_state().roots) <= MAX_LIVE_LOSSES

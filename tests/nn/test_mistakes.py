@@ -8,7 +8,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import DTypeError, MinflowWarning, ModuleError, OutOfRangeError, ShapeError, StateError
-from minflow.core.source_location import WARNED_LINES
+from minflow.core.source_location import warned_lines
 from minflow.core.trace import trace
 
 F = nn.functional
@@ -311,6 +311,6 @@ def test_regression_losses_refuse_mismatched_shapes(loss, a, b, hint):
     ],
 )
 def test_regression_losses_warn_on_broadcasting(a, b, hint):
-    WARNED_LINES.clear()  # one for each line
+    warned_lines().clear()  # one for each line
     with pytest.warns(MinflowWarning, match=rf"(?s)float32\{list(a)}.*float32\{list(b)}.*Try: {hint}"):
         F.mse_loss(flow.ones(*a), flow.ones(*b))

@@ -6,13 +6,13 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import MinflowWarning, OptimError, StateError
-from minflow.core.source_location import WARNED_LINES
+from minflow.core.source_location import warned_lines
 from minflow.optim import lr_scheduler as s
 
 
 @pytest.fixture(autouse=True)
 def forget_warnings():
-    WARNED_LINES.clear()
+    warned_lines().clear()
 
 
 def optimizer(lr=0.8):

@@ -12,7 +12,7 @@ from minflow.core.base.errors import MinflowWarning, OptimError, StateError
 from minflow.core.kernels import CALLS
 from minflow.core.mode import MODE, mutation_counter
 from minflow.core.op import OPS
-from minflow.core.source_location import WARNED_LINES
+from minflow.core.source_location import warned_lines
 from tests.measuring import peak
 
 RNG = np.random.default_rng(11)
@@ -21,7 +21,7 @@ SHAPES = [(3, 4), (), (0, 2), (70_000,)]
 
 @pytest.fixture(autouse=True)
 def forget_warnings():
-    WARNED_LINES.clear()
+    warned_lines().clear()
 
 
 def parameters(dtype="float64", shapes=SHAPES):

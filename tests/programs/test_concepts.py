@@ -9,7 +9,7 @@ import pytest
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import CheckpointError, JobError, MinflowWarning
-from minflow.job.session import SESSION
+from minflow.job.session import default_session
 
 BATCH = 8
 Pair = typing.Tuple  # noqa: UP006 - as programs of that generation annotate
@@ -19,11 +19,11 @@ Pair = typing.Tuple  # noqa: UP006 - as programs of that generation annotate
 def session():
     flow.clear_default_session()
     flow.manual_seed(3)
-    before = dict(SESSION.settings)
+    before = dict(default_session().settings)
     yield
     flow.clear_default_session()
-    SESSION.settings.clear()
-    SESSION.settings.update(before)
+    default_session().settings.clear()
+    default_session().settings.update(before)
 
 
 # ---- placeholders ---------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def test_fixed_job_runs_in_the_same_session():
         faulty(True, True, True)(*BATCH_OF_TWO)
     with pytest.raises(CheckpointError, match="job two_words"):  # the only job cannot create its variables
         flow.get_all_variables()
-    assert not SESSION.variables
+    assert not default_session().variables
     seen = []
     job = faulty()
     for _ in range(5):

@@ -22,7 +22,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
 from minflow.data import mnist
-from minflow.job.session import SESSION
+from minflow.job.session import default_session
 
 SEEDS = os.environ.get("MINFLOW_SEEDS")
 HERE = Path(__file__).parent
@@ -146,7 +146,7 @@ def names(tmp_path, monkeypatch):
     }
     flow.clear_default_session()
     for setting in ("gpu_device_num", "ctrl_port"):
-        SESSION.settings.pop(setting, None)
+        default_session().settings.pop(setting, None)
 
 
 def run(source, names, file="snippet.py"):

@@ -11,7 +11,7 @@ from minflow_widgets.runs.saved_runs import read
 
 import minflow as flow
 from minflow.core.base.errors import FormatError, MinflowError, MinflowWarning
-from minflow.core.source_location import WARNED_LINES
+from minflow.core.source_location import warned_lines
 from tests.graph_models import Step
 from tests.widgets.watching import X, header, model_and_optimizer
 
@@ -143,7 +143,7 @@ def test_invalid_runs(folder, text, words):
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(FormatError, match=f"(?s){words}.*Try: "):
         compare(path)
-    WARNED_LINES.clear()
+    warned_lines().clear()
     with pytest.warns(MinflowWarning, match="compare: skipped wrong.csv") as caught:
         runs = compare(folder)
     assert len(runs.runs) == 3 and len(caught) == 1

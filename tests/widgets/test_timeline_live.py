@@ -16,7 +16,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
 from minflow.introspection.job.timeline import Timeline, TimelineComparison
-from minflow.job.queue.stream import STREAM
+from minflow.job.queue.stream import current_stream
 from tests.widgets.watching import until
 
 ONES = np.ones(4, "f")
@@ -25,8 +25,8 @@ ONES = np.ones(4, "f")
 @pytest.fixture(autouse=True)
 def clean():
     yield
-    STREAM.wait_until_idle(60)
-    STREAM.errors.clear()
+    current_stream().wait_until_idle(60)
+    current_stream().errors.clear()
     flow.clear_default_session()
 
 
@@ -210,7 +210,7 @@ def test_paused_run_keeps_its_rate(front, clock):
     until(lambda: run.steps > 20)
     run.pause()
     until(lambda: run.resumed.waiters)
-    STREAM.wait_until_idle()
+    current_stream().wait_until_idle()
     clock.sleep(2.0)
     run.resume()
     run.result(60)

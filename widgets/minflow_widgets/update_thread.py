@@ -11,6 +11,7 @@ import time
 import weakref
 
 from minflow.core.base.locks import new_lock
+from minflow.core.context import current_context
 
 # seconds between two updates: more would not be visible, and the notebook server allows 1 MB per second
 UPDATE_PERIOD = 0.1
@@ -37,7 +38,7 @@ class UpdateThread:
         self.wake_event, self.stopping = threading.Event(), threading.Event()
         self.shown_at, self.failures = -UPDATE_PERIOD, 0
         name = f"minflow {type(owner).__name__}"
-        self.thread: threading.Thread | None = threading.Thread(target=self.run, name=name, daemon=True)
+        self.thread: threading.Thread | None = current_context().spawn(self.run, name=name, start=False)
         try:
             self.thread.start()
         except RuntimeError:

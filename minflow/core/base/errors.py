@@ -157,6 +157,10 @@ class TraceError(MinflowError, RuntimeError):
     """An operation that is allowed in eager mode but not while tracing."""
 
 
+class ContextError(MinflowError, RuntimeError):
+    """A thread whose rank is unknown, or an object of another rank."""
+
+
 class GraphError(MinflowError, RuntimeError):
     """A graph that is malformed or misused."""
 

@@ -1,7 +1,8 @@
 """Events: frozen records of what happened, and their listeners.
 
 Records are made only if there are listeners: `if StepDone in LISTENERS: emit(StepDone(...))`. Views and widgets
-subscribe; the engine must not import them. Exceptions of a listener are not caught here.
+subscribe; the engine must not import them. Exceptions of a listener
+are not caught here.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import contextmanager
 from threading import RLock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..context import current_context
 from .locks import new_lock
 
 LISTENERS: dict[type, tuple[Callable, ...]] = {}  # class of an event -> its listeners, if it has any
@@ -25,6 +27,7 @@ class BackwardDone(NamedTuple):
     nodes: int
     where: tuple | None
     outputs: tuple = ()
+    rank: int = 0
 
 
 class StepDone(NamedTuple):
@@ -33,6 +36,7 @@ class StepDone(NamedTuple):
     optimizer: object
     step: int
     lr: tuple[float, ...]
+    rank: int = 0
 
 
 class LoaderPassed(NamedTuple):
@@ -40,6 +44,7 @@ class LoaderPassed(NamedTuple):
 
     loader: object
     started: float
+    rank: int = 0
 
 
 class GraphCompiled(NamedTuple):
@@ -51,10 +56,12 @@ class GraphCompiled(NamedTuple):
     number: int
     changes: tuple[tuple[str, str, str], ...]
     seconds: dict[str, float]
+    rank: int = 0
 
 
-def emit(record: object) -> None:
-    """Call all listeners of the record's class."""
+def emit(record: Any) -> None:
+    """Call all listeners of the record's class. Sets its `rank` to that of this thread."""
+    record = record._replace(rank=current_context().rank)
     for listener in LISTENERS.get(type(record), ()):
         listener(record)
 

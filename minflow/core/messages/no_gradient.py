@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ..base.display import cell_name
 from ..base.errors import GradError
+from ..context import PerContext
 from ..ir import Where, where_text
 from ..source_location import caller, describe, name_of
 from ..spec import Spec
@@ -25,14 +26,14 @@ class ElementRead(NamedTuple):
     number: Any
 
 
-LAST_READS: deque[ElementRead] = deque(maxlen=16)
+last_reads: PerContext[deque[ElementRead]] = PerContext(lambda: deque(maxlen=16))
 
 
 def record_read(tensor, reader: str) -> None:
     """Record a read of elements, for the error of a later backward that does not reach the tensor."""
     if reader in ("item", "float", "int", "numpy", "tolist") and (where := caller(3)) is not None:
         node = tensor.value.node
-        LAST_READS.append(
+        last_reads().append(
             ElementRead(reader, where, tensor.spec, node.where if node.inputs else None, number_of(tensor))
         )
 
@@ -56,7 +57,7 @@ def no_gradient(out, verb: str) -> GradError:
         "float(), under no_grad, by making a new tensor from numbers, and in the result of an nn.Graph"
     )
     where, number = caller(4), number_of(out)
-    near = [cut for cut in reversed(LAST_READS) if out.array is not None and where and same_program(cut.where, where)]
+    near = [cut for cut in reversed(last_reads()) if out.array is not None and where and same_program(cut.where, where)]
     if near:
         same = next((cut for cut in near if number is not None and cut.number == number), None)
         cut = same or near[0]

@@ -15,6 +15,7 @@ from weakref import WeakSet, ref
 
 import numpy as np
 
+from ..context import PerContext
 from ..ir import NUMBERS, FreedMarker, Node, Source, Value, Where, outputs_of, saved_slots, toposort, where_text
 from ..kernels import launch
 from ..mode import mutation_counter
@@ -34,24 +35,29 @@ FROM_ZERO = {
 
 
 class CheckState:
-    """State of the checks in this process.
+    """State of the checks on one rank.
 
     reported: the line of the last loss if it was not finite, or GRADIENT.  roots: the nodes of the last losses.
     untracked: parameters with a gradient from the last backward and without an optimizer.  optimizers: all optimizers.
     """
 
-    reported: Any = None
-    searches = 0
-    roots: deque = deque(maxlen=MAX_LIVE_LOSSES)
-    untracked: list = []
-    optimizers: WeakSet = WeakSet()
+    def __init__(self) -> None:
+        self.reported: Any = None
+        self.searches = 0
+        self.roots: deque = deque(maxlen=MAX_LIVE_LOSSES)
+        self.untracked: list = []
+        self.optimizers: WeakSet = WeakSet()
+
+
+check_state = PerContext(CheckState)
 
 
 def notices(on: bool = True) -> bool:
     """Turn warnings about likely mistakes on or off for the process; return the previous setting."""
     before, NOTICES.on = NOTICES.on, bool(on)
-    CheckState.reported, CheckState.searches = None, 0
-    CheckState.roots.clear()
+    state = check_state()
+    state.reported, state.searches = None, 0
+    state.roots.clear()
     return before
 
 
@@ -60,19 +66,20 @@ def notices(on: bool = True) -> bool:
 
 def check_losses(losses: list) -> None:
     """Check before each eager backward that the loss is finite and that the tapes of earlier losses are freed."""
-    array, CheckState.untracked = losses[0].array, []
+    state = check_state()
+    array, state.untracked = losses[0].array, []
     if array.size == 1:
         if math.isfinite(array.item()):
-            CheckState.reported = None
-        elif CheckState.reported not in (GRADIENT, where := caller(3)):
-            CheckState.reported = where
+            state.reported = None
+        elif state.reported not in (GRADIENT, where := caller(3)):
+            state.reported = where
             scaled = array.dtype == "float16" and np.isinf(array.item())  # a GradScaler handles this itself
-            if CheckState.searches < MAX_SEARCHES and not scaled:
-                CheckState.searches += 1
+            if state.searches < MAX_SEARCHES and not scaled:
+                state.searches += 1
                 report_loss(losses[0])
-    CheckState.roots.append(ref(losses[0].value.node))
-    if not mutation_counter.backwards % MAX_LIVE_LOSSES and len(CheckState.roots) == MAX_LIVE_LOSSES:
-        alive = {id(node) for root in CheckState.roots if (node := root()) is not None}
+    state.roots.append(ref(losses[0].value.node))
+    if not mutation_counter.backwards % MAX_LIVE_LOSSES and len(state.roots) == MAX_LIVE_LOSSES:
+        alive = {id(node) for root in state.roots if (node := root()) is not None}
         if len(alive) == MAX_LIVE_LOSSES:
             warn(
                 f"backward: the last {MAX_LIVE_LOSSES} losses are all kept, each with the tape that computed it",
@@ -181,7 +188,7 @@ def rates_of(loss: Any) -> str:
     leaves = {id(node.tensor()) for node in toposort([loss.value.node]) if isinstance(node, Source)}
     return ", ".join(
         f"{type(o).__name__} {', '.join(f'{rate:g}' for rate in o.learning_rates())}"
-        for o in list(CheckState.optimizers)
+        for o in list(check_state().optimizers)
         if any(id(p) in leaves for p in o.parameters())
     )
 
@@ -213,11 +220,11 @@ def check_gradients(optimizer: Any, pairs: list) -> None:
     """Warn about a gradient that is not finite. Called if the sum of all squares is not finite, which may also be an
     overflow of finite gradients.
     """
-    if CheckState.reported is not None:
+    if check_state().reported is not None:
         return  # this, or the loss, was reported already
     for p, g in pairs:
         if not all_finite(g.array):
-            CheckState.reported = GRADIENT
+            check_state().reported = GRADIENT
             warn(
                 f"{type(optimizer).__name__}.step: the gradient of a parameter is not finite, though the loss was",
                 "`with flow.autograd.detect_anomaly():` around forward and backward names the operation; "

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.executor import INSIDE, LOCK, collector_waiting
+from ...compiler.executor import BUILD_LOCK, INSIDE, collector_waiting
 from ...compiler.plan_cache import PlanCache
 from ...core.base.errors import GraphError
+from ...core.context import current_context
 from ...core.mode import MODE, using
 from ...core.random import default_generator
 from ...core.source_location import NOTICES, here
@@ -36,7 +37,7 @@ def check_unchanged(name: str, plans: PlanCache, compiled: Any, dtype: Any = Non
     """Raise GraphError if the next call would recompile the graph or job, because it has changed since its last call.
     dtype: the default dtype of that call.
     """
-    with LOCK:
+    with current_context().plan_lock:
         changed = compiled.stale()
         plans.look()
         changed = [*changed, *differences(compiled.fingerprint, plans.fingerprint)]
@@ -57,7 +58,7 @@ def retrace_graph(graph: Any, compiled: CompiledGraph, specs: Sequence[Spec]) ->
     Raises the errors of build.
     """
     inputs = [without_memory(whole_batch(spec, compiled.steps)) for spec in specs]  # build receives one part of each
-    with LOCK, collector_waiting():
+    with current_context().plan_lock, BUILD_LOCK, collector_waiting():
         build = Build(graph, compiled.build.tree, inputs)
         build.observer = Observer()
         with undoing_side_effects([graph, *[module for _, module in graph.all_modules()]]):
@@ -67,7 +68,7 @@ def retrace_graph(graph: Any, compiled: CompiledGraph, specs: Sequence[Spec]) ->
 
 def retrace_job(job: Job, specs: Sequence[Spec]) -> tuple[JobBuild, Any]:
     """Trace a job's function with inputs of these specs. Returns its build and the Part. The session is unchanged."""
-    with LOCK, collector_waiting():
+    with current_context().plan_lock, BUILD_LOCK, collector_waiting():
         build = JobBuild(job, job.session, [list(specs)])
         with undoing_side_effects(list(job.modules.values())):
             part = copy_context().run(run_in_mode, build.run, MODE.get(), f"the job function {job.name}")

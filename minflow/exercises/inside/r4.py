@@ -48,9 +48,9 @@ readings = [
         "r4_lock",
         "job.compiled.CompiledJob.run",
         "Which lock is held while a plan runs?",
-        "LOCK",
-        "with LOCK:",
-        "The name after `with`.",
-        "Graphs, jobs and builds share this one. No lock is held while a callback runs.",
+        "plan_lock",
+        "with current_context().plan_lock:",
+        "The last name after `with`.",
+        "Graphs, jobs and builds of one rank share it. No lock is held while a callback runs.",
     ),
 ]

@@ -9,7 +9,7 @@ from typing import Any
 from ...core.base.errors import JobError
 from ...core.source_location import here
 from ...job.function import Job
-from ...job.queue.stream import STREAM
+from ...job.queue.stream import current_stream
 from ..graph.explore.explorer_model import ExplorerModel, fused_note
 
 
@@ -18,7 +18,7 @@ def job_explorer_model(job: Job, args: tuple = (), kwargs: dict | None = None, s
 
     Raises JobError if the job was never compiled and no inputs are given.
     """
-    STREAM.sync()
+    current_stream().sync()
     if not args and not kwargs and not step:
         if job.compiled is None:
             hint = f"call it once, or {job.name}.compile(), or give the inputs: explore({job.name}, ...)"

@@ -19,7 +19,7 @@ from ...core.files.atomic import write
 from ...core.source_location import here
 from ...job.function import Job
 from ...job.queue.records import MAX_WAITS, Record
-from ...job.queue.stream import STREAM, clock
+from ...job.queue.stream import clock, current_stream
 from ...job.run import Run
 from ...job.signature import describe
 from ...views.html.page import picture_bundle
@@ -125,7 +125,7 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
     if not isinstance(steps, int | range | None) or isinstance(steps, bool) or (isinstance(steps, int) and steps < 1):
         what = "steps must be an integer above 0 or a range of step numbers"
         raise JobError(what, values={"got": repr(steps)[:60]}, where=here(), hint="steps=20, or steps=range(100, 120)")
-    records = records_for(job, STREAM.history())
+    records = records_for(job, current_stream().history())
     selected = (
         list(records)
         if isinstance(steps, int) or isinstance(job, Run)

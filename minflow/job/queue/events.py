@@ -18,3 +18,4 @@ class JobStepped(NamedTuple):
     owner: Any
     result: Any
     record: Any
+    rank: int = 0

@@ -19,24 +19,24 @@ from ...compiler.executor import INSIDE, holds_lock
 from ...core.base.errors import JobError
 from ...core.ir import ExternalUsers
 from ...core.source_location import here
-from .stream import CALLBACK, STREAM
+from .stream import CALLBACK, Stream
 
 
 class WriteOrdering:
-    """Makes writes to a storage wait for the steps in flight that read it. jobs: returns all live jobs."""
+    """Makes writes to a storage wait for the steps of a stream that read it. jobs: returns all live jobs."""
 
-    def __init__(self, jobs: Callable[[], Iterable[Any]]):
-        self.jobs = jobs
+    def __init__(self, stream: Stream, jobs: Callable[[], Iterable[Any]]):
+        self.stream, self.jobs = stream, jobs
 
     def in_callback(self) -> bool:
         """True on the worker and in threads that a callback has started: these cannot wait for steps."""
-        return STREAM.on_worker() or INSIDE.get() == CALLBACK
+        return self.stream.on_worker() or INSIDE.get() == CALLBACK
 
     def before_write(self, users: ExternalUsers) -> None:
         """Return when the storage may be written. Raises JobError if the order of the write and the steps would be
         undefined.
         """
-        readers = [entry for entry in tuple(STREAM.queue) if users in entry.reads]
+        readers = [entry for entry in tuple(self.stream.queue) if users in entry.reads]
         if self.in_callback():
             self.refuse_in_callback(users, readers)
         elif readers and (holds_lock() or INSIDE.get()):
@@ -47,11 +47,11 @@ class WriteOrdering:
                 raise JobError(what, values={"inside": INSIDE.get() or "an operation"}, where=here(), hint=hint)
         else:
             for entry in readers:
-                STREAM.wait_for(entry.finished)
+                self.stream.wait_for(entry.finished)
 
     def refuse_in_callback(self, users: ExternalUsers, readers: list[Any]) -> None:
         """Raise JobError unless this is the callback of a synchronous call and no other step reads the tensor."""
-        running = next(iter(tuple(STREAM.queue)), None)
+        running = next(iter(tuple(self.stream.queue)), None)
         others = [entry for entry in readers if entry is not running]
         names = [job.name for job in self.jobs() if any(users in plan.reads for plan in list(job.plans.values()))]
         if others or (names and not (running is not None and running.waited_for)):

@@ -7,9 +7,10 @@ wait is a `SimpleQueue.get`. Independent of graphs: a step's work is a function.
 
 The thread or run that submitted a step owns it: an error or Ctrl-C cancels only the queued steps of the same owner.
 
-Locking. The worker takes `executor.LOCK` for each step, and holds no lock while a callback runs. A wait for a step
-would deadlock if the waiter holds LOCK (a build, a kernel of a running plan), is the worker itself, or is a thread that
-one of these waits for (a loader's worker, which inherits `executor.INSIDE`); `check_can_wait` raises in these cases.
+Locking. The worker takes the `plan_lock` of its Context for each step, and holds no lock while a callback runs. A wait
+for a step would deadlock if the waiter holds that lock (a build, a kernel of a running plan), is the worker itself, or
+is a thread that one of these waits for (a loader's worker, which inherits `executor.INSIDE`); `check_can_wait` raises
+in these cases.
 `submitting` is held by one caller, also while it waits for a free slot; a second submission by its holder (a
 `__del__`, a signal handler) is refused. `starting` is held while the worker is started, and never by a thread that
 waits for the worker. A user's thread that is started and joined inside a build cannot be detected.
@@ -35,6 +36,7 @@ from ...compiler.executor import INSIDE, holds_lock
 from ...core.base import events
 from ...core.base.errors import JobError
 from ...core.base.interrupts import uninterrupted
+from ...core.context import PerContext, current_context
 from ...core.source_location import here
 from ...diagnosis.notebook import follow_cells, show_traceback
 from .events import JobStepped
@@ -60,10 +62,10 @@ CALLBACK = "a callback"
 
 
 class Stream:
-    """The queue and its worker. records: records of the last steps, oldest first."""
+    """The queue and its worker, of one Context. records: records of the last steps, oldest first."""
 
     def __init__(self, depth: int = DEPTH):
-        self.depth = depth
+        self.depth, self.context = depth, current_context()
         self.queue: deque[Any] = deque()  # the head is running; it is removed when its callback has ended
         self.wake: SimpleQueue = SimpleQueue()
         self.errors: deque[tuple[Step, BaseException]] = deque()
@@ -271,7 +273,7 @@ class Stream:
     def start_run(self, run: Any) -> None:
         """Run `run.loop` on a new thread."""
         self.register_notebook()
-        run.thread = threading.Thread(target=run.loop, name=f"minflow run of {run.job.name}", daemon=True)
+        run.thread = self.context.spawn(run.loop, name=f"minflow run of {run.job.name}", start=False)
         with uninterrupted():
             self.runs = [known for known in self.runs if not known.done()] + [run]
             run.thread.start()
@@ -289,7 +291,7 @@ class Stream:
             return
         with self.starting:
             if self.thread is None or not self.thread.is_alive():
-                self.thread = threading.Thread(target=self.loop, name="minflow jobs", daemon=True)
+                self.thread = self.context.spawn(self.loop, name="minflow jobs", start=False)
                 self.thread.start()
 
     def loop(self) -> None:
@@ -394,6 +396,9 @@ class Stream:
             self.interval = sys.getswitchinterval()
             sys.setswitchinterval(SWITCH_INTERVAL)
         elif not active and self.interval is not None:
+            if others := [s for s in current_stream.known() if s.queue and s is not self]:
+                others[0].interval, self.interval = self.interval, None  # restored when the steps of that rank end
+                return
             if (
                 abs(sys.getswitchinterval() - SWITCH_INTERVAL) < SWITCH_INTERVAL / 10
             ):  # unless it was set elsewhere in the meantime
@@ -470,18 +475,28 @@ class Stream:
             INSIDE.set("")
 
 
-STREAM = Stream()
+current_stream = PerContext(Stream)
 
 
 @atexit.register
 def set_exit_code() -> None:
     """Exit with code 1 if the last steps failed, as after an exception. Registered first, so that it runs last."""
-    if STREAM.failed_at_exit:
+    if any([stream.failed_at_exit for stream in current_stream.known()]):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)
 
 
-atexit.register(STREAM.drain)
+@atexit.register
+def drain_all() -> None:
+    for stream in current_stream.known():
+        stream.drain()
+
+
+def reset_all_after_fork() -> None:
+    for stream in current_stream.known():
+        stream.reset_after_fork()
+
+
 if hasattr(os, "register_at_fork"):  # Windows cannot fork
-    os.register_at_fork(after_in_child=STREAM.reset_after_fork)
+    os.register_at_fork(after_in_child=reset_all_after_fork)

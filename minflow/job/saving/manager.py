@@ -17,15 +17,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...compiler.executor import LOCK
 from ...core.base.errors import MinflowError, clean, clean_lines
 from ...core.base.interrupts import uninterrupted
+from ...core.context import current_context
 from ...core.random import default_generator
 from ...core.source_location import warn
 from ...core.spec import DType, spec_of
 from ...core.tensor import Tensor
 from ...diagnosis.name_suggestions import similar_names
-from ..queue.stream import STREAM
+from ..queue.stream import current_stream
 from ..session import Session, Variable, default_session
 from . import folder
 from .folder import DATA_FILE, DONE_FILE, FileVariable, check_path, refuse
@@ -83,10 +83,12 @@ def get_all_variables() -> dict[str, Tensor]:
 
 def snapshot(session: Session, what: str) -> dict[str, np.ndarray]:
     """Copies of all tensors, taken between two steps."""
-    STREAM.sync_for_read()
+    current_stream().sync_for_read()
     if not session.variables:
         make_variables(session, what)
-    with LOCK:  # a loop on another thread may keep submitting, but no step runs while this is held
+    with (
+        current_context().plan_lock
+    ):  # a loop on another thread may keep submitting, but no step runs while this is held
         copies = {name: variable.tensor.array.copy() for name, variable in saved_tensors(session).items()}
         steps = {job.name: session.steps.get(job.name, 0) for job in session.jobs.values() if job.kind == "train"}
     return copies | {STEP_PREFIX + name: np.array([n], "int64") for name, n in steps.items()}
@@ -123,7 +125,7 @@ def save(path: str | os.PathLike, var_dict: Mapping[str, Any] | None = None) -> 
 
 def save_as(path: Any, var_dict: Any, what: str) -> None:
     place = check_path(path, what)
-    STREAM.check_can_wait(what)
+    current_stream().check_can_wait(what)
     if os.path.lexists(place):
         folder.refuse_full(place, what)  # before waiting for the queue and copying
     if var_dict is None:
@@ -308,7 +310,7 @@ def load_values(
     """Load values into the session, all or nothing. whole: the values are a whole model, so missing variables are
     reported, and it is an error if no name fits.
     """
-    STREAM.check_can_wait(what)
+    current_stream().check_can_wait(what)
     session = default_session()
     session.sync()
     there = saved_tensors(session)
@@ -356,7 +358,7 @@ def load_values(
     report = LoadReport(session, source, [name for name in values if not name.startswith("System-")], whole)
     if whole and not new and there and not report.pending and report.names:
         report.nothing_fits()
-    with LOCK, uninterrupted():  # no step and no Ctrl-C between the writes
+    with current_context().plan_lock, uninterrupted():  # no step and no Ctrl-C between the writes
         for name, array in new.items():
             there[name].tensor.array[...] = array
             if (counter := there[name].tensor.version_counter) is not None:

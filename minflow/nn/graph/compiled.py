@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compiler.executor import LOCK, run
+from ...compiler.executor import run
 from ...compiler.plan_cache import Compiled, Part, PlanCache
 from ...core.arrays import storage_of
 from ...core.base import events
 from ...core.base.events import LISTENERS
 from ...core.base.interrupts import uninterrupted
+from ...core.context import current_context
 from ...core.functionalize import before_write
 from ...core.grad.hooks import functions_on
 from ...core.ir import VersionCounter
@@ -55,6 +56,7 @@ class GraphRan(NamedTuple):
     step: int
     result: Any
     lr: tuple[float, ...]
+    rank: int = 0
 
 
 class CompiledGraph(Compiled):
@@ -63,6 +65,7 @@ class CompiledGraph(Compiled):
     build: the trace and the calls of modules. number: index of this plan among those of its graph, from 0. reads:
     Python state that build read and that the plan does not follow. reason: (what, old, new) of everything that changed
     since the previous plan, empty for the first. seconds: of trace, passes, plan, the first and the second run.
+    context: that of the rank that made it, which alone may run it.
     recorded: timeline of the threads in the last profiled call, see `introspection/graph/listing/threads.py`.
     """
 
@@ -75,7 +78,7 @@ class CompiledGraph(Compiled):
             self.keep_inner(build, parts)
             super().__init__(parts, graph.passes, build.seconds["trace"], chosen)
         self.build, self.number, self.name, self.optimizers = build, number, graph.name, graph.optimizers
-        self.links = build.links
+        self.links, self.context = build.links, current_context()
         # True if the key stays valid when a run rebinds buffers
         self.rebinds_buffers = all([link.unshared for link in self.links]) and any(
             [link.assigned for link in self.links]
@@ -130,7 +133,7 @@ class CompiledGraph(Compiled):
     def relink(self) -> None:
         """Link the states of buffers that were rebound to other tensors."""
         if rebound := [link for link in self.links if link.rebound()]:
-            with LOCK:
+            with current_context().plan_lock:
                 new = [link for link in rebound if link.source.link is None]
                 for link in rebound:
                     link.read()
@@ -145,28 +148,30 @@ class CompiledGraph(Compiled):
     def run(self, graph: Any, arrays: list[np.ndarray], timed: bool = False) -> Any:
         """Run one call and return its results in the structure of build's output."""
         start = time.perf_counter() if self.runs < 2 else 0.0
-        mode = MODE.get()
+        mode, context = MODE.get(), current_context()
+        if context is not self.context:
+            raise messages.other_rank(self.name, context, self.context)
         mode.before_run(graph, self.parts)
         heard = bool(LISTENERS) and mode.has_listeners(GraphRan)
         rates: tuple[float, ...] = ()
         if self.strided and self.steps == 1:
             arrays = self.contiguous_inputs(arrays)
         if self.writes:
-            # before acquiring LOCK, which the awaited steps need
+            # before acquiring the lock of plans, which the awaited steps need
             linked = [
                 link.tensor.version_counter for link in self.links if link.source.link is not None and not link.assigned
             ]
             for counter in (*self.version_counters(), *linked):
                 before_write(counter)
             # an interrupt is delayed until the end of the step
-            with LOCK, uninterrupted():
+            with context.plan_lock, uninterrupted():
                 results, rates = self.step(graph, arrays, timed, mode, heard)
         elif self.steps == 1:  # `step`, inlined to save a frame
-            with LOCK:
+            with context.plan_lock:
                 results = run(self.plan, arrays, timed)
                 self.runs += 1
         else:
-            with LOCK:
+            with context.plan_lock:
                 results, rates = self.step(graph, arrays, timed, mode, heard)
         if self.runs <= 2:
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
@@ -241,7 +246,7 @@ class CompiledGraph(Compiled):
         """Return a copy of a kept value of the last run; None if there is no value with that name."""
         for part in self.parts:
             if name in part.kept:
-                with LOCK:  # another thread may run it
+                with current_context().plan_lock:  # another thread may run it
                     array = np.array(part.plan.array_of(part.graph.outputs[part.kept[name]]), order="C")
                 return Tensor(array, spec_of(array))
         return None

@@ -18,6 +18,7 @@ import numpy as np
 from ...compiler.passes import PASSES, Pass
 from ...compiler.plan_cache import PlanCache
 from ...core.base.display import Display
+from ...core.context import PerContext
 from ...core.grad.hooks import functions_on
 from ...core.ir import Node
 from ...core.mode import MODE, bump_mutations
@@ -33,7 +34,7 @@ from .key import Fingerprint
 from .members import Members
 
 SPEC = operator.attrgetter("spec")
-COUNTS: dict[str, Iterator[int]] = {}  # class name -> indices of its graphs, counted as in OneFlow
+graph_counts: PerContext[dict[str, Iterator[int]]] = PerContext(dict)  # class name -> indices, counted as in OneFlow
 
 
 RESERVED: set[str] = set()  # reserved names, which attributes of a subclass cannot have
@@ -90,7 +91,7 @@ class RunningGraph(Members, Display):
 
     def __init__(self) -> None:
         name = type(self).__name__
-        number = next(COUNTS.setdefault(name, itertools.count()))
+        number = next(graph_counts().setdefault(name, itertools.count()))
         self.__dict__.update(
             _name=f"{name}_{number}",
             _config=GraphConfig(),

@@ -8,7 +8,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError, TraceError, shown, with_article as a
+from ...core.base.errors import (
+    ContextError,
+    GradError,
+    GraphError,
+    MinflowError,
+    ShapeError,
+    TraceError,
+    shown,
+    with_article as a,
+)
+from ...core.context import Context
 from ...core.dispatch import symbolic_error
 from ...core.ir import AFTER, INPUT, Source, Value, where_text
 from ...core.mode import MODE, bump_mutations
@@ -247,6 +257,16 @@ def symbolic_input(graph: Any, tensor: Tensor) -> NoReturn:
         hint = "call the Module that both use: a graph cannot contain another"
     what = f"{graph.name} is called inside the build of {getattr(outer, 'name', 'a graph')}"
     fail(TraceError, what, hint, input=tensor)
+
+
+def other_rank(name: str, context: Context, owner: Context) -> ContextError:
+    """The error for a call of a graph on another rank than the one that compiled it."""
+    return ContextError(
+        f"the graph {name} is called on another rank than the one that compiled it",
+        values={"called by": context, "compiled by": owner},
+        where=here(),
+        hint="create the graph in the function that each rank runs",
+    )
 
 
 def hooked_input(graph: Any, tensor: Tensor) -> NoReturn:

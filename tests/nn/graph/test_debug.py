@@ -10,6 +10,7 @@ from graph_models import MLP, Predict, TrainGraph, graph_of
 
 import minflow as flow
 from minflow import nn
+from minflow.core.context import PerContext
 from minflow.nn.graph import graph as module
 
 X, Y = flow.ones(3, 4), flow.tensor([0, 1, 1])
@@ -17,7 +18,7 @@ X, Y = flow.ones(3, 4), flow.tensor([0, 1, 1])
 
 @pytest.fixture(autouse=True)
 def numbers_from_zero(monkeypatch):
-    monkeypatch.setattr(module, "COUNTS", {})
+    monkeypatch.setattr(module, "graph_counts", PerContext(dict))
 
 
 class Net(nn.Module):

@@ -8,6 +8,7 @@ from graph_models import MLP, Predict, TrainGraph, graph_of
 
 import minflow as flow
 from minflow import nn
+from minflow.core.context import PerContext
 from minflow.introspection.graph.listing import text as listing
 from minflow.nn.graph import graph as module
 from minflow.vision import models
@@ -16,7 +17,7 @@ from tests.measuring import calls
 
 @pytest.fixture(autouse=True)
 def numbers_from_zero(monkeypatch):
-    monkeypatch.setattr(module, "COUNTS", {})
+    monkeypatch.setattr(module, "graph_counts", PerContext(dict))
 
 
 class Small(nn.Module):

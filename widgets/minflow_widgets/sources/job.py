@@ -10,7 +10,7 @@ import numpy as np
 from minflow.core.base.locks import new_lock
 from minflow.job.function import Job
 from minflow.job.queue.events import JobStepped
-from minflow.job.queue.stream import STREAM
+from minflow.job.queue.stream import current_stream
 from minflow.job.run import Run
 
 from .source import Source
@@ -100,8 +100,8 @@ class JobSource(Source):
         self.feed.converters = {"lr": rate_after}
 
     def wait(self) -> None:
-        if STREAM.thread is not threading.current_thread():
-            STREAM.wait_until_idle()
+        if current_stream().thread is not threading.current_thread():
+            current_stream().wait_until_idle()
 
 
 class RunSource(JobSource):

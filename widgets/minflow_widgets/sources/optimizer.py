@@ -51,7 +51,7 @@ class OptimizerSource(Source):
 
     def on_step(self, event) -> None:
         losses = self.losses.pop(get_ident(), None)
-        optimizer, step, lr = event
+        optimizer, step, lr = event.optimizer, event.step, event.lr
         if optimizer is not self.optimizer:
             return
         when = clock()

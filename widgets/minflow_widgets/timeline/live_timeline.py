@@ -23,7 +23,7 @@ from minflow.core.base.errors import JobError
 from minflow.diagnosis import notebook
 from minflow.introspection.job.timeline import Timeline, TimelineComparison, record_of, records_for, split_into_loops
 from minflow.job.function import Job
-from minflow.job.queue.stream import STREAM
+from minflow.job.queue.stream import current_stream
 from minflow.job.run import Run
 from minflow.views.html.page import picture_bundle
 from minflow.views.text.listing import clean
@@ -79,8 +79,8 @@ class LiveTimeline:
         self.finish()  # waits if the update thread is just leaving the picture
 
     def settle(self) -> None:
-        if not isinstance(self.job, Run) and threading.current_thread() is not STREAM.thread:
-            STREAM.wait_until_idle(60.0)
+        if not isinstance(self.job, Run) and threading.current_thread() is not current_stream().thread:
+            current_stream().wait_until_idle(60.0)
 
     def __enter__(self) -> LiveTimeline:
         if not isinstance(self.job, Run):
@@ -123,7 +123,7 @@ class LiveTimeline:
 
     def records(self) -> list:
         """The records of all jobs since the block began."""
-        return [r for r in STREAM.history() if r.submitted >= self.begun]
+        return [r for r in current_stream().history() if r.submitted >= self.begun]
 
     @property
     def timeline(self) -> Timeline | TimelineComparison | None:
@@ -142,7 +142,7 @@ class LiveTimeline:
 
     def now(self):
         """The latest steps of the job that ran last, or None."""
-        recent = [r for r in STREAM.history()[-SEARCHED_STEPS:] if r.submitted >= self.begun]
+        recent = [r for r in current_stream().history()[-SEARCHED_STEPS:] if r.submitted >= self.begun]
         steps = records_for(self.job, recent)[-RECENT_STEPS:]
         return record_of(steps, since=self.begun) if steps else None
 
@@ -151,7 +151,7 @@ class LiveTimeline:
         if isinstance(self.job, Run) and self.job.done():
             self.finish("" if self.job.error is None else f"stopped by {type(self.job.error).__name__}")
             return None
-        last = STREAM.records[-1] if STREAM.records else None
+        last = current_stream().records[-1] if current_stream().records else None
         state, before = last and (last.caller, last.number, last.submitted, last.ended, last.finished), self.seen
         self.seen = state
         return state != before

@@ -7,7 +7,7 @@ import numpy as np
 
 import minflow as flow
 
-from ....job.queue.stream import STREAM
+from ....job.queue.stream import current_stream
 from ...definition import Exercise, case
 
 tp = flow.typing
@@ -233,7 +233,7 @@ class Slow:
         return len(self.batches)
 
     def __call__(self, images, labels):
-        if STREAM.callers.waits and not self.called:
+        if current_stream().callers.waits and not self.called:
             self.record_wait("a wait for the queue, before the first call")
         self.called = self.calling = True
         try:
@@ -248,7 +248,7 @@ class Slow:
     def delay_callback(self):
         """Hold a callback back, on the worker, until the answer waits."""
         while not self.returned.wait(0.0005) and time.monotonic() < self.end:
-            queue = tuple(STREAM.queue)
+            queue = tuple(current_stream().queue)
             gates = [gate for one in queue for gate in (one.finished, getattr(one, "computed", one.finished))]
             if any(gate.waiters and not gate.opened for gate in gates):
                 if self.looping and not self.calling:
@@ -291,7 +291,7 @@ def with_slow(evaluate, batches, calls=1):
     eval_job.compile()
     given, waits = [], []
     for _ in range(calls):
-        STREAM.callers.forget()
+        current_stream().callers.forget()
         slow = Slow(eval_job, batches)
         try:
             given.append(float(evaluate(slow, slow)))
@@ -299,7 +299,7 @@ def with_slow(evaluate, batches, calls=1):
             given.append("0 images were counted")
         finally:
             slow.returned.set()
-        STREAM.wait_until_idle(PATIENCE)
+        current_stream().wait_until_idle(PATIENCE)
         waits += slow.waits
     return given, waits
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ....compiler.executor import LOCK, run, run_node
+from ....compiler.executor import run, run_node
 from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
+from ....core.context import current_context
 from ....core.ir import Node, Source, Value, outputs_of, where_text
 from ....core.random import default_generator
 from ....core.source_location import fail
@@ -129,7 +130,7 @@ def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
         else:
             ran.setdefault(node.number, copies)
 
-    with LOCK, uninterrupted():
+    with current_context().plan_lock, uninterrupted():
         results = run(part.plan, input_arrays(compiled, args, kwargs), watch=watch)
     ops = []
     for node in part.stages[0].graph.nodes:
@@ -145,7 +146,7 @@ def record_trace(compiled: Any, args: tuple, kwargs: dict) -> Recording:
     arrays = input_arrays(compiled, args, kwargs)
     env: dict[Value, Any] = {Value(s, 0, s.out_specs[0]): a for s, a in zip(ir.inputs, arrays)}
     ops = []
-    with LOCK, np.errstate(all="ignore"):
+    with current_context().plan_lock, np.errstate(all="ignore"):
         for s in ir.states:
             env[Value(s, 0, s.out_specs[0])] = s.array if s.read is None else np.array(s.read(), s.array.dtype)
         for node in ir.nodes:

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....compiler.executor import LOCK, run
+from ....compiler.executor import run
 from ....compiler.passes.decomposition import inner_scope
 from ....compiler.plan_cache import CompiledPart
 from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
+from ....core.context import current_context
 from ....core.ir import CONSTANT, Graph as IR, Node, Source, Value, values_among
 from ....core.random import default_generator
 from ....core.source_location import fail
@@ -272,13 +273,13 @@ class ExplorerModel:
                 run(part.plan, arrays if not k else [], watch_of is None, watch_of and watch_of(part))
 
         def replay(watch_of: Callable) -> None:
-            arrays = [s.array for s in states]
-            with self.preserving(), LOCK, restore_on_exit(arrays, generators, links), uninterrupted():
+            arrays, lock = [s.array for s in states], current_context().plan_lock
+            with self.preserving(), lock, restore_on_exit(arrays, generators, links), uninterrupted():
                 run_step(watch_of)
 
         with restore_on_exit([s.array for s in states], generators, links) as restore:
             self.prepare_recording(arrays)
-            with LOCK, uninterrupted():
+            with current_context().plan_lock, uninterrupted():
                 run_step(self.make_watch)
                 after()
             self.instructions.sort(key=lambda i: COLUMNS.get(i.phase, 0))
@@ -297,7 +298,7 @@ class ExplorerModel:
         end = time.perf_counter() + REPEAT_SECONDS
         while not runs or (time.perf_counter() < end and len(runs) < 2):
             restore()
-            with LOCK, uninterrupted():
+            with current_context().plan_lock, uninterrupted():
                 step()
             runs.append(self.last_call_seconds())
         self.step_seconds, self.timed_step = min(runs, key=lambda times: sum(times.values())), "this step, run again"

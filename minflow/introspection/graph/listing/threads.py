@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ....compiler.executor import LOCK
 from ....core.base.errors import GraphError
+from ....core.context import current_context
 from ....core.source_location import fail
 from ....platforms.compiled.runtime import threads as machine
 from ....views.records.reports import ThreadBar, Threads
@@ -49,7 +49,7 @@ def recording(compiled: Any) -> Iterator[None]:
         return run
 
     watch = new_recorder()
-    with LOCK:
+    with current_context().plan_lock:
         plans = [part.plan for part in compiled.parts]
         before = [plan.calls for plan in plans]
         machine.RECORDERS.append(watch)

@@ -1,0 +1,117 @@
+"""The Context of a rank: what each rank has of its own, so that several can run in one process, each on its threads.
+
+A Context has its own random numbers, plans, job functions, names of graphs and history of warnings. Modules, tensors
+and graphs belong to whoever has them. Process-wide, on purpose: the mutation counter, since a module that any thread
+changes must invalidate plans; listeners of events, since a view hears all ranks (`rank_of_event`); compiled code and
+the worker pool. A program without ranks has one Context.
+Must not know what a Context holds: modules that have state of a rank keep it in a `PerContext`.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Generic, TypeVar
+
+from .base.errors import ContextError
+from .base.interrupts import ContextVarScope
+
+T = TypeVar("T")
+
+
+class Context:
+    """The state of one rank.
+
+    rank: its index among `world_size` ranks.  plan_lock: held while a plan of this Context runs, see
+    `compiler/executor.py`.  values: what `PerContext` keeps.
+    """
+
+    def __init__(self, rank: int = 0, world_size: int = 1):
+        self.rank, self.world_size = rank, world_size
+        self.plan_lock = threading.RLock()
+        self.values: dict[PerContext, Any] = {}
+        CONTEXTS.add(self)
+
+    def spawn(self, function: Callable, *args: Any, name: str | None = None, start: bool = True) -> threading.Thread:
+        """Start a daemon thread that runs `function(*args)` in this Context.
+
+        start: False to return a thread that is not started yet.
+        """
+
+        def run() -> None:
+            CURRENT.set(self)
+            function(*args)
+
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        if start:
+            thread.start()
+        return thread
+
+    def __repr__(self) -> str:
+        return f"Context(rank={self.rank}, world_size={self.world_size})"
+
+
+CONTEXTS: weakref.WeakSet[Context] = weakref.WeakSet()  # all of this process
+PROCESS_CONTEXT = Context()  # of every thread that has not entered another one
+CURRENT: ContextVar[Context | None] = ContextVar("context", default=None)
+VIRTUAL: list[Context] = []  # the Contexts of virtual ranks, while they are open
+
+
+def current_context() -> Context:
+    """The Context of this thread. Raises ContextError in a thread of unknown rank while virtual ranks are open."""
+    return CURRENT.get() or (context_of_unbound_thread() if VIRTUAL else PROCESS_CONTEXT)
+
+
+def context_of_unbound_thread() -> Context:
+    if threading.current_thread() is not threading.main_thread():
+        raise ContextError(
+            f"this thread belongs to none of the {len(VIRTUAL)} virtual ranks, which are open",
+            values={"thread": threading.current_thread().name},
+            hint="start it with current_context().spawn(function) in the code of a rank",
+        )
+    return PROCESS_CONTEXT
+
+
+class entered(ContextVarScope):
+    """Run the block in a Context."""
+
+    variable = CURRENT
+
+    def __init__(self, context: Context):
+        super().__init__()
+        self.context = context
+
+    def value(self) -> Context:
+        return self.context
+
+
+@contextmanager
+def virtual_contexts(count: int) -> Iterator[list[Context]]:
+    """Open the Contexts of `count` virtual ranks. In the block, threads must be started by `Context.spawn`."""
+    contexts = [Context(rank, count) for rank in range(count)]
+    VIRTUAL[:], before = contexts, VIRTUAL[:]
+    try:
+        yield contexts
+    finally:
+        VIRTUAL[:] = before
+
+
+class PerContext(Generic[T]):
+    """A value that each Context has of its own. Calling it gives that of the current Context; `make` makes it then."""
+
+    def __init__(self, make: Callable[[], T]):
+        self.make = make
+
+    def __call__(self) -> T:
+        values = current_context().values
+        try:
+            return values[self]
+        except KeyError:
+            return values.setdefault(self, self.make())
+
+    def known(self) -> list[T]:
+        """Those of all Contexts that have one."""
+        return [context.values[self] for context in list(CONTEXTS) if self in context.values]

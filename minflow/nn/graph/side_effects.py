@@ -89,7 +89,7 @@ def record_attributes(path: str, owner: Any) -> AttributeRecord:
 
 @contextmanager
 def record_side_effects(build: Any) -> Iterator[None]:
-    """Record side effects while build runs, and restore everything afterwards. One build at a time (`executor.BUILD_LOCK`).
+    """Record side effects while build runs, and restore everything afterwards. Builds take turns (`BUILD_LOCK`).
 
     Only the user's own code on this thread is watched: libraries and other threads may read the clock.
     """

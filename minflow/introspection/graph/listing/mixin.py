@@ -1,4 +1,4 @@
-"""The display methods of a graph: the one class of this folder that `nn.Graph` inherits.
+"""The display methods of a graph, which `nn.Graph` gets when it is first inspected.
 
 Read next: `text.py` (print), `build_log.py` (`debug`), `accessors.py` (values), `reports.py` (records for views).
 """
@@ -8,33 +8,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ....core.base.display import Display
 from ....diagnosis.failure import RecordedGraph, register_build_reader
-from ....nn.graph.build import Build
 from ....nn.graph.compiled import compile_graph
-from ....views.records.recorders import recorder
 from . import text
 from .accessors import GraphAccessors
+from .build_failure import report_failed_build as report_failed_build
 from .build_log import BuildLog, set_debug_options
-from .reports import GraphReports, picture_record, require_compiled
+from .reports import GraphReports, require_compiled
 
 if TYPE_CHECKING:
     from ....views.text.reports import PlanReport, Report
 
 
 class GraphListing(GraphAccessors, GraphReports):
-    """Mixin of nn.Graph for printing; with those for values and reports."""
-
-    _level, _debug = -1, dict[str, Any]()  # arguments of `debug`
+    """Members of nn.Graph for printing; with those for values and reports."""
 
     def debug(self, v_level: int = 0, *, ranks: Any = None, max_py_stack_depth: int = 2, **other: Any) -> None:
         """Print the progress of the next build: 0 phases and times, 1 modules, 2 operations, 3 also their source lines;
         -1 turns it off. open=True, or names: list the parts of composite operations below them. See `build_log.py`.
         """
         set_debug_options(self, v_level, ranks, max_py_stack_depth, other)
-
-    def observer(self, build: Build) -> BuildLog:
-        """The observer that logs a build."""
-        return BuildLog(self, build)
 
     @property
     def plan(self: Any) -> PlanReport:
@@ -70,14 +64,20 @@ class GraphListing(GraphAccessors, GraphReports):
     def _repr_mimebundle_(self: Any, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ....views.html.page import with_listing
 
-        return with_listing(super()._repr_mimebundle_(include, exclude))
+        return with_listing(Display._repr_mimebundle_(self, include, exclude))
 
 
-recorder(GraphListing)(picture_record)  # show(graph)
+def attach(kind: type) -> None:
+    """Give a class the members of GraphListing in place of `nn.graph.Inspected`."""
+    for part in (GraphAccessors, GraphReports, GraphListing):
+        for name, member in vars(part).items():
+            if name in vars(kind) and name not in ("__module__", "__doc__", "__dict__", "__weakref__"):
+                setattr(kind, name, member)
 
 
 @register_build_reader(compile_graph.__code__)
 def recorded_graph(own: Mapping[str, Any]) -> RecordedGraph:
     """The part of a graph that a failed build recorded, for the card of its error."""
     build = own["build"]
-    return RecordedGraph(build.graph.name, build.trace.graph, build.observer.source_name)
+    log = build.observer if isinstance(build.observer, BuildLog) else BuildLog(build.graph, build)
+    return RecordedGraph(build.graph.name, build.trace.graph, log.source_name)

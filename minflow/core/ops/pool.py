@@ -284,17 +284,16 @@ def windows(n: int, m: int) -> list[tuple[int, int]]:
     return [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
 
 
-def adaptive_spec(op: str, x: Spec, output_size: Sizes) -> Spec:
-    """The rule for adaptive pooling of the last axes, as many as output_size has entries."""
+def adaptive_spec(op: str, n: int, x: Spec, output_size: Sizes) -> Spec:
+    """The rule for adaptive pooling of the last n axes."""
     need_floating(op, x)
     size = x.shape[2:]
-    if x.ndim != len(output_size) + 2 or not all(size):
-        raise ShapeError(
-            f"{op}: {{x}} must have {AXES[len(output_size)]}, and at least one pixel",
-            hint="x.unsqueeze(0) for one image",
-        )
-    if min(output_size) < 1:
-        raise ShapeError(f"{op}: output_size must be at least 1, got {output_size}", hint="output_size=(1, 1)")
+    if x.ndim != n + 2 or not all(size):
+        what = f"{op}: {{x}} must have {AXES[n]}, and at least one pixel"
+        raise ShapeError(what, hint="x.unsqueeze(0) for one image")
+    if len(output_size) != n or min(output_size) < 1:
+        what = f"{op}: output_size must have {n} sizes of at least 1, got {output_size}"
+        raise ShapeError(what, hint=f"output_size={(1,) * n}")
     pooled_once = [math.prod(size) // n * m for n, m in zip(size, output_size)]  # along one axis
     if max(pooled_once) > 256 * (math.prod(size) + math.prod(output_size)) + (1 << 16):
         raise ShapeError(f"{op}: from {by(size)} to {by(output_size)} pixels", hint="one axis after the other")
@@ -303,7 +302,7 @@ def adaptive_spec(op: str, x: Spec, output_size: Sizes) -> Spec:
 
 adaptive_avg_pool2d = define(
     "adaptive_avg_pool2d(x; output_size)",
-    functools.partial(adaptive_spec, "adaptive_avg_pool2d"),
+    functools.partial(adaptive_spec, "adaptive_avg_pool2d", 2),
     lambda g, x_spec: adaptive_avg_pool2d_grad(g, shape=x_spec.shape),
     flops=1,
     examples=[case(floats(2, 3, 4, 6), output_size=(1, 1)), case(floats(2, 3, 5, 7), output_size=(3, 2)),
@@ -316,7 +315,7 @@ adaptive_avg_pool2d = define(
 adaptive_avg_pool2d_grad = define(
     "adaptive_avg_pool2d_grad(grad; shape)",
     lambda grad, shape: pool_grad_spec(
-        "adaptive_avg_pool2d_grad", grad, shape, lambda x: adaptive_spec("adaptive_avg_pool2d", x, grad.shape[2:])
+        "adaptive_avg_pool2d_grad", grad, shape, lambda x: adaptive_spec("adaptive_avg_pool2d", 2, x, grad.shape[2:])
     ),
     lambda g, grad_spec: adaptive_avg_pool2d(g, output_size=grad_spec.shape[2:]),
     flops=1,

@@ -147,7 +147,7 @@ def adaptive_max_parts(n: int, x, output_size: tuple[int, ...]):
 
 adaptive_max_pool = family(
     "adaptive_max_pool(x; output_size) -> y, indices",
-    lambda *x, **attrs: with_indices(adaptive_spec(*x, **attrs)),
+    lambda name, x, output_size: with_indices(adaptive_spec(name, len(output_size), x, output_size)),
     adaptive_max_parts,
     lambda n: [
         case(distinct(2, 3, *SPACE[n]), output_size=(1,) * n),
@@ -218,7 +218,7 @@ def adaptive_avg_parts(n: int, x, output_size: tuple[int, ...]):
 
 adaptive_avg_pool = {2: adaptive_avg_pool2d} | family(
     "adaptive_avg_pool(x; output_size)",
-    adaptive_spec,
+    lambda name, x, output_size: adaptive_spec(name, len(output_size), x, output_size),
     adaptive_avg_parts,
     lambda n: [
         case(floats(2, 3, *SPACE[n]), output_size=(1,) * n),

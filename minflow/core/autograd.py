@@ -406,7 +406,7 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
                     ".abs() or .real of it; or pass gradient=, a complex tensor of its shape",
                     output=out,
                 )
-            g = MODE.get().seed_of(out.spec)
+            g = filled(out.spec, MODE.get().seed)
         else:
             g = MODE.get().tensor_of(g)
             g = g if MODE.get().seed == 1 else g * MODE.get().seed

@@ -34,7 +34,7 @@ from .mode import DEFAULT, MODE, Mode, using
 from .op import Op
 from .ops.shape import reshape, run_in_dtype, view_write
 from .source_location import caller
-from .spec import Spec, spec_of
+from .spec import spec_of
 from .tensor import Tensor, blank, new_tensor
 
 REAL_NUMBERS = NUMBERS - {complex}  # types of literals that leave the dtype of a floating tensor unchanged
@@ -272,10 +272,6 @@ class Eager(Mode):
     def tensor_of(self, x) -> Tensor:
         """Convert an array, a number or nested lists to a tensor; a tensor is returned unchanged."""
         return x if isinstance(x, Tensor) else as_tensor(x)
-
-    def seed_of(self, spec: Spec) -> Tensor:
-        """The gradient of a scalar by itself, from which backward starts."""
-        return new_tensor(np.array(self.seed, spec.np).reshape(spec.shape), spec)
 
     def constant(self, array: np.ndarray) -> Tensor:
         """A tensor that takes ownership of an array."""

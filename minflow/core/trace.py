@@ -35,7 +35,7 @@ from .infer import infer
 from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, outputs_of, where_text
 from .mode import MODE, Mode, using
 from .op import Op
-from .ops.shape import apply_path, clone, detach, filled, run_in_dtype, unrecorded, view_write
+from .ops.shape import apply_path, clone, detach, run_in_dtype, unrecorded, view_write
 from .source_location import caller, describe, fail, here, warn
 from .spec import Spec, spec_of
 from .tensor import Tensor
@@ -250,9 +250,6 @@ class Trace(Mode):
 
     def tensor_of(self, x) -> Tensor:
         return x if isinstance(x, Tensor) else as_tensor(x)
-
-    def seed_of(self, spec: Spec) -> Tensor:
-        return filled(spec, self.seed)
 
     def constant(self, array: np.ndarray) -> Tensor:
         """A tensor made during the trace. Passes and kernels assume that its elements never change."""

@@ -248,3 +248,9 @@ def test_composite_ops_are_compared_by_their_parts():
     names = [row.name for row in found.rows]
     assert found.equal and found.only_here == () and len(names) > 20
     assert "model.1/layer_norm-rsqrt-0" in names and not any(name.endswith("layer_norm-0") for name in names)
+
+
+def test_parts_that_the_graph_merges_are_left_out():
+    """grid_sample checks the bounds of a corner again for each neighbor."""
+    graph = Predict(lambda x: nn.functional.grid_sample(x, x[:, :2].permute(0, 2, 3, 1)))
+    assert graph.compare_eager(flow.randn(1, 4, 5, 6)).equal

@@ -113,7 +113,6 @@ def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
     of a decomposition are in the place of the composite op.
     """
     part, ran, added, read = compiled.parts[0], {}, [], {}
-    inside: dict[int | None, list[RecordedOp]] = {}
     before = {Value(s, 0, s.out_specs[0]): s.array.copy() for s in part.plan.graph.updates}
 
     def watch(node: Node, arrays: list[np.ndarray]) -> None:
@@ -123,9 +122,7 @@ def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
                 before[x] if x in before else part.plan.array_of(x).copy() if isinstance(x, Value) else x
                 for x in node.inputs
             ]
-        if node.whole is not None:
-            inside.setdefault(node.whole.number, []).append(recorded_op(part, node, [], copies))
-        elif node.number is None:
+        if node.number is None:
             added.append(recorded_op(part, node, [], copies))
         else:
             ran.setdefault(node.number, copies)
@@ -133,10 +130,23 @@ def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
     with current_context().plan_lock, uninterrupted():
         results = run(part.plan, input_arrays(compiled, args, kwargs), watch=watch)
     ops = []
+    inside = decompositions(part)
     for node in part.stages[0].graph.nodes:
-        own = recorded_op(part, node, read.get((node.number, node.op), []), ran.get(node.number, []))
-        ops += inside.get(node.number, [own])
+        for own in inside.get(node.number, [node]):
+            ops.append(recorded_op(part, own, read.get((own.number, own.op), []), ran.get(own.number, [])))
     return Recording(ops + added, outputs_as_built(compiled, results))
+
+
+def decompositions(part: Any) -> dict[int | None, list[Node]]:
+    """Number of a composite op -> the nodes that it was replaced by, also those that later passes merged."""
+    inside: dict[int | None, list[Node]] = {}
+    for stage in part.stages:
+        for node in stage.graph.nodes:
+            if node.whole is not None:
+                inside.setdefault(node.whole.number, []).append(node)
+        if inside:
+            break
+    return inside
 
 
 def record_trace(compiled: Any, args: tuple, kwargs: dict) -> Recording:

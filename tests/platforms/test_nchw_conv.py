@@ -96,6 +96,7 @@ def test_small_groups_are_compiled(size):
 @example(Case(1, 32, (5, 5), 32, (5, 5), groups=2), 0)
 @example(Case(1, 1, (1, 1), 8, (1, 1)), 0)  # one pixel of one image
 @example(Case(1, 16, (3, 3), 8, (3, 3)), 0)  # few filters, whose gradient is an image of few channels
+@example(Case(17, 40, (5, 5), 30), 0)  # 1x1 filters on images between those in blocks and NumPy's
 @example(Case(6, 40, (1, 1), 33, (3, 3), padding=(1, 1)), 0)  # all but one filter pixel is on the border
 @example(Case(2, 16, (2, 3), 16, (5, 5), padding=(2, 2)), 0)  # images smaller than the filter
 @example(Case(6, 17, (13, 7), 47, (3, 3), padding=(3, 2)), 0)  # a border as wide as the filter
@@ -173,6 +174,7 @@ def test_algorithm_names_match_algorithms():
     assert found == [set(), set(), set(), DIRECTIONS, DIRECTIONS, set()]
     assert compiled_results(FEW_FILTERS, *arrays(FEW_FILTERS)).keys() == DIRECTIONS
     assert im2col_directions(IM2COL) == DIRECTIONS
+    assert im2col_directions(Case(16, 40, (5, 5), 30)) == DIRECTIONS - {"filters"}
     assert not im2col_directions(DIRECT) | im2col_directions(FEW) | im2col_directions(TILED3)
 
 

@@ -31,6 +31,7 @@ MOVED = 1 << 16  # elements that a memory-bound chunk writes
 # of filters; for images of fewer positions than in the keys, whose tiles `conv.py` does not fill.
 LEAST = {16: 512, math.inf: 2048}
 LEAST_FOR_FILTERS = {64: 64, math.inf: 256}
+LARGE_IMAGES = 64  # pixels from which products with 1x1 filters are left to NumPy
 
 
 class Windows(NamedTuple):
@@ -113,8 +114,8 @@ def pays(weight: tuple, results: tuple, stride: tuple, padding: tuple, for_filte
     weight, results: shapes of the filters and of their results.  for_filters: True for the gradient of filters.
     """
     size, pointwise = math.prod(results[2:]), math.prod(weight[2:]) == 1
-    if pointwise and math.prod(stride) == 1 and not any(padding):  # a product without im2col
-        return False
+    if pointwise and math.prod(stride) == 1 and not any(padding):  # other products need no im2col of larger images
+        return not for_filters and results[0] >= LANES and LANES < size < LARGE_IMAGES
     table = LEAST_FOR_FILTERS if for_filters and not pointwise else LEAST
     least = next(least for most, least in table.items() if size < most)
     return math.prod(weight) >= least * results[0] * size > 0

@@ -192,7 +192,7 @@ conv2d_weight_grad = define(
 # ---- the kernels -------------------------------------------------------------------------------------------------
 
 
-def pixels_under(x, u: int, v: int, size: Pair, stride: Pair, dilation: Pair):
+def pixels_under(x, u: int, v: int, size: Sizes, stride: Sizes, dilation: Sizes):
     """The pixels under filter position (u, v): a view of shape (..., OH, OW)."""
     top, left = u * dilation[0], v * dilation[1]
     return x[

@@ -6,6 +6,7 @@ ONNX has the same filter layout as minflow, (F, C / groups, ...), and for ConvTr
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,8 @@ def _(b, node, x, weight, bias):
 
 def convolve(b, node, kind: str, x: str, weight: str, bias: str | float, **attributes) -> str:
     """A convolution of a batch or of one example. bias: its name, or a number for all filters."""
-    specs, dtype = [getattr(v, "spec", None) for v in node.inputs], node.out_specs[0].dtype
+    specs: list[Any] = [getattr(v, "spec", None) for v in node.inputs]
+    dtype = node.out_specs[0].dtype
     kernel, single = specs[1].shape[2:], specs[0].ndim < specs[1].ndim
     given = [b.cast(v, dtype, spec.dtype) for v, spec in zip((x, weight), specs)]
     if isinstance(bias, str):

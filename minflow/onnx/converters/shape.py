@@ -55,8 +55,7 @@ def is_float(node) -> bool:
 
 def is_plain_border(node) -> bool:
     """True for modes of this opset, without cropping."""
-    least = min(width for both in node.attrs["widths"] for width in both)
-    return is_float(node) and least >= 0 and node.attrs["mode"] in PAD_MODES
+    return is_float(node) and node.attrs["mode"] in PAD_MODES and min(map(min, node.attrs["widths"])) >= 0
 
 
 @converter("pad_from_input", when=is_plain_border)

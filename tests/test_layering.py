@@ -250,7 +250,7 @@ CAPS = {
     "job.legacy": 2720,
     "job.train": 660,
     "job.saving": 680,
-    "introspection": 3270,  # 195: the explorer and the listings open composite operations, with values inside
+    "introspection": 3280,  # 195: the explorer and the listings open composite operations, with values inside
     "deploy": 3420,  # a saved graph as data: written, checked with distrust, run again
     "onnx": 775,  # 15: refused composite nodes are exported again
     "onnx.reading": 760,  # any ONNX file as a picture

@@ -172,9 +172,10 @@ def composite_gradients(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]
         paths = mode.paths_of(op, node.inputs, node.attrs)
         needs &= functools.reduce(operator.or_, [path for path, g in zip(paths, gs) if g is not None])
     inputs: list[Any] = list(node.inputs)
+    known = dict(zip(op.saves[node.needs], saved))
     for i, x in enumerate(inputs):
         if x.__class__ not in NUMBERS:
-            inputs[i] = mode.restore(node, i, saved and saved[i])
+            inputs[i] = mode.restore(node, i, known.get(i))
     indices = [i for i in range(len(inputs)) if needs >> i & 1]
     if mode.grad:  # the gradient has a gradient itself. The copies end this backward, and are contiguous in traces, too
         inputs = [x if x.__class__ in NUMBERS else clone(x) for x in inputs]

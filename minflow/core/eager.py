@@ -183,7 +183,9 @@ class Eager(Mode):
         finally:
             MODE.set(self)
         if needs:
-            tape = InnerTape([out.value if out.needs else None for out in outs], list(map(save, inputs)))
+            tape = InnerTape(
+                [out.value if out.needs else None for out in outs], [save(inputs[i]) for i in op.saves[needs]]
+            )
             node = Node(op, values, attrs, specs, needs, tape, self.scope, place)
             outs = [new_tensor(out.array, out.spec) for out in outs]
             for i, value in enumerate(tape.outputs):
@@ -277,13 +279,19 @@ class Eager(Mode):
         """A tensor that takes ownership of an array."""
         return new_tensor(array, spec_of(array))
 
-    def restore(self, node: Node, slot: int, saved: tuple) -> Tensor:
-        """The saved tensor of a slot. Raises GradError if its storage was written after it was saved."""
-        array, counter, version = saved
-        if counter.version != version and (slot < 0 or node.op.inputs[slot] not in node.op.unread):
-            raise self.written_error(node, slot, array, counter)
+    def restore(self, node: Node, slot: int, saved: tuple | None) -> Tensor:
+        """The saved tensor of a slot. Raises GradError if its storage was written after it was saved.
+
+        saved: its saved form; None for an input that is not read.
+        """
         x = node.inputs[slot] if slot >= 0 else new_value(Value, (node, ~slot, node.out_specs[~slot]))
-        return new_tensor(array, x.spec, x) if x.__class__ is Value else new_tensor(array, x)
+        spec, value = (x.spec, x) if x.__class__ is Value else (x, None)
+        if saved is None:  # `Op.unread`: any elements do
+            return new_tensor(np.broadcast_to(np.zeros((), spec.np), spec.shape), spec, value)
+        array, counter, version = saved
+        if counter.version != version:
+            raise self.written_error(node, slot, array, counter)
+        return new_tensor(array, spec, value)
 
     def written_error(self, node: Node, slot: int, array, counter) -> GradError:
         name = node.op.inputs[slot] if slot >= 0 else "its result"

@@ -192,7 +192,7 @@ class InnerTape(NamedTuple):
     """The value of Node.saved of a composite op that ran as its decomposition.
 
     outputs: the Value of each result on the tape of the decomposition, which begins at the inputs of the node; None if
-    it needs no gradient.  saved: the saved form of each input, for second derivatives.
+    it needs no gradient.  saved: the saved form of the inputs that a gradient reads, for second derivatives.
     """
 
     outputs: list[Value | None]

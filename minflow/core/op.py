@@ -58,8 +58,8 @@ class Op:
     examples: the inputs that it is tested with.  doc: its docstring.
     decompose: for a composite op, the function (*inputs, **attrs) of other ops that defines its result and gradient.
     A platform may have a kernel for it; elsewhere the decomposition runs. It is pure, draws no random numbers, and
-    returns new tensors.  unread: inputs whose elements its gradient does not depend on, so that a program may write
-    them before backward.  gradient_of: the composite op whose gradients this one computes, see `define`.
+    returns new tensors.  unread: inputs whose elements no gradient depends on, so that a tape does not keep them, and a
+    program may write them before backward.  gradient_of: the composite op whose gradients this one computes.
     slow_on_numpy: True if a call on large arrays is worth loading platforms that are faster than NumPy; or a function
     of the inputs and outputs, arrays or specs, that returns True if this call is.
     custom: defined by a user, so its kernel may raise.
@@ -269,7 +269,7 @@ class SavedSlots(dict):
 
     def __missing__(self, needs: int) -> tuple[int, ...]:
         if self.op.decompose is not None:
-            self[needs] = slots = tuple(range(len(self.op.inputs)))
+            self[needs] = slots = tuple([i for i, name in enumerate(self.op.inputs) if name not in self.op.unread])
             return slots
         wanted = [sources for i, (_, sources) in self.op.rules.items() if needs >> i & 1]
         wanted += [sources for _, mask, _, sources in self.op.joint_rules if needs & mask]

@@ -449,14 +449,16 @@ def transposed(a, b, ta: bool, tb: bool) -> tuple:
 
 
 def linear(arrays, outs, workspace: Workspace, ta: bool, tb: bool, act: str) -> list[Task] | None:
-    *sides, bias = arrays
-    return product(*transposed(*sides, ta, tb), *outs, workspace, bias if isinstance(bias, np.ndarray) else 0, act)
+    x, y, bias = arrays
+    a, b = transposed(x, y, ta, tb)
+    return product(a, b, outs[0], workspace, bias if isinstance(bias, np.ndarray) else 0, act)
 
 
 def sgd_linear(arrays, outs, workspace: Workspace, ta: bool, tb: bool) -> list[Task] | None:
-    weight, *sides, rate = arrays
-    updated, *grad = outs
-    return product(*transposed(*sides, ta, tb), *(grad or [None]), workspace, weight=weight, rate=rate, updated=updated)
+    weight, x, y, rate = arrays
+    a, b = transposed(x, y, ta, tb)
+    grad = outs[1] if len(outs) > 1 else None
+    return product(a, b, grad, workspace, weight=weight, rate=rate, updated=outs[0])
 
 
 lowers(gemm_epilogue.linear, linear)

@@ -167,7 +167,8 @@ def sums_of_rows(chunk, scratch, a, a_row, a_column, b, b_row, out, rows, terms,
 
 
 def thin(arrays: Sequence, outs: Sequence, workspace: Workspace, ta: bool, tb: bool) -> list[Task] | None:
-    (a, b), (out,) = transposed(*arrays, ta, tb), outs
+    left, right = arrays
+    (a, b), (out,) = transposed(left, right, ta, tb), outs
     if not all([x.dtype == np.float32 and x.ndim == 2 for x in (a, b, out)]) or not out.flags.c_contiguous:
         return None
     (rows, terms), columns = a.shape, b.shape[1]

@@ -31,6 +31,7 @@ MOVED = 1 << 16  # elements that a memory-bound chunk writes
 # of filters; for images of fewer positions than in the keys, whose tiles `conv.py` does not fill.
 LEAST = {16: 512, math.inf: 2048}
 LEAST_FOR_FILTERS = {64: 64, math.inf: 256}
+RUN_WORK, RUN_WORK_FOR_FILTERS = 512, 64  # least multiplications per vector of a run that is gathered, or scattered
 LARGE_IMAGES = 64  # pixels from which products with 1x1 filters are left to NumPy
 
 
@@ -118,7 +119,10 @@ def pays(weight: tuple, results: tuple, stride: tuple, padding: tuple, for_filte
         return not for_filters and results[0] >= LANES and LANES < size < LARGE_IMAGES
     table = LEAST_FOR_FILTERS if for_filters and not pointwise else LEAST
     least = next(least for most, least in table.items() if size < most)
-    return math.prod(weight) >= least * results[0] * size > 0
+    n, f, rows, columns = results
+    runs = rows * -(-columns * n // LANES) if stride[1] == 1 else size * -(-n // LANES)
+    work = RUN_WORK_FOR_FILTERS if for_filters else RUN_WORK
+    return math.prod(weight) >= least * n * size > 0 and f * n * size >= work * runs
 
 
 # ---- rows of the matrix ----------------------------------------------------------------------------------------------

@@ -175,7 +175,9 @@ def test_algorithm_names_match_algorithms():
     assert compiled_results(FEW_FILTERS, *arrays(FEW_FILTERS)).keys() == DIRECTIONS
     assert im2col_directions(IM2COL) == DIRECTIONS
     assert im2col_directions(Case(16, 40, (5, 5), 30)) == DIRECTIONS - {"filters"}
-    assert not im2col_directions(Case(1, 512, (8, 8), 16, (5, 5), (2, 2), (2, 2)))  # runs of one element
+    assert not im2col_directions(
+        Case(1, 512, (8, 8), 16, (5, 5), (2, 2), (2, 2))
+    )  # few filters, and runs of one element
     assert not im2col_directions(DIRECT) | im2col_directions(FEW) | im2col_directions(TILED3)
 
 

@@ -31,7 +31,8 @@ MOVED = 1 << 16  # elements that a memory-bound chunk writes
 # of filters; for images of fewer positions than in the keys, whose tiles `conv.py` does not fill.
 LEAST = {16: 512, math.inf: 2048}
 LEAST_FOR_FILTERS = {64: 64, math.inf: 256}
-RUN_WORK, RUN_WORK_FOR_FILTERS = 512, 64  # least multiplications per vector of a run that is gathered, or scattered
+RUN_WORK = 512  # least multiplications per vector of a run that is gathered or scattered, for results and images
+LEAST_FILTERS = 64  # that share what is gathered for their gradient
 LARGE_IMAGES = 64  # pixels from which products with 1x1 filters are left to NumPy
 
 
@@ -121,8 +122,8 @@ def pays(weight: tuple, results: tuple, stride: tuple, padding: tuple, for_filte
     least = next(least for most, least in table.items() if size < most)
     n, f, rows, columns = results
     runs = rows * -(-columns * n // LANES) if stride[1] == 1 else size * -(-n // LANES)
-    work = RUN_WORK_FOR_FILTERS if for_filters else RUN_WORK
-    return math.prod(weight) >= least * n * size > 0 and f * n * size >= work * runs
+    shared = f >= LEAST_FILTERS if for_filters else f * n * size >= RUN_WORK * runs
+    return shared and math.prod(weight) >= least * n * size > 0
 
 
 # ---- rows of the matrix ----------------------------------------------------------------------------------------------

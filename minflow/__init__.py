@@ -48,6 +48,7 @@ from .core.functions.creation import (
 from .core.base.errors import (
     CallError as CallError,
     CheckpointError as CheckpointError,
+    ContextError as ContextError,
     DTypeError as DTypeError,
     DataError as DataError,
     DeviceError as DeviceError,

@@ -9,6 +9,7 @@ Must not know what a Context holds: modules that have state of a rank keep it in
 
 from __future__ import annotations
 
+import contextvars
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -36,16 +37,13 @@ class Context:
         CONTEXTS.add(self)
 
     def spawn(self, function: Callable, *args: Any, name: str | None = None, start: bool = True) -> threading.Thread:
-        """Start a daemon thread that runs `function(*args)` in this Context.
+        """Start a daemon thread that runs `function(*args)` in this Context, with the default modes.
 
         start: False to return a thread that is not started yet.
         """
-
-        def run() -> None:
-            CURRENT.set(self)
-            function(*args)
-
-        thread = threading.Thread(target=run, name=name, daemon=True)
+        variables = contextvars.Context()
+        variables.run(CURRENT.set, self)
+        thread = threading.Thread(target=variables.run, args=(function, *args), name=name, daemon=True)
         if start:
             thread.start()
         return thread

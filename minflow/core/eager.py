@@ -34,7 +34,7 @@ from .mode import DEFAULT, MODE, Mode, using
 from .op import Op
 from .ops.shape import reshape, run_in_dtype, view_write
 from .source_location import caller
-from .spec import spec_of
+from .spec import Device, cpu, spec_of
 from .tensor import Tensor, blank, new_tensor
 
 REAL_NUMBERS = NUMBERS - {complex}  # types of literals that leave the dtype of a floating tensor unchanged
@@ -275,9 +275,10 @@ class Eager(Mode):
         """Convert an array, a number or nested lists to a tensor; a tensor is returned unchanged."""
         return x if isinstance(x, Tensor) else as_tensor(x)
 
-    def constant(self, array: np.ndarray) -> Tensor:
+    def constant(self, array: np.ndarray, device: Device = cpu) -> Tensor:
         """A tensor that takes ownership of an array."""
-        return new_tensor(array, spec_of(array))
+        result = new_tensor(array, spec_of(array))
+        return result if device is cpu else result.to(device)
 
     def restore(self, node: Node, slot: int, saved: tuple | None) -> Tensor:
         """The saved tensor of a slot. Raises GradError if its storage was written after it was saved.

@@ -37,7 +37,7 @@ from .mode import MODE, Mode, using
 from .op import Op
 from .ops.shape import apply_path, clone, detach, run_in_dtype, unrecorded, view_write
 from .source_location import caller, describe, fail, here, warn
-from .spec import Spec, spec_of
+from .spec import Device, Spec, cpu, spec_of
 from .tensor import Tensor
 
 
@@ -165,7 +165,8 @@ class Trace(Mode):
         if key not in self.symbols:
             kind = CONSTANT if id(array) in self.created else STATE
             own, read = (array, read) if read is not None else self.state_buffer(array, tensor)
-            source = Source(kind, spec_of(array), array=own, read=read, name=tensor.label if tensor is not None else "")
+            spec, name = (spec_of(array), "") if tensor is None else (tensor.spec, tensor.label)
+            source = Source(kind, spec, array=own, read=read, name=name)
             if array.size:
                 self.register_span(array, source)
             value = Value(source, 0, source.out_specs[0])
@@ -251,11 +252,11 @@ class Trace(Mode):
     def tensor_of(self, x) -> Tensor:
         return x if isinstance(x, Tensor) else as_tensor(x)
 
-    def constant(self, array: np.ndarray) -> Tensor:
+    def constant(self, array: np.ndarray, device: Device = cpu) -> Tensor:
         """A tensor made during the trace. Passes and kernels assume that its elements never change."""
         array.flags.writeable = False
         self.created[id(array)] = array
-        return Tensor(array, spec_of(array))
+        return Tensor(array, spec_of(array).replace(device=device))
 
     def isolated(self, x: Tensor, i: int, leaf: Source) -> Tensor:
         """A copy of the symbol x as a leaf: its Value is already one. Its array may be strided."""

@@ -86,11 +86,10 @@ def test_gradient_of_the_mask_is_decomposed():
 
 @pytest.mark.usefixtures("default_limits")
 def test_short_sequences_are_decomposed():
-    long = numbers(1, 1, 256, 8)
-    causal, plain = ATTENTIONS["causal"], ATTENTIONS["plain"]
-    assert ops(kept(causal, *ARRAYS)) == ["softmax"]
-    assert ops(kept(causal, long, long, long)) == ["scaled_dot_product_attention"]
-    assert ops(kept(plain, long, long, long)) == ["softmax"]
+    short, long = numbers(1, 1, kernel.LEAST - 1, 8), numbers(1, 1, kernel.LEAST, 8)
+    for name in "causal", "plain":
+        assert ops(kept(ATTENTIONS[name], short, short, short)) == ["softmax"]
+        assert ops(kept(ATTENTIONS[name], long, long, long)) == ["scaled_dot_product_attention"]
 
 
 def test_eager_code_uses_the_kernel():

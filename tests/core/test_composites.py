@@ -158,7 +158,7 @@ def test_inputs_without_a_gradient(name):
 
 
 def test_gradients_of_one_output():
-    """Of two outputs, each with an input of its own, only one is used."""
+    """One of two outputs is used; each has an input of its own."""
     pair = define(
         "pair_of_squares(a, b) -> first, second",
         decompose=lambda a, b: (a * a, b * b),

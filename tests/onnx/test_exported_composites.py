@@ -158,7 +158,7 @@ def test_other_nodes_of_a_converted_op_are_decomposed(function, converted, decom
 @pytest.mark.parametrize("axes", [1, 2, 3])
 @pytest.mark.parametrize("single", [True, False])
 def test_convolutions_are_one_node(axes, single):
-    """Of a batch or one example, with output_padding of more than a stride."""
+    """A batch or one example, with output_padding of more than a stride."""
     rng = np.random.default_rng(axes)
     x = rng.standard_normal((2, 4, *[3] * axes)[single:]).astype("float32")
     options = dict(stride=1, padding=1, output_padding=2, dilation=3, groups=2)

@@ -230,7 +230,7 @@ def test_a_request_for_another_tree_changes_nothing():
 
 
 def test_without_values():
-    """Of a graph that was explored without inputs, an operation opens with shapes alone."""
+    """An operation of a graph that was explored without inputs opens with shapes alone."""
     _, session = session_of(recorded=False)
     session.open("layer_norm")
     session.act({"do": "select", "id": row(session, "rsqrt").item.id})

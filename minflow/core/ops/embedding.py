@@ -6,12 +6,11 @@ import math
 
 import numpy as np
 
-from ..mode import MODE
 from ..op import define
 from .elementwise import where
 from .examples import bools, case, floats, ints, strided
 from .index import index_add
-from .shape import cast, filled, in_float32
+from .shape import cast, constant_beside, filled, in_float32
 
 
 @in_float32
@@ -25,7 +24,7 @@ def bag_parts(rows, place, counted, bags, pooling):
     if pooling != "max" or not size * width:
         total = add((bags, width), where(counted, rows, 0.0))
         return total / many.clamp(min=1.0) if pooling == "mean" else total
-    inside = (place == MODE.get().tensor_of(np.arange(bags)).unsqueeze(1)).unsqueeze(2) & counted
+    inside = (place == constant_beside(place, np.arange(bags)).unsqueeze(1)).unsqueeze(2) & counted
     return where(many > 0, where(inside, rows, -math.inf).amax(1), 0.0)
 
 

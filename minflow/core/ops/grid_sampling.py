@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import DTypeError, ShapeError
-from ..mode import MODE
 from ..op import define
 from ..spec import Spec, int64
 from .compare import logical_and
@@ -19,6 +18,7 @@ from .elementwise import where
 from .examples import case, floats, strided
 from .index import gather
 from .interpolation import cubic_weights
+from .shape import constant_beside
 
 SAMPLING_MODES, PADDING_MODES = ("linear", "nearest", "cubic"), ("zeros", "border", "reflection")
 
@@ -159,7 +159,7 @@ def affine_grid_parts(theta, output_size, align_corners):
         lines.append(line if align_corners else line * (m - 1) / m)
     axes = np.meshgrid(*lines, indexing="ij")
     base = np.stack([*axes[::-1], np.ones(output_size)], -1).reshape(-1, len(output_size) + 1)
-    grid = MODE.get().constant(base.astype(theta.spec.dtype.np)) @ theta.transpose(1, 2)
+    grid = constant_beside(theta, base.astype(theta.spec.dtype.np)) @ theta.transpose(1, 2)
     return grid.reshape(theta.spec.shape[0], *output_size, len(output_size))
 
 

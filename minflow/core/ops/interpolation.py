@@ -16,12 +16,11 @@ import numpy as np
 
 from ..base.errors import DTypeError, ShapeError
 from ..infer import check_memory
-from ..mode import MODE
 from ..op import define
 from ..spec import DType, Spec, float16, float32, float64, int64, uint8
 from .examples import case, floats, ints, strided
 from .index import take
-from .shape import cast
+from .shape import cast, constant_beside
 
 MODES = "nearest", "nearest-exact", "linear", "cubic"
 Real = type[np.floating]  # the type in which positions and weights are computed
@@ -141,10 +140,10 @@ def apply_taps(x, axis: int, each: tuple[Tap, ...]):
     """Sum the weighted elements of x at the taps, along an axis. Each constant has memory of its own."""
     total: Any = None
     for places, weights in each:
-        term = take(x, MODE.get().constant(places.copy()), axis=axis)
+        term = take(x, constant_beside(x, places.copy()), axis=axis)
         if weights is not None:
             wide = weights.astype(x.spec.dtype.np).reshape(-1, *[1] * (x.spec.ndim - 1 - axis))
-            term = term * MODE.get().constant(wide)
+            term = term * constant_beside(x, wide)
         total = term if total is None else total + term
     return total
 

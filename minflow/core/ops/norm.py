@@ -16,7 +16,7 @@ from .examples import case, floats, positive, strided
 from .pool import avg_pool2d
 from .reduce import mean as average, sum as total
 from .rules import is_number, need_floating, need_spec
-from .shape import full, pad, reshape
+from .shape import filled, pad, reshape
 
 
 def channel_shape(ndim: int) -> tuple[int, ...]:
@@ -207,7 +207,7 @@ def group_norm_parts(x, weight, bias, groups, eps):
     rows = x.shape[0] * groups
     elements = x.spec.size // rows if rows else 0
     if elements > 1:
-        ones, zeros = (full(shape=(rows,), value=v, dtype=x.spec.dtype) for v in (1.0, 0.0))
+        ones, zeros = (filled(x.spec.replace(shape=(rows,)), v) for v in (1.0, 0.0))
         out, _, _ = batch_norm(x.reshape(1, rows, elements), ones, zeros, eps=eps)
     else:
         out = layer_norm(x.reshape(rows, elements), 1, 0, axes=(-1,), eps=eps)

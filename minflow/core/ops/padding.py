@@ -8,12 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.errors import ShapeError
-from ..mode import MODE
 from ..op import define
 from ..spec import Spec
 from .examples import case, floats, ints, strided
 from .index import take
-from .shape import clone
+from .shape import clone, constant_beside
 
 Widths = tuple[tuple[int, int], ...]
 INDEX_MAPS = {  # mode -> the index in an axis of size n for position i, which may be below 0 or above n - 1
@@ -59,7 +58,7 @@ def padding_parts(input, widths, mode):
             out = out.narrow(axis, left, n)
         if before + left or after + right:
             places = INDEX_MAPS[mode](np.arange(-before - left, n + after + right), n)
-            out, shares = take(out, MODE.get().constant(places), axis=axis), False
+            out, shares = take(out, constant_beside(out, places), axis=axis), False
     return clone(out) if shares else out
 
 

@@ -14,14 +14,13 @@ from collections.abc import Callable
 import numpy as np
 
 from ..base.errors import ShapeError
-from ..mode import MODE
 from ..op import Op, define
 from ..spec import Spec, int64
 from .examples import Case, case, distinct, floats, ints, positive
 from .index import scatter, take
 from .pool import AXES, adaptive_avg_pool2d, adaptive_spec, avg_pool2d, max_pool2d, picked, pool_spec
 from .rules import need_floating, need_index, need_spec
-from .shape import in_float32, zeros_of
+from .shape import constant_beside, in_float32, zeros_of
 
 UNPOOLED = dict(kernel_size=1, stride=1, padding=0, dilation=1)  # the attrs of an axis that is not pooled
 SPACE = {1: (7,), 2: (5, 6), 3: (3, 4, 5)}  # sizes of examples
@@ -122,17 +121,16 @@ def window_positions(n: int, m: int) -> np.ndarray:
 
 def adaptive_max_images(x, output_size: tuple[int, ...]):
     """`maxima` of images. All windows are gathered side by side, so that max_pool2d sees windows of equal size."""
-    constant = MODE.get().constant
     places = [window_positions(n, m) for n, m in zip(x.spec.shape[2:], output_size)]
     y = x
     for axis, place in enumerate(places, 2):
         if place.shape[1] > 1 or len(place) != x.spec.shape[axis]:
-            y = take(y, constant(place.reshape(-1)), axis=axis)
+            y = take(y, constant_beside(y, place.reshape(-1)), axis=axis)
     kernel = tuple([place.shape[1] for place in places])
     y, indices = max_pool2d(y, kernel_size=kernel, stride=kernel, padding=(0, 0), dilation=(1, 1), ceil_mode=False)
     width = places[1].size
     row, column = [
-        take(constant(p.reshape(-1)), i, axis=0) for p, i in zip(places, (indices // width, indices % width))
+        take(constant_beside(x, p.reshape(-1)), i, axis=0) for p, i in zip(places, (indices // width, indices % width))
     ]
     return y, row * x.spec.shape[3] + column
 

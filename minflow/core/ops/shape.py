@@ -18,6 +18,7 @@ from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import apply
 from ..kernels import CALLS, kernel
+from ..mode import MODE
 from ..op import define
 from ..spec import DType, Spec, bfloat16, bool_, cpu, finfo, float32, float64, iinfo
 from .examples import case, distinct, floats, ints, strided, unary
@@ -39,6 +40,11 @@ def filled(spec: Spec, value):
 
 def zeros_of(spec: Spec):
     return filled(spec, 0)
+
+
+def constant_beside(x, array: np.ndarray):
+    """A tensor that takes ownership of an array, on the device of x."""
+    return MODE.get().constant(array, x.spec.device)
 
 
 # ---- copies and casts --------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """The Context of a rank: what each rank has of its own, so that several can run in one process, each on its threads.
 
-A Context has its own random numbers, plans, job functions, names of graphs and history of warnings. Modules, tensors
-and graphs belong to whoever has them. Process-wide, on purpose: the mutation counter, since a module that any thread
-changes must invalidate plans; listeners of events, since a view hears all ranks (`rank_of_event`); compiled code and
-the worker pool. A program without ranks has one Context.
+A Context has its own random numbers, plans, job functions, names of graphs and history of warnings. Modules and
+tensors belong to whoever has them; a compiled graph and a job run on their own rank only. Process-wide, on purpose: the
+mutation counter, since a module that any thread changes must invalidate plans; listeners of events, which carry the
+rank, since a view hears all ranks; compiled code and the worker pool. A program without ranks has one Context.
 Must not know what a Context holds: modules that have state of a rank keep it in a `PerContext`.
 """
 

@@ -7,8 +7,8 @@ const QUERY = 200;        // characters of a search that the kernel takes
 const KEYS = [['↑ ↓', 'one row up or down'], ['Home End', 'the first row, the last row'], ['→', 'open the module, fold or composite operation'],
   ['←', 'close it; from what is in it, go to its first line'], ['Enter', 'open or close'], ['Shift + → ←', 'from forward to backward to update, and back'],
   ['. ,', 'one instruction on, one back'], ['] [', 'one pass on, one back'], ['/', 'search; Esc ends it'],
-  ['m', 'enlarge the maps in the numbers; Esc closes them'], ['+ −', 'larger, smaller'], ['0', 'natural size, 100 %'], ['f', 'fit all of it into the frame'], ['?', 'show or hide these keys'],
-  ['a click', 'its numbers; a closed one opens'], ['▸ ▾, two clicks', 'open or close'], ['Ctrl + wheel', 'larger or smaller at the pointer'], ['drag', 'move the picture in its frame']];
+  ['m', 'enlarge the maps in the numbers; Esc closes them'], ['+ −', 'larger, smaller'], ['0', 'natural size'], ['f', 'fit all of it into the frame'], ['?', 'show or hide these keys'],
+  ['a click', 'the numbers of a box; a closed one opens'], ['▸ ▾, two clicks', 'open or close'], ['Ctrl + wheel', 'larger or smaller at the pointer'], ['drag', 'move the picture in its frame']];
 
 export default placed({
   render({ model, el }) {

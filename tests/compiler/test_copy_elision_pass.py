@@ -7,9 +7,9 @@ from fusion_checks import names
 
 import minflow as flow
 from minflow.compiler.executor import run
-from minflow.compiler.fusion.copy_elision import copies
 from minflow.compiler.plan import Plan
 from minflow.core.trace import trace
+from minflow.platforms.compiled.passes.copy_elision import copies
 from tests.reference import execute
 
 X = np.arange(12, dtype="float32").reshape(3, 4)

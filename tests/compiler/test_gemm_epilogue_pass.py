@@ -7,9 +7,9 @@ from graph_models import TrainGraph
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.fusion import gemm_epilogue as module
-from minflow.compiler.fusion.gemm_epilogue import dense
 from minflow.compiler.passes import PASSES
+from minflow.platforms.compiled.passes import gemm_epilogue as module
+from minflow.platforms.compiled.passes.gemm_epilogue import dense
 from tests.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("kernels_of_numpy")

@@ -830,8 +830,8 @@ def findings(seed: object) -> list[str]:
 
 def thresholds(small: bool) -> None:
     """small: also block and fuse what is too small to gain by it."""
-    from minflow.compiler.fusion import elementwise_fusion, gemm_epilogue, layout
     from minflow.platforms.compiled.kernels import gemm
+    from minflow.platforms.compiled.passes import elementwise_fusion, gemm_epilogue, layout
 
     for module, name, usual in (
         (layout, "LEAST", 1 << 20),

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 from kernel_checks import EPS, doubled, normal
 
-from minflow.compiler.fusion.nchw16c import ACTS
 from minflow.core.kernels import HOST_PLATFORMS, select
 from minflow.core.ops import conv
+from minflow.platforms.compiled.passes.nchw16c import ACTS
 
 ONE, NONE = (1, 1), (0, 0)
 DIRECTIONS = {"results", "images", "filters"}

@@ -9,10 +9,10 @@ import textwrap
 import numpy as np
 from hypothesis import assume, settings, strategies as st
 
-from minflow.compiler.fusion import nchw16c
 from minflow.core.kernels import KERNELS, select
 from minflow.core.ops.conv import positions
 from minflow.platforms.compiled import switch
+from minflow.platforms.compiled.passes import nchw16c
 from minflow.platforms.compiled.runtime.eager import run_compiled
 from tests import sampling
 

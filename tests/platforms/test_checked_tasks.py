@@ -14,10 +14,10 @@ from minflow import nn
 from minflow.compiler import plan_cache
 from minflow.compiler.buffer_assignment import Layout
 from minflow.compiler.executor import run
-from minflow.compiler.fusion import nchw16c
 from minflow.compiler.plan import Plan
 from minflow.core.ir import Value, outputs_of
 from minflow.core.kernels import HOST_PLATFORMS, KERNELS, select
+from minflow.platforms.compiled.passes import nchw16c
 from tests.graph_models import TrainGraph
 
 BAND = 1 << 10  # bytes before and after each value

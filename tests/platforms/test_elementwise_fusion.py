@@ -10,7 +10,6 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 from numba import njit
 
 import minflow as flow
-from minflow.compiler.fusion.elementwise_fusion import OPERATIONS, clusters, run
 from minflow.compiler.passes import PASSES, run_passes
 from minflow.core.kernels import CALLS
 from minflow.core.op import OPS
@@ -20,6 +19,7 @@ from minflow.core.trace import trace
 from minflow.platforms.compiled.codegen import vector_math
 from minflow.platforms.compiled.codegen.llvm import function, load, store
 from minflow.platforms.compiled.kernels import elementwise_fusion as built, formula_lowering
+from minflow.platforms.compiled.passes.elementwise_fusion import OPERATIONS, clusters, run
 from minflow.platforms.compiled.runtime.pointers import at
 from tests import sampling
 from tests.fusion_programs import inputs_of, random_program, training

@@ -13,13 +13,13 @@ pytest.importorskip("numba")
 from kernel_checks import FEW, close, in_blocks, normal
 
 import minflow as flow
-from minflow.compiler.fusion import nchw16c
 from minflow.core.kernels import observed
 from minflow.core.mode import DEFAULT
 from minflow.core.op import OPS
 from minflow.core.spec import Spec, float32, spec_of
 from minflow.nn import functional as F
 from minflow.platforms.compiled.kernels import interpolation
+from minflow.platforms.compiled.passes import nchw16c
 from tests.single_tasks import FILL, run_builder, same_bits
 
 INTERPOLATE = OPS["interpolate"]

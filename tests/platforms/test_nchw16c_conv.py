@@ -14,9 +14,9 @@ pytest.importorskip("numba")
 from conv_cases import DIRECTIONS, ONE, Case, arrays, cases, check, numpys
 from kernel_checks import EPS, examples, in_blocks
 
-from minflow.compiler.fusion.nchw16c import ACTS, LANES, blocked, out_of_blocks
 from minflow.core.spec import Spec, float32
 from minflow.platforms.compiled.kernels import conv_geometry, im2col, nchw16c_conv
+from minflow.platforms.compiled.passes.nchw16c import ACTS, LANES, blocked, out_of_blocks
 from minflow.platforms.compiled.runtime import task_scheduler, tasks
 from tests.single_tasks import run_builder, same_bits
 

@@ -11,10 +11,10 @@ from hypothesis import example, given, strategies as st
 pytest.importorskip("numba")
 from kernel_checks import examples, in_blocks, normal
 
-from minflow.compiler.fusion import nchw16c
 from minflow.core.kernels import CALLS
 from minflow.core.spec import Spec, float32, spec_of, uint8
 from minflow.platforms.compiled.kernels import nchw16c_conv, nchw16c_conv_pool, nchw16c_pool
+from minflow.platforms.compiled.passes import nchw16c
 from tests.single_tasks import run_builder, same_bits
 
 ONE = (1, 1)

@@ -13,10 +13,10 @@ from hypothesis import assume, given, strategies as st
 pytest.importorskip("numba")
 from kernel_checks import EPS, FEW, PAIR, SIZES, batch, close, depthwise_convolutions, exactly, in_blocks, normal
 
-from minflow.compiler.fusion import nchw16c
 from minflow.core.ops.conv import positions
 from minflow.core.spec import spec_of
 from minflow.platforms.compiled.kernels import nchw16c_depthwise, nchw16c_norm, nchw16c_pool
+from minflow.platforms.compiled.passes import nchw16c
 from tests.single_tasks import FILL, run_builder, same_bits
 
 ACTS = st.sampled_from(["", "relu", "relu6"])

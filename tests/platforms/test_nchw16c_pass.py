@@ -6,8 +6,6 @@ from graph_models import Predict, TrainGraph
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.fusion import nchw16c
-from minflow.compiler.fusion.layout import layout
 from minflow.compiler.passes import PASSES, decompose
 from minflow.compiler.passes.decomposition import expand, is_decomposed
 from minflow.compiler.passes.rewrite import rewrite
@@ -18,6 +16,8 @@ from minflow.core.ops import elementwise
 from minflow.introspection.graph.listing.reports import operation_text
 from minflow.nn import functional as F
 from minflow.platforms.compiled.config import CompiledKernelConfig
+from minflow.platforms.compiled.passes import nchw16c
+from minflow.platforms.compiled.passes.layout import layout
 
 WITH_LAYOUT = [*PASSES[:-1], layout, PASSES[-1]]
 
@@ -70,7 +70,7 @@ def default_limits():
 @pytest.fixture(autouse=True)
 def no_size_limits(request, monkeypatch):
     if "default_limits" not in request.fixturenames:
-        monkeypatch.setattr("minflow.compiler.fusion.layout.LEAST", 1)
+        monkeypatch.setattr("minflow.platforms.compiled.passes.layout.LEAST", 1)
 
 
 NETS = {
@@ -250,7 +250,7 @@ class Alone(nn.Graph):
 def test_single_operation(function, monkeypatch):
     """A single operation is blocked and unblocked again if it is large and has many channels."""
     for shape, least, inside in (((2, 20, 40, 31), 1, True), ((2, 4, 40, 31), 1, False), ((2, 8, 9, 8), 10**6, False)):
-        monkeypatch.setattr("minflow.compiler.fusion.layout.ALONE", least)
+        monkeypatch.setattr("minflow.platforms.compiled.passes.layout.ALONE", least)
         x = flow.randn(*shape)
         grad, graph = flow.randn(*function(x).shape), Alone(function)
         found = graph(x, grad)[0].numpy()

@@ -15,9 +15,9 @@ import conv_cases
 from conv_cases import DIRECTIONS, ONE, Case, cases, check, numpys
 from kernel_checks import EPS, examples
 
-from minflow.compiler.fusion.nchw16c import LANES
 from minflow.core.ops import conv as ops
 from minflow.platforms.compiled.kernels import conv_geometry, im2col, nchw_conv, winograd
+from minflow.platforms.compiled.passes.nchw16c import LANES
 from minflow.platforms.compiled.runtime import eager, task_scheduler
 from tests.platforms.kernel_checks import compiled_call
 from tests.single_tasks import FILL, guarded_array, same_bits

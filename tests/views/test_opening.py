@@ -248,7 +248,7 @@ def test_a_place_in_an_operation_outside_of_modules_has_no_slash(kernels_of_nump
 
 def test_fused_parts_are_said():
     """A fused operation is not opened, and the text says why."""
-    from minflow.compiler.fusion.elementwise_fusion import clusters
+    from minflow.platforms.compiled.passes.elementwise_fusion import clusters
 
     graph = Train()
     graph.passes.insert(-1, clusters)

@@ -129,10 +129,10 @@ def warn(text: str) -> str:
 
 def passes() -> tuple[Callable, ...]:
     """The passes of graphs that use compiled kernels, in order."""
-    from ...compiler.fusion.copy_elision import copies
-    from ...compiler.fusion.elementwise_fusion import clusters
-    from ...compiler.fusion.gemm_epilogue import dense
-    from ...compiler.fusion.layout import layout
+    from .passes.copy_elision import copies
+    from .passes.elementwise_fusion import clusters
+    from .passes.gemm_epilogue import dense
+    from .passes.layout import layout
 
     return copies, layout, dense, clusters
 

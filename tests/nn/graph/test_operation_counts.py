@@ -5,11 +5,11 @@ from graph_models import TrainGraph
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.fusion.nchw16c import BLOCKED
 from minflow.core.ir import LEAF, Node, Source, Value
 from minflow.core.op import OPS
 from minflow.core.spec import Spec, float32, int64
 from minflow.introspection.graph.listing.work import bytes_moved, flops
+from minflow.platforms.compiled.passes.nchw16c import BLOCKED
 
 
 def value(*shape, dtype=float32):

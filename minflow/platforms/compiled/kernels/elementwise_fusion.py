@@ -4,7 +4,7 @@ A cluster runs in blocks of whole rows that stay in the first-level cache with a
 is a loop over a block, so interpretation is cheap, and no code is generated per model. One element per row is broadcast
 only when combined with a full operand; a row is repeated in each block; column sums are kept per chunk and added in
 chunk order. Results are within some units in the last place of NumPy's (for sums: of the sum of magnitudes). Semantics:
-`compiler/fusion/elementwise_fusion.py`. Read next: `elementwise_loops.py`, the operations.
+`../passes/elementwise_fusion.py`. Read next: `elementwise_loops.py`, the operations.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....compiler.fusion import elementwise_fusion as fusion
 from ....core.ir import Value, outputs_of
 from ..codegen.jit import compiled, float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import add, filled, load, store, store_some
 from ..lowering import lowers
+from ..passes import elementwise_fusion as fusion
 from ..runtime.instructions import Words, instruction, run_routine, word_at
 from ..runtime.tasks import Task, Workspace
 from .conv import BYTES

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....compiler.fusion import gemm_epilogue
 from ..codegen.jit import compiled
 from ..codegen.llvm import LANES, clear, copy_tile, copy_transposed
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
 from ..codegen.vectors import BOUNDS, BYTES, clipped, filled, load, load_some, multiply_add, store, store_some
 from ..lowering import lowers
+from ..passes import gemm_epilogue
 from ..runtime.instructions import instruction, real_at, run_routine, word_at
 from ..runtime.tasks import Task, Workspace
 from .gemm_tiles import product as multiply

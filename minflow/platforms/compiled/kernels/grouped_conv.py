@@ -7,11 +7,11 @@ channels that 16 filters read. No zeros are multiplied, and groups stay independ
 
 from __future__ import annotations
 
-from ....compiler.fusion.nchw16c import GROUPS
 from ..codegen import llvm
 from ..codegen.jit import CompiledFunction, ir
 from ..codegen.llvm import INT, LANES, WORD, function, word
 from ..codegen.micro_kernels import ROWS
+from ..passes.nchw16c import GROUPS
 
 SMALL, LARGE = GROUPS
 SEVERAL, BYTES = ROWS[1], 4  # pixels at a time

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....compiler.fusion import nchw16c
 from ....core.ops import interpolation as ops
 from ....core.ops.interpolation import axis_taps, changed_axes
 from ....core.spec import Spec, float32 as float32_dtype
@@ -22,6 +21,7 @@ from ..codegen.jit import compiled, float32, inlined
 from ..codegen.llvm import LANES, copy_transposed, number_at
 from ..codegen.vectors import BYTES, add, filled, load, load_some, multiply, store, store_some
 from ..lowering import lowers
+from ..passes import nchw16c
 from ..runtime.instructions import instruction, word_at
 from ..runtime.pointers import BlockSplit, split_blocks
 from ..runtime.tasks import Task, Workspace

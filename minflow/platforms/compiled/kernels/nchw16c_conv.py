@@ -1,4 +1,4 @@
-"""Dense convolutions of images in blocks of 16 channels (`compiler/fusion/nchw16c.py`).
+"""Dense convolutions of images in blocks of 16 channels (`../passes/nchw16c.py`).
 
 1x1 filters are one product over the pixels of all images, read in place. A chunk is some pixels by some filters, which
 it packs itself: that costs little beside the product. The gradient of the images is the same product with transposed
@@ -12,13 +12,13 @@ import math
 
 import numpy as np
 
-from ....compiler.fusion import nchw16c
-from ....compiler.fusion.nchw16c import blocked, by_groups
 from ....core.ops.conv import positions
 from ..codegen.llvm import LANES
 from ..codegen.micro_kernels import DEEP, PANEL, ROWS, VECTORS
 from ..codegen.vectors import BOUNDS, add, filled, load, load_some, store, store_some
 from ..lowering import lowers
+from ..passes import nchw16c
+from ..passes.nchw16c import blocked, by_groups
 from ..runtime.instructions import instruction, run_routine
 from ..runtime.tasks import Task, Workspace
 from . import im2col, nchw16c_depthwise

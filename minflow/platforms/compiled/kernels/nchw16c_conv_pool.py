@@ -2,7 +2,7 @@
 
 The output of one image stays in the second-level cache until its windows are compared; bias and activation are applied
 to the pooled pixels, since neither changes which one is the largest. In the gradient, the cotangent of an image is
-expanded from that of its windows just before it is read. Semantics: `compiler/fusion/nchw16c.py`. Read next:
+expanded from that of its windows just before it is read. Semantics: `../passes/nchw16c.py`. Read next:
 `nchw16c_pool.py`.
 """
 
@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ....compiler.fusion import nchw16c
 from ....core.ops.conv import positions
 from ..codegen.llvm import LANES
 from ..codegen.vectors import BOUNDS, BYTES
 from ..lowering import lowers
+from ..passes import nchw16c
 from ..runtime.instructions import InnerTask, instruction
 from ..runtime.task_scheduler import call
 from ..runtime.tasks import Task, Workspace

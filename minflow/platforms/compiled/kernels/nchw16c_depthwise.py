@@ -1,7 +1,7 @@
 """Depthwise convolutions and their gradients, of images in blocks.
 
 Uses the tables and loops of `depthwise.py` without conversion: blocks already have the layout that they read. A group
-of images stays in the first-level cache. Semantics: `compiler/fusion/nchw16c.py`. Read next: `nchw16c_depthwise3x3.py`.
+of images stays in the first-level cache. Semantics: `../passes/nchw16c.py`. Read next: `nchw16c_depthwise3x3.py`.
 """
 
 from __future__ import annotations

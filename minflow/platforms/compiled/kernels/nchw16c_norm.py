@@ -3,7 +3,7 @@
 If the rows of a block fit into the second-level cache, one chunk computes statistics and writes the result. For larger
 blocks each chunk leaves partial statistics, which a second task combines in chunk order. The statistics are accurate
 for any mean: for a tile of rows in the first-level cache first the mean, then the squared deviations, combined in
-float64. Source: Chan, Golub & LeVeque 1983, for combining. Semantics: `compiler/fusion/nchw16c.py`. Read next:
+float64. Source: Chan, Golub & LeVeque 1983, for combining. Semantics: `../passes/nchw16c.py`. Read next:
 `row_norms.py`.
 """
 
@@ -13,8 +13,6 @@ import math
 
 import numpy as np
 
-from ....compiler.fusion import nchw16c
-from ....compiler.fusion.nchw16c import LANES
 from ..codegen.jit import float32, inlined
 from ..codegen.vectors import (
     BOUNDS,
@@ -40,6 +38,8 @@ from ..codegen.vectors import (
     widened,
 )
 from ..lowering import lowers
+from ..passes import nchw16c
+from ..passes.nchw16c import LANES
 from ..runtime.instructions import instruction
 from ..runtime.pointers import BlockSplit, split_blocks
 from ..runtime.tasks import Task, Workspace

@@ -1,7 +1,7 @@
 """Max, average and global average pooling of images in blocks, with their gradients.
 
 16 channels at a time, pixel by pixel of a window; pixels in the padding are skipped. Full windows of 2x2 and 3x3 have
-unrolled code, all others share a loop. Semantics: `compiler/fusion/nchw16c.py`. Read next: `nchw16c_conv_pool.py`.
+unrolled code, all others share a loop. Semantics: `../passes/nchw16c.py`. Read next: `nchw16c_conv_pool.py`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....compiler.fusion import nchw16c
-from ....compiler.fusion.nchw16c import pooled
 from ..codegen import llvm
 from ..codegen.jit import compiled, float32, inlined, ir
 from ..codegen.llvm import INT, LANES, function, word
 from ..codegen.vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
 from ..lowering import lowers
+from ..passes import nchw16c
+from ..passes.nchw16c import pooled
 from ..runtime.instructions import instruction
 from ..runtime.pointers import BlockSplit, split_blocks
 from ..runtime.tasks import Task, Workspace

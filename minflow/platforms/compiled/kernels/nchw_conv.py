@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 
-from ....compiler.fusion.nchw16c import blocked, by_groups
 from ....core.op import OPS
 from ..codegen.llvm import LANES, number_at, put
 from ..lowering import lowers
+from ..passes.nchw16c import blocked, by_groups
 from ..runtime.instructions import instruction
 from ..runtime.tasks import Task, Workspace
 from . import im2col, nchw16c_conv

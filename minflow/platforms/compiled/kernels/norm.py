@@ -11,12 +11,12 @@ import math
 
 import numpy as np
 
-from ....compiler.fusion.nchw16c import blocked
 from ....core.op import OPS
 from ..codegen.jit import compiled, float32, float64
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import BYTES, add, filled, load, load_some, multiply_add, store, store_some, subtract, total
 from ..lowering import lowers
+from ..passes.nchw16c import blocked
 from ..runtime.instructions import instruction
 from ..runtime.tasks import Task, Workspace
 from . import column_norms, nchw16c_norm

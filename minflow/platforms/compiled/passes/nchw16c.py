@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from ...core.kernels import CALLS, kernel
-from ...core.op import OPS, Op, parse_signature
-from ...core.ops.conv import conv2d, conv2d_input_grad, conv2d_weight_grad, positions
-from ...core.ops.interpolation import interpolate
-from ...core.ops.norm import batch_norm, batch_norm_grad
-from ...core.ops.pool import avg_pool2d, avg_pool2d_grad, max_pool2d, max_pool2d_grad
-from ...core.ops.shape import sum_to
-from ...core.spec import Spec, float32, uint8
+from ....core.kernels import CALLS, kernel
+from ....core.op import OPS, Op, parse_signature
+from ....core.ops.conv import conv2d, conv2d_input_grad, conv2d_weight_grad, positions
+from ....core.ops.interpolation import interpolate
+from ....core.ops.norm import batch_norm, batch_norm_grad
+from ....core.ops.pool import avg_pool2d, avg_pool2d_grad, max_pool2d, max_pool2d_grad
+from ....core.ops.shape import sum_to
+from ....core.spec import Spec, float32, uint8
 
 LANES = 16
 ACTS = ("", "relu", "relu6")  # activation that is applied to each element of a result before it is written

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ...core.ir import Graph, Node, Value, outputs_of
-from ...core.op import Op
-from ...core.ops import activation, conv, elementwise, norm, pool, shape
-from ...core.ops.interpolation import interpolate
-from ...core.spec import Spec, float32
-from ..passes.dead_code import dead_code
-from ..passes.relu_pool_reorder import reorder_relu_pool_grad
+from ....compiler.passes.dead_code import dead_code
+from ....compiler.passes.relu_pool_reorder import reorder_relu_pool_grad
+from ....core.ir import Graph, Node, Value, outputs_of
+from ....core.op import Op
+from ....core.ops import activation, conv, elementwise, norm, pool, shape
+from ....core.ops.interpolation import interpolate
+from ....core.spec import Spec, float32
 from . import nchw16c
 
 LEAST = 1 << 16  # multiplications of a convolution; below, converting its images costs more than it saves

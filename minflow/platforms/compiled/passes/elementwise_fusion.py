@@ -6,7 +6,7 @@ All members see one shape as rows x columns, where columns are the last axis. Re
 per row, or are sums over all rows, which no member may read; operands may be broadcast along leading axes or the last.
 A cluster closes no cycle, stays within one phase of a training step, and precedes the update of a state that it reads.
 NumPy runs it node by node, with the same bits as unfused; in `platforms/compiled/kernels/elementwise_fusion.py`, exp,
-log, tanh and erf are within 2 units in the last place, and sums in another order. Read next: `../uses.py`.
+log, tanh and erf are within 2 units in the last place, and sums in another order. Read next: `compiler/uses.py`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ...core.ir import Graph, Node, Value, outputs_of
-from ...core.kernels import KERNELS, kernel
-from ...core.op import Op
-from ...core.scalar import operations_of
-from ...core.spec import Spec, bool_, float32
-from ..executor import run_node
-from ..passes.dead_code import dead_code
-from ..passes.recompute import recompute_cheap_values
-from ..passes.rewrite import rewrite
-from ..uses import Uses
+from ....compiler.executor import run_node
+from ....compiler.passes.dead_code import dead_code
+from ....compiler.passes.recompute import recompute_cheap_values
+from ....compiler.passes.rewrite import rewrite
+from ....compiler.uses import Uses
+from ....core.ir import Graph, Node, Value, outputs_of
+from ....core.kernels import KERNELS, kernel
+from ....core.op import Op
+from ....core.scalar import operations_of
+from ....core.spec import Spec, bool_, float32
 
 # Operations of formulas for which fused loops have code: `platforms/compiled/kernels/formula_lowering.py`.
 OPERATIONS = frozenset(

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 
-from ...core.ir import Graph, Node, Value, outputs_of
-from ...core.ops import activation, elementwise, linalg, update
-from ...core.spec import float32, float64
-from ..passes.rewrite import rewrite
+from ....compiler.passes.rewrite import rewrite
+from ....core.ir import Graph, Node, Value, outputs_of
+from ....core.ops import activation, elementwise, linalg, update
+from ....core.spec import float32, float64
 from .nchw16c import activated, internal, run
 
 LEAST = 1 << 15  # multiplications; below, NumPy is as fast

@@ -8,10 +8,10 @@ tensor that the program may hold, but in a graph all users of a value are known.
 
 from __future__ import annotations
 
-from ...core.ir import Graph, Value, outputs_of
-from ...core.ops.shape import clone, reshape
-from ..passes.rewrite import rewrite
-from ..uses import Uses
+from ....compiler.passes.rewrite import rewrite
+from ....compiler.uses import Uses
+from ....core.ir import Graph, Value, outputs_of
+from ....core.ops.shape import clone, reshape
 
 
 def copies(graph: Graph) -> Graph:

@@ -32,12 +32,14 @@ CORE = [
     "base.signatures",
     "base.gc_pause",
     "base.locks",
+    "host.*",
     "files.temporary",
     "files.atomic",
     "spec",
     "ir",
     "mode",
     "source_location",
+    "backend",
     "kernels",
     "infer",
     "dispatch",
@@ -49,7 +51,6 @@ CORE = [
     "messages.suggestions",
     "messages.no_gradient",
     "messages.training_warnings",
-    "backend.*",
     "random",
     "ops.examples",
     "ops.*",
@@ -103,7 +104,7 @@ ROOMS = {
         "core.ops",
         "core.spec",
         "core.source_location",
-        "core.backend.scratch",
+        "core.host.scratch",
         "compiler.executor",
         "compiler.passes",
         "compiler.target",
@@ -223,8 +224,8 @@ MECHANISM = [
 ]
 # The most lines of code, without the examples that ops are tested with: of the mechanism, and of all that minflow
 # imports and its widgets, without exercises. `python -m tests.test_layering` prints the lines of each room.
-MECHANISM_MOST = 4140
-PACKAGE_MOST = 83_100
+MECHANISM_MOST = 4220
+PACKAGE_MOST = 83_400
 # Rooms with parts that are counted apart.
 PARTS = ("core.ops", "core.functions", "core.methods", "job.legacy", "onnx.converters", "exercises.lessons")
 FILES_MOST = 12  # Python files in a folder, `__init__` left out

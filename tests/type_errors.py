@@ -15,7 +15,7 @@ LIMITS = {
     "minflow/compat": 3,
     "minflow/compiler": 34,
     "minflow/core": 46,
-    "minflow/core/backend": 1,
+    "minflow/core/host": 1,
     "minflow/core/base": 2,
     "minflow/core/files": 2,
     "minflow/core/grad": 6,

@@ -23,10 +23,10 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from ..core.backend.float_warnings import QUIET, get_errors, set_errors
 from ..core.base.errors import ContextError, GraphError, MinflowError, OutOfMemoryError, clean
 from ..core.base.interrupts import ContextVarScope
 from ..core.context import PROCESS_CONTEXT, Context, current_context
+from ..core.host.float_warnings import QUIET, get_errors, set_errors
 from ..core.ir import Node, where_text
 from ..core.kernels import launch
 from ..core.source_location import here

@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from .autograd import run_decomposition
-from .backend.float_warnings import silent
 from .base.errors import GradError
 from .dispatch import refuse_input, refuse_symbolic
 from .functionalize import (
@@ -26,6 +25,7 @@ from .functionalize import (
     write_into,
 )
 from .functions.creation import as_tensor
+from .host.float_warnings import silent
 from .infer import INFER_CACHE_LIMIT, check_memory, infer
 from .ir import NUMBERS, InnerTape, Node, Source, Value, VersionCounter, new_value, where_text
 from .kernels import CALLS, DECOMPOSED, ON_CHANGE, launch

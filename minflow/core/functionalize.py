@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from .backend.float_warnings import silent
 from .base.errors import DeviceError, DTypeError, GradError, ShapeError
 from .dispatch import apply, overflow_error, refuse_symbolic
+from .host.float_warnings import silent
 from .infer import infer
 from .ir import NUMBERS, RETAIN, ExternalUsers, Value, VersionCounter, Where, hooks_at
 from .kernels import launch

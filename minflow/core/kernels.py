@@ -9,15 +9,14 @@ Read next: `eager.py`, which launches kernels; `platforms/__init__.py`, whose pa
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
+from .backend import BACKENDS, OPEN
 from .base.errors import InternalError
 from .base.signatures import argument_names
-from .spec import LARGE, Spec
+from .spec import DEVICE_OF_ARRAY, LARGE, Device, Spec, cpu
 
 if TYPE_CHECKING:
     from .ir import Node
@@ -91,7 +90,6 @@ class Selection(NamedTuple):
 
 KERNELS: dict[tuple[Op, str], Kernel] = {}
 EAGER_PLATFORMS: dict[str, tuple[str, ...]] = {"cpu": HOST_PLATFORMS}  # of eager code, by device type, in order
-NAMESPACES: dict[str, Any] = {"cpu": np}  # the array namespace of each device type
 ON_CHANGE: list[Callable[[], None]] = []  # clear the caches that contain selected kernels
 OBSERVERS: list[Callable] = []  # of kernels that eager code runs: `observed`
 
@@ -158,8 +156,8 @@ def call_on(op: Op, platform: str, device_type: str = "cpu") -> Callable:
     call: Any = KERNELS[op, platform].call
     portable = KERNELS[op, platform].portable
     if isinstance(call, str):
-        return getattr(NAMESPACES[device_type], call)
-    return functools.partial(call, NAMESPACES[device_type]) if portable else call
+        return getattr(BACKENDS[device_type].namespace, call)
+    return functools.partial(call, BACKENDS[device_type].namespace) if portable else call
 
 
 def select(op: Op, platforms: Sequence[str] | None = None, device_type: str = "cpu", large: bool = False) -> Selection:
@@ -267,7 +265,7 @@ def reporting(op: Op, platform: str, kernel: Kernel) -> Kernel:
 
 
 class Calls(dict):
-    """Cache: op -> the call that eager code runs on a device type; on large arrays if `large`."""
+    """Cache: op -> the call of eager code on the arrays of a device type; on large arrays if `large`."""
 
     def __init__(self, device_type: str, large: bool = False):
         self.device_type, self.large = device_type, large
@@ -282,6 +280,14 @@ class Calls(dict):
 
 CALLS = Calls("cpu")
 LARGE_CALLS = Calls("cpu", large=True)
+CALLS_OF_DEVICES: dict[str, Calls] = {}  # the calls of other device types, which do not depend on sizes
+
+
+def calls_of(device: Device) -> Calls:
+    """The calls of eager code on the arrays of a device, large or not."""
+    if device.type not in CALLS_OF_DEVICES:
+        CALLS_OF_DEVICES[device.type] = Calls(device.type)
+    return CALLS_OF_DEVICES[device.type]
 
 
 def use_platforms(device_type: str, platforms: Sequence[str]) -> None:
@@ -296,15 +302,27 @@ def launch(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec] = (),
     Without `out`, numpy would keep the strides of inputs and may return scalars. A kernel that takes no `out` (a view,
     or a result whose shape depends on elements) returns its result. specs: needed if there is no `out`.
     """
-    call = CALLS[op]
-    if op.slow_on_numpy and is_large(op, arrays, specs if out is None else out if op.many else (out,)):
+    device = specs[0].device if specs and specs[0] is not None else device_of(arrays)
+    call = CALLS[op] if device is cpu else calls_of(device)[op]
+    if (
+        op.slow_on_numpy
+        and device is cpu
+        and is_large(op, arrays, specs if out is None else out if op.many else (out,))
+    ):
         call = LARGE_CALLS[op]
     if out is None:
         if not op.takes_out:
             return call(*arrays, **attrs)
-        out = [np.empty(spec.shape, spec.np) for spec in specs] if op.many else np.empty(specs[0].shape, specs[0].np)
+        empty = OPEN[device].empty
+        out = [empty(spec.shape, spec.np) for spec in specs] if op.many else empty(specs[0].shape, specs[0].np)
     call(*arrays, **attrs, out=out)
     return out
+
+
+def device_of(arrays: Iterable) -> Device:
+    """The device of a kernel's arrays: not the CPU if one is elsewhere."""
+    others = [find(x) for x in arrays if (find := DEVICE_OF_ARRAY.get(x.__class__)) is not None]
+    return others[0] if others else cpu
 
 
 def runs_decomposed(op: Op, specs: Sequence, attrs: Mapping, platforms: Sequence[str]) -> bool:

@@ -14,8 +14,6 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from .base.dtypes import (
     BY_PYTHON,
     DEPENDS_ON_DEFAULT as DEPENDS_ON_DEFAULT,
@@ -200,9 +198,13 @@ def memoized(function: Function) -> Function:
     return functools.lru_cache(maxsize=4096)(function)  # type: ignore[return-value]
 
 
-def spec_of(array: np.ndarray) -> Spec:
-    """The Spec of a numpy array."""
-    return Spec(array.shape, as_dtype(array.dtype))
+DEVICE_OF_ARRAY: dict[type, Callable] = {}  # class of arrays -> a function that returns their device; else the CPU
+
+
+def spec_of(array: Any) -> Spec:
+    """The Spec of an array."""
+    find = DEVICE_OF_ARRAY.get(array.__class__)
+    return Spec(array.shape, as_dtype(array.dtype), cpu if find is None else find(array))
 
 
 @memoized

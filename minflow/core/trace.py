@@ -1,6 +1,6 @@
 """Trace mode: append Nodes to a Graph instead of computing; concrete tensors that are read become States.
 
-A traced Graph is pure SSA: states in, updates out. A State is identified by address, shape and strides, then by view
+A traced Graph is pure SSA: states in, updates out. A State is identified by storage, shape and strides, then by view
 path, never by Tensor object, so tied and detached tensors are one State. The program runs on the caller's thread.
 Read next: `compiler/executor.py`, which runs a Graph.
 """
@@ -13,9 +13,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from .autograd import run_decomposition
+from .backend import Array, backend_of_array, empty
 from .base.errors import TraceError
 from .dispatch import refuse_input
 from .functionalize import (
@@ -31,6 +30,7 @@ from .functionalize import (
 )
 from .functions.creation import as_tensor
 from .grad.hooks import hooks_known
+from .host import HostArray, HostScalar, host_array
 from .infer import infer
 from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, outputs_of, where_text
 from .mode import MODE, Mode, using
@@ -69,7 +69,7 @@ class Trace(Mode):
         self.keepalive: list = []  # concrete tensors whose ids are keys here
         self.hooked: list = []  # (handle, concrete leaf) for each hook that the program registers while it is traced
         # id -> array of a tensor made during the trace: a constant, not a state
-        self.created: dict[int, np.ndarray] = {}
+        self.created: dict[int, Array] = {}
         self.spans: list[tuple[int, int, Source]] = []  # (first, last byte, state), sorted: states do not overlap
         self.reads: list[tuple[Tensor, str, str]] = []
         self.lines: dict[Value, Any] = {}
@@ -119,9 +119,9 @@ class Trace(Mode):
             return self.resolve(x)
         if x.__class__ in NUMBERS:
             return x
-        if isinstance(x, np.generic):
+        if isinstance(x, HostScalar):
             return x.item()
-        if isinstance(x, np.ndarray):
+        if isinstance(x, HostArray):
             return self.resolve(self.tensor_of(x))
         refuse_input(op, x)
 
@@ -159,9 +159,9 @@ class Trace(Mode):
             self.leaves[leaf] = twin
         return twin
 
-    def state(self, array: np.ndarray, tensor: Tensor | None = None, read: Callable | None = None) -> Tensor:
+    def state(self, array: Array, tensor: Tensor | None = None, read: Callable | None = None) -> Tensor:
         """The symbol of the State (or constant) with this array, made at first use. read: see `Source`."""
-        key = array.ctypes.data, array.shape, array.strides, array.dtype
+        key = backend_of_array(array).storage_key(array), array.shape, array.strides, array.dtype
         if key not in self.symbols:
             kind = CONSTANT if id(array) in self.created else STATE
             own, read = (array, read) if read is not None else self.state_buffer(array, tensor)
@@ -180,13 +180,13 @@ class Trace(Mode):
             self.symbols[key] = self.leaves[value] = symbol
         return self.symbols[key]
 
-    def state_buffer(self, array: np.ndarray, tensor: Tensor | None) -> tuple[np.ndarray, Callable | None]:
+    def state_buffer(self, array: Array, tensor: Tensor | None) -> tuple[Array, Callable | None]:
         """(the array of a new state, the function that fills it before each run, or None)."""
         return array, None
 
-    def register_span(self, array: np.ndarray, source: Source) -> None:
+    def register_span(self, array: Array, source: Source) -> None:
         """Record the address range of a new state; raise TraceError if it overlaps that of another state."""
-        first, last = byte_bounds(array)
+        first, last = backend_of_array(array).byte_bounds(array)
         at = bisect.bisect(self.spans, (first,))
         for start, end, other in self.spans[max(at - 1, 0) : at + 1]:
             if start < last and first < end:
@@ -238,13 +238,13 @@ class Trace(Mode):
 
     def scalar(self, read: Callable) -> Tensor:
         """A number that is read at each call, such as a learning rate."""
-        return self.state(np.array(read(), "float64"), read=read)
+        return self.state(host_array(read(), "float64"), read=read)
 
     def draw(self, generator):
         """(State with the key and the first counter, which is read at each call; offset of this draw, an attr)."""
         if generator not in self.draws:
             entry = self.draws[generator] = [0, None]
-            entry[1] = self.state(np.zeros(2, "int64"), read=lambda: generator.draw(entry[0]))
+            entry[1] = self.state(host_array((0, 0), "int64"), read=lambda: generator.draw(entry[0]))
         entry = self.draws[generator]
         entry[0] += 1
         return entry[1], entry[0] - 1
@@ -252,7 +252,7 @@ class Trace(Mode):
     def tensor_of(self, x) -> Tensor:
         return x if isinstance(x, Tensor) else as_tensor(x)
 
-    def constant(self, array: np.ndarray, device: Device = cpu) -> Tensor:
+    def constant(self, array: Array, device: Device = cpu) -> Tensor:
         """A tensor made during the trace. Passes and kernels assume that its elements never change."""
         array.flags.writeable = False
         self.created[id(array)] = array
@@ -468,7 +468,7 @@ class Trace(Mode):
                         buffer=old,
                     )
             else:
-                source = Source(STATE, old.spec, array=np.empty_like(old.array), name=name)
+                source = Source(STATE, old.spec, array=empty(old.spec), name=name)
                 self.graph.states.append(source)
             self.bound[source] = contiguous(self.resolve(new)).value
             states.append((buffers, name, source, single))
@@ -490,16 +490,12 @@ def stale_read_error(tensor: Tensor, verb: str, name: str, place: str, written: 
     )
 
 
-def byte_bounds(array: np.ndarray) -> tuple[int, int]:
-    """(address of an array's first byte, address after its last one), for any strides."""
-    steps = [(n - 1) * stride for n, stride in zip(array.shape, array.strides)]
-    start = array.ctypes.data
-    return start + sum([s for s in steps if s < 0]), start + sum([s for s in steps if s > 0]) + array.itemsize
-
-
-def overlap(a: np.ndarray, b: np.ndarray) -> bool:
-    """True if the address ranges of the two arrays, from first to last byte, overlap."""
-    (first, last), (start, end) = byte_bounds(a), byte_bounds(b)
+def overlap(a: Array, b: Array) -> bool:
+    """True if the memory of the two arrays, from first to last byte, overlaps."""
+    backend = backend_of_array(a)
+    if backend is not backend_of_array(b):
+        return False
+    (first, last), (start, end) = backend.byte_bounds(a), backend.byte_bounds(b)
     return start < last and first < end
 
 

@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..core.backend.blas import on_all_threads
 from ..core.base.errors import DTypeError, ShapeError
 from ..core.functions.creation import eye, normal, rand, zeros
 from ..core.grad.modes import no_grad
+from ..core.host.blas import on_all_threads
 from ..core.messages.suggestions import name_hints as _name_hints
 from ..core.source_location import fail, warn
 from ..core.tensor import Tensor

@@ -7,7 +7,7 @@ from fusion_checks import plan_of
 import minflow as flow
 from minflow import nn
 from minflow.compiler.executor import run
-from minflow.core.backend.float_warnings import silent
+from minflow.core.host.float_warnings import silent
 
 WEIGHT = flow.randn(7, 4)
 X, Y = flow.randn(5, 4), flow.randn(5, 4)

@@ -12,8 +12,8 @@ import pytest
 
 import minflow as flow
 from minflow.compat.namespaces.threads import Settings
-from minflow.core.backend import blas
-from minflow.core.backend.blas import Blas, ThreadLocalBlas, on_all_threads, on_one_thread
+from minflow.core.host import blas
+from minflow.core.host.blas import Blas, ThreadLocalBlas, on_all_threads, on_one_thread
 from tests.clocks import LONG, until
 from tests.interrupts import Interrupter
 from tests.sources import MINFLOW, tree_of
@@ -254,7 +254,7 @@ def test_kernels_call_blas_in_turns():
         if isinstance(node, ast.FunctionDef) and [arg.arg for arg in node.args.args[:1]] == ["xp"]
         for line in direct_products(node)
     ]
-    assert not found, "use product or on_all_threads of core/backend/blas.py"
+    assert not found, "use product or on_all_threads of core/host/blas.py"
 
 
 @pytest.mark.parametrize("line", ["a @ b", "xp.matmul(a, b)", "xp.linalg.inv(a)", "x = xp.dot(a, b)"])

@@ -13,9 +13,9 @@ import minflow as flow
 from minflow import amp, autograd, func, nn
 from minflow.compiler import executor
 from minflow.core import autograd as engine, mode as modes
-from minflow.core.backend import float_warnings
 from minflow.core.functions import arguments
 from minflow.core.grad import modes as grad_modes
+from minflow.core.host import float_warnings
 from minflow.core.random import SAMPLE_GENERATOR
 from minflow.job import scope as job_scope
 from minflow.job.legacy import op_name

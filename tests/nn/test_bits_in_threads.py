@@ -14,7 +14,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow import nn
 from minflow.core import kernels
-from minflow.core.backend import blas
+from minflow.core.host import blas
 from minflow.nn.summary import tensors_in
 from minflow.platforms import of_large_calls
 from minflow.platforms.compiled.config import CompiledKernelConfig

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ...core.backend.blas import on_all_threads, set_threads
 from ...core.base.errors import OutOfRangeError
 from ...core.base.optional import install_command
+from ...core.host.blas import on_all_threads, set_threads
 from ...core.source_location import fail, warn
 
 MAX_THREADS = 1024  # upper limit of threads, above the core count of any supported machine

@@ -5,7 +5,7 @@ The others are composites in `nn/functional/activation.py`; relu is in `elementw
 
 from __future__ import annotations
 
-from ..backend.float_warnings import silent
+from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from .examples import case, floats, strided, unary

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..backend.float_warnings import silent
+from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from ..scalar import elementary

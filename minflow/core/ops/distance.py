@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from ..backend.blas import product
-from ..backend.float_warnings import silent
 from ..base.errors import OutOfRangeError, ShapeError
+from ..host.blas import product
+from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..mode import MODE
 from ..op import define

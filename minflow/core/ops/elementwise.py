@@ -11,8 +11,8 @@ import functools
 import math
 from collections.abc import Callable
 
-from ..backend.float_warnings import silent
 from ..base.errors import DTypeError
+from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from ..scalar import elementary

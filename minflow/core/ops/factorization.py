@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from ..backend.blas import on_all_threads
-from ..backend.float_warnings import silent
 from ..base.errors import GradError, LinAlgError, ShapeError
+from ..host.blas import on_all_threads
+from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from ..source_location import fail

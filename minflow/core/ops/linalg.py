@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..backend.blas import divided, large, on_all_threads, product
-from ..backend.float_warnings import silent
 from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, ShapeError
+from ..host.blas import divided, large, on_all_threads, product
+from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..mode import MODE
 from ..op import define

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backend.blas import on_all_threads, product
-from ..backend.float_warnings import silent
 from ..base.errors import DTypeError, LinAlgError, ShapeError
+from ..host.blas import on_all_threads, product
+from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from ..source_location import fail, need

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..backend.float_warnings import silent
+from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from ..spec import Spec, finfo

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from ..backend.blas import product
+from ..host.blas import product
 from ..kernels import kernel
 from ..op import define
 from .rnn import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..backend.float_warnings import silent
+from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..source_location import need
 from .binary import binary_op

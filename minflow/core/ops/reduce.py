@@ -11,8 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from ..backend.float_warnings import silent
 from ..base.errors import ShapeError
+from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from ..spec import Spec, bool_, float32, float64, int64

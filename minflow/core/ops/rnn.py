@@ -13,8 +13,8 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
-from ..backend.blas import product
 from ..base.errors import GradError, ShapeError
+from ..host.blas import product
 from ..kernels import kernel, select
 from ..op import Op, define
 from ..source_location import fail

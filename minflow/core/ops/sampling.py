@@ -6,8 +6,8 @@ bits. Read next: `core/functions/sampling.py`.
 
 from __future__ import annotations
 
-from ..backend.float_warnings import silent
 from ..base.errors import OutOfRangeError, ShapeError
+from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from ..source_location import fail, need

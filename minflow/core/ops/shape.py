@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..backend.float_warnings import silent
 from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import apply
+from ..host.float_warnings import silent
 from ..kernels import CALLS, kernel
 from ..mode import MODE
 from ..op import define

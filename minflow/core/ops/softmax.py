@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from ..backend.float_warnings import silent
 from ..base.errors import OutOfRangeError, ShapeError
+from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from ..source_location import fail

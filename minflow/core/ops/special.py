@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from ..backend.float_warnings import silent
 from ..base.errors import GradError, OutOfRangeError
+from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from ..source_location import fail, need

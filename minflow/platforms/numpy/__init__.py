@@ -1,10 +1,12 @@
-"""The platform "numpy": fast kernels, one file per family of `core/ops`; importing this package registers them.
+"""The platform "numpy": the backend of the CPU, and fast kernels, one file per family of `core/ops`.
 
-Only `minflow/__init__.py` may import it: without that line every program still runs, on the reference kernels.
+Importing this package registers them. Only `minflow/__init__.py` may import it; without the kernels every program still
+runs, on the reference kernels.
 `tests/core/test_ops.py` compares each kernel with its reference.
 """
 
 from . import (
+    backend as backend,
     conv as conv,
     index as index,
     norm as norm,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.backend.blas import on_one_thread
-from ...core.backend.scratch import buffer
+from ...core.host.blas import on_one_thread
+from ...core.host.scratch import buffer
 from ...core.kernels import kernel
 from ...core.ops.conv import Pair, conv2d, conv2d_input_grad, conv2d_weight_grad, pixels_under, positions
 from ...core.ops.rules import via_float32

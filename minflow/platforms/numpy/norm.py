@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.backend.scratch import buffer
+from ...core.host.scratch import buffer
 from ...core.kernels import kernel
 from ...core.ops.norm import batch_norm, batch_norm_grad, channel_shape
 

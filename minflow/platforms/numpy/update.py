@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ...core.backend.float_warnings import silent
+from ...core.host.float_warnings import silent
 from ...core.kernels import kernel
 from ...core.ops.update import adam, adam_amsgrad, sgd, sgd_dampened, sgd_momentum
 

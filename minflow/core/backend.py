@@ -1,0 +1,152 @@
+"""Backends: what differs between devices, one object per device. Kernels are registered elsewhere: `kernels.py`.
+
+The engine allocates, copies and reads arrays through the Backend of their device, and computes with its array
+namespace. A platform registers the class of its device type: `platforms/numpy/backend.py` that of the CPU. Must not
+import Tensor, nor any array library. Read next: `kernels.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from .base.errors import DeviceError, InternalError
+from .source_location import here
+from .spec import DEVICE_OF_ARRAY, Device, Spec, as_dtype, cpu
+
+if TYPE_CHECKING:
+    from .host import HostArray
+
+Array: TypeAlias = Any  # an array of the library of its device
+
+
+class Event(Protocol):
+    """A point in the work of a device."""
+
+    def seconds_since(self, earlier: Any) -> float:
+        """The time between two events of one device. Waits until both have happened."""
+        ...
+
+
+class Backend:
+    """The memory of a device and its array library. Subclasses define what has no body here.
+
+    namespace: the array namespace, `xp` in kernels.  array_type: the class of its arrays.
+    """
+
+    namespace: Any
+    array_type: type
+
+    def __init__(self, device: Device):
+        self.device = device
+
+    @classmethod
+    def count(cls) -> int:
+        """The number of devices of this type. May raise if the driver is broken."""
+        raise NotImplementedError
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        """A new C-contiguous array whose elements are undefined."""
+        raise NotImplementedError
+
+    def copy(self, array: Array) -> Array:
+        """A C-contiguous copy."""
+        raise NotImplementedError
+
+    def from_host(self, array: HostArray) -> Array:
+        """A C-contiguous copy on this device."""
+        raise NotImplementedError
+
+    def to_host(self, array: Array) -> HostArray:
+        """The elements in the memory of the host, which waits for them. May share memory on the CPU."""
+        raise NotImplementedError
+
+    def spec_of(self, array: Array) -> Spec:
+        """The shape, dtype and device of an array."""
+        return Spec(array.shape, as_dtype(array.dtype), self.device)
+
+    def storage_key(self, array: Array) -> Hashable:
+        """Equal for two arrays that begin at the same element of one storage, while both are alive."""
+        raise NotImplementedError
+
+    def byte_bounds(self, array: Array) -> tuple[int, int]:
+        """The first byte of an array and the byte after its last one, comparable within the device."""
+        raise NotImplementedError
+
+    def synchronize(self) -> None:
+        """Wait for all work on this device."""
+
+    def event(self) -> Event:
+        """The point in the work of this device that has been submitted until now."""
+        raise NotImplementedError
+
+    def silent(self) -> AbstractContextManager:
+        """Suppress the floating-point warnings of the array library, if it has any."""
+        return nullcontext()
+
+
+BACKENDS: dict[str, type[Backend]] = {}  # by device type
+OPEN: dict[Device, Backend] = {}  # backends in use; that of the CPU always
+
+
+def register_backend(device_type: str, kind: type[Backend]) -> None:
+    """Register the backend of a device type. Raises InternalError if there is one."""
+    if device_type in BACKENDS:
+        raise InternalError(f"the device type {device_type!r} has two backends", hint="register one of them")
+    BACKENDS[device_type] = kind
+    if device_type == cpu.type:
+        OPEN[cpu] = kind(cpu)
+    else:
+        DEVICE_OF_ARRAY[kind.array_type] = lambda array: Device(device_type, array.device.id)
+
+
+def is_available(device_type: str) -> bool:
+    """True if this device type has a backend and at least one device. Never raises."""
+    backend = BACKENDS.get(device_type)
+    try:
+        return backend is not None and backend.count() > 0
+    except Exception:  # a broken driver counts as no device
+        return False
+
+
+def backend_of(device: Device) -> Backend:
+    """The backend of `device`. Raises DeviceError if it is not available."""
+    found = OPEN.get(device)
+    if found is None:
+        kind = BACKENDS.get(device.type)
+        if kind is None or not is_available(device.type) or device.index >= kind.count():
+            raise DeviceError(
+                f"there is no device {device} here",
+                values={"available": ", ".join(kind for kind in BACKENDS if is_available(kind))},
+                where=here(),
+                hint='device = "cuda" if flow.cuda.is_available() else "cpu"',
+            )
+        found = OPEN[device] = kind(device)
+    return found
+
+
+def backend_of_array(array: Array) -> Backend:
+    """The backend of the device of an array."""
+    find = DEVICE_OF_ARRAY.get(array.__class__)
+    return backend_of(cpu if find is None else find(array))
+
+
+def namespace_of(array: Array) -> Any:
+    """The array namespace of the device of an array."""
+    return backend_of_array(array).namespace
+
+
+def namespace(device: Device = cpu) -> Any:
+    """The array namespace of a device."""
+    return backend_of(device).namespace
+
+
+def empty(spec: Spec) -> Array:
+    """A new C-contiguous array of this spec, on its device."""
+    return backend_of(spec.device).empty(spec.shape, spec.np)
+
+
+def to_host(array: Array) -> HostArray:
+    """The elements of an array in the memory of the host."""
+    return backend_of_array(array).to_host(array)

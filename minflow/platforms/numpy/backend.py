@@ -1,0 +1,53 @@
+"""The backend of the CPU: NumPy's arrays in the memory of the host."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from contextlib import AbstractContextManager
+
+import numpy as np
+
+from ...core.backend import Backend, register_backend
+from ...core.host.float_warnings import silent
+
+
+class ClockEvent:
+    """A point in time: kernels of the CPU have ended when they return."""
+
+    def __init__(self) -> None:
+        self.seconds = time.perf_counter()
+
+    def seconds_since(self, earlier: ClockEvent) -> float:
+        return self.seconds - earlier.seconds
+
+
+class NumPyBackend(Backend):
+    """Arrays of NumPy. `storage_key` is an address: libraries that share memory have an owner of it each."""
+
+    namespace = np
+    array_type = np.ndarray
+    empty = staticmethod(np.empty)
+    to_host = staticmethod(np.asarray)
+    event = staticmethod(ClockEvent)
+
+    @classmethod
+    def count(cls) -> int:
+        return 1
+
+    def copy(self, array: np.ndarray) -> np.ndarray:
+        return np.array(array, order="C")
+
+    from_host = copy
+
+    def storage_key(self, array: np.ndarray) -> Hashable:
+        return array.__array_interface__["data"][0]
+
+    def byte_bounds(self, array: np.ndarray) -> tuple[int, int]:
+        return np.lib.array_utils.byte_bounds(array)
+
+    def silent(self) -> AbstractContextManager:
+        return silent()
+
+
+register_backend("cpu", NumPyBackend)

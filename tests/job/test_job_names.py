@@ -16,6 +16,7 @@ from minflow.core.base.errors import DTypeError, MinflowError, MissingNameError
 from minflow.core.base.legacy_dispatch import OVERLOADED
 from minflow.core.messages.suggestions import missing_name
 from minflow.job.blob import Blob
+from minflow.job.legacy import arrays
 from minflow.job.legacy.missing import MISSING
 from minflow.job.legacy.overloads import LOSSES, NORMS, ROWS, legacy_function, legacy_meaning
 
@@ -188,6 +189,17 @@ def test_modern_call_does_not_inspect_its_arguments(monkeypatch):
     assert not asked and flow.nn.MSELoss()(x, x).item() == 0
     assert flow.sort(x, direction="DESCENDING").tolist()[0] == [3, 2, 1]
     assert [name for name, _, _ in asked] == ["flow.sort"]
+
+
+def test_name_counts_as_an_argument():
+    x = flow.ones(2, 3)
+    assert str(inspect.signature(flow.constant_like)).endswith("name: 'str | None' = None) -> 'Tensor'")
+    assert list(inspect.signature(arrays.concat).parameters).index("name") == 3
+    assert arrays.concat([x, x], 1, None, "both").shape == arrays.concat(None, 1, None, "both", [x, x]).shape == (2, 6)
+    with pytest.raises(TypeError, match=r"constant_like\(\) takes from 2 to 4 positional arguments but 5 were given"):
+        flow.constant_like(x, 1, None, "fill", 5)
+    with pytest.raises(TypeError, match="'name'"):
+        flow.constant_like(x, 1, None, "fill", name="again")
 
 
 def test_failing_legacy_call_raises_its_own_error():

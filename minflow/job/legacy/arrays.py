@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...core import functions as F
@@ -40,7 +41,7 @@ def listed(name: str, argument: str, value: Any) -> tuple[int, ...]:
 
 
 @takes_name
-def reshape(x: Tensor, shape: Sequence[int], name: str | None = None) -> Tensor:
+def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
     """Reshape to a list of sizes, one of which may be -1."""
     return F.reshape(x, listed("reshape", "shape", shape))
 
@@ -49,24 +50,20 @@ dynamic_reshape = reshape
 
 
 @takes_name
-def reshape_like(x: Tensor, like: Tensor, name: str | None = None) -> Tensor:
+def reshape_like(x: Tensor, like: Tensor) -> Tensor:
     """Reshape x to the shape of `like`."""
     return F.reshape(x, tuple(like.spec.shape))
 
 
 @takes_name
-def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1, name: str | None = None) -> Tensor:
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Merge the axes from start_dim to end_dim into one."""
     return F.flatten(input, start_dim, end_dim)
 
 
 @takes_name
 def transpose(
-    a: Tensor,
-    perm: Sequence[int] | None = None,
-    conjugate: bool = False,
-    batch_axis_non_change: bool = False,
-    name: str | None = None,
+    a: Tensor, perm: Sequence[int] | None = None, conjugate: bool = False, batch_axis_non_change: bool = False
 ) -> Tensor:
     """Permute all axes: axis k of the result is axis perm[k] of a. The modern function swaps two axes instead.
 
@@ -82,7 +79,7 @@ def transpose(
 
 
 @takes_name
-def squeeze(input: Tensor, axis: Sequence[int] | None = None, name: str | None = None) -> Tensor:
+def squeeze(input: Tensor, axis: Sequence[int] | None = None) -> Tensor:
     """Remove the axes of size 1, or those in the list `axis`. Raises ShapeError if one of these has another size."""
     shape = input.spec.shape
     if axis is None:
@@ -96,21 +93,19 @@ def squeeze(input: Tensor, axis: Sequence[int] | None = None, name: str | None =
 
 
 @takes_name
-def expand_dims(input: Tensor, axis: int, name: str | None = None) -> Tensor:
+def expand_dims(input: Tensor, axis: int) -> Tensor:
     """Insert an axis of size 1 at `axis`."""
     return F.unsqueeze(input, axis)
 
 
 @takes_name
-def expand(x: Tensor, expand_size: Sequence[int], name: str | None = None) -> Tensor:
+def expand(x: Tensor, expand_size: Sequence[int]) -> Tensor:
     """Broadcast axes of size 1, and new leading axes, to the list expand_size; -1 leaves an axis unchanged."""
     return F.expand(x, listed("expand", "expand_size", expand_size))
 
 
 @takes_name
-def broadcast_like(
-    x: Tensor, like: Tensor, broadcast_axes: Sequence[int] | None = None, name: str | None = None
-) -> Tensor:
+def broadcast_like(x: Tensor, like: Tensor, broadcast_axes: Sequence[int] | None = None) -> Tensor:
     """Broadcast x to the shape of `like`. broadcast_axes: the axes of `like` that x lacks, if it has fewer axes."""
     if broadcast_axes is not None and x.spec.ndim < like.spec.ndim:
         for axis in sorted(
@@ -124,7 +119,7 @@ def broadcast_like(
 
 
 @takes_name
-def reverse(input: Tensor, axis: int | Sequence[int], name: str | None = None) -> Tensor:
+def reverse(input: Tensor, axis: int | Sequence[int]) -> Tensor:
     """Reverse the order along one or several axes."""
     return F.flip(input, *((axis,) if isinstance(axis, int) else listed("reverse", "axis", axis)))
 
@@ -132,12 +127,11 @@ def reverse(input: Tensor, axis: int | Sequence[int], name: str | None = None) -
 # ---- joined and cut ----------------------------------------------------------------------------------------------
 
 
-@takes_name
+@partial(takes_name, place=3)
 def concat(
     inputs: Sequence | None = None,
     axis: int = 0,
     max_dim_size: int | None = None,
-    name: str | None = None,
     values: Sequence | None = None,
 ) -> Tensor:
     """Concatenate tensors along an axis. values: older name of inputs.  max_dim_size: ignored (it was for dynamic
@@ -150,7 +144,7 @@ def concat(
 
 
 @folded
-def stack(inputs: Sequence, axis: int = 0, name: str | None = None) -> Tensor:
+def stack(inputs: Sequence, axis: int = 0) -> Tensor:
     """Stack tensors of the same shape along a new axis."""
     return F.stack(several("stack", inputs), axis)
 
@@ -191,7 +185,7 @@ def forward(places: Sequence[range]) -> tuple[tuple, list[int]]:
 
 
 @takes_name
-def slice_v2(x: Tensor, slice_tup_list: Sequence[Sequence[int | None]], name: str | None = None) -> Tensor:
+def slice_v2(x: Tensor, slice_tup_list: Sequence[Sequence[int | None]]) -> Tensor:
     """x[start:stop:step] for each axis; None means the corresponding end, a negative step goes backwards.
 
     Raises OutOfRangeError if a start is outside its axis or a stop is beyond its end.
@@ -203,7 +197,7 @@ def slice_v2(x: Tensor, slice_tup_list: Sequence[Sequence[int | None]], name: st
 
 @also_called(input="x", slice_tup_list="begin")
 @takes_name
-def slice(x: Tensor, begin: Sequence, size: Sequence[int | None] | None = None, name: str | None = None) -> Tensor:
+def slice(x: Tensor, begin: Sequence, size: Sequence[int | None] | None = None) -> Tensor:
     """size[k] elements starting at begin[k], for each axis k. begin None: from the start; size None or -1: all
     remaining elements. Without size, as in OneFlow 1.0, begin (or slice_tup_list) is the slice_tup_list of slice_v2.
     """
@@ -227,9 +221,7 @@ def slice(x: Tensor, begin: Sequence, size: Sequence[int | None] | None = None, 
 
 @also_called(input="x")
 @folded
-def slice_update(
-    x: Tensor, update: Tensor, slice_tup_list: Sequence[Sequence[int | None]], name: str | None = None
-) -> Tensor:
+def slice_update(x: Tensor, update: Tensor, slice_tup_list: Sequence[Sequence[int | None]]) -> Tensor:
     """x with `update` in place of the slice that slice_v2 takes. A Blob, or a tensor that requires a gradient, is
     copied; any other tensor is written in place, as in OneFlow 1.0.
     """
@@ -248,9 +240,7 @@ def slice_update(
 
 
 @takes_name
-def constant(
-    value: Any, dtype: DType | None = None, shape: Sequence[int] | None = None, name: str | None = None
-) -> Tensor:
+def constant(value: Any, dtype: DType | None = None, shape: Sequence[int] | None = None) -> Tensor:
     """A tensor filled with one value, of shape `()` by default. dtype: by default float32 for a float, int32 for an
     int.
     """
@@ -262,45 +252,43 @@ def constant(
 
 
 @takes_name
-def constant_scalar(value: Any, dtype: DType | None = None, name: str | None = None) -> Tensor:
+def constant_scalar(value: Any, dtype: DType | None = None) -> Tensor:
     """A constant of shape `(1,)`."""
     return constant(value, dtype, (1,))
 
 
 @takes_name
-def constant_like(like: Tensor, value: Any, dtype: DType | None = None, name: str | None = None) -> Tensor:
+def constant_like(like: Tensor, value: Any, dtype: DType | None = None) -> Tensor:
     """A constant with the shape of `like`, and its dtype by default."""
     return constant(value, like.spec.dtype if dtype is None else dtype, tuple(like.spec.shape))
 
 
 @takes_name
-def zeros_like(like: Tensor, dtype: DType | None = None, name: str | None = None) -> Tensor:
+def zeros_like(like: Tensor, dtype: DType | None = None) -> Tensor:
     """Zeros with the shape of `like`."""
     return constant_like(like, 0, dtype)
 
 
 @takes_name
-def ones_like(like: Tensor, dtype: DType | None = None, name: str | None = None) -> Tensor:
+def ones_like(like: Tensor, dtype: DType | None = None) -> Tensor:
     """Ones with the shape of `like`."""
     return constant_like(like, 1, dtype)
 
 
 @takes_name
-def zeros(shape: Sequence[int], dtype: DType | None = None, name: str | None = None) -> Tensor:
+def zeros(shape: Sequence[int], dtype: DType | None = None) -> Tensor:
     """Zeros; shape is one list or tuple, dtype float32 by default."""
     return constant(0, float32 if dtype is None else dtype, shape)
 
 
 @takes_name
-def ones(shape: Sequence[int], dtype: DType | None = None, name: str | None = None) -> Tensor:
+def ones(shape: Sequence[int], dtype: DType | None = None) -> Tensor:
     """Ones; shape is one list or tuple, dtype float32 by default."""
     return constant(1, float32 if dtype is None else dtype, shape)
 
 
 @takes_name
-def range_of(
-    start: float, limit: float | None = None, delta: float = 1, dtype: DType | None = None, name: str | None = None
-) -> Tensor:
+def range_of(start: float, limit: float | None = None, delta: float = 1, dtype: DType | None = None) -> Tensor:
     """Values from start to limit (exclusive) in steps of delta; with one argument, from 0 to that. dtype: int64 by
     default.
     """
@@ -309,7 +297,7 @@ def range_of(
 
 
 @takes_name
-def elem_cnt(inputs: Any, dtype: DType | None = None, name: str | None = None) -> Tensor:
+def elem_cnt(inputs: Any, dtype: DType | None = None) -> Tensor:
     """`int32 (1,)`: number of elements."""
     return s.full(shape=(1,), value=math.prod(inputs.spec.shape), dtype=int32 if dtype is None else as_dtype(dtype))
 
@@ -318,31 +306,31 @@ def elem_cnt(inputs: Any, dtype: DType | None = None, name: str | None = None) -
 
 
 @takes_name
-def cast(x: Tensor, dtype: Any, name: str | None = None) -> Tensor:
+def cast(x: Tensor, dtype: Any) -> Tensor:
     """Cast x to another dtype; floats are truncated to integers."""
     return to(ensure_tensor(x), as_dtype(dtype))
 
 
 @takes_name
-def identity(x: Tensor, name: str | None = None) -> Tensor:
+def identity(x: Tensor) -> Tensor:
     """A copy of x."""
     return s.clone(x)
 
 
 @takes_name
-def identity_n(inputs: Sequence, name: str | None = None) -> list:
+def identity_n(inputs: Sequence) -> list:
     """A copy of each tensor."""
     return [s.clone(x) for x in several("identity_n", inputs)]
 
 
 @takes_name
-def cast_to_static_shape(x: Tensor, name: str | None = None) -> Tensor:
+def cast_to_static_shape(x: Tensor) -> Tensor:
     """Return x itself: every shape is static."""
     return x
 
 
 @takes_name
-def amp_white_identity(x: Tensor, name: str | None = None) -> Tensor:
+def amp_white_identity(x: Tensor) -> Tensor:
     """A copy of x. OneFlow used it to mark values that may be float16 in mixed precision."""
     return s.clone(x)
 
@@ -365,13 +353,13 @@ def parallel_cast(
 
 
 @folded
-def count_not_finite(x: Tensor, name: str | None = None) -> Tensor:
+def count_not_finite(x: Tensor) -> Tensor:
     """`int64 (1,)`: number of elements that are NaN or infinite."""
     return F.reshape(r.sum(F.logical_not(F.isfinite(x)), axis=None, keepdims=False), (1,))
 
 
 @folded
-def multi_count_not_finite(x: Sequence, name: str | None = None) -> Tensor:
+def multi_count_not_finite(x: Sequence) -> Tensor:
     """`int64 (1,)`: number of elements that are NaN or infinite in all tensors of a list."""
     first, *others = [count_not_finite(each) for each in several("multi_count_not_finite", x)]
     for other in others:
@@ -380,14 +368,7 @@ def multi_count_not_finite(x: Sequence, name: str | None = None) -> Tensor:
 
 
 @takes_name
-def matmul(
-    a: Tensor,
-    b: Tensor,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    alpha: float = 1.0,
-    name: str | None = None,
-) -> Tensor:
+def matmul(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0) -> Tensor:
     """alpha * (a @ b), optionally with the last two axes of a or b swapped. At least two axes; more are batch axes."""
     a, b = promoted("matmul", a, b)
     for argument, x in (("a", a), ("b", b)):
@@ -399,13 +380,13 @@ def matmul(
 
 
 @takes_name
-def diag(x: Tensor, diagonal: int = 0, name: str | None = None) -> Tensor:
+def diag(x: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix with a given vector as its diagonal."""
     return F.diag(x, diagonal)
 
 
 @takes_name
-def assign(ref: Tensor, value: Any, dtype: DType | None = None, name: str | None = None) -> None:
+def assign(ref: Tensor, value: Any, dtype: DType | None = None) -> None:
     """Write `value` into `ref`: in a job into a variable, when the step runs; outside a job into the tensor, at once.
 
     The value is cast to the dtype of ref. Raises ShapeError if the shapes differ.

@@ -37,12 +37,7 @@ def as_condition(x: Tensor) -> Tensor:
 
 @takes_name
 def gather(
-    params: Tensor,
-    indices: Tensor,
-    validate_indices: Any = None,
-    axis: int | None = None,
-    batch_dims: int = 0,
-    name: str | None = None,
+    params: Tensor, indices: Tensor, validate_indices: Any = None, axis: int | None = None, batch_dims: int = 0
 ) -> Tensor:
     """Gather slices of params along `axis` (default 0); the axes of indices replace that axis.
 
@@ -73,7 +68,7 @@ def gather(
 
 
 @takes_name
-def dim_gather(input: Tensor, dim: int, index: Any, name: str | None = None) -> Tensor:
+def dim_gather(input: Tensor, dim: int, index: Any) -> Tensor:
     """out[i, j] = input[i, index[i, j]] for dim 1, and so on: the modern flow.gather."""
     return F.gather(input, dim, index)
 
@@ -89,7 +84,7 @@ def position(name: str, indices: Tensor, shape: tuple[int, ...]) -> Any:
 
 @also_called(input="params", index="indices")
 @folded
-def gather_nd(params: Tensor, indices: Tensor, name: str | None = None) -> Tensor:
+def gather_nd(params: Tensor, indices: Tensor) -> Tensor:
     """params[indices[..., 0], ..., indices[..., k-1]]: each row of indices `(..., k)` indexes the first k axes."""
     shape = params.spec.shape
     place, k = position("gather_nd", indices, shape)
@@ -111,7 +106,7 @@ def placed(name: str, params: Tensor, indices: Tensor, updates: Tensor, op: Op) 
 
 @also_called(index="indices", update="updates")
 @folded
-def scatter_nd(indices: Tensor, updates: Tensor, shape: Sequence[int], name: str | None = None) -> Tensor:
+def scatter_nd(indices: Tensor, updates: Tensor, shape: Sequence[int]) -> Tensor:
     """Zeros of this shape with updates at the positions in indices `(..., k)`; updates at the same position are
     added.
     """
@@ -121,26 +116,20 @@ def scatter_nd(indices: Tensor, updates: Tensor, shape: Sequence[int], name: str
 
 @also_called(tensor="params")
 @folded
-def tensor_scatter_nd_update(params: Tensor, indices: Tensor, updates: Tensor, name: str | None = None) -> Tensor:
+def tensor_scatter_nd_update(params: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """params with updates at the positions in indices `(..., k)`; if a position occurs twice, the last update wins."""
     return placed("tensor_scatter_nd_update", params, indices, updates, i.index_put)
 
 
 @folded
-def tensor_scatter_nd_add(params: Tensor, indices: Tensor, updates: Tensor, name: str | None = None) -> Tensor:
+def tensor_scatter_nd_add(params: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """params with updates added at the positions in indices `(..., k)`."""
     return placed("tensor_scatter_nd_add", params, indices, updates, i.index_add)
 
 
 @folded
 def one_hot(
-    indices: Tensor,
-    depth: int,
-    on_value: float = 1,
-    off_value: float = 0,
-    axis: int = -1,
-    dtype: DType | None = None,
-    name: str | None = None,
+    indices: Tensor, depth: int, on_value: float = 1, off_value: float = 0, axis: int = -1, dtype: DType | None = None
 ) -> Tensor:
     """`int32 (..., depth)`: on_value at the class index, off_value elsewhere.
 
@@ -165,7 +154,7 @@ def one_hot(
 
 
 @takes_name
-def where(condition: Tensor, x: Tensor | None = None, y: Tensor | None = None, name: str | None = None) -> Tensor:
+def where(condition: Tensor, x: Tensor | None = None, y: Tensor | None = None) -> Tensor:
     """x where the condition (of any dtype) is not 0, else y. Without x and y: argwhere of the condition."""
     if x is None and y is None:
         return argwhere(condition)
@@ -178,13 +167,13 @@ def where(condition: Tensor, x: Tensor | None = None, y: Tensor | None = None, n
 
 
 @takes_name
-def masked_fill(x: Tensor, mask: Tensor, value: Any, name: str | None = None) -> Tensor:
+def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """x with `value` (a scalar) where the mask (of any dtype) is not 0."""
     return F.masked_fill(x, as_condition(mask), value)
 
 
 @takes_name
-def argwhere(condition: Tensor, dtype: DType | None = None, name: str | None = None) -> Tensor:
+def argwhere(condition: Tensor, dtype: DType | None = None) -> Tensor:
     """`int32 (n, ndim)`: positions of the elements that are not 0, one per row. Raises TraceError in a job, because the
     shape depends on data.
     """
@@ -192,7 +181,7 @@ def argwhere(condition: Tensor, dtype: DType | None = None, name: str | None = N
 
 
 @takes_name
-def nonzero(a: Tensor, name: str | None = None) -> Tensor:
+def nonzero(a: Tensor) -> Tensor:
     """`int32 (ndim, n)`: positions of the elements that are not 0, one per column. Raises TraceError in a job, because
     the shape depends on data.
     """
@@ -209,12 +198,12 @@ def descending(name: str, direction: str) -> bool:
 
 
 @takes_name
-def sort(input: Tensor, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
+def sort(input: Tensor, axis: int = -1, direction: str = "ASCENDING") -> Tensor:
     """Sort along `axis`. Returns only the values; the modern sort returns (values, indices)."""
     return F.sort(input, axis, descending("sort", direction)).values
 
 
 @takes_name
-def argsort(input: Tensor, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
+def argsort(input: Tensor, axis: int = -1, direction: str = "ASCENDING") -> Tensor:
     """`int32`: the indices that sort along `axis`."""
     return to(F.sort(input, axis, descending("argsort", direction)).indices, int32)

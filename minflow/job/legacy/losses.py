@@ -88,7 +88,7 @@ def class_labels(what: str, labels: Tensor, scores: Tensor, second: str) -> Tens
 
 
 @takes_name
-def sparse_softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
+def sparse_softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor) -> Tensor:
     """-log softmax(logits)[label] of each example: float, with the shape of labels.
 
     labels: int (...) or (..., 1), each in [0, C).  logits: float (..., C).
@@ -102,15 +102,13 @@ def sparse_softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, nam
 
 
 @takes_name
-def distributed_sparse_softmax_cross_entropy_with_logits(
-    labels: Tensor, logits: Tensor, name: str | None = None
-) -> Tensor:
+def distributed_sparse_softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor) -> Tensor:
     """The same as sparse_softmax_cross_entropy_with_logits, because all classes are on one device."""
     return sparse_softmax_cross_entropy_with_logits(labels, logits)
 
 
 @folded
-def sparse_cross_entropy(labels: Tensor, prediction: Tensor, name: str | None = None) -> Tensor:
+def sparse_cross_entropy(labels: Tensor, prediction: Tensor) -> Tensor:
     """-log prediction[label] of each example. labels: int (...) or (..., 1).  prediction: probabilities (..., C)."""
     what = "nn.sparse_cross_entropy"
     labels, prediction = ordered(what, labels, prediction, "prediction")
@@ -120,7 +118,7 @@ def sparse_cross_entropy(labels: Tensor, prediction: Tensor, name: str | None = 
 
 
 @folded
-def softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
+def softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor) -> Tensor:
     """-sum over classes of labels * log softmax(logits). Both float (..., C); labels are probabilities. Returns
     (...).
     """
@@ -137,7 +135,7 @@ def softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str 
 
 
 @folded
-def sigmoid_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
+def sigmoid_cross_entropy_with_logits(labels: Tensor, logits: Tensor) -> Tensor:
     """z * softplus(-x) + (1 - z) * softplus(x) elementwise, with logits x and labels z. Both float, of the same
     shape.
     """
@@ -169,14 +167,14 @@ def check_same(what: str, reduction: str, **tensors: Any) -> None:
 
 
 @folded
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """|input - target|, reduced. Both float, of the same shape. reduction: "mean", "sum" or "none"."""
     check_same("nn.L1Loss", reduction, input=input, target=target)
     return reduced(absolute(input - target), reduction)
 
 
 @folded
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """(input - target)**2, reduced. Both float, of the same shape."""
     check_same("nn.MSELoss", reduction, input=input, target=target)
     return reduced(square(input - target), reduction)
@@ -189,9 +187,7 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
 
 
 @takes_name
-def bce_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", name: str | None = None
-) -> Tensor:
+def bce_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
     """-(target * log(input) + (1 - target) * log(1 - input)), reduced. input: probabilities; weight broadcasts to
     it.
     """
@@ -206,7 +202,6 @@ def bce_with_logits_loss(
     weight: Tensor | None = None,
     pos_weight: Tensor | None = None,
     reduction: str = "mean",
-    name: str | None = None,
 ) -> Tensor:
     """Binary cross-entropy of sigmoid(input), reduced. pos_weight: weight of target 1 relative to 0."""
     out = yes_no_logits(input, target, weight, reduction, pos_weight)
@@ -215,12 +210,7 @@ def bce_with_logits_loss(
 
 @folded
 def margin_ranking_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0.0,
-    reduction: str = "mean",
-    name: str | None = None,
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
     """max(0, margin - target * (input1 - input2)), reduced. target: 1 where input1 should be the larger, else -1."""
     check_same("nn.MarginRankingLoss", reduction, input1=input1, input2=input2, target=target)
@@ -228,9 +218,7 @@ def margin_ranking_loss(
 
 
 @folded
-def kl_div_loss(
-    input: Tensor, target: Tensor, log_target: bool = False, reduction: str = "mean", name: str | None = None
-) -> Tensor:
+def kl_div_loss(input: Tensor, target: Tensor, log_target: bool = False, reduction: str = "mean") -> Tensor:
     """target * (log(target) - input), 0 where target is 0, reduced. input: log-probabilities; target: likewise if
     log_target.
     """
@@ -252,7 +240,6 @@ def triplet_margin_loss(
     eps: float = 1e-6,
     swap: bool = False,
     reduction: str = "mean",
-    name: str | None = None,
 ) -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the norm of order p of the difference, reduced.
 
@@ -271,13 +258,13 @@ def triplet_margin_loss(
 
 
 @folded
-def pixel_shuffle_of(input: Tensor, upscale_factor: int, name: str | None = None) -> Tensor:
+def pixel_shuffle_of(input: Tensor, upscale_factor: int) -> Tensor:
     """(N, C * r * r, H, W) to (N, C, H * r, W * r). Shi et al. 2016, eq. 4."""
     return pixel_shuffle(input, upscale_factor, upscale_factor)
 
 
 @folded
-def pixel_shuffle_v2(input: Tensor, h_upscale_factor: int, w_upscale_factor: int, name: str | None = None) -> Tensor:
+def pixel_shuffle_v2(input: Tensor, h_upscale_factor: int, w_upscale_factor: int) -> Tensor:
     """PixelShuffle with a factor for each axis."""
     return pixel_shuffle(input, h_upscale_factor, w_upscale_factor)
 
@@ -286,7 +273,7 @@ def pixel_shuffle_v2(input: Tensor, h_upscale_factor: int, w_upscale_factor: int
 
 
 @folded
-def smooth_l1_loss(prediction: Tensor, label: Tensor, beta: float = 1.0, name: str | None = None) -> Tensor:
+def smooth_l1_loss(prediction: Tensor, label: Tensor, beta: float = 1.0) -> Tensor:
     """d * d / (2 * beta) where the distance d is below beta, else d - beta / 2; no reduction. Girshick 2015, eq. 3.
 
     Raises ShapeError if the shapes differ, OutOfRangeError unless beta is above 0.
@@ -298,9 +285,7 @@ def smooth_l1_loss(prediction: Tensor, label: Tensor, beta: float = 1.0, name: s
 
 
 @folded
-def combined_margin_loss(
-    x: Tensor, label: Tensor, m1: float = 1, m2: float = 0, m3: float = 0, name: str | None = None
-) -> Tensor:
+def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1, m2: float = 0, m3: float = 0) -> Tensor:
     """Cosines `(N, classes)`, with the cosine of the label's class, cos(t), reduced to cos(m1 * t + m2) - m3.
 
     Scale the result and pass it to a cross-entropy. Deng et al. 2019 (arXiv:1801.07698), eq. 4.
@@ -317,7 +302,6 @@ def ctc_loss(
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
-    name: str | None = None,
 ) -> Tensor:
     """functional.ctc_loss of frames (T, N, C) and targets (N, S); "mean" and "sum" have shape (1,). Graves et al. 2006,
     section 4.

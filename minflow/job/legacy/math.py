@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def unary_function(name: str, op: Op | Callable) -> Callable:
     """A legacy function of one tensor: an op that also takes `name`."""
 
-    def function(x, name: str | None = None):
+    def function(x):
         return op(ensure_tensor(x))
 
     function.__name__ = function.__qualname__ = name
@@ -51,7 +51,7 @@ def unary_function(name: str, op: Op | Callable) -> Callable:
 def binary_function(name: str, op: Op | Callable, doc: str = "") -> Callable:
     """A legacy function of two tensors or numbers, broadcast against each other."""
 
-    def function(x, y, name: str | None = None):
+    def function(x, y):
         return op(as_operand(x), as_operand(y))
 
     function.__name__ = function.__qualname__ = name
@@ -60,7 +60,7 @@ def binary_function(name: str, op: Op | Callable, doc: str = "") -> Callable:
 
 
 def comparison(name: str, op: Op, symbol: str) -> Callable:
-    def function(x, y, name: str | None = None):
+    def function(x, y):
         return to(op(as_operand(x), as_operand(y)), int8)
 
     function.__name__ = function.__qualname__ = name
@@ -131,20 +131,20 @@ logical_and = comparison("logical_and", F.logical_and, "!= 0 and 0 !=")
 
 
 @folded
-def squared_difference(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def squared_difference(x: Tensor, y: Tensor) -> Tensor:
     """(x - y) ** 2."""
     return F.square(F.sub(x, y))
 
 
 @folded
-def reciprocal_no_nan(x: Tensor, name: str | None = None) -> Tensor:
+def reciprocal_no_nan(x: Tensor) -> Tensor:
     """1 / x; where x is 0, the value and the gradient are 0."""
     zero = F.eq(x, 0)
     return e.where(zero, 0.0, F.reciprocal(e.where(zero, 1, x)))
 
 
 @folded
-def xdivy(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def xdivy(x: Tensor, y: Tensor) -> Tensor:
     """x / y; 0 where x is 0, for any y."""
     x, y = ensure_tensor(x), ensure_tensor(y)
     zero = F.eq(x, 0)
@@ -152,7 +152,7 @@ def xdivy(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
 
 
 @folded
-def xlogy(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def xlogy(x: Tensor, y: Tensor) -> Tensor:
     """x * log(y); 0 where x is 0, for any y."""
     x, y = ensure_tensor(x), ensure_tensor(y)
     zero = F.eq(x, 0)
@@ -160,14 +160,14 @@ def xlogy(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
 
 
 @folded
-def log_sigmoid(x: Tensor, name: str | None = None) -> Tensor:
+def log_sigmoid(x: Tensor) -> Tensor:
     """log(1 / (1 + exp(-x))) = -softplus(-x)."""
     return -e.softplus(-x)
 
 
 @folded
 @in_float32
-def gelu(x: Tensor, name: str | None = None) -> Tensor:
+def gelu(x: Tensor) -> Tensor:
     """x / 2 * (1 + erf(x / sqrt(2))), as OneFlow's kernels computed it, although its documentation shows the tanh
     form.
     """
@@ -175,22 +175,20 @@ def gelu(x: Tensor, name: str | None = None) -> Tensor:
 
 
 @folded
-def gelu_grad(x: Tensor, dy: Tensor, name: str | None = None) -> Tensor:
+def gelu_grad(x: Tensor, dy: Tensor) -> Tensor:
     """dy times the derivative of gelu at x."""
     density = F.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
     return dy * ((F.erf(x * math.sqrt(0.5)) + 1.0) * 0.5 + x * density)
 
 
 @folded
-def sigmoid_grad(y: Tensor, dy: Tensor, name: str | None = None) -> Tensor:
+def sigmoid_grad(y: Tensor, dy: Tensor) -> Tensor:
     """dy times the derivative of the sigmoid at value y: dy * y * (1 - y)."""
     return dy * (y * (1 - y))
 
 
 @takes_name
-def clip_by_value(
-    values: Tensor, min_value: float | None = None, max_value: float | None = None, name: str | None = None
-) -> Tensor:
+def clip_by_value(values: Tensor, min_value: float | None = None, max_value: float | None = None) -> Tensor:
     """Clip values to min_value and max_value; one of them may be omitted."""
     return F.clamp(values, min_value, max_value)
 
@@ -209,7 +207,7 @@ def named_axes(axis: Any, x: Tensor) -> tuple[int, ...]:
 def reduction(name: str, compute: Callable, doc: str) -> Callable:
     """A legacy reduction `compute(x, axes, keepdims)`; returns x itself if there are no axes."""
 
-    def function(x, axis=None, keepdims: bool = False, name: str | None = None):
+    def function(x, axis=None, keepdims: bool = False):
         x = ensure_tensor(x)
         axes = named_axes(axis, x)
         out = compute(x, axes, keepdims) if axes or not isinstance(axis, Sequence) else x
@@ -287,19 +285,19 @@ reduce_all = reduction("reduce_all", quantified(r.all), "`int8`: 1 if no element
 
 
 @takes_name
-def argmax(input: Tensor, axis: int = -1, name: str | None = None) -> Tensor:
+def argmax(input: Tensor, axis: int = -1) -> Tensor:
     """`int32`: index of the first maximum along `axis`, by default the last axis."""
     return to(r.argmax(input, axis=normalize_axis(axis, input.spec.ndim, input), keepdims=False), int32)
 
 
 @folded
-def top_k(input: Tensor, axis: int = -1, k: int = 1, sorted: bool = True, name: str | None = None) -> Tensor:
+def top_k(input: Tensor, axis: int = -1, k: int = 1, sorted: bool = True) -> Tensor:
     """`int32 (..., k)`: indices of the k largest elements along `axis`, largest first; no values."""
     return to(F.topk(input, k, axis).indices, int32)
 
 
 @folded
-def l2_normalize(input: Tensor, axis: int = -1, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
+def l2_normalize(input: Tensor, axis: int = -1, epsilon: float = 1e-12) -> Tensor:
     """input / sqrt(max(sum of squares along `axis`, epsilon))."""
     total = r.sum(F.square(input), axis=(normalize_axis(axis, input.spec.ndim, input),), keepdims=True)
     return input / F.sqrt(F.clamp(total, min=epsilon))

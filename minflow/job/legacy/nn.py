@@ -43,59 +43,59 @@ def axis_of(what: str, x: Tensor, axis: Any) -> int:
 
 
 @takes_name
-def relu(x: Tensor, name: str | None = None) -> Tensor:
+def relu(x: Tensor) -> Tensor:
     """max(x, 0)."""
     check_tensor("nn.relu", x)
     return relu_op(x)
 
 
 @takes_name
-def relu6(x: Tensor, name: str | None = None) -> Tensor:
+def relu6(x: Tensor) -> Tensor:
     """min(max(x, 0), 6)."""
     check_tensor("nn.relu6", x)
     return activation.relu6(x)
 
 
 @takes_name
-def leaky_relu(x: Tensor, alpha: float = 0.2, name: str | None = None) -> Tensor:
+def leaky_relu(x: Tensor, alpha: float = 0.2) -> Tensor:
     """x where x > 0, else alpha * x. OneFlow's default slope is 0.2."""
     return leaky(x, alpha)
 
 
 @folded
-def elu(x: Tensor, alpha: float = 1.0, name: str | None = None) -> Tensor:
+def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """x where x > 0, else alpha * (exp(x) - 1). Clevert et al. 2016, eq. 15."""
     return modern.elu(x, alpha)
 
 
 @folded
 @in_float32
-def swish(x: Tensor, beta: float = 1.0, name: str | None = None) -> Tensor:
+def swish(x: Tensor, beta: float = 1.0) -> Tensor:
     """x * sigmoid(beta * x). Ramachandran et al. 2017."""
     check_tensor("nn.swish", x)
     return x * sigmoid(x * beta)
 
 
 @folded
-def mish(x: Tensor, name: str | None = None) -> Tensor:
+def mish(x: Tensor) -> Tensor:
     """x * tanh(log(1 + exp(x))). Misra 2019."""
     return modern.mish(x)
 
 
 @folded
-def hardsigmoid(x: Tensor, name: str | None = None) -> Tensor:
+def hardsigmoid(x: Tensor) -> Tensor:
     """min(max(x / 6 + 1 / 2, 0), 1)."""
     return modern.hardsigmoid(x)
 
 
 @folded
-def hardswish(x: Tensor, name: str | None = None) -> Tensor:
+def hardswish(x: Tensor) -> Tensor:
     """x * hardsigmoid(x). Howard et al. 2019, section 5.2."""
     return modern.hardswish(x)
 
 
 @folded
-def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0, name: str | None = None) -> Tensor:
+def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """min(max(x, min_val), max_val)."""
     return modern.hardtanh(x, min_val, max_val)
 
@@ -104,19 +104,19 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0, name: str |
 
 
 @takes_name
-def softmax(logits: Tensor, axis: int | None = None, name: str | None = None) -> Tensor:
+def softmax(logits: Tensor, axis: int | None = None) -> Tensor:
     """exp(x) / sum(exp(x)) along an axis, the last one if None."""
     return softmax_op(logits, dim=axis_of("nn.softmax", logits, -1 if axis is None else axis))
 
 
 @takes_name
-def logsoftmax(logits: Tensor, axis: int | None = None, name: str | None = None) -> Tensor:
+def logsoftmax(logits: Tensor, axis: int | None = None) -> Tensor:
     """log(softmax(x)) along an axis, the last one if None."""
     return log_softmax(logits, dim=axis_of("nn.logsoftmax", logits, -1 if axis is None else axis))
 
 
 @takes_name
-def bias_add(value: Tensor, bias: Tensor, data_format: str | None = None, name: str | None = None) -> Tensor:
+def bias_add(value: Tensor, bias: Tensor, data_format: str | None = None) -> Tensor:
     """Add a bias to each channel. Channels are axis 1, or the last axis with a data_format "N...C".
 
     value: (N, C, ...).  bias: (C,).  Raises ShapeError if the sizes differ.
@@ -150,9 +150,7 @@ def axes_of(what: str, x: Tensor, axes: int | Sequence[int]) -> tuple[int, ...]:
 
 @folded
 @in_float32
-def moments(
-    x: Tensor, axes: int | Sequence[int], shift: Any = None, keepdims: bool = False, name: str | None = None
-) -> tuple[Tensor, Tensor]:
+def moments(x: Tensor, axes: int | Sequence[int], shift: Any = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """(mean, biased variance) over the axes. The variance is computed from centered values, to avoid cancellation.
 
     shift: must be None; OneFlow never used it.
@@ -178,7 +176,6 @@ def batch_normalization(
     scale: Tensor | None = None,
     variance_epsilon: float = 1e-5,
     axis: int = 1,
-    name: str | None = None,
 ) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) * scale + offset, with given statistics.
 
@@ -212,7 +209,6 @@ def layer_norm(
     begin_norm_axis: int = 1,
     begin_params_axis: int = -1,
     epsilon: float = 1e-5,
-    name: str | None = None,
 ) -> Tensor:
     """(x - mean) / sqrt(var + epsilon) * gamma + beta, mean and var (biased) over axes from begin_norm_axis onwards.
 
@@ -239,9 +235,7 @@ def layer_norm(
 
 
 @takes_name
-def dropout(
-    x: Tensor, rate: float, noise_shape: Sequence[int] | None = None, seed: int | None = None, name: str | None = None
-) -> Tensor:
+def dropout(x: Tensor, rate: float, noise_shape: Sequence[int] | None = None, seed: int | None = None) -> Tensor:
     """0 with probability rate, else x / (1 - rate). Returns x itself in a predict job and for rate 0.
 
     noise_shape: shape of the random mask, which broadcasts to x: (N, C, 1, 1) drops whole channels. seed: use a
@@ -271,11 +265,7 @@ def noise(like: Tensor, rate: float, shape: tuple[int, ...], generator: Generato
 
 @takes_name
 def random_mask_like(
-    like: Tensor,
-    rate: float,
-    seed: int | None = None,
-    noise_shape: Sequence[int] | None = None,
-    name: str | None = None,
+    like: Tensor, rate: float, seed: int | None = None, noise_shape: Sequence[int] | None = None
 ) -> Tensor:
     """int8 of `like`'s shape (or noise_shape): 0 with probability rate, else 1, also in predict jobs."""
     check_tensor("nn.random_mask_like", like)

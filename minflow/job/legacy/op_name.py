@@ -13,18 +13,29 @@ from ...core.base.errors import DTypeError
 from ...core.mode import MODE
 from ...core.source_location import fail
 
+NAME = inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="str | None")
 
-def takes_name(function: Callable, otherwise: str = "") -> Callable:
-    """Decorate a function whose last argument is `name` to run in a scope of that name; by default in the scope
-    `otherwise`.
 
-    The function itself may ignore `name`. Raises DTypeError unless name is a string.
+def takes_name(
+    function: Callable, otherwise: str = "", place: int | None = None, default: str | None = None
+) -> Callable:
+    """Decorate a function to accept `name`, and to run in a scope of that name; by default in the scope `otherwise`.
+
+    place: position of the added parameter; it is the last one by default.  default: its default in the signature, which
+    names no scope. Raises DTypeError unless name is a string.
     """
-    place = list(inspect.signature(function).parameters).index("name")
+    signature = inspect.signature(function)
+    parameters = [*signature.parameters.values()]
+    place = len(parameters) if place is None else place
+    least, most = sum([each.default is each.empty for each in parameters]), len(parameters) + 1
 
     @functools.wraps(function)
     def scoped(*args, **options):
-        name = args[place] if len(args) > place else options.get("name")
+        if len(args) > most:  # counted as Python does
+            count = f"from {least} to {most} positional arguments but {len(args)} were given"
+            raise TypeError(f"{function.__name__}() takes {count}")
+        name = args[place] if len(args) > place else options.pop("name", None)
+        args = (*args[:place], *args[place + 1 :])
         if name is None and not otherwise:
             return function(*args, **options)
         if name is not None and not isinstance(name, str):
@@ -38,6 +49,8 @@ def takes_name(function: Callable, otherwise: str = "") -> Callable:
         finally:
             MODE.set(mode)
 
+    parameters.insert(place, NAME.replace(default=default))
+    scoped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return scoped
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @takes_name
-def pad(x: Tensor, paddings: Sequence[Sequence[int]], constant_value: float = 0, name: str | None = None) -> Tensor:
+def pad(x: Tensor, paddings: Sequence[Sequence[int]], constant_value: float = 0) -> Tensor:
     """Pad x with constant_value. paddings: a pair (before, after) for each axis, starting with the first axis."""
     if (
         not isinstance(paddings, Sequence)
@@ -35,13 +35,7 @@ def pad(x: Tensor, paddings: Sequence[Sequence[int]], constant_value: float = 0,
 
 @takes_name
 def same_padding(
-    x: Tensor,
-    padding: str,
-    data_format: str,
-    kernel_size: Any,
-    strides: Any,
-    dilation_rate: Any,
-    name: str | None = None,
+    x: Tensor, padding: str, data_format: str, kernel_size: Any, strides: Any, dilation_rate: Any
 ) -> Tensor:
     """Pad each image with zeros so that unpadded windows then have ceil(n / stride) positions along each axis.
 
@@ -80,13 +74,13 @@ def sides(name: str, x: Tensor, padding: Any) -> tuple[int, int, int, int]:
 
 
 @takes_name
-def constant_pad2d(x: Tensor, padding: Any, constant_value: float = 0, name: str | None = None) -> Tensor:
+def constant_pad2d(x: Tensor, padding: Any, constant_value: float = 0) -> Tensor:
     """Pad each image with constant_value. padding: an int, or (left, right, top, bottom) in pixels."""
     return bordered(x, sides("constant_pad2d", x, padding), value=constant_value)
 
 
 @takes_name
-def zero_pad2d(x: Tensor, padding: Any, name: str | None = None) -> Tensor:
+def zero_pad2d(x: Tensor, padding: Any) -> Tensor:
     """Pad each image with zeros. padding: an int, or (left, right, top, bottom) in pixels."""
     return bordered(x, sides("zero_pad2d", x, padding), value=0)
 
@@ -107,13 +101,13 @@ def gather_padded(name: str, x: Tensor, padding: Any, place: Any, largest: int) 
 
 
 @folded
-def replication_pad2d(x: Tensor, padding: Any, name: str | None = None) -> Tensor:
+def replication_pad2d(x: Tensor, padding: Any) -> Tensor:
     """Pad each image by repeating its edge pixels. padding: an int, or (left, right, top, bottom) in pixels."""
     return gather_padded("replication_pad2d", x, padding, lambda p, n: np.clip(p, 0, n - 1), 0)
 
 
 @folded
-def reflection_pad2d(x: Tensor, padding: Any, name: str | None = None) -> Tensor:
+def reflection_pad2d(x: Tensor, padding: Any) -> Tensor:
     """Pad each image by mirroring it at its edge pixels, which are not repeated. padding: as in zero_pad2d, but smaller
     than the image.
     """

@@ -6,6 +6,7 @@ separate stream, the same in every run. Read next: `../core/random.py`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...core import functions as F
@@ -32,21 +33,21 @@ def source(seed: int | None) -> Generator | None:
     return None if seed is None else Generator(seed)
 
 
-@takes_name
-def bernoulli(x: Tensor, seed: int | None = None, dtype: DType | None = None, name: str = "Bernoulli") -> Tensor:
+@partial(takes_name, default="Bernoulli")
+def bernoulli(x: Tensor, seed: int | None = None, dtype: DType | None = None) -> Tensor:
     """1 with the probability given by each element of x, else 0. dtype: that of x by default."""
     drawn = F.bernoulli(x, generator=source(seed))
     return drawn if dtype is None else to(drawn, as_dtype(dtype))
 
 
 @takes_name
-def generate_random_batch_permutation_indices(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+def generate_random_batch_permutation_indices(value: Any, seed: int | None = None) -> Tensor:
     """`int32 (n,)`: 0 to n - 1 in random order, n the size of the first axis."""
     return F.randperm_of(value.spec.shape[0], int32, source(seed))
 
 
 @folded
-def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+def shuffle(value: Any, seed: int | None = None) -> Tensor:
     """The slices along the first axis in random order."""
     return i.take(value, generate_random_batch_permutation_indices(value, seed), axis=0)
 

@@ -31,7 +31,7 @@ def several(name: str, inputs: Any) -> list:
 
 
 @folded
-def add_n(inputs: Sequence, name: str | None = None) -> Tensor:
+def add_n(inputs: Sequence) -> Tensor:
     """The sum of tensors of the same shape. Raises ShapeError if shapes differ: unlike add, it does not broadcast."""
     first, *others = several("add_n", inputs)
     total = first
@@ -44,7 +44,7 @@ def add_n(inputs: Sequence, name: str | None = None) -> Tensor:
 
 
 @folded
-def polyval(coeffs: Sequence, x: Tensor, name: str | None = None) -> Tensor:
+def polyval(coeffs: Sequence, x: Tensor) -> Tensor:
     """coeffs[0] * x**(n-1) + ... + coeffs[n-1], by Horner's rule. coeffs: numbers or tensors, the highest power
     first.
     """
@@ -57,7 +57,7 @@ def polyval(coeffs: Sequence, x: Tensor, name: str | None = None) -> Tensor:
 
 
 @folded
-def in_top_k(targets: Tensor, predictions: Tensor, k: int, name: str | None = None) -> Tensor:
+def in_top_k(targets: Tensor, predictions: Tensor, k: int) -> Tensor:
     """`int8 (N,)`: 1 if fewer than k classes of predictions `(N, classes)` score higher than the target; NaN and inf
     give 0.
 
@@ -75,9 +75,7 @@ def in_top_k(targets: Tensor, predictions: Tensor, k: int, name: str | None = No
 
 
 @takes_name
-def reduced_shape_elem_cnt(
-    input_blob: Tensor, axis: Sequence[int] | None = None, dtype: DType | None = None, name: str | None = None
-) -> Tensor:
+def reduced_shape_elem_cnt(input_blob: Tensor, axis: Sequence[int] | None = None, dtype: DType | None = None) -> Tensor:
     """`int32 (1,)`: number of elements along `axis` (a list; None for all). dtype: dtype of the result."""
     shape = input_blob.spec.shape
     axes = range(len(shape)) if axis is None else {normalize_axis(d, len(shape), input_blob) for d in axis}
@@ -87,7 +85,7 @@ def reduced_shape_elem_cnt(
 
 
 @takes_name
-def broadcast_to_compatible_with(x: Tensor, compatible: Sequence, name: str | None = None) -> Tensor:
+def broadcast_to_compatible_with(x: Tensor, compatible: Sequence) -> Tensor:
     """Broadcast x to the common shape of x and all tensors of the list `compatible`."""
     others = {f"compatible[{k}]": y for k, y in enumerate(several("broadcast_to_compatible_with", compatible))}
     return s.expand(x, shape=common_shape("broadcast_to_compatible_with", {"x": x, **others}))
@@ -103,7 +101,7 @@ def lower(x: Tensor, diagonal: int) -> Any:
 
 
 @takes_name
-def tril(x: Tensor, diagonal: int = 0, fill_value: float = 0, name: str | None = None) -> Tensor:
+def tril(x: Tensor, diagonal: int = 0, fill_value: float = 0) -> Tensor:
     """The lower triangle of the last two axes; fill_value above the given diagonal."""
     return (
         i.tril(x, diagonal=integer(diagonal, "diagonal"))
@@ -113,9 +111,7 @@ def tril(x: Tensor, diagonal: int = 0, fill_value: float = 0, name: str | None =
 
 
 @folded
-def fused_scale_tril(
-    x: Tensor, diagonal: int = 0, fill_value: float = 0, scale: float = 1, name: str | None = None
-) -> Tensor:
+def fused_scale_tril(x: Tensor, diagonal: int = 0, fill_value: float = 0, scale: float = 1) -> Tensor:
     """scale * x in the lower triangle of the last two axes; fill_value above the given diagonal."""
     return e.where(lower(x, diagonal), x if scale == 1 else x * scale, fill_value)
 
@@ -129,7 +125,6 @@ def fused_scale_tril_softmax_dropout(
     rate: float = 0.0,
     noise_shape: Any = None,
     seed: int | None = None,
-    name: str | None = None,
 ) -> Tensor:
     """Softmax over the last axis of fused_scale_tril, followed by dropout with probability rate.
 
@@ -147,9 +142,7 @@ def fused_scale_tril_softmax_dropout(
 
 
 @folded
-def unsorted_segment_sum(
-    data: Any, segment_ids: Tensor, num_segments: int, axis: int = 0, name: str | None = None
-) -> Tensor:
+def unsorted_segment_sum(data: Any, segment_ids: Tensor, num_segments: int, axis: int = 0) -> Tensor:
     """The slices of data along `axis` added up by segment: out[k] = sum of data[j] over all j with segment_ids[j] == k.
 
     segment_ids: integers from 0 to num_segments - 1, of the size of that axis (or of that axis and those after it,
@@ -168,15 +161,13 @@ def unsorted_segment_sum(
 
 
 @folded
-def unsorted_segment_sum_like(
-    data: Any, segment_ids: Tensor, like: Tensor, axis: int = 0, name: str | None = None
-) -> Tensor:
+def unsorted_segment_sum_like(data: Any, segment_ids: Tensor, like: Tensor, axis: int = 0) -> Tensor:
     """unsorted_segment_sum into the shape of `like`, whose size along `axis` is the number of segments."""
     return unsorted_segment_sum(data, segment_ids, like.spec.shape[normalize_axis(axis, like.spec.ndim, like)], axis)
 
 
 @folded
-def unsorted_batch_segment_sum(data: Any, segment_ids: Tensor, num_segments: int, name: str | None = None) -> Tensor:
+def unsorted_batch_segment_sum(data: Any, segment_ids: Tensor, num_segments: int) -> Tensor:
     """unsorted_segment_sum for each example separately: segment_ids `(N, n)`, data `(N, n, ...)`, result `(N,
     num_segments, ...)`.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -212,7 +212,6 @@ def conv2d(
     data_format: str = "NCHW",
     dilations: Sizes | None = None,
     groups: int = 1,
-    name: str | None = None,
 ) -> Tensor:
     """out[n,f,i,j] = sum over c,u,v of input[n,c,i*s+u*d-p,j*s+v*d-p] * filters[f,c,u,v].
 
@@ -232,7 +231,6 @@ def conv1d(
     data_format: str = "NCW",
     dilations: Sizes | None = None,
     groups: int = 1,
-    name: str | None = None,
 ) -> Tensor:
     """conv2d along one axis. input: float (N, C, W), filters: (F, C / groups, KW); "NWC": (N, W, C) and (F, KW, C)."""
     return conv("nn.conv1d", input, filters, strides, padding, data_format, dilations, groups, 1)
@@ -247,7 +245,6 @@ def conv3d(
     data_format: str = "NCDHW",
     dilations: Sizes | None = None,
     groups: int = 1,
-    name: str | None = None,
 ) -> Tensor:
     """conv2d of volumes. input: float (N, C, D, H, W), filters: (F, C / groups, KD, KH, KW); "NDHWC": (N, D, H, W, C)
     and (F, KD, KH, KW, C).
@@ -264,7 +261,6 @@ def compat_conv2d(
     data_format: str = "NCHW",
     dilations: Sizes | None = None,
     groups: int = 1,
-    name: str | None = None,
 ) -> Tensor:
     """conv2d with TensorFlow's "SAME", which is "SAME_UPPER": the odd pixel last."""
     padding = "SAME_UPPER" if isinstance(padding, str) and padding.upper() == "SAME" else padding
@@ -274,7 +270,7 @@ def compat_conv2d(
 tf_conv2d = compat_conv2d
 
 
-@takes_name
+@partial(takes_name, place=6)
 def conv2d_transpose(
     value: Tensor | None = None,
     filter: Tensor | None = None,
@@ -282,7 +278,6 @@ def conv2d_transpose(
     strides: Sizes | None = None,
     padding: Any = "VALID",
     data_format: str = "NCHW",
-    name: str | None = None,
     input: Tensor | None = None,
     filters: Tensor | None = None,
     dilations: Sizes | None = None,
@@ -376,13 +371,7 @@ def shares(pixels: Any, axes: list[Axis], kernel: Any, stride: Any, dtype: Any) 
 
 @takes_name
 def max_pool2d(
-    input: Tensor,
-    ksize: Sizes,
-    strides: Sizes,
-    padding: Any,
-    data_format: str = "NCHW",
-    ceil_mode: bool = False,
-    name: str | None = None,
+    input: Tensor, ksize: Sizes, strides: Sizes, padding: Any, data_format: str = "NCHW", ceil_mode: bool = False
 ) -> Tensor:
     """The maximum of each window; padding is never the maximum.
 
@@ -395,13 +384,7 @@ def max_pool2d(
 
 @takes_name
 def avg_pool2d(
-    input: Tensor,
-    ksize: Sizes,
-    strides: Sizes,
-    padding: Any,
-    data_format: str = "NCHW",
-    ceil_mode: bool = False,
-    name: str | None = None,
+    input: Tensor, ksize: Sizes, strides: Sizes, padding: Any, data_format: str = "NCHW", ceil_mode: bool = False
 ) -> Tensor:
     """The mean of the image pixels in each window; arguments as in max_pool2d."""
     return pooled("avg", "nn.avg_pool2d", input, ksize, strides, padding, data_format, ceil_mode, 2)
@@ -409,13 +392,7 @@ def avg_pool2d(
 
 @takes_name
 def max_pool1d(
-    input: Tensor,
-    ksize: Sizes,
-    strides: Sizes,
-    padding: Any,
-    data_format: str = "NCW",
-    ceil_mode: bool = False,
-    name: str | None = None,
+    input: Tensor, ksize: Sizes, strides: Sizes, padding: Any, data_format: str = "NCW", ceil_mode: bool = False
 ) -> Tensor:
     """max_pool2d along one axis. input: float (N, C, W), or (N, W, C) with "NWC"."""
     return pooled("max", "nn.max_pool1d", input, ksize, strides, padding, data_format, ceil_mode, 1)
@@ -423,13 +400,7 @@ def max_pool1d(
 
 @takes_name
 def avg_pool1d(
-    input: Tensor,
-    ksize: Sizes,
-    strides: Sizes,
-    padding: Any,
-    data_format: str = "NCW",
-    ceil_mode: bool = False,
-    name: str | None = None,
+    input: Tensor, ksize: Sizes, strides: Sizes, padding: Any, data_format: str = "NCW", ceil_mode: bool = False
 ) -> Tensor:
     """avg_pool2d along one axis. input: float (N, C, W), or (N, W, C) with "NWC"."""
     return pooled("avg", "nn.avg_pool1d", input, ksize, strides, padding, data_format, ceil_mode, 1)
@@ -437,13 +408,7 @@ def avg_pool1d(
 
 @takes_name
 def max_pool3d(
-    input: Tensor,
-    ksize: Sizes,
-    strides: Sizes,
-    padding: Any,
-    data_format: str = "NCDHW",
-    ceil_mode: bool = False,
-    name: str | None = None,
+    input: Tensor, ksize: Sizes, strides: Sizes, padding: Any, data_format: str = "NCDHW", ceil_mode: bool = False
 ) -> Tensor:
     """The maximum of each window of a volume. input: float (N, C, D, H, W), or (N, D, H, W, C) with
     "NDHWC"; the other arguments are max_pool2d's.
@@ -453,13 +418,7 @@ def max_pool3d(
 
 @takes_name
 def avg_pool3d(
-    input: Tensor,
-    ksize: Sizes,
-    strides: Sizes,
-    padding: Any,
-    data_format: str = "NCDHW",
-    ceil_mode: bool = False,
-    name: str | None = None,
+    input: Tensor, ksize: Sizes, strides: Sizes, padding: Any, data_format: str = "NCDHW", ceil_mode: bool = False
 ) -> Tensor:
     """The mean of the voxels in each window of a volume; arguments as in max_pool3d."""
     return pooled("avg", "nn.avg_pool3d", input, ksize, strides, padding, data_format, ceil_mode, 3)

@@ -18,7 +18,7 @@ from ...core.messages.suggestions import missing_names
 from ...core.op import Op
 from ...core.ops import elementwise as e, reduce as r
 from ...core.spec import int8, int32
-from .op_name import folded, public, takes_name
+from .op_name import described, folded, public, takes_name
 from .segments import (
     add_n as add_n,
     broadcast_to_compatible_with as broadcast_to_compatible_with,
@@ -34,6 +34,7 @@ from .segments import (
 )
 
 if TYPE_CHECKING:
+    from ...core.spec import DType
     from ...core.tensor import Tensor
 
 
@@ -43,9 +44,7 @@ def unary_function(name: str, op: Op | Callable) -> Callable:
     def function(x):
         return op(ensure_tensor(x))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = op.__doc__
-    return takes_name(function)
+    return takes_name(described(function, name, op.__doc__))
 
 
 def binary_function(name: str, op: Op | Callable, doc: str = "") -> Callable:
@@ -54,18 +53,14 @@ def binary_function(name: str, op: Op | Callable, doc: str = "") -> Callable:
     def function(x, y):
         return op(as_operand(x), as_operand(y))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc or op.__doc__
-    return takes_name(function)
+    return takes_name(described(function, name, doc or op.__doc__))
 
 
 def comparison(name: str, op: Op, symbol: str) -> Callable:
     def function(x, y):
         return to(op(as_operand(x), as_operand(y)), int8)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`int8`: 1 where x {symbol} y, else 0; broadcast."
-    return takes_name(function)
+    return takes_name(described(function, name, f"`int8`: 1 where x {symbol} y, else 0; broadcast."))
 
 
 # ---- elementwise -------------------------------------------------------------------------------------------------
@@ -205,17 +200,16 @@ def named_axes(axis: Any, x: Tensor) -> tuple[int, ...]:
 
 
 def reduction(name: str, compute: Callable, doc: str) -> Callable:
-    """A legacy reduction `compute(x, axes, keepdims)`; returns x itself if there are no axes."""
+    """A legacy reduction `compute(x, axis=axes, keepdims=keepdims)`; returns x itself if there are no axes."""
 
     def function(x, axis=None, keepdims: bool = False):
         x = ensure_tensor(x)
         axes = named_axes(axis, x)
-        out = compute(x, axes, keepdims) if axes or not isinstance(axis, Sequence) else x
+        out = compute(x, axis=axes, keepdims=keepdims) if axes or not isinstance(axis, Sequence) else x
         return at_least_one_axis(out) if x.spec.ndim else out
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{doc} axis: an int, several, or None for all, which gives shape (1,); an empty list returns x."
-    return takes_name(with_input_aliases(function))
+    doc = f"{doc} axis: an int, several, or None for all, which gives shape (1,); an empty list returns x."
+    return takes_name(with_input_aliases(described(function, name, doc)))
 
 
 def at_least_one_axis(x: Tensor) -> Any:
@@ -236,49 +230,32 @@ def with_input_aliases(function: Callable) -> Callable:
     return either
 
 
-def quantified(op: Op) -> Callable:
-    return lambda x, axes, keepdims: to(op(x, axis=axes, keepdims=keepdims), int8)
+def in_dtype(op: Op, dtype: DType | None = None) -> Callable:
+    """Cast the result of a reduction to a dtype, by default that of its input."""
+    return lambda x, **options: to(op(x, **options), dtype or x.dtype)
 
 
-reduce_sum = reduction(
-    "reduce_sum", lambda x, axes, keepdims: to(r.sum(x, axis=axes, keepdims=keepdims), x.dtype), "The sum."
-)
-reduce_mean = reduction("reduce_mean", lambda x, axes, keepdims: r.mean(x, axis=axes, keepdims=keepdims), "The mean.")
-reduce_prod = reduction(
-    "reduce_prod", lambda x, axes, keepdims: to(r.prod(x, axis=axes, keepdims=keepdims), x.dtype), "The product."
-)
-reduce_max = reduction("reduce_max", lambda x, axes, keepdims: r.amax(x, axis=axes, keepdims=keepdims), "The largest.")
-reduce_min = reduction("reduce_min", lambda x, axes, keepdims: r.amin(x, axis=axes, keepdims=keepdims), "The smallest.")
-two_stage_reduce_max = reduction(
-    "two_stage_reduce_max",
-    lambda x, axes, keepdims: r.amax(x, axis=axes, keepdims=keepdims),
-    "The maximum; in OneFlow, in two stages: on each device, then over devices.",
-)
-two_stage_reduce_min = reduction(
-    "two_stage_reduce_min",
-    lambda x, axes, keepdims: r.amin(x, axis=axes, keepdims=keepdims),
-    "The minimum; in OneFlow, in two stages: on each device, then over devices.",
-)
-reduce_variance = reduction(
-    "reduce_variance",
-    lambda x, axes, keepdims: F.var(x, axes, unbiased=False, keepdim=keepdims),
-    "The mean squared distance to the mean.",
-)
-reduce_std = reduction(
-    "reduce_std",
-    lambda x, axes, keepdims: F.std(x, axes, unbiased=False, keepdim=keepdims),
-    "The square root of reduce_variance.",
-)
+def modern(function: Callable, **given: Any) -> Callable:
+    """A modern reduction, which calls the axes dim and keepdims keepdim."""
+    return lambda x, axis, keepdims: function(x, dim=axis, keepdim=keepdims, **given)
+
+
+reduce_sum = reduction("reduce_sum", in_dtype(r.sum), "The sum.")
+reduce_mean = reduction("reduce_mean", r.mean, "The mean.")
+reduce_prod = reduction("reduce_prod", in_dtype(r.prod), "The product.")
+reduce_max = reduction("reduce_max", r.amax, "The largest.")
+reduce_min = reduction("reduce_min", r.amin, "The smallest.")
+STAGES = "in OneFlow, in two stages: on each device, then over devices."
+two_stage_reduce_max = reduction("two_stage_reduce_max", r.amax, f"The maximum; {STAGES}")
+two_stage_reduce_min = reduction("two_stage_reduce_min", r.amin, f"The minimum; {STAGES}")
+reduce_variance = reduction("reduce_variance", modern(F.var, unbiased=False), "The mean squared distance to the mean.")
+reduce_std = reduction("reduce_std", modern(F.std, unbiased=False), "The square root of reduce_variance.")
 reduce_euclidean_norm = reduction(
-    "reduce_euclidean_norm",
-    lambda x, axes, keepdims: F.norm(x, 2, axes, keepdims),
-    "The square root of the sum of squares.",
+    "reduce_euclidean_norm", modern(F.norm, p=2), "The square root of the sum of squares."
 )
-reduce_logsumexp = reduction(
-    "reduce_logsumexp", lambda x, axes, keepdims: F.logsumexp(x, axes, keepdims), "log(sum(exp(x))), without overflow."
-)
-reduce_any = reduction("reduce_any", quantified(r.any), "`int8`: 1 if any element is not 0, else 0.")
-reduce_all = reduction("reduce_all", quantified(r.all), "`int8`: 1 if no element is 0, else 0.")
+reduce_logsumexp = reduction("reduce_logsumexp", modern(F.logsumexp), "log(sum(exp(x))), without overflow.")
+reduce_any = reduction("reduce_any", in_dtype(r.any, int8), "`int8`: 1 if any element is not 0, else 0.")
+reduce_all = reduction("reduce_all", in_dtype(r.all, int8), "`int8`: 1 if no element is 0, else 0.")
 
 
 # ---- positions along an axis -------------------------------------------------------------------------------------

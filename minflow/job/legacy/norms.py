@@ -16,6 +16,7 @@ from ...nn import functional as modern
 from ...nn.functional.arguments import check_tensor
 from ..build_context import building
 from .initializers import ones_initializer, zeros_initializer
+from .op_name import described
 
 AXES = {"InstanceNorm1d": 3, "InstanceNorm2d": 4, "InstanceNorm3d": 5}
 
@@ -67,12 +68,11 @@ def instance(kind: str) -> Any:
             fail(ShapeError, what, f"flow.nn.InstanceNorm{x.spec.ndim - 2}d, or (N, C, ...)", x=x)
         return normalized(kind, x, x.spec.shape[1], eps, affine, name)
 
-    function.__name__ = function.__qualname__ = kind
-    function.__doc__ = (
+    doc = (
         "(x - mean) / sqrt(var + eps) * gamma + beta, mean and var (biased) of each channel of each example. "
         f"x: float, {AXES[kind]} axes (N, C, ...). gamma, beta: (1, C, 1). Ulyanov, Vedaldi & Lempitsky 2016, eq. 1."
     )
-    return function
+    return described(function, kind, doc)
 
 
 instance_norm1d = instance("InstanceNorm1d")

@@ -54,6 +54,13 @@ def takes_name(
     return scoped
 
 
+def described(function: Callable, name: str, doc: str | None = None) -> Callable:
+    """Name a function that a factory returns. doc: its docstring; by default it keeps its own."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc or function.__doc__
+    return function
+
+
 def also_called(**others: str) -> Callable:
     """Accept keywords of later OneFlow versions: input="x" renames the keyword input to x."""
 

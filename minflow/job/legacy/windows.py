@@ -8,7 +8,7 @@ functions accept eager tensors as well. Read next: `../core/ops/conv.py`, `../co
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from ...core.source_location import fail
 from ...core.tensor import Tensor
 from ...nn.functional.arguments import check_tensor, same_dtype
 from ...nn.functional.pooling_1d_3d import avg_pool3d as pool_mean_of_volumes, max_pool3d as pool_max_of_volumes
-from .op_name import takes_name
+from .op_name import described, takes_name
 
 CONVOLUTIONS = {1: convolve_signals, 2: convolve, 3: convolve_volumes}
 FORMATS = {2: ("NCHW", "NHWC"), 1: ("NCW", "NWC"), 3: ("NCDHW", "NDHWC")}
@@ -203,70 +203,46 @@ def conv(
     return channels_back(out, last)
 
 
-@takes_name
-def conv2d(
-    input: Tensor,
-    filters: Tensor,
-    strides: Sizes,
-    padding: Any,
-    data_format: str = "NCHW",
-    dilations: Sizes | None = None,
-    groups: int = 1,
-) -> Tensor:
-    """out[n,f,i,j] = sum over c,u,v of input[n,c,i*s+u*d-p,j*s+v*d-p] * filters[f,c,u,v].
+def convolution(name: str, rank: int, doc: str = "", same: str = "SAME") -> Callable:
+    """The function `nn.<name>` of images with `rank` axes. doc: conv2d's by default.  same: the meaning of "SAME"."""
 
-    input: float (N, C, H, W), filters: (F, C / groups, KH, KW); with "NHWC" (N, H, W, C) and (F, KH, KW, C), groups 1.
-    padding: "VALID", "SAME" (ceil(n / stride) positions; the odd pixel first), "SAME_LOWER" (the same), "SAME_UPPER"
-    (the odd pixel last), or a pair of pixels for each of the four axes. Raises ShapeError if these do not fit.
-    """
-    return conv("nn.conv2d", input, filters, strides, padding, data_format, dilations, groups, 2)
+    def function(
+        input: Tensor,
+        filters: Tensor,
+        strides: Sizes,
+        padding: Any,
+        data_format: str = FORMATS[rank][0],
+        dilations: Sizes | None = None,
+        groups: int = 1,
+    ) -> Tensor:
+        """out[n,f,i,j] = sum over c,u,v of input[n,c,i*s+u*d-p,j*s+v*d-p] * filters[f,c,u,v].
 
+        input: float (N, C, H, W), filters: (F, C / groups, KH, KW); with "NHWC" (N, H, W, C) and (F, KH, KW, C), groups
+        1. padding: "VALID", "SAME" (ceil(n / stride) positions; the odd pixel first), "SAME_LOWER" (the same),
+        "SAME_UPPER" (the odd pixel last), or a pair of pixels for each of the four axes. Raises ShapeError if these do
+        not fit.
+        """
+        padding = same if isinstance(padding, str) and padding.upper() == "SAME" else padding
+        return conv(f"nn.{name}", input, filters, strides, padding, data_format, dilations, groups, rank)
 
-@takes_name
-def conv1d(
-    input: Tensor,
-    filters: Tensor,
-    strides: Sizes,
-    padding: Any,
-    data_format: str = "NCW",
-    dilations: Sizes | None = None,
-    groups: int = 1,
-) -> Tensor:
-    """conv2d along one axis. input: float (N, C, W), filters: (F, C / groups, KW); "NWC": (N, W, C) and (F, KW, C)."""
-    return conv("nn.conv1d", input, filters, strides, padding, data_format, dilations, groups, 1)
+    return takes_name(described(function, name, doc))
 
 
-@takes_name
-def conv3d(
-    input: Tensor,
-    filters: Tensor,
-    strides: Sizes,
-    padding: Any,
-    data_format: str = "NCDHW",
-    dilations: Sizes | None = None,
-    groups: int = 1,
-) -> Tensor:
-    """conv2d of volumes. input: float (N, C, D, H, W), filters: (F, C / groups, KD, KH, KW); "NDHWC": (N, D, H, W, C)
-    and (F, KD, KH, KW, C).
-    """
-    return conv("nn.conv3d", input, filters, strides, padding, data_format, dilations, groups, 3)
-
-
-@takes_name
-def compat_conv2d(
-    input: Tensor,
-    filters: Tensor,
-    strides: Sizes,
-    padding: Any,
-    data_format: str = "NCHW",
-    dilations: Sizes | None = None,
-    groups: int = 1,
-) -> Tensor:
-    """conv2d with TensorFlow's "SAME", which is "SAME_UPPER": the odd pixel last."""
-    padding = "SAME_UPPER" if isinstance(padding, str) and padding.upper() == "SAME" else padding
-    return conv("nn.compat_conv2d", input, filters, strides, padding, data_format, dilations, groups, 2)
-
-
+conv2d = convolution("conv2d", 2)
+conv1d = convolution(
+    "conv1d",
+    1,
+    'conv2d along one axis. input: float (N, C, W), filters: (F, C / groups, KW); "NWC": (N, W, C) and (F, KW, C).',
+)
+conv3d = convolution(
+    "conv3d",
+    3,
+    "conv2d of volumes. input: float (N, C, D, H, W), filters: (F, C / groups, KD, KH, KW); "
+    '"NDHWC": (N, D, H, W, C) and (F, KD, KH, KW, C).',
+)
+compat_conv2d = convolution(
+    "compat_conv2d", 2, """conv2d with TensorFlow's "SAME", which is "SAME_UPPER": the odd pixel last.""", "SAME_UPPER"
+)
 tf_conv2d = compat_conv2d
 
 
@@ -319,45 +295,54 @@ def conv2d_transpose(
 # ---- pooling -----------------------------------------------------------------------------------------------------
 
 
-def pooled(
-    kind: str,
-    what: str,
-    x: Tensor,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str,
-    ceil_mode: bool,
-    rank: int,
-) -> Tensor:
-    last = is_last(what, data_format, rank)
-    check_rank(what, x, rank, data_format)
-    kernel, stride = sizes(what, "ksize", ksize, rank), sizes(what, "strides", strides, rank)
-    pads = sides(what, padding, last, rank)
-    if not isinstance(pads, str) and any(max(p) >= k for p, k in zip(pads, kernel)):
-        what = f"{what}: padding {pads} for windows of {list(kernel)}"
-        fail(ShapeError, what, "less padding: a window must see the image", input=x)
-    x = channels_first(x, last)
-    if rank == 1:
-        x, kernel, stride = unsqueeze(x, 2), (1, *kernel), (1, *stride)
-        pads = pads if isinstance(pads, str) else [(0, 0), *pads]
-    ones = (1,) * len(kernel)
-    pixels = x.spec.shape[2:]
-    axes = windows(what, pixels, kernel, stride, ones, pads, bool(ceil_mode))
-    most = [k // 2 for k in kernel]
-    if kind == "max":
-        x, sym = fitted(x, axes, kernel, stride, ones, most, -math.inf)
-        options: dict[str, Any] = dict(kernel_size=kernel, stride=stride, padding=sym, dilation=ones, ceil_mode=False)
-        out: Any = pool_max_of_volumes(x, **options) if rank == 3 else pool_max(x, **options)[0]
-    else:
-        pool = pool_mean_of_volumes if rank == 3 else pool_mean
-        wide, sym = fitted(x, axes, kernel, stride, ones, most)
-        options = dict(kernel_size=kernel, stride=stride, padding=sym, ceil_mode=False, count_include_pad=False)
-        if wide is x:
-            out = pool(x, divisor_override=None, **options)
-        else:  # padding does not count in a mean
-            out = pool(wide, divisor_override=1, **options) * shares(pixels, axes, kernel, stride, x.spec.dtype)
-    return channels_back(squeeze(out, 2) if rank == 1 else out, last)
+def pooling(kind: str, rank: int, doc: str = "") -> Callable:
+    """The function `nn.<kind>_pool<rank>d`, kind "max" or "avg". doc: max_pool2d's by default."""
+    name = f"{kind}_pool{rank}d"
+
+    def function(
+        input: Tensor,
+        ksize: Sizes,
+        strides: Sizes,
+        padding: Any,
+        data_format: str = FORMATS[rank][0],
+        ceil_mode: bool = False,
+    ) -> Tensor:
+        """The maximum of each window; padding is never the maximum.
+
+        input: float (N, C, H, W), or (N, H, W, C) with "NHWC". ksize, strides: int or pair, in pixels. padding: as
+        conv2d's.
+        ceil_mode: with "VALID" or pixels, include a last window that extends over the edge.
+        """
+        what = f"nn.{name}"
+        last = is_last(what, data_format, rank)
+        check_rank(what, input, rank, data_format)
+        kernel, stride = sizes(what, "ksize", ksize, rank), sizes(what, "strides", strides, rank)
+        pads = sides(what, padding, last, rank)
+        if not isinstance(pads, str) and any(max(p) >= k for p, k in zip(pads, kernel)):
+            what = f"{what}: padding {pads} for windows of {list(kernel)}"
+            fail(ShapeError, what, "less padding: a window must see the image", input=input)
+        x = channels_first(input, last)
+        if rank == 1:
+            x, kernel, stride = unsqueeze(x, 2), (1, *kernel), (1, *stride)
+            pads = pads if isinstance(pads, str) else [(0, 0), *pads]
+        ones = (1,) * len(kernel)
+        pixels = x.spec.shape[2:]
+        axes = windows(what, pixels, kernel, stride, ones, pads, bool(ceil_mode))
+        most = [k // 2 for k in kernel]
+        filled, sym = fitted(x, axes, kernel, stride, ones, most, -math.inf if kind == "max" else 0.0)
+        options: dict[str, Any] = dict(kernel_size=kernel, stride=stride, padding=sym, ceil_mode=False)
+        if kind == "max":
+            options["dilation"] = ones
+            out: Any = pool_max_of_volumes(filled, **options) if rank == 3 else pool_max(filled, **options)[0]
+        else:
+            pool = pool_mean_of_volumes if rank == 3 else pool_mean
+            divisor = None if filled is x else 1
+            out = pool(filled, count_include_pad=False, divisor_override=divisor, **options)
+            if filled is not x:  # padding does not count in a mean
+                out = out * shares(pixels, axes, kernel, stride, x.spec.dtype)
+        return channels_back(squeeze(out, 2) if rank == 1 else out, last)
+
+    return takes_name(described(function, name, doc))
 
 
 def shares(pixels: Any, axes: list[Axis], kernel: Any, stride: Any, dtype: Any) -> Tensor:
@@ -369,59 +354,17 @@ def shares(pixels: Any, axes: list[Axis], kernel: Any, stride: Any, dtype: Any) 
     return from_numpy((1 / reduce(np.multiply.outer, counts)).astype(dtype.np))
 
 
-@takes_name
-def max_pool2d(
-    input: Tensor, ksize: Sizes, strides: Sizes, padding: Any, data_format: str = "NCHW", ceil_mode: bool = False
-) -> Tensor:
-    """The maximum of each window; padding is never the maximum.
-
-    input: float (N, C, H, W), or (N, H, W, C) with "NHWC". ksize, strides: int or pair, in pixels. padding: as
-    conv2d's.
-    ceil_mode: with "VALID" or pixels, include a last window that extends over the edge.
-    """
-    return pooled("max", "nn.max_pool2d", input, ksize, strides, padding, data_format, ceil_mode, 2)
-
-
-@takes_name
-def avg_pool2d(
-    input: Tensor, ksize: Sizes, strides: Sizes, padding: Any, data_format: str = "NCHW", ceil_mode: bool = False
-) -> Tensor:
-    """The mean of the image pixels in each window; arguments as in max_pool2d."""
-    return pooled("avg", "nn.avg_pool2d", input, ksize, strides, padding, data_format, ceil_mode, 2)
-
-
-@takes_name
-def max_pool1d(
-    input: Tensor, ksize: Sizes, strides: Sizes, padding: Any, data_format: str = "NCW", ceil_mode: bool = False
-) -> Tensor:
-    """max_pool2d along one axis. input: float (N, C, W), or (N, W, C) with "NWC"."""
-    return pooled("max", "nn.max_pool1d", input, ksize, strides, padding, data_format, ceil_mode, 1)
-
-
-@takes_name
-def avg_pool1d(
-    input: Tensor, ksize: Sizes, strides: Sizes, padding: Any, data_format: str = "NCW", ceil_mode: bool = False
-) -> Tensor:
-    """avg_pool2d along one axis. input: float (N, C, W), or (N, W, C) with "NWC"."""
-    return pooled("avg", "nn.avg_pool1d", input, ksize, strides, padding, data_format, ceil_mode, 1)
-
-
-@takes_name
-def max_pool3d(
-    input: Tensor, ksize: Sizes, strides: Sizes, padding: Any, data_format: str = "NCDHW", ceil_mode: bool = False
-) -> Tensor:
-    """The maximum of each window of a volume. input: float (N, C, D, H, W), or (N, D, H, W, C) with
-    "NDHWC"; the other arguments are max_pool2d's.
-    """
-    return pooled("max", "nn.max_pool3d", input, ksize, strides, padding, data_format, ceil_mode, 3)
-
-
-@takes_name
-def avg_pool3d(
-    input: Tensor, ksize: Sizes, strides: Sizes, padding: Any, data_format: str = "NCDHW", ceil_mode: bool = False
-) -> Tensor:
-    """The mean of the voxels in each window of a volume; arguments as in max_pool3d."""
-    return pooled("avg", "nn.avg_pool3d", input, ksize, strides, padding, data_format, ceil_mode, 3)
+max_pool2d = pooling("max", 2)
+avg_pool2d = pooling("avg", 2, "The mean of the image pixels in each window; arguments as in max_pool2d.")
+max_pool1d = pooling("max", 1, 'max_pool2d along one axis. input: float (N, C, W), or (N, W, C) with "NWC".')
+avg_pool1d = pooling("avg", 1, 'avg_pool2d along one axis. input: float (N, C, W), or (N, W, C) with "NWC".')
+max_pool3d = pooling(
+    "max",
+    3,
+    "The maximum of each window of a volume. input: float (N, C, D, H, W), or (N, D, H, W, C) with "
+    '"NDHWC"; the other arguments are max_pool2d\'s.',
+)
+avg_pool3d = pooling("avg", 3, "The mean of the voxels in each window of a volume; arguments as in max_pool3d.")
 
 
 def pixel_shuffle(input: Tensor, height: int, width: int) -> Tensor:

@@ -27,7 +27,8 @@ from ..checks import check_initializer, check_regularizer
 from ..scope import namespace
 from .initializers import constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer
 from .nn import along, axis_of, batch_normalization as normalized_by, bias_add, layer_norm as normalized
-from .windows import Sizes, check_rank, conv, is_last, sizes
+from .op_name import described
+from .windows import FORMATS, Sizes, check_rank, conv, is_last, sizes
 from .zero_init_check import check_zero_kernel
 
 
@@ -76,6 +77,11 @@ class Layer:
         with namespace(self.label):  # an activation may be a layer itself: "conv1-activation-alpha"
             return activation(out, name="activation") if takes_name(activation) else activation(out)
 
+    def check_floating(self, inputs: Tensor) -> None:
+        if not inputs.spec.floating:
+            what = f"{self.what}: the input must be floating, got {inputs.spec.dtype.name}"
+            fail(JobError, what, "flow.cast(x, flow.float)", inputs=inputs)
+
     def count(self, argument: str, value: Any) -> int:
         """Check an integer of at least 1."""
         if not hasattr(value, "__index__") or isinstance(value, bool) or value.__index__() < 1:
@@ -121,9 +127,7 @@ def dense(
     if spec.ndim < 2:
         what = f"flow.layers.dense: the input must have at least two axes, (N, K), got {spec.ndim}"
         fail(ShapeError, what, "flow.reshape(x, (1, -1))", inputs=inputs)
-    if not spec.floating:
-        what = f"flow.layers.dense: the input must be floating, got {spec.dtype.name}"
-        fail(JobError, what, "flow.cast(x, flow.float)", inputs=inputs)
+    layer.check_floating(inputs)
     features, dtype = spec.shape[-1], spec.dtype
     weight = layer.variable(
         "weight", (units, features), dtype, kernel_initializer or constant_initializer(0), kernel_regularizer, trainable
@@ -142,194 +146,75 @@ def dense(
         return out if spec.ndim == 2 else reshape(out, (*spec.shape[:-1], units))
 
 
-def convolution(
-    layer: Layer,
-    rank: int,
-    inputs: Tensor,
-    filters: int,
-    kernel_size: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str,
-    dilation_rate: Any,
-    groups: int,
-    activation: Any,
-    use_bias: bool,
-    kernel_initializer: Any,
-    bias_initializer: Any,
-    kernel_regularizer: Any,
-    bias_regularizer: Any,
-    trainable: bool,
-    weight_name: Any,
-    bias_name: Any,
-) -> Tensor:
-    what = layer.what
-    last = is_last(what, data_format, rank)
-    check_rank(what, inputs, rank, data_format)
-    filters, groups = layer.count("filters", filters), layer.count("groups", groups)
-    kernel = sizes(what, "kernel_size", kernel_size, rank)
-    channels, dtype = inputs.spec.shape[-1 if last else 1], inputs.spec.dtype
-    if groups > 1 and last:
-        what = f"{what}: groups={groups} with data_format {data_format}"
-        fail(ShapeError, what, "channels first, such as NCHW, for groups")
-    if channels % groups or filters % groups:
-        hint = f"groups={math.gcd(channels, filters)}, or another divisor of both"
-        what = f"{what}: groups={groups} divides {channels} channels into {filters} filters"
-        fail(ShapeError, what, hint, inputs=inputs)
-    if not dtype.floating:
-        fail(
-            JobError, f"{what}: the input must be floating, got {dtype.name}", "flow.cast(x, flow.float)", inputs=inputs
-        )
-    shape = (filters, *kernel, channels) if last else (filters, channels // groups, *kernel)
-    kernel_initializer = kernel_initializer or xavier_uniform_initializer(data_format.upper())
-    weight = layer.variable("weight", shape, dtype, kernel_initializer, kernel_regularizer, trainable, weight_name)
-    with layer.scope():
-        out = conv(what, inputs, weight, strides, padding, data_format, dilation_rate, groups, rank)
-        if use_bias:
-            fill = bias_initializer or constant_initializer(0)
-            bias = layer.variable("bias", (filters,), dtype, fill, bias_regularizer, trainable, bias_name)
-            out = bias_add(out, bias, data_format.upper())
-        return layer.activated(activation, out)
+def convolution(rank: int, doc: str | None = None) -> Callable:
+    """The function `layers.conv<rank>d`, for images with `rank` axes. doc: conv2d's by default."""
+    kind, default = f"conv{rank}d", f"Conv{rank}d"
+
+    def function(
+        inputs: Tensor,
+        filters: int,
+        kernel_size: Sizes = 1,
+        strides: Sizes = 1,
+        padding: Any = "VALID",
+        data_format: str = FORMATS[rank][0],
+        dilation_rate: Sizes | None = None,
+        groups: int = 1,
+        activation: Callable | None = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = None,
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        trainable: bool = True,
+        name: str = default,
+        weight_name: str | None = None,
+        bias_name: str | None = None,
+    ) -> Tensor:
+        """activation(conv2d(inputs, weight) + bias), with the variables `<name>-weight` and `<name>-bias` (filters,).
+
+        inputs: float (N, C, H, W), weight (filters, C / groups, KH, KW); with "NHWC" (N, H, W, C) and (filters, KH, KW,
+        C), groups 1. The weight is filled by xavier_uniform_initializer, the bias with 0. padding: "VALID"; "SAME" for
+        ceil(n / stride) positions, the odd pixel first; "SAME_LOWER", the same; "SAME_UPPER", the odd pixel last; or a
+        pair for each of the four axes. weight_name, bias_name: other names for the variables.
+        """
+        layer = Layer(kind, inputs, name, default)
+        what, last = layer.what, is_last(layer.what, data_format, rank)
+        check_rank(what, inputs, rank, data_format)
+        filters, groups = layer.count("filters", filters), layer.count("groups", groups)
+        kernel = sizes(what, "kernel_size", kernel_size, rank)
+        channels, dtype = inputs.spec.shape[-1 if last else 1], inputs.spec.dtype
+        if groups > 1 and last:
+            what = f"{what}: groups={groups} with data_format {data_format}"
+            fail(ShapeError, what, "channels first, such as NCHW, for groups")
+        if channels % groups or filters % groups:
+            hint = f"groups={math.gcd(channels, filters)}, or another divisor of both"
+            what = f"{what}: groups={groups} divides {channels} channels into {filters} filters"
+            fail(ShapeError, what, hint, inputs=inputs)
+        layer.check_floating(inputs)
+        shape = (filters, *kernel, channels) if last else (filters, channels // groups, *kernel)
+        fill = kernel_initializer or xavier_uniform_initializer(data_format.upper())
+        weight = layer.variable("weight", shape, dtype, fill, kernel_regularizer, trainable, weight_name)
+        with layer.scope():
+            out = conv(what, inputs, weight, strides, padding, data_format, dilation_rate, groups, rank)
+            if use_bias:
+                fill = bias_initializer or constant_initializer(0)
+                bias = layer.variable("bias", (filters,), dtype, fill, bias_regularizer, trainable, bias_name)
+                out = bias_add(out, bias, data_format.upper())
+            return layer.activated(activation, out)
+
+    return described(function, kind, doc)
 
 
-def conv2d(
-    inputs: Tensor,
-    filters: int,
-    kernel_size: Sizes = 1,
-    strides: Sizes = 1,
-    padding: Any = "VALID",
-    data_format: str = "NCHW",
-    dilation_rate: Sizes | None = None,
-    groups: int = 1,
-    activation: Callable | None = None,
-    use_bias: bool = True,
-    kernel_initializer: Any = None,
-    bias_initializer: Any = None,
-    kernel_regularizer: Any = None,
-    bias_regularizer: Any = None,
-    trainable: bool = True,
-    name: str = "Conv2d",
-    weight_name: str | None = None,
-    bias_name: str | None = None,
-) -> Tensor:
-    """activation(conv2d(inputs, weight) + bias), with the variables `<name>-weight` and `<name>-bias` (filters,).
-
-    inputs: float (N, C, H, W), weight (filters, C / groups, KH, KW); with "NHWC" (N, H, W, C) and (filters, KH, KW, C),
-    groups 1. The weight is filled by xavier_uniform_initializer, the bias with 0. padding: "VALID"; "SAME" for
-    ceil(n / stride) positions, the odd pixel first; "SAME_LOWER", the same; "SAME_UPPER", the odd pixel last; or a pair
-    for each of the four axes. weight_name, bias_name: other names for the variables.
-    """
-    return convolution(
-        Layer("conv2d", inputs, name, "Conv2d"),
-        2,
-        inputs,
-        filters,
-        kernel_size,
-        strides,
-        padding,
-        data_format,
-        dilation_rate,
-        groups,
-        activation,
-        use_bias,
-        kernel_initializer,
-        bias_initializer,
-        kernel_regularizer,
-        bias_regularizer,
-        trainable,
-        weight_name,
-        bias_name,
-    )
-
-
-def conv1d(
-    inputs: Tensor,
-    filters: int,
-    kernel_size: Sizes = 1,
-    strides: Sizes = 1,
-    padding: Any = "VALID",
-    data_format: str = "NCW",
-    dilation_rate: Sizes | None = None,
-    groups: int = 1,
-    activation: Callable | None = None,
-    use_bias: bool = True,
-    kernel_initializer: Any = None,
-    bias_initializer: Any = None,
-    kernel_regularizer: Any = None,
-    bias_regularizer: Any = None,
-    trainable: bool = True,
-    name: str = "Conv1d",
-    weight_name: str | None = None,
-    bias_name: str | None = None,
-) -> Tensor:
-    """conv2d along one axis. inputs: float (N, C, W), or (N, W, C) with "NWC"; weight (filters, C / groups, KW)."""
-    return convolution(
-        Layer("conv1d", inputs, name, "Conv1d"),
-        1,
-        inputs,
-        filters,
-        kernel_size,
-        strides,
-        padding,
-        data_format,
-        dilation_rate,
-        groups,
-        activation,
-        use_bias,
-        kernel_initializer,
-        bias_initializer,
-        kernel_regularizer,
-        bias_regularizer,
-        trainable,
-        weight_name,
-        bias_name,
-    )
-
-
-def conv3d(
-    inputs: Tensor,
-    filters: int,
-    kernel_size: Sizes = 1,
-    strides: Sizes = 1,
-    padding: Any = "VALID",
-    data_format: str = "NCDHW",
-    dilation_rate: Sizes | None = None,
-    groups: int = 1,
-    activation: Callable | None = None,
-    use_bias: bool = True,
-    kernel_initializer: Any = None,
-    bias_initializer: Any = None,
-    kernel_regularizer: Any = None,
-    bias_regularizer: Any = None,
-    trainable: bool = True,
-    name: str = "Conv3d",
-    weight_name: str | None = None,
-    bias_name: str | None = None,
-) -> Tensor:
-    """conv2d of volumes. inputs: float (N, C, D, H, W), or (N, D, H, W, C) with "NDHWC"; weight (filters, C / groups,
-    KD, KH, KW).
-    """
-    return convolution(
-        Layer("conv3d", inputs, name, "Conv3d"),
-        3,
-        inputs,
-        filters,
-        kernel_size,
-        strides,
-        padding,
-        data_format,
-        dilation_rate,
-        groups,
-        activation,
-        use_bias,
-        kernel_initializer,
-        bias_initializer,
-        kernel_regularizer,
-        bias_regularizer,
-        trainable,
-        weight_name,
-        bias_name,
-    )
+conv2d = convolution(2)
+conv1d = convolution(
+    1,
+    'conv2d along one axis. inputs: float (N, C, W), or (N, W, C) with "NWC"; weight (filters, C / groups, KW).',
+)
+conv3d = convolution(
+    3,
+    'conv2d of volumes. inputs: float (N, C, D, H, W), or (N, D, H, W, C) with "NDHWC"; '
+    "weight (filters, C / groups, KD, KH, KW).",
+)
 
 
 # ---- norms -------------------------------------------------------------------------------------------------------
@@ -364,32 +249,25 @@ def batch_normalization(
     axis = axis_of(layer.what, inputs, axis)
     shape = (inputs.spec.shape[axis],)
     dtype = float32 if inputs.spec.dtype is float16 else inputs.spec.dtype
-    if not dtype.floating:
-        what = f"{layer.what}: the input must be floating, got {dtype.name}"
-        fail(JobError, what, "flow.cast(x, flow.float)", inputs=inputs)
+    layer.check_floating(inputs)
+    zeros, ones = zeros_initializer(), ones_initializer()
     beta = gamma = None
     if center:
-        beta = layer.variable(
-            "beta", shape, dtype, beta_initializer or zeros_initializer(), beta_regularizer, trainable
-        )
+        beta = layer.variable("beta", shape, dtype, beta_initializer or zeros, beta_regularizer, trainable)
     if scale:
-        gamma = layer.variable(
-            "gamma", shape, dtype, gamma_initializer or ones_initializer(), gamma_regularizer, trainable
-        )
-    moving_mean = layer.variable(
-        "moving_mean", shape, dtype, moving_mean_initializer or zeros_initializer(), trainable=False
-    )
+        gamma = layer.variable("gamma", shape, dtype, gamma_initializer or ones, gamma_regularizer, trainable)
+    moving_mean = layer.variable("moving_mean", shape, dtype, moving_mean_initializer or zeros, trainable=False)
     moving_variance = layer.variable(
-        "moving_variance", shape, dtype, moving_variance_initializer or ones_initializer(), trainable=False
+        "moving_variance", shape, dtype, moving_variance_initializer or ones, trainable=False
     )
     with layer.scope():
         x = inputs if inputs.spec.dtype is dtype else inputs.to(dtype)
         if not (training and trainable and layer.build.training):
             out = normalized_by(x, moving_mean, moving_variance, beta, gamma, epsilon, axis)
-            return out if inputs.spec.dtype is dtype else out.to(inputs.spec.dtype)
-        out, mean, variance = normalize_by_batch(x, axis, gamma, beta, epsilon)
-        for moving, batch in ((moving_mean, mean), (moving_variance, variance)):
-            layer.build.assign(moving, moving * momentum + batch.detach() * (1 - momentum))
+        else:
+            out, mean, variance = normalize_by_batch(x, axis, gamma, beta, epsilon)
+            for moving, batch in ((moving_mean, mean), (moving_variance, variance)):
+                layer.build.assign(moving, moving * momentum + batch.detach() * (1 - momentum))
         return out if inputs.spec.dtype is dtype else out.to(inputs.spec.dtype)
 
 

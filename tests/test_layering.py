@@ -199,6 +199,164 @@ ATTACHES_INTROSPECTION = {"minflow.nn.graph", "minflow.nn.roofline", "minflow.jo
 # These speak of the package as a whole (its version, its notebooks): they may import `minflow` itself.
 OUTSIDE = {"exercises", "cli", "run_notebook", "doctor", "__main__"}
 FAST = "minflow.platforms.numpy"  # only the package as a whole imports it: nothing depends on a fast kernel
+# Modules that import NumPy, and why. Beside them, the engine asks the Backend of an array for its namespace.
+# The rooms of NUMPY_ROOMS (kernels of the CPU, and data and pictures on the host) may import it too.
+NUMPY = {
+    # compat
+    "compat.namespaces.config": "",
+    # compiler
+    "compiler.arena": "",
+    "compiler.executor": "",
+    "compiler.numpy_calls": "",
+    "compiler.plan": "",
+    # core
+    "core.arrays": "",
+    "core.autograd": "",
+    "core.base.dtypes": "",
+    "core.eager": "",
+    "core.functionalize": "",
+    "core.functions.arguments": "",
+    "core.functions.counting": "",
+    "core.functions.creation": "",
+    "core.functions.fill": "",
+    "core.functions.gather": "",
+    "core.functions.indexing": "",
+    "core.functions.interleave": "",
+    "core.functions.joining": "",
+    "core.functions.quantiles": "",
+    "core.functions.scatter": "",
+    "core.functions.shape": "",
+    "core.functions.tensor_types": "",
+    "core.functions.windows": "",
+    "core.grad.function": "",
+    "core.grad.gradcheck": "",
+    "core.host": "the arrays of the host, by name",
+    "core.host.blas": "the threads of its BLAS",
+    "core.host.float_warnings": "its floating-point warnings",
+    "core.host.scratch": "scratch memory for its kernels",
+    "core.messages.printing": "",
+    "core.messages.training_warnings": "",
+    "core.messages.wrong_arguments": "",
+    "core.methods.in_place": "",
+    "core.methods.interop": "",
+    "core.methods.operators": "",
+    "core.methods.storage": "",
+    "core.ops.checks": "",
+    "core.ops.distance": "",
+    "core.ops.embedding": "",
+    "core.ops.examples": "",
+    "core.ops.factorization": "",
+    "core.ops.grid_sampling": "",
+    "core.ops.interpolation": "",
+    "core.ops.linalg": "",
+    "core.ops.linear_solvers": "",
+    "core.ops.loss_margin": "",
+    "core.ops.padding": "",
+    "core.ops.pool": "",
+    "core.ops.pool_composites": "",
+    "core.ops.reduce": "",
+    "core.ops.shape": "",
+    "core.ops.strided": "",
+    "core.random": "",
+    "core.source_location": "",
+    "core.spec": "",
+    "core.tensor": "",
+    # cuda
+    "cuda": "",
+    # deploy
+    "deploy.attrs": "",
+    "deploy.document": "",
+    "deploy.dynamic_shapes.derived_sizes": "",
+    "deploy.dynamic_shapes.retrace": "",
+    "deploy.dynamic_shapes.traces": "",
+    "deploy.folder": "",
+    "deploy.program": "",
+    "deploy.replay": "",
+    "deploy.training.built_in": "",
+    "deploy.training.optimizers": "",
+    "deploy.training.settings": "",
+    "deploy.writing": "",
+    # diagnosis
+    "diagnosis.source_lines": "",
+    # introspection
+    "introspection.graph.compare.closeness": "",
+    "introspection.graph.compare.compare": "",
+    "introspection.graph.compare.eager_run": "",
+    "introspection.graph.compare.restore": "",
+    "introspection.graph.compare.result": "",
+    "introspection.graph.explore.array_summary": "",
+    "introspection.graph.explore.details": "",
+    "introspection.graph.explore.explorer_model": "",
+    "introspection.graph.explore.opened": "",
+    "introspection.job.blob_watch": "",
+    # io
+    "io.container": "",
+    "io.other_formats": "",
+    "io.torch_zip": "",
+    "io.tree": "",
+    # job
+    "job.build": "",
+    "job.checks": "",
+    "job.compiled": "",
+    "job.function": "",
+    "job.legacy.initializers": "",
+    "job.legacy.losses": "",
+    "job.legacy.padding": "",
+    "job.legacy.windows": "",
+    "job.queue.handle": "",
+    "job.run": "",
+    "job.saving.folder": "",
+    "job.saving.manager": "",
+    "job.session": "",
+    "job.signature": "",
+    "job.train.loss_scale": "",
+    "job.typing": "",
+    # nn
+    "nn.buffer_links": "",
+    "nn.functional.distance": "",
+    "nn.functional.loss": "",
+    "nn.functional.loss_classes": "",
+    "nn.graph.build": "",
+    "nn.graph.compiled": "",
+    "nn.graph.graph": "",
+    "nn.graph.messages": "",
+    "nn.graph.python_state": "",
+    "nn.graph.side_effects": "",
+    "nn.graph.state": "",
+    "nn.init": "",
+    "nn.loading": "",
+    "nn.state": "",
+    "nn.utils.rnn": "",
+    # onnx
+    "onnx.builder": "",
+    "onnx.converters.convolution": "",
+    "onnx.converters.index": "",
+    "onnx.converters.norm": "",
+    "onnx.converters.pools": "",
+    "onnx.converters.recurrent": "",
+    "onnx.converters.resizing": "",
+    "onnx.converters.shape": "",
+    "onnx.model": "",
+    "onnx.reading.view": "",
+    # optim
+    "optim.groups": "",
+    "optim.lbfgs": "",
+    "optim.lr_scheduler.base": "",
+    "optim.lr_scheduler.composite": "",
+    "optim.lr_scheduler.curves": "",
+    "optim.lr_scheduler.factors": "",
+    "optim.optimizer": "",
+    # testing
+    "testing": "",
+    # utils
+    "utils.data.collate": "",
+    "utils.data.dataset": "",
+    "utils.data.sampler": "",
+    "utils.data.scalar_random": "",
+    "utils.data.workers": "",
+}
+NUMPY_ROOMS = ("platforms", "views", "data", "vision", "exercises")
+NUMPY_MOST = 784  # uses of its names in the modules of NUMPY
 # Files that a student reads to follow `2 + 3` from Tensor to kernel, and `graph(x)` to the last call of its plan.
 MECHANISM = [
     "core.mode",
@@ -424,6 +582,34 @@ def test_only_numpy_at_import():
         if not inner and it.split(".")[0] not in allowed
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def uses_of_numpy(tree):
+    """How often a module names something of NumPy; None if it does not import it."""
+    names = {}  # the name of each import -> what it imports
+    for node, _ in statements(tree):
+        if isinstance(node, ast.Import):
+            names |= {(alias.asname or alias.name).split(".")[0]: alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names |= {alias.asname or alias.name: node.module for alias in node.names}
+    mine = {name for name, module in names.items() if module.split(".")[0] == "numpy"}
+    return sum(isinstance(node, ast.Name) and node.id in mine for node in ast.walk(tree)) if mine else None
+
+
+def test_numpy_is_imported_where_the_table_says():
+    uses = {}
+    for file in FILES:
+        name, count = module_of(file).removeprefix("minflow").lstrip("."), uses_of_numpy(tree_of(file))
+        if count is not None and name.split(".")[0] not in NUMPY_ROOMS:
+            uses[name] = count
+    assert set(uses) == set(NUMPY)
+    assert sum(uses.values()) <= NUMPY_MOST, sorted(uses.items(), key=lambda item: -item[1])[:8]
+
+
+def test_uses_of_numpy_are_counted():
+    text = "def f(x):\n  import numpy as np\n  from numpy import dot as d\n  return np.pi + np.e + d(x, pi)"
+    assert uses_of_numpy(ast.parse(text)) == 3
+    assert uses_of_numpy(ast.parse("import numpy.random")) == 0 and uses_of_numpy(ast.parse("np.pi")) is None
 
 
 def test_no_star_imports():

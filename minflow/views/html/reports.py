@@ -6,41 +6,19 @@ next: `../text/reports.py`, the text forms; `../renderers/memory_map.py`, the pi
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any
 
 from ..draw import theme
-from ..records.reports import (
-    FirstCallTimeline,
-    GraphTree,
-    KernelListing,
-    Lanes,
-    MemoryMap,
-    PlanListing,
-    Roofline,
-    Stages,
-    Threads,
-)
+from ..records.reports import GraphTree, MemoryMap, Roofline, Threads
 from ..renderers.memory_map import headline, memory_svg
 from ..renderers.roofline import headline as roofline_headline, roofline_svg
 from ..renderers.threads import threads_svg
 from ..text.listing import clean, count, shape_of
-from ..text.numbers import ms, nbytes_text, percent, shares
-from ..text.plan import (
-    MAX_CALLS,
-    hidden_calls_note,
-    hidden_kernels_note,
-    kernels_headline,
-    limit_share,
-    limits_note,
-    place_text,
-    rates,
-    roofline_text,
-    shapes,
-)
-from ..text.reports import memory_text, repeat_text, views_note
+from ..text.plan import roofline_text
+from ..text.reports import RENDERERS, memory_text, repeat_text
+from ..text.tables import Bar, Cell, Sheet
 from ..text.threads import threads_text, verdict
 from ..text.trees import outer_rows, within_limit
 from .page import CARD_STYLE, FAINT_STYLE, NO_MATH, RULE_COLOR, picture_card
@@ -60,43 +38,61 @@ def td(content: str, look: str = CELL_STYLE) -> str:
 
 
 def safe(text: str) -> str:
-    """User-supplied text as HTML."""
-    return escape(clean(text))
+    """User-supplied text as HTML, with an arrow for "->"."""
+    return escape(clean(text).replace("->", "\u2192"))
 
 
 def printable(text: str) -> str:
     return "\n".join(map(clean, text.split("\n")))
 
 
-def code(text: str) -> str:
-    return f'<span style="font-family:monospace">{safe(text)}</span>'
-
-
 def faint(text: str) -> str:
     return f'<span style="{FAINT_STYLE}">{safe(text)}</span>'
 
 
-def table(
-    head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = (), look: str = "", whole: int = -1
-) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = (), look: str = "") -> str:
     """An HTML table.
 
-    rows: HTML.  right: columns of numbers.  look: style of all cells.  whole: a column whose lines do not wrap.
+    rows: HTML.  right: columns of numbers.  look: style of all cells.
     """
-    looks = [NUMBER_STYLE if i in right else CELL_STYLE + NO_WRAP * (i == whole) for i in range(len(head))]
+    looks = [NUMBER_STYLE if i in right else CELL_STYLE for i in range(len(head))]
     first = "".join(td(safe(name), f"{look};{FAINT_STYLE};font-weight:600") for name, look in zip(head, looks))
     body = ["".join(td(cell, look) for cell, look in zip(row, looks)) for row in rows]
-    lines = "".join(f'<tr style="background:transparent">{cells}</tr>' for cells in (first, *body))
+    lines = "".join(f'<tr style="background:transparent">{cells}</tr>' for cells in (first * any(head), *body))
     common = f"border-collapse:collapse;margin:4px 0;background:transparent;color:inherit;font-size:12.5px{look}"
     return f'<table style="{common}">{lines}</table>'
 
 
-def bar(share: float, color: str = theme.LINE, start: float = 0.0) -> str:
-    """A bar that begins at `start`, both as fractions of the full width."""
-    left = round(MAX_BAR_WIDTH * start)
-    wide = max(1, round(MAX_BAR_WIDTH * (start + share)) - left) if share > 0 else 0
+def bar(x: Bar) -> str:
+    left = round(MAX_BAR_WIDTH * x.start)
+    wide = max(1, round(MAX_BAR_WIDTH * (x.start + x.share)) - left) if x.share > 0 else 0
+    color = PHASE_COLORS.get(x.phase, theme.LINE)
     inner = f'<div style="margin-left:{left}px;width:{wide}px;height:12px;background:{color}"></div>'
     return f'<div style="width:{MAX_BAR_WIDTH}px;margin-top:3px;background:{TRACK_COLOR}">{inner}</div>'
+
+
+def cell_html(cell: str | Cell | Bar) -> str:
+    if isinstance(cell, Bar):
+        return bar(cell)
+    if isinstance(cell, str):
+        return safe(cell)
+    more = f"<br>{faint(cell.more)}" if cell.more else ""
+    return f'<div style="{NAME_STYLE}">{safe(cell.page or "")}{more}</div>'
+
+
+def sheet_html(sheet: Sheet) -> str:
+    """The tables and sentences of a report on a card."""
+    parts = []
+    for part in sheet.parts:
+        if isinstance(part, str):
+            parts.append(f'<div style="font-size:12px">{faint(part)}</div>')
+            continue
+        names = [cell if isinstance(cell, str) else cell.page for cell in part.head]
+        columns = [i for i, name in enumerate(names) if name is not None]
+        rows = [[cell_html(row[i]) for i in columns] for row in part.rows]
+        right = [n for n, i in enumerate(columns) if i in part.right]
+        parts.append(table([name for name in names if name is not None], rows, right))
+    return card(sheet.title, "".join(parts))
 
 
 def badge(text: str) -> str:
@@ -109,8 +105,8 @@ def badge(text: str) -> str:
     return f'<span style="{look}">{safe(text)}</span>'
 
 
-def card(record: Any, body: str) -> str:
-    title = f'<div style="font-size:13px;font-weight:600">{safe(record.title)}</div>'
+def card(title: str, body: str) -> str:
+    title = f'<div style="font-size:13px;font-weight:600">{safe(title)}</div>'
     return f'<div {NO_MATH} style="{CARD_STYLE};overflow-x:auto;text-align:left">{title}{body}</div>'
 
 
@@ -136,126 +132,12 @@ def tree_table(record: GraphTree, most: int) -> str:
         flow = " \u2192 ".join(safe(", ".join(map(shape_of, specs))) for specs in (row.inputs, row.outputs))
         flow = flow if row.inputs or row.outputs else ""
         rows.append([line, f"{row.params:,}" if row.params else "-", flow + marks])
-    return card(record, table(("module", "parameters", "input \u2192 output"), rows, (1,), ";font-family:monospace", 2))
-
-
-def stages_html(record: Stages) -> str:
-    most = max((row.arena for row in record.rows), default=0) or 1
-    rows = [
-        [
-            f"{code(row.name)}<br>{faint(row.does)}",
-            f"{row.nodes:,}",
-            str(row.removed or "-"),
-            str(row.added or "-"),
-            nbytes_text(row.arena),
-            bar(row.arena / most),
-            ms(row.seconds) if row.seconds else "-",
-        ]
-        for row in record.rows
-    ]
-    return card(record, table(("pass", "operations", "removed", "added", "memory", "", "time"), rows, (1, 2, 3, 4, 6)))
-
-
-def lanes_html(record: Lanes) -> str:
-    whole = sum(lane.seconds or 0 for lane in record.lanes)
-    rows = []
-    for lane, whole_percent in zip(record.lanes, shares([lane.seconds or 0 for lane in record.lanes])):
-        time = [ms(lane.seconds), f"{whole_percent} %"] if lane.seconds is not None else ["-", "-"]
-        part = (lane.seconds or 0) / whole if whole else 0.0
-        rows.append(
-            [
-                safe(lane.phase),
-                f"{lane.ops:,}",
-                nbytes_text(lane.nbytes),
-                *time,
-                bar(part, PHASE_COLORS.get(lane.phase, theme.LINE)),
-            ]
-        )
-    ops, nbytes = sum(x.ops for x in record.lanes), sum(x.nbytes for x in record.lanes)
-    rows.append(
-        ["<b>step</b>", f"{ops:,}", nbytes_text(nbytes), ms(whole) if whole else "-", "100 %" if whole else "-", ""]
-    )
-    body = table(("phase", "operations", "bytes written", "time", "share", ""), rows, (1, 2, 3, 4))
-    body += f'<div style="font-size:12px;margin:0 0 8px">{faint(views_note(record))}</div>' if record.views else ""
-    if record.slowest:
-        most = max(x.seconds for x in record.slowest) or 1.0
-        inside = [
-            f"<br>{faint(f'in {x.module}')}" if x.module and not x.name.startswith(x.module) else ""
-            for x in record.slowest
-        ]
-        slow = [
-            [
-                f'<div style="{NAME_STYLE}">{code(x.name)}{module}</div>',
-                safe(x.phase),
-                nbytes_text(x.nbytes),
-                ms(x.seconds),
-                bar(x.seconds / most, PHASE_COLORS.get(x.phase, theme.LINE)),
-                code(x.where),
-            ]
-            for x, module in zip(record.slowest, inside)
-        ]
-        body += table(("the slowest", "phase", "bytes written", "time", "", "line"), slow, (2, 3), whole=5)
-    return card(record, body)
-
-
-def timeline_html(record: FirstCallTimeline) -> str:
-    whole = sum(seconds for _, seconds in record.bars) or 1.0
-    rows, start = [], 0.0
-    for name, seconds in record.bars:
-        rows.append([code(name), ms(seconds), bar(seconds / whole, PHASE_COLORS["forward"], start)])
-        start += seconds / whole
-    return card(record, table(("what", "time", "one after the other"), rows, (1,)))
+    head = ("module", "parameters", "input -> output")
+    return card(record.title, table(head, rows, (1,), ";font-family:monospace"))
 
 
 def map_html(record: MemoryMap) -> str:
     return picture_card(memory_svg(record), headline(record), printable(memory_text(record)))
-
-
-def plan_html(record: PlanListing) -> str:
-    rows = []
-    for call in record.calls[:MAX_CALLS]:
-        part, color = limit_share(call, record.peaks), PHASE_COLORS.get(call.phase, theme.LINE)
-        flow = " \u2192 ".join(filter(None, map(shapes, (call.inputs, call.outputs))))
-        module = f" in {call.module}" if call.module and not call.name.startswith(call.module) else ""
-        tasks = f" ({', '.join(dict.fromkeys(call.tasks))})" if call.tasks else ""
-        name = f'<div style="{NAME_STYLE}">{safe(call.name)}<br>{faint(flow + tasks)}</div>'
-        line = f'<div style="overflow-wrap:anywhere">{safe(call.where + module)}</div>'
-        rows.append(
-            [
-                str(call.step),
-                name,
-                safe(call.platform),
-                safe(place_text(call)),
-                nbytes_text(call.nbytes),
-                f"{call.seconds * 1e6:,.0f}" if call.seconds else "-",
-                *rates(call),
-                percent(part) if part else "-",
-                bar(min(part, 1.0), color),
-                line,
-            ]
-        )
-    head = ("", "operation, shapes (tasks)", "platform", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "", "line")
-    below = hidden_calls_note(record), limits_note(record.peaks) if record.peaks else ""
-    return card(record, table(head, rows, (0, 3, 4, 5, 6, 7, 8)) + notes(*below))
-
-
-def notes(*texts: str) -> str:
-    """Lines below a table; empty ones are left out."""
-    return "".join([f'<div style="font-size:12px">{faint(text)}</div>' for text in texts if text])
-
-
-def kernels_html(record: KernelListing) -> str:
-    rows = [
-        [
-            safe(call.op),
-            f"{safe(shapes(call.inputs))} \u2192 {safe(shapes(call.outputs))}",
-            safe(call.platform),
-            f"{call.count:,}",
-        ]
-        for call in record.calls[:MAX_CALLS]
-    ]
-    body = table(("operation", "inputs \u2192 result", "platform", "calls"), rows, (3,)) if rows else ""
-    return card(replace(record, title=kernels_headline(record)), body + notes(hidden_kernels_note(record)))
 
 
 def roofline_html(record: Roofline) -> str:
@@ -266,14 +148,9 @@ def threads_html(record: Threads) -> str:
     return picture_card(threads_svg(record), f"{clean(record.title)}: {verdict(record)}", threads_text(record))
 
 
-HTML_RENDERERS: dict[type, Callable[[Any], str]] = {
+PICTURES: dict[type, Callable[[Any], str]] = {
     GraphTree: tree_html,
-    Stages: stages_html,
-    Lanes: lanes_html,
-    FirstCallTimeline: timeline_html,
     MemoryMap: map_html,
-    PlanListing: plan_html,
-    KernelListing: kernels_html,
     Roofline: roofline_html,
     Threads: threads_html,
 }
@@ -281,5 +158,8 @@ HTML_RENDERERS: dict[type, Callable[[Any], str]] = {
 
 def report_html(record: Any) -> str:
     """The record as HTML; empty if it is shown as text or contains nothing."""
-    empty = isinstance(record, MemoryMap) and not record.blocks
-    return HTML_RENDERERS[type(record)](record) if type(record) in HTML_RENDERERS and not empty else ""
+    if type(record) in PICTURES:
+        empty = isinstance(record, MemoryMap) and not record.blocks
+        return "" if empty else PICTURES[type(record)](record)
+    shown = RENDERERS[type(record)](record)
+    return sheet_html(shown) if isinstance(shown, Sheet) else ""

@@ -12,12 +12,12 @@ from textwrap import wrap
 from ..records.reports import KernelListing, PlanCall, PlanListing, Roofline, RooflinePeaks
 from .listing import clean, count, cut, shape_of
 from .numbers import ms, nbytes_text, percent, rate_text
-from .tables import table
+from .tables import LINE_WIDTH, ON_PAGE, Bar, Cell, Sheet, Table, table
 
 MAX_CALLS = 50  # calls that are shown, from the first
 NAME_WIDTH, SHAPES_WIDTH, PLACE_WIDTH = 28, 18, 14  # columns of a name, of output shapes, of a source line
 FLOW_WIDTH = 50  # columns of the shapes of inputs and result
-MAX_LISTED_CALLS, LINE_WIDTH = 20, 110  # calls listed below a roofline; columns of a sentence
+MAX_LISTED_CALLS = 20  # calls listed below a roofline
 
 
 def limit_share(call: PlanCall, peaks: RooflinePeaks | None) -> float:
@@ -54,46 +54,38 @@ def limits_note(peaks: RooflinePeaks) -> str:
     )
 
 
-def hidden_calls_note(record: PlanListing) -> str:
-    """Count of calls that are not shown."""
-    left = len(record.calls) - MAX_CALLS
-    return f"... {count(left, 'more call')}: .slowest(10) has the slowest, .record.calls all" if left > 0 else ""
-
-
 def kernels_headline(record: KernelListing) -> str:
     """The number of calls on each platform; if there are none, where else to look."""
     calls: Counter[str] = Counter()
     for call in record.calls:
         calls[call.platform] += call.count
     found = ", ".join([f"{n:,} {platform}" for platform, n in calls.most_common()])
-    return f"{clean(record.title)}: {found or 'none ran in eager mode; graph.plan lists those of a graph'}"
+    return f"{record.title}: {found or 'none ran in eager mode; graph.plan lists those of a graph'}"
 
 
-def hidden_kernels_note(record: KernelListing) -> str:
-    """Count of rows that are not shown."""
-    left = len(record.calls) - MAX_CALLS
-    return f"... {count(left, 'more row')}: .record.calls has all" if left > 0 else ""
-
-
-def kernels_text(record: KernelListing) -> str:
-    rows = [("operation", "inputs -> result", "platform", "calls")]
+def kernels_sheet(record: KernelListing) -> Sheet:
+    rows = []
     for call in record.calls[:MAX_CALLS]:
-        flow = cut(f"{shapes(call.inputs)} -> {shapes(call.outputs)}", FLOW_WIDTH)
-        rows.append((cut(clean(call.op), NAME_WIDTH), flow, call.platform, f"{call.count:,}"))
-    lines = table(rows, (3,)) if record.calls else []
-    return "\n".join(filter(None, [kernels_headline(record), *lines, hidden_kernels_note(record)]))
+        flow = f"{shapes(call.inputs)} -> {shapes(call.outputs)}"
+        name, arrays = Cell(cut(clean(call.op), NAME_WIDTH), call.op), Cell(cut(flow, FLOW_WIDTH), flow)
+        rows.append((name, arrays, call.platform, f"{call.count:,}"))
+    parts: list[Table | str] = [Table(("operation", "inputs -> result", "platform", "calls"), rows, (3,))] * bool(rows)
+    left = len(record.calls) - MAX_CALLS
+    parts += [f"... {count(left, 'more row')}: .record.calls has all"] if left > 0 else []
+    return Sheet(kernels_headline(record), parts)
 
 
-def plan_text(record: PlanListing) -> str:
-    rows: list[tuple[str, ...]] = [
-        ("", "operation", "result", "platform", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "line")
-    ]
+def plan_sheet(record: PlanListing) -> Sheet:
+    rows: list[tuple[str | Cell | Bar, ...]] = []
     for call in record.calls[:MAX_CALLS]:
         part = limit_share(call, record.peaks)
+        flow = " -> ".join(filter(None, map(shapes, (call.inputs, call.outputs))))
+        tasks = f" ({', '.join(dict.fromkeys(call.tasks))})" if call.tasks else ""
+        module = f"in {call.module}" if call.module and not call.name.startswith(call.module) else ""
         rows.append(
             (
                 str(call.step),
-                cut(clean(call.name), NAME_WIDTH),
+                Cell(cut(clean(call.name), NAME_WIDTH), call.name, flow + tasks),
                 cut(shapes(call.outputs), SHAPES_WIDTH),
                 call.platform,
                 place_text(call),
@@ -101,12 +93,16 @@ def plan_text(record: PlanListing) -> str:
                 f"{call.seconds * 1e6:,.0f}" if call.seconds else "-",
                 *rates(call),
                 percent(part) if part else "-",
-                cut(clean(call.where), PLACE_WIDTH),
+                Bar(None, min(part, 1.0), phase=call.phase),
+                Cell(cut(clean(call.where), PLACE_WIDTH), call.where, module),
             )
         )
-    lines = [clean(record.title), *table(rows, (0, 4, 5, 6, 7, 8, 9))] if record.calls else [clean(record.title)]
-    lines += [hidden_calls_note(record)] if hidden_calls_note(record) else []
-    return "\n".join([*lines, *(wrap(limits_note(record.peaks), LINE_WIDTH) if record.peaks else [])])
+    head = ("", "operation", Cell("result", None), "platform", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share")
+    table = Table((*head, ON_PAGE, "line"), rows, (0, 4, 5, 6, 7, 8, 9))
+    parts: list[Table | str] = [table] * bool(rows)
+    left = len(record.calls) - MAX_CALLS
+    parts += [f"... {count(left, 'more call')}: .slowest(10) has the slowest, .record.calls all"] if left > 0 else []
+    return Sheet(record.title, [*parts, *([limits_note(record.peaks)] if record.peaks else [])])
 
 
 def intensity(call: PlanCall) -> float:

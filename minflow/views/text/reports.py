@@ -32,8 +32,8 @@ from ..records.reports import (
 )
 from .listing import clean, count
 from .numbers import ms, nbytes_text, percent, shares
-from .plan import kernels_text, plan_text, roofline_text
-from .tables import cut, table
+from .plan import kernels_sheet, plan_sheet, roofline_text
+from .tables import ON_PAGE, Bar, Cell, Sheet, Table, cut, sheet_text, table
 from .threads import threads_text
 from .trees import outer_rows, within_limit
 
@@ -55,7 +55,8 @@ class Report(Display):
 
     @property
     def text(self) -> str:
-        return TEXT_RENDERERS[type(self.record)](self.record)
+        shown = RENDERERS[type(self.record)](self.record)
+        return shown if isinstance(shown, str) else sheet_text(shown)
 
     def __repr__(self) -> str:
         return self.text
@@ -114,17 +115,23 @@ def tree_table(record: GraphTree, most: int) -> str:
 # ---- passes ----------------------------------------------------------------------------------------------------------
 
 
-def stages_text(record: Stages) -> str:
-    rows: list[tuple[str, ...]] = [("pass", "operations", "removed", "added", "arena", "time", "what it does")]
-    for row in record.rows:
-        changed = (
+def stages_sheet(record: Stages) -> Sheet:
+    most = max((row.arena for row in record.rows), default=0) or 1
+    rows = [
+        (
+            row.name,
+            f"{row.nodes:,}",
             str(row.removed or "-"),
             str(row.added or "-"),
             nbytes_text(row.arena),
+            Bar(None, row.arena / most),
             ms(row.seconds) if row.seconds else "-",
+            row.does,
         )
-        rows.append((row.name, f"{row.nodes:,}", *changed, clean(row.does)))
-    return "\n".join([clean(record.title), *table(rows, (1, 2, 3, 4, 5))])
+        for row in record.rows
+    ]
+    head = ("pass", "operations", "removed", "added", "arena", ON_PAGE, "time", "what it does")
+    return Sheet(record.title, [Table(head, rows, (1, 2, 3, 4, 6))])
 
 
 def change_text(record: Change) -> str:
@@ -154,34 +161,33 @@ def change_text(record: Change) -> str:
 # ---- a step ----------------------------------------------------------------------------------------------------------
 
 
-def lanes_text(record: Lanes) -> str:
+def lanes_sheet(record: Lanes) -> Sheet:
     whole = sum(lane.seconds or 0 for lane in record.lanes)
-    rows: list[tuple[str, ...]] = [("phase", "operations", "written", "time", "share", "")]
+    rows: list[tuple[str | Cell | Bar, ...]] = []
     for lane, whole_percent in zip(record.lanes, shares([lane.seconds or 0 for lane in record.lanes])):
         share = (lane.seconds or 0) / whole if whole else 0.0
-        time = (
-            (ms(lane.seconds), f"{whole_percent}%", "#" * round(24 * share))
-            if lane.seconds is not None
-            else ("-", "-", "")
-        )
-        rows.append((lane.phase, f"{lane.ops:,}", nbytes_text(lane.nbytes), *time))
-    total = (
-        f"{sum(x.ops for x in record.lanes):,}",
-        nbytes_text(sum(x.nbytes for x in record.lanes)),
-        ms(whole) if whole else "-",
-        "",
-        "",
-    )
-    lines = [clean(record.title), *table([*rows, ("step", *total)], (1, 2, 3, 4))]
-    lines += [views_note(record)] if record.views else []
+        time = (ms(lane.seconds), f"{whole_percent}%") if lane.seconds is not None else ("-", "-")
+        bar = Bar("#" * round(24 * share), share, phase=lane.phase)
+        rows.append((lane.phase, f"{lane.ops:,}", nbytes_text(lane.nbytes), *time, bar))
+    ops, nbytes = sum(x.ops for x in record.lanes), sum(x.nbytes for x in record.lanes)
+    rows.append(("step", f"{ops:,}", nbytes_text(nbytes), ms(whole) if whole else "-", "", ""))
+    parts: list[Table | str] = [Table(("phase", "operations", "written", "time", "share", ""), rows, (1, 2, 3, 4))]
+    parts += [views_note(record)] if record.views else []
     if record.slowest:
-        slow: list[tuple[str, ...]] = [("the slowest", "phase", "written", "time", "line, module")]
-        slow += [
-            (cut(clean(x.name), 52), x.phase, nbytes_text(x.nbytes), ms(x.seconds), location_text(x))
+        most = max(x.seconds for x in record.slowest) or 1.0
+        slow = [
+            (
+                Cell(cut(clean(x.name), 52), x.name),
+                x.phase,
+                nbytes_text(x.nbytes),
+                ms(x.seconds),
+                Bar(None, x.seconds / most, phase=x.phase),
+                location_text(x),
+            )
             for x in record.slowest
         ]
-        lines += ["", *table(slow, (2, 3))]
-    return "\n".join(lines)
+        parts.append(Table(("the slowest", "phase", "written", "time", ON_PAGE, "line, module"), slow, (2, 3)))
+    return Sheet(record.title, parts)
 
 
 def views_note(record: Lanes) -> str:
@@ -283,17 +289,15 @@ def cell(share: float) -> str:
     return " " if share < 0.05 else "#" if share >= 0.95 else str(min(9, max(1, round(share * 10))))
 
 
-def timeline_text(record: FirstCallTimeline) -> str:
+def timeline_sheet(record: FirstCallTimeline) -> Sheet:
     whole = sum(seconds for _, seconds in record.bars) or 1.0
     rows, start = [], 0.0
     for name, seconds in record.bars:
         left = round(40 * start / whole)
         bar = " " * left + "#" * max(1, round(40 * (start + seconds) / whole) - left)
-        rows.append((clean(name), ms(seconds), f"|{bar:<40}|"))
+        rows.append((name, ms(seconds), Bar(f"|{bar:<40}|", seconds / whole, start / whole, "forward")))
         start += seconds
-    return "\n".join(
-        [clean(record.title), *table(rows, (1,))] if rows else [clean(record.title), "it has not been called yet"]
-    )
+    return Sheet(record.title, [Table(("", "", ""), rows, (1,)) if rows else "it has not been called yet"])
 
 
 # ---- plans ---------------------------------------------------------------------------------------------------------
@@ -324,17 +328,17 @@ def plan_reasons_text(record: PlanReasons) -> str:
     return "\n".join(lines)
 
 
-TEXT_RENDERERS: dict[type, Callable[[Any], str]] = {
+RENDERERS: dict[type, Callable[[Any], str | Sheet]] = {
     GraphTree: tree_text,
-    Stages: stages_text,
+    Stages: stages_sheet,
     Change: change_text,
-    Lanes: lanes_text,
+    Lanes: lanes_sheet,
     MemoryMap: memory_text,
-    FirstCallTimeline: timeline_text,
+    FirstCallTimeline: timeline_sheet,
     FrozenValues: frozen_values_text,
     PlanReasons: plan_reasons_text,
-    PlanListing: plan_text,
-    KernelListing: kernels_text,
+    PlanListing: plan_sheet,
+    KernelListing: kernels_sheet,
     Roofline: roofline_text,
     Threads: threads_text,
 }

@@ -278,17 +278,6 @@ NUMPY = {
     "deploy.writing": "",
     # diagnosis
     "diagnosis.source_lines": "",
-    # introspection
-    "introspection.graph.compare.closeness": "",
-    "introspection.graph.compare.compare": "",
-    "introspection.graph.compare.eager_run": "",
-    "introspection.graph.compare.restore": "",
-    "introspection.graph.compare.result": "",
-    "introspection.graph.explore.array_summary": "",
-    "introspection.graph.explore.details": "",
-    "introspection.graph.explore.explorer_model": "",
-    "introspection.graph.explore.opened": "",
-    "introspection.job.blob_watch": "",
     # io
     "io.container": "",
     "io.other_formats": "",

@@ -126,6 +126,11 @@ def backend_of(device: Device) -> Backend:
     return found
 
 
+def is_array(x: Any) -> bool:
+    """True if x is an array of a tensor, on any device."""
+    return any([isinstance(x, kind.array_type) for kind in BACKENDS.values()])
+
+
 def backend_of_array(array: Array) -> Backend:
     """The backend of the device of an array."""
     find = DEVICE_OF_ARRAY.get(array.__class__)

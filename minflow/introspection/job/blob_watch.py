@@ -9,8 +9,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ...core.base.errors import JobError
 from ...core.source_location import here
 from ...core.tensor import Tensor
@@ -71,8 +69,8 @@ def add_watch(what: str, blob: Any, handler: Callable | str | None, gradient: bo
     build.watch(blob, handler, kind, prompt, gradient)
 
 
-def printer(prompt: str) -> Callable[[np.ndarray], None]:
-    def show(array: np.ndarray) -> None:
-        print(f"{prompt}: {np.asarray(array)}")
+def printer(prompt: str) -> Callable[[LocalTensor], None]:
+    def show(array: LocalTensor) -> None:
+        print(f"{prompt}: {array.numpy()}")
 
     return show

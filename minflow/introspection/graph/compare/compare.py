@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from ....compiler.executor import run, run_node
+from ....core.backend import Array, is_array, namespace_of
 from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
 from ....core.context import current_context
+from ....core.host import HostArray, host_array
+from ....core.host.float_warnings import silent
 from ....core.ir import Node, Source, Value, outputs_of, where_text
 from ....core.random import default_generator
 from ....core.source_location import fail
@@ -90,7 +91,7 @@ def leave_out_composites(graph_run: Recording, other_run: Recording) -> None:
     other_run.ops = [op for op in other_run.ops if op.whole not in ran and not (op.opened and op.op_name not in ran)]
 
 
-def arrays_of(graphs: list, plans: list, reference: Any, args: tuple, kwargs: dict) -> Iterator[np.ndarray]:
+def arrays_of(graphs: list, plans: list, reference: Any, args: tuple, kwargs: dict) -> Iterator[Array]:
     """All arrays that the two runs may write, through ops or NumPy."""
     for graph, plan in zip(graphs, plans):
         yield from states_of(plan)
@@ -115,7 +116,7 @@ def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
     part, ran, added, read = compiled.parts[0], {}, [], {}
     before = {Value(s, 0, s.out_specs[0]): s.array.copy() for s in part.plan.graph.updates}
 
-    def watch(node: Node, arrays: list[np.ndarray]) -> None:
+    def watch(node: Node, arrays: list[Array]) -> None:
         copies = [a.copy() for a in arrays]
         if node.phase == "optimizer":  # the array of the gradient is not yet reused
             read[node.number, node.op] = [
@@ -156,9 +157,11 @@ def record_trace(compiled: Any, args: tuple, kwargs: dict) -> Recording:
     arrays = input_arrays(compiled, args, kwargs)
     env: dict[Value, Any] = {Value(s, 0, s.out_specs[0]): a for s, a in zip(ir.inputs, arrays)}
     ops = []
-    with current_context().plan_lock, np.errstate(all="ignore"):
+    with current_context().plan_lock, silent():
         for s in ir.states:
-            env[Value(s, 0, s.out_specs[0])] = s.array if s.read is None else np.array(s.read(), s.array.dtype)
+            env[Value(s, 0, s.out_specs[0])] = (
+                s.array if s.read is None else namespace_of(s.array).array(s.read(), s.array.dtype)
+            )
         for node in ir.nodes:
             inputs = [env[x] if isinstance(x, Value) else x for x in node.inputs]
             results = run_node(node, inputs)
@@ -169,16 +172,16 @@ def record_trace(compiled: Any, args: tuple, kwargs: dict) -> Recording:
     return Recording(ops, outputs_as_built(compiled, outputs), written)
 
 
-def recorded_op(part: Any, node: Node, inputs: list, arrays: list[np.ndarray]) -> RecordedOp:
+def recorded_op(part: Any, node: Node, inputs: list, arrays: list[Array]) -> RecordedOp:
     reads = [x.node.name if isinstance(x, Value) and isinstance(x.node, Source) else "" for x in node.inputs]
     name, where = part.name_of(node), where_text(node.where)
     return RecordedOp(node.op.name, name, where, inputs, arrays, tuple(reads), node.scope, node)
 
 
-def outputs_as_built(compiled: Any, arrays: list[np.ndarray]) -> list[tuple[tuple, np.ndarray]]:
+def outputs_as_built(compiled: Any, arrays: list[Array]) -> list[tuple[tuple, Array]]:
     """(path, array) of the outputs of build."""
     tree = unflatten(compiled.build.out_tree, arrays)
-    return [(path, x) for path, x in leaves(tree) if isinstance(x, np.ndarray)]
+    return [(path, x) for path, x in leaves(tree) if is_array(x)]
 
 
 # ---- eager -----------------------------------------------------------------------------------------------------------
@@ -205,9 +208,9 @@ def record_reference(graph: Any, reference: Callable, compiled: Any, args: tuple
     def call() -> Any:
         output = reference(*args, **kwargs)
         values = [x for _, x in leaves(output) if x is not None]
-        wrong = [x for x in values if not isinstance(x, Tensor) and np.asarray(x).dtype.kind not in "fiub"]
+        wrong = [x for x in values if not isinstance(x, Tensor) and host_array(x).dtype.kind not in "fiub"]
         for x in wrong or [output] * (not values):
-            what = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"something of type {type(x).__name__}"
+            what = f"an array of {x.dtype}" if isinstance(x, HostArray) else f"something of type {type(x).__name__}"
             hint = "return tensors, arrays or numbers, in lists and dicts as build does"
             fail(GraphError, f"{graph.name}.compare: the reference returns {what}, which cannot be compared", hint)
         return output

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from ....core.backend import Array, is_array
 from ....core.eager import Eager
 from ....core.functionalize import writes_of
+from ....core.host import host_array
 from ....core.ir import Node, Source, where_text
 from ....core.mode import MODE, using
 from ....core.source_location import caller
 from ....core.tensor import Tensor
 from ....nn.graph.tree import leaves
+from .restore import copies_of
 
 
 @dataclass(eq=False)
@@ -35,7 +36,7 @@ class RecordedOp:
     name: str
     where: str
     inputs: list[Any]
-    arrays: list[np.ndarray]
+    arrays: list[Array]
     reads: tuple[str, ...] = ()
     scope: str = ""
     node: Node | None = None
@@ -53,8 +54,8 @@ class Recording:
     """A recorded run. outputs: (path in lists and dicts, array). written: name of a state -> its new array."""
 
     ops: list[RecordedOp]
-    outputs: list[tuple[tuple, np.ndarray]]
-    written: dict[str, np.ndarray] = field(default_factory=dict)
+    outputs: list[tuple[tuple, Array]]
+    written: dict[str, Array] = field(default_factory=dict)
 
 
 ResultId = tuple[int, int]  # (index of an op, index of its result)
@@ -65,7 +66,7 @@ class TrackedTensor(NamedTuple):
 
     tensor: Tensor
     results: list[ResultId]
-    array: np.ndarray | None
+    array: Array | None
     version: int
     new: bool
 
@@ -79,7 +80,7 @@ class EagerRecorder(Eager):
     def __init__(self, seed: float):
         self.grad, self.seed = MODE.get().grad, seed
         self.ops: list[RecordedOp] = []
-        self.saved_arrays: list[tuple[np.ndarray, np.ndarray]] = []
+        self.saved_arrays: list[tuple[Array, Array]] = []
         self.saved_bindings: list[tuple[Tensor, Any, bool]] = []
         self.buffers: list[tuple[dict, str, Any]] = []  # (dict, name, tensor before) of each buffer that was rebound
         self.grads: dict[int, tuple[Tensor, Tensor | None]] = {}
@@ -154,7 +155,7 @@ class EagerRecorder(Eager):
 
     def copied_input(self, x: Any) -> Any:
         if not isinstance(x, Tensor):
-            return x.copy() if isinstance(x, np.ndarray) else x
+            return x.copy() if is_array(x) else x
         known = self.tensors.get(id(x))
         same = known is not None and known.array is not None and known.version == writes_of(x)
         return known.array if same else x.array.copy()
@@ -174,7 +175,7 @@ class EagerRecorder(Eager):
     # ---- restoring ---------------------------------------------------------------------------------------------------
 
     def save_arrays(self, tensors: Iterable[Tensor]) -> None:
-        self.saved_arrays += [(t.array, t.array.copy()) for t in tensors if t.array.flags.writeable]
+        self.saved_arrays += copies_of([t.array for t in tensors])
 
     def clear_gradient(self, x: Tensor) -> None:
         """Start without a gradient, as a graph does."""
@@ -196,7 +197,7 @@ class EagerRecorder(Eager):
 
     def before_run(self, graph: Any, parts: Iterable[Any]) -> None:
         states = [s for part in parts for s in part.graph.states]
-        self.saved_arrays += [(s.array, s.array.copy()) for s in states if s.array.flags.writeable]
+        self.saved_arrays += copies_of([s.array for s in states])
         for link in [s.link for s in states if s.link is not None]:
             self.before_bind(link.buffers, link.name)
         self.counts.setdefault(id(graph), (graph, "_steps", graph._steps))
@@ -251,7 +252,7 @@ def record_eager(function: Callable[[], Any], parameters: Iterable[Tensor], seed
     try:
         with using(recorder):
             outputs = [(path, x) for path, x in leaves(function()) if x is not None]
-            arrays = [(path, np.array(x.array if isinstance(x, Tensor) else x)) for path, x in outputs]
+            arrays = [(path, x.array.copy() if isinstance(x, Tensor) else host_array(x)) for path, x in outputs]
     finally:
         recorder.restore_all()
     return Recording(recorder.ops if whole else recorder.ops_computing_outputs([x for _, x in outputs]), arrays)

@@ -6,22 +6,26 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
+from ....core.backend import Array
 from ....core.random import Generator
 from ....nn.buffer_links import BufferLink
 from ....nn.graph.compiled import batch_part
 
 
+def copies_of(arrays: Iterable[Array]) -> list[tuple[Array, Array]]:
+    """(array, a copy) of each array that can be written. Only arrays of the host may be read-only."""
+    return [(array, array.copy()) for array in arrays if getattr(array.flags, "writeable", True)]
+
+
 @contextmanager
 def restore_on_exit(
-    arrays: Iterable[np.ndarray], generators: Iterable[Generator], links: Iterable[BufferLink] = ()
+    arrays: Iterable[Array], generators: Iterable[Generator], links: Iterable[BufferLink] = ()
 ) -> Iterator[Callable[[], None]]:
     """Restore these arrays, the state of the generators and the tensors of linked buffers at the end of the block.
 
     Yields a function that restores at once, before the next run in the block.
     """
-    saved = [(array, array.copy()) for array in {id(a): a for a in arrays}.values() if array.flags.writeable]
+    saved = copies_of({id(a): a for a in arrays}.values())
     states = [(generator, generator.get_state()) for generator in set(generators)]
     bound = [(link, link.tensor) for link in links]
 
@@ -57,12 +61,12 @@ def preserve_last_call(*graphs: Any) -> Iterator[None]:
                 plan.slots[:] = before
 
 
-def states_of(compiled: Any) -> list[np.ndarray]:
+def states_of(compiled: Any) -> list[Array]:
     """The arrays that a compiled graph reads and writes."""
     return [s.array for part in compiled.parts for s in part.graph.states]
 
 
-def input_arrays(compiled: Any, args: tuple, kwargs: dict) -> list[np.ndarray]:
+def input_arrays(compiled: Any, args: tuple, kwargs: dict) -> list[Array]:
     """The input arrays of the first part of a step."""
     arrays = [t.array for t in compiled.build.inputs_of(args, kwargs)]
     return compiled.contiguous_inputs(batch_part(arrays, 0, compiled.steps))

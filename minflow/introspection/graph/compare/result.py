@@ -10,9 +10,8 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any
 
-import numpy as np
-
 from ....compiler.executor import run_node
+from ....core.backend import Array, backend_of_array, is_array, to_host
 from ....core.ir import Graph as IR
 from ....core.op import OPS
 from ....diagnosis.failed_graph import separate_calls
@@ -175,12 +174,12 @@ class Pairing:
         yield "differs", f"by at most {row.difference:.3g}; {count} of {op.arrays[0].size} elements differ"
         yield from only
         for k, (x, y) in enumerate(zip(op.inputs, other.inputs)):
-            if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+            if is_array(x) and is_array(y):
                 equal, gap = compare_arrays([x], [y], self.tolerance)
                 if not equal:
                     by = f", by at most {gap:.3g}" if gap == gap else ""
                     yield "input", f"{input_name(op, k)}, {x.dtype}{list(x.shape)}, differs already{by}"
-            elif not isinstance(x, np.ndarray) and not isinstance(y, np.ndarray) and x != y:
+            elif not is_array(x) and not is_array(y) and x != y:
                 yield "input", f"{input_name(op, k)} is {x!r}, in {self.reference} {y!r}"
         yield "here", array_text(op.arrays[0])
         yield f"in {self.reference}", f"{array_text(other.arrays[0])}  {self.location(other)}"
@@ -253,7 +252,7 @@ class Pairing:
 
     def source_of(self, x: Any, sources: Sources) -> tuple[str, int]:
         """(id, output) of the last op that computed this array; ("", 0) if none did."""
-        both = [(id, k, y) for id, k, y in sources if isinstance(x, np.ndarray) and isinstance(y, np.ndarray)]
+        both = [(id, k, y) for id, k, y in sources if is_array(x) and is_array(y)]
         return next(((id, k) for id, k, y in reversed(both) if compare_arrays([x], [y], self.tolerance)[0]), ("", 0))
 
 
@@ -264,7 +263,7 @@ def pair_ops(graph_ops: list[RecordedOp], reference_ops: list[RecordedOp], scope
     return {a + i: b + i for a, b, size in blocks for i in range(size)}
 
 
-def match_outputs(outputs: list, reference_outputs: list) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def match_outputs(outputs: list, reference_outputs: list) -> tuple[list[Array], list[Array]]:
     """The arrays of both outputs; entries of a dict are matched by name, in any order."""
     named = dict(reference_outputs)
     if {path for path, _ in outputs} == set(named):
@@ -272,17 +271,17 @@ def match_outputs(outputs: list, reference_outputs: list) -> tuple[list[np.ndarr
     return [x for _, x in outputs], [x for _, x in reference_outputs]
 
 
-def specs_text(arrays: Sequence[np.ndarray]) -> str:
+def specs_text(arrays: Sequence[Array]) -> str:
     more = f" and {len(arrays) - MAX_ELEMENTS} more" if len(arrays) > MAX_ELEMENTS else ""
     return ", ".join([f"{a.dtype}{list(a.shape)}" for a in arrays[:MAX_ELEMENTS]]) + more
 
 
-def array_text(x: np.ndarray) -> str:
+def array_text(x: Array) -> str:
     """The first elements and the mean of all."""
-    flat = np.ravel(x)
-    first = ", ".join([f"{v:.4g}" for v in flat[:MAX_ELEMENTS].tolist()])
-    with np.errstate(all="ignore"):
-        return first if flat.size <= MAX_ELEMENTS else f"{first}, ... mean {flat.astype('float64').mean():.4g}"
+    flat = x.reshape(-1)
+    first = ", ".join([f"{v:.4g}" for v in to_host(flat[:MAX_ELEMENTS]).tolist()])
+    with backend_of_array(x).silent():
+        return first if flat.size <= MAX_ELEMENTS else f"{first}, ... mean {float(flat.astype('float64').mean()):.4g}"
 
 
 def input_name(op: RecordedOp, number: int) -> str:

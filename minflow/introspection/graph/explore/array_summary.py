@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
+from ....core.backend import Array, backend_of_array, to_host
 from ....views.explorer.tiles import Tiles, tiles_of
 
 BINS = 24
@@ -49,39 +48,40 @@ class Summary:
         return f"{low} to {high}, mean {mean}, norm {norm}{bad}"
 
 
-def summary_of(array: np.ndarray) -> Summary:
+def summary_of(array: Array) -> Summary:
     spec = f"{array.dtype}{list(array.shape)}"
     if not array.size:
         return Summary(spec, 0, 0.0, 0.0, 0.0, 0.0, 0, (), 0, (("(empty)",),))
-    flat = array.reshape(-1)
-    with np.errstate(all="ignore"):
-        wide = flat if flat.dtype.kind == "f" and flat.itemsize >= 4 else flat.astype(np.float64)
-        norm = float(np.sqrt(np.einsum("i,i->", wide, wide, dtype=np.float64)))
+    flat, backend = array.reshape(-1), backend_of_array(array)
+    xp = backend.namespace
+    with backend.silent():
+        wide = flat if flat.dtype.kind == "f" and flat.itemsize >= 4 else flat.astype("float64")
+        norm = math.sqrt(float(xp.einsum("i,i->", wide, wide, dtype="float64")))
         bad = 0
-        if not np.isfinite(norm):
-            finite = wide[np.isfinite(wide)].astype(np.float64)
+        if not math.isfinite(norm):
+            finite = wide[xp.isfinite(wide)].astype("float64")
             bad, wide = flat.size - finite.size, finite
-            norm = float(np.sqrt(np.dot(wide, wide)))
+            norm = math.sqrt(float(xp.dot(wide, wide)))
         if not wide.size:
             return Summary(spec, flat.size, 0.0, 0.0, 0.0, 0.0, bad, (), 0, *corner(array))
-        low, high, mean = float(wide.min()), float(wide.max()), float(wide.mean(dtype=np.float64))
+        low, high, mean = float(wide.min()), float(wide.max()), float(wide.mean(dtype="float64"))
         step = -(-wide.size // MAX_SAMPLE)
-        some = wide[::step].astype(np.float64)
-        if high > low and np.isfinite(high - low):
+        some = wide[::step].astype("float64")
+        if high > low and math.isfinite(high - low):
             # high - low may be 1e-310
-            bins = np.minimum(((some - low) / (high - low) * BINS).astype(np.int64), BINS - 1)
-            counts = tuple(np.bincount(bins, minlength=BINS).tolist())
+            bins = xp.minimum(((some - low) / (high - low) * BINS).astype("int64"), BINS - 1)
+            counts = tuple(xp.bincount(bins, minlength=BINS).tolist())
         else:
             counts = (some.size,)
         tiles = tiles_of(array)
     return Summary(spec, flat.size, low, high, mean, norm, bad, counts, some.size, *corner(array), tiles)
 
 
-def corner(array: np.ndarray) -> tuple[tuple[tuple[str, ...], ...], int]:
+def corner(array: Array) -> tuple[tuple[tuple[str, ...], ...], int]:
     """The first rows and columns of the last two axes, at index 0 of all others; and the power of ten of their unit."""
     while array.ndim > 2:
         array = array[0]
-    rows = np.atleast_2d(array)[: CORNER_SHAPE[0], : CORNER_SHAPE[1]].tolist()
+    rows = to_host(array.reshape((1, 1, *array.shape)[-2:])[: CORNER_SHAPE[0], : CORNER_SHAPE[1]]).tolist()
     if array.dtype.kind != "f" or array.size == 1:
         return tuple([tuple([number_text(x) for x in row]) for row in rows]), 0
     most = max([abs(x) for row in rows for x in row if math.isfinite(x)], default=0.0)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from ....core.host import HostArray
 from ....views.explorer.grid import Row
 from ....views.explorer.rows import Item, StepTree
 from ....views.explorer.tiles import tiles_picture
@@ -142,7 +141,7 @@ def leaves_of(tree: StepTree, item: Item) -> tuple[int, int]:
     return (0, len(tree.leaves)) if item is tree.root else (item.first, item.last)
 
 
-def read_masks(tree: StepTree, item: Item) -> tuple[np.ndarray, np.ndarray]:
+def read_masks(tree: StepTree, item: Item) -> tuple[HostArray, HostArray]:
     """Two masks over all reads: True if the source is in the item; True if the target is."""
     first, last = leaves_of(tree, item)
     source, target = tree.reads.source, tree.reads.target

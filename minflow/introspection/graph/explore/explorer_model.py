@@ -15,11 +15,10 @@ from functools import cached_property
 from itertools import count
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ....compiler.executor import run
 from ....compiler.passes.decomposition import inner_scope
 from ....compiler.plan_cache import CompiledPart
+from ....core.backend import Array
 from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
 from ....core.context import current_context
@@ -85,7 +84,7 @@ class ExplorerModel:
         parts: Sequence[CompiledPart],
         modules: dict[str, str],
         kinds: dict[str, str],
-        gradient: Callable[..., np.ndarray | None],
+        gradient: Callable[..., Array | None],
         note: str = "",
         by_reader: bool = False,
     ):
@@ -104,7 +103,7 @@ class ExplorerModel:
         self.states_before: dict[str, Summary] = {}  # states as they were before the recorded step
         self.stages = max([len(part.stages) for part in self.parts], default=0)
         self.replay: Callable[[Callable], None] | None = None  # runs the recorded step again, given `watch_of(part)`
-        self.inputs: list[np.ndarray] = []  # of the recorded step
+        self.inputs: list[Array] = []  # of the recorded step
         self.inside: dict[str, str] = {}  # operations whose values inside were computed -> a note on them
         self.preserving: Callable[[], AbstractContextManager] = nullcontext  # around each run of the recorded step
 
@@ -228,7 +227,7 @@ class ExplorerModel:
 
     # ---- values ------------------------------------------------------------------------------------------------------
 
-    def state_array(self, name: str) -> np.ndarray | None:
+    def state_array(self, name: str) -> Array | None:
         """The current array of a parameter, buffer or state."""
         return next((s.array for part in self.parts for s in part.graph.states if s.name == name), None)
 
@@ -251,7 +250,7 @@ class ExplorerModel:
 
     def record_step(
         self,
-        arrays: list[np.ndarray],
+        arrays: list[Array],
         generators: Iterable[Any],
         before: Callable = lambda: None,
         after: Callable = lambda: None,
@@ -311,7 +310,7 @@ class ExplorerModel:
         last = [clock()]
         views, phases = views_of(part), phases_of(part.graph.nodes)
 
-        def watch(node: Node, arrays: list[np.ndarray]) -> None:
+        def watch(node: Node, arrays: list[Array]) -> None:
             seconds = clock() - last[0]
             outs = tuple([summary_of(a) for a in arrays])
             name = part.names[node]
@@ -343,7 +342,7 @@ class ExplorerModel:
             kept = InputCopies(part, nodes, self.inputs if part is self.parts[0] else [])
             copies.append((part, nodes, kept))
 
-            def watch(node: Node, arrays: list[np.ndarray]) -> None:
+            def watch(node: Node, arrays: list[Array]) -> None:
                 kept.after(node)
                 if node in nodes and str(summary_of(arrays[0])) != str(self.summaries[part.names[node], 0]):
                     note = "of a step run now: the state or the inputs have changed since the recorded one"
@@ -359,7 +358,7 @@ class ExplorerModel:
                     for k, out in enumerate(outs):
                         self.summaries.setdefault((inside, k), summary_of(out))
 
-    def prepare_recording(self, arrays: Sequence[np.ndarray]) -> None:
+    def prepare_recording(self, arrays: Sequence[Array]) -> None:
         """Prepare for recording a step with these inputs."""
         for source, array in zip(self.parts[0].graph.inputs, arrays):
             self.summaries[source.name, -1] = summary_of(array)
@@ -418,7 +417,7 @@ def graph_explorer_model(graph: Any, args: tuple = (), kwargs: dict | None = Non
         return with_recorded_step(graph, compiled, input_arrays(compiled, args, kwargs or {}))
 
 
-def with_recorded_step(graph: Any, compiled: Any, arrays: list[np.ndarray]) -> ExplorerModel:
+def with_recorded_step(graph: Any, compiled: Any, arrays: list[Array]) -> ExplorerModel:
     """The ExplorerModel with a step recorded on these inputs."""
     model = explorer_model_of(graph, compiled)
     model.preserving = lambda: preserve_last_call(graph)
@@ -441,7 +440,7 @@ def explorer_model_of(graph: Any, compiled: Any) -> ExplorerModel:
             if s.name not in kinds and s.name.rpartition("-")[0] in kinds:
                 kinds[s.name] = "optimizer state"
 
-    def gradient(name: str, ran: bool = False) -> np.ndarray | None:
+    def gradient(name: str, ran: bool = False) -> Array | None:
         for part in parts if ran else compiled.parts:
             if (ran or compiled.runs) and f"grad {name}" in part.kept:
                 return part.plan.array_of(part.graph.outputs[part.kept[f"grad {name}"]])

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ....compiler.executor import run_node
 from ....compiler.passes.decomposition import template_of
 from ....compiler.plan_cache import CompiledPart
+from ....core.backend import Array, is_array
 from ....core.ir import Graph as IR, Node, Source, Value, outputs_of, values_among
 from ....views.records.opening import open_nodes
 
@@ -78,11 +77,11 @@ def names_inside(part: CompiledPart, node: Node) -> list[str]:
     return names
 
 
-def values_inside(part: CompiledPart, node: Node, arrays: list) -> Iterator[tuple[str, list[np.ndarray]]]:
+def values_inside(part: CompiledPart, node: Node, arrays: list) -> Iterator[tuple[str, list[Array]]]:
     """Run the parts of a composite node on these inputs. Yield the name of each, and its results."""
     inputs, graph = template_of(node)
     known: dict[Value, Any] = {Value(s, 0, s.out_specs[0]): s.array for s in graph.states}
-    known |= zip(inputs, [x for x in arrays if isinstance(x, np.ndarray)])
+    known |= zip(inputs, [x for x in arrays if is_array(x)])
     for inside, name in zip(graph.nodes, names_inside(part, node)):
         outs = run_node(inside, [known[x] if x.__class__ is Value else x for x in inside.inputs])
         known |= zip(outputs_of(inside), outs)
@@ -95,9 +94,9 @@ class InputCopies:
     arrays: value -> copy.
     """
 
-    def __init__(self, part: CompiledPart, nodes: list[Node], inputs: list[np.ndarray]):
-        self.part, self.arrays = part, dict[Value, np.ndarray]()
-        self.given: dict[Node, np.ndarray] = dict(zip(part.graph.inputs, inputs))
+    def __init__(self, part: CompiledPart, nodes: list[Node], inputs: list[Array]):
+        self.part, self.arrays = part, dict[Value, Array]()
+        self.given: dict[Node, Array] = dict(zip(part.graph.inputs, inputs))
         self.wanted: dict[Node, list[Value]] = {}  # the node after whose call a value is known -> values
         called = set(part.plan.nodes)
         for x in values_among([x for node in nodes for x in node.inputs]):
@@ -107,7 +106,7 @@ class InputCopies:
             else:
                 self.wanted.setdefault(maker, []).append(x)
 
-    def of_source(self, x: Value) -> np.ndarray:
+    def of_source(self, x: Value) -> Array:
         """An input or state, or a view of one."""
         node: Any = x.node
         if isinstance(node, Source):

@@ -170,6 +170,15 @@ def kernels_of_numpy():
 
 
 @pytest.fixture
+def cuda():
+    """The device "cuda", which is the stand-in of `strict_backend.py`."""
+    from tests.strict_backend import strict_cuda
+
+    with strict_cuda() as device:
+        yield device
+
+
+@pytest.fixture
 def clock(monkeypatch):
     """The clock that job functions and curves measure with; only the test advances it."""
     from tests.clocks import set_clock

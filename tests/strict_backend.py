@@ -1,0 +1,537 @@
+"""A stand-in for a GPU: arrays in the memory of the host that behave like CuPy's, so that tests need no device.
+
+A StrictArray refuses NumPy's functions and NumPy's arrays, and counts copies to the host in COPIES. Its namespace,
+`strict`, has the names and parameters of CuPy 14.2 (`cupy_names.txt`, taken from the wheel: kind, name, and the
+parameters or, of a ufunc, its methods), and CuPy's holes. It computes with NumPy, so it has NumPy's bits.
+Unlike CuPy, which then returns NaN, it raises LinAlgError for a singular matrix.
+"""
+
+import contextlib
+import inspect
+import sys
+import time
+import types
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from minflow.core.backend import BACKENDS, OPEN, Backend, register_backend, to_host
+from minflow.core.kernels import EAGER_PLATFORMS, clear_caches
+from minflow.core.spec import DEVICE_OF_ARRAY, Device
+
+COPIES: Counter = Counter()  # "item at file.py:12 in function" -> number of copies to the host
+UPLOADS: Counter = Counter()  # the same of copies from the host
+
+
+def place() -> str:
+    """The line that called into this file."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename in (__file__, to_host.__code__.co_filename):
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
+
+
+def copied(how: str) -> None:
+    COPIES[f"{how} at {place()}"] += 1
+
+
+@contextlib.contextmanager
+def counted():
+    """A Counter of the copies to the host in this block."""
+    before, found = COPIES.copy(), Counter()
+    try:
+        yield found
+    finally:
+        found.update(COPIES - before)
+
+
+# ---- arguments and results -------------------------------------------------------------------------------------------
+
+# parameters that are read on the host, where CuPy refuses its own arrays
+ON_HOST = set(
+    "axis axes axis1 axis2 shape newshape dtype n k N M num ddof kth source destination indices_or_sections decimals "
+    "offset minlength start stop step order keepdims shift reps norm strides mode kind side".split()
+)
+# functions that wait for a number of elements, or for a check of the arguments
+SYNCHRONIZE = set(
+    "argwhere bincount extract flatnonzero nonzero unique unique_all unique_counts unique_inverse".split()
+)
+FROM_HOST = {"array", "asarray", "asanyarray"}
+FACTS = set(
+    "broadcast_shapes can_cast common_type iscomplexobj isfortran isrealobj isscalar issubdtype may_share_memory ndim "
+    "promote_types result_type shape shares_memory size".split()
+)
+
+
+def inner(x):
+    """An argument as NumPy takes it. Raises TypeError, as CuPy does, for NumPy's arrays."""
+    if isinstance(x, StrictArray):
+        return x.inner
+    if isinstance(x, np.ndarray):
+        raise TypeError(f"Unsupported type {type(x)}")
+    if x.__class__ in (list, tuple):
+        return x.__class__([inner(item) for item in x])
+    return x
+
+
+def wrapped(result, out=None):
+    """A result of NumPy as CuPy returns it: scalars become 0-d arrays."""
+    if result.__class__ in (tuple, list):
+        outs = out if out.__class__ is tuple else [None] * len(result)
+        return result.__class__([wrapped(x, y) for x, y in zip(result, outs)])
+    if isinstance(out, StrictArray) and result is out.inner:
+        return out
+    return StrictArray(result) if isinstance(result, np.ndarray | np.generic | bool) else result
+
+
+def parameters_of(function) -> list:
+    try:
+        return list(inspect.signature(function).parameters)
+    except ValueError:
+        return []
+
+
+def contains_array(x) -> bool:
+    return isinstance(x, StrictArray) or (isinstance(x, list | tuple) and any(map(contains_array, x)))
+
+
+def bound(name: str, parameters: list, theirs: list, args, options) -> tuple[list, dict]:
+    """Arguments as NumPy's function takes them. Raises TypeError for those that CuPy's function does not take."""
+    unknown = options.keys() - set(parameters)
+    if unknown and "**kwargs" not in parameters:
+        raise TypeError(f"{name}() got an unexpected keyword argument {min(unknown)!r}")
+    variadic = next((k for k, p in enumerate(parameters) if p.startswith("*")), len(parameters))
+    parameters = parameters[:variadic] + [""] * (len(args) - variadic if variadic < len(parameters) else 0)
+    if len(args) > len(parameters):
+        raise TypeError(f"{name}() takes {len(parameters)} arguments, got {len(args)}")
+    given = [*zip(parameters, args), *options.items()]
+    if wrong := [p for p, x in given if p in ON_HOST and contains_array(x)]:
+        raise TypeError(f"{name}(): {wrong[0]} must be on the host")
+    placed, named = [], dict(options)
+    for k, x in enumerate(args):
+        if (ours := parameters[k]) in theirs and theirs.index(ours) != k:
+            named[ours] = x
+        else:
+            placed.append(x)
+    return [inner(x) for x in placed], {key: inner(x) for key, x in named.items()}
+
+
+class Function:
+    """A function of the namespace, or a method of arrays if `method`."""
+
+    def __init__(self, name: str, parameters: list, numpys, method: bool = False):
+        self.name, self.parameters, self.numpys = name, parameters, numpys
+        self.method, self.theirs = method, [] if method else parameters_of(numpys)
+        self.__name__ = name
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __call__(self, *args, **options):
+        name, own = self.name.rpartition(".")[2], args[: self.method]
+        given = args[self.method :]
+        first = args[0] if args else None
+        if not self.method and self.parameters[:1] in (["a"], ["array"], ["x"]) and name not in FROM_HOST | FACTS:
+            if not isinstance(first, StrictArray):
+                raise TypeError(f"{name}(): the first argument must be an array of the device, not {type(first)}")
+        placed, named = bound(name, self.parameters, self.theirs, given, options)
+        if name in SYNCHRONIZE or (name == "where" and len(given) == 1):
+            copied(name)
+        if named.get("kind") not in (None, "stable"):
+            raise ValueError("kind can only be None or 'stable'")
+        if name in ("sort", "argsort"):
+            named["kind"] = "stable"
+        if name == "einsum" and options.keys() - {"dtype", "optimize"}:
+            raise TypeError("Did not understand the following kwargs")
+        if name == "take":
+            named["mode"] = "wrap"
+        with np.errstate(all="ignore"):
+            result = self.numpys(*map(inner, own), *placed, **named)
+        return result if name in FACTS else wrapped(result, options.get("out"))
+
+
+class UFunc:
+    """A ufunc, with the methods that CuPy has implemented for it."""
+
+    def __init__(self, name: str, methods: list):
+        self.__name__, self.numpys, self.methods = name, getattr(np, name), methods
+        self.nin = self.numpys.nin
+
+    def __call__(self, *args, **options):
+        if options.keys() - {"out", "dtype", "casting"}:
+            raise TypeError(f"Wrong arguments {options}")
+        return self.computed(self.numpys, args, options)
+
+    def computed(self, function, args, options):
+        if any(isinstance(x, list | tuple) for x in args):
+            raise TypeError(f"Unsupported type {list}")
+        out = options.get("out")
+        out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+        with np.errstate(all="ignore"):
+            result = function(*map(inner, args), **{k: inner(x) for k, x in options.items()})
+        return wrapped(result, out)
+
+    def method(self, name: str, parameters: list, args, options):
+        if name not in self.methods:
+            raise NotImplementedError(f"`{self.__name__}.{name}` is not supported")
+        if unknown := options.keys() - set(parameters):
+            raise TypeError(f"{name}() got an unexpected keyword argument {min(unknown)!r}")
+        if not isinstance(args[0], StrictArray):
+            raise TypeError(f"{name}(): the first argument must be an array of the device, not {type(args[0])}")
+        return self.computed(getattr(self.numpys, name), args, options)
+
+    def reduce(self, *args, **options):
+        return self.method("reduce", ["array", "axis", "dtype", "out", "keepdims"], args, options)
+
+    def accumulate(self, *args, **options):
+        return self.method("accumulate", ["array", "axis", "dtype", "out"], args, options)
+
+    def at(self, a, indices, *b):
+        kinds = "float16 float32 float64 complex64 complex128".split() if self.__name__ in ("add", "subtract") else []
+        kinds += "int32 uint32 uint64".split() if self.__name__ != "subtract" else []
+        if "at" not in self.methods:
+            raise NotImplementedError(f"`{self.__name__}.at` is not supported")
+        if a.dtype.name not in (kinds if kinds[:1] == ["float16"] else [*kinds, "float32", "float64"]):
+            raise TypeError(f"cupy.{self.__name__}.at does not support {a.dtype}")
+        self.numpys.at(inner(a), wrapped_index(a.inner, indices), *map(inner, b))
+
+    def outer(self, a, b, **options):
+        return self(a.reshape(a.shape + (1,) * b.ndim), b, **options)
+
+
+class Grid:
+    """ogrid and mgrid."""
+
+    def __init__(self, numpys):
+        self.numpys = numpys
+
+    def __getitem__(self, key):
+        return wrapped(self.numpys[key])
+
+
+# ---- arrays ----------------------------------------------------------------------------------------------------------
+
+
+class StrictDevice:
+    id = 0
+
+
+class Flags:
+    """The flags that CuPy has: not `writeable`."""
+
+    def __init__(self, flags):
+        self.c_contiguous, self.f_contiguous, self.owndata = flags.c_contiguous, flags.f_contiguous, flags.owndata
+        self.forc, self.fnc = flags.forc, flags.fnc
+
+
+def wrapped_index(array, index):
+    """An index as NumPy takes it, whose integer arrays count elements modulo the size of their axis, as in CuPy."""
+    items = index if isinstance(index, tuple) else (index,)
+    taken = sum(x.ndim if isinstance(x, StrictArray) and x.dtype == bool else x is not None for x in items)
+    taken -= any(x is Ellipsis for x in items)
+    result, axis = [], 0
+    for x in items:
+        if isinstance(x, list):
+            x = StrictArray(np.array(x, "int64" if not x else None))
+        if isinstance(x, StrictArray) and x.dtype == bool:
+            axis += x.ndim
+        elif isinstance(x, StrictArray):
+            x = StrictArray(x.inner % array.shape[axis] if array.shape[axis] else x.inner)
+            axis += 1
+        elif x is Ellipsis:
+            axis += array.ndim - taken
+        else:
+            axis += x is not None
+        result.append(inner(x))
+    return tuple(result)
+
+
+class StrictArray:
+    """An array of the stand-in. `inner` is the array of NumPy that has its elements; only this file may use it."""
+
+    __slots__ = "__weakref__", "inner"
+    __hash__ = None
+    device = StrictDevice()
+    shape = property(lambda self: self.inner.shape)
+    dtype = property(lambda self: self.inner.dtype)
+    strides = property(lambda self: self.inner.strides)
+    ndim = property(lambda self: self.inner.ndim)
+    size = property(lambda self: self.inner.size)
+    itemsize = property(lambda self: self.inner.itemsize)
+    nbytes = property(lambda self: self.inner.nbytes)
+    flags = property(lambda self: Flags(self.inner.flags))
+    base = property(lambda self: None if self.inner.base is None else StrictArray(self.inner.base))
+    T = property(lambda self: StrictArray(self.inner.T))
+    mT = property(lambda self: StrictArray(self.inner.mT))
+
+    def __init__(self, inner):
+        self.inner = np.asarray(inner)
+
+    @property
+    def real(self):
+        return StrictArray(self.inner.real)
+
+    @real.setter
+    def real(self, value):
+        self.inner.real = inner(value)
+
+    @property
+    def imag(self):
+        return StrictArray(self.inner.imag)
+
+    @imag.setter
+    def imag(self, value):
+        self.inner.imag = inner(value)
+
+    # NumPy's protocols
+
+    def __array__(self, *args, **options):
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. "
+            "Please use `.get()` to construct a NumPy array explicitly."
+        )
+
+    def __array_function__(self, function, types, args, options):
+        raise TypeError(f"numpy.{function.__name__} was called with an array of the device")
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        """Compute with a NumPy scalar on the left of an operator; refuse all other calls."""
+        if method == "__call__" and not options and isinstance(inputs[0], np.generic):
+            return getattr(strict, ufunc.__name__)(*inputs)
+        raise TypeError(f"numpy.{ufunc.__name__} was called with an array of the device")
+
+    # copies to the host
+
+    def get(self, stream=None, order="C", out=None, blocking=True):
+        copied("get")
+        return np.array(self.inner, order=order)
+
+    def item(self):
+        copied("item")
+        return self.inner.item()
+
+    def tolist(self):
+        copied("tolist")
+        return self.inner.tolist()
+
+    def tobytes(self, order="C"):
+        copied("tobytes")
+        return self.inner.tobytes(order)
+
+    def __bool__(self):
+        copied("bool")
+        return bool(self.inner)
+
+    def __int__(self):
+        copied("int")
+        return int(self.inner)
+
+    def __float__(self):
+        copied("float")
+        return float(self.inner)
+
+    def __complex__(self):
+        copied("complex")
+        return complex(self.inner)
+
+    def __repr__(self):
+        copied("repr")
+        return repr(self.inner)
+
+    def __format__(self, spec):
+        copied("format")
+        return format(self.inner, spec)
+
+    def __reduce__(self):
+        copied("pickle")
+        return StrictArray, (self.inner,)
+
+    # elements
+
+    def __len__(self):
+        return len(self.inner)
+
+    def __iter__(self):
+        """The rows, which stay on the device."""
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return iter([self[i] for i in range(len(self))])
+
+    def __getitem__(self, index):
+        items = wrapped_index(self.inner, index)
+        if any(isinstance(x, np.ndarray) and x.dtype == bool for x in items):
+            copied("the number of True")
+        result = self.inner[items]
+        return StrictArray(self.inner[(*items, ...)] if isinstance(result, np.generic) else result)
+
+    def __setitem__(self, index, value):
+        if isinstance(value, list | tuple):
+            raise TypeError(f"Unsupported type {type(value)}")
+        self.inner[wrapped_index(self.inner, index)] = inner(value)
+
+    def __copy__(self):
+        return StrictArray(self.inner.copy())
+
+    def __deepcopy__(self, memo):
+        return StrictArray(self.inner.copy())
+
+
+def operator(name: str, reflected: bool = False, in_place: bool = False):
+    def run(self, *others):
+        if any(not isinstance(x, StrictArray | np.generic | int | float | complex | np.ndarray) for x in others):
+            return NotImplemented
+        operands = (*others, self) if reflected else (self, *others)
+        return getattr(strict, name)(*operands, out=self) if in_place else getattr(strict, name)(*operands)
+
+    return run
+
+
+BINARY = {
+    **dict(add="add", sub="subtract", mul="multiply", truediv="true_divide", floordiv="floor_divide"),
+    **dict(mod="remainder", pow="power", matmul="matmul", lshift="left_shift", rshift="right_shift"),
+    **{"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "divmod": "divmod"},
+}
+for short, long in BINARY.items():
+    setattr(StrictArray, f"__{short}__", operator(long))
+    setattr(StrictArray, f"__r{short}__", operator(long, reflected=True))
+    if short not in ("divmod", "matmul"):
+        setattr(StrictArray, f"__i{short}__", operator(long, in_place=True))
+COMPARISONS = dict(eq="equal", ne="not_equal", lt="less", le="less_equal", gt="greater", ge="greater_equal")
+for short, long in {**COMPARISONS, "neg": "negative", "abs": "absolute", "invert": "invert", "pos": "positive"}.items():
+    setattr(StrictArray, f"__{short}__", operator(long))
+
+
+# ---- the namespace ---------------------------------------------------------------------------------------------------
+
+
+def converted(obj, dtype=None, copy=None, order="K", subok=False, ndmin=0, blocking=False):
+    """`array` and `asarray`, which also take data of the host."""
+    if isinstance(obj, StrictArray):
+        return StrictArray(np.array(obj.inner, dtype, copy=copy, order=order, ndmin=ndmin))
+    UPLOADS[f"asarray at {place()}"] += 1
+    return StrictArray(np.array(obj if isinstance(obj, np.ndarray) else inner(obj), dtype, ndmin=ndmin, order="C"))
+
+
+def array(obj, dtype=None, copy=True, order="K", subok=False, ndmin=0, blocking=False):
+    return converted(obj, dtype, copy, order, subok, ndmin)
+
+
+def asarray(a, dtype=None, order="K", copy=None, blocking=False):
+    return converted(a, dtype, copy, order)
+
+
+def ascontiguousarray(a, dtype=None):
+    """Unlike NumPy's, a 0-d array stays 0-d."""
+    return np.ascontiguousarray(a, dtype).reshape(a.shape)
+
+
+def take_along_axis(a, indices, axis):
+    size = a.shape[axis] if axis is not None else a.size
+    return np.take_along_axis(a, indices % size if size else indices, axis)
+
+
+def as_strided(x, shape=None, strides=None):
+    return np.lib.stride_tricks.as_strided(x, shape, strides)
+
+
+OWN = {"ascontiguousarray": ascontiguousarray, "take_along_axis": take_along_axis, "as_strided": as_strided}
+CONVERSIONS = {"array": array, "asarray": asarray, "asanyarray": asarray}
+
+
+def member(name: str, kind: str, parameters: list):
+    """What the namespace has under this name; None if NumPy has nothing to compute it with."""
+    numpys = np
+    for part in name.split("."):
+        numpys = getattr(numpys, part, None)
+    short = name.rpartition(".")[2]
+    if name == "ndarray":
+        return StrictArray
+    if short in ("ogrid", "mgrid"):
+        return Grid(numpys)
+    if short in CONVERSIONS:
+        return CONVERSIONS[short]
+    if kind == "ufunc":
+        return UFunc(short, parameters) if isinstance(numpys, np.ufunc) else numpys and Function(name, ["x"], numpys)
+    return Function(name, parameters, OWN.get(short, numpys)) if kind == "function" and numpys else numpys
+
+
+def namespace() -> types.SimpleNamespace:
+    """The namespace with the names of `cupy_names.txt`, whose methods become those of StrictArray."""
+    spaces = {"": types.SimpleNamespace()}
+    for line in Path(__file__).with_name("cupy_names.txt").read_text().splitlines():
+        name, kind, *parameters = line.split()
+        folder, _, short = name.rpartition(".")
+        if folder == "ndarray":
+            if kind == "method" and not hasattr(StrictArray, short) and hasattr(np.ndarray, short):
+                setattr(StrictArray, short, Function(name, parameters, getattr(np.ndarray, short), method=True))
+            continue
+        found = member(name, kind, parameters)
+        if found is not None or short == "newaxis":
+            setattr(spaces.setdefault(folder, types.SimpleNamespace()), short, found)
+    root = spaces[""]
+    root.linalg, root.fft = spaces["linalg"], spaces["fft"]
+    root.lib = types.SimpleNamespace(stride_tricks=spaces["lib.stride_tricks"])
+    return root
+
+
+strict = namespace()
+
+
+# ---- the backend -----------------------------------------------------------------------------------------------------
+
+
+class StrictEvent:
+    def __init__(self):
+        self.seconds = time.perf_counter()
+
+    def seconds_since(self, earlier):
+        return self.seconds - earlier.seconds
+
+
+class StrictBackend(Backend):
+    """Arrays of the stand-in, as device type "cuda" has them in tests."""
+
+    namespace = strict
+    array_type = StrictArray
+
+    @classmethod
+    def count(cls):
+        return 1
+
+    def empty(self, shape, dtype):
+        return StrictArray(np.empty(shape, dtype))
+
+    def copy(self, array):
+        return StrictArray(np.array(array.inner, order="C"))
+
+    def from_host(self, array):
+        UPLOADS[f"from_host at {place()}"] += 1
+        return StrictArray(np.array(array, order="C"))
+
+    def to_host(self, array):
+        copied("to_host")
+        return np.array(array.inner, order="C")
+
+    def storage_key(self, array):
+        return array.inner.__array_interface__["data"][0]
+
+    def byte_bounds(self, array):
+        return np.lib.array_utils.byte_bounds(array.inner)
+
+    def event(self):
+        return StrictEvent()
+
+
+@contextlib.contextmanager
+def strict_cuda():
+    """Let the stand-in be the device "cuda" in this block."""
+    register_backend("cuda", StrictBackend)
+    EAGER_PLATFORMS["cuda"] = ("reference",)
+    clear_caches()
+    try:
+        yield Device("cuda")
+    finally:
+        del BACKENDS["cuda"], EAGER_PLATFORMS["cuda"], DEVICE_OF_ARRAY[StrictArray]
+        OPEN.pop(Device("cuda"), None)
+        clear_caches()

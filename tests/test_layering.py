@@ -327,14 +327,6 @@ NUMPY = {
     "onnx.converters.shape": "",
     "onnx.model": "",
     "onnx.reading.view": "",
-    # optim
-    "optim.groups": "",
-    "optim.lbfgs": "",
-    "optim.lr_scheduler.base": "",
-    "optim.lr_scheduler.composite": "",
-    "optim.lr_scheduler.curves": "",
-    "optim.lr_scheduler.factors": "",
-    "optim.optimizer": "",
     # testing
     "testing": "",
     # utils

@@ -11,15 +11,19 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any, NoReturn
 
 import numpy as np
 
+from ..core.backend import backend_of, to_host
 from ..core.base.errors import MinflowError, StateError
 from ..core.base.interrupts import uninterrupted
 from ..core.context import current_context
 from ..core.functionalize import before_write
+from ..core.host import HostArray, HostScalar
 from ..core.source_location import describe, here
+from ..core.spec import Spec
 from ..core.tensor import Tensor
 
 Writes = list[Callable[[], object]]
@@ -63,26 +67,31 @@ def as_refusal(owner: str, call: Callable[[], Any]) -> Any:
         raise StateError(what, values=error.values, where=here(), hint=hint) from error
 
 
-def array_of(value: Any) -> np.ndarray | None:
+def array_of(value: Any) -> HostArray | None:
     """Return the elements of a tensor (ours or PyTorch's), an array or a number; None for any other value."""
     try:
         if isinstance(value, Tensor):
-            return value.array
+            return None if value.array is None else to_host(value.array)
         array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
     except Exception:  # raised by an object that is not ours
         return None
     return array if array.dtype.kind in "biuf" else None
 
 
+def tensor_of(array: HostArray, spec: Spec) -> Tensor:
+    """Return a tensor of this spec, on its device, with a copy of the elements."""
+    return Tensor(backend_of(spec.device).from_host(array.astype(spec.np, copy=False)), spec)
+
+
 def number(value: Any) -> float:
     """Return a finite number, from a number or a tensor or array with one element. Raises Refused, also for a bool."""
-    if isinstance(value, Tensor | np.ndarray) and value.shape == ():
+    if isinstance(value, Tensor | HostArray) and value.shape == ():
         value = value.item() if not isinstance(value, Tensor) or value.array is not None else None
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise Refused(f"{describe(value)} is not a number")
     try:
         if math.isfinite(value):
-            return value.item() if isinstance(value, np.generic) else value
+            return value.item() if isinstance(value, HostScalar) else value
     except OverflowError:
         pass
     raise Refused(f"{describe(value)} is not finite")
@@ -100,10 +109,10 @@ def plain_data(value: Any, depth: int = 0) -> Any:
     """Copy a value that a file can hold: tensors, arrays, numbers, strings, None, and containers. Raises Refused."""
     if depth > MAX_DEPTH:
         raise Refused(f"it is nested more than {MAX_DEPTH} levels deep")
-    if value is None or isinstance(value, bool | int | float | str | np.generic):
+    if value is None or isinstance(value, bool | int | float | str | HostScalar):
         return value
-    if isinstance(value, Tensor | np.ndarray):
-        if array_of(value) is None:
+    if isinstance(value, Tensor | HostArray):
+        if (value.array if isinstance(value, Tensor) else array_of(value)) is None:
             raise Refused(f"{describe(value)} has no elements")
         return value.detach().clone() if isinstance(value, Tensor) else value.copy()
     if isinstance(value, Mapping):
@@ -132,13 +141,13 @@ def copy_matching(present: Any, value: Any) -> Any:
         if not isinstance(value, bool | np.bool_):
             raise Refused(f"{describe(value)} is neither True nor False")
         return bool(value)
-    if isinstance(present, int | float | np.integer | np.floating):
+    if isinstance(present, Real):
         return number(value) if math.isfinite(present) or not isinstance(value, float) else value
     if isinstance(present, str):
         if not isinstance(value, str):
             raise Refused(f"{describe(value)} is not a string")
         return value
-    if isinstance(present, Tensor | np.ndarray):
+    if isinstance(present, Tensor | HostArray):
         array = array_of(value)
         if array is None or array.shape != tuple(present.shape):
             raise Refused(f"{describe(value)} is not an array of shape {tuple(present.shape)}")

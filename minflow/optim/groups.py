@@ -10,9 +10,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from ..core.base.errors import OptimError, with_article
+from ..core.host import HostScalar
 from ..core.mode import bump_mutations
 from ..core.source_location import fail
 from ..core.tensor import Tensor
@@ -198,7 +197,7 @@ def check_kinds(owner: str, group: Mapping[str, Any], defaults: Mapping[str, Any
     """Refuse a hyperparameter whose type differs from its default's: a string for a number, a list for a flag."""
     for name, default in defaults.items():
         if isinstance(default, bool):
-            if not isinstance(group[name], bool | int | np.bool_) or group[name] not in (0, 1):
+            if not isinstance(group[name], int | HostScalar) or group[name] not in (0, 1):
                 fail(
                     OptimError,
                     f"{owner}: {name} must be True or False, got {with_article(group[name])}",

@@ -6,17 +6,17 @@ Eager only, because the number of calls depends on the data. Read next: `optimiz
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from ..core.backend import Array, namespace, to_host
 from ..core.base.errors import OptimError
-from ..core.functions.creation import from_numpy
 from ..core.grad.modes import enable_grad, no_grad
 from ..core.source_location import fail
+from ..core.spec import Spec, spec_of
 from ..core.tensor import Tensor
-from ..nn.loading import Refused, array_of, integer, number, refuse
+from ..nn.loading import Refused, array_of, integer, number, refuse, tensor_of
 from .groups import Params, as_number, check_range
 from .optimizer import Optimizer, hyperparameters, rate_of
 
@@ -26,7 +26,7 @@ class Point(NamedTuple):
 
     t: float
     loss: float
-    grad: np.ndarray
+    grad: Array
     slope: float
 
 
@@ -37,7 +37,7 @@ def cubic_minimum(a: Point, b: Point, low: float, high: float) -> float:
     square = mean * mean - a.slope * b.slope
     if not square >= 0:
         return (low + high) / 2
-    root = np.sqrt(square)
+    root = math.sqrt(square)
     share = (last.slope + root - mean) / (last.slope - first.slope + 2 * root)
     return min(max(last.t - (last.t - first.t) * share, low), high)
 
@@ -173,37 +173,39 @@ class LBFGS(Optimizer):
                     hint,
                     found=wrong[0],
                 )
-            tensors = [from_numpy(np.array(a, p.spec.np)) for a in arrays if a is not None]
+            tensors = [tensor_of(a, Spec((size,), p.spec.dtype, p.spec.device)) for a in arrays if a is not None]
             result[name] = tensors if name.startswith("old") else tensors[0]
         return result
 
-    def gather_gradient(self) -> np.ndarray:
+    def gather_gradient(self) -> Array:
         """Concatenate the gradients of all parameters, with zeros for missing ones."""
-        parts = [
-            np.zeros(p.numel(), p.spec.np) if p.grad is None else p.grad.array.reshape(-1) for p in self.parameters()
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0, "f4")
+        parameters = self.parameters()
+        xp = namespace(parameters[0].spec.device)
+        return xp.concatenate(
+            [xp.zeros(p.numel(), p.spec.np) if p.grad is None else p.grad.array.reshape(-1) for p in parameters]
+        )
 
-    def add_direction(self, t: float, d: np.ndarray, start: list[np.ndarray] | None = None) -> None:
+    def add_direction(self, t: float, d: Array, start: list[Array] | None = None) -> None:
         """Add t * d to the parameters, or to `start`."""
         offset = 0
         with no_grad():
             for i, p in enumerate(self.parameters()):
                 part, base = d[offset : offset + p.numel()].reshape(p.shape), p.array if start is None else start[i]
-                p.copy_(from_numpy(np.asarray(base + p.spec.np.type(t) * part, p.spec.np)))
+                moved = namespace(p.spec.device).asarray(base + part * p.spec.np.type(t), p.spec.np)
+                p.copy_(Tensor(moved, p.spec))
                 offset += p.numel()
 
-    def direction(self, state: dict[str, Any], grad: np.ndarray) -> np.ndarray:
+    def direction(self, state: dict[str, Any], grad: Array) -> Array:
         """The descent direction, scaled by the curvature of the last steps."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return -grad
         y, s = grad - state["prev_flat_grad"], state["d"] * grad.dtype.type(state["t"])
-        curvature, history = y.dot(s), int(self.param_groups[0]["history_size"])
+        curvature, history = number_of(y.dot(s)), int(self.param_groups[0]["history_size"])
         if curvature > 1e-10:
             for name, value in (("old_dirs", y), ("old_stps", s), ("ro", 1.0 / curvature)):
                 state[name] = [*state[name], value][-history:] if history else []
-            state["H_diag"] = curvature / y.dot(y)
+            state["H_diag"] = curvature / number_of(y.dot(y))
         q, shares = -grad, []
         pairs = list(zip(state["old_dirs"], state["old_stps"], state["ro"]))
         for y, s, ro in reversed(pairs):
@@ -242,8 +244,8 @@ class LBFGS(Optimizer):
             count, state["n_iter"] = count + 1, state["n_iter"] + 1
             state["d"] = d = self.direction(state, grad)
             state["prev_flat_grad"], state["prev_loss"] = grad, loss
-            state["t"] = t = min(1.0, 1.0 / np.abs(grad).sum()) * lr if state["n_iter"] == 1 else lr
-            slope, last, calls = grad.dot(d), count == group["max_iter"], 0
+            state["t"] = t = min(1.0, 1.0 / number_of(abs(grad).sum())) * lr if state["n_iter"] == 1 else lr
+            slope, last, calls = number_of(grad.dot(d)), count == group["max_iter"], 0
             if slope > -group["tolerance_change"]:
                 break
             if search:
@@ -273,17 +275,22 @@ class LBFGS(Optimizer):
         kept.update({name: as_tensors(value) for name, value in state.items()})
         return first
 
-    def evaluate_at(self, closure: Callable[[], Any], start: list[np.ndarray], d: np.ndarray, t: float) -> Point:
+    def evaluate_at(self, closure: Callable[[], Any], start: list[Array], d: Array, t: float) -> Point:
         """The point at step size t along d."""
         self.add_direction(t, d, start)
         with enable_grad():
             loss = float(closure())
         grad = self.gather_gradient()
-        return Point(t, loss, grad, grad.dot(d))
+        return Point(t, loss, grad, number_of(grad.dot(d)))
 
 
-def max_abs(array: np.ndarray) -> float:
-    return np.abs(array).max() if array.size else 0.0
+def number_of(array: Array) -> Any:
+    """Read a number to the host, in its own dtype."""
+    return to_host(array)[()]
+
+
+def max_abs(array: Array) -> float:
+    return number_of(abs(array).max()) if array.size else 0.0
 
 
 def as_arrays(value: Any) -> Any:
@@ -293,4 +300,6 @@ def as_arrays(value: Any) -> Any:
 def as_tensors(value: Any) -> Any:
     if isinstance(value, list):
         return [as_tensors(x) for x in value]
-    return from_numpy(value) if isinstance(value, np.ndarray) else value.item() if hasattr(value, "item") else value
+    if getattr(value, "ndim", 0):
+        return Tensor(value, spec_of(value))
+    return value.item() if hasattr(value, "item") else value

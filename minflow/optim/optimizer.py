@@ -16,20 +16,19 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy import vdot
-
+from ..core.backend import empty, namespace
 from ..core.base import events
 from ..core.base.errors import GraphError, OptimError, StateError, clean, with_article
 from ..core.grad.hooks import Handle, check_callable, refuse as refuse_hook
 from ..core.grad.modes import enable_grad, no_grad
+from ..core.host.float_warnings import silent
 from ..core.messages.training_warnings import check_gradients, check_state
 from ..core.mode import MODE, bump_mutations, mutation_counter, using
 from ..core.op import Op
 from ..core.source_location import NOTICES, describe, fail, warn
-from ..core.spec import Spec, float32, spec_of
+from ..core.spec import Spec, cpu, float32
 from ..core.tensor import Tensor
-from ..nn.loading import MAX_COUNT, Refused, Writes, array_of, as_refusal, plain_data, refuse, write
+from ..nn.loading import MAX_COUNT, Refused, Writes, array_of, as_refusal, plain_data, refuse, tensor_of, write
 from ..nn.utils.clip_grad import clip_grad_norm_
 from .groups import Group, Params, as_groups, as_number, check_flags, check_kinds, check_range, group_members
 from .renamed_hooks import RenamedHook, accept_old_names
@@ -310,6 +309,7 @@ class Optimizer:
         mode = MODE.get().replace(grad=False)
         mode.before_step(self)
         has_gradients, total, looked = False, 0.0, NOTICES.on and mode.trace is None
+        vdot = namespace().vdot  # of the host: a step waits for no number from another device
         with using(mode):
             for group in self.param_groups:
                 with_gradient = [(p, g) for p in group["params"] if (g := p.grad) is not None]
@@ -322,7 +322,7 @@ class Optimizer:
                     if g.accumulated_after_step:
                         self.warn_mixed(p)
                     g.used_by_step = True
-                    if looked and (g.spec.size <= LARGE_GRADIENT or not self.steps & 3):
+                    if looked and g.spec.device is cpu and (g.spec.size <= LARGE_GRADIENT or not self.steps & 3):
                         total += float(vdot(g.array, g.array))
                     state = self.state_of(p, group) if names else {}
                     held = [state[name] for name in names]
@@ -411,8 +411,10 @@ class Optimizer:
         state = self.state[p]
         for name in self.state_names(group):
             if name not in state:
-                spec = Spec((), float32) if name in self.scalar_states else p.spec
-                state[name] = Tensor(np.full(spec.shape, self.initial_value(name, group), spec.np), spec)
+                spec = Spec((), float32, p.spec.device) if name in self.scalar_states else p.spec
+                array = empty(spec)
+                array.fill(self.initial_value(name, group))
+                state[name] = Tensor(array, spec)
                 bump_mutations()
         return state
 
@@ -679,19 +681,17 @@ class Optimizer:
         return merged
 
     def convert_custom_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
-        """Copy the state that a custom step() keeps for p. Floating tensors but `step` get p's dtype, as in PyTorch."""
+        """Copy the state that a custom step() keeps for p. As in PyTorch, tensors get p's device and, if they
+        are floating, its dtype; only `step` keeps its own.
+        """
         try:
             copy = plain_data(passed)
         except Refused as reason:
             refuse(type(self).__name__, f"a state cannot be loaded: {reason}", "data only", state=passed)
-        arrays = {name: array_of(value) for name, value in passed.items() if hasattr(value, "detach")}
-        return copy | {
-            name: Tensor(
-                kept := np.array(a, p.spec.np if a.dtype.kind == "f" and name != "step" else None), spec_of(kept)
-            )
-            for name, a in arrays.items()
-            if a is not None
-        }
+        for name, value in copy.items():
+            if isinstance(value, Tensor) and name != "step":
+                copy[name] = value.to(p.spec.device, p.spec.dtype if value.spec.floating else None)
+        return copy
 
     def convert_state(
         self, number: int, p: Tensor, group: Mapping[str, Any], passed: Mapping[str, Any]
@@ -717,9 +717,9 @@ class Optimizer:
                 )
             if name == "step" and counted and not (0 <= array <= MAX_COUNT and array == int(array)):
                 refuse(owner, f"{name} of parameter {number} is not a number of steps", "0 or more", found=array.item())
-            with np.errstate(all="ignore"):  # float64 values that float32 cannot hold
-                array = np.array(array, "float32" if counted else p.spec.np, order="C").reshape(wanted)
-            result.append((name, Tensor(array, spec_of(array))))
+            with silent():  # float64 values that float32 cannot hold
+                spec = Spec(wanted, float32 if counted else p.spec.dtype, p.spec.device)
+                result.append((name, tensor_of(array, spec)))
         if missing := set(self.state_names(group) if result else ()) - {name for name, _ in result}:
             refuse(
                 owner,

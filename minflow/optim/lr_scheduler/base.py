@@ -10,9 +10,8 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from typing import Any
-
-import numpy as np
 
 from ...core.base.errors import OptimError, with_article
 from ...core.mode import MODE
@@ -236,7 +235,7 @@ class LRScheduler:
 def check_count(scheduler: LRScheduler, name: str, low: int) -> None:
     """Refuse an attribute unless it is an integer of at least `low`."""
     value = getattr(scheduler, name)
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= MAX_COUNT:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= MAX_COUNT:
         fail(
             OptimError,
             f"{type(scheduler).__name__}: {name} must be an integer of at least {low}, got {value!r}",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any
-
-import numpy as np
 
 from ...core.base.errors import OptimError
 from ...core.mode import MODE
@@ -152,7 +151,7 @@ class SequentialLR(CompositeSchedule):
 
     def check(self) -> None:
         milestones = self.milestones
-        whole = all(isinstance(n, int | np.integer) for n in milestones)
+        whole = all(isinstance(n, Integral) for n in milestones)
         if not whole or any(a >= b for a, b in zip([0, *milestones], milestones)):
             fail(
                 OptimError,

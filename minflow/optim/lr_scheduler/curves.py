@@ -6,8 +6,7 @@ Read next: `cycles.py`, whose curves also rise.
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from numbers import Real
 
 from ...core.base.errors import OptimError
 from ...core.source_location import fail
@@ -29,7 +28,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def check(self) -> None:
         check_number(self, "eta_min")
-        is_number = isinstance(self.T_max, int | float | np.number) and not isinstance(self.T_max, bool)
+        is_number = isinstance(self.T_max, Real) and not isinstance(self.T_max, bool)
         if not is_number or not 1e-9 <= self.T_max <= MAX_COUNT:
             fail(
                 OptimError,

@@ -9,9 +9,8 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any
-
-import numpy as np
 
 from ...core.base.errors import OptimError
 from ...core.source_location import fail
@@ -133,7 +132,7 @@ class MultiStepLR(LRScheduler):
     def check(self) -> None:
         check_number(self, "gamma")
         for step, times in self.milestones.items():
-            whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in (step, times))
+            whole = all(isinstance(n, Integral) and not isinstance(n, bool) for n in (step, times))
             if not whole or max(abs(step), abs(times)) > MAX_COUNT:
                 fail(
                     OptimError,

@@ -129,6 +129,8 @@ def project_copy(tmp_path_factory):
     for section in SECTIONS.values():
         for path, block in re.findall(PLACED, section, re.DOTALL):
             insert_block(folder, path, block)
+    table = folder / "minflow/core/methods/forwarded.py"
+    table.write_text(re.sub(r'("arithmetic"|apply_inplace\)): "', r"\g<0>log_cosh ", table.read_text()))
     output("-c", blocks("Add an exercise", "python")[1], cwd=folder, path=[folder])
     return folder
 

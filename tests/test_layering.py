@@ -371,7 +371,6 @@ FILES_MOST = 12  # Python files in a folder, `__init__` left out
 MANY_FILES = {  # folders of more, and why
     "core/ops": "one file for each family of ops",
     "core/functions": "one file for each family of functions, the same families",
-    "core/methods": "one file for each family of methods, the same families",
     "exercises": "the checker, one step from an answer to its card a file",
     ".": "public namespaces of one screen each, and the command line",
     "core": "the mechanism of an op, one idea a file, in the order of CORE",

@@ -1,7 +1,7 @@
 """Tensor: an array with its Spec, and on a tape or in a trace a Value.
 
 A symbolic tensor (while tracing) has no array. Methods call `functions/`; `eager.py` and `trace.py` record ops.
-Read next: `methods/operators.py`, `functions/arithmetic.py`.
+Read next: `methods/operators.py`, `methods/forwarded.py`, `functions/arithmetic.py`.
 """
 
 from __future__ import annotations
@@ -36,18 +36,14 @@ from .messages import printing
 from .messages.no_gradient import record_read
 from .messages.suggestions import hint_methods
 from .messages.wrong_arguments import unreadable_or
-from .methods.activations import Activations
-from .methods.arithmetic import Arithmetic
+from .methods.adapted import Adapted
 from .methods.complex import Complex
 from .methods.creation import Creation
 from .methods.dtypes import DTypes
-from .methods.gather import Gathering
+from .methods.forwarded import Forwarded
 from .methods.in_place import InPlace
 from .methods.interop import Interop
-from .methods.mathematics import Mathematics
-from .methods.matrices import Matrices
 from .methods.operators import Operators, comparable
-from .methods.reductions import Reductions
 from .methods.shapes import Shapes
 from .mode import DEFAULT, MODE, bump_mutations
 from .ops import shape as s
@@ -93,16 +89,12 @@ class Size(tuple):
 @hint_methods
 class Tensor(
     Operators,
-    Arithmetic,
-    Mathematics,
-    Matrices,
-    Reductions,
+    Forwarded,
+    Adapted,
     Shapes,
-    Gathering,
     InPlace,
     Creation,
     DTypes,
-    Activations,
     Complex,
     Interop,
     Display,

@@ -17,3 +17,25 @@ def argument_names(function: Callable) -> tuple[str, ...]:
         return tuple(inspect.signature(function).parameters)
     code = function.__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def rename(function: FunctionType, qualname: str) -> None:
+    """Rename a function and its code object, whose name debuggers and tracebacks show."""
+    name = qualname.rpartition(".")[2]
+    function.__name__, function.__qualname__ = name, qualname
+    function.__code__ = function.__code__.replace(co_name=name, co_qualname=qualname)
+
+
+class MethodSignature:
+    """The `__wrapped__` of a method that runs a function: the signature of that function, with `self` for its first
+    parameter, computed on demand.
+    """
+
+    def __init__(self, function: Callable):
+        self.__wrapped__ = function
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        signature = inspect.signature(self.__wrapped__)
+        first, *others = signature.parameters.values()
+        return signature.replace(parameters=[first.replace(name="self", annotation="Tensor"), *others])

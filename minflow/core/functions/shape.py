@@ -268,6 +268,7 @@ def shape_of(name: str, other: Tensor) -> tuple[int, ...]:
 
 
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """Expand to the shape of another tensor."""
     return s.expand(input, shape=shape_of("expand_as", other))
 
 

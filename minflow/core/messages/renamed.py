@@ -22,7 +22,7 @@ RENAMED_ARGUMENTS = {
     "Tensor.type": "non_blocking=",
     "Tensor.requires_grad_": "mode=requires_grad",
     "Tensor.resize_as_": "the_template=tensor",
-    "Tensor.swapaxes_": "axis0=dim0 axis1=dim1",
+    "Tensor.swapaxes_": "dim0=axis0 dim1=axis1",
     "flow.dot Tensor.dot": "tensor=other",
     "flow.tensor_split flow.[hvd]split Tensor.tensor_split Tensor.[hvd]split": "sections=indices_or_sections "
     "indices=indices_or_sections "

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from ..base.errors import CallError, MinflowError, MissingNameError
 from ..base.legacy_dispatch import BUILDING, OVERLOADED, find_overload
 from ..base.out import run_into, wants_out
-from ..base.signatures import argument_names
+from ..base.signatures import argument_names, rename
 from ..dispatch import RAW_ERRORS, special_method
 from ..source_location import here, one_line
 from .renamed import translate_call
@@ -305,13 +305,16 @@ def with_hints(function: FunctionType, qualname: str, module: str = "", method: 
                 raise
             words = translate_call(qualname.format(type(args[0]).__name__ if args else ""), args, kwargs, error)
             if words is None and not wants_out(qualname, kwargs):
-                if (better := explained(error, function, args, kwargs, qualname, method)) is not error:
+                if (better := explained(error, wrapper, args, kwargs, qualname, method)) is not error:
                     raise better  # noqa: B904 (its cause is set)
                 raise
         return run_into(qualname, wrapper, args, kwargs) if words is None else wrapper(*words[0], **words[1])
 
     functools.update_wrapper(wrapper, function)  # called a thousand times at import; `wraps` takes twice as long
-    return with_public_name(wrapper, qualname, module) if module else wrapper  # type: ignore[return-value]
+    if module:
+        return with_public_name(wrapper, qualname, module)
+    rename(wrapper, function.__qualname__)
+    return wrapper
 
 
 def explained(
@@ -336,7 +339,7 @@ def explained(
 
 def with_public_name(wrapper: Any, qualname: str, module: str) -> Any:
     wrapper.__module__ = module
-    wrapper.__name__ = wrapper.__qualname__ = qualname.rpartition(".")[2]  # the public name, e.g. concat for cat
+    rename(wrapper, qualname.rpartition(".")[2])  # the public name, e.g. concat for cat
     return wrapper
 
 

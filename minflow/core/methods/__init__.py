@@ -1,5 +1,4 @@
-"""The one-line methods of Tensor: one mixin for each family, as in `ops/` and `functions/`.
+"""The methods of Tensor that call a function or an op: `x.sum(1)` is `functions.sum(x, 1)`, and is documented there.
 
-`x.sum(1)` is `functions.sum(x, 1)`, and is documented there. `../tensor.py` defines Tensor itself.
-Read next: `operators.py`.
+Most are rows of `forwarded.py`. `../tensor.py` defines Tensor itself. Read next: `operators.py`.
 """

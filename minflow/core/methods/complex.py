@@ -1,19 +1,17 @@
-"""Methods of complex tensors: `x.real`, `x.conj()`, `x.H`."""
+"""Properties of complex tensors: `x.real`, `x.imag`, `x.H`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from .. import functions as F
-from ..messages.suggestions import hint_methods
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-@hint_methods
 class Complex:
-    """Parts, conjugates, angles."""
+    """Parts and the conjugate transpose."""
 
     @property
     def real(self: Tensor) -> Tensor:
@@ -40,22 +38,6 @@ class Complex:
 
     mH = H
 
-    def adjoint(self: Tensor) -> Tensor:
-        return F.adjoint(self)
-
-    def angle(self: Tensor) -> Tensor:
-        return F.angle(self)
-
-    def conj(self: Tensor) -> Tensor:
+    def conj_physical(self: Tensor) -> Tensor:
+        """The complex conjugate; see `conj`."""
         return F.conj(self)
-
-    conj_physical = conj
-
-    def resolve_conj(self: Tensor) -> Tensor:
-        return F.resolve_conj(self)
-
-    def resolve_neg(self: Tensor) -> Tensor:
-        return F.resolve_neg(self)
-
-    def is_conj(self: Tensor) -> bool:
-        return F.is_conj(self)

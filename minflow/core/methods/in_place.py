@@ -1,17 +1,16 @@
-"""Methods that write into their tensor: `x.add_(y)`, `x.zero_()`, `x.scatter_(0, index, y)`.
-
-Each calls the function without the underscore and writes its result; see `../functionalize.py`.
+"""Methods that write into their tensor and are more than rows of `forwarded.py`: `x.add_(y)`, `x.zero_()`,
+`x.uniform_()`. See `../functionalize.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import functions as F
-from ..base.errors import ShapeError, TraceError
+from ..base.errors import DTypeError, ShapeError, TraceError
 from ..dispatch import apply
 from ..functionalize import (
     apply_inplace,
@@ -29,6 +28,7 @@ from ..source_location import fail
 from ..spec import DType
 
 if TYPE_CHECKING:
+    from ..base.dtypes import DTypeLike
     from ..random import Generator
     from ..tensor import Tensor
 
@@ -36,18 +36,6 @@ if TYPE_CHECKING:
 @hint_methods
 class InPlace:
     """In-place methods."""
-
-    def mul_(self: Tensor, other: Tensor | float) -> Tensor:
-        return apply_inplace(e.mul, self, other)
-
-    def floor_divide_(self: Tensor, other: Tensor | float) -> Tensor:
-        return apply_inplace(e.floor_divide, self, other)
-
-    def remainder_(self: Tensor, other: Tensor | float) -> Tensor:
-        return apply_inplace(e.remainder, self, other)
-
-    def pow_(self: Tensor, other: Tensor | float) -> Tensor:
-        return apply_inplace(e.pow, self, other)
 
     def add_(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
         return apply_inplace(e.add, self, other if alpha == 1 else F.scaled(self, other, alpha))
@@ -62,156 +50,33 @@ class InPlace:
             else call_inplace(F.div, self, other, rounding_mode=rounding_mode)
         )
 
-    def neg_(self: Tensor) -> Tensor:
-        return apply_inplace(e.neg, self)
+    subtract_, divide_, true_divide_ = sub_, div_, div_
 
-    def abs_(self: Tensor) -> Tensor:
-        return apply_inplace(e.abs, self)
+    def pow_(self: Tensor, other: Tensor | float) -> Tensor:
+        return apply_inplace(e.pow, self, other)
 
-    def sign_(self: Tensor) -> Tensor:
-        return apply_inplace(e.sign, self)
-
-    def exp_(self: Tensor) -> Tensor:
-        return apply_inplace(e.exp, self)
-
-    def log_(self: Tensor) -> Tensor:
-        return apply_inplace(e.log, self)
-
-    def sqrt_(self: Tensor) -> Tensor:
-        return apply_inplace(e.sqrt, self)
-
-    def rsqrt_(self: Tensor) -> Tensor:
-        return apply_inplace(e.rsqrt, self)
-
-    def square_(self: Tensor) -> Tensor:
-        return apply_inplace(e.square, self)
-
-    def sin_(self: Tensor) -> Tensor:
-        return apply_inplace(e.sin, self)
-
-    def cos_(self: Tensor) -> Tensor:
-        return apply_inplace(e.cos, self)
-
-    def tanh_(self: Tensor) -> Tensor:
-        return apply_inplace(e.tanh, self)
-
-    def sigmoid_(self: Tensor) -> Tensor:
-        return apply_inplace(e.sigmoid, self)
-
-    def floor_(self: Tensor) -> Tensor:
-        return apply_inplace(e.floor, self)
-
-    def ceil_(self: Tensor) -> Tensor:
-        return apply_inplace(e.ceil, self)
-
-    def trunc_(self: Tensor) -> Tensor:
-        return apply_inplace(e.trunc, self)
-
-    def reciprocal_(self: Tensor) -> Tensor:
-        return apply_inplace(e.reciprocal, self)
-
-    def relu_(self: Tensor) -> Tensor:
-        return apply_inplace(e.relu, self)
-
-    def expm1_(self: Tensor) -> Tensor:
-        return apply_inplace(e.expm1, self)
-
-    def log1p_(self: Tensor) -> Tensor:
-        return apply_inplace(e.log1p, self)
-
-    def log2_(self: Tensor) -> Tensor:
-        return apply_inplace(e.log2, self)
-
-    def tan_(self: Tensor) -> Tensor:
-        return apply_inplace(e.tan, self)
-
-    def erf_(self: Tensor) -> Tensor:
-        return apply_inplace(e.erf, self)
-
-    def fmod_(self: Tensor, other: Tensor | float) -> Tensor:
-        return apply_inplace(e.fmod, self, other)
-
-    def logical_and_(self: Tensor, other: Tensor | float) -> Tensor:
-        return write_result(self, F.logical_and(self, other))
-
-    def logical_or_(self: Tensor, other: Tensor | float) -> Tensor:
-        return write_result(self, F.logical_or(self, other))
-
-    def logical_xor_(self: Tensor, other: Tensor | float) -> Tensor:
-        return write_result(self, F.logical_xor(self, other))
-
-    def logical_not_(self: Tensor) -> Tensor:
-        return write_into(self, F.logical_not(self))
-
-    def bitwise_and_(self: Tensor, other: Tensor | float) -> Tensor:
-        return write_result(self, F.bitwise_and(self, other))
-
-    def bitwise_or_(self: Tensor, other: Tensor | float) -> Tensor:
-        return write_result(self, F.bitwise_or(self, other))
-
-    def bitwise_xor_(self: Tensor, other: Tensor | float) -> Tensor:
-        return write_result(self, F.bitwise_xor(self, other))
-
-    def bitwise_not_(self: Tensor) -> Tensor:
-        return write_into(self, F.bitwise_not(self))
-
-    subtract_, multiply_, divide_, true_divide_, negative_, absolute_ = sub_, mul_, div_, div_, neg_, abs_
-    sgn_, fix_ = sign_, trunc_
+    def polygamma_(self: Tensor, n: int) -> Tensor:
+        return call_inplace(lambda input: F.polygamma(n, input), self)
 
     def cumsum_(self: Tensor, dim: int) -> Tensor:
         return write_into(self, F.cumsum(self, dim))
 
-    def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
-        return write_into(self, F.tril(self, diagonal))
+    def cumprod_(self: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+        if dtype is not None and dtype is not self.dtype:
+            fail(
+                DTypeError,
+                f"cumprod_: the tensor is {self.dtype.name}, and in place it keeps its dtype",
+                "x.cumprod(dim, dtype=...)",
+                x=self,
+            )
+        return call_inplace(F.cumprod, self, dim)
 
-    def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
-        return write_into(self, F.triu(self, diagonal))
+    def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+        return write_result(self, F.renorm(self.clone(), p, dim, maxnorm))
 
-    def baddbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        return write_result(self, F.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha))
-
-    def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-        return reshape_in_place(self, F.squeeze, dim)
-
-    def unsqueeze_(self: Tensor, dim: int) -> Tensor:
-        return reshape_in_place(self, F.unsqueeze, dim)
-
-    def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
-        return reshape_in_place(self, F.transpose, dim0, dim1)
-
-    swapaxes_ = swapdims_ = transpose_
-
-    def t_(self: Tensor) -> Tensor:
-        return reshape_in_place(self, F.t)
-
-    def round_(self: Tensor, *, decimals: int = 0) -> Tensor:
-        return write_into(self, F.round(self, decimals=decimals))
-
-    def clamp_(self: Tensor, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
-        return call_inplace(F.clamp, self, min, max)
-
-    clip_ = clamp_
-
-    def clamp_min_(self: Tensor, min: Tensor | float) -> Tensor:
-        return call_inplace(F.clamp, self, min, None)
-
-    def clamp_max_(self: Tensor, max: Tensor | float) -> Tensor:
-        return call_inplace(F.clamp, self, None, max)
-
-    def lerp_(self: Tensor, end: Tensor | float, weight: Tensor | float) -> Tensor:
-        return call_inplace(F.lerp, self, end, weight)
-
-    def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        return write_result(self, F.addmm(self, mat1, mat2, beta=beta, alpha=alpha))
-
-    def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Tensor | float = 1) -> Tensor:
-        return write_result(self, F.addcmul(self, tensor1, tensor2, value=value))
-
-    def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Tensor | float = 1) -> Tensor:
-        return write_result(self, F.addcdiv(self, tensor1, tensor2, value=value))
-
-    def masked_fill_(self: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
-        return write_into(self, F.masked_fill(self, mask, value))
+    def fill_diagonal_(self: Tensor, fill_value: Tensor | float, wrap: bool = False) -> Tensor:
+        """Fill the diagonal with one value, in place; wrap: again below each square block of a tall matrix."""
+        return write_into(self, F.fill_diagonal(self, fill_value, wrap))
 
     def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
         """Copy the elements of another tensor, broadcast, into this one."""
@@ -245,28 +110,7 @@ class InPlace:
         """Fill with zeros."""
         return self.fill_(0)
 
-    def scatter_(
-        self: Tensor,
-        dim: int,
-        index: Tensor,
-        src: Tensor | float | None = None,
-        *,
-        value: Tensor | float | None = None,
-        reduce: str | None = None,
-    ) -> Tensor:
-        return write_into(self, F.scatter(self, dim, index, src, value=value, reduce=reduce))
-
-    def scatter_add_(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-        return write_into(self, F.scatter_add(self, dim, index, src))
-
-    def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
-        return write_into(self, F.index_add(self, dim, index, source, alpha=alpha))
-
-    def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-        return write_into(self, F.index_copy(self, dim, index, source))
-
-    def index_fill_(self: Tensor, dim: int, index: Tensor, value: Tensor | float) -> Tensor:
-        return write_into(self, F.index_fill(self, dim, index, value))
+    # ---- random numbers ---------------------------------------------------------------------------------------------
 
     def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with uniform random values in [low, high)."""
@@ -293,8 +137,20 @@ class InPlace:
         """Fill with random values of the exponential distribution with rate `lambd`."""
         return write_into(self, F.exponential_like(self, lambd, generator=generator))
 
+    def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+        """Fill with the number of trials up to the first success of probability `p`."""
+        return write_into(self, F.geometric_like(self, p, generator=generator))
 
-def reshape_in_place(target: Tensor, view: Callable, *args: Any) -> Tensor:
+    def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+        """Fill with random values of the Cauchy distribution."""
+        return write_into(self, F.cauchy_like(self, median, sigma, generator=generator))
+
+    def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
+        """Fill with exp of normal random values."""
+        return write_into(self, F.log_normal_like(self, mean, std, generator=generator))
+
+
+def reshape_in_place(view: Callable, target: Tensor, *args: Any, **options: Any) -> Tensor:
     """Turn `target` itself into a view of its previous elements: `x.t_()`."""
     if target.array is not None and MODE.get().trace is not None:
         fail(
@@ -310,7 +166,7 @@ def reshape_in_place(target: Tensor, view: Callable, *args: Any) -> Tensor:
     base.__dict__.update(target.__dict__)
     base.version_counter = version_counter_of(target)
     with using(MODE.get().replace(grad=True)):  # no element is written, so the history stays, even under no_grad
-        fresh = view(base, *args)
+        fresh = view(base, *args, **options)
     target.array, target.spec, target.alias, target.version_counter = (
         fresh.array,
         fresh.spec,

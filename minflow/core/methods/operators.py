@@ -1,4 +1,4 @@
-"""Python's operators on tensors: `x + y`, `x @ w`, `x < 0`, `x += 1`. Read next: `arithmetic.py`."""
+"""Python's operators on tensors: `x + y`, `x @ w`, `x < 0`, `x += 1`. Read next: `forwarded.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods that change the shape, mostly as a view: `x.reshape(2, 3)`, `x.T`, `x.split(2)`."""
+"""Methods that change the shape, mostly as a view: `x.reshape(2, 3)`, `x.T`, `x.expand(4, -1)`."""
 
 from __future__ import annotations
 
@@ -60,15 +60,6 @@ class Shapes(Storage):
     def ravel(self: Tensor) -> Tensor:
         return F.reshape(self.contiguous(), (-1,))  # PyTorch copies a strided tensor even if a view would do
 
-    def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-        return F.flatten(self, start_dim, end_dim)
-
-    def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-        return F.unflatten(self, dim, sizes)
-
-    def squeeze(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-        return F.squeeze(self, dim)
-
     def unsqueeze(self: Tensor, dim: int) -> Tensor:
         return F.unsqueeze(self, dim)
 
@@ -83,9 +74,6 @@ class Shapes(Storage):
     def permute(self: Tensor, *axes: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
         return F.permute(self, as_sizes(axes if dims is None else (*axes, dims)))
 
-    def t(self: Tensor) -> Tensor:
-        return F.t(self)
-
     @property
     def T(self: Tensor) -> Tensor:
         """The tensor with its axes reversed."""
@@ -96,57 +84,14 @@ class Shapes(Storage):
         """The tensor with its last two axes swapped."""
         return F.transpose(self, -2, -1)
 
-    def movedim(self: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-        return F.movedim(self, source, destination)
-
     def expand(self: Tensor, *sizes: int | Sequence[int]) -> Tensor:
         return F.expand(self, as_sizes(sizes))
-
-    def expand_as(self: Tensor, other: Tensor) -> Tensor:
-        """Expand to the shape of another tensor."""
-        return F.expand_as(self, other)
 
     def broadcast_to(self: Tensor, size: int | Sequence[int]) -> Tensor:
         return F.broadcast_to(self, size)
 
     def repeat(self: Tensor, *sizes: int | Sequence[int]) -> Tensor:
         return F.repeat(self, as_sizes(sizes))
-
-    def tile(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
-        return F.tile(self, as_sizes(dims))
-
-    @F.accept_axis
-    def split(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-        return F.split(self, split_size, dim)
-
-    @F.accept_axis
-    def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-        return F.chunk(self, chunks, dim)
-
-    @F.accept_axis
-    def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-        return F.unbind(self, dim)
-
-    def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
-        return F.narrow(self, dim, start, length)
-
-    def select(self: Tensor, dim: int, index: int) -> Tensor:
-        return F.select(self, dim, index)
-
-    def flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
-        return F.flip(self, as_sizes(dims))
-
-    def roll(self: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
-        return F.roll(self, shifts, dims)
-
-    def tril(self: Tensor, diagonal: int = 0) -> Tensor:
-        return F.tril(self, diagonal)
-
-    def triu(self: Tensor, diagonal: int = 0) -> Tensor:
-        return F.triu(self, diagonal)
-
-    def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-        return F.diagonal(self, offset, dim1, dim2)
 
 
 def as_sizes(sizes: tuple) -> tuple:

@@ -152,6 +152,13 @@ def empty(spec: Spec) -> Array:
     return backend_of(spec.device).empty(spec.shape, spec.np)
 
 
+def full(spec: Spec, value: float) -> Array:
+    """A new C-contiguous array of this spec, on its device, filled with one number."""
+    array = empty(spec)
+    array.fill(value)
+    return array
+
+
 def to_host(array: Array) -> HostArray:
     """The elements of an array in the memory of the host."""
     return backend_of_array(array).to_host(array)

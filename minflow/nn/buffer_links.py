@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from ..compiler.plan import owner_of
+from ..core.backend import Array
 from ..core.base.errors import TraceError
 from ..core.functionalize import bump_version, share_storage
 from ..core.ir import Source
@@ -47,12 +46,12 @@ class BufferLink:
             return False
         return tensor.array is not self.source.array
 
-    def read(self) -> np.ndarray:
+    def read(self) -> Array:
         """The array of the tensor that the buffer is bound to."""
         self.source.array = self.tensor.array
         return self.source.array
 
-    def write(self, array: np.ndarray) -> None:
+    def write(self, array: Array) -> None:
         """Write the new value of the state back to the program after a run: to a new tensor, or to the buffer's own."""
         if self.assigned:
             self.bind(new_tensor(array.copy(order="K"), self.source.out_specs[0]))

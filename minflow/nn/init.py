@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..core.backend import namespace
 from ..core.base.errors import DTypeError, ShapeError
 from ..core.functions.creation import eye, normal, rand, zeros
 from ..core.grad.modes import no_grad
@@ -225,8 +226,6 @@ def kaiming_normal_(
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Fill a matrix (rows, the rest flattened) with orthonormal rows or columns, times gain. Saxe et al. 2013."""
-    import numpy as np
-
     from ..core.functions.creation import from_numpy
 
     if not tensor.spec.floating:
@@ -242,9 +241,10 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     rows = tensor.spec.shape[0]
     columns = math.prod(tensor.spec.shape[1:])
     draw = normal(0.0, 1.0, (max(rows, columns), min(rows, columns)), generator=generator)
-    q, r = on_all_threads(np.linalg.qr, draw.numpy().astype("float64"))
-    q = q * np.sign(np.diag(r))  # makes the distribution uniform over all such matrices: Mezzadri 2007, section 5
-    matrix = np.ascontiguousarray(q.T if rows < columns else q) * gain
+    xp = namespace()
+    q, r = on_all_threads(xp.linalg.qr, draw.numpy().astype("float64"))
+    q = q * xp.sign(xp.diag(r))  # makes the distribution uniform over all such matrices: Mezzadri 2007, section 5
+    matrix = xp.ascontiguousarray(q.T if rows < columns else q) * gain
     return fill_with(tensor, from_numpy(matrix.reshape(tensor.spec.shape)).to(tensor.spec.dtype))
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
-import numpy as np
-
+from ..core.backend import backend_of_array, to_host
 from ..core.base.errors import StateError, clean_lines
 from ..core.functions.creation import as_tensor
 from ..core.grad.modes import no_grad
+from ..core.host import HostArray, HostScalar
 from ..core.mode import MODE, bump_mutations
 from ..core.source_location import fail, here
 from ..core.spec import DType
@@ -105,7 +105,7 @@ def names_by_data_ptr(tensors: Mapping[str, Any]) -> dict[int | None, str]:
 def mismatch_reason(old: Tensor, new: Any, assign: bool) -> str:
     """Return the reason why an entry cannot be loaded into a tensor; an empty string if it can."""
     array = new.array if isinstance(new, Tensor) else new
-    if not isinstance(new, Tensor | np.ndarray | np.generic):
+    if not isinstance(new, Tensor | HostArray | HostScalar):
         return f"{type(new).__name__} is neither a tensor nor a numpy array"
     if tuple(new.shape) != old.spec.shape:
         shape = tuple(new.shape)
@@ -124,8 +124,8 @@ def mismatch_reason(old: Tensor, new: Any, assign: bool) -> str:
 def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[int | None, str]) -> Tensor:
     """Return the tensor to load, copied if loading another entry would overwrite it."""
     if not isinstance(new, Tensor):
-        dtype = None if assign and new.dtype.name in DType.table else old.spec.np
-        return as_tensor(np.ascontiguousarray(new, dtype).reshape(new.shape))
+        dtype = new.dtype if assign and new.dtype.name in DType.table else old.spec.np
+        return as_tensor(to_host(new).astype(dtype, "C", copy=False))
     if new.array is not None and not assign and storages.get(data_ptr(new), name) != name:
         return new.detach().clone()
     return new
@@ -264,7 +264,7 @@ def has_prefix(key: Any, prefix: str) -> bool:
 
 
 def data_ptr(tensor: Tensor) -> int | None:
-    return None if tensor.array is None else tensor.array.__array_interface__["data"][0]
+    return None if tensor.array is None else backend_of_array(tensor.array).storage_key(tensor.array)
 
 
 class Snapshot:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, TypeVar
 
-from ..core.backend import empty, namespace
+from ..core.backend import full, namespace
 from ..core.base import events
 from ..core.base.errors import GraphError, OptimError, StateError, clean, with_article
 from ..core.grad.hooks import Handle, check_callable, refuse as refuse_hook
@@ -412,9 +412,7 @@ class Optimizer:
         for name in self.state_names(group):
             if name not in state:
                 spec = Spec((), float32, p.spec.device) if name in self.scalar_states else p.spec
-                array = empty(spec)
-                array.fill(self.initial_value(name, group))
-                state[name] = Tensor(array, spec)
+                state[name] = Tensor(full(spec, self.initial_value(name, group)), spec)
                 bump_mutations()
         return state
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.arguments import common_shape
 from ...core.ops import distance as d, linalg
+from ...core.ops.rules import broadcast_shape
 from ...core.source_location import fail
 from ...core.spec import wider
 from ...core.tensor import Tensor
@@ -55,7 +54,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
     if not all(n == m or 1 in (n, m) for n, m in zip(a[-3::-1], b[-3::-1])):
         what = f"cdist: the axes before the rows differ: {list(a[:-2])}, {list(b[:-2])}"
         fail(ShapeError, what, "batches of one size, or of size 1", **tensors)
-    outer = np.broadcast_shapes(a[:-2], b[:-2])
+    outer = broadcast_shape("cdist", {"x1": a[:-2], "x2": b[:-2]})
     x1, x2 = x1.to(dtype).expand(*outer, *a[-2:]), x2.to(dtype).expand(*outer, *b[-2:])
     return d.pair_distances(x1, x2, p=float(p))
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from ...core.backend import namespace_of
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.arguments import integer
 from ...core.ir import Value
@@ -336,7 +335,7 @@ def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) ->
     if target.array is None or MODE.get().trace:
         return checked_labels(target, loss=name, classes=classes, ignore_index=ignore_index)
     try:
-        check_numbers(np, name, target.array, classes, ignore_index)
+        check_numbers(namespace_of(target.array), name, target.array, classes, ignore_index)
     except OutOfRangeError as error:
         error.values |= {name_of(x, name): describe(x) for name, x in (("target", target), ("input", input))}
         raise

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from ...core.backend import namespace_of
 from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions import reshape
 from ...core.mode import MODE
@@ -64,7 +63,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     if target.array is None or MODE.get().trace:
         target = checked_labels(target, loss=name, classes=classes, ignore_index=-1)
     else:
-        check_numbers(np, name, target.array, classes, -1)
+        check_numbers(namespace_of(target.array), name, target.array, classes, -1)
     return loss_classes.multilabel_margin_loss(input, target, reduction=reduction)
 
 

@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ...compiler.executor import INSIDE
 from ...compiler.names import op_names
 from ...compiler.plan_cache import Part
 from ...core.arrays import storage_size
+from ...core.backend import Array, full
 from ...core.base.errors import GraphError
 from ...core.dispatch import apply
 from ...core.functions.creation import strided_look
@@ -215,7 +214,7 @@ class Build:
         """A node was appended to the trace."""
         self.observer.node_added(node)
 
-    def name_of(self, array: np.ndarray) -> str:
+    def name_of(self, array: Array) -> str:
         """Return the name of a module's tensor, found by its array: "model.fc.weight"; empty for other arrays."""
         tensors = self.graph.named_tensors(self.nonmember_paths())
         return next((name for t, name in tensors if t.array is array), "")
@@ -317,7 +316,7 @@ class Build:
         adding = mode.replace(origin=OPTIMIZER, scope="", grad=False)
         with using(adding):
             for p in trained:
-                total = self.accumulators[id(p)] = Tensor(np.zeros(p.spec.shape, p.spec.np), p.spec)
+                total = self.accumulators[id(p)] = Tensor(full(p.spec, 0), p.spec)
                 adding.update(accumulate, [total], [total, p.grad, count], {})
         first = self.part("micro-step", trace, outputs, values)
         second = Trace()

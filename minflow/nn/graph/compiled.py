@@ -10,11 +10,10 @@ from collections.abc import Iterable, Sequence
 from contextvars import copy_context
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ...compiler.executor import run
 from ...compiler.plan_cache import Compiled, Part, PlanCache
 from ...core.arrays import storage_of
+from ...core.backend import Array, backend_of_array, namespace_of
 from ...core.base import events
 from ...core.base.events import LISTENERS
 from ...core.base.interrupts import uninterrupted
@@ -125,10 +124,10 @@ class CompiledGraph(Compiled):
                 changes.append((f"{name}.hooks", f"{len(hooks)} hooks", f"{len(functions_on(tensor))} hooks"))
         return changes
 
-    def contiguous_inputs(self, arrays: Iterable[np.ndarray]) -> list[np.ndarray]:
+    def contiguous_inputs(self, arrays: Iterable[Array]) -> list[Array]:
         """The inputs of a run, each contiguous: for a view whose strides the plan keeps, its whole storage."""
         pairs = zip(arrays, self.layouts)
-        return [storage_of(array) if strides else np.asarray(array, order="C") for array, strides in pairs]
+        return [storage_of(array) if strides else contiguous_array(array) for array, strides in pairs]
 
     def relink(self) -> None:
         """Link the states of buffers that were rebound to other tensors."""
@@ -145,7 +144,7 @@ class CompiledGraph(Compiled):
                     self.plan = self.parts[0].plan
                     self.__dict__.pop("unfused", None)
 
-    def run(self, graph: Any, arrays: list[np.ndarray], timed: bool = False) -> Any:
+    def run(self, graph: Any, arrays: list[Array], timed: bool = False) -> Any:
         """Run one call and return its results in the structure of build's output."""
         start = time.perf_counter() if self.runs < 2 else 0.0
         mode, context = MODE.get(), current_context()
@@ -187,7 +186,7 @@ class CompiledGraph(Compiled):
             events.emit(GraphRan(graph, graph._steps if self.trains else 0, result, rates))
         return result
 
-    def step(self, graph: Any, arrays: list[np.ndarray], timed: bool, mode: Mode, heard: bool) -> tuple[list, tuple]:
+    def step(self, graph: Any, arrays: list[Array], timed: bool, mode: Mode, heard: bool) -> tuple[list, tuple]:
         """Run one step, and return its results and, if listeners need them, its learning rates. For a training step
         this includes the bookkeeping.
         """
@@ -220,13 +219,13 @@ class CompiledGraph(Compiled):
     def version_counters(self) -> list:
         return [counter for part in self.parts for counter in part.plan.version_counters]
 
-    def accumulate(self, arrays: list[np.ndarray], timed: bool) -> list[np.ndarray]:
+    def accumulate(self, arrays: list[Array], timed: bool) -> list[Array]:
         """Run the parts of the batch in turn, then the update: scalars are stacked, others concatenated along axis 0.
 
         timed: True to sum the seconds of each call of the micro-step over all parts.
         """
         micro, update = self.parts
-        results: list[list[np.ndarray]] = []
+        results: list[list[Array]] = []
         seconds: list[list[float]] = []
         try:
             for k in range(self.steps):
@@ -240,16 +239,27 @@ class CompiledGraph(Compiled):
         if timed:
             micro.plan.seconds = [sum(column) for column in zip(*seconds)]
         run(update.plan, [], timed)
-        return [np.stack(a) if not a[0].ndim else np.concatenate(a) for a in zip(*results)]
+        return [joined(arrays) for arrays in zip(*results)]
 
     def kept(self, name: str) -> Tensor | None:
         """Return a copy of a kept value of the last run; None if there is no value with that name."""
         for part in self.parts:
             if name in part.kept:
                 with current_context().plan_lock:  # another thread may run it
-                    array = np.array(part.plan.array_of(part.graph.outputs[part.kept[name]]), order="C")
+                    held = part.plan.array_of(part.graph.outputs[part.kept[name]])
+                    array = backend_of_array(held).copy(held)
                 return Tensor(array, spec_of(array))
         return None
+
+
+def contiguous_array(array: Array) -> Array:
+    return array if array.flags.c_contiguous else backend_of_array(array).copy(array)
+
+
+def joined(arrays: Sequence[Array]) -> Array:
+    """Return the results of the parts of a batch as one array: scalars stacked, others concatenated along axis 0."""
+    xp = namespace_of(arrays[0])
+    return xp.concatenate(arrays) if arrays[0].ndim else xp.stack(arrays)
 
 
 def batch_part(batch: list, k: int, steps: int) -> list:

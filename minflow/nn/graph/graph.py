@@ -13,8 +13,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
-import numpy as np
-
 from ...compiler.passes import PASSES, Pass
 from ...compiler.plan_cache import PlanCache
 from ...core.base.display import Display
@@ -28,7 +26,7 @@ from ...core.tensor import Tensor
 from ..module import Module
 from . import messages, state
 from .build import Build, Observer, strides_of
-from .compiled import CompiledGraph, compile_graph
+from .compiled import CompiledGraph, compile_graph, contiguous_array
 from .config import STYLES, GraphConfig
 from .key import Fingerprint
 from .members import Members
@@ -230,7 +228,7 @@ class RunningGraph(Members, Display):
                 messages.symbolic_input(self, x)
             if x.needs and functions_on(x):
                 messages.hooked_input(self, x)
-            arrays.append(array if array.flags.c_contiguous else np.array(array, order="C"))
+            arrays.append(array if array.flags.c_contiguous else contiguous_array(array))
         if compiled.strided:
             arrays = [x.array for x in tensors]
         own = self.__dict__

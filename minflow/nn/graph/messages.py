@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-import numpy as np
-
 from ...core.base.errors import (
     ContextError,
     GradError,
@@ -20,6 +18,7 @@ from ...core.base.errors import (
 )
 from ...core.context import Context
 from ...core.dispatch import symbolic_error
+from ...core.host import HostArray
 from ...core.ir import AFTER, INPUT, Source, Value, where_text
 from ...core.mode import MODE, bump_mutations
 from ...core.source_location import IS_MINFLOW_FILE, describe, fail as fail_with, here, warn as warn_with
@@ -58,7 +57,7 @@ def short_repr(thing: Any) -> str:
     text = shown(thing)
     if len(text) <= 80 and "\n" not in text and " at 0x" not in text:
         return text
-    return f"{type(thing).__name__} {thing.dtype}{list(thing.shape)}" if isinstance(thing, np.ndarray) else a(thing)
+    return f"{type(thing).__name__} {thing.dtype}{list(thing.shape)}" if isinstance(thing, HostArray) else a(thing)
 
 
 # ---- defining a graph ------------------------------------------------------------------------------------------------

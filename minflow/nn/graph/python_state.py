@@ -20,9 +20,9 @@ from enum import Enum
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from ...core.backend import namespace, to_host
 from ...core.grad.hooks import functions_on
+from ...core.host import HostArray, HostScalar
 from ...core.ir import Where
 from ...core.source_location import IS_MINFLOW_FILE
 from ...core.tensor import Tensor
@@ -96,7 +96,7 @@ def snapshot(
         if alive is not None:
             alive.append((value, value.array, value.spec))
         return id(value), id(value.array), id(value.spec), value.needs
-    elif isinstance(value, np.generic):
+    elif isinstance(value, HostScalar):
         return kind, value.tobytes()
     elif small_array(value):
         return kind, value.dtype.str, value.shape, value.tobytes()
@@ -123,7 +123,7 @@ def modules_in(value: Any, seen: Container[int] = (), level: int = MAX_LEVELS) -
 
 def small_array(value: Any) -> bool:
     """True for a NumPy array whose elements are part of the key of a plan."""
-    return isinstance(value, np.ndarray) and value.nbytes <= MAX_ARRAY_BYTES and not value.dtype.hasobject
+    return isinstance(value, HostArray) and value.nbytes <= MAX_ARRAY_BYTES and not value.dtype.hasobject
 
 
 def changes_inside(value: Any) -> bool:
@@ -143,14 +143,14 @@ def contents_changed(contents: Iterable[tuple[Any, Any]]) -> bool:
 def fully_tracked(value: Any) -> bool:
     """True for numbers and strings, alone or in containers, that `snapshot` follows completely."""
     reasons: list[str] = []
-    kinds = (*PLAIN_TYPES, *CONTAINERS, np.generic, np.ndarray)
+    kinds = (*PLAIN_TYPES, *CONTAINERS, HostScalar, HostArray)
     return isinstance(value, kinds) and (snapshot(value, reasons), not reasons)[1]
 
 
 def untracked_description(value: Any) -> str:
     """Describe an object whose state can change undetected; empty for functions, classes and minflow's objects."""
     kind = type(value)
-    if isinstance(value, np.ndarray):
+    if isinstance(value, HostArray):
         return f"a NumPy array {value.dtype}{list(value.shape)}"
     if is_instance_by_name(value, RANDOM_SOURCES):
         return "a generator of random numbers"
@@ -167,7 +167,7 @@ def untracked_description(value: Any) -> str:
 
 def describe_data(value: Any) -> str:
     """Describe a value that is data; empty for a module, function, class or tensor, and for containers of these."""
-    if isinstance(value, (PLAIN_TYPES, np.generic)):
+    if isinstance(value, (PLAIN_TYPES, HostScalar)):
         return display_text(value)
     if isinstance(value, CONTAINERS):
         leaves = [*value, *value.values()] if isinstance(value, dict) else list(value)
@@ -185,7 +185,7 @@ def display_text(value: Any) -> str:
         return f"{type(value).__name__} of {len(value):,}"
     text = (
         " ".join(repr(value).split())
-        if isinstance(value, (*PLAIN_TYPES, *CONTAINERS, np.generic))
+        if isinstance(value, (*PLAIN_TYPES, *CONTAINERS, HostScalar))
         else type(value).__name__
     )
     return text if len(text) <= 60 else text[:57] + "..."
@@ -242,10 +242,11 @@ class ElementsRead:
 
     def snapshot(self) -> Any:
         """Return a snapshot that compares equal while the elements do; for a large tensor, their hash."""
-        array = self.tensor.array
+        array = to_host(self.tensor.array)
         if small_array(array):
             return snapshot(array)
-        return array.dtype.str, array.shape, hashlib.blake2b(np.ascontiguousarray(array).view(np.uint8).data).digest()
+        elements = namespace().ascontiguousarray(array).view("uint8")
+        return array.dtype.str, array.shape, hashlib.blake2b(elements.data).digest()
 
     def __str__(self) -> str:
         array = self.tensor.array

@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
 from ...core.base.errors import StateError
 from ...core.functions.creation import as_tensor
+from ...core.host import HostArray
 from ...core.random import default_generator, words_of
 from ...core.source_location import fail
 from ...core.tensor import Tensor
@@ -35,7 +34,7 @@ def state_of(graph: Any) -> OrderedDict[str, Any]:
         saved[name] = copied_state(member.state_dict())
     if not graph.optimizers:
         return saved
-    saved[STEP] = as_tensor(np.array([graph._steps], "int64"))
+    saved[STEP] = as_tensor([graph._steps])
     names = graph.parameter_names()
     for number, (optimizer, schedulers) in enumerate(graph.optimizers):
         for i, p in enumerate(optimizer.parameters()):
@@ -164,7 +163,7 @@ def state_by_member(graph: Any, saved: Any) -> Mapping:
             state_dict=messages.Unquoted(messages.short_repr(saved)),
         )
     members = dict(graph.named_members())
-    if saved and all(isinstance(x, Tensor | np.ndarray) or str(key).endswith(EXTRA) for key, x in saved.items()):
+    if saved and all(isinstance(x, Tensor | HostArray) or str(key).endswith(EXTRA) for key, x in saved.items()):
         holders = [name for name, member in members.items() if member.state_dict()]
         if len(holders) == 1:
             saved = {**{name: {} for name in members}, holders[0]: saved}

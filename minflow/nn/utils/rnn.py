@@ -7,14 +7,13 @@ Lengths must be known, so packing runs only eagerly. Read next: `../functional/r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple, Self
-
-import numpy as np
 
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions import cat, stack
 from ...core.functions.arguments import integer
-from ...core.functions.creation import from_numpy, full
+from ...core.functions.creation import full, tensor
 from ...core.messages.suggestions import name_hints as _name_hints
 from ...core.mode import MODE
 from ...core.source_location import fail
@@ -143,7 +142,7 @@ def pack_padded_sequence(
     counts = checked_lengths("pack_padded_sequence", lengths, batch, steps)
     if not counts:
         fail(ShapeError, "pack_padded_sequence: there are no sequences", "at least one", input=input)
-    order = np.argsort(-np.array(counts), kind="stable")
+    order = sorted(range(batch), key=counts.__getitem__, reverse=True)
     if enforce_sorted and counts != sorted(counts, reverse=True):
         fail(
             ShapeError,
@@ -152,9 +151,9 @@ def pack_padded_sequence(
             lengths=counts,
         )
     sizes = [sum(n > t for n in counts) for t in range(max(counts))]
-    rows = np.concatenate([t * batch + order[:n] for t, n in enumerate(sizes)])
-    data = x.reshape(steps * batch, *x.spec.shape[2:]).index_select(0, from_numpy(rows))
-    return PackedSequence(data, from_numpy(np.array(sizes)), None if enforce_sorted else from_numpy(order))
+    rows = tensor([t * batch + i for t, n in enumerate(sizes) for i in order[:n]], device=x.device)
+    data = x.reshape(steps * batch, *x.spec.shape[2:]).index_select(0, rows)
+    return PackedSequence(data, tensor(sizes), None if enforce_sorted else tensor(order, device=x.device))
 
 
 def pad_packed_sequence(
@@ -180,20 +179,17 @@ def pad_packed_sequence(
             f"pad_packed_sequence: total_length is {total_length}, the longest sequence {len(sizes)}",
             f"total_length={len(sizes)} or more",
         )
-    rows = np.full((steps, batch), sum(sizes))  # index of the padding row, which is appended to the data
-    start = 0
-    for t, n in enumerate(sizes):
-        rows[t, :n] = range(start, start + n)
-        start += n
-    lengths = np.array([sum(n > i for n in sizes) for i in range(batch)])
-    if sequence.unsorted_indices is not None:
-        back = sequence.unsorted_indices.numpy()
-        rows, lengths = rows[:, back], lengths[back]
+    sizes += (0,) * (steps - len(sizes))
+    order = range(batch) if sequence.unsorted_indices is None else sequence.unsorted_indices.tolist()
+    padding = sum(sizes)  # index of the padding row, which is appended to the data
+    table = [[end - n + i if i < n else padding for i in order] for n, end in zip(sizes, accumulate(sizes))]
+    rows = tensor(table, device=data.device)
+    if batch_first:
+        rows = rows.T
     shape = data.spec.shape[1:]
-    filled = cat([data, full((1, *shape), padding_value, dtype=data.dtype)])
-    rows = rows.T if batch_first else rows
-    result = filled.index_select(0, from_numpy(np.ascontiguousarray(rows).reshape(-1)))
-    return result.reshape(*rows.shape, *shape), from_numpy(lengths)
+    filled = cat([data, full((1, *shape), padding_value, dtype=data.dtype, device=data.device)])
+    result = filled.index_select(0, rows.reshape(-1)).reshape(*rows.shape, *shape)
+    return result, tensor([sum([n > i for n in sizes]) for i in order])
 
 
 def pad_sequence(

@@ -8,18 +8,16 @@ from typing import Any
 from ...core.tensor import Tensor
 from .. import functional as F
 from ..functional.arguments import sizes
-from ..module import Module
+from .by_axes import ByAxes
 from .pooling import Pool, Sizes
 
 OutputSize = int | None | tuple[int | None, ...]
 
 
-class AdaptivePool(Module):
+class AdaptivePool(ByAxes):
     """Base of adaptive pools: one window per output element. output_size: an int, one for each axis, or None for an
     axis that keeps its size.
     """
-
-    function = ""
 
     def __init__(self, output_size: OutputSize):
         super().__init__()
@@ -32,23 +30,25 @@ class AdaptivePool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(AdaptivePool):
-    __doc__ = f"The mean of each window. x: float (N, C, L) or (C, L). {AdaptivePool.__doc__}"
-    function = "adaptive_avg_pool1d"
+class AdaptiveAvgPool(AdaptivePool):
+    kind = "adaptive_avg_pool"
 
 
-class AdaptiveAvgPool2d(AdaptivePool):
-    __doc__ = f"The mean of each window. x: float (N, C, H, W) or (C, H, W). {AdaptivePool.__doc__}"
-    function = "adaptive_avg_pool2d"
+class AdaptiveAvgPool1d(AdaptiveAvgPool, axes=1):
+    """The mean of each window. x: float (N, C, L) or (C, L)."""
 
 
-class AdaptiveAvgPool3d(AdaptivePool):
-    __doc__ = f"The mean of each window. x: float (N, C, D, H, W) or (C, D, H, W). {AdaptivePool.__doc__}"
-    function = "adaptive_avg_pool3d"
+class AdaptiveAvgPool2d(AdaptiveAvgPool, axes=2):
+    """The mean of each window. x: float (N, C, H, W) or (C, H, W)."""
+
+
+class AdaptiveAvgPool3d(AdaptiveAvgPool, axes=3):
+    """The mean of each window. x: float (N, C, D, H, W) or (C, D, H, W)."""
 
 
 class AdaptiveMaxPool(AdaptivePool):
     __doc__ = f"{AdaptivePool.__doc__}\n    return_indices: also return the index of each maximum.\n    "
+    kind = "adaptive_max_pool"
 
     def __init__(self, output_size: OutputSize, return_indices: bool = False):
         super().__init__(output_size)
@@ -58,25 +58,22 @@ class AdaptiveMaxPool(AdaptivePool):
         return getattr(F, self.function)(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool1d(AdaptiveMaxPool):
-    __doc__ = f"The maximum of each window. x: float (N, C, L) or (C, L). {AdaptiveMaxPool.__doc__}"
-    function = "adaptive_max_pool1d"
+class AdaptiveMaxPool1d(AdaptiveMaxPool, axes=1):
+    """The maximum of each window. x: float (N, C, L) or (C, L)."""
 
 
-class AdaptiveMaxPool2d(AdaptiveMaxPool):
-    __doc__ = f"The maximum of each window. x: float (N, C, H, W) or (C, H, W). {AdaptiveMaxPool.__doc__}"
-    function = "adaptive_max_pool2d"
+class AdaptiveMaxPool2d(AdaptiveMaxPool, axes=2):
+    """The maximum of each window. x: float (N, C, H, W) or (C, H, W)."""
 
 
-class AdaptiveMaxPool3d(AdaptiveMaxPool):
-    __doc__ = f"The maximum of each window. x: float (N, C, D, H, W) or (C, D, H, W). {AdaptiveMaxPool.__doc__}"
-    function = "adaptive_max_pool3d"
+class AdaptiveMaxPool3d(AdaptiveMaxPool, axes=3):
+    """The maximum of each window. x: float (N, C, D, H, W) or (C, D, H, W)."""
 
 
 class MaxUnpool(Pool):
     """Put each element at its index from max pooling, with zeros elsewhere: layer(x, indices, output_size=None)."""
 
-    axes = 2
+    kind = "max_unpool"
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0):
         name, n = type(self).__name__, self.axes
@@ -85,19 +82,17 @@ class MaxUnpool(Pool):
         super().__init__(kernel, step, sizes(name, "padding", padding, 0, n))
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        function = getattr(F, f"max_unpool{self.axes}d")
+        function = getattr(F, self.function)
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class MaxUnpool1d(MaxUnpool):
-    __doc__ = f"x: float (N, C, L') or (C, L'). {MaxUnpool.__doc__}"
-    axes = 1
+class MaxUnpool1d(MaxUnpool, axes=1):
+    """x: float (N, C, L') or (C, L')."""
 
 
-class MaxUnpool2d(MaxUnpool):
-    __doc__ = f"x: float (N, C, H', W') or (C, H', W'). {MaxUnpool.__doc__}"
+class MaxUnpool2d(MaxUnpool, axes=2):
+    """x: float (N, C, H', W') or (C, H', W')."""
 
 
-class MaxUnpool3d(MaxUnpool):
-    __doc__ = f"x: float (N, C, D', H', W') or (C, D', H', W'). {MaxUnpool.__doc__}"
-    axes = 3
+class MaxUnpool3d(MaxUnpool, axes=3):
+    """x: float (N, C, D', H', W') or (C, D', H', W')."""

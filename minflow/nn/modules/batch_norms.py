@@ -56,13 +56,13 @@ class FusedBatchNorm(BatchNorm):
         return F.relu(out if addend is None else out + addend)
 
 
-class FusedBatchNorm1d(FusedBatchNorm, BatchNorm1d):
-    __doc__ = f"x: float (N, C) or (N, C, L). {FusedBatchNorm.__doc__}"
+class FusedBatchNorm1d(FusedBatchNorm, BatchNorm1d, axes=(2, 3)):
+    """x: float (N, C) or (N, C, L)."""
 
 
-class FusedBatchNorm2d(FusedBatchNorm, BatchNorm2d):
-    __doc__ = f"x: float (N, C, H, W). {FusedBatchNorm.__doc__}"
+class FusedBatchNorm2d(FusedBatchNorm, BatchNorm2d, axes=(4,)):
+    """x: float (N, C, H, W)."""
 
 
-class FusedBatchNorm3d(FusedBatchNorm, BatchNorm3d):
-    __doc__ = f"x: float (N, C, D, H, W). {FusedBatchNorm.__doc__}"
+class FusedBatchNorm3d(FusedBatchNorm, BatchNorm3d, axes=(5,)):
+    """x: float (N, C, D, H, W)."""

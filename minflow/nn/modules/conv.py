@@ -16,17 +16,17 @@ from ...core.tensor import Tensor
 from .. import functional as F, init
 from ..functional.arguments import sizes
 from ..functional.conv import Sizes
-from ..module import Module
 from ..parameter import Parameter
+from .by_axes import ByAxes
 from .linear import check_size
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-class Convolution(Module):
+class Convolution(ByAxes):
     """Base of the six convolution layers: sizes, options, weight and bias."""
 
-    axes, transposed = 2, False  # transposed: True if the weight starts with in_channels
+    transposed = False  # transposed: True if the weight starts with in_channels
 
     def initialize(
         self,

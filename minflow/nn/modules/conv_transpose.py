@@ -23,7 +23,7 @@ class ConvTranspose(Convolution):
     Alternatively, the call takes output_size, the size of the output, with or without (N, C) before it.
     """
 
-    transposed, function = True, "conv_transpose2d"
+    transposed, kind = True, "conv_transpose"
 
     def __init__(
         self,
@@ -76,15 +76,13 @@ class ConvTranspose(Convolution):
         return tuple([w - a for a, w in zip(least, size)])
 
 
-class ConvTranspose1d(ConvTranspose):
-    __doc__ = f"x: float (N, in_channels, L) or (in_channels, L). {ConvTranspose.__doc__}"
-    axes, function = 1, "conv_transpose1d"
+class ConvTranspose1d(ConvTranspose, axes=1):
+    """x: float (N, in_channels, L) or (in_channels, L)."""
 
 
-class ConvTranspose2d(ConvTranspose):
-    __doc__ = f"x: float (N, in_channels, H, W) or (in_channels, H, W). {ConvTranspose.__doc__}"
+class ConvTranspose2d(ConvTranspose, axes=2):
+    """x: float (N, in_channels, H, W) or (in_channels, H, W)."""
 
 
-class ConvTranspose3d(ConvTranspose):
-    __doc__ = f"x: float (N, in_channels, D, H, W) or (in_channels, D, H, W). {ConvTranspose.__doc__}"
-    axes, function = 3, "conv_transpose3d"
+class ConvTranspose3d(ConvTranspose, axes=3):
+    """x: float (N, in_channels, D, H, W) or (in_channels, D, H, W)."""

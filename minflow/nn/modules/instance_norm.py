@@ -58,16 +58,13 @@ class InstanceNorm(LegacyOverload, BatchNorm):
             warn(what, hint, input=input)
 
 
-class InstanceNorm1d(InstanceNorm):
-    __doc__ = f"x: float (N, C, L) or (C, L). {InstanceNorm.__doc__}"
-    axes = (2, 3)
+class InstanceNorm1d(InstanceNorm, axes=(2, 3)):
+    """x: float (N, C, L) or (C, L)."""
 
 
-class InstanceNorm2d(InstanceNorm):
-    __doc__ = f"x: float (N, C, H, W) or (C, H, W). {InstanceNorm.__doc__}"
-    axes = (3, 4)
+class InstanceNorm2d(InstanceNorm, axes=(3, 4)):
+    """x: float (N, C, H, W) or (C, H, W)."""
 
 
-class InstanceNorm3d(InstanceNorm):
-    __doc__ = f"x: float (N, C, D, H, W) or (C, D, H, W). {InstanceNorm.__doc__}"
-    axes = (4, 5)
+class InstanceNorm3d(InstanceNorm, axes=(4, 5)):
+    """x: float (N, C, D, H, W) or (C, D, H, W)."""

@@ -36,8 +36,12 @@ def from_state(module: Any, entries: dict, prefix: str, *rest: Any) -> None:
 class Lazy(Module):
     """Base of lazy layers, with parameters that get their shapes later. size: the name of the unknown attribute."""
 
-    layer: Any = None
+    layer: Any = None  # the class argument of a subclass
     size = "in_channels"
+
+    def __init_subclass__(cls, layer: Any = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.layer = layer or cls.layer
 
     def make_uninitialized(self, *names: str) -> None:
         """Replace parameters and buffers made by the constructor with uninitialized ones."""
@@ -95,10 +99,10 @@ class Lazy(Module):
     size_of: Any  # the input size, from such shapes
 
 
-class LazyLinear(Lazy, Linear):
+class LazyLinear(Lazy, Linear, layer=Linear):
     """Linear(in_features, out_features), with in_features taken from the first input."""
 
-    layer, size = Linear, "in_features"
+    size = "in_features"
 
     def __init__(
         self, out_features: int, bias: bool = True, device: Device | str | None = None, dtype: DType | None = None
@@ -121,7 +125,8 @@ class LazyConv(Lazy):
     axes: int
     transposed: bool
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
         _first, *others = inspect.signature(cls.layer).parameters.values()
         cls.__signature__ = inspect.Signature(others)
 
@@ -188,73 +193,49 @@ class LazyNorm(Lazy):
         super().initialize_parameters(input)
 
 
-class LazyConv1d(LazyConv, Conv1d):
+class LazyConv1d(LazyConv, Conv1d, layer=Conv1d):
     """Conv1d, with in_channels taken from the first input."""
 
-    layer = Conv1d
 
-
-class LazyConv2d(LazyConv, Conv2d):
+class LazyConv2d(LazyConv, Conv2d, layer=Conv2d):
     """Conv2d, with in_channels taken from the first input."""
 
-    layer = Conv2d
 
-
-class LazyConv3d(LazyConv, Conv3d):
+class LazyConv3d(LazyConv, Conv3d, layer=Conv3d):
     """Conv3d, with in_channels taken from the first input."""
 
-    layer = Conv3d
 
-
-class LazyConvTranspose1d(LazyConv, ConvTranspose1d):  # type: ignore[misc]  # forward without output_size
+class LazyConvTranspose1d(LazyConv, ConvTranspose1d, layer=ConvTranspose1d):  # type: ignore[misc]  # no output_size
     """ConvTranspose1d, with in_channels taken from the first input."""
 
-    layer = ConvTranspose1d
 
-
-class LazyConvTranspose2d(LazyConv, ConvTranspose2d):  # type: ignore[misc]  # forward without output_size
+class LazyConvTranspose2d(LazyConv, ConvTranspose2d, layer=ConvTranspose2d):  # type: ignore[misc]  # no output_size
     """ConvTranspose2d, with in_channels taken from the first input."""
 
-    layer = ConvTranspose2d
 
-
-class LazyConvTranspose3d(LazyConv, ConvTranspose3d):  # type: ignore[misc]  # forward without output_size
+class LazyConvTranspose3d(LazyConv, ConvTranspose3d, layer=ConvTranspose3d):  # type: ignore[misc]  # no output_size
     """ConvTranspose3d, with in_channels taken from the first input."""
 
-    layer = ConvTranspose3d
 
-
-class LazyBatchNorm1d(LazyNorm, BatchNorm1d):
+class LazyBatchNorm1d(LazyNorm, BatchNorm1d, layer=BatchNorm1d):
     """BatchNorm1d, with num_features taken from the first input."""
 
-    layer = BatchNorm1d
 
-
-class LazyBatchNorm2d(LazyNorm, BatchNorm2d):
+class LazyBatchNorm2d(LazyNorm, BatchNorm2d, layer=BatchNorm2d):
     """BatchNorm2d, with num_features taken from the first input."""
 
-    layer = BatchNorm2d
 
-
-class LazyBatchNorm3d(LazyNorm, BatchNorm3d):
+class LazyBatchNorm3d(LazyNorm, BatchNorm3d, layer=BatchNorm3d):
     """BatchNorm3d, with num_features taken from the first input."""
 
-    layer = BatchNorm3d
 
-
-class LazyInstanceNorm1d(LazyNorm, InstanceNorm1d):
+class LazyInstanceNorm1d(LazyNorm, InstanceNorm1d, layer=InstanceNorm1d):
     """InstanceNorm1d, with num_features taken from the first input."""
 
-    layer = InstanceNorm1d
 
-
-class LazyInstanceNorm2d(LazyNorm, InstanceNorm2d):
+class LazyInstanceNorm2d(LazyNorm, InstanceNorm2d, layer=InstanceNorm2d):
     """InstanceNorm2d, with num_features taken from the first input."""
 
-    layer = InstanceNorm2d
 
-
-class LazyInstanceNorm3d(LazyNorm, InstanceNorm3d):
+class LazyInstanceNorm3d(LazyNorm, InstanceNorm3d, layer=InstanceNorm3d):
     """InstanceNorm3d, with num_features taken from the first input."""
-
-    layer = InstanceNorm3d

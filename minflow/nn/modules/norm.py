@@ -15,6 +15,7 @@ from ...core.tensor import Tensor
 from .. import functional as F, init
 from ..module import Module
 from ..parameter import Parameter
+from .by_axes import ByAxes
 from .linear import check_size
 
 INPUT_SHAPES = {2: "(N, C)", 3: "(N, C, L)", 4: "(N, C, H, W)", 5: "(N, C, D, H, W)"}
@@ -30,7 +31,7 @@ class Norm(Module):
                 filled(self._parameters[name])
 
 
-class BatchNorm(Norm):
+class BatchNorm(Norm, ByAxes):
     """out = (x - mean) / sqrt(var + eps) * weight + bias, with mean and var of each channel over all other axes.
 
     In training mode they come from the batch, and running_mean and running_var move towards them by `momentum` (None:
@@ -39,7 +40,6 @@ class BatchNorm(Norm):
     """
 
     _version = 2  # as in PyTorch
-    axes: tuple[int, ...] = ()
 
     def __init__(
         self,
@@ -132,19 +132,16 @@ class BatchNorm(Norm):
         )
 
 
-class BatchNorm1d(BatchNorm):
-    __doc__ = f"x: float (N, C) or (N, C, L). {BatchNorm.__doc__}"
-    axes = (2, 3)
+class BatchNorm1d(BatchNorm, axes=(2, 3)):
+    """x: float (N, C) or (N, C, L)."""
 
 
-class BatchNorm2d(BatchNorm):
-    __doc__ = f"x: float (N, C, H, W). {BatchNorm.__doc__}"
-    axes = (4,)
+class BatchNorm2d(BatchNorm, axes=(4,)):
+    """x: float (N, C, H, W)."""
 
 
-class BatchNorm3d(BatchNorm):
-    __doc__ = f"x: float (N, C, D, H, W). {BatchNorm.__doc__}"
-    axes = (5,)
+class BatchNorm3d(BatchNorm, axes=(5,)):
+    """x: float (N, C, D, H, W)."""
 
 
 class LayerNorm(Norm):

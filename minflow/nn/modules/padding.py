@@ -6,18 +6,19 @@ from typing import SupportsIndex
 
 from ...core.tensor import Tensor
 from .. import functional as F
-from ..module import Module
+from .by_axes import ByAxes
 
 Widths = int | tuple[int, ...]
 
 
-class Pad(Module):
+class Pad(ByAxes):
     """padding: a width for all sides, or (left, right, top, bottom, front, back).
 
     Negative widths crop.
     """
 
-    axes, mode = 1, "constant"
+    axes: int
+    mode = "constant"
 
     def __init__(self, padding: Widths):
         super().__init__()
@@ -46,22 +47,22 @@ class ConstantPad(Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(ConstantPad):
-    __doc__ = f"Pad with a constant. x: (..., L). {ConstantPad.__doc__}"
+class ConstantPad1d(ConstantPad, axes=1):
+    """Pad with a constant. x: (..., L)."""
 
 
-class ConstantPad2d(ConstantPad):
-    __doc__ = f"Pad with a constant. x: (..., H, W). {ConstantPad.__doc__}"
-    axes = 2
+class ConstantPad2d(ConstantPad, axes=2):
+    """Pad with a constant. x: (..., H, W)."""
 
 
-class ConstantPad3d(ConstantPad):
-    __doc__ = f"Pad with a constant. x: (..., D, H, W). {ConstantPad.__doc__}"
-    axes = 3
+class ConstantPad3d(ConstantPad, axes=3):
+    """Pad with a constant. x: (..., D, H, W)."""
 
 
-class ZeroPad1d(ConstantPad):
-    __doc__ = f"Pad with zeros. x: (..., L). {Pad.__doc__}"
+class ZeroPad1d(ConstantPad, axes=1):
+    """Pad with zeros. x: (..., L)."""
+
+    shared_doc = Pad.__doc__
 
     def __init__(self, padding: Widths):
         super().__init__(padding, 0.0)
@@ -69,56 +70,51 @@ class ZeroPad1d(ConstantPad):
     extra_repr = Pad.extra_repr
 
 
-class ZeroPad2d(ZeroPad1d):
-    __doc__ = f"Pad with zeros. x: (..., H, W). {Pad.__doc__}"
-    axes = 2
+class ZeroPad2d(ZeroPad1d, axes=2):
+    """Pad with zeros. x: (..., H, W)."""
 
 
-class ZeroPad3d(ZeroPad1d):
-    __doc__ = f"Pad with zeros. x: (..., D, H, W). {Pad.__doc__}"
-    axes = 3
+class ZeroPad3d(ZeroPad1d, axes=3):
+    """Pad with zeros. x: (..., D, H, W)."""
 
 
-class ReflectionPad1d(Pad):
-    __doc__ = f"Pad with the input reflected at its edge. x: (N, C, L) or (C, L). {Pad.__doc__}"
+class ReflectionPad1d(Pad, axes=1):
+    """Pad with the input reflected at its edge. x: (N, C, L) or (C, L)."""
+
     mode = "reflect"
 
 
-class ReflectionPad2d(ReflectionPad1d):
-    __doc__ = f"Pad with the input reflected at its edge. x: (N, C, H, W) or (C, H, W). {Pad.__doc__}"
-    axes = 2
+class ReflectionPad2d(ReflectionPad1d, axes=2):
+    """Pad with the input reflected at its edge. x: (N, C, H, W) or (C, H, W)."""
 
 
-class ReflectionPad3d(ReflectionPad1d):
-    __doc__ = f"Pad with the input reflected at its edge. x: (N, C, D, H, W) or (C, D, H, W). {Pad.__doc__}"
-    axes = 3
+class ReflectionPad3d(ReflectionPad1d, axes=3):
+    """Pad with the input reflected at its edge. x: (N, C, D, H, W) or (C, D, H, W)."""
 
 
-class ReplicationPad1d(Pad):
-    __doc__ = f"Pad by repeating the edge. x: (N, C, L) or (C, L). {Pad.__doc__}"
+class ReplicationPad1d(Pad, axes=1):
+    """Pad by repeating the edge. x: (N, C, L) or (C, L)."""
+
     mode = "replicate"
 
 
-class ReplicationPad2d(ReplicationPad1d):
-    __doc__ = f"Pad by repeating the edge. x: (N, C, H, W) or (C, H, W). {Pad.__doc__}"
-    axes = 2
+class ReplicationPad2d(ReplicationPad1d, axes=2):
+    """Pad by repeating the edge. x: (N, C, H, W) or (C, H, W)."""
 
 
-class ReplicationPad3d(ReplicationPad1d):
-    __doc__ = f"Pad by repeating the edge. x: (N, C, D, H, W) or (C, D, H, W). {Pad.__doc__}"
-    axes = 3
+class ReplicationPad3d(ReplicationPad1d, axes=3):
+    """Pad by repeating the edge. x: (N, C, D, H, W) or (C, D, H, W)."""
 
 
-class CircularPad1d(Pad):
-    __doc__ = f"Pad with the other end of the input. x: (N, C, L) or (C, L). {Pad.__doc__}"
+class CircularPad1d(Pad, axes=1):
+    """Pad with the other end of the input. x: (N, C, L) or (C, L)."""
+
     mode = "circular"
 
 
-class CircularPad2d(CircularPad1d):
-    __doc__ = f"Pad with the other end of the input. x: (N, C, H, W) or (C, H, W). {Pad.__doc__}"
-    axes = 2
+class CircularPad2d(CircularPad1d, axes=2):
+    """Pad with the other end of the input. x: (N, C, H, W) or (C, H, W)."""
 
 
-class CircularPad3d(CircularPad1d):
-    __doc__ = f"Pad with the other end of the input. x: (N, C, D, H, W) or (C, D, H, W). {Pad.__doc__}"
-    axes = 3
+class CircularPad3d(CircularPad1d, axes=3):
+    """Pad with the other end of the input. x: (N, C, D, H, W) or (C, D, H, W)."""

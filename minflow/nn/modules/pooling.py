@@ -10,12 +10,12 @@ from typing import Any
 from ...core.tensor import Tensor
 from .. import functional as F
 from ..functional.arguments import sizes
-from ..module import Module
+from .by_axes import ByAxes
 
 Sizes = int | tuple[int, ...]
 
 
-class Pool(Module):
+class Pool(ByAxes):
     """Base of pools over windows: kernel_size, stride and padding."""
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0):
@@ -32,7 +32,7 @@ class MaxPool(Pool):
     return_indices: also return the int64 index of each maximum in the flattened input, which MaxUnpool takes.
     """
 
-    function = "max_pool2d"
+    kind = "max_pool"
 
     def __init__(
         self,
@@ -55,18 +55,16 @@ class MaxPool(Pool):
         return f"{super().extra_repr()}, dilation={self.dilation}, ceil_mode={self.ceil_mode}"
 
 
-class MaxPool1d(MaxPool):
-    __doc__ = f"x: float (N, C, L) or (C, L). {MaxPool.__doc__}"
-    function = "max_pool1d"
+class MaxPool1d(MaxPool, axes=1):
+    """x: float (N, C, L) or (C, L)."""
 
 
-class MaxPool2d(MaxPool):
-    __doc__ = f"x: float (N, C, H, W) or (C, H, W). {MaxPool.__doc__}"
+class MaxPool2d(MaxPool, axes=2):
+    """x: float (N, C, H, W) or (C, H, W)."""
 
 
-class MaxPool3d(MaxPool):
-    __doc__ = f"x: float (N, C, D, H, W) or (C, D, H, W). {MaxPool.__doc__}"
-    function = "max_pool3d"
+class MaxPool3d(MaxPool, axes=3):
+    """x: float (N, C, D, H, W) or (C, D, H, W)."""
 
 
 class AvgPool1d(Pool):
@@ -104,7 +102,7 @@ class AvgPool(Pool):
     count_include_pad: include the zeros of the padding. divisor_override: divide by this.
     """
 
-    function = "avg_pool2d"
+    kind = "avg_pool"
 
     def __init__(
         self,
@@ -131,19 +129,18 @@ class AvgPool(Pool):
         )
 
 
-class AvgPool2d(AvgPool):
-    __doc__ = f"x: float (N, C, H, W) or (C, H, W). {AvgPool.__doc__}"
+class AvgPool2d(AvgPool, axes=2):
+    """x: float (N, C, H, W) or (C, H, W)."""
 
 
-class AvgPool3d(AvgPool):
-    __doc__ = f"x: float (N, C, D, H, W) or (C, D, H, W). {AvgPool.__doc__}"
-    function = "avg_pool3d"
+class AvgPool3d(AvgPool, axes=3):
+    """x: float (N, C, D, H, W) or (C, D, H, W)."""
 
 
-class LPPool(Module):
+class LPPool(ByAxes):
     """(sum of x**p over each window)**(1/p), p = norm_type: the sum if p is 1, the maximum if it is infinity."""
 
-    function = "lp_pool2d"
+    kind = "lp_pool"
 
     def __init__(self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False):
         super().__init__()
@@ -159,15 +156,13 @@ class LPPool(Module):
         )
 
 
-class LPPool1d(LPPool):
-    __doc__ = f"x: float (N, C, L) or (C, L). {LPPool.__doc__}"
-    function = "lp_pool1d"
+class LPPool1d(LPPool, axes=1):
+    """x: float (N, C, L) or (C, L)."""
 
 
-class LPPool2d(LPPool):
-    __doc__ = f"x: float (N, C, H, W) or (C, H, W). {LPPool.__doc__}"
+class LPPool2d(LPPool, axes=2):
+    """x: float (N, C, H, W) or (C, H, W)."""
 
 
-class LPPool3d(LPPool):
-    __doc__ = f"x: float (N, C, D, H, W) or (C, D, H, W). {LPPool.__doc__}"
-    function = "lp_pool3d"
+class LPPool3d(LPPool, axes=3):
+    """x: float (N, C, D, H, W) or (C, D, H, W)."""

@@ -1,0 +1,27 @@
+"""Base of the layers that exist for signals, images and volumes, such as MaxPool1d, MaxPool2d and MaxPool3d."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..module import Module
+
+
+class ByAxes(Module):
+    """Base of layers for several numbers of axes.
+
+    `class MaxPool1d(MaxPool, axes=1)` has the attributes axes = 1 and function = "max_pool1d", because MaxPool has
+    kind = "max_pool", and its docstring ends with that of MaxPool. A subclass without the class argument inherits them.
+    """
+
+    axes: Any = 2
+    kind, function = "", ""
+    shared_doc: str | None = None
+
+    def __init_subclass__(cls, axes: Any = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if axes is None:
+            cls.shared_doc = cls.__dict__.get("shared_doc") or cls.__doc__ or cls.shared_doc
+        else:
+            cls.axes, cls.function = axes, cls.kind and f"{cls.kind}{axes}d"
+            cls.__doc__ = f"{cls.__doc__} {cls.shared_doc}"

@@ -6,8 +6,8 @@ from minflow.nn import functional as F
 
 SPACE = {1: (2, 4, 7), 2: (2, 4, 5, 6), 3: (2, 4, 3, 4, 4)}  # number of spatial axes -> input shape with four channels
 IMAGE_BASES = set(  # base classes that users do not construct
-    "AdaptiveMaxPool AdaptivePool AvgPool ConstantPad Conv ConvTranspose Convolution FusedBatchNorm InstanceNorm "
-    "LPPool MaxPool MaxUnpool Pad Pool".split()
+    "AdaptiveAvgPool AdaptiveMaxPool AdaptivePool AvgPool ByAxes ConstantPad Conv ConvTranspose Convolution "
+    "FusedBatchNorm InstanceNorm LPPool MaxPool MaxUnpool Pad Pool".split()
 )
 IMAGE_LAYERS: dict[str, list[tuple]] = {}
 

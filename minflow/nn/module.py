@@ -73,6 +73,7 @@ class Module(Display):
 
     training: bool
     _version = 1  # of its entries in state_dict: a class that renames them increases it
+    repr_attributes: tuple[str, ...] = ()  # names of the attributes that the repr shows
     forward_hint = ""  # the hint when a class without `forward` is called; containers override it
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -744,7 +745,7 @@ class Module(Display):
 
     def extra_repr(self) -> str:
         """The text between the brackets in the repr of this module."""
-        return ""
+        return ", ".join([f"{name}={getattr(self, name)}" for name in self.repr_attributes])
 
     def repr_rows(self) -> Iterable[tuple[str, str]]:
         """(name, text) of the rows that the repr lists under this module."""

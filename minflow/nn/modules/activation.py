@@ -10,14 +10,14 @@ from ..module import Module
 
 
 class InplaceActivation(Module):
-    """Base of activations that can overwrite their input."""
+    """Base of activations that can overwrite their input. The repr shows repr_attributes, and inplace if it is True."""
 
     def __init__(self, inplace: bool = False):
         super().__init__()
         self.inplace = inplace
 
     def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
+        return ", ".join(filter(None, (super().extra_repr(), "inplace=True" if self.inplace else "")))
 
 
 class ReLU(InplaceActivation):
@@ -34,18 +34,17 @@ class ReLU6(InplaceActivation):
         return F.relu6(input, self.inplace)
 
 
-class LeakyReLU(Module):
+class LeakyReLU(InplaceActivation):
     """x if x > 0, else negative_slope * x."""
 
+    repr_attributes = ("negative_slope",)
+
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False):
-        super().__init__()
-        self.negative_slope, self.inplace = negative_slope, inplace
+        super().__init__(inplace)
+        self.negative_slope = negative_slope
 
     def forward(self, input: Tensor) -> Tensor:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
 
 
 class GELU(Module):
@@ -88,6 +87,8 @@ class Tanh(Module):
 class Softmax(Module):
     """exp(x) / sum(exp(x)) along axis `dim`."""
 
+    repr_attributes = ("dim",)
+
     def __init__(self, dim: int | None = None):
         super().__init__()
         self.dim = dim
@@ -95,15 +96,9 @@ class Softmax(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
-
 
 class LogSoftmax(Softmax):
     """log(softmax(x)) along axis `dim`, computed without overflow."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"

@@ -19,15 +19,14 @@ class AdaptivePool(ByAxes):
     axis that keeps its size.
     """
 
+    repr_attributes = ("output_size",)
+
     def __init__(self, output_size: OutputSize):
         super().__init__()
         self.output_size = output_size
 
     def forward(self, input: Tensor) -> Any:
         return getattr(F, self.function)(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool(AdaptivePool):

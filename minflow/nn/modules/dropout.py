@@ -19,6 +19,8 @@ class Dropout(Module):
     Srivastava et al. 2014, section 4.
     """
 
+    repr_attributes = ("p", "inplace")
+
     def __init__(self, p: float = 0.5, inplace: bool = False, generator: Generator | None = None):
         super().__init__()
         if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
@@ -31,9 +33,6 @@ class Dropout(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout(input, self.p, self.training, self.inplace, self.generator)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout1d(Dropout):

@@ -17,17 +17,7 @@ from .activation import InplaceActivation, Softmax
 from .linear import check_size
 
 
-class ReprActivation(InplaceActivation):
-    """Base of activations whose repr shows some attributes. shown: the names of these."""
-
-    repr_attributes: tuple[str, ...] = ()
-
-    def extra_repr(self) -> str:
-        numbers = [f"{name}={getattr(self, name)}" for name in self.repr_attributes]
-        return ", ".join([*numbers, "inplace=True"] if self.inplace else numbers)
-
-
-class ELU(ReprActivation):
+class ELU(InplaceActivation):
     """x if x > 0, else alpha * (exp(x) - 1)."""
 
     repr_attributes = ("alpha",)
@@ -67,6 +57,8 @@ class PReLU(Module):
     num_parameters: 1, or the number of channels (axis 1). weight: (num_parameters,), starts as `init`.
     """
 
+    repr_attributes = ("num_parameters",)
+
     def __init__(
         self,
         num_parameters: int = 1,
@@ -82,12 +74,11 @@ class PReLU(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)
 
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
-
 
 class GLU(Module):
     """a * sigmoid(b), where a and b are the two halves of the input along dim."""
+
+    repr_attributes = ("dim",)
 
     def __init__(self, dim: int = -1):
         super().__init__()
@@ -96,12 +87,11 @@ class GLU(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.glu(input, self.dim)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
-
 
 class Softplus(Module):
     """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+
+    repr_attributes = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0):
         super().__init__()
@@ -109,9 +99,6 @@ class Softplus(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softplus(input, self.beta, self.threshold)
-
-    def extra_repr(self) -> str:
-        return f"beta={self.beta}, threshold={self.threshold}"
 
 
 class Softsign(Module):
@@ -149,7 +136,7 @@ class Tanhshrink(Module):
         return F.tanhshrink(input)
 
 
-class Hardtanh(ReprActivation):
+class Hardtanh(InplaceActivation):
     """min(max(x, min_val), max_val). min_value, max_value: the old names of these arguments."""
 
     repr_attributes = ("min_val", "max_val")
@@ -173,14 +160,14 @@ class Hardtanh(ReprActivation):
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
 
-class Hardsigmoid(ReprActivation):
+class Hardsigmoid(InplaceActivation):
     """min(max(x / 6 + 1 / 2, 0), 1)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
 
 
-class Hardswish(ReprActivation):
+class Hardswish(InplaceActivation):
     """x * hardsigmoid(x)."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -194,7 +181,7 @@ class LogSigmoid(Module):
         return F.logsigmoid(input)
 
 
-class Threshold(ReprActivation):
+class Threshold(InplaceActivation):
     """x if x > threshold, else value."""
 
     repr_attributes = ("threshold", "value")
@@ -207,7 +194,7 @@ class Threshold(ReprActivation):
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
 
-class RReLU(ReprActivation):
+class RReLU(InplaceActivation):
     """x if x > 0, else a * x, where a is drawn from [lower, upper) in training, and is their mean in evaluation."""
 
     repr_attributes = ("lower", "upper")

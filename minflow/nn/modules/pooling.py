@@ -18,12 +18,11 @@ Sizes = int | tuple[int, ...]
 class Pool(ByAxes):
     """Base of pools over windows: kernel_size, stride and padding."""
 
+    repr_attributes = ("kernel_size", "stride", "padding")
+
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0):
         super().__init__()
         self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxPool(Pool):
@@ -33,6 +32,7 @@ class MaxPool(Pool):
     """
 
     kind = "max_pool"
+    repr_attributes = (*Pool.repr_attributes, "dilation", "ceil_mode")
 
     def __init__(
         self,
@@ -50,9 +50,6 @@ class MaxPool(Pool):
         return getattr(F, self.function)(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, dilation={self.dilation}, ceil_mode={self.ceil_mode}"
 
 
 class MaxPool1d(MaxPool, axes=1):
@@ -141,6 +138,7 @@ class LPPool(ByAxes):
     """(sum of x**p over each window)**(1/p), p = norm_type: the sum if p is 1, the maximum if it is infinity."""
 
     kind = "lp_pool"
+    repr_attributes = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
     def __init__(self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False):
         super().__init__()
@@ -148,12 +146,6 @@ class LPPool(ByAxes):
 
     def forward(self, input: Tensor) -> Tensor:
         return getattr(F, self.function)(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
-
-    def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
 
 
 class LPPool1d(LPPool, axes=1):

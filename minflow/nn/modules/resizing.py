@@ -62,6 +62,8 @@ class UpsamplingBilinear2d(Upsample):
 class PixelShuffle(LegacyOverload, Module):
     """Rearrange channels into pixels: (..., C * r * r, H, W) to (..., C, H * r, W * r). Shi et al. 2016, eq. 4."""
 
+    repr_attributes = ("upscale_factor",)
+
     def __init__(self, upscale_factor: int):
         super().__init__()
         self.upscale_factor = upscale_factor
@@ -69,12 +71,11 @@ class PixelShuffle(LegacyOverload, Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
-
 
 class PixelUnshuffle(Module):
     """Rearrange pixels into channels: (..., C, H * r, W * r) to (..., C * r * r, H, W)."""
+
+    repr_attributes = ("downscale_factor",)
 
     def __init__(self, downscale_factor: int):
         super().__init__()
@@ -83,12 +84,11 @@ class PixelUnshuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
-
 
 class ChannelShuffle(Module):
     """Interleave groups of channels: the first channel of each group, then the second of each. x: (N, C, ...)."""
+
+    repr_attributes = ("groups",)
 
     def __init__(self, groups: int):
         super().__init__()
@@ -97,12 +97,11 @@ class ChannelShuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.channel_shuffle(input, self.groups)
 
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"
-
 
 class Unfold(Module):
     """The windows of images as columns: float (N, C, H, W) to (N, C * KH * KW, L); see functional.unfold."""
+
+    repr_attributes = ("kernel_size", "dilation", "padding", "stride")
 
     def __init__(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1):
         super().__init__()
@@ -111,12 +110,11 @@ class Unfold(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-
 
 class Fold(Unfold):
     """Sum columns into images of output_size: float (N, C * KH * KW, L) to (N, C, H, W); see functional.fold."""
+
+    repr_attributes = ("output_size", *Unfold.repr_attributes)
 
     def __init__(
         self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
@@ -126,6 +124,3 @@ class Fold(Unfold):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}, {super().extra_repr()}"

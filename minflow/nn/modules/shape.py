@@ -13,6 +13,8 @@ from ..module import Module
 class Flatten(Module):
     """Merge the axes start_dim to end_dim into one: (N, C, H, W) becomes (N, C * H * W)."""
 
+    repr_attributes = ("start_dim", "end_dim")
+
     def __init__(self, start_dim: int = 1, end_dim: int = -1):
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
@@ -21,12 +23,11 @@ class Flatten(Module):
         check_tensor("Flatten", input)
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
-
 
 class Unflatten(Module):
     """Split axis `dim` into the axes unflattened_size: (N, C * H * W) becomes (N, C, H, W)."""
+
+    repr_attributes = ("dim", "unflattened_size")
 
     def __init__(self, dim: int, unflattened_size: tuple[int, ...] | list[int]):
         super().__init__()
@@ -35,6 +36,3 @@ class Unflatten(Module):
     def forward(self, input: Tensor) -> Tensor:
         check_tensor("Unflatten", input)
         return input.unflatten(self.dim, self.unflattened_size)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

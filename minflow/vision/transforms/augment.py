@@ -46,6 +46,8 @@ class ColorJitter(Transform):
     within [-0.5, 0.5].
     """
 
+    repr_attributes = ("brightness", "contrast", "saturation", "hue")
+
     def __init__(self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0):
         self.brightness = self.factors("brightness", brightness)
         self.contrast = self.factors("contrast", contrast)
@@ -79,12 +81,11 @@ class ColorJitter(Transform):
                 image = function(image, factor)
         return image
 
-    def extra_repr(self) -> str:
-        return f"brightness={self.brightness}, contrast={self.contrast}, saturation={self.saturation}, hue={self.hue}"
-
 
 class Grayscale(Transform):
     """Convert to gray, with num_output_channels channels: 1 or 3."""
+
+    repr_attributes = ("num_output_channels",)
 
     def __init__(self, num_output_channels: int = 1):
         self.num_output_channels = num_output_channels
@@ -92,12 +93,11 @@ class Grayscale(Transform):
     def __call__(self, image: Any) -> Any:
         return color.rgb_to_grayscale(image, self.num_output_channels)
 
-    def extra_repr(self) -> str:
-        return f"num_output_channels={self.num_output_channels}"
-
 
 class RandomGrayscale(Transform):
     """Convert to gray with probability p, keeping the number of channels."""
+
+    repr_attributes = ("p",)
 
     def __init__(self, p: float = 0.1):
         self.p = probability("RandomGrayscale", p)
@@ -106,12 +106,11 @@ class RandomGrayscale(Transform):
         channels = warps.get_dimensions(image)[0]
         return color.rgb_to_grayscale(image, channels) if with_probability(self.p, random_words()[0]) else image
 
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
-
 
 class GaussianBlur(Transform):
     """Blur with a random sigma in pixels, from (min, max), or with a fixed one; see `functional.gaussian_blur`."""
+
+    repr_attributes = ("kernel_size", "sigma")
 
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)):
         self.kernel_size = (kernel_size,) * 2 if isinstance(kernel_size, int) else tuple(kernel_size)
@@ -119,9 +118,6 @@ class GaussianBlur(Transform):
 
     def __call__(self, image: Any) -> Any:
         return warps.gaussian_blur(image, self.kernel_size, scale_word(*self.sigma, random_words()[0]))
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, sigma={self.sigma}"
 
 
 class RandomRotation(Transform):
@@ -213,6 +209,8 @@ class RandomResizedCrop(Transform):
     fit, uses the largest centered one. Szegedy et al. 2015 (arXiv:1409.4842), section 6.
     """
 
+    repr_attributes = ("size", "scale", "ratio", "interpolation")
+
     def __init__(
         self,
         size: int | Sequence[int],
@@ -246,9 +244,6 @@ class RandomResizedCrop(Transform):
         part = self.get_params(image, self.scale, self.ratio)
         return warps.resized_crop(image, *part, self.size, self.interpolation)
 
-    def extra_repr(self) -> str:
-        return f"size={self.size}, scale={self.scale}, ratio={self.ratio}, interpolation={self.interpolation}"
-
 
 class RandomErasing(Transform):
     """Overwrite a random rectangle of a tensor [..., C, H, W], with probability p.
@@ -257,6 +252,7 @@ class RandomErasing(Transform):
     distributed values. Zhong et al. 2017 (arXiv:1708.04896).
     """
 
+    repr_attributes = ("p", "scale", "ratio", "value", "inplace")
     takes_arrays = False
 
     def __init__(
@@ -297,6 +293,3 @@ class RandomErasing(Transform):
         if isinstance(self.value, int | float):
             return self.value
         return image.new_tensor(self.value).reshape(-1, 1, 1)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, scale={self.scale}, ratio={self.ratio}, value={self.value}, inplace={self.inplace}"

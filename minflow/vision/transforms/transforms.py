@@ -30,13 +30,14 @@ class Transform:
 
     takes_arrays = True
     transform_batch: Callable | None = None
+    repr_attributes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.extra_repr()})"
 
     def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return ""
+        """Return the options shown in the repr: by default the attributes in repr_attributes."""
+        return ", ".join([f"{name}={getattr(self, name)}" for name in self.repr_attributes])
 
 
 def takes_arrays(transform: Any) -> bool:
@@ -109,6 +110,8 @@ class ToPILImage(Transform):
 class Normalize(Transform):
     """Normalize each channel of a floating tensor: (image - mean) / std. mean, std: one number, or one per channel."""
 
+    repr_attributes = ("mean", "std")
+
     def __init__(self, mean: float | Sequence[float], std: float | Sequence[float], inplace: bool = False):
         self.mean, self.std = ([float(v)] if isinstance(v, int | float) else [float(n) for n in v] for v in (mean, std))
         self.inplace = inplace
@@ -132,12 +135,11 @@ class Normalize(Transform):
         """Normalize a whole batch at once."""
         return F.normalize(images, self.mean, self.std, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"mean={self.mean}, std={self.std}"
-
 
 class Resize(Transform):
     """Resize to (height, width), or one number for the shorter side; see `functional.resize`."""
+
+    repr_attributes = ("size", "interpolation")
 
     def __init__(
         self,
@@ -158,12 +160,11 @@ class Resize(Transform):
     def __call__(self, image: Any) -> Any:
         return F.resize(image, self.size, self.interpolation, self.max_size)
 
-    def extra_repr(self) -> str:
-        return f"size={self.size}, interpolation={self.interpolation}"
-
 
 class CenterCrop(Transform):
     """Crop the center of an image; a smaller image gets a black border."""
+
+    repr_attributes = ("size",)
 
     def __init__(self, size: int | Sequence[int]):
         self.size = F.to_height_width("CenterCrop", size)
@@ -171,15 +172,14 @@ class CenterCrop(Transform):
     def __call__(self, image: Any) -> Any:
         return F.center_crop(image, self.size)
 
-    def extra_repr(self) -> str:
-        return f"size={self.size}"
-
 
 class RandomCrop(Transform):
     """Crop a part of the given size at a random position. padding: border that is added first.
 
     pad_if_needed: True to enlarge an image that is smaller than the part; otherwise raises ShapeError.
     """
+
+    repr_attributes = ("size", "padding")
 
     def __init__(
         self, size, padding=None, pad_if_needed: bool = False, fill: float = 0, padding_mode: str = "constant"
@@ -213,13 +213,11 @@ class RandomCrop(Transform):
         first, second, _, _ = random_words()
         return scale_to_range(h - height + 1, first), scale_to_range(w - width + 1, second), height, width
 
-    def extra_repr(self) -> str:
-        return f"size={self.size}, padding={self.padding}"
-
 
 class RandomHorizontalFlip(Transform):
     """Flip left and right with probability p."""
 
+    repr_attributes = ("p",)
     flip = staticmethod(F.hflip)
 
     def __init__(self, p: float = 0.5):
@@ -231,9 +229,6 @@ class RandomHorizontalFlip(Transform):
         F.check_image(type(self).__name__, image)
         return self.flip(image) if with_probability(self.p, random_words()[0]) else image
 
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
-
 
 class RandomVerticalFlip(RandomHorizontalFlip):
     """Flip top and bottom with probability p."""
@@ -244,6 +239,8 @@ class RandomVerticalFlip(RandomHorizontalFlip):
 class Pad(Transform):
     """Add a border: padding pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom)."""
 
+    repr_attributes = ("padding", "fill", "padding_mode")
+
     def __init__(self, padding: int | Sequence[int], fill: float = 0, padding_mode: str = "constant"):
         self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
         F.to_four_sides(padding)
@@ -251,21 +248,17 @@ class Pad(Transform):
     def __call__(self, image: Any) -> Any:
         return F.pad(image, self.padding, self.fill, self.padding_mode)
 
-    def extra_repr(self) -> str:
-        return f"padding={self.padding}, fill={self.fill}, padding_mode={self.padding_mode}"
-
 
 class FiveCrop(Transform):
     """Crop the four corners and the center: a tuple, to be followed by `Lambda(lambda crops: stack(...))`."""
+
+    repr_attributes = ("size",)
 
     def __init__(self, size: int | Sequence[int]):
         self.size = F.to_height_width("FiveCrop", size)
 
     def __call__(self, image: Any) -> tuple:
         return warps.five_crop(image, self.size)
-
-    def extra_repr(self) -> str:
-        return f"size={self.size}"
 
 
 class TenCrop(FiveCrop):
@@ -289,14 +282,13 @@ class PILToTensor(Transform):
 class ConvertImageDtype(Transform):
     """Convert the colors of a tensor to another dtype: floats range from 0 to 1, bytes from 0 to 255."""
 
+    repr_attributes = ("dtype",)
+
     def __init__(self, dtype: DType):
         self.dtype = dtype
 
     def __call__(self, image: Tensor) -> Tensor:
         return warps.convert_image_dtype(image, self.dtype)
-
-    def extra_repr(self) -> str:
-        return f"dtype={self.dtype}"
 
 
 class Lambda(Transform):

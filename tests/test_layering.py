@@ -303,17 +303,6 @@ NUMPY = {
     # nn
     "nn.graph.side_effects": "reports draws of np.random while a graph is built",
     "nn.loading": "states of other libraries",
-    # onnx
-    "onnx.builder": "",
-    "onnx.converters.convolution": "",
-    "onnx.converters.index": "",
-    "onnx.converters.norm": "",
-    "onnx.converters.pools": "",
-    "onnx.converters.recurrent": "",
-    "onnx.converters.resizing": "",
-    "onnx.converters.shape": "",
-    "onnx.model": "",
-    "onnx.reading.view": "",
     # testing
     "testing": "",
     # utils

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-import numpy as np
-
+from ..core.backend import is_array, to_host
 from ..core.base.errors import InternalError
+from ..core.host import HostArray, host_array
 from ..core.ir import Node, Value
 from ..core.spec import DType, Spec, as_dtype
 
@@ -81,7 +81,7 @@ class Builder:
         self.updating: set[Node] = set()
         self.read_attrs: set[tuple[Node, str]] = set()  # attrs that a converter has read with `attr`
         self.nodes: list[OnnxNode] = []
-        self.arrays: dict[str, np.ndarray] = {}
+        self.arrays: dict[str, HostArray] = {}
         self.constants: dict[tuple, str] = {}  # contents of a constant -> its name
         self.constant_names: set[str] = set()
         self.sizes: dict[Any, str] = {}  # size that depends on dynamic axes -> name of the value that holds it
@@ -117,16 +117,16 @@ class Builder:
         """The name of an initializer with these elements; equal initializers are shared. Integers are int64 and floats
         float32, unless a dtype is given.
         """
-        array = np.asarray(value)
+        array = host_array(to_host(value) if is_array(value) else value)
         if dtype is not None:
-            array = array.astype(as_dtype(dtype).np)
-        elif not isinstance(value, np.ndarray):
-            array = array.astype({"f": "float32", "i": "int64"}.get(array.dtype.kind, array.dtype))
+            array = array.astype(as_dtype(dtype).np, copy=False)
+        elif not is_array(value):
+            array = array.astype({"f": "float32", "i": "int64"}.get(array.dtype.kind, array.dtype), copy=False)
         key = array.dtype.str, array.dtype.name, array.shape, array.tobytes()
         if key not in self.constants:
             self.constants[key] = name = self.unique_name("constant")
             self.constant_names.add(name)
-            self.arrays[name] = np.ascontiguousarray(array).reshape(array.shape)
+            self.arrays[name] = array
         return self.constants[key]
 
     def value(self, x: str | bool | int | float, dtype: DType | str) -> str:
@@ -171,9 +171,9 @@ class Builder:
         """These sizes as a 1-d int64 value; see `shape`."""
         moving = [i for i, n in enumerate(dims) if not isinstance(n, int)]
         if not moving:
-            return self.const(np.array(dims, "int64"))
+            return self.const(dims, "int64")
         if unknown and len(moving) == 1 and 0 not in dims:
-            return self.const(np.array([-1 if i == moving[0] else n for i, n in enumerate(dims)], "int64"))
+            return self.const([-1 if i == moving[0] else n for i, n in enumerate(dims)])
         parts = [self.const([n]) if isinstance(n, int) else self.size(n) for n in dims]
         return self.op("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
 

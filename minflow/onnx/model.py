@@ -10,14 +10,15 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ..compiler.names import op_names
 from ..compiler.passes.decomposition import expand
+from ..core.backend import to_host
 from ..core.base.errors import GraphError, InternalError
+from ..core.host import host_array
 from ..core.ir import CONSTANT, Node, Source, Value, outputs_of, toposort, where_text
 from ..core.kernels import launch
 from ..core.source_location import here
+from ..core.spec import cpu
 from ..deploy.program import Program
 from . import converters as converters
 from .builder import CONVERTERS, OPSET, Builder, UnsupportedNode, has_converter, onnx_type
@@ -97,7 +98,7 @@ def initializer(b: Builder, source: Source, name: str, filled: Any) -> str:
         return b.const(source.array)
     if filled is None:
         label = b.unique_name(name)
-        b.arrays[label] = source.array
+        b.arrays[label] = to_host(source.array)
         return label
     dtype = source.out_specs[0].dtype
     first = b.const(filled.first, dtype) if isinstance(filled.first, int | float) else b.number(filled.first, dtype)
@@ -172,7 +173,8 @@ def translate(b: Builder, node: Node, name: str, refused: UnsupportedOps) -> Non
         refused.add(node, "computes with complex numbers", "real and imaginary part as two tensors")
     elif is_foldable(b, node, inputs):
         arrays = [b.arrays[x] if isinstance(x, str) else x for x in inputs]
-        b.names[results[0]] = b.const(np.asarray(launch(node.op, arrays, node.attrs, node.out_specs)))
+        on_host = [spec.replace(device=cpu) for spec in node.out_specs]
+        b.names[results[0]] = b.const(host_array(launch(node.op, arrays, node.attrs, on_host)))
     elif function is None:
         refused.add(node, "has no ONNX equivalent")
     else:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-import numpy as np
-
+from ...core.backend import namespace
 from ...core.ops.conv import positions
 from ...core.ops.conv_composites import transposed_size
 from ..builder import converter
@@ -78,14 +77,15 @@ def _(b, node, x):
     if top or left:
         x = b.op("Pad", x, b.const([0, 0, top, left, 0, 0, top, left]))
     rows, columns = positions((height, width), kernel, stride, (top, left), dilation)
-    row, column = np.arange(rows) * stride[0], np.arange(columns) * stride[1]
+    xp = namespace()
+    row, column = xp.arange(rows) * stride[0], xp.arange(columns) * stride[1]
     places = [
         ((row + u * dilation[0])[:, None] * (width + 2 * left) + column + v * dilation[1]).reshape(-1)
         for u, v in product(*map(range, kernel))
     ]
     channels, pixels = node.inputs[0].spec.shape[1], (height + 2 * top) * (width + 2 * left)
     flat = b.op("Reshape", x, b.const([0, channels, pixels]))
-    seen = b.op("Gather", flat, b.const(np.stack(places)), axis=2)
+    seen = b.op("Gather", flat, b.const(xp.stack(places)), axis=2)
     return b.op("Reshape", seen, b.const([0, node.out_specs[0].shape[1], rows * columns]))
 
 

@@ -6,10 +6,10 @@ scatter, ONNX does not define which value is kept.
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from ...core.ir import NUMBERS
-from ...core.spec import int32, int64
+from ...core.spec import iinfo, int32, int64
 from ..builder import Builder, converter
 
 
@@ -93,13 +93,13 @@ def neutral_element(how: str, dtype):
     if how == "prod":
         return 1
     if dtype.floating:
-        return -np.inf if how == "amax" else np.inf
-    limits = np.iinfo(dtype.np)
+        return -math.inf if how == "amax" else math.inf
+    limits = iinfo(dtype)
     return limits.min if how == "amax" else limits.max
 
 
 @converter("one_hot")
 def _(b, node, index):
-    classes = b.const(np.arange(node.attrs["num_classes"]))
+    classes = b.const(range(node.attrs["num_classes"]), int64)
     index = b.op("Unsqueeze", b.cast(as_index(b, node, 0, index), int64), b.const([-1]))
     return b.cast(b.op("Equal", index, classes), int64)

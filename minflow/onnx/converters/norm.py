@@ -4,8 +4,7 @@ scale and a shift, made of elementwise ops.
 
 from __future__ import annotations
 
-import numpy as np
-
+from ...core.backend import namespace
 from ...core.ops.norm import other_axes
 from ..builder import converter
 
@@ -34,7 +33,7 @@ def _(b, node, x, weight, bias):
     spec, axes = node.inputs[0].spec, node.attrs["axes"]
     shape = [spec.shape[axis] for axis in axes]
     if not isinstance(weight, str):
-        weight = b.const(np.ones(shape), spec.dtype)
+        weight = b.const(namespace().ones(shape), spec.dtype)
     given = [x, weight, bias] if isinstance(bias, str) else [x, weight]
     return b.op("LayerNormalization", *given, axis=axes[0], epsilon=node.attrs["eps"])
 
@@ -67,7 +66,7 @@ def along(b, node, x, operator: str) -> str:
     if node.inputs[0].spec.ndim:
         return b.op(operator, x, axis=node.attrs["dim"])
     one = b.const([1])
-    return b.op("Reshape", b.op(operator, b.op("Reshape", x, one), axis=0), b.const(np.array([], "int64")))
+    return b.op("Reshape", b.op(operator, b.op("Reshape", x, one), axis=0), b.const([], "int64"))
 
 
 @converter("softmax")

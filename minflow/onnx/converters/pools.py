@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from ...core.backend import namespace
+from ...core.host import HostArray
 from ...core.ops.conv import positions
 from ...core.ops.pool import divisors, windows
 from ...core.spec import float32
@@ -77,9 +77,8 @@ def _(b, node, x):
     if a["ceil_mode"]:
         static_sizes(b, node)
         options |= dict(pads=extent_padding(node), ceil_mode=0)
-    counts = divisor or divisors(
-        np, spec.shape, result.shape[2:], a["kernel_size"], a["stride"], a["padding"], include, None, result.dtype.np
-    )
+    geometry = a["kernel_size"], a["stride"], a["padding"], include
+    counts = divisor or divisors(namespace(), spec.shape, result.shape[2:], *geometry, None, result.dtype.np)
     means = b.op("AveragePool", x, count_include_pad=1, **options)
     return b.op("Mul", means, b.const(math.prod(a["kernel_size"]) / counts, result.dtype))
 
@@ -112,9 +111,9 @@ def _(b, node, x):
     return b.op("Einsum", x, *weights, equation=f"{','.join(terms)}->nc{pooled}")
 
 
-def pooling_weights(n: int, m: int) -> np.ndarray:
+def pooling_weights(n: int, m: int) -> HostArray:
     """(m, n): weight of each of n elements in each of m windows."""
-    result = np.zeros((m, n))
+    result = namespace().zeros((m, n))
     for row, (start, stop) in zip(result, windows(n, m)):
         row[start:stop] = 1 / (stop - start)
     return result

@@ -7,8 +7,6 @@ the file has the parameters in the model's order.
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..builder import converter, onnx_type
 
 ORDERS = {"lstm": [0, 3, 1, 2], "gru": [1, 0, 2], "rnn": [0]}
@@ -26,9 +24,9 @@ def layer(b, node, operator: str, x, states, w_ih, w_hh, b_ih, b_hh, **attribute
     """All states (T, N, H), and the last states (N, H)."""
     check(b, node, 1 + len(states))
     hidden = node.inputs[1].spec.shape[1]
-    rows = np.concatenate([np.arange(hidden) + gate * hidden for gate in ORDERS[node.op.name]])[None]
-    order, first = b.const(rows), b.const([0])
-    biases = np.concatenate([rows, rows + rows.size], 1)
+    rows = [gate * hidden + i for gate in ORDERS[node.op.name] for i in range(hidden)]
+    order, first = b.const([rows]), b.const([0])
+    biases = [rows + [len(rows) + i for i in rows]]
     params = [
         b.op("Gather", w_ih, order, axis=0),
         b.op("Gather", w_hh, order, axis=0),

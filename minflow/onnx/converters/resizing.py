@@ -4,8 +4,6 @@ is exported.
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...core.ir import Node
 from ...core.ops.interpolation import taps
 from ...core.spec import float32, uint8
@@ -20,16 +18,16 @@ def is_resize(node: Node) -> bool:
     It reads factors as float32. In mode "nearest" it rounds to the same pixels if factors are whole.
     """
     x, a = node.inputs[0].spec, node.attrs
-    sizes = [*zip(x.shape[2:], a["output_size"], a["factors"])]
+    sizes, single = [*zip(x.shape[2:], a["output_size"], a["factors"])], float32.np.type
     if not a["mode"].startswith("nearest"):
-        single = [(n, m, np.float32(factor)) for n, m, factor in sizes if factor is not None]
-        floors = [int(factor * np.float32(n)) == m == int(float(factor) * n) for n, m, factor in single]
+        scaled = [(n, m, single(factor)) for n, m, factor in sizes if factor is not None]
+        floors = [int(factor * single(n)) == m == int(float(factor) * n) for n, m, factor in scaled]
         return x.dtype is float32 and all(floors) and not (a["antialias"] and a["align_corners"])
     return x.dtype in (float32, uint8) and all(
         [
-            m % n == 0 and factor in (None, m // n) and (first == np.arange(m) * n // m).all()
+            m % n == 0 and factor in (None, m // n) and first.tolist() == [i * n // m for i in range(m)]
             for n, m, factor in sizes
-            for ((first, _),) in [taps(n, m, factor, a["mode"], False, np.float32)]
+            for ((first, _),) in [taps(n, m, factor, a["mode"], False, single)]
         ]
     )
 
@@ -48,7 +46,7 @@ def _(b, node, x):
     if None in a["factors"] or a["align_corners"]:
         size = b.shape(node, "output_size")
     else:
-        scales = b.const(np.array(a["factors"], "float32"))
+        scales = b.const(a["factors"], "float32")
         b.attr(node, "output_size")  # follows from the input
     return b.op("Resize", x, None, scales, size, antialias=int(a["antialias"]), **options)
 

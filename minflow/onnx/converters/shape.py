@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from ...core.backend import namespace
+from ...core.host import HostArray, host_array
 from ...core.kernels import launch
 from ...core.spec import float32, float64
 from ..builder import Builder, converter
@@ -119,15 +119,15 @@ def _(b, node, x):
     return gather_flat(b, x, places)
 
 
-def gather_flat(b: Builder, x: str, places: np.ndarray) -> str:
+def gather_flat(b: Builder, x: str, places: HostArray) -> str:
     """The elements of flattened x at these indices."""
     return b.op("Gather", b.op("Reshape", x, b.const([-1])), b.const(places), axis=0)
 
 
-def flat_indices(b: Builder, node) -> np.ndarray:
+def flat_indices(b: Builder, node) -> HostArray:
     """The index of each element of the view in its flattened input."""
     spec = b.static_spec(node.inputs[0])
-    return np.arange(spec.size).reshape(spec.shape)
+    return namespace().arange(spec.size).reshape(spec.shape)
 
 
 @converter("view_write")
@@ -135,13 +135,13 @@ def _(b, node, base, value):
     places = flat_indices(b, node)
     for op, attrs in node.attrs["path"]:
         places = launch(op, (places,), attrs)
-    places = np.ascontiguousarray(places)
+    places = host_array(places)
     dtype, shape = node.out_specs[0].dtype, node.out_specs[0].shape
-    flat, whole = b.const([-1]), b.const(np.array(shape, "int64"))
+    flat, whole = b.const([-1]), b.const(shape, "int64")
     value = b.value(value, dtype)
     if node.inputs[1].__class__ in (bool, int, float) or node.inputs[1].spec.shape != places.shape:
-        value = b.op("Expand", value, b.const(np.array(places.shape, "int64")))
-    if places.size == math.prod(shape) and (places.reshape(-1) == np.arange(places.size)).all():
+        value = b.op("Expand", value, b.const(places.shape, "int64"))
+    if places.size == math.prod(shape) and (places.reshape(-1) == namespace().arange(places.size)).all():
         return b.op("Reshape", value, whole)
     written = b.op(
         "ScatterElements",
@@ -165,30 +165,23 @@ def _(b, node, x):
 @converter("as_strided")
 def _(b, node, x):
     """Gather the elements by their indices in the flattened tensor."""
-    a = node.attrs
-    b.static_spec(node.inputs[0])
-    places = np.full(a["size"], a["offset"], "int64")
-    for axis, (n, step) in enumerate(zip(a["size"], a["stride"])):
-        places += (np.arange(n) * step).reshape((-1,) + (1,) * (len(a["size"]) - 1 - axis))
-    return gather_flat(b, x, places)
+    return gather_flat(b, x, launch(node.op, (flat_indices(b, node),), node.attrs))
 
 
 @converter("windows")
 def _(b, node, x):
     """The windows along their axis, with their elements as the last axis."""
-    dim, size, step = (node.attrs[k] for k in ("dim", "size", "step"))
-    count, ndim = node.out_specs[0].shape[dim], b.static_spec(node.inputs[0], dim).ndim
-    places = (np.arange(count) * step)[:, None] + np.arange(size)
+    dim, spec = node.attrs["dim"], b.static_spec(node.inputs[0], node.attrs["dim"])
+    places = launch(node.op, (namespace().arange(spec.shape[dim]),), node.attrs | {"dim": 0})
     seen = b.op("Gather", x, b.const(places), axis=dim)
-    order = [axis for axis in range(ndim + 1) if axis != dim + 1] + [dim + 1]
-    return seen if dim == ndim - 1 else b.op("Transpose", seen, perm=order)
+    order = [axis for axis in range(spec.ndim + 1) if axis != dim + 1] + [dim + 1]
+    return seen if dim == spec.ndim - 1 else b.op("Transpose", seen, perm=order)
 
 
 @converter("strided_look")
 def _(b, node, x):
     """A parameter over a foreign, non-contiguous array: its elements in contiguous order."""
-    view = np.lib.stride_tricks.as_strided(node.inputs[0].node.array, node.attrs["shape"], node.attrs["strides"])
-    return b.const(np.ascontiguousarray(view))
+    return b.const(launch(node.op, (node.inputs[0].node.array,), node.attrs))
 
 
 # ---- joining and reordering --------------------------------------------------------------------------------------

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 from html import escape
 
-import numpy as np
-
+from ...core.host import HostArray
 from ...introspection.graph.explore.explorer_model import ExplorerModel
 from ...introspection.graph.explore.session import ExplorerSession
 from ...views.html.page import CARD_STYLE, NO_MATH, picture_card
@@ -36,7 +35,7 @@ class OnnxExplorerModel(ExplorerModel):
     def record(self, stage: int) -> StepRecord:
         return self.file.step
 
-    def state_array(self, name: str) -> np.ndarray | None:
+    def state_array(self, name: str) -> HostArray | None:
         """The elements of a parameter; None if they are in another file."""
         array = numbers_of(self.file.tensors[name]) if name in self.file.tensors else None
         return array if array is None or array.dtype.kind in "fiub" else None

@@ -10,6 +10,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.compiler.passes import PASSES, pass_name
+from minflow.views.draw.lanes import round_step
 from minflow.views.html.page import picture_card
 from minflow.views.html.reports import MAX_BAR_WIDTH
 from minflow.views.html.table import inner_picture
@@ -33,7 +34,7 @@ from minflow.views.records.reports import (
     Threads,
     TreeRow,
 )
-from minflow.views.renderers.memory_map import PHASE_STYLES, WIDTH, hatch_path, round_step, visible_ends
+from minflow.views.renderers.memory_map import PHASE_STYLES, WIDTH, hatch_path, visible_ends
 from minflow.views.renderers.roofline import LEFT, MAX_NAMED_CALLS, PLOT_HEIGHT, RIGHT, TOP, WIDTH as WHOLE
 from minflow.views.text.numbers import shares
 from minflow.views.text.plan import MAX_CALLS
@@ -412,13 +413,19 @@ THREADS = Threads(
 
 def test_threads_are_to_scale():
     root, text = picture(html(THREADS)), html(THREADS)
-    (call, caller), (fc, first, second) = (rectangles(root, phase) for phase in ("forward", "backward"))
+    named = {
+        box.get("fill"): [float(box.get(k)) for k in ("x", "y", "width", "height")]
+        for box in root.iter(f"{SVG}rect")
+        if box.get("stroke-width")
+    }
+    call, fc = (named[PHASE_STYLES[phase][0]] for phase in ("forward", "backward"))
+    (caller,), (first, second) = (rectangles(root, phase) for phase in ("forward", "backward"))
     assert call[0] == caller[0] and call[2] == caller[2] and call[1] < caller[1], "the call above the thread"
     assert fc[2] == pytest.approx(3 * call[2], abs=0.3) and fc[0] == pytest.approx(call[0] + call[2], abs=0.2)
     assert first[2] == pytest.approx(call[2], abs=0.2) and second[2] == pytest.approx(2 * call[2], abs=0.2), "as one"
     assert second[1] - first[1] == first[1] - fc[1] > fc[3], "lanes do not touch"
     words = [t.text for t in root.iter(f"{SVG}text")]
-    assert {"conv-conv2d-0", "calls", "thread 0, the caller", "thread 1", "50 % of the step", "4.0"} <= set(words)
+    assert {"conv-conv2d-0", "calls", "thread 0, the caller", "thread 1", "50 % of the step", "4"} <= set(words)
     assert "as text" in text and 'alt="t: 2 threads at a time, 4.00 ms: they worked 50 % of it"' in text
     assert not texts_without_background(svg_in(text))
 
@@ -438,8 +445,9 @@ def test_memory_map_has_a_description(graph):
 
 
 def test_ticks():
-    for whole in (0, 1, 8, 9, 62, 991, 123_456):
-        assert whole / round_step(whole) <= 8 and str(round_step(whole)).rstrip("0") in ("1", "2", "5")
+    for whole in (1, 8, 9, 62, 991, 123_456):
+        assert whole / round_step(whole, 8) <= 8 and f"{round_step(whole, 8):g}".strip("0.") in ("1", "2", "5")
+    assert round_step(0.0) > 0
 
 
 def test_reports_keep_their_text(graph):

@@ -23,8 +23,12 @@ STYLE = re.compile(r"url\s*\(|expression|@import|javascript:|position\s*:\s*fixe
 TIMED = {"timeline", "timeline that was live"}
 # Lines of a legend, a title or an image caption: their number depends on the width of the letters in a name.
 WRAPPED = {"curve", "runs", "tensor", "file name", "ONNX file"}
-# On a timeline: waits that are long enough to be visible.
-WAITS = {("rect", "fill", "height", "stroke", "stroke-dasharray", "width", "x", "y")}
+# On a timeline: waits that are long enough to be visible, boxes with and without room for words.
+BOXES = {
+    ("rect", "fill", "height", "stroke", "stroke-dasharray", "width", "x", "y"),
+    ("rect", "fill", "height", "rx", "stroke", "stroke-width", "width", "x", "y"),
+    ("path", "d", "fill", "stroke", "stroke-width"),
+}
 NEVER = {
     "script",
     "iframe",
@@ -143,7 +147,7 @@ def differing(what: str, found: list[dict], expected: list[dict]) -> list:
         for form in one | other:
             ours, theirs = one.get(form, []), other.get(form, [])
             if what in TIMED:  # the number of bars depends on run times
-                same = form in one and form in other and set(ours) <= set(theirs) | WAITS
+                same = form in one and form in other and set(ours) <= set(theirs) | BOXES
             else:
                 same = set(ours) == set(theirs) if what in WRAPPED else ours == theirs
             if not same:

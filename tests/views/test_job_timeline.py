@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from minflow.views.draw.fonts import text_width
+from minflow.views.draw.lanes import SMALL_FONT_SIZE
 from minflow.views.timeline.record import (
     DEFAULT_STEPS,
     LANES,
@@ -25,7 +26,7 @@ from minflow.views.timeline.record import (
     trim_first_load,
     verdict,
 )
-from minflow.views.timeline.svg import SMALL_FONT_SIZE, pair_svg, timeline_svg
+from minflow.views.timeline.svg import pair_svg, timeline_svg
 from minflow.views.timeline.text import pair_text, timeline_text
 from tests.svg_checks import texts_without_background
 

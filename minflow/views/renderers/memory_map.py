@@ -7,9 +7,12 @@ Phases differ by color and by hatching; large values are named. Depends on recor
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from ..draw import svg_writer as svg, theme
-from ..draw.fonts import truncated
+from ..draw.fonts import text_width, truncated
+from ..draw.lanes import round_step
 from ..records.reports import Block, MemoryMap
 from ..text.listing import clean
 from ..text.numbers import nbytes_text
@@ -38,22 +41,10 @@ def headline(record: MemoryMap) -> str:
     )
 
 
-def round_step(whole: int, count: int = 8) -> int:
-    """1, 2 or 5 times a power of ten, such that at most about `count` steps cover `whole`."""
-    size = 1
-    while size * count < whole:
-        size = size * 5 // 2 if str(size)[0] == "2" else size * 2
-    return size
-
-
 def memory_svg(record: MemoryMap) -> str:
     """The picture. Addresses begin at the bottom."""
     step, most = peak(record)
-    phases = [
-        phase
-        for phase in (*PHASE_STYLES, "")
-        if any(b.phase == phase or (not phase and b.phase not in PHASE_STYLES) for b in record.blocks)
-    ]
+    phases = phases_of(record.blocks)
     across = lambda t: LEFT + t / (record.steps + 1) * (WIDTH - LEFT - RIGHT)
     up = lambda n: TOP + PLOT_HEIGHT - n / max(record.arena, 1) * PLOT_HEIGHT
     shares = (
@@ -80,8 +71,7 @@ def memory_svg(record: MemoryMap) -> str:
             svg.label(LEFT - 12, y + 4, nbytes_text(record.arena * i // 4), anchor="end", text_color=theme.MUTED)
         )
     parts.append(svg.label(svg.PADDING, TOP - 14, "address", text_color=theme.MUTED))
-    size = round_step(record.steps)
-    for t in range(0, record.steps + 1, size):
+    for t in range(0, record.steps + 1, max(1, round(round_step(record.steps, 8)))):
         x = (across(t) + across(t + 1)) / 2
         parts.append(svg.path(f"M{x:.1f} {TOP + PLOT_HEIGHT}v4", stroke=theme.LINE))
         parts.append(svg.label(x, TOP + PLOT_HEIGHT + 17, str(t), anchor="middle", text_color=theme.MUTED))
@@ -89,7 +79,8 @@ def memory_svg(record: MemoryMap) -> str:
     parts.append(svg.label(LEFT + svg.PADDING, TOP + PLOT_HEIGHT + 38, axis, text_color=theme.MUTED))
     blocks, names = value_elements(record.blocks, across, up)
     parts += [*blocks, *peak_mark(across, step, most), *names]
-    parts += legend(phases, TOP + PLOT_HEIGHT + 52)
+    note = "color: phase; a box: one value, until it is last read" if len(phases) < 4 else ""
+    parts += phase_legend(phases, LEFT, TOP + PLOT_HEIGHT + 52, hatched_sample, note)
     return svg.picture(parts, WIDTH, TOP + PLOT_HEIGHT + 72, headline(record))
 
 
@@ -179,16 +170,25 @@ def hatch_element(path: str, phase: str) -> str:
     return svg.path(path, stroke=PHASE_STYLES.get(phase, OTHER_STYLE)[1], stroke_width=".4", fill="none")
 
 
-def legend(phases: list[str], y: float) -> list[str]:
-    parts = []
-    for i, phase in enumerate(phases):
-        x, (fill, edge, _) = LEFT + 124 * i, PHASE_STYLES.get(phase, OTHER_STYLE)
-        parts.append(svg.rect(x, y, 24, 12, fill=fill, stroke=edge))
-        parts.append(hatch_element(hatch_path(x, y, 24, 12, phase), phase))
-        parts.append(svg.label(x + 30 + svg.PADDING, y + 10, phase or "other"))
-    note = "color: phase; a box: one value, until it is last read"
-    return parts + (
-        [svg.label(WIDTH - RIGHT - svg.PADDING, y + 10, note, anchor="end", text_color=theme.MUTED)]
-        if len(phases) < 4
-        else []
-    )
+def hatched_sample(x: float, y: float, phase: str) -> list[str]:
+    fill, edge, _ = PHASE_STYLES.get(phase, OTHER_STYLE)
+    box = svg.rect(x, y, 24, 12, fill=fill, stroke=edge)
+    return [box, hatch_element(hatch_path(x, y, 24, 12, phase), phase)]
+
+
+def phases_of(things: Iterable[Any]) -> list[str]:
+    """The phases of calls, values or bars, in the order of a step; "" for any other."""
+    found = {thing.phase if thing.phase in PHASE_STYLES else "" for thing in things}
+    return [phase for phase in (*PHASE_STYLES, "") if phase in found]
+
+
+def phase_legend(
+    phases: list[str], x: float, y: float, sample: Callable[[float, float, str], list[str]], note: str = ""
+) -> list[str]:
+    """Each phase by name behind its sample, 24 pixels wide and 12 high; then the note."""
+    parts: list[str] = []
+    for phase in phases:
+        words = phase or "other"
+        parts += [*sample(x, y, phase), svg.label(x + 30 + svg.PADDING, y + 10, words)]
+        x += 54 + text_width(words)
+    return parts + [svg.label(x + svg.PADDING, y + 10, note, text_color=theme.MUTED)] * bool(phases and note)

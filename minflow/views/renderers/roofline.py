@@ -15,7 +15,7 @@ from ..records.reports import PlanCall, Roofline
 from ..text.listing import clean, count
 from ..text.numbers import ms, percent, rate_text
 from ..text.plan import intensity, limit_share, note_lines, timed_calls
-from .memory_map import OTHER_STYLE, PHASE_STYLES
+from .memory_map import OTHER_STYLE, PHASE_STYLES, phase_legend, phases_of
 
 WIDTH, LEFT, RIGHT, TOP, PLOT_HEIGHT = 760, 84, 34, 70, 300
 MAX_NAMED_CALLS = 8  # calls with a number in the picture and a line below it
@@ -72,8 +72,8 @@ def roofline_svg(record: Roofline) -> str:
     ]
     parts += [*frame(axes), *limit_lines(record, axes), *call_marks(calls, axes)]
     y = TOP + PLOT_HEIGHT + 62
-    phases = [phase for phase in PHASE_STYLES if any(call.phase == phase for call in placed)]
-    parts += legend(phases, y)
+    phases, note = phases_of(placed), "the larger a mark, the longer the call"
+    parts += phase_legend(phases, svg.PADDING, y - 10, lambda x, y, phase: [mark_shape(x + 12, y + 6, 6, phase)], note)
     y += 26 * bool(phases)
     for i, call in enumerate(calls[:MAX_NAMED_CALLS], 1):
         words = f"{ms(call.seconds or 0)}, {percent(limit_share(call, record.peaks))} of what is possible"
@@ -197,12 +197,3 @@ def mark_shape(x: float, y: float, size: float, phase: str) -> str:
         side = f"{size:.1f}"
         return svg.path(f"M{x:.1f} {y - size:.1f}l{side} {side}l-{side} {side}l-{side} -{side}z", **look)
     return svg.element("circle", cx=x, cy=y, r=size, **look)
-
-
-def legend(phases: list[str], y: float) -> list[str]:
-    parts, x = [], float(svg.PADDING + 8)
-    for phase in phases:
-        parts += [mark_shape(x, y - 4, 6, phase), svg.label(x + 18, y, phase)]
-        x += 48 + text_width(phase)
-    note = "the larger a mark, the longer the call"
-    return [*parts, svg.label(x, y, note, text_color=theme.MUTED)] if phases else []

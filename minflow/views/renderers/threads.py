@@ -1,104 +1,57 @@
 """A step as a picture: a lane for the calls of the plan, and one for each thread with the chunks that it computed.
 
-Phases differ by color, as in the memory map. Read next: `../text/threads.py`, the same as text;
-`../timeline/svg.py`, which draws the axis in the same way.
+Phases differ by color, as in the memory map. Read next: `../text/threads.py`, the same as text.
 """
 
 from __future__ import annotations
 
-from ..draw import svg_writer as svg, theme
-from ..draw.fonts import text_width, truncated
+from ..draw import svg_writer as svg
+from ..draw.lanes import PLATE_LEFT, RIGHT, WIDTH, Card, LaneBox
 from ..records.reports import Threads
 from ..text.listing import clean
 from ..text.numbers import percent
 from ..text.threads import busy_seconds, thread_name, verdict
-from ..timeline.svg import LEFT as NAMES, RIGHT, WIDTH, Card
-from .memory_map import OTHER_STYLE, PHASE_STYLES
+from .memory_map import OTHER_STYLE, PHASE_STYLES, phase_legend, phases_of
 
-LANE_STEP, BAR_HEIGHT, TOP = 38, 26, 44  # pixels: distance of lanes, height of a bar, space above the first lane
-LEFT = NAMES + 30
-MIN_BAR_GAP = 0.6  # pixels: bars of a phase with a smaller gap are drawn as one
-MIN_NAME_WIDTH = 44  # minimum width of a name, in pixels
+LEFT = 150
+MIN_GAP = 0.6  # pixels: boxes of a phase with a smaller gap are drawn as one
+MAX_MERGED_WIDTH = 11  # pixels: wider boxes of different calls are not merged
 
 
 def threads_svg(record: Threads) -> str:
-    card, whole = Card(), record.seconds or 1e-9
-    card.parts.append(svg.label(svg.PADDING + 2, 16, truncated(record.title, WIDTH - 16, bold=True), bold=True))
-    across = lambda t: LEFT + t / whole * (WIDTH - LEFT - RIGHT)
-    lanes = [
-        ("calls", ""),
-        *[
-            (thread_name(i), f"{percent(seconds / whole)} of the step")
-            for i, seconds in enumerate(busy_seconds(record))
-        ],
-    ]
-    for i, (name, share) in enumerate(lanes):
-        y = TOP + i * LANE_STEP
-        card.path(f"M{LEFT} {y + LANE_STEP - 3:g}H{WIDTH - RIGHT}", stroke_width=".5", stroke_dasharray="1 3")
-        card.parts.append(
-            svg.label(
-                svg.PADDING + 2, y + 10 + 7 * (not share), *filter(None, (name, share)), size=11, rest=theme.MUTED
-            )
-        )
-    card.parts += drawn(record, across)
-    card.y = TOP + len(lanes) * LANE_STEP
-    axis(card, across, whole)
-    phases = [phase for phase in PHASE_STYLES if any(bar.phase == phase for bar in record.bars)]
-    x = float(LEFT)
-    for phase in phases:
-        fill, rim, _ = PHASE_STYLES[phase]
-        card.parts += [
-            svg.rect(x, card.y + 2, 20, 12, fill=fill, stroke=rim),
-            svg.label(x + 26 + svg.PADDING, card.y + 12, phase),
-        ]
-        x += text_width(phase) + 26 + 4 * svg.PADDING
-    card.y += 26
+    card, whole = Card(LEFT), record.seconds or 1e-9
+    card.heading(clean(record.title))
+    shares = [f"{percent(seconds / whole)} of the step" for seconds in busy_seconds(record)]
+    names = [("calls", "", ""), *[(thread_name(i), share, "") for i, share in enumerate(shares)]]
+    card.lanes(names, merged_boxes(record, whole / (WIDTH - LEFT - RIGHT)), 0.0, whole)
+    card.axis(whole)
+    legend = phase_legend(phases_of(record.bars), PLATE_LEFT, card.y + 6, sample)
+    card.parts += legend
+    card.y += 24 * bool(legend)
     card.sentence(verdict(record))
     return card.svg(f"{clean(record.title)}: {verdict(record)}")
 
 
-def axis(card: Card, across, whole: float) -> None:
-    """Milliseconds below the lanes."""
-    for k in range(5):
-        x = across(whole * k / 4)
-        card.path(f"M{x:.1f} {card.y - 3:g}v5")
-        anchor = "start" if not k else "end" if k == 4 else "middle"
-        card.parts.append(
-            svg.label(
-                x, card.y + 15, f"{whole * k / 4 * 1e3:.1f}" + " ms" * (not k), anchor=anchor, text_color=theme.MUTED
-            )
-        )
-    card.y += 30
+def sample(x: float, y: float, phase: str) -> list[str]:
+    fill, rim, _ = PHASE_STYLES.get(phase, OTHER_STYLE)
+    return [svg.rect(x, y, 24, 12, fill=fill, stroke=rim)]
 
 
-def drawn(record: Threads, across) -> list[str]:
-    """All bars of a phase as one path, adjacent bars merged; a name is drawn if its bar has room for it."""
-    merged: list[list] = []  # [lane, phase, name, left, right]
-    last: dict[int, list] = {}
+def merged_boxes(record: Threads, pixel: float) -> list[LaneBox]:
+    """A box for each bar; adjacent ones of a lane and a phase are one box. pixel: seconds."""
+    last: dict[int, LaneBox] = {}
+    done: list[LaneBox] = []
     for bar in record.bars:
-        left, right = across(bar.start), max(across(bar.stop), across(bar.start) + 0.3)
+        colors = PHASE_STYLES.get(bar.phase, OTHER_STYLE)[:2]
+        words = clean(bar.name).rpartition(".")[2] if bar.thread < 0 else ""
+        box = LaneBox(bar.thread + 1, bar.start, bar.stop, words, colors)
         before = last.get(bar.thread)
-        if (
-            before
-            and before[1] == bar.phase
-            and left - before[4] < MIN_BAR_GAP
-            and ((bar.thread >= 0 and before[2] == bar.name) or right - before[3] < MIN_NAME_WIDTH / 4)
-        ):
-            before[4] = max(right, before[4])
-            before[2] = before[2] if before[2] == bar.name else ""
-        else:
-            last[bar.thread] = [bar.thread, bar.phase, bar.name, left, right]
-            merged.append(last[bar.thread])
-    boxes: dict[str, list[str]] = {}
-    names = []
-    for thread, phase, name, left, right in merged:
-        y, phase = TOP + (thread + 1) * LANE_STEP, phase if phase in PHASE_STYLES else ""
-        boxes.setdefault(phase, []).append(f"M{left:.1f} {y}h{right - left:.1f}v{BAR_HEIGHT}h{left - right:.1f}z")
-        if thread < 0 and right - left > MIN_NAME_WIDTH + 2 * svg.PADDING:
-            words = truncated(clean(name).rpartition(".")[2], right - left - 2 * svg.PADDING)
-            names.append(svg.label(left + svg.PADDING, y + 17, words, fill=PHASE_STYLES.get(phase, OTHER_STYLE)[0]))
-    parts = []
-    for phase, paths in boxes.items():
-        fill, rim, _ = PHASE_STYLES.get(phase, OTHER_STYLE)
-        parts.append(svg.path("".join(paths), fill=fill, stroke=rim, stroke_width=".6"))
-    return parts + names
+        if before is not None:
+            adjacent = before.colors == colors and bar.start - before.stop < MIN_GAP * pixel
+            small = bar.stop - before.start < MAX_MERGED_WIDTH * pixel
+            if adjacent and (small or bar.thread >= 0):
+                box = before._replace(stop=max(bar.stop, before.stop))
+            else:
+                done.append(before)
+        last[bar.thread] = box
+    return [*done, *last.values()]

@@ -12,12 +12,9 @@ Read next: `minflow/introspection/job/timeline.py`; `../frontends.py`, the front
 from __future__ import annotations
 
 import functools
-import json
 import threading
 import time
 from typing import Any
-
-import numpy as np
 
 from minflow.core.base.errors import JobError
 from minflow.diagnosis import notebook
@@ -27,7 +24,8 @@ from minflow.job.queue.stream import current_stream
 from minflow.job.run import Run
 from minflow.views.html.page import picture_bundle
 from minflow.views.text.listing import clean
-from minflow.views.timeline.record import LANES, bars, formula_text, ms, ordered_pair, time_range
+from minflow.views.timeline.record import TimelineRecord, bars, formula_text, ms, ordered_pair, time_range
+from minflow.views.timeline.svg import live_svg
 
 from .. import frontends
 from ..update_thread import EndGuard, UpdateThread
@@ -38,7 +36,6 @@ NOT_WATCHING_TEXT = (
     "not watching yet: `with watch_timeline(): ...` follows the jobs of a block; "
     "`live = watch_timeline(); live.start()` those from then on, until `live.stop()`"
 )
-BAR_KINDS = ("busy", "wait", "failed")
 WATCHED_TIMELINES: set[LiveTimeline] = set()  # keeps timelines of runs alive
 
 
@@ -58,6 +55,7 @@ class LiveTimeline:
         self.update_thread: Any = None
         self.note, self.cell = "", ("", "")
         self.ending, self.finished = EndGuard(), False
+        self.seconds = 0.0  # width of the live picture, which changes calmly
         if isinstance(job, Run):
             self.begun = job.started
             WATCHED_TIMELINES.add(self)
@@ -208,25 +206,16 @@ class LiveTimeline:
             return {"text/plain": f"LiveTimeline\n(no picture: {type(error).__name__}: {error})"}
 
     def encode(self) -> bytes:
-        """Message for the front end: length of the header, header as JSON, seven float32 values per bar."""
-        record = self.now()
-        drawn = bars(record.shown) if record else []
-        start, stop = time_range(drawn)
-        busy = record is not None and bool(record.ended)
-        pace = f" · step {record.steps[-1].number:,} · a step every {ms(record.step)}" if busy else ""
-        header = {
-            "title": record.title if record else "waiting for the first step",
-            "status": pace if record else " · call a job, here or in another cell: its steps are drawn here",
-            "formula": f"async at best: {formula_text(record)} times as fast as sync" if busy else "",
-            "lanes": LANES,
-            "seconds": stop - start,
-        }
-        text = json.dumps(header).encode()
-        text += b" " * (-len(text) % 4)
-        rows = [
-            (b.lane, b.row, b.rows, b.start - start, b.stop - start, b.number, BAR_KINDS.index(b.kind)) for b in drawn
-        ]
-        return len(text).to_bytes(4, "little") + text + np.asarray(rows, "<f4").reshape(-1).tobytes()
+        """The current picture, for the front end."""
+        record = self.now() or TimelineRecord("waiting for the first step", ())
+        status, formula = "call a job, here or in another cell: its steps are drawn here", ""
+        if record.ended:
+            status = f"step {record.steps[-1].number:,} · a step every {ms(record.step)}"
+            formula = f"async at best: {formula_text(record)} times as fast as sync"
+        start, stop = time_range(bars(record.shown))
+        calm = 0.97 * self.seconds if self.seconds < 2 * (stop - start) else 0.0
+        self.seconds = max(stop - start, calm, 1e-9)
+        return live_svg(record, status, formula, self.seconds).encode("utf-8", "replace")
 
 
 def watch_timeline(job: Job | Run | str | None = None) -> LiveTimeline:
@@ -260,7 +249,7 @@ def widget_class():
     import traitlets
 
     class LiveLanes(frontends.RestrictedTraits, anywidget.AnyWidget):
-        _esm = frontends.script("page_theme.js", "timeline/live_timeline.js")
+        _esm = frontends.script("timeline/live_timeline.js")
         data = traitlets.Bytes(b"").tag(sync=True)
 
         def __repr__(self) -> str:  # without the address, so that executed notebooks are reproducible

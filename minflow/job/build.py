@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from ..compiler.plan_cache import Part
 from ..core.arrays import copy_keeping_strides
 from ..core.autograd import grad
+from ..core.backend import Array, namespace
 from ..core.base.errors import JobError, MinflowError
 from ..core.functionalize import external_users_of, write_into
 from ..core.functions.creation import full, ones, strided_look
+from ..core.host import HostArray, host_array
 from ..core.ir import OPTIMIZER, Source, Value, where_text
 from ..core.mode import using
 from ..core.random import Generator
@@ -49,8 +49,8 @@ class JobTrace(Trace):
     def __init__(self) -> None:
         super().__init__()
         self.modules = CalledModules()
-        self.drawn: dict[Any, np.ndarray] = {}
-        self.lent: dict[Any, np.ndarray] = {}
+        self.drawn: dict[Any, Array] = {}
+        self.lent: dict[Any, Array] = {}
 
     def symbol_of(self, tensor: Any) -> Any:
         """Refuse a field of a NumPy record array: its storage is not an array, so a step cannot have a copy of it."""
@@ -88,8 +88,8 @@ class JobTrace(Trace):
     def draw(self, generator: Generator | None) -> Any:
         if generator not in self.draws:
             entry = self.draws[generator] = [0, None]
-            self.drawn[generator] = np.zeros(2, "int64")
-            entry[1] = self.state(np.zeros(2, "int64"), read=lambda: self.drawn[generator])
+            self.drawn[generator] = host_array([0, 0], "int64")
+            entry[1] = self.state(host_array([0, 0], "int64"), read=lambda: self.drawn[generator])
         return super().draw(generator)
 
 
@@ -196,8 +196,10 @@ class JobBuild:
             if name in self.session.slots:
                 raise self.name_conflict(name)
 
-            def fill(generator: Generator) -> np.ndarray:
-                return np.zeros(shape, dtype.np) if initializer is None else initializer.fill(shape, dtype, generator)
+            def fill(generator: Generator) -> HostArray:
+                if initializer is None:
+                    return namespace().zeros(shape, dtype.np)
+                return initializer.fill(shape, dtype, generator)
 
             variable = self.session.add(name, shape, dtype, trainable, regularizer, fill, random_seed)
             self.created.append(name)
@@ -266,7 +268,7 @@ class JobBuild:
                 variable.dtype,
                 False,
                 None,
-                lambda g: np.full(shape, value, variable.dtype.np),
+                lambda g: namespace().full(shape, value, variable.dtype.np),
                 None,
                 slot=True,
             )
@@ -523,7 +525,7 @@ class JobBuild:
         self.session.slots.update(self.kept)
 
 
-def handler_argument(arrays: list[np.ndarray], kind: Any) -> Any:
+def handler_argument(arrays: list[HostArray], kind: Any) -> Any:
     """The argument for a handler of this kind. arrays: one per device."""
     from .typing import ListListNumpy, ListNumpy
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any, Protocol
 
-import numpy as np
-
 from ..core.base.errors import DTypeError, JobError
+from ..core.host import HostArray
 from ..core.random import Generator
 from ..core.source_location import fail, here
 from ..core.spec import DType, as_dtype
@@ -21,7 +20,7 @@ from ..core.tensor import Tensor
 class Initializer(Protocol):
     """Fills a new variable."""
 
-    def fill(self, shape: tuple[int, ...], dtype: DType, generator: Generator) -> np.ndarray: ...
+    def fill(self, shape: tuple[int, ...], dtype: DType, generator: Generator) -> HostArray: ...
 
 
 class Regularizer(Protocol):
@@ -34,7 +33,7 @@ def check_initializer(what: str, initializer: Any) -> None:
     """Raise JobError unless `initializer` is an initializer. The hint covers common mistakes: an initializer function
     that was not called, a number, or a function of nn.init.
     """
-    if initializer is None or (hasattr(initializer, "fill") and not isinstance(initializer, type | np.ndarray)):
+    if initializer is None or (hasattr(initializer, "fill") and not isinstance(initializer, type | HostArray)):
         return
     name = getattr(initializer, "__name__", "")
     if isinstance(initializer, int | float):

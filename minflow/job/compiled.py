@@ -9,11 +9,10 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any
 
-import numpy as np
-
 from ..compiler.executor import INSIDE, run
 from ..compiler.passes import PASSES
 from ..compiler.plan_cache import Compiled, Part
+from ..core.backend import Array
 from ..core.context import current_context
 from ..core.functionalize import external_users_of
 from ..core.messages.training_warnings import check_results
@@ -49,7 +48,7 @@ class CompiledJob(Compiled):
         schedule = getattr(build.optimizer[0], "lr_scheduler", None) if build.optimizer else None
         self.rate = getattr(schedule, "rate", None)  # steps done -> learning rate of the next step, or None
 
-    def capture_values(self, waits: bool = False) -> list[tuple[Any, np.ndarray]]:
+    def capture_values(self, waits: bool = False) -> list[tuple[Any, Array]]:
         """Values that are fixed on the caller's thread when a step is submitted: the counters of its random numbers,
         and copies of arrays that share memory with NumPy. waits: True if the caller waits for the step, so that no copy
         is needed.
@@ -68,7 +67,7 @@ class CompiledJob(Compiled):
     def rates_of(self, done: int) -> Callable[[], list[float]]:
         return lambda: [] if self.rate is None else [self.rate(done)]
 
-    def run(self, arrays: list[np.ndarray], draws: list) -> tuple[Any, list[list[np.ndarray]]]:
+    def run(self, arrays: list[Array], draws: list) -> tuple[Any, list[list[Array]]]:
         """Run one step on the worker. Returns the results of the call and the watched values."""
         with current_context().plan_lock:
             self.drawn.update(draws)

@@ -12,16 +12,16 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..compiler.plan_cache import PlanCache
+from ..core.backend import empty
 from ..core.base.display import Display
 from ..core.base.errors import ContextError, JobError, clean
 from ..core.context import current_context
 from ..core.source_location import here, warn
-from ..core.spec import default_dtype
+from ..core.spec import Spec, default_dtype
 from ..nn.graph.key import Fingerprint
 from ..nn.graph.python_state import Variables
 from ..views.records.recorders import recorder
@@ -184,13 +184,13 @@ class Job(Display):
         """Compile for inputs of the placeholders' shapes without running a step, so that the variables exist."""
         columns: list[Any] = []
         for leaf in self.leaves:
-            empty: np.ndarray = np.empty(leaf.kind.shape or (), leaf.kind.dtype.np)
+            array = empty(Spec(leaf.kind.shape or (), leaf.kind.dtype))
             if issubclass(leaf.kind, ListListNumpy):
-                columns.append([[empty]] * self.devices)
+                columns.append([[array]] * self.devices)
             elif issubclass(leaf.kind, ListNumpy) or self.devices == 1:
-                columns.append([empty] * self.devices)
+                columns.append([array] * self.devices)
             else:
-                columns.append(self.signature.copy_argument(leaf, empty, self.devices))
+                columns.append(self.signature.copy_argument(leaf, array, self.devices))
         return self.plan_for(
             [list(column) for column in zip(*columns)] if columns else [[] for _ in range(self.devices)]
         )
@@ -296,7 +296,7 @@ def get_variable(
         wrong = f"{what}: name must be a string"
         raise JobError(wrong, values={"got": describe(name)}, where=here(), hint=f'{what}("w", shape=(512, 784))')
     if not isinstance(shape, tuple | list) or any(
-        not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1 for n in shape
+        not isinstance(n, Integral) or isinstance(n, bool) or n < 1 for n in shape
     ):
         what = f"{what}: the shape of {name!r} must be a tuple of integers of at least 1"
         raise JobError(what, values={"got": repr(shape)[:80]}, where=here(), hint="shape=(512, 784)")

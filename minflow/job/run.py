@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-import numpy as np
-
 from ..core.base.errors import JobError, MinflowError, clean
+from ..core.host import HostArray
 from ..core.source_location import here
 from ..core.tensor import Tensor
 from .function import Job
@@ -151,12 +150,12 @@ class Run:
         self.steps, self.last = self.steps + 1, result
         first = first_array(result)
         self.times.append(clock())
-        self.values.append(float(np.mean(first)) if first is not None else float("nan"))
+        self.values.append(float(first.mean()) if first is not None else float("nan"))
         if self.callback is not None:
             self.callback(result)
 
 
-def first_array(result: Any) -> np.ndarray | None:
+def first_array(result: Any) -> HostArray | None:
     while isinstance(result, list | tuple | dict):
         if not result:
             return None

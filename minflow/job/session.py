@@ -10,10 +10,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..core.base.errors import JobError, clean
 from ..core.context import PerContext, current_context
+from ..core.host import HostArray, host_array
 from ..core.random import Generator, default_generator, derive_key
 from ..core.source_location import here
 from ..core.spec import DType, spec_of
@@ -35,17 +34,17 @@ class Variable:
     shape = property(lambda self: tuple(self.tensor.spec.shape))
     dtype = property(lambda self: self.tensor.spec.dtype)
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self) -> HostArray:
         """Copy of the current elements. Waits for every submitted step; in a callback, the elements after its step."""
         current_stream().sync_for_read()
         with current_context().plan_lock:  # a run may keep submitting
             return self.tensor.array.copy()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostArray:
         array = self.numpy()
         return array if dtype is None else array.astype(dtype)
 
-    def set(self, array: np.ndarray) -> None:
+    def set(self, array: HostArray) -> None:
         """Overwrite the elements in place with an array of the same shape. Waits for every submitted step."""
         current_stream().sync()
         with current_context().plan_lock:
@@ -87,7 +86,7 @@ class Session:
         self.variables: dict[str, Variable] = {}
         self.slots: dict[str, Variable] = {}
         self.steps: dict[str, int] = {}
-        self.waiting: dict[str, Callable[[tuple, DType], np.ndarray]] = {}
+        self.waiting: dict[str, Callable[[tuple, DType], HostArray]] = {}
         self.loading: Any = None
         self.warned_of_gpu = False
         for job in self.live_jobs():
@@ -111,7 +110,7 @@ class Session:
         dtype: DType,
         trainable: bool,
         regularizer: Regularizer | None,
-        fill: Callable[[Generator], np.ndarray],
+        fill: Callable[[Generator], HostArray],
         seed: int | None,
         slot: bool = False,
     ) -> Variable:
@@ -124,7 +123,7 @@ class Session:
             raise JobError(what, values={"name": name}, where=here(), hint='name="dense1"')
         loaded = self.waiting.get(name)  # removed when the job has compiled: this trace may still fail
         if loaded is not None:
-            array = np.asarray(loaded(shape, dtype))
+            array = loaded(shape, dtype)
             if array.shape != shape or array.dtype != dtype.np:
                 what = f"the loaded elements of variable {name} do not fit the job"
                 hint = "load the checkpoint of this model, or give the layer another name"
@@ -136,13 +135,13 @@ class Session:
             try:
                 if size >= 2**62:  # beyond NumPy's largest request
                     raise MemoryError
-                array = np.asarray(fill(generator))
+                array = fill(generator)
             except MemoryError:
                 what = f"variable {name} does not fit into memory"
                 hint = "fewer units or filters; or a product of sizes was passed as one size"
                 values = {"expected": f"{dtype.name}{list(shape)}", "GB": f"{size / 1e9:.3g}"}
                 raise JobError(what, where=here(), values=values, hint=hint) from None
-        array = np.array(array, dtype.np, order="C").reshape(shape)
+        array = host_array(array, dtype.np).reshape(shape)
         tensor = Tensor(array, spec_of(array))
         tensor.label = name
         if dtype.floating and not slot:

@@ -11,9 +11,9 @@ import typing
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from ..core.backend import namespace
 from ..core.base.errors import JobError, with_article
+from ..core.host import HostArray, host_array
 from ..core.spec import DType
 from ..core.tensor import Tensor
 from .queue.handle import Handle
@@ -36,16 +36,16 @@ class ArrayArgument(NamedTuple):
     kind: type[ArrayType]
 
 
-class LocalTensor(np.ndarray):
+class LocalTensor(HostArray):
     """Result of a job without annotation: an array that also has the methods of a result on several devices.
 
     parts: one array per device; empty for arrays computed from such a result.
     """
 
-    parts: list[np.ndarray]
+    parts: list[HostArray]
 
     @classmethod
-    def from_parts(cls, parts: list[np.ndarray]) -> LocalTensor:
+    def from_parts(cls, parts: list[HostArray]) -> LocalTensor:
         whole = parts[0] if len(parts) == 1 else concatenate_parts(parts)
         result = whole.view(cls)
         result.parts = parts
@@ -54,10 +54,10 @@ class LocalTensor(np.ndarray):
     def __array_finalize__(self, other: Any) -> None:
         self.parts = []
 
-    def numpy(self, parallel_id: int | None = None) -> np.ndarray:
+    def numpy(self, parallel_id: int | None = None) -> HostArray:
         """The whole array, or the part of one device."""
         if parallel_id is None:
-            return np.asarray(self)
+            return self.view(HostArray)
         parts = self.numpy_list()
         if parallel_id not in range(len(parts)):
             from ..core.source_location import here
@@ -68,17 +68,18 @@ class LocalTensor(np.ndarray):
             raise JobError(what, where=here(), values=values, hint=hint)
         return parts[parallel_id]
 
-    def numpy_list(self) -> list[np.ndarray]:
+    def numpy_list(self) -> list[HostArray]:
         """The parts of all devices; with one device, the whole array."""
-        return list(self.parts) or [np.asarray(self)]
+        return list(self.parts) or [self.view(HostArray)]
 
     def parallel_num(self) -> int:
         return max(len(self.parts), 1)
 
 
-def concatenate_parts(parts: list[np.ndarray]) -> np.ndarray:
+def concatenate_parts(parts: list[HostArray]) -> HostArray:
     """Concatenate the parts of a batch; 0-d parts are stacked into one axis."""
-    return np.concatenate(parts) if parts[0].ndim else np.stack(parts)
+    xp = namespace()
+    return xp.concatenate(parts) if parts[0].ndim else xp.stack(parts)
 
 
 class Signature:
@@ -216,13 +217,13 @@ class Signature:
         if issubclass(kind, Numpy):
             array = self.checked(argument, value, kind.shape)
             if devices == 1:
-                return [np.array(array, order="C")]
+                return [host_array(array)]
             axis = kind.batch_axis
             if axis is None or array.shape[axis] % devices:
                 what = "does not split into one part for each device"
                 hint = "a batch that the number of devices divides, or tp.ListNumpy with a list"
                 self.refuse(argument, what, {"shape": array.shape, "devices": devices}, hint)
-            return [np.array(part, order="C") for part in np.split(array, devices, axis)]
+            return [host_array(part) for part in namespace().split(array, devices, axis)]
         if not isinstance(value, list | tuple) or len(value) != devices:
             got = f"{type(value).__name__} of {len(value)}" if isinstance(value, list | tuple) else describe(value)
             one = "array" if issubclass(kind, ListNumpy) else "list of arrays"
@@ -230,22 +231,22 @@ class Signature:
             hint = f"[{', '.join(['array'] * min(devices, 4))}]; flow.config.cpu_device_num(n)"
             self.refuse(argument, what, {"devices": devices, "got": got}, hint)
         if issubclass(kind, ListNumpy):
-            return [np.array(self.checked(argument, part, None, f"[{i}]"), order="C") for i, part in enumerate(value)]
+            return [host_array(self.checked(argument, part, None, f"[{i}]")) for i, part in enumerate(value)]
         result = []
         for i, inner in enumerate(value):
             if not isinstance(inner, list | tuple) or not inner:
                 what = f"must have a list of arrays for device {i}"
                 self.refuse(argument, what, {"got": describe(inner)}, "[[array, array], ...]")
             result.append(
-                [np.array(self.checked(argument, part, None, f"[{i}][{j}]"), order="C") for j, part in enumerate(inner)]
+                [host_array(self.checked(argument, part, None, f"[{i}][{j}]")) for j, part in enumerate(inner)]
             )
         return result
 
-    def checked(self, argument: ArrayArgument, array: Any, shape: tuple | None, at: str = "") -> np.ndarray:
+    def checked(self, argument: ArrayArgument, array: Any, shape: tuple | None, at: str = "") -> HostArray:
         """Check an array. shape: the exact shape; None: the placeholder's rank and at most its number of elements."""
         kind = argument.kind
         sizes = kind.shape or ()
-        if not isinstance(array, np.ndarray):
+        if not isinstance(array, HostArray):
             hint = "np.asarray(..., dtype=...) makes an array of numbers"
             if isinstance(array, Handle):
                 hint = f"{array.name}(...).get() waits for the array"
@@ -258,10 +259,10 @@ class Signature:
                 )
             what = f"must be a NumPy array, got {kind_of(array)}"
             self.refuse(argument, what, {"expected": text(kind), f"got {argument.path}{at}": describe(array)}, hint)
-        if isinstance(array, np.ma.MaskedArray):
+        if hasattr(array, "mask"):
             what = "must not be a masked array: jobs do not support masks"
             hint = f"{argument.path.partition('[')[0]}.filled(0) gives an array of numbers"
-            self.refuse(argument, what, {"masked": f"{np.ma.count_masked(array)} of {array.size}"}, hint)
+            self.refuse(argument, what, {"masked": f"{array.mask.sum()} of {array.size}"}, hint)
         if shape is not None and array.shape != shape:
             hint = f"reshape it to {list(shape)}, or change the placeholder"
             if array.shape[1:] == shape[1:]:
@@ -348,7 +349,7 @@ class Signature:
         what = f"job {self.name}: {path} does not match its annotation"
         self.fail(what, {"annotation": text(wanted), "returned": describe(value)}, hint)
 
-    def result_of(self, value: Any, arrays: Iterator[list[np.ndarray]], wanted: Any = None) -> Any:
+    def result_of(self, value: Any, arrays: Iterator[list[HostArray]], wanted: Any = None) -> Any:
         """Arrange the results of a step in the structure that the function returned. arrays: for each Blob, one array
         per device.
         """
@@ -412,7 +413,7 @@ def kind_of(value: Any) -> str:
 
 
 def describe(value: Any) -> str:
-    if isinstance(value, np.ndarray):
+    if isinstance(value, HostArray):
         return f"{value.dtype}{list(value.shape)}"
     if isinstance(value, Tensor):
         return f"{type(value).__name__} {value.spec.dtype.name}{list(value.spec.shape)}"

@@ -9,9 +9,8 @@ A placeholder is a class for annotations: it holds a shape and a dtype, but no d
 from __future__ import annotations
 
 import typing
+from numbers import Integral
 from typing import Any, Generic, TypeVar
-
-import numpy as np
 
 from ..core.base.errors import JobError
 from ..core.source_location import here
@@ -44,7 +43,7 @@ class ArrayType:
             what = f"{kind}.Placeholder: shape must be a tuple"
             hint = f"tp.{kind}.Placeholder((100, 1, 28, 28)); of one axis: (100,)"
             raise JobError(what, values={"got": repr(shape)[:60]}, where=here(), hint=hint)
-        if any(not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1 for n in shape):
+        if any(not isinstance(n, Integral) or isinstance(n, bool) or n < 1 for n in shape):
             what = f"{kind}.Placeholder: each size must be an integer of at least 1"
             hint = "the batch size is part of the shape: load batches of one size"
             raise JobError(what, values={"shape": tuple(shape)}, where=here(), hint=hint)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
+from ...core.backend import namespace
 from ...core.base.errors import JobError
+from ...core.host import HostArray
 from ...core.ops.random import normal_floats, uniform_floats, words
 from ...core.random import Generator
 from ...core.source_location import fail
@@ -27,28 +27,29 @@ DISTRIBUTIONS = ("truncated_normal", "random_normal", "random_uniform")
 MODES = ("fan_in", "fan_out", "fan_avg")
 
 
-def normal_numbers(size: int, dtype: DType, generator: Generator) -> np.ndarray:
+def normal_numbers(size: int, dtype: DType, generator: Generator) -> HostArray:
     """`float64[size]` from N(0, 1); one counter of the generator is used."""
-    return normal_floats(np, generator.draw(), 0, size, float64 if dtype is float64 else float32)
+    return normal_floats(namespace(), generator.draw(), 0, size, float64 if dtype is float64 else float32)
 
 
-def uniform_numbers(size: int, dtype: DType, generator: Generator) -> np.ndarray:
+def uniform_numbers(size: int, dtype: DType, generator: Generator) -> HostArray:
     """`float64[size]` from [0, 1); one counter of the generator is used."""
-    return uniform_floats(np, generator.draw(), 0, size, float64 if dtype is float64 else float32).astype("float64")
+    drawn = uniform_floats(namespace(), generator.draw(), 0, size, float64 if dtype is float64 else float32)
+    return drawn.astype("float64")
 
 
-def truncated_numbers(size: int, dtype: DType, generator: Generator) -> np.ndarray:
+def truncated_numbers(size: int, dtype: DType, generator: Generator) -> HostArray:
     """`float64[size]` from N(0, 1), redrawn outside (-2, 2)."""
     numbers = normal_numbers(size, dtype, generator)
-    outside = np.flatnonzero(np.abs(numbers) >= 2)
+    outside = namespace().flatnonzero(abs(numbers) >= 2)
     while outside.size:
         numbers[outside] = normal_numbers(outside.size, dtype, generator)
-        outside = outside[np.abs(numbers[outside]) >= 2]
+        outside = outside[abs(numbers[outside]) >= 2]
     return numbers
 
 
-def shaped(numbers: np.ndarray, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
-    return np.ascontiguousarray(numbers.reshape(shape), dtype.np)
+def shaped(numbers: HostArray, shape: tuple[int, ...], dtype: DType) -> HostArray:
+    return numbers.reshape(shape).astype(dtype.np, copy=False)
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ class Constant:
 
     value: float
 
-    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> np.ndarray:
-        return np.full(shape, self.value, dtype.np)
+    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> HostArray:
+        return namespace().full(shape, self.value, dtype.np)
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,16 @@ class Uniform:
     minval: float
     maxval: float
 
-    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> np.ndarray:
-        size = math.prod(shape)
+    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> HostArray:
+        xp, size = namespace(), math.prod(shape)
         if not dtype.floating:
             width = max(int(self.maxval) - int(self.minval), 1)
-            wide = words(np, generator.draw(), 0, size).astype("uint64") * np.uint64(width)
-            return shaped((wide >> np.uint64(32)).astype("int64") + int(self.minval), shape, dtype)
+            wide = words(xp, generator.draw(), 0, size).astype("uint64") * width
+            return shaped((wide >> 32).astype("int64") + int(self.minval), shape, dtype)
         numbers = uniform_numbers(size, dtype, generator) * (self.maxval - self.minval) + self.minval
         filled = shaped(numbers, shape, dtype)
-        below = np.nextafter(dtype.np.type(self.maxval), dtype.np.type(self.minval))  # rounding may give maxval
-        return np.minimum(filled, below) if self.minval < self.maxval else filled
+        below = xp.nextafter(dtype.np.type(self.maxval), dtype.np.type(self.minval))  # rounding may give maxval
+        return xp.minimum(filled, below) if self.minval < self.maxval else filled
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Normal:
     mean: float
     stddev: float
 
-    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> np.ndarray:
+    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> HostArray:
         return shaped(normal_numbers(math.prod(shape), dtype, generator) * self.stddev + self.mean, shape, dtype)
 
 
@@ -98,7 +99,7 @@ class TruncatedNormal:
     mean: float
     stddev: float
 
-    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> np.ndarray:
+    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> HostArray:
         return shaped(truncated_numbers(math.prod(shape), dtype, generator) * self.stddev + self.mean, shape, dtype)
 
 
@@ -111,7 +112,7 @@ class VarianceScaling:
     distribution: str
     data_format: str
 
-    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> np.ndarray:
+    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> HostArray:
         variance = self.scale / max(fan(shape, self.mode, self.data_format), 1)
         if self.distribution == "truncated_normal":
             chosen: Initializer = TruncatedNormal(0.0, math.sqrt(variance) / TRUNCATED_STD)
@@ -151,7 +152,7 @@ def choose(name: str, argument: str, value: Any, choices: Sequence[str]) -> str:
 
 def real(name: str, argument: str, value: Any) -> None:
     """Raise JobError unless `value` is a number."""
-    if not isinstance(value, Real) and not (isinstance(value, np.ndarray) and value.ndim == 0):
+    if not isinstance(value, Real) and not (isinstance(value, HostArray) and value.ndim == 0):
         fail(JobError, f"{name}: {argument} must be a number, got {value!r:.60}", f"{name}({argument}=0.1)")
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
+from ...core.backend import namespace_of
 from ...core.base.errors import DTypeError, JobError, OutOfRangeError, ShapeError
 from ...core.functions import abs as absolute, clamp, exp, gt, log, maximum, reshape, square, sum as total, where
 from ...core.mode import MODE
@@ -79,7 +78,7 @@ def class_labels(what: str, labels: Tensor, scores: Tensor, second: str) -> Tens
     if flat.array is None or MODE.get().trace:
         return checked_labels(flat, loss=what, classes=classes, ignore_index=NOTHING)
     try:
-        check_labels(np, what, flat.array, classes, NOTHING)
+        check_labels(namespace_of(flat.array), what, flat.array, classes, NOTHING)
     except OutOfRangeError as error:
         expected = error.values["expected"].replace("target", "labels")
         error.values = {"labels": describe(labels), "expected": expected, second: describe(scores)}

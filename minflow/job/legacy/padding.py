@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions.arguments import integer
 from ...core.functions.creation import tensor
@@ -86,7 +84,7 @@ def zero_pad2d(x: Tensor, padding: Any) -> Tensor:
 
 
 def gather_padded(name: str, x: Tensor, padding: Any, place: Any, largest: int) -> Tensor:
-    """Pad x with its own pixels, which `place(positions, size)` selects. largest: the border may be at most size +
+    """Pad x with its own pixels, which `place(position, size)` selects. largest: the border may be at most size +
     largest pixels wide.
     """
     left, right, top, bottom = sides(name, x, padding)
@@ -96,14 +94,15 @@ def gather_padded(name: str, x: Tensor, padding: Any, place: Any, largest: int) 
             what = f"{name}: a border of {before} and {after} pixels on axis {axis} of size {n}"
             fail(OutOfRangeError, what, f"from 0 to {n + largest}" if largest < 0 else "0 or more", x=x)
         if before or after:
-            x = i.take(x, tensor(place(np.arange(-before, n + after), n)), axis=axis)
+            positions = [place(p, n) for p in range(-before, n + after)]
+            x = i.take(x, tensor(positions, device=x.spec.device), axis=axis)
     return x
 
 
 @folded
 def replication_pad2d(x: Tensor, padding: Any) -> Tensor:
     """Pad each image by repeating its edge pixels. padding: an int, or (left, right, top, bottom) in pixels."""
-    return gather_padded("replication_pad2d", x, padding, lambda p, n: np.clip(p, 0, n - 1), 0)
+    return gather_padded("replication_pad2d", x, padding, lambda p, n: min(max(p, 0), n - 1), 0)
 
 
 @folded
@@ -111,4 +110,4 @@ def reflection_pad2d(x: Tensor, padding: Any) -> Tensor:
     """Pad each image by mirroring it at its edge pixels, which are not repeated. padding: as in zero_pad2d, but smaller
     than the image.
     """
-    return gather_padded("reflection_pad2d", x, padding, lambda p, n: n - 1 - np.abs(n - 1 - np.abs(p)), -1)
+    return gather_padded("reflection_pad2d", x, padding, lambda p, n: n - 1 - abs(n - 1 - abs(p)), -1)

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from ...core.backend import namespace
 from ...core.base.errors import ShapeError
 from ...core.functions import cat, permute, reshape, squeeze, unsqueeze
 from ...core.functions.creation import from_numpy, full
@@ -339,7 +338,7 @@ def pooling(kind: str, rank: int, doc: str = "") -> Callable:
             divisor = None if filled is x else 1
             out = pool(filled, count_include_pad=False, divisor_override=divisor, **options)
             if filled is not x:  # padding does not count in a mean
-                out = out * shares(pixels, axes, kernel, stride, x.spec.dtype)
+                out = out * shares(pixels, axes, kernel, stride, x.spec.dtype).to(out.spec.device)
         return channels_back(squeeze(out, 2) if rank == 1 else out, last)
 
     return takes_name(described(function, name, doc))
@@ -347,11 +346,11 @@ def pooling(kind: str, rank: int, doc: str = "") -> Callable:
 
 def shares(pixels: Any, axes: list[Axis], kernel: Any, stride: Any, dtype: Any) -> Tensor:
     """1 / (number of image pixels in each window): (OH, OW), or (OD, OH, OW) for a volume."""
-    counts = []
+    xp, counts = namespace(), []
     for n, a, k, s in zip(pixels, axes, kernel, stride):
-        start = np.arange(a.count) * s - a.before
-        counts.append(np.minimum(start + k, n) - np.maximum(start, 0))
-    return from_numpy((1 / reduce(np.multiply.outer, counts)).astype(dtype.np))
+        start = xp.arange(a.count) * s - a.before
+        counts.append(xp.minimum(start + k, n) - xp.maximum(start, 0))
+    return from_numpy((1 / reduce(xp.multiply.outer, counts)).astype(dtype.np))
 
 
 max_pool2d = pooling("max", 2)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-import numpy as np
-
 from ...core.base.errors import JobError
+from ...core.host import HostArray
 from ...core.source_location import here
 
 RESULT = ("numpy", "numpy_list", "parallel_num")  # methods of the result of `.get()` of a job without annotation
@@ -45,7 +44,7 @@ class Handle:
         raise UsedAsArray(what, values={"handle": repr(self)}, where=here(), hint=hint)
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_") and (hasattr(np.ndarray, name) or name in RESULT):
+        if not name.startswith("_") and (hasattr(HostArray, name) or name in RESULT):
             self.refuse(f".{name}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-
+from ...core.backend import namespace
 from ...core.base.errors import CheckpointError, clean
+from ...core.host import HostArray
 from ...core.source_location import here
 from ...core.spec import DType, as_dtype
 from ...io import atomic
@@ -140,7 +140,7 @@ class FileVariable:
         hint = "save or copy the checkpoint again; saving never leaves half of one, so it was damaged later"
         refuse(f"variable {self.name!r} of the checkpoint: {what}", hint, error, **{"folder": self.folder, **values})
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self) -> HostArray:
         """Read its elements into a new array."""
         if self.shape is None:
             what = f"variable {self.name!r} of the checkpoint has no meta, so its shape and dtype are not known"
@@ -151,13 +151,13 @@ class FileVariable:
             refuse(what, hint, folder=self.folder)
         return self.read(self.shape, self.dtype)
 
-    def read(self, shape: Any, dtype: Any) -> np.ndarray:
+    def read(self, shape: Any, dtype: Any) -> HostArray:
         """Read its elements as an array of this shape and dtype; the file must have exactly that size."""
         self.check_size(self.size_of(self.path), shape, dtype)
         try:
-            array = np.empty(shape, dtype.np.newbyteorder("<"))
+            array = namespace().empty(shape, dtype.np.newbyteorder("<"))
             with open(self.path, "rb", buffering=0) as file:
-                view, got = array.reshape(-1).view(np.uint8).data, 0
+                view, got = array.reshape(-1).view("uint8").data, 0
                 while got < array.nbytes and (n := file.readinto(view[got:])):
                     got += n
         except (OSError, MemoryError, ValueError) as error:
@@ -171,7 +171,7 @@ class FileVariable:
             self.damaged(f"its file ended after {got:,} of {array.nbytes:,} bytes", file=self.path)
         return array.astype(dtype.np, copy=False)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostArray:
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __repr__(self) -> str:
@@ -314,7 +314,7 @@ def owners_of(parts: list[str], names: set[str]) -> Iterator[str]:
     )
 
 
-def write(path: Path, arrays: Mapping[str, np.ndarray], what: str) -> None:
+def write(path: Path, arrays: Mapping[str, HostArray], what: str) -> None:
     """Write these arrays into the folder `path`, all or nothing. Raises CheckpointError and leaves the folder as it
     was.
     """
@@ -329,7 +329,7 @@ def write(path: Path, arrays: Mapping[str, np.ndarray], what: str) -> None:
         refuse(what, hint, error, path=path, size=f"{size:,} bytes in {len(arrays)} variables", left_behind="nothing")
 
 
-def fill(stage: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def fill(stage: Path, arrays: Mapping[str, HostArray]) -> None:
     """Write a whole checkpoint into an empty folder and flush it to disk."""
     folders = {stage}
     for name, array in arrays.items():
@@ -339,8 +339,8 @@ def fill(stage: Path, arrays: Mapping[str, np.ndarray]) -> None:
             folders.add(folder)
             folder = folder.parent
         folder = stage.joinpath(*name.split("/"))
-        little = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1)
-        put(folder / DATA_FILE, little.view(np.uint8).data)
+        little = namespace().ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1)
+        put(folder / DATA_FILE, little.view("uint8").data)
         put(folder / META_FILE, meta_text(array.shape, as_dtype(array.dtype.newbyteorder("="))).encode())
     put(stage / DONE_FILE, b"")
     for folder in folders:

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import datetime
 import difflib
+import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-
+from ...core.backend import namespace, to_host
 from ...core.base.errors import MinflowError, clean, clean_lines
 from ...core.base.interrupts import uninterrupted
 from ...core.context import current_context
+from ...core.host import HostArray, HostScalar, host_array
 from ...core.random import default_generator
 from ...core.source_location import warn
 from ...core.spec import DType, spec_of
@@ -81,7 +82,7 @@ def get_all_variables() -> dict[str, Tensor]:
     }
 
 
-def snapshot(session: Session, what: str) -> dict[str, np.ndarray]:
+def snapshot(session: Session, what: str) -> dict[str, HostArray]:
     """Copies of all tensors, taken between two steps."""
     current_stream().sync_for_read()
     if not session.variables:
@@ -91,7 +92,7 @@ def snapshot(session: Session, what: str) -> dict[str, np.ndarray]:
     ):  # a loop on another thread may keep submitting, but no step runs while this is held
         copies = {name: variable.tensor.array.copy() for name, variable in saved_tensors(session).items()}
         steps = {job.name: session.steps.get(job.name, 0) for job in session.jobs.values() if job.kind == "train"}
-    return copies | {STEP_PREFIX + name: np.array([n], "int64") for name, n in steps.items()}
+    return copies | {STEP_PREFIX + name: host_array([n], "int64") for name, n in steps.items()}
 
 
 def make_variables(session: Session, what: str) -> None:
@@ -151,16 +152,16 @@ def check_mapping(value: Any, what: str) -> Mapping[str, Any]:
 
 def to_array(
     name: str, value: Any, what: str, shape: tuple[int, ...] | None = None, dtype: DType | None = None
-) -> np.ndarray:
+) -> HostArray:
     """Convert one entry to an array. shape, dtype: used if the file does not hold them."""
     if isinstance(value, FileVariable):
         return value.numpy() if value.shape is not None or shape is None else value.read(shape, dtype)
     if isinstance(value, Variable):
         return value.numpy()
     if isinstance(value, Tensor) and value.array is not None:
-        return np.array(value.array)
-    if isinstance(value, np.ndarray | np.generic):
-        array = np.array(value)
+        return host_array(to_host(value.array))
+    if isinstance(value, HostArray | HostScalar):
+        array = host_array(value)
         if (kind := array.dtype.newbyteorder("=").name) in folder.META_NAMES:
             return array.astype(kind, copy=False)
         what = f"{what}: no variable can be of dtype {array.dtype}"
@@ -284,12 +285,12 @@ class PendingValue:
     def __init__(self, name: str, value: Any, what: str):
         self.name, self.value, self.what = name, value, what
 
-    def __call__(self, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
+    def __call__(self, shape: tuple[int, ...], dtype: DType) -> HostArray:
         if isinstance(self.value, bytes):  # a file without a meta
-            if len(self.value) != np.prod(shape, dtype=object) * dtype.itemsize:
+            if len(self.value) != math.prod(shape) * dtype.itemsize:
                 what = f"{self.what}: {self.name} must be {dtype.name}{list(shape)}, got {len(self.value):,} bytes"
                 refuse(what, "load the checkpoint of this model", name=self.name)
-            return np.frombuffer(self.value, dtype.np.newbyteorder("<")).astype(dtype.np).reshape(shape)
+            return namespace().frombuffer(self.value, dtype.np.newbyteorder("<")).astype(dtype.np).reshape(shape)
         return self.value
 
 
@@ -373,7 +374,7 @@ def load_values(
     return report
 
 
-def step_of(name: str, array: np.ndarray, what: str) -> int:
+def step_of(name: str, array: HostArray, what: str) -> int:
     if array.size != 1 or array.dtype.kind not in "iu" or array.item() < 0:
         what = f"{what}: {name} must be a number of steps"
         refuse(what, "int64[1], 0 or more", found=f"{spec_text(array)} {array.reshape(-1)[:4]}")

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...core.messages.suggestions import missing_names
 from ...core.ops.compare import ge, isfinite, logical_and, logical_not
 from ...core.ops.elementwise import maximum, minimum, where
 from ...core.ops.reduce import all
 from ...core.ops.shape import reshape
-from ...core.spec import DType, float32, int64
+from ...core.spec import DType, finfo, float32, int64
 from ...core.tensor import Tensor
 from .arguments import check_integer, check_number
 
-LARGEST = float(np.finfo(np.float32).max)
+LARGEST = finfo(float32).max
 
 
 class LossScalePolicy:

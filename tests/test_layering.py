@@ -289,11 +289,7 @@ NUMPY = {
     # testing
     "testing": "",
     # utils
-    "utils.data.collate": "",
-    "utils.data.dataset": "",
-    "utils.data.sampler": "",
-    "utils.data.scalar_random": "",
-    "utils.data.workers": "",
+    "utils.data.workers": "seeds the generator of NumPy in worker processes",
 }
 NUMPY_ROOMS = ("platforms", "views", "data", "vision", "exercises")
 NUMPY_MOST = 784  # uses of its names in the modules of NUMPY

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, 
 from copy import copy as copy_of
 from typing import Any
 
-import numpy as np
-
 from ...core import functions as F
+from ...core.backend import namespace
 from ...core.base.errors import DTypeError, LoaderError, MinflowError, ShapeError
 from ...core.functions.creation import as_tensor, from_numpy
+from ...core.host import HostArray, HostScalar
 from ...core.messages.wrong_arguments import contains_itself, contains_itself_error
+from ...core.spec import cpu
 from ...core.tensor import Tensor
 
 
@@ -41,15 +42,16 @@ def collate(samples: Sequence, path: str) -> Any:
     if isinstance(first, Tensor):
         check_types(samples, Tensor, path)
         check_shapes([t.spec for t in samples], path)
-        if any(t.spec is not first.spec or t.requires_grad or t.array is None for t in samples):
+        plain = all(t.spec is first.spec and not t.requires_grad and t.array is not None for t in samples)
+        if not plain or first.device is not cpu:
             return F.stack(list(samples))
-        return from_numpy(np.stack([t.array for t in samples]))
-    if isinstance(first, np.ndarray) and first.dtype.kind in "biufc":
-        if any(not isinstance(x, np.ndarray) or x.dtype is not first.dtype for x in samples):
+        return from_numpy(namespace().stack([t.array for t in samples]))
+    if isinstance(first, HostArray) and first.dtype.kind in "biufc":
+        if any(not isinstance(x, HostArray) or x.dtype is not first.dtype for x in samples):
             return collate([number_tensor(x, None, f"{path}, sample {i}") for i, x in enumerate(samples)], path)
         check_shapes(samples, path)
-        return from_numpy(np.stack(samples))
-    if isinstance(first, bool | int | float) or (isinstance(first, np.generic) and first.dtype.kind in "biufc"):
+        return from_numpy(namespace().stack(samples))
+    if isinstance(first, bool | int | float) or (isinstance(first, HostScalar) and first.dtype.kind in "biufc"):
         return number_tensor(list(samples), "float64" if isinstance(first, float) else None, path)
     if isinstance(first, str | bytes):
         return samples
@@ -139,9 +141,9 @@ def number_tensor(data: Any, dtype: str | None, path: str) -> Tensor:
 
 def default_convert(sample: Any) -> Any:
     """Convert arrays in an unbatched sample to tensors."""
-    if isinstance(sample, np.ndarray) and sample.dtype.kind in "biufc":
+    if isinstance(sample, HostArray) and sample.dtype.kind in "biufc":
         return from_numpy(sample)
-    if isinstance(sample, np.generic) and sample.dtype.kind in "biufc":
+    if isinstance(sample, HostScalar) and sample.dtype.kind in "biufc":
         return as_tensor(sample)
     if isinstance(sample, Mapping):
         return container_like(sample, {key: default_convert(value) for key, value in sample.items()})

@@ -12,11 +12,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...core.base.errors import LoaderError, OutOfRangeError, ShapeError
 from ...core.functions.creation import from_numpy
+from ...core.host import HostArray, host_array
 from ...core.source_location import fail
+from ...core.spec import cpu
 from ...core.tensor import Tensor
 from .sampler import permutation
 
@@ -59,7 +59,7 @@ class TensorDataset(Dataset):
     """Tensors (or arrays) of the same length: sample i is the tuple of their rows i."""
 
     def __init__(self, *tensors: Tensor):
-        self.tensors = tuple(from_numpy(t) if isinstance(t, np.ndarray) else t for t in tensors)
+        self.tensors = tuple(from_numpy(t) if isinstance(t, HostArray) else t for t in tensors)
         if not tensors:
             fail(LoaderError, "TensorDataset needs at least one tensor", "TensorDataset(images, labels)")
         for i, t in enumerate(self.tensors):
@@ -92,14 +92,16 @@ class TensorDataset(Dataset):
         """Return the rows `indices` of each tensor: one gather instead of many slices and a stack."""
         where = check_indices(indices, len(self))
         return [
-            t[from_numpy(where)] if t.requires_grad else from_numpy(np.take(t.detach().numpy(), where, axis=0))
+            from_numpy(t.numpy().take(where, axis=0))
+            if t.device is cpu and not t.requires_grad
+            else t[from_numpy(where).to(t.device)]
             for t in self.tensors
         ]
 
 
-def check_indices(indices: Sequence[int], length: int) -> np.ndarray:
+def check_indices(indices: Sequence[int], length: int) -> HostArray:
     """Convert sample indices, which may be negative, to `int64[n]` in [0, length)."""
-    where = np.asarray(indices, "int64")
+    where = host_array(indices, "int64")
     if where.size and (where.min() < -length or where.max() >= length):
         wrong = next(int(i) for i in where if not -length <= i < length)
         fail(

@@ -6,20 +6,22 @@ Read next: `loader.py`.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
+from ...core.backend import namespace
 from ...core.base.errors import LoaderError
+from ...core.host import HostArray
+from ...core.host.float_warnings import silent
 from ...core.random import Generator
 from ...core.source_location import fail
 from .scalar_random import random_words64
 
 
-def permutation(n: int, generator: Generator | None = None) -> np.ndarray:
+def permutation(n: int, generator: Generator | None = None) -> HostArray:
     """0 to n - 1 in random order, `int64[n]`: sorted by random words of 64 bits."""
-    return np.argsort(random_words64(n, generator), kind="stable")
+    return random_words64(n, generator).argsort(kind="stable")
 
 
 class Sampler:
@@ -71,9 +73,9 @@ class RandomSampler(Sampler):
         if count and not n:
             fail(LoaderError, "RandomSampler: the dataset is empty", "a dataset with samples")
         if self.replacement:
-            return iter((random_words64(count, self.generator) % np.uint64(n)).tolist())
-        rounds = [permutation(n, self.generator) for _ in range(-(-count // n))] if n else []
-        return iter(np.concatenate(rounds)[:count].tolist() if rounds else [])
+            return iter((random_words64(count, self.generator) % n).tolist())
+        rounds = range(-(-count // n) if n else 0)
+        return iter([i for _ in rounds for i in permutation(n, self.generator).tolist()][:count])
 
     def __len__(self) -> int:
         return self.num_samples
@@ -100,11 +102,12 @@ class WeightedRandomSampler(Sampler):
         self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None
     ):
         super().__init__()
-        self.weights = np.asarray(weights, "float64")
+        xp = namespace()
+        self.weights = xp.asarray(weights, "float64")
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
         if (
             self.weights.ndim != 1
-            or not np.isfinite(self.weights).all()
+            or not xp.isfinite(self.weights).all()
             or (self.weights < 0).any()
             or not self.weights.any()
         ):
@@ -113,25 +116,25 @@ class WeightedRandomSampler(Sampler):
                 "WeightedRandomSampler: weights must be finite, not negative, and not all 0",
                 "one weight per sample",
             )
-        if not replacement and num_samples > np.count_nonzero(self.weights):
+        if not replacement and num_samples > (positive := xp.count_nonzero(self.weights)):
             fail(
                 LoaderError,
                 f"WeightedRandomSampler: {num_samples} samples without replacement, but "
-                f"{np.count_nonzero(self.weights)} have a weight above 0",
+                f"{positive} have a weight above 0",
                 "replacement=True",
             )
 
     def __iter__(self) -> Iterator[int]:
         if self.replacement:
-            unit = (random_words64(self.num_samples, self.generator) >> np.uint64(11)) * 2.0**-53
-            ends = np.cumsum(self.weights)
-            last = int(np.flatnonzero(self.weights)[-1])  # rounding may move a draw past the end
-            return iter(np.minimum(np.searchsorted(ends, unit * ends[-1], side="right"), last).tolist())
+            unit = (random_words64(self.num_samples, self.generator) >> 11) * 2.0**-53
+            ends = self.weights.cumsum()
+            last = int(self.weights.nonzero()[0][-1])  # rounding may move a draw past the end
+            return iter(ends.searchsorted(unit * ends[-1], side="right").clip(max=last).tolist())
         # The indices with the smallest of independent exponential times with these rates (Efraimidis & Spirakis 2006).
-        unit = ((random_words64(len(self.weights), self.generator) >> np.uint64(11)) + 0.5) * 2.0**-53
-        with np.errstate(divide="ignore"):
-            times = -np.log(unit) / self.weights
-        return iter(np.argsort(times, kind="stable")[: self.num_samples].tolist())
+        unit = ((random_words64(len(self.weights), self.generator) >> 11) + 0.5) * 2.0**-53
+        with silent():
+            times = -namespace().log(unit) / self.weights
+        return iter(times.argsort(kind="stable")[: self.num_samples].tolist())
 
     def __len__(self) -> int:
         return self.num_samples
@@ -184,8 +187,8 @@ class DistributedSampler(Sampler):
 
     def __iter__(self) -> Iterator[int]:
         count = len(self.dataset)
-        order = permutation(count, Generator(self.seed + self.epoch)) if self.shuffle else np.arange(count)
-        return iter(np.resize(order, self.total_size)[self.rank :: self.num_replicas].tolist() if count else [])
+        order = permutation(count, Generator(self.seed + self.epoch)).tolist() if self.shuffle else range(count)
+        return iter([order[i % count] for i in range(self.rank, self.total_size, self.num_replicas)])
 
     def __len__(self) -> int:
         return self.num_samples
@@ -200,7 +203,7 @@ class BatchSampler(Sampler):
 
     def __init__(self, sampler: Iterable, batch_size: int, drop_last: bool = False):
         super().__init__()
-        if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size <= 0:
+        if not isinstance(batch_size, int | numbers.Integral) or isinstance(batch_size, bool) or batch_size <= 0:
             fail(LoaderError, f"batch_size must be a positive integer, got {batch_size!r}", "batch_size=64")
         self.sampler, self.batch_size, self.drop_last = sampler, int(batch_size), drop_last
 

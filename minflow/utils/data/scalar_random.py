@@ -6,8 +6,8 @@ Read next: `../../core/random.py`, the same Philox generator for whole arrays.
 
 from __future__ import annotations
 
-import numpy as np
-
+from ...core.backend import namespace
+from ...core.host import HostArray
 from ...core.random import Generator, bits, derive_key, generator_or_default
 
 MASK = 0xFFFFFFFF
@@ -41,11 +41,11 @@ def with_probability(p: float, word: int) -> bool:
     return word < p * 2.0**32
 
 
-def random_words64(n: int, generator: Generator | None = None) -> np.ndarray:
+def random_words64(n: int, generator: Generator | None = None) -> HostArray:
     """`uint64[n]` random words, for one counter of the Generator."""
     generator = generator_or_default(generator)
-    pair = bits(np, generator.key, generator.take(1), 2 * n).reshape(-1, 2).astype("uint64")
-    return (pair[:, 0] << np.uint64(32)) | pair[:, 1]
+    pair = bits(namespace(), generator.key, generator.take(1), 2 * n).reshape(-1, 2).astype("uint64")
+    return (pair[:, 0] << 32) | pair[:, 1]
 
 
 class SampleGenerator(Generator):

@@ -9,6 +9,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from .base.errors import CallError, DTypeError, InternalError
@@ -253,6 +254,20 @@ class Op:
         return (op_named, (self.name,)) if OPS.get(self.name) is self else self.__qualname__
 
 
+class NamedOp(Op):
+    """An op that `define` makes. A call of it enters `Op.__call__` under its own name, which debuggers and tracebacks
+    show: the first step into `flow.exp(x)` is in `exp`.
+    """
+
+    __slots__ = ("__call__",)
+
+    def __init__(self, name: str, *args: Any, **facts: Any):
+        super().__init__(name, *args, **facts)
+        code = Op.__call__.__code__.replace(co_name=name, co_qualname=name)
+        call = FunctionType(code, Op.__call__.__globals__, name)
+        object.__setattr__(self, "__call__", MethodType(call, self))
+
+
 FACTS = {name: getattr(Op, name) for name in Op.__annotations__ if hasattr(Op, name)}
 
 
@@ -315,7 +330,7 @@ def define(
     """
     name, inputs, attrs, outputs = parse_signature(signature)
     rules = {} if vjp is None else vjp if isinstance(vjp, Mapping) else {inputs[0]: vjp}
-    op = Op(name, inputs, attrs, outputs, infer, rules, **facts)
+    op = NamedOp(name, inputs, attrs, outputs, infer, rules, **facts)
     if infer is None:
         vars(op)["infer"] = lambda *specs, **attrs: DEFAULT.infer_decomposed(op, specs, attrs)
     if name in OPS:

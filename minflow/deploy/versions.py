@@ -28,7 +28,7 @@ def versions_of(nodes: Iterable[Node]) -> dict[str, int]:
 
 def ops_in(value: Any) -> list[Op]:
     """The ops among nested tuples."""
-    return [op for x in value for op in ops_in(x)] if type(value) is tuple else [value] if type(value) is Op else []
+    return [op for x in value for op in ops_in(x)] if type(value) is tuple else [value] if isinstance(value, Op) else []
 
 
 def check_versions(ops: Mapping[str, int]) -> Mapping[str, int]:

@@ -1,7 +1,9 @@
 """Methods that are rows of a table: they are the function of their name, with its signature, docstring and errors."""
 
 import ast
+import contextlib
 import inspect
+import os
 import pickle
 import sys
 
@@ -11,10 +13,11 @@ import minflow as flow
 from minflow import CallError, DTypeError
 from minflow.core import functions
 from minflow.core.methods.forwarded import IN_PLACE, METHODS, Forwarded
-from minflow.core.op import Op
+from minflow.core.op import OPS, Op
 from minflow.core.tensor import Tensor
 from tests import method_stubs
 
+MINFLOW = os.path.dirname(flow.__file__)
 ROWS = [name for name in vars(Forwarded) if name[0] != "_"]
 
 
@@ -83,15 +86,19 @@ def test_errors_name_the_method_and_the_line(call, kind, words):
     assert words in str(caught.value) and "test_methods.py:" in caught.value.where
 
 
-def frames(call) -> list[str]:
-    """The names of the functions that are entered, in order."""
+def codes(call) -> list:
+    """The code of the functions that are entered, in order; a debugger steps into the first one."""
     entered, usual = [], sys.gettrace()
-    sys.settrace(lambda frame, *_: entered.append(frame.f_code.co_name))
+    sys.settrace(lambda frame, *_: entered.append(frame.f_code))
     try:
         call()
     finally:
         sys.settrace(usual)
     return entered[1:]
+
+
+def frames(call) -> list[str]:
+    return [code.co_name for code in codes(call)]
 
 
 def test_no_frame_is_added():
@@ -102,3 +109,30 @@ def test_no_frame_is_added():
     assert frames(lambda: x.maximum(x))[:3] == ["maximum", "maximum", "apply"]  # the first handles errors
     assert frames(lambda: x.add(x))[:2] == ["add", "add"]
     assert frames(lambda: x.addmm_(x, x))[:3] == ["addmm_", "addmm_", "addmm"]
+
+
+ELEMENTWISE = {
+    name: it
+    for name, it in vars(flow).items()
+    if (op := it if isinstance(it, Op) else OPS.get(name)) and op.elementwise and callable(it)
+}
+# Names of other functions -> the name in which a debugger arrives, since they are the same object.
+SAME_OBJECT = {
+    "absolute": "abs", "negative": "neg", "multiply": "mul", "sgn": "sign", "fix": "trunc",
+    "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
+    "arctanh": "atanh", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "not_equal": "ne",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_debugger_steps_into_a_function_of_that_name(name):
+    function, op = ELEMENTWISE[name], OPS.get(name) or ELEMENTWISE[name]
+    inputs = [flow.ones(2) for _ in op.inputs]
+
+    def call():
+        with contextlib.suppress(DTypeError):  # raised after the first step
+            function(*inputs)
+
+    first = next(code for code in codes(call) if code.co_filename.startswith(MINFLOW))
+    assert first.co_name == SAME_OBJECT.get(name, name)
+    assert "def " in inspect.getsource(first)

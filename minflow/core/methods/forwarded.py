@@ -105,7 +105,7 @@ class Forwarded:
 def method_of(name: str) -> Any:
     """The method that calls the function of this name."""
     function = getattr(F, name, None) or getattr(activation, name)
-    if type(function) is Op:
+    if isinstance(function, Op):
         return run_op(apply, function)
     method = with_hints(function, f"Tensor.{name}", method=True)
     method.__wrapped__ = MethodSignature(function)
@@ -117,7 +117,7 @@ def in_place_method_of(name: str, make: Callable, how: Callable) -> Any:
     function = getattr(F, name)
     if make is run_op:
         return run_op(how, function)
-    if type(function) is Op:
+    if isinstance(function, Op):
         function = run_op(apply, function)
     method = make(how, function)
     method.__wrapped__ = MethodSignature(function)

@@ -205,16 +205,9 @@ NUMPY = {
     # compat
     "compat.namespaces.config": "",
     # compiler
-    "compiler.arena": "",
-    "compiler.executor": "",
-    "compiler.numpy_calls": "",
-    "compiler.plan": "",
     # core
     "core.arrays": "",
-    "core.autograd": "",
     "core.base.dtypes": "",
-    "core.eager": "",
-    "core.functionalize": "",
     "core.functions.arguments": "",
     "core.functions.counting": "",
     "core.functions.creation": "",
@@ -259,8 +252,6 @@ NUMPY = {
     "core.ops.strided": "",
     "core.random": "",
     "core.source_location": "",
-    "core.spec": "",
-    "core.tensor": "",
     # cuda
     "cuda": "",
     # deploy
@@ -318,8 +309,8 @@ MECHANISM = [
 ]
 # The most lines of code, without the examples that ops are tested with: of the mechanism, and of all that minflow
 # imports and its widgets, without exercises. `python -m tests.test_layering` prints the lines of each room.
-MECHANISM_MOST = 4220
-PACKAGE_MOST = 83_400
+MECHANISM_MOST = 4260
+PACKAGE_MOST = 83_500
 # Rooms with parts that are counted apart.
 PARTS = ("core.ops", "core.functions", "core.methods", "job.legacy", "onnx.converters", "exercises.lessons")
 FILES_MOST = 12  # Python files in a folder, `__init__` left out

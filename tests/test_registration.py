@@ -25,6 +25,7 @@ INTERNAL = {
     **dict.fromkeys(("getitem", "ravel_index"), "methods and indexing of Tensor"),
     **dict.fromkeys(("view_write", "unrecorded", "overwritten", "strided_look", "sum_to"), "rebinding and backward"),
     "cast": "Tensor.to",
+    "copy_to": "Tensor.to",
     "recompute": "the pass of that name",
     "trunc_divide": "div(rounding_mode='trunc')",
     "uniform": "rand and dropout",

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-import numpy as np
+from ..core.backend import namespace
 
 ALIGN = 64  # bytes: a cache line, and enough for every vector instruction
 # With more than MANY values, those of at most LITTLE bytes are not placed in gaps between the others.
@@ -35,14 +35,15 @@ def place(needs: Mapping[Hashable, BufferRequest]) -> tuple[dict, int]:
     order = sorted(needs, key=lambda v: (-needs[v].nbytes, needs[v].first))
     small = [v for v in order if needs[v].nbytes <= LITTLE] if len(order) > MANY else []
     order = order[: len(order) - len(small)]
-    first, last, low, high = (np.zeros(len(order), "int64") for _ in range(4))
+    xp = namespace()
+    first, last, low, high = (xp.zeros(len(order), "int64") for _ in range(4))
     offsets, total = {}, 0
     for n, value in enumerate(order):
         size = -(-needs[value].nbytes // ALIGN) * ALIGN
-        beside = np.flatnonzero((first[:n] <= needs[value].last) & (last[:n] >= needs[value].first))
-        beside = beside[np.argsort(low[beside], kind="stable")]
-        ends = np.maximum.accumulate(np.concatenate(([0], high[beside])))  # end of the values below each gap
-        gaps = np.flatnonzero(low[beside] - ends[:-1] >= size)
+        beside = xp.flatnonzero((first[:n] <= needs[value].last) & (last[:n] >= needs[value].first))
+        beside = beside[xp.argsort(low[beside], kind="stable")]
+        ends = xp.maximum.accumulate(xp.concatenate(([0], high[beside])))  # end of the values below each gap
+        gaps = xp.flatnonzero(low[beside] - ends[:-1] >= size)
         offset = int(ends[gaps[0]] if gaps.size else ends[-1])
         offsets[value] = offset
         first[n], last[n], low[n], high[n] = needs[value].first, needs[value].last, offset, offset + size

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ..core.ir import Graph, Node, Source, Value, outputs_of
 from ..core.kernels import select_for
+from ..core.spec import Device, cpu
 from .arena import BufferRequest, least, place
 from .memory_limit import check_memory
 from .uses import Uses
@@ -21,6 +22,7 @@ COPIED = 1 << 14
 class Layout:
     """Memory of the values of a graph.
 
+    device: of its values; a graph on another device than the CPU may also have small values there (`apart`).
     platforms: whose kernels are used, in order; by default those of eager code.
     results, kept: its outputs; the last `keep` of them stay readable and are not copied out.  arena_bytes: size of the
     arena.  places: value -> (offset, bytes, first step, last step) in the arena.  needs: value -> its `BufferRequest`.
@@ -31,6 +33,7 @@ class Layout:
         self, graph: Graph, keep: int = 0, name_of: Callable[[Node], str] = str, platforms: Sequence[str] | None = None
     ):
         self.graph, self.name_of, self.platforms = graph, name_of, platforms
+        self.device = device_of_graph(graph)
         self.results = graph.outputs[: len(graph.outputs) - keep]
         self.kept = graph.outputs[len(self.results) :]
         self.position = {node: i for i, node in enumerate(graph.nodes)}
@@ -76,11 +79,15 @@ class Layout:
         """
         if v.node not in self.position or self.uses.root[v] != v or v in self.in_place or not v.node.op.takes_out:
             return False
+        if v.spec.device is not self.device:
+            return False
         return v.spec.nbytes > (4 * COPIED if select_for(v.node, self.platforms).lower else COPIED)
 
     def find_places(self) -> None:
         """Assign an offset to every computed value; an output may reuse the bytes of an input that dies with it."""
-        last, elsewhere = self.uses.last, {*self.in_place, *self.fresh}
+        stored = [node for node in self.graph.nodes if node.op.takes_out and not node.op.is_view]
+        self.apart = [v for node in stored for v in outputs_of(node) if v.spec.device is not self.device]
+        last, elsewhere = self.uses.last, {*self.in_place, *self.fresh, *self.apart}
         heir: dict[Value, Value] = {}  # value -> the value whose bytes it reuses
         needs: dict[Value, BufferRequest] = {}
         for i, node in enumerate(self.graph.nodes):
@@ -124,6 +131,12 @@ class Layout:
             if all(y == x or root[y] != x for y in node.inputs if y.__class__ is Value):
                 return x
         return None
+
+
+def device_of_graph(graph: Graph) -> Device:
+    """Return the first device of a graph other than the CPU; the CPU if there is none."""
+    specs = [spec for node in (*graph.inputs, *graph.states, *graph.nodes) for spec in node.out_specs]
+    return next((spec.device for spec in specs if spec.device is not cpu), cpu)
 
 
 def overwritable(node: Node) -> Sequence:

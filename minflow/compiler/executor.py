@@ -21,8 +21,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 
-import numpy as np
-
+from ..core.backend import Array
 from ..core.base.errors import ContextError, GraphError, MinflowError, OutOfMemoryError, clean
 from ..core.base.interrupts import ContextVarScope
 from ..core.context import PROCESS_CONTEXT, Context, current_context
@@ -31,14 +30,13 @@ from ..core.ir import Node, where_text
 from ..core.kernels import launch
 from ..core.source_location import here
 from .memory_limit import HINT
-from .numpy_calls import run_static
 
 BUILD_LOCK = threading.RLock()
 # Why the current code must not wait for the end of a step: "the build of G_0". Workers of a loader inherit it.
 INSIDE: ContextVar[str] = ContextVar("inside", default="")
 
 
-def run_node(node: Node, arrays: list) -> list[np.ndarray]:
+def run_node(node: Node, arrays: list) -> list[Array]:
     outs = launch(node.op, arrays, node.attrs, node.out_specs)
     return list(outs) if node.op.many else [outs]
 
@@ -90,7 +88,7 @@ if hasattr(os, "register_at_fork"):  # Windows cannot fork
     os.register_at_fork(before=hold_plans, after_in_parent=release_plans, after_in_child=release_plans)
 
 
-def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> list[np.ndarray]:
+def run(plan, arrays: Sequence[Array], timed: bool = False, watch=None) -> list[Array]:
     """Run a `plan.Plan` once; return its results in new arrays.
 
     An error of a kernel names the module and line of its node.
@@ -124,6 +122,22 @@ def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> 
         plan.busy = False
         if plan.forgotten:
             plan.forget()
+
+
+def run_static(plan, arrays: Sequence[Array]) -> list[Array]:
+    """Run a plan that is `static_io`, as `Plan.run` does."""
+    calls, plan.node_of = plan.units
+    plan.running = left = iter(calls)
+    plan.runs += 1
+    if plan.direct is not None:
+        next(left)
+        return plan.direct(arrays)
+    places, results = plan.static_io
+    for place, array in zip(places, arrays):
+        place[...] = array
+    for call in left:
+        call()
+    return [results[0].copy()] if len(results) == 1 else [array.copy() for array in results]
 
 
 def place_of(node: Node | None) -> str:

@@ -7,17 +7,18 @@ are filled when the plan runs. Views are created once, here. Read next: `executo
 from __future__ import annotations
 
 import functools
-import time
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
-
+from ..core.backend import Array, backend_of, empty, on_device, owner_of
+from ..core.host import HostArray
 from ..core.ir import INPUT, Graph, Node, Value, VersionCounter, outputs_of
-from ..core.kernels import Selection
+from ..core.kernels import HOST_PLATFORMS, Selection, device_of_node, is_moved, select, select_for
+from ..core.ops.shape import copy_to
+from ..core.spec import cpu, spec_of
 from .arena import ALIGN
 from .buffer_assignment import COPIED, Layout
 from .call_merging import is_steady, joined, memory_of
-from .numpy_calls import call_of, direct, kernels_of, static_io
 
 
 class Slots(list):
@@ -62,17 +63,19 @@ class Plan(Layout):
         platforms: Sequence[str] | None = None,
     ):
         super().__init__(graph, keep, name_of, platforms)
+        self.backend = backend_of(self.device)
         self.version_counters = tuple(version_counters)
         self.slots = Slots()
         self.slot_of: dict[Value, int] = {}
-        self.env: dict[Value, np.ndarray] = {}
+        self.env: dict[Value, Array] = {}
         self.calls: list[Callable] = []
         self.nodes: list[Node] = []
         self.selections: list[Selection] = []
         self.direct: Callable | None = None
         self.take_inputs()
-        self.fresh_slots = [(self.new_slot(v), v.spec.shape, v.spec.np) for v in self.fresh]
+        self.fresh_slots = [(self.new_slot(v), v.spec) for v in self.fresh]
         self.fill_arena()
+        self.env.update({v: empty(v.spec) for v in self.apart})
         self.linked = {state: state.array.copy(order="K") for state in graph.states if state.link is not None}
         self.arrays = {state: self.linked.get(state, state.array) for state in graph.states}
         for state, array in self.arrays.items():
@@ -97,7 +100,7 @@ class Plan(Layout):
         self.forgotten = [i for i in range(len(self.slots)) if i not in kept]
         self.seconds: list[float] | None = None
         self.runs, self.busy = 0, False
-        self.static_io = static_io(self)
+        self.static_io = self.find_static_io()
 
     # ---- the calls ---------------------------------------------------------------------------------------------------
 
@@ -119,31 +122,31 @@ class Plan(Layout):
 
     def take_inputs(self) -> None:
         """Copy small and steady inputs to fixed addresses; read large ones in place."""
-        self.inputs: list[tuple[int | None, np.ndarray | None]] = []
+        self.inputs: list[tuple[int | None, Array | None]] = []
         for source in self.graph.inputs:
             value = Value(source, 0, source.out_specs[0])
             if value.spec.nbytes <= COPIED or is_steady(value, self.uses, self.platforms):
-                self.env[value] = np.empty(value.spec.shape, value.spec.np)
+                self.env[value] = empty(value.spec)
                 self.inputs.append((None, self.env[value]))
             else:
                 self.inputs.append((self.new_slot(value), None))
 
     def fill_arena(self) -> None:
         """Allocate the buffer; the array of each place is a view of it."""
-        buffer = np.empty(self.arena_bytes + ALIGN, np.uint8)
-        skip = -buffer.ctypes.data % ALIGN
+        buffer = self.backend.empty((self.arena_bytes + ALIGN,), "uint8")
+        skip = -self.backend.byte_bounds(buffer)[0] % ALIGN
         self.arena = buffer[skip : skip + self.arena_bytes]
         for v, (offset, nbytes, *_) in self.places.items():
             self.env[v] = self.arena[offset : offset + nbytes].view(v.spec.np).reshape(v.spec.shape)
 
     def prepare(self, node: Node) -> None:
         """Append the call of a node; a view of memory at a fixed address is created at once and needs no call."""
-        env, slot_of, outs = self.env, self.slot_of, outputs_of(node)
+        env, slot_of, outs, backend = self.env, self.slot_of, outputs_of(node), backend_of(device_of_node(node))
         lone = self.graph.nodes == [node] and len(outs) == 1 and outs[0].spec.nbytes <= COPIED
-        selected = kernels_of(node, self.platforms, lone)
+        selected = self.select(node, lone)
         kernel = functools.partial(selected.call, **node.attrs) if node.attrs else selected.call
         reads = [(k, slot_of[x]) for k, x in enumerate(node.inputs) if x.__class__ is Value and x in slot_of]
-        args = [env.get(x) if x.__class__ is Value else x for x in node.inputs]
+        args = [self.argument(node, i, x) if x.__class__ is Value else x for i, x in enumerate(node.inputs)]
         late = [v for v in outs if v in slot_of]
         if node.op.is_view and reads and reads[0][0] == 0:
             self.calls.append(DynamicCall(kernel, args, reads, self.slots, target=self.new_slot(outs[0])))
@@ -158,9 +161,10 @@ class Plan(Layout):
             lowered = selected.lower and selected.lower(args, places, **node.attrs)
             if lowered:
                 selected = selected._replace(platforms=(selected.lowering_platform,))
-            self.calls.append(call := lowered or call_of(node.op, kernel, args, places))
+            self.calls.append(call := lowered or backend.bind(node.op, kernel, args, places))
             if lone and not lowered and self.graph.outputs == outs and not self.kept:
-                self.direct = direct(node, call, [fixed for _, fixed in self.inputs], places[0], self.platforms)
+                fixed = [array for _, array in self.inputs]
+                self.direct = backend.direct(node, call, fixed, places[0], self.platforms)
         elif not late:
             places = [env[v] for v in outs]
             self.calls.append(DynamicCall(kernel, args, reads, self.slots, out=places if node.op.many else places[0]))
@@ -172,13 +176,37 @@ class Plan(Layout):
         self.nodes.append(node)
         self.selections.append(selected)
 
-    def array_of(self, v: Value) -> np.ndarray:
+    def select(self, node: Node, lone: bool) -> Selection:
+        """Return the kernels that run a node.
+
+        lone: True if the plan is one call on few elements: then a kernel of the host may take less time than copying
+        them to a fixed address.
+        """
+        selected = select_for(node, self.platforms)
+        if lone and selected.lower is not None and not selected.lower.lone:
+            selected = select(node.op, HOST_PLATFORMS)
+        return selected._replace(call=backend_of(device_of_node(node)).bare(selected.call))
+
+    def argument(self, node: Node, i: int, x: Value) -> Array | None:
+        """Return the array of input i of a node; None if it has a slot. A value on the CPU that a kernel of another
+        device needs there is copied just before its call.
+        """
+        device = device_of_node(node)
+        if x not in self.env or device is cpu or x.spec.device is device or not is_moved(node.op, i):
+            return self.env.get(x)
+        copy = empty(x.spec.replace(device=device))
+        self.calls.append(functools.partial(copy_in, copy, self.env[x]))
+        self.nodes.append(node)
+        self.selections.append(select(copy_to, device_type=device.type))
+        return copy
+
+    def array_of(self, v: Value) -> Array:
         """Return the current array of a value."""
         return self.env[v] if v in self.env else self.slots[self.slot_of[v]]
 
     # ---- one run -----------------------------------------------------------------------------------------------------
 
-    def run(self, arrays: Sequence[np.ndarray], timed: bool = False, watch: Callable | None = None) -> list[np.ndarray]:
+    def run(self, arrays: Sequence[Array], timed: bool = False, watch: Callable | None = None) -> list[Array]:
         """Run on these input arrays (C-contiguous, of the right specs); return new arrays, and update the states.
 
         timed: leave the seconds of each call in `seconds`.  watch: `watch(node, arrays)` after each call, with its
@@ -198,8 +226,8 @@ class Plan(Layout):
         self.running = calls = iter(calls)
         for array, read in self.reads:
             array[...] = read()
-        for slot, shape, dtype in self.fresh_slots:
-            slots[slot] = np.empty(shape, dtype)
+        for slot, spec in self.fresh_slots:
+            slots[slot] = empty(spec)
         if watch is not None:
             self.run_watched(watch)
         elif timed:
@@ -224,6 +252,12 @@ class Plan(Layout):
         for target, array in [(t, a.copy() if len(sources) > 1 else a) for t, a in sources]:
             target[...] = array
 
+    def find_static_io(self) -> tuple[list, list] | None:
+        """Return the fixed inputs and outputs of this plan; None if some move between runs, or if it writes states."""
+        if self.slots or self.reads or self.written:
+            return None
+        return [place for _, place in self.inputs], [array for array, _, _ in self.outs]
+
     def forget(self) -> None:
         """Release the inputs and outputs of the last run, except kept values."""
         for i in self.forgotten:
@@ -246,20 +280,17 @@ class Plan(Layout):
             watch(node, [self.array_of(v) for v in outputs_of(node)])
 
     def run_timed(self) -> None:
-        clock, seconds = time.perf_counter, []
+        event = self.backend.event
+        marks = [event()]
         for call in self.start(self.calls, self.nodes):
-            start = clock()
             call()
-            seconds.append(clock() - start)
-        self.seconds = seconds
+            marks.append(event())
+        self.seconds = [after.seconds_since(before) for before, after in itertools.pairwise(marks)]
 
 
-def owner_of(array: np.ndarray) -> object:
-    """Return the object that owns the memory: two arrays that share memory have the same owner."""
-    owner: object = array
-    while (base := getattr(owner, "base", None)) is not None:
-        owner = base
-    return owner
+def copy_in(copy: Array, array: HostArray) -> None:
+    """Copy an array of the host into one of another device."""
+    copy[...] = on_device(array, spec_of(copy).device)
 
 
 def run_many(kernel: Callable, args: list, reads: list, slots: Slots, places: list) -> None:

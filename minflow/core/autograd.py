@@ -16,8 +16,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from typing import Any
 from weakref import ref
 
-import numpy as np
-
+from .backend import Array, namespace_of
 from .base import events
 from .base.errors import GradError, NonFiniteError, ShapeError
 from .dispatch import apply, refuse_symbolic
@@ -48,7 +47,7 @@ from .ops.complex import conj
 from .ops.elementwise import add
 from .ops.shape import cast, clone, filled, sum_to
 from .source_location import NOTICES, caller, fail
-from .spec import Spec
+from .spec import Spec, cpu
 
 # ---- the backward pass -------------------------------------------------------------------------------------------
 
@@ -130,7 +129,7 @@ def pass_back(mode: Mode, node: Node, gs: list, grads: dict) -> None:
         value = node.inputs[i] if mode.trace is None else mode.grad_key(node.inputs[i])
         if gi.spec is not value.spec:
             gi = fit(gi, value.spec)
-        if mode.anomaly and gi.array is not None and np.isnan(gi.array).any():
+        if mode.anomaly and gi.array is not None and has_nan(gi.array):
             raise anomaly_error(node, i, gi, gs)
         accumulate(grads, value, gi)
 
@@ -360,10 +359,14 @@ def second_backward_error(node: Node) -> GradError:
     )
 
 
+def has_nan(array: Array) -> bool:
+    return bool(namespace_of(array).isnan(array).any())
+
+
 def anomaly_error(node: Node, i: int, gi, gs) -> NonFiniteError:
-    before = any(g is not None and g.array is not None and np.isnan(g.array).any() for g in gs)
+    before = any(g is not None and g.array is not None and has_nan(g.array) for g in gs)
     name = node.op.inputs[0][1:] if node.op.variadic else node.op.inputs[i]
-    count = int(np.isnan(gi.array).sum())
+    count = int(namespace_of(gi.array).isnan(gi.array).sum())
     return NonFiniteError(
         f"the gradient of {node.op} with respect to {name} has {count} NaN among {gi.array.size} elements",
         values={
@@ -475,7 +478,9 @@ def accumulate_grad(leaf, g, taken: set[int], create_graph: bool) -> None:
         # accumulated_after_step: a step has used this gradient and it was not zeroed; optim warns if the sum is used
         # again
         old = leaf.gradient
-        old.accumulated_after_step = old.used_by_step and (old.array is None or bool(old.array.any()))
+        # on another device, reading it would wait for all work
+        read = old.array is not None and old.spec.device is cpu
+        old.accumulated_after_step = old.used_by_step and (bool(old.array.any()) if read else old.array is None)
         if create_graph:
             leaf.gradient = add(leaf.gradient, g)
         else:

@@ -7,7 +7,8 @@ import Tensor, nor any array library. Read next: `kernels.py`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import functools
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -17,6 +18,8 @@ from .spec import DEVICE_OF_ARRAY, Device, Spec, as_dtype, cpu
 
 if TYPE_CHECKING:
     from .host import HostArray
+    from .ir import Node
+    from .op import Op
 
 Array: TypeAlias = Any  # an array of the library of its device
 
@@ -50,6 +53,10 @@ class Backend:
         """A new C-contiguous array whose elements are undefined."""
         raise NotImplementedError
 
+    def unread(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        """An array in place of one whose elements nothing reads, without memory of its own."""
+        return self.namespace.broadcast_to(self.namespace.zeros((), dtype), shape)
+
     def copy(self, array: Array) -> Array:
         """A C-contiguous copy."""
         raise NotImplementedError
@@ -65,6 +72,14 @@ class Backend:
     def spec_of(self, array: Array) -> Spec:
         """The shape, dtype and device of an array."""
         return Spec(array.shape, as_dtype(array.dtype), self.device)
+
+    def is_writable(self, array: Array) -> bool:
+        """False if the elements must not be written."""
+        return True
+
+    def owner(self, array: Array) -> object:
+        """The object that owns the memory of an array: two arrays that share memory have the same owner."""
+        raise NotImplementedError
 
     def storage_key(self, array: Array) -> Hashable:
         """Equal for two arrays that begin at the same element of one storage, while both are alive."""
@@ -84,6 +99,24 @@ class Backend:
     def silent(self) -> AbstractContextManager:
         """Suppress the floating-point warnings of the array library, if it has any."""
         return nullcontext()
+
+    # ---- calls of a plan, whose arrays stay in place ----------------------------------------------------------------
+
+    def bare(self, kernel: Callable) -> Callable:
+        """The kernel to call in a plan, which has suppressed floating-point warnings."""
+        return kernel
+
+    def bind(self, op: Op, kernel: Callable, args: Sequence, places: Sequence[Array]) -> functools.partial:
+        """Bind a kernel to its inputs and outputs."""
+        return functools.partial(kernel, *args, out=places if op.many else places[0])
+
+    def direct(
+        self, node: Node, call: functools.partial, inputs: Sequence[Array], out: Array, platforms: Sequence[str] | None
+    ) -> Callable | None:
+        """A plan's only call, as a function of its input arrays that returns a list of one new array; None if
+        the bound call is as fast.
+        """
+        return None
 
 
 BACKENDS: dict[str, type[Backend]] = {}  # by device type
@@ -162,3 +195,15 @@ def full(spec: Spec, value: float) -> Array:
 def to_host(array: Array) -> HostArray:
     """The elements of an array in the memory of the host."""
     return backend_of_array(array).to_host(array)
+
+
+def owner_of(array: Array) -> object:
+    """The object that owns the memory of an array."""
+    return backend_of_array(array).owner(array)
+
+
+def on_device(array: Array, device: Device) -> Array:
+    """A C-contiguous copy of an array on a device."""
+    if backend_of_array(array) is (target := backend_of(device)):
+        return target.copy(array)
+    return to_host(array) if device is cpu else target.from_host(to_host(array))

@@ -7,9 +7,8 @@ Read next: `autograd.py`, which follows the tape backward.
 
 from __future__ import annotations
 
-import numpy as np
-
 from .autograd import run_decomposition
+from .backend import Array, backend_of
 from .base.errors import GradError
 from .dispatch import refuse_input, refuse_symbolic
 from .functionalize import (
@@ -25,6 +24,7 @@ from .functionalize import (
     write_into,
 )
 from .functions.creation import as_tensor
+from .host import HostArray, HostScalar, host_array
 from .host.float_warnings import silent
 from .infer import INFER_CACHE_LIMIT, check_memory, infer
 from .ir import NUMBERS, InnerTape, Node, Source, Value, VersionCounter, new_value, where_text
@@ -194,7 +194,7 @@ class Eager(Mode):
         return outs if op.many else outs[0]
 
     def run_decomposed(self, op: Op, arrays, attrs):
-        tensors = [new_tensor(x, spec_of(x)) if isinstance(x, np.ndarray) else x for x in arrays]
+        tensors = [x if x.__class__ in NUMBERS else new_tensor(x, spec_of(x)) for x in arrays]
         with using(self.replace(grad=False)):
             results = tuple([t.array for t in run_decomposition(op, tensors, attrs)])
         return results if op.many else results[0]
@@ -244,9 +244,9 @@ class Eager(Mode):
         """Convert an input to a tensor or a Python number: arrays and scalars of numpy; everything else is refused."""
         if isinstance(x, Tensor) or x.__class__ in NUMBERS:
             return x
-        if isinstance(x, np.generic):
+        if isinstance(x, HostScalar):
             return x.item()
-        if isinstance(x, np.ndarray):
+        if isinstance(x, HostArray):
             return self.tensor_of(x)
         if isinstance(x, bool | int | float | complex):  # a subclass, such as an IntEnum
             return int(x) if isinstance(x, int) else float(x) if isinstance(x, float) else complex(x)
@@ -275,8 +275,8 @@ class Eager(Mode):
         """Convert an array, a number or nested lists to a tensor; a tensor is returned unchanged."""
         return x if isinstance(x, Tensor) else as_tensor(x)
 
-    def constant(self, array: np.ndarray, device: Device = cpu) -> Tensor:
-        """A tensor that takes ownership of an array."""
+    def constant(self, array: Array, device: Device = cpu) -> Tensor:
+        """A tensor that takes ownership of an array, or of its copy on the device."""
         result = new_tensor(array, spec_of(array))
         return result if device is cpu else result.to(device)
 
@@ -288,7 +288,7 @@ class Eager(Mode):
         x = node.inputs[slot] if slot >= 0 else new_value(Value, (node, ~slot, node.out_specs[~slot]))
         spec, value = (x.spec, x) if x.__class__ is Value else (x, None)
         if saved is None:  # `Op.unread`: any elements do
-            return new_tensor(np.broadcast_to(np.zeros((), spec.np), spec.shape), spec, value)
+            return new_tensor(backend_of(spec.device).unread(spec.shape, spec.np), spec, value)
         array, counter, version = saved
         if counter.version != version:
             raise self.written_error(node, slot, array, counter)
@@ -378,7 +378,7 @@ class Eager(Mode):
         if new.array is None or target.array is None:
             refuse_symbolic((new, target))
         before_write(target.version_counter)
-        np.copyto(target.array, new.array)
+        target.array[...] = new.array
         bump_version(root, caller(3))
         if not self.grad:
             return
@@ -400,18 +400,23 @@ class Eager(Mode):
             before_write(t.version_counter)
         if infer(op, inputs, attrs)[0] is None:
             without_float_warnings(
-                launch, op, arrays, attrs, out=[t.array for t in targets] if op.many else targets[0].array
+                launch,
+                op,
+                arrays,
+                attrs,
+                [t.spec for t in targets],
+                [t.array for t in targets] if op.many else targets[0].array,
             )
         else:  # bfloat16
             for t, new in zip(targets, self.run(op, inputs, attrs) if op.many else [self.run(op, inputs, attrs)]):
-                np.copyto(t.array, new.array)
+                t.array[...] = new.array
         where = caller(3)
         for t in targets:
             bump_version(t, where)
 
     def scalar(self, read) -> Tensor:
         """A number that may change between calls, as a 0-d float64 tensor."""
-        array = np.array(read(), "float64")
+        array = host_array(read(), "float64")
         return new_tensor(array, spec_of(array))
 
     def draw(self, generator):

@@ -7,12 +7,14 @@ plain SSA; eager mode also writes the storage and bumps its version. Read next: 
 
 from __future__ import annotations
 
+import itertools
+import operator
 from typing import Any, NamedTuple, NoReturn
 
-import numpy as np
-
+from .backend import Array, backend_of, namespace
 from .base.errors import DeviceError, DTypeError, GradError, ShapeError
 from .dispatch import apply, overflow_error, refuse_symbolic
+from .host import HostArray, HostScalar
 from .host.float_warnings import silent
 from .infer import infer
 from .ir import NUMBERS, RETAIN, ExternalUsers, Value, VersionCounter, Where, hooks_at
@@ -89,7 +91,12 @@ def before_write(counter: VersionCounter | None) -> None:
             users.order.before_write(users)
 
 
-def lend(tensor) -> np.ndarray:
+def is_writable(tensor) -> bool:
+    """False if the array of a concrete tensor must not be written."""
+    return backend_of(tensor.spec.device).is_writable(tensor.array)
+
+
+def lend(tensor) -> Array:
     """The array of a tensor, for another library, which may write to it at any time.
 
     In a callback of a job, which cannot wait for the steps that read the storage, the array is read-only.
@@ -105,7 +112,7 @@ def lend(tensor) -> np.ndarray:
     return tensor.array
 
 
-def read_only(array: np.ndarray) -> np.ndarray:
+def read_only(array: HostArray) -> HostArray:
     view = array.view()
     view.flags.writeable = False
     return view
@@ -175,16 +182,16 @@ def refresh(tensor):
     return tensor
 
 
-def stride_probe(tensor) -> np.ndarray:
+def stride_probe(tensor) -> Array:
     """An array with the strides of this tensor but arbitrary elements; for a symbolic tensor, those it will have."""
     if tensor.array is not None:
         return tensor.array
     if tensor.alias is None:
-        array = np.empty(1, tensor.spec.np)
-        strides = np.cumprod([array.itemsize, *[max(n, 1) for n in tensor.spec.shape[:0:-1]]])[::-1]
-        return np.lib.stride_tricks.as_strided(
-            array, tensor.spec.shape, strides[len(strides) - tensor.spec.ndim :], writeable=False
-        )
+        spec, xp = tensor.spec, namespace()
+        sizes = [spec.dtype.itemsize, *[max(n, 1) for n in spec.shape[:0:-1]]]
+        strides = [*itertools.accumulate(sizes, operator.mul)][::-1]
+        one = read_only(xp.empty(1, spec.np))
+        return xp.lib.stride_tricks.as_strided(one, spec.shape, strides[len(strides) - spec.ndim :])
     array = stride_probe(base_of(tensor.alias))
     for op, attrs in tensor.alias.path or ():
         array = array if op.checks else launch(op, (array,), attrs)  # ops that check elements return them unchanged
@@ -231,7 +238,7 @@ def write_into(target, new, *, target_unused: bool = False):
     target = mode.resolve(target)
     root, path = root_of(target)
     check_inplace(mode, handle, target)
-    if repeated_axes(target) or (target.array is not None and not target.array.flags.writeable):
+    if repeated_axes(target) or (target.array is not None and not is_writable(target)):
         fail(
             ShapeError,
             "an in-place write to a tensor whose elements are repeated or read-only (expand, or a read-only array)",
@@ -239,7 +246,7 @@ def write_into(target, new, *, target_unused: bool = False):
             target=handle,
         )
     if not hasattr(new, "spec"):
-        new = new.item() if isinstance(new, np.generic) else new
+        new = new.item() if isinstance(new, HostScalar) else new
         number = new.__class__ in NUMBERS
         new = filled(target.spec, new) if number else mode.tensor_of(new)
         if new.dtype.rank > target.dtype.rank:
@@ -317,7 +324,7 @@ def apply_inplace(op: Op, target, *others, **attrs):
         or wanted
         or any(shares[1:])
         or specs[0] is not target.spec
-        or not target.array.flags.writeable
+        or not is_writable(target)
         or (alias is not None and (alias.base.alias is not None or 0 in target.array.strides))
     ):
         # saved inputs that share the target's storage are copied before it is written
@@ -329,7 +336,8 @@ def apply_inplace(op: Op, target, *others, **attrs):
     before_write(target.version_counter)
     try:
         with silent():  # inf and NaN are valid results, even if the program turns warnings into errors
-            launch(op, [x.array if hasattr(x, "spec") else x for x in inputs], attrs, out=target.array)
+            arrays = [x.array if hasattr(x, "spec") else x for x in inputs]
+            launch(op, arrays, attrs, target.spec.as_tuple, target.array)
     except OverflowError:
         raise overflow_error(op, inputs) from None
     except TypeError:

@@ -62,7 +62,9 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
 def specialized_kernel(op: Any, specs: tuple, outs: tuple, attrs: Mapping, device: Device) -> Any:
     """The kernel of these arrays alone, None if the platforms of their device have none, or DECOMPOSED."""
     specialize = select(op, device_type=device.type).specialize
-    if specialize is not None and is_large(op, specs, outs):
+    if device is not cpu and not op.is_view:
+        specialize = None
+    elif specialize is not None and is_large(op, specs, outs):
         specialize = select(op, device_type=device.type, large=True).specialize
     if op.composite and runs_decomposed(op, specs, attrs, platforms_of(op, specs, outs, EAGER_PLATFORMS[device.type])):
         return DECOMPOSED
@@ -99,7 +101,7 @@ def resolve(op: Any, specs: tuple, attrs: Mapping) -> tuple:
     then the device. specs: the Spec of each tensor input, the type of each Python number.
     """
     dtype, outs = consult(op, on_device(specs, cpu), attrs)
-    device = device_of_result(op, specs)
+    device = attrs["device"] if op.moves else device_of_result(op, specs)
     return dtype, outs if device is None or outs is None else on_device(outs, device)
 
 
@@ -130,12 +132,12 @@ def device_of_result(op: Any, specs: tuple) -> Device | None:
     """The device of an op's results, by PyTorch's rule: that of its tensors; None without tensors: the rule states it.
 
     Tensors on another device may be combined with 0-d tensors on the CPU, which count as numbers, and with inputs that
-    the op reads on the CPU (`Op.host_inputs`). Raises DeviceError for any other mixture.
+    the op reads on the CPU or moves (`Op.host_inputs`, `Op.moved_inputs`). Raises DeviceError for any other mixture.
     """
     tensors = [(name, s) for name, s in zip(input_names(op, specs), specs) if isinstance(s, Spec)]
     first, device = next(((name, s.device) for name, s in tensors if s.device is not cpu), ("", cpu))
     for name, s in tensors:
-        on_host = s.device is cpu and (s.ndim == 0 or name.partition("[")[0] in op.host_inputs)
+        on_host = s.device is cpu and (s.ndim == 0 or name.partition("[")[0] in (*op.host_inputs, *op.moved_inputs))
         if s.device is not device and not on_host:
             raise DeviceError(
                 f"{op.name}: {{{first}}} is on {device}, and {{{name}}} is on {s.device}",

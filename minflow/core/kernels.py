@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .backend import BACKENDS, OPEN
 from .base.errors import InternalError
 from .base.signatures import argument_names
+from .host import HostArray
 from .spec import DEVICE_OF_ARRAY, LARGE, Device, Spec, cpu
 
 if TYPE_CHECKING:
@@ -199,11 +200,17 @@ def specialized(kernels: Mapping[str, Kernel], *specs, **attrs) -> Callable | No
 
 def select_for(node: Node, platforms: Sequence[str] | None) -> Selection:
     """The kernels of `platforms`, by default of eager code, that run a node in a plan."""
-    return select(node.op, platforms_for(node, platforms))
+    return select(node.op, platforms_for(node, platforms), device_of_node(node).type)
+
+
+def device_of_node(node: Node) -> Device:
+    return node.out_specs[0].device
 
 
 def platforms_for(node: Node, platforms: Sequence[str] | None) -> Sequence[str]:
-    """Those of `platforms`, by default of eager code, that run a node, in order."""
+    """Those of `platforms`, which are of the CPU and by default those of eager code, that run a node, in order."""
+    if (device := device_of_node(node)) is not cpu:
+        return EAGER_PLATFORMS[device.type]
     inputs = [getattr(x, "spec", x) for x in node.inputs]
     return platforms_of(node.op, inputs, node.out_specs, platforms or EAGER_PLATFORMS["cpu"])
 
@@ -303,13 +310,12 @@ def launch(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec] = (),
     or a result whose shape depends on elements) returns its result. specs: needed if there is no `out`.
     """
     device = specs[0].device if specs and specs[0] is not None else device_of(arrays)
-    call = CALLS[op] if device is cpu else calls_of(device)[op]
-    if (
-        op.slow_on_numpy
-        and device is cpu
-        and is_large(op, arrays, specs if out is None else out if op.many else (out,))
-    ):
+    if device is not cpu:
+        call, arrays = calls_of(device)[op], moved(op, arrays, device)
+    elif op.slow_on_numpy and is_large(op, arrays, specs if out is None else out if op.many else (out,)):
         call = LARGE_CALLS[op]
+    else:
+        call = CALLS[op]
     if out is None:
         if not op.takes_out:
             return call(*arrays, **attrs)
@@ -317,6 +323,18 @@ def launch(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec] = (),
         out = [empty(spec.shape, spec.np) for spec in specs] if op.many else empty(specs[0].shape, specs[0].np)
     call(*arrays, **attrs, out=out)
     return out
+
+
+def is_moved(op: Op, i: int) -> bool:
+    """True if input i of an op has to be on the device of the others."""
+    return op.variadic or op.inputs[i] not in op.host_inputs
+
+
+def moved(op: Op, arrays: Sequence, device: Device) -> list:
+    """The inputs of a kernel on this device: 0-d arrays, and others that the op allows, may be on the CPU."""
+    return [
+        OPEN[device].from_host(x) if isinstance(x, HostArray) and is_moved(op, i) else x for i, x in enumerate(arrays)
+    ]
 
 
 def device_of(arrays: Iterable) -> Device:

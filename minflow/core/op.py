@@ -36,6 +36,7 @@ class Op:
     first) or "bool" (a comparison).
     is_view: the result shares the storage of input 0.  alias_safe: the result may overwrite an input of the op;
     if it is not given, True for elementwise ops.
+    moves: the result is on the device that the attr `device` names.
     checks: a view whose kernel reads the elements and may refuse them.
     second_order: False if the gradient has no gradient.
     domain: "real" (complex tensors are refused), "holomorphic" (the op has a complex derivative, or none: autograd
@@ -54,7 +55,8 @@ class Op:
     needs neither.  reads_rows: reads only as much of its first input as it returns.
     attr_kinds: attr -> its kind in a file, if attrs of this name have another one elsewhere (`deploy/attrs.py`).
     number_inputs: inputs of an op that is not elementwise which may be Python numbers.
-    host_inputs: inputs that the op reads on the CPU, even if the others are on another device.
+    host_inputs: inputs that the op reads on the CPU, even if the others are on another device.  moved_inputs: inputs
+    that may be on the CPU, from which each call copies them to the device of the others; so may 0-d tensors.
     storable: False if a file cannot hold the op, since it needs values known only at run time.
     examples: the inputs that it is tested with.  doc: its docstring.
     decompose: for a composite op, the function (*inputs, **attrs) of other ops that defines its result and gradient.
@@ -102,6 +104,8 @@ class Op:
     reads_rows: bool = False
     attr_kinds: Mapping[str, str] = {}
     host_inputs: Sequence[str] = ()
+    moved_inputs: Sequence[str] = ()
+    moves: bool = False
     number_inputs: Sequence[str] = ()
     storable: bool = True
     slow_on_numpy: bool | Callable = False

@@ -12,7 +12,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from .base.dtypes import (
     BY_PYTHON,
@@ -40,10 +40,6 @@ from .base.dtypes import (
 )
 from .base.errors import DeviceError, ShapeError
 from .base.placement import Placement, Sbp
-
-if TYPE_CHECKING:
-    import numpy
-
 
 LARGE = 1 << 14  # elements of a large array: launching a compiled kernel costs less than it saves
 
@@ -90,7 +86,7 @@ class Spec:
 
     size: number of elements.  as_tuple: `(self,)`.
     floating: True if the dtype is floating.  differentiable: True if it is floating or complex.
-    plain: 0, or positive if it is a floating dtype of numpy and the shape is not (): then numpy's results are right
+    plain: 0, or positive if it is a floating dtype of numpy on the CPU, not of shape (): then numpy's results are right
     without `out=`. 1 if it is large, otherwise 2.
     """
 
@@ -114,7 +110,7 @@ class Spec:
     device: Device
     placement: Placement | None
     sbp: tuple[Sbp, ...] | None
-    np: numpy.dtype
+    np: Any  # the dtype in the array libraries
     ndim: int
     size: int
     floating: bool
@@ -147,7 +143,7 @@ class Spec:
             spec.dtype, spec.device, spec.placement, spec.sbp = dtype, device, placement, sbp
             spec.np, spec.ndim, spec.floating = dtype.np, len(shape), dtype.floating
             spec.differentiable = dtype.rank > 1
-            plain = dtype.floating and shape != () and dtype is not bfloat16
+            plain = dtype.floating and shape != () and dtype is not bfloat16 and device is cpu
             spec.plain = plain + (plain and spec.size < LARGE)
             spec.as_tuple = (spec,)
             spec = cls.table.setdefault((shape, dtype, device, placement, sbp), spec)

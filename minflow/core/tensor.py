@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from . import autograd, functions as F
+from .backend import backend_of, backend_of_array, to_host
 from .base.display import Display
-from .base.errors import DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
+from .base.dtypes import is_dtype
+from .base.errors import DeviceError, DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
 from .dispatch import apply, refuse_symbolic
 from .functionalize import (
     Alias,
@@ -31,6 +32,7 @@ from .functions.fill import finish
 from .functions.memory_format import Layout, strided, view_in_format
 from .functions.tensor_types import data_or_shape, parse_type, type_of
 from .grad.hooks import Handle, hook_on, post_accumulate_on
+from .host import HostArray, HostScalar, host_array
 from .ir import LEAF, Source, Value, VersionCounter
 from .messages import printing
 from .messages.no_gradient import record_read
@@ -48,7 +50,7 @@ from .methods.shapes import Shapes
 from .mode import DEFAULT, MODE, bump_mutations
 from .ops import shape as s
 from .source_location import describe, fail, here
-from .spec import Device, DType, Spec, as_dtype, bfloat16, default_dtype, spec_of
+from .spec import Device, DType, Spec, as_dtype, bfloat16, cpu, default_dtype, spec_of
 
 if TYPE_CHECKING:
     from .base.dtypes import DTypeLike
@@ -225,12 +227,13 @@ class Tensor(
     def storage_offset(self) -> int:
         """Position of its first element in the storage, in elements."""
         base = self.alias.base if self.alias else self
-        mine, first = (stride_probe(x).__array_interface__["data"][0] for x in (self, base))
+        mine, first = [backend_of_array(array).byte_bounds(array)[0] for array in map(stride_probe, (self, base))]
         return (mine - first) // self.itemsize
 
     def data_ptr(self) -> int:
         """Address of the first element."""
-        return (self.read_array("data_ptr") if self.array is None else lend(self)).ctypes.data
+        array = self.read_array("data_ptr") if self.array is None else lend(self)
+        return backend_of_array(array).byte_bounds(array)[0]
 
     def is_contiguous(self, memory_format: Layout | None = None) -> bool:
         """True if its elements are contiguous in memory, in C order or in the order of `memory_format`."""
@@ -253,7 +256,7 @@ class Tensor(
         return iter(F.unbind(self))
 
     def __contains__(self, element: Any) -> bool:
-        if not comparable(element) or isinstance(element, np.ndarray):
+        if not comparable(element) or isinstance(element, HostArray):
             fail(
                 DTypeError,
                 f"in: {type(element).__name__} in a tensor",
@@ -405,25 +408,22 @@ class Tensor(
 
     # ---- elements ------------------------------------------------------------------------------------------------
 
-    def read_array(self, verb: str) -> np.ndarray:
-        """The array, for the method `verb`. Raises TraceError for a symbolic tensor; a trace notes the read."""
-        if self.array is None:
-            refuse_symbolic((self,))
-            what = f"{verb}() reads the elements of a symbolic tensor, which has none while a graph is built"
-            raise TraceError(
-                what, values={"tensor": describe(self)}, where=here(), hint=READ_HINTS.get(verb, READ_HINTS["item"])
-            )
-        if (trace := MODE.get().trace) is not None:
-            trace.read(self, verb)
-        elif self.needs:
-            record_read(self, verb)
-        return self.array
+    def read_array(self, verb: str) -> HostArray:
+        """The elements on the host, for the method `verb`: on the CPU its own array, elsewhere a copy."""
+        note_read(self, verb)
+        return self.array if self.spec.device is cpu else to_host(self.array)
 
-    def numpy(self, *, force: bool = False) -> np.ndarray:
-        """A numpy array that shares this tensor's memory; read-only if the tensor requires grad, unless `force`."""
+    def numpy(self, *, force: bool = False) -> HostArray:
+        """A numpy array that shares this tensor's memory; read-only if the tensor requires grad, unless `force`.
+        `force` also copies from another device. Raises DeviceError there without it.
+        """
+        if self.spec.device is not cpu and not force:
+            fail(DeviceError, f"numpy() of a tensor on {self.spec.device}", "x.cpu().numpy()", tensor=self)
         array = self.read_array("numpy")
         if self.spec.dtype is bfloat16:
             fail(DTypeError, "numpy() of bfloat16, which numpy does not have", "x.float().numpy()", tensor=self)
+        if self.spec.device is not cpu:
+            return array
         return lend(self) if force or not self.requires_grad else read_only(array)
 
     def item(self) -> bool | int | float:
@@ -497,12 +497,12 @@ class Tensor(
                 "copy.deepcopy(x.detach()), or x.detach().clone()",
                 tensor=self,
             )
-        self.read_array("deepcopy")
+        note_read(self, "deepcopy")
         twin = memo[id(self)] = object.__new__(type(self))
         fixed = dict.fromkeys(("array", "spec", "value", "alias", "version_counter", "gradient", "needs", "hooks"))
         twin.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in fixed})
-        array = self.read_array("deepcopy")
-        kept = memo.setdefault(("array", id(array)), (array, np.array(array, order="C")))  # array: keeps its id valid
+        array = self.array
+        kept = memo.setdefault(("array", id(array)), (array, backend_of_array(array).copy(array)))  # keeps its id valid
         twin.array, twin.spec = kept[1], self.spec
         if self.needs:
             twin.needs, twin.value = True, leaf_value(twin)
@@ -524,9 +524,10 @@ class Tensor(
         extra = {k: v for k, v in self.__dict__.items() if k not in own}
         return unpickle, (
             type(self),
-            np.ascontiguousarray(self.read_array("pickle")).reshape(self.spec.shape),
+            host_array(self.read_array("pickle")),
             self.needs,
             extra,
+            self.spec.device,
         )
 
     # ---- dtype and device ----------------------------------------------------------------------------------------
@@ -550,7 +551,7 @@ class Tensor(
                 fail(DTypeError, what, "x.to(flow.float64), or x.to(other)", argument=x)
             if isinstance(x, Tensor):
                 dtype, device = x.dtype, x.device
-            elif isinstance(x, (DType, type, np.dtype)):
+            elif is_dtype(x):
                 dtype = x
             elif isinstance(x, str | Device):
                 device = x
@@ -563,13 +564,13 @@ class Tensor(
                     "x.to(flow.float64)",
                     argument=x,
                 )
+        result = self
         if device is not None and Device(device) is not self.device:
-            from .backend import backend_of
-
             backend_of(Device(device))
+            result = s.copy_to(self, device=Device(device))
         if dtype is not None and as_dtype(dtype) is not self.dtype:
-            return s.cast(self, dtype=as_dtype(dtype))
-        return s.clone(self) if copy else self
+            return s.cast(result, dtype=as_dtype(dtype))
+        return s.clone(self) if copy and result is self else result
 
     def type(self, dtype: Any = None) -> Any:
         """Convert to a type: a dtype, flow.FloatTensor, "minflow.FloatTensor" or flow.Tensor (the default dtype).
@@ -659,9 +660,24 @@ def from_numbers(device: Device | str | None, first: Any, *rest: Any) -> Tensor:
     return finish(data_or_shape("Tensor", tuple(sizes), default_dtype()), device, False)
 
 
-def unpickle(kind: type[Tensor], array: np.ndarray, needs: bool, extra: dict) -> Tensor:
+def note_read(tensor: Tensor, verb: str) -> None:
+    """Note a read by the method `verb` in a trace. Raises TraceError for a symbolic tensor."""
+    if tensor.array is None:
+        refuse_symbolic((tensor,))
+        what = f"{verb}() reads the elements of a symbolic tensor, which has none while a graph is built"
+        raise TraceError(
+            what, values={"tensor": describe(tensor)}, where=here(), hint=READ_HINTS.get(verb, READ_HINTS["item"])
+        )
+    if (trace := MODE.get().trace) is not None:
+        trace.read(tensor, verb)
+    elif tensor.needs:
+        record_read(tensor, verb)
+
+
+def unpickle(kind: type[Tensor], array: HostArray, needs: bool, extra: dict, device: Device = cpu) -> Tensor:
     tensor = object.__new__(kind)
-    tensor.array, tensor.spec = array, spec_of(array)
+    tensor.array = array if device is cpu else backend_of(device).from_host(array)
+    tensor.spec = spec_of(tensor.array)
     tensor.__dict__.update(extra)
     if needs:
         tensor.needs, tensor.value = True, leaf_value(tensor)
@@ -694,7 +710,7 @@ def basic_index(index: Any) -> tuple | None:
                 fail(OutOfRangeError, f"a slice with step {i.step}", "flow.flip(x, [0]) reverses an axis", step=i.step)
         elif i is None or i is Ellipsis or i.__class__ is int:
             parts.append(i)
-        elif isinstance(i, np.integer):
+        elif isinstance(i, Integral) and isinstance(i, HostScalar):
             parts.append(int(i))
         elif isinstance(i, Tensor) and not i.ndim and i.spec.dtype.rank == 1 and i.array is not None:
             parts.append(int(i.read_array("index")))

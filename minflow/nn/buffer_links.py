@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..compiler.plan import owner_of
-from ..core.backend import Array
+from ..core.backend import Array, owner_of
 from ..core.base.errors import TraceError
 from ..core.functionalize import bump_version, share_storage
 from ..core.ir import Source

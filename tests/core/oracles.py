@@ -117,6 +117,7 @@ def sum_back(x, shape):
 ORACLES = {
     # shape
     "clone": lambda x: x,
+    "copy_to": lambda x, device: x,
     "overwritten": lambda new, old: new,
     "cast": lambda x, dtype: x.astype(dtype.np),
     "full": lambda shape, value, dtype: np.full(shape, value, dtype.np),

@@ -24,7 +24,7 @@ from minflow.core.trace import Trace
 from tests.cases import Cases
 
 cuda, second_gpu = Device("cuda"), Device("cuda:1")
-WITH_EXAMPLES = [op for op in OPS.values() if op.examples]
+WITH_EXAMPLES = [op for op in OPS.values() if op.examples and not op.moves]
 
 
 def vector(device=cuda, dtype=float32) -> Spec:
@@ -42,7 +42,9 @@ def calls(op):
 
 
 def must_be_on_device(op, name: str, spec) -> bool:
-    return isinstance(spec, Spec) and spec.ndim > 0 and name.partition("[")[0] not in op.host_inputs
+    return (
+        isinstance(spec, Spec) and spec.ndim > 0 and name.partition("[")[0] not in (*op.host_inputs, *op.moved_inputs)
+    )
 
 
 @pytest.mark.parametrize("op", WITH_EXAMPLES, ids=lambda op: op.name)
@@ -272,7 +274,7 @@ def symbol_or_number(mode, op, name, spec):
     """An input of an op in a trace; one that can have a gradient needs it."""
     if not isinstance(spec, Spec):
         return spec(1)
-    on_host = name.partition("[")[0] in op.host_inputs
+    on_host = name.partition("[")[0] in op.host_inputs and not op.moves
     symbol = mode.symbol_of_input(spec if on_host else spec.replace(device=cuda), name)
     return symbol.detach().requires_grad_() if spec.floating else symbol
 

@@ -97,6 +97,11 @@ _BY_NUMPY = {d.numpy: d for d in DType.table.values() if d.numpy is not None}
 BY_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 
 
+def is_dtype(x) -> bool:
+    """True if `as_dtype` takes x, unless it is a name."""
+    return isinstance(x, DType | type | np.dtype)
+
+
 def as_dtype(x) -> DType:
     """Convert a DType, a numpy dtype, a Python type (`float` is the default dtype) or a name to a DType."""
     if isinstance(x, DType):

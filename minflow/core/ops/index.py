@@ -49,7 +49,7 @@ take = define(
     domain="holomorphic",
     flops=0,
     reads_rows=True,
-    host_inputs=("index",),
+    moved_inputs=("index",),
     examples=[
         case(floats(5, 3), ints(4, high=5), axis=0),
         case(floats(3, 5, 2), ints(2, 4, low=-5, high=5), axis=1),
@@ -94,7 +94,7 @@ index_add = define(
     alias_safe=True,
     domain="holomorphic",
     flops=1,
-    host_inputs=("index",),
+    moved_inputs=("index",),
     examples=[
         case(floats(5, 3), ints(7, high=5), floats(7, 3), axis=0),
         case(floats(3, 4, 2), ints(2, 3, low=-4, high=4), floats(3, 2, 3, 2), axis=1),
@@ -123,7 +123,7 @@ index_put = define(
     ),
     domain="holomorphic",
     number_inputs=("src",),
-    host_inputs=("index",),
+    moved_inputs=("index",),
     examples=[
         case(floats(1, 3), ints(1, high=1), floats(1, 3), axis=0),
         case(floats(3, 5), ints((), high=5), floats(3), axis=1),
@@ -158,7 +158,7 @@ ravel_index = define(
     "ravel_index(*index; shape, by)",
     ravel_spec,
     number_inputs=("index",),
-    host_inputs=("index",),
+    moved_inputs=("index",),
     examples=[
         case(ints(4, high=3), ints(4, low=-5, high=5), shape=(3, 5)),
         case(ints(4, 1, high=3), ints(2, high=5), 1, shape=(3, 5, 2)),

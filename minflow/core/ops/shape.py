@@ -13,9 +13,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..backend import on_device
 from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import apply
+from ..host import host_array
 from ..host.float_warnings import silent
 from ..kernels import CALLS, kernel
 from ..mode import MODE
@@ -67,6 +69,28 @@ def _(xp, x, out=None):
     if out is None:
         return x.copy()
     xp.copyto(out, x)  # takes a third of the time of `positive`
+    return out
+
+
+copy_to = define(
+    "copy_to(x; device)",
+    infer=lambda x, device: x,
+    vjp=lambda g, x_spec: copy_to(g, device=x_spec.device),
+    moves=True,
+    host_inputs=("x",),
+    storable=False,
+    domain="holomorphic",
+    dtype_agnostic=True,
+    examples=[case(floats(3, 4), device=cpu), case(floats(()), device=cpu), case(strided(4, 5), device=cpu)],
+    doc="A copy on another device.",
+)
+
+
+@kernel(copy_to)
+def _(xp, x, device, out=None):
+    if out is None:
+        return on_device(x, device)
+    out[...] = on_device(x, device)
     return out
 
 
@@ -177,7 +201,7 @@ full = define(
 )
 
 
-@kernel(full, specialize=lambda shape, value, dtype, device=cpu: None if shape else np.array(value, dtype.np).copy)
+@kernel(full, specialize=lambda shape, value, dtype, device=cpu: None if shape else host_array(value, dtype.np).copy)
 def _(xp, shape, value, dtype, device=cpu, out=None):
     out = xp.empty(shape, dtype.np) if out is None else out
     out.fill(value)

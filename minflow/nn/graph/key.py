@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Container, Iterable
 from typing import Any
 
-from ...compiler.plan import owner_of
+from ...core.backend import owner_of
 from ...core.tensor import Tensor
 from ...diagnosis.creation_site import SITE_ATTRIBUTE
 from ..hooks import GLOBAL_HOOKS, hooks_of

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.backend import Backend, register_backend
 from ...core.host.float_warnings import silent
+from . import plan_calls
 
 
 class ClockEvent:
@@ -30,6 +31,9 @@ class NumPyBackend(Backend):
     empty = staticmethod(np.empty)
     to_host = staticmethod(np.asarray)
     event = staticmethod(ClockEvent)
+    bare = staticmethod(plan_calls.bare)
+    bind = staticmethod(plan_calls.bind)
+    direct = staticmethod(plan_calls.direct)
 
     @classmethod
     def count(cls) -> int:
@@ -39,6 +43,15 @@ class NumPyBackend(Backend):
         return np.array(array, order="C")
 
     from_host = copy
+
+    def is_writable(self, array: np.ndarray) -> bool:
+        return array.flags.writeable
+
+    def owner(self, array: np.ndarray) -> object:
+        owner: object = array
+        while (base := getattr(owner, "base", None)) is not None:
+            owner = base
+        return owner
 
     def storage_key(self, array: np.ndarray) -> Hashable:
         return array.__array_interface__["data"][0]

@@ -1,38 +1,29 @@
 """Call NumPy from a plan with little overhead: on small arrays a kernel takes no longer than a few lines of Python.
 
 Plans run with NumPy's warnings off, so if a kernel is a ufunc that suppresses them, the ufunc itself is called.
-Read next: `plan.py`.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from ..core.ir import Node, Value
-from ..core.kernels import HOST_PLATFORMS, Selection, select, select_for
-from ..core.op import Op
+from ...core.ir import Node, Value
+from ...core.kernels import select_for
+from ...core.op import Op
 
 BY_NAME = {np.maximum, np.minimum}  # ufuncs that are slower with a positional `out`
 
 
-def kernels_of(node: Node, platforms: Sequence[str] | None, lone: bool) -> Selection:
-    """Return the kernels of these platforms that run a node in a plan.
-
-    lone: True if the plan is one call on few elements: then NumPy's kernel may take less time than copying them to a
-    fixed address.
-    """
-    selected = select_for(node, platforms)
-    if lone and selected.lower is not None and not selected.lower.lone:
-        selected = select(node.op, HOST_PLATFORMS)
-    ufunc = getattr(getattr(selected.call, "func", None), "ufunc", None)
-    return selected if ufunc is None else selected._replace(call=getattr(np, ufunc))
+def bare(kernel: Callable) -> Callable:
+    """Return the ufunc that a kernel calls with NumPy's warnings off; any other kernel unchanged."""
+    ufunc = getattr(getattr(kernel, "func", None), "ufunc", None)
+    return kernel if ufunc is None else getattr(np, ufunc)
 
 
-def call_of(op: Op, kernel: Callable, args: Sequence, places: Sequence[np.ndarray]) -> functools.partial:
+def bind(op: Op, kernel: Callable, args: Sequence, places: Sequence[np.ndarray]) -> functools.partial:
     """Bind a kernel to its inputs and outputs."""
     if op.fast_path and places[0].ndim and places[0].dtype.kind == "f":
         # otherwise NumPy would convert Python numbers to arrays at each call: half of its time
@@ -77,26 +68,3 @@ def direct(
         return [result]
 
     return run
-
-
-def static_io(plan: Any) -> tuple[list, list] | None:
-    """Return the fixed inputs and outputs of a plan; None if some move between runs, or if it writes states."""
-    if plan.slots or plan.reads or plan.written:
-        return None
-    return [place for _, place in plan.inputs], [array for array, _, _ in plan.outs]
-
-
-def run_static(plan: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Run a plan that is `static_io`, as `Plan.run` does."""
-    calls, plan.node_of = plan.units
-    plan.running = left = iter(calls)
-    plan.runs += 1
-    if plan.direct is not None:
-        next(left)
-        return plan.direct(arrays)
-    places, results = plan.static_io
-    for place, array in zip(places, arrays):
-        place[...] = array
-    for call in left:
-        call()
-    return [results[0].copy()] if len(results) == 1 else [array.copy() for array in results]

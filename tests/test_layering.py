@@ -270,10 +270,7 @@ NUMPY = {
     # diagnosis
     "diagnosis.source_lines": "",
     # io
-    "io.container": "",
-    "io.other_formats": "",
-    "io.torch_zip": "",
-    "io.tree": "",
+    "io.other_formats": "reads files of NumPy by its own functions",
     # nn
     "nn.graph.side_effects": "reports draws of np.random while a graph is built",
     "nn.loading": "states of other libraries",

@@ -20,10 +20,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
-import numpy as np
-
+from ..core.backend import Array, namespace, to_host
 from ..core.base.dtypes import bfloat16
 from ..core.base.errors import CheckpointError
+from ..core.host import HostArray
 from ..core.source_location import here, need
 from .files import open_regular
 
@@ -107,7 +107,7 @@ class Checksum:
 # ---- writing -----------------------------------------------------------------------------------------------------
 
 
-def layout(arrays: Mapping[str, np.ndarray]) -> list[Entry]:
+def layout(arrays: Mapping[str, HostArray]) -> list[Entry]:
     """The order of the arrays: by descending item size, so that all are aligned; then by name."""
     entries, end = [], 0
     for name, array in sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])):
@@ -116,10 +116,10 @@ def layout(arrays: Mapping[str, np.ndarray]) -> list[Entry]:
     return entries
 
 
-def byte_chunks(array: np.ndarray) -> Iterator:
+def byte_chunks(array: HostArray) -> Iterator:
     """The bytes of an array, little-endian in C order, in chunks; a contiguous array is not copied."""
-    array = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
-    flat = array.reshape(-1).view(np.uint8)
+    array = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+    flat = array.reshape(-1).view("uint8")
     for start in range(0, flat.size, CHUNK_BYTES):
         yield flat[start : start + CHUNK_BYTES].data
 
@@ -132,8 +132,9 @@ def header_of(entries: list[Entry], metadata: dict[str, str] | None) -> bytes:
     return header + b" " * (-len(header) % 8)
 
 
-def write(file: BinaryIO, arrays: Mapping[str, np.ndarray], structure: str | None) -> None:
+def write(file: BinaryIO, arrays: Mapping[str, Array], structure: str | None) -> None:
     """Write header and data; without a structure there is no checksum. Raises OSError, also for a partial write."""
+    arrays = {name: to_host(array) for name, array in arrays.items()}
     entries, metadata = layout(arrays), None
     if structure is not None:
         checksum = Checksum(structure)
@@ -164,7 +165,7 @@ def write_all(file: BinaryIO, data: Any) -> None:
 # ---- reading -----------------------------------------------------------------------------------------------------
 
 
-def read(path: Path, file: BinaryIO | None = None) -> tuple[dict[str, np.ndarray], str | None]:
+def read(path: Path, file: BinaryIO | None = None) -> tuple[dict[str, HostArray], str | None]:
     """(name -> array, structure text or None) of a safetensors file, verified against its checksum if it has one.
 
     file: the same file, open at its beginning; then the library, which can only open paths, does not validate it.
@@ -303,7 +304,7 @@ def entry_of(path: Path, name: str, fields: Any) -> Entry:
         )
     if len(shape) > 64:
         refuse(path, f"array {name!r} has {len(shape)} axes", "at most 64", shape=shape)
-    itemsize = np.dtype(READ_DTYPES[dtype][0]).itemsize
+    itemsize = int(READ_DTYPES[dtype][0][2:])  # 4 of "<f4"
     # NumPy refuses such a shape even if an axis of size 0 leaves it without data.
     if math.prod(n or 1 for n in shape) * itemsize >= 2**63:
         refuse(path, f"array {name!r} has a shape that no array can have", shape=shape)
@@ -343,12 +344,12 @@ def structure_of(path: Path, metadata: Any) -> str | None:
     return metadata.get(STRUCTURE_KEY)
 
 
-def read_array(path: Path, file: Any, e: Entry, checksum: Checksum | None) -> np.ndarray:
+def read_array(path: Path, file: Any, e: Entry, checksum: Checksum | None) -> HostArray:
     stored, expected = READ_DTYPES[e.dtype]
     if checksum is not None:
         checksum.begin(e)
-    array = np.empty(e.shape, stored)
-    flat = array.reshape(-1).view(np.uint8)
+    array = namespace().empty(e.shape, stored)
+    flat = array.reshape(-1).view("uint8")
     for start in range(0, flat.size, CHUNK_BYTES):
         chunk = flat[start : start + CHUNK_BYTES]
         bytes_read = file.readinto(chunk.data)
@@ -361,8 +362,8 @@ def read_array(path: Path, file: Any, e: Entry, checksum: Checksum | None) -> np
             )
         if checksum is not None:
             checksum.add(chunk.data)
-    if e.dtype == "BOOL" and array.size and array.view(np.uint8).max() > 1:
-        refuse(path, f"array {e.name!r} is bool, but has a byte other than 0 and 1", byte=array.view(np.uint8).max())
+    if e.dtype == "BOOL" and array.size and array.view("uint8").max() > 1:
+        refuse(path, f"array {e.name!r} is bool, but has a byte other than 0 and 1", byte=array.view("uint8").max())
     if e.dtype == "BF16":
         return array.astype("u2", copy=False).view(bfloat16.np)
     return array.astype(expected, copy=False)

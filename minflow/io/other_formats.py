@@ -16,6 +16,7 @@ from typing import IO
 import numpy as np
 
 from ..core.base.errors import CheckpointError
+from ..core.host import HostArray
 from ..core.memory import free_bytes_if_short, size_text
 from ..core.source_location import here
 from ..core.spec import DType
@@ -77,7 +78,7 @@ def refuse_pickle(path: Path) -> None:
     )
 
 
-def read_npz(path: Path) -> dict[str, np.ndarray]:
+def read_npz(path: Path) -> dict[str, HostArray]:
     """Read an .npz file: name -> array."""
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
@@ -124,7 +125,7 @@ def check_memory(path: Path, infos: list[zipfile.ZipInfo]) -> None:
         )
 
 
-def read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+def read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> HostArray:
     """Read one array, after checking its header against the size of its entry."""
     name = info.filename.removesuffix(".npy")
     if info.file_size > MAX_COMPRESSION_RATIO * info.compress_size + 4096:
@@ -166,7 +167,7 @@ def read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> 
                 pass
         except (ValueError, MemoryError) as error:
             refuse(path, f"array {name!r} cannot be read", reason=error)
-    return np.ascontiguousarray(array, WIDER_DTYPE.get(native, native)).reshape(shape)
+    return array.astype(WIDER_DTYPE.get(native, native), order="C", copy=False)
 
 
 def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:

@@ -17,9 +17,9 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-import numpy as np
-
+from ..core.backend import namespace
 from ..core.base.errors import CheckpointError
+from ..core.host import HostArray, host_array
 from ..core.spec import DType
 from .container import reason_to_refuse_keys, refuse, refuse_repeated
 from .files import open_regular
@@ -73,7 +73,7 @@ class PendingOrderedDict(PendingDict):
 class SavedTensor(NamedTuple):
     """A tensor of the file. view_key: the same for tied tensors."""
 
-    array: np.ndarray
+    array: HostArray
     view_key: tuple
 
 
@@ -119,11 +119,11 @@ class Storages:
 
     def __init__(self, path: Path, archive: zipfile.ZipFile, entries: dict, root: str, order: str):
         self.path, self.archive, self.entries, self.root, self.order = path, archive, entries, root, order
-        self.arrays: dict[tuple[str, str], np.ndarray] = {}
+        self.arrays: dict[tuple[str, str], HostArray] = {}
         self.tensors: dict[tuple, SavedTensor] = {}
         self.bytes_left = MAX_EXPANSION * path.stat().st_size + (1 << 20)  # bytes that tensors may still use
 
-    def elements(self, storage: Storage) -> np.ndarray:
+    def elements(self, storage: Storage) -> HostArray:
         key = storage.key, storage.dtype
         if key not in self.arrays:
             name = f"{self.root}data/{storage.key}"
@@ -136,7 +136,7 @@ class Storages:
             if info.file_size != needed:
                 refuse(self.path, f"{name} must have {needed} bytes, got {info.file_size}", dtype=dtype)
             with self.archive.open(info) as file:
-                raw = np.frombuffer(file.read(), dtype if self.order == "<" else dtype.newbyteorder(">"))
+                raw = namespace().frombuffer(file.read(), dtype if self.order == "<" else dtype.newbyteorder(">"))
             if raw.size != storage.size:
                 refuse(self.path, f"{name} ends after {raw.size} of {storage.size} elements")
             self.arrays[key] = raw.astype(dtype) if self.order == ">" else raw
@@ -159,13 +159,13 @@ class Storages:
             self.bytes_left -= math.prod(shape) * DType.table[storage.dtype].itemsize
             if self.bytes_left < 0:
                 refuse(self.path, "its tensors are far larger than the file", shape=shape, strides=strides)
-            flat = self.elements(storage)
-            view = (
-                np.empty(shape, flat.dtype)
-                if 0 in shape
-                else np.lib.stride_tricks.as_strided(flat[offset:], shape, [step * flat.itemsize for step in strides])
-            )
-            self.tensors[view_key] = SavedTensor(np.array(view, order="C"), view_key)
+            flat, xp = self.elements(storage), namespace()
+            if 0 in shape:
+                view = xp.empty(shape, flat.dtype)
+            else:
+                steps = [step * flat.itemsize for step in strides]
+                view = xp.lib.stride_tricks.as_strided(flat[offset:], shape, steps)
+            self.tensors[view_key] = SavedTensor(host_array(view), view_key)
         return self.tensors[view_key]
 
 

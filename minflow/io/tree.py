@@ -14,10 +14,10 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
+from ..core.backend import Array, backend_of_array
 from ..core.base.errors import CheckpointError
 from ..core.functionalize import version_counter_of
+from ..core.host import HostArray, HostScalar
 from ..core.source_location import fail
 from ..core.spec import DType, dtype_named, spec_of
 from ..core.tensor import Size, Tensor
@@ -34,7 +34,7 @@ class Writer:
     """Encodes an object. Then `arrays` holds name -> array, each storage once, and `metadata` that of its dicts."""
 
     def __init__(self) -> None:
-        self.arrays: dict[str, np.ndarray] = {}
+        self.arrays: dict[str, Array] = {}
         self.names_by_memory: dict[tuple, str] = {}
         self.enclosing_ids: list[int] = []
         self.metadata: list[Any] = []
@@ -45,13 +45,14 @@ class Writer:
             return x if x is None or isinstance(x, bool) else self.check_text(x, shown)
         if isinstance(x, Tensor):
             return self.tensor(x, path, shown)
-        if isinstance(x, np.ndarray):
+        if isinstance(x, HostArray):
             return ["array", self.add_array(x, path, shown)]
-        if isinstance(x, int | np.integer):
+        kind = x.dtype.kind if isinstance(x, HostScalar) else ""
+        if isinstance(x, int) or kind in ("i", "u"):
             return self.check_integer(int(x), shown)
-        if isinstance(x, float | np.floating):
+        if isinstance(x, float) or kind == "f":
             return float(x) if math.isfinite(x) else ["float", repr(float(x))]
-        if isinstance(x, np.bool_):
+        if kind == "b":
             return bool(x)
         if isinstance(x, DType):
             return ["dtype", x.name]
@@ -128,7 +129,7 @@ class Writer:
         options["object"] = id(x)
         return ["tensor", self.add_array(array, path, shown), options]
 
-    def add_array(self, array: np.ndarray, path: tuple, shown: str) -> str:
+    def add_array(self, array: Array, path: tuple, shown: str) -> str:
         """Store an array and return its name in the file; views of exactly the same memory are stored once."""
         if array.dtype.newbyteorder("=").name not in WRITTEN_DTYPES:  # safetensors has no complex128
             fail(
@@ -137,7 +138,8 @@ class Writer:
                 f"one of {', '.join(WRITTEN_DTYPES)}; flow.view_as_real(x) of a complex tensor",
                 value=array.dtype,
             )
-        key = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
+        backend = backend_of_array(array)
+        key = backend, backend.storage_key(array), array.shape, array.strides, array.dtype.str
         if array.size and key in self.names_by_memory:
             return self.names_by_memory[key]
         name = base = ".".join(map(str, path)) or "tensor"
@@ -172,7 +174,7 @@ def quoted(key: Any) -> str:
 class Reader:
     """Builds the object that a JSON value describes, from the arrays of the file."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], metadata: Any = ()):
+    def __init__(self, arrays: Mapping[str, HostArray], metadata: Any = ()):
         self.arrays = arrays
         self.metadata = iter(metadata if isinstance(metadata, list) else ())
         self.first_tensors: dict[
@@ -226,7 +228,7 @@ class Reader:
             raise MalformedStructure("a list of entries", part)
         return part
 
-    def array(self, name: Any) -> np.ndarray:
+    def array(self, name: Any) -> HostArray:
         if not isinstance(name, str) or name not in self.arrays:
             raise MalformedStructure("the name of an array in the file", name)
         return self.arrays[name]

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from minflow.core.backend import BACKENDS, OPEN, Backend, register_backend, to_host
+from minflow.core.backend import BACKENDS, OPEN, Backend, backend_of, register_backend, to_host
 from minflow.core.kernels import EAGER_PLATFORMS, clear_caches
-from minflow.core.spec import DEVICE_OF_ARRAY, Device
+from minflow.core.spec import DEVICE_OF_ARRAY, Device, cpu
 
 COPIES: Counter = Counter()  # "item at file.py:12 in function" -> number of copies to the host
 UPLOADS: Counter = Counter()  # the same of copies from the host
@@ -512,6 +512,9 @@ class StrictBackend(Backend):
     def to_host(self, array):
         copied("to_host")
         return np.array(array.inner, order="C")
+
+    def owner(self, array):
+        return backend_of(cpu).owner(array.inner)
 
     def storage_key(self, array):
         return array.inner.__array_interface__["data"][0]

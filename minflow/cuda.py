@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .core.backend import BACKENDS, backend_of as _backend_of, is_available as _available
 from .core.functions.tensor_types import make_type as _typed
+from .core.host import HostArray as _HostArray
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.random import get_rng_state as _get_rng_state, set_rng_state as _set_rng_state
 from .core.spec import Device as _Device
@@ -149,12 +148,12 @@ def seed_all() -> None:
     """Ignored: all devices share the generator of `flow.seed`."""
 
 
-def get_rng_state(device: Any = None) -> np.ndarray:
+def get_rng_state(device: Any = None) -> _HostArray:
     """Return the state of the generator that all devices share: `flow.get_rng_state`."""
     return _get_rng_state()
 
 
-def get_rng_state_all() -> list[np.ndarray]:
+def get_rng_state_all() -> list[_HostArray]:
     """Return one state per GPU; an empty list without one."""
     return [_get_rng_state()] * device_count()
 

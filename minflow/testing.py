@@ -7,13 +7,17 @@ The error shows the index of the largest difference.
 
 from __future__ import annotations
 
+import math as _math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from .core.backend import namespace as _namespace
 from .core.base.errors import DTypeError
 from .core.functions.creation import as_tensor as _as_tensor, tensor as _tensor
+from .core.host import HostArray as _HostArray
+from .core.host.float_warnings import silent as _silent
 from .core.messages.suggestions import missing_names as _missing_names
 from .core.source_location import fail as _fail
 from .core.spec import as_dtype as _as_dtype
@@ -93,7 +97,7 @@ def describe_difference(
     check_stride: bool,
 ) -> str:
     """Describe the difference of two leaves in a few lines; "" if they are close."""
-    numbers = not isinstance(actual, _Tensor | np.ndarray) and not isinstance(expected, _Tensor | np.ndarray)
+    numbers = not isinstance(actual, _Tensor | _HostArray) and not isinstance(expected, _Tensor | _HostArray)
     if isinstance(actual, _Tensor) != isinstance(expected, _Tensor) and not numbers:
         return f"The types differ: {type(actual).__name__} and {type(expected).__name__}"
     x, y = [_as_tensor(value).detach() for value in (actual, expected)]
@@ -108,17 +112,18 @@ def describe_difference(
     compute_dtype = "complex128" if "complex" in x.dtype.name + y.dtype.name else "float64"
     if "int" in x.dtype.name and "int" in y.dtype.name:
         compute_dtype = "int64"
-    a, b = [np.asarray(t.numpy()).astype(compute_dtype) for t in (x, y)]
-    with np.errstate(all="ignore"):
+    xp = _namespace()
+    a, b = [t.numpy(force=True).astype(compute_dtype) for t in (x, y)]
+    with _silent():
         distance = abs(a - b)
-        close = (a == b) | (np.isfinite(b) & (distance <= atol + rtol * abs(b)))
+        close = (a == b) | (xp.isfinite(b) & (distance <= atol + rtol * abs(b)))
     if equal_nan:
         close |= (a != a) & (b != b)
     if close.all():
         return ""
-    excess = np.where(close, -1.0, np.nan_to_num(distance, nan=np.inf))
-    place = tuple(int(i) for i in np.unravel_index(excess.argmax(), excess.shape))
-    relative = distance[place] / abs(b[place]) if 0 < abs(b[place]) < np.inf else np.inf
+    excess = xp.where(close, -1.0, xp.nan_to_num(distance, nan=_math.inf))
+    place = tuple(int(i) for i in xp.unravel_index(excess.argmax(), excess.shape))
+    relative = distance[place] / abs(b[place]) if 0 < abs(b[place]) < _math.inf else _math.inf
     wrong, where = int((~close).sum()), f" at index {place}" if place else ""
     return (
         f"{wrong} of {a.size} elements differ ({100 * wrong / a.size:.1f} %)\n  the worst{where}  actual "
@@ -177,9 +182,9 @@ def make_tensor(
             else np.random.randint(int(lowest), int(highest), drawn_shape)
         )
     )
-    data = np.asarray(data).astype(dtype.np)
+    data = _namespace().asarray(data).astype(dtype.np)
     if exclude_zero:
-        data = np.where(data == 0, np.ones((), dtype.np), data)
+        data[data == 0] = 1
     result = _tensor(data, None, device, False)
     result = result[..., ::2] if drawn_shape != sizes else result
     return result.requires_grad_() if requires_grad else result

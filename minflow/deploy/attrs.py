@@ -12,8 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from ..core.host import HostScalar
 from ..core.infer import data_dependent
 from ..core.ir import NUMBERS
 from ..core.op import OPS, Op
@@ -50,7 +49,7 @@ MAX_TENSOR_BYTES, MAX_EMPTY_BYTES = 2**40, 2**27
 
 def encode(value: Any) -> Any:
     """The JSON value of an attr. Raises TypeError for a value that cannot be stored."""
-    if isinstance(value, np.generic):
+    if isinstance(value, HostScalar):
         value = value.item()
     if value is None or type(value) in (bool, int, str):
         return value

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from ..core.base.errors import MinflowError
+from ..core.host import HostArray
 from ..core.infer import consult, data_dependent
 from ..core.ir import NUMBERS, RECOMPUTE
 from ..core.kernels import has_kernel
@@ -61,7 +60,7 @@ class State:
     name: str
     kind: str
     spec: Spec
-    array: np.ndarray | None = None
+    array: HostArray | None = None
     requires_grad: bool = False
     filled: SizedConstant | None = None  # how a constant depends on dynamic axes
     draws: int = 0
@@ -117,7 +116,7 @@ class Document:
         return sizes_of(self.axes, specs, [name for name, _ in self.inputs])
 
 
-def from_data(data: Any, arrays: Mapping[str, np.ndarray]) -> Document:
+def from_data(data: Any, arrays: Mapping[str, HostArray]) -> Document:
     """Parse graph.json and its weights. Raises Malformed or GraphFormatError unless they are a graph that minflow
     writes.
     """
@@ -133,7 +132,7 @@ TOP_LEVEL_FIELDS = tuple(
 class DocumentParser:
     """Parser of a Document. specs: specs of the values so far, by index."""
 
-    def __init__(self, data: Any, arrays: Mapping[str, np.ndarray]):
+    def __init__(self, data: Any, arrays: Mapping[str, HostArray]):
         self.data, self.arrays = check_fields(data, "graph", TOP_LEVEL_FIELDS), arrays
         self.specs: list[Spec] = []
         self.sizes: dict[str, int] = {}
@@ -268,7 +267,7 @@ class DocumentParser:
         resolve_sizes(first, self.sizes)
         return SizedConstant(shape, first, step)
 
-    def produces(self, filled: SizedConstant, wanted: Spec, array: np.ndarray) -> bool:
+    def produces(self, filled: SizedConstant, wanted: Spec, array: HostArray) -> bool:
         """True if `array` holds the elements of this constant at the saved sizes."""
         if isinstance(filled.first, complex) and not wanted.dtype.is_complex:
             return False

@@ -20,10 +20,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
-import numpy as np
-
 from ..core.base.errors import CheckpointError, GraphFormatError
 from ..core.files.temporary import write_in_progress
+from ..core.host import HostArray
 from ..core.memory import free_bytes
 from ..core.source_location import fail
 from ..io import atomic, container, files
@@ -38,13 +37,13 @@ MAX_META_BYTES = 1 << 20  # bytes
 BASE_BUDGET, BUDGET_PER_BYTE = 8_000_000, 8
 MAX_ATTEMPTS = 40  # attempts to read the folder while others write it
 
-Saved = tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]
+Saved = tuple[dict[str, Any], dict[str, Any], dict[str, HostArray]]
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def write(path: str | os.PathLike, graph: Mapping, meta: Mapping, arrays: Mapping[str, np.ndarray]) -> None:
+def write(path: str | os.PathLike, graph: Mapping, meta: Mapping, arrays: Mapping[str, HostArray]) -> None:
     """Write this graph into the folder `path`, all or nothing. Raises CheckpointError and leaves the folder as it was.
 
     Parent folders are created; an older graph there is kept until the new one is on disk. Equal graphs give equal
@@ -264,7 +263,7 @@ def digest(file: BinaryIO) -> str:
     return result
 
 
-def read_weights(path: Path, file: BinaryIO, budget: int) -> dict[str, np.ndarray]:
+def read_weights(path: Path, file: BinaryIO, budget: int) -> dict[str, HostArray]:
     check_header(path, file, budget)
     try:
         arrays, structure = container.read(path, file)

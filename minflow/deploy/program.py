@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from ..compiler.names import op_names
+from ..core.backend import Array, backend_of_array
 from ..core.base.errors import GraphError
 from ..core.ir import CONSTANT, Graph, Node, Source, Value
 from ..core.random import default_generator
@@ -461,6 +460,7 @@ def extra_repr_text(module: Any) -> str:
         return ""
 
 
-def key_of(array: np.ndarray) -> tuple:
+def key_of(array: Array) -> tuple:
     """Key of an array's storage, as in `Trace.state`."""
-    return array.ctypes.data if array.size else id(array), array.shape, array.strides, array.dtype
+    storage = backend_of_array(array).storage_key(array) if array.size else id(array)
+    return storage, array.shape, array.strides, array.dtype

@@ -15,12 +15,12 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
-
+from ..core.backend import Array
 from ..core.base.errors import GraphError, OutOfMemoryError, ShapeError
 from ..core.dispatch import apply
 from ..core.functionalize import stride_probe, write_into
 from ..core.functions.shape import array_has_view
+from ..core.host import host_array
 from ..core.infer import infer
 from ..core.ir import RECOMPUTE, Node, Value, outputs_of
 from ..core.kernels import launch
@@ -254,7 +254,7 @@ def tensor_of(state: State) -> Any:
     if state.kind == "generator":
         if state.name == "generator":
             return default_generator
-        return Generator().set_state(np.array(state.words, "int64"))
+        return Generator().set_state(host_array(state.words, "int64"))
     if state.kind == "parameter":
         return Parameter(Tensor(state.array, state.spec), state.requires_grad)
     tensor = Tensor(state.array, state.spec)
@@ -262,7 +262,7 @@ def tensor_of(state: State) -> Any:
     return tensor
 
 
-def needs_copy(op: Op, array: np.ndarray, attrs: Any) -> bool:
+def needs_copy(op: Op, array: Array, attrs: Any) -> bool:
     """True if the op is a view of contiguous elements and the array is not contiguous in the required shape."""
     return op is as_strided or (op is reshape and not array_has_view(array, attrs["shape"]))
 

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
+from ..core.backend import to_host
 from ..core.base.errors import GraphError
+from ..core.host import HostArray
 from ..core.ir import NUMBERS, Node, Value, file_name, line_number, where_text
 from ..core.op import OPS
 from ..core.source_location import fail
@@ -26,7 +26,7 @@ from .program import CallEntry, ModuleEntry, Program, ProgramTensor
 from .versions import FORMAT, VERSION, versions_of
 
 
-def to_data(program: Program) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def to_data(program: Program) -> tuple[dict[str, Any], dict[str, HostArray]]:
     """Returns (graph.json, weights by name). Raises GraphError for content that a file cannot hold."""
     return ProgramWriter(program).data()
 
@@ -46,11 +46,11 @@ class ProgramWriter:
                 self.numbers[Value(held.source, 0, held.source.out_specs[0])] = first + i
         self.count = first + len(program.tensors)
 
-    def data(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def data(self) -> tuple[dict[str, Any], dict[str, HostArray]]:
         program = self.program
         self.check_registered()
         states = [self.state(held) for held in program.tensors]
-        arrays = {held.name: held.tensor.array for held in program.tensors if held.tensor is not None}
+        arrays = {held.name: to_host(held.tensor.array) for held in program.tensors if held.tensor is not None}
         inputs = [{"name": s.name, "spec": spec_text(s.out_specs[0])} for s in program.graph.inputs]
         nodes = [self.node(node) for node in program.graph.nodes]
         data = {

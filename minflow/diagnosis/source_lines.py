@@ -6,8 +6,7 @@ import functools
 import linecache
 import os
 
-import numpy as np
-
+from ..core.backend import namespace
 from ..core.ir import Where, file_name, line_number
 
 PUBLIC_FOLDERS: list[str] = []  # folders of functions that learners call by name, besides those of core
@@ -25,7 +24,7 @@ def is_library(file: str) -> bool:
 
     inside = sysconfig.get_path("stdlib") + os.sep
     packages = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
-    if file.startswith(os.path.dirname(np.__file__) + os.sep) or file.startswith("<frozen "):
+    if file.startswith(os.path.dirname(namespace().__file__) + os.sep) or file.startswith("<frozen "):
         return True
     return file.startswith(inside) and not file.startswith(packages) and "site-packages" not in file
 

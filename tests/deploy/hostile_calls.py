@@ -17,6 +17,7 @@ import tracemalloc
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from minflow.core.base.errors import MinflowError
 from minflow.core.infer import consult
@@ -25,7 +26,6 @@ from minflow.core.kernels import CALLS
 from minflow.core.op import OPS
 from minflow.core.ops.examples import Maker, case, cases, floats
 from minflow.core.spec import DType, Spec, bfloat16, float32, spec_of
-from minflow.core.trace import byte_bounds
 from minflow.deploy.attrs import check_inputs, decode_attrs, encode, plausible, storable
 
 INTS = [-1, 0, 1, 2, 3, 5, 8, 64, 1000, -2, -7, 2**31, -(2**31), 2**32 + 1, 2**61, 2**62, -(2**62), 10**9]

@@ -108,8 +108,8 @@ def test_ratio():
 
 def test_filled():
     n = SizeFormula(((1, ("n",)),))
-    assert SizedConstant((n, 2), n).evaluate({"n": 3}, "float32").tolist() == [[3.0, 3.0]] * 3
-    assert SizedConstant((n,), 5, -2).evaluate({"n": 3}, "int64").tolist() == [5, 3, 1]
+    assert SizedConstant((n, 2), n).evaluate({"n": 3}, np.dtype("float32")).tolist() == [[3.0, 3.0]] * 3
+    assert SizedConstant((n,), 5, -2).evaluate({"n": 3}, np.dtype("int64")).tolist() == [5, 3, 1]
 
 
 def law(*lows):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from ...core.backend import namespace
 from .threads import get_num_threads
 
 
 def show() -> str:
     """Return the array library and its version as text."""
-    return f"minflow on NumPy {np.__version__}: see numpy.show_config() for its BLAS"
+    return f"minflow on NumPy {namespace().__version__}: see numpy.show_config() for its BLAS"
 
 
 def parallel_info() -> str:

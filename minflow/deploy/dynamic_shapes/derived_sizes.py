@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from ...core.backend import namespace
 from ...core.base.errors import OutOfMemoryError, ShapeError
+from ...core.host import HostArray
 from ...core.memory import free_bytes
 from .axes import refuse
 
@@ -70,11 +70,11 @@ class SizedConstant:
     first: Any
     step: int = 0
 
-    def evaluate(self, sizes: Mapping[str, int], dtype: Any) -> np.ndarray:
+    def evaluate(self, sizes: Mapping[str, int], dtype: Any) -> HostArray:
         """The array at these sizes. dtype: a NumPy dtype."""
         shape, first = evaluate_sizes(self.shape, sizes), evaluate_sizes(self.first, sizes)
         check_sizes("a constant", shape, sizes)
-        needed, free = math.prod(shape) * (24 if self.step else np.dtype(dtype).itemsize), free_bytes()
+        needed, free = math.prod(shape) * (24 if self.step else dtype.itemsize), free_bytes()
         if free is not None and needed > free:
             refuse(
                 f"a constant of the shape {tuple(shape)} needs {needed:,} bytes of memory, and {free:,} are free",
@@ -84,12 +84,11 @@ class SizedConstant:
             )
         try:
             if not self.step:
-                return np.full(shape, first, dtype)
-            return (first + self.step * np.arange(shape[0])).astype(dtype)
+                return namespace().full(shape, first, dtype)
+            return (first + self.step * namespace().arange(shape[0])).astype(dtype)
         except (OverflowError, TypeError, ValueError) as error:  # valid at the saved sizes, but not at these
             refuse(
-                f"no {np.dtype(dtype)} is a constant that begins with {first} and has the shape {tuple(shape)} "
-                f"({error})",
+                f"no {dtype} is a constant that begins with {first} and has the shape {tuple(shape)} ({error})",
                 "smaller inputs along these axes",
                 sizes,
                 kind=ShapeError,
@@ -115,5 +114,5 @@ def check_sizes(what: str, shape: Any, sizes: Mapping[str, int]) -> None:
         refuse(f"{what} would have the shape {tuple(shape)}", "larger inputs along these axes", sizes, kind=ShapeError)
 
 
-def same_array(a: np.ndarray, b: np.ndarray) -> bool:
+def same_array(a: HostArray, b: HostArray) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()

@@ -19,6 +19,7 @@ import numpy as np
 
 from ...compiler.executor import BUILD_LOCK, INSIDE, collector_waiting
 from ...compiler.plan_cache import PlanCache
+from ...core.backend import namespace
 from ...core.base.errors import GraphError
 from ...core.context import current_context
 from ...core.mode import MODE, using
@@ -89,7 +90,8 @@ def whole_batch(spec: Spec, parts: int) -> Spec:
 
 def without_memory(spec: Spec) -> Tensor:
     """A tensor of this spec that stores a single zero."""
-    return Tensor(np.broadcast_to(np.zeros((), spec.np), spec.shape), spec)
+    xp = namespace(spec.device)
+    return Tensor(xp.broadcast_to(xp.zeros((), spec.np), spec.shape), spec)
 
 
 # ---- side effects of a build -----------------------------------------------------------------------------------------

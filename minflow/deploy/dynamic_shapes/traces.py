@@ -9,9 +9,8 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-import numpy as np
-
 from ...core.base.errors import MinflowError
+from ...core.host import HostArray
 from ...core.ir import Graph, Node, Source, Value, where_text
 from ...core.ops.shape import recompute
 from ...core.source_location import here
@@ -88,7 +87,7 @@ def refuse_difference(
 
 
 def value_text(x: Any) -> str:
-    text = f"{x.dtype}{list(x.shape)} {x.reshape(-1)[:6].tolist()}" if isinstance(x, np.ndarray) else repr(x)
+    text = f"{x.dtype}{list(x.shape)} {x.reshape(-1)[:6].tolist()}" if isinstance(x, HostArray) else repr(x)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -142,7 +141,7 @@ def wiring(inputs: Any, key: Mapping[Node, tuple[str, int]]) -> list:
     return [(key[x.node], x.index) if x.__class__ is Value else type(x) for x in inputs]
 
 
-def solve_constant(solver: SizeSolver, arrays: Sequence[np.ndarray]) -> SizedConstant:
+def solve_constant(solver: SizeSolver, arrays: Sequence[HostArray]) -> SizedConstant:
     """Express differing constants as one value each, or as ranges with the same step."""
     if len({(a.dtype, a.ndim) for a in arrays}) > 1 or not all(a.size for a in arrays):
         raise NotSizeDependent(arrays)
@@ -151,7 +150,7 @@ def solve_constant(solver: SizeSolver, arrays: Sequence[np.ndarray]) -> SizedCon
     if all((a == first).all() for a, first in zip(arrays, firsts)):
         return SizedConstant(shape, solver.solve([first.item() for first in firsts]))
     counts = arrays[0].ndim == 1 and arrays[0].dtype.kind in "iuf"
-    steps = {float(x) for a in arrays for x in np.diff(a)} if counts else set()
+    steps = {float(x) for a in arrays for x in a[1:] - a[:-1]} if counts else set()
     if len(steps) != 1 or not all(float(x).is_integer() for x in (*steps, *firsts)):
         raise NotSizeDependent(arrays)
     return SizedConstant(shape, solver.solve([int(first) for first in firsts]), int(steps.pop()))

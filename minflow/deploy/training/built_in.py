@@ -12,8 +12,7 @@ import math
 from collections import Counter
 from typing import Any
 
-import numpy as np
-
+from ...core.host import HostArray, HostScalar
 from ...core.tensor import Tensor
 from ...nn.loading import MAX_COUNT, MAX_DEPTH, array_of
 from ...optim import ASGD, LAMB, SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, RAdam, RMSprop, Rprop, lr_scheduler
@@ -38,7 +37,7 @@ MAX_ENTRIES = 100_000  # milestones of a schedule, or entries of a list in a gro
 
 def plain(x: Any, depth: int = 0) -> Any:
     """A number, string, bool, None or list of these as JSON; inf as {"float": "inf"}. Raises Malformed."""
-    if isinstance(x, Tensor | np.ndarray | np.generic) and np.ndim(x) == 0 and array_of(x) is not None:
+    if isinstance(x, Tensor | HostArray | HostScalar) and x.ndim == 0 and array_of(x) is not None:
         x = x.item()
     if isinstance(x, float) and not math.isfinite(x):
         return encode_float(float(x))

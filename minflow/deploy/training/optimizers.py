@@ -10,15 +10,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-import numpy as np
-
 from ...core.base.errors import GraphError, MinflowError
 from ...core.mode import bump_mutations
 from ...core.source_location import fail
 from ...core.spec import Spec, float32
 from ...core.tensor import Tensor
 from ...io.files import META
-from ...nn.loading import MAX_COUNT, MAX_DEPTH, array_of
+from ...nn.loading import MAX_COUNT, MAX_DEPTH, array_of, tensor_of
 from ...optim import Optimizer, lr_scheduler
 from ...optim.lr_scheduler import LRScheduler
 from ..checks import (
@@ -364,14 +362,14 @@ def restore_optimizer(
 
 def state_tensor(name: str, tensors: Mapping[str, Any], p: Tensor, key: str, single: bool) -> Tensor:
     """Copy the state of this name. Raises Malformed unless its spec fits `p`."""
-    spec: Any = Spec((), float32) if single else p.spec
+    spec: Any = Spec((), float32, p.spec.device) if single else p.spec
     array = array_of(tensors[name]) if name in tensors else None
     if array is None or array.shape != tuple(spec.shape) or array.dtype != spec.np:
         found = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
         raise Malformed(f"a state that is {spec}", found, name)
     if key == "step" and not (0 <= array <= MAX_COUNT and array == int(array)):
         raise Malformed("a number of steps", array.item(), name)
-    return Tensor(np.array(array, order="C"), spec)
+    return tensor_of(array, spec)
 
 
 def restore_schedule(data: dict[str, Any], optimizer: Optimizer) -> LRScheduler:

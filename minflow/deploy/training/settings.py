@@ -9,10 +9,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
-
 from ...compiler.passes import PASSES, RENAMED_PASSES, Pass, pass_name
 from ...core.base.errors import GraphError
+from ...core.host import host_array
 from ...core.mode import bump_mutations
 from ...core.random import default_generator
 from ...core.source_location import fail
@@ -86,5 +85,5 @@ def config_from_data(data: Any, graph: Any) -> None:
         graph.repr_style = style
     if training:
         graph.__dict__.update(_steps=steps, _accumulation=accumulation)
-        default_generator.set_state(np.array(words, "int64"))
+        default_generator.set_state(host_array(words, "int64"))
     bump_mutations()

@@ -10,6 +10,7 @@ import keyword
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from ..core.base.errors import MinflowError
@@ -509,38 +510,22 @@ def module(x: Any, place: str, states: tuple[State, ...]) -> ModuleEntry:
 
 def check_tree(modules: tuple[ModuleEntry, ...]) -> None:
     """Check that no module contains itself, and that the names of all module paths fit into memory."""
-    done: dict[int, bool] = {}  # index -> True once its subtree was visited
+    for entry in modules:
+        for child in entry.children.values():
+            if child >= len(modules):
+                raise Malformed(f"a module from 0 to {len(modules) - 1}", child, "modules")
+    try:
+        order = list(TopologicalSorter({i: x.children.values() for i, x in enumerate(modules)}).static_order())
+    except CycleError as error:
+        raise Malformed("modules without cycles", modules[error.args[1][0]].path, "modules") from None
     lines: dict[int, int] = {}  # index -> lines of its listing
     letters: dict[int, int] = {}  # index -> characters of the names in its listing
-    for root in range(len(modules)):
-        stack = [(root, False)]
-        while stack:
-            number, after = stack.pop()
-            if after:
-                done[number] = True
-                lines[number] = 1 + sum(lines[child] for child in modules[number].children.values())
-                if lines[number] > MAX_MODULE_PATHS:
-                    raise Malformed(
-                        f"at most {MAX_MODULE_PATHS:,} modules, counted once per path",
-                        lines[number],
-                        "modules",
-                    )
-                letters[number] = sum(
-                    letters[child] + lines[child] * (len(name) + 1) for name, child in modules[number].children.items()
-                )
-                if letters[number] > MAX_PATH_CHARS:
-                    raise Malformed(
-                        f"at most {MAX_PATH_CHARS:,} characters in the names of all modules", letters[number], "modules"
-                    )
-                continue
-            if done.get(number) is False:
-                raise Malformed("modules without cycles", modules[number].path, "modules")
-            if done.get(number):
-                continue
-            done[number] = False
-            stack.append((number, True))
-            for child in modules[number].children.values():
-                if child >= len(modules):
-                    raise Malformed(f"a module from 0 to {len(modules) - 1}", child, "modules")
-                if not done.get(child):
-                    stack.append((child, False))
+    for i in order:
+        children = modules[i].children
+        lines[i] = 1 + sum(lines[child] for child in children.values())
+        if lines[i] > MAX_MODULE_PATHS:
+            raise Malformed(f"at most {MAX_MODULE_PATHS:,} modules, counted once per path", lines[i], "modules")
+        letters[i] = sum(letters[child] + lines[child] * (len(name) + 1) for name, child in children.items())
+        if letters[i] > MAX_PATH_CHARS:
+            what = f"at most {MAX_PATH_CHARS:,} characters in the names of all modules"
+            raise Malformed(what, letters[i], "modules")

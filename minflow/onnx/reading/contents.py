@@ -6,7 +6,6 @@ operations, and infers shapes that the file omits. Read next: `scopes.py`.
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -282,28 +281,19 @@ class Contents:
                         operation=op.name,
                     )
                 makers[value] = i
-        left = [0] * len(ops)
-        users: list[list[int]] = [[] for _ in ops]
-        for i, op in enumerate(ops):
+        reads = {i: {makers[value] for value in op.reads if value in makers} for i, op in enumerate(ops)}
+        for op in ops:
             for _, value in op.args:
                 if value not in makers and value not in given:
                     refuse("an operation reads a value that does not exist", value=short(value), operation=op.name)
-            for j in {makers[value] for value in op.reads if value in makers}:
-                users[j].append(i)
-                left[i] += 1
-        ready = [i for i, n in enumerate(left) if not n]
-        order = []
-        while ready:
-            i = heapq.heappop(ready)
-            order.append(ops[i])
-            for j in users[i]:
-                left[j] -= 1
-                if not left[j]:
-                    heapq.heappush(ready, j)
-        if len(order) < len(ops):
-            circle = [op.name for op, n in zip(ops, left) if n]
-            refuse("operations of this graph read each other's results in a cycle", operations=", ".join(circle[:4]))
-        return order
+        if all(j < i for i, before in reads.items() for j in before):
+            return ops
+        circle: list[str] = []
+        try:
+            return [ops[i] for i in TopologicalSorter(reads).static_order()]
+        except CycleError as error:
+            circle = [ops[i].name for i in error.args[1][1:]]
+        refuse("operations of this graph read each other's results in a cycle", operations=", ".join(circle[:4]))
 
 
 def not_utf8(message: Any) -> bytes | None:

@@ -13,36 +13,7 @@ from ...views.text.listing import count
 
 MAX_NAME_CHARS, MAX_TEXT_CHARS = 255, 40  # characters of a name; of a string in an attribute
 MAX_SHOWN_AXES, MAX_SHOWN_NUMBERS = 12, 8  # axes of a spec, and numbers of an attribute, that are shown
-DTYPES = (
-    "?",
-    "float32",
-    "uint8",
-    "int8",
-    "uint16",
-    "int16",
-    "int32",
-    "int64",
-    "string",
-    "bool",
-    "float16",
-    "float64",
-    "uint32",
-    "uint64",
-    "complex64",
-    "complex128",
-    "bfloat16",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "uint4",
-    "int4",
-    "float4_e2m1",
-    "float8_e8m0",
-    "uint2",
-    "int2",
-)  # the enumeration TensorProto.DataType, by number
-BITS = {"bool": 8} | {name: int(bits) for name in DTYPES for bits in re.findall(r"(\d+)", name)[:1]}  # per element
+DTYPE_NAMES = {"float": "float32", "double": "float64"}  # those whose name in ONNX differs
 ALL_ONES_DEFAULTS, ALL_ZEROS_DEFAULTS = ("strides", "dilations"), ("pads",)  # lists with such a default
 
 
@@ -51,7 +22,20 @@ def short(name: str) -> str:
 
 
 def dtype_of(number: int) -> str:
-    return DTYPES[number] if 0 < number < len(DTYPES) else f"dtype {number}"
+    """The name of an element type: "float32", "float8_e4m3fn", or "dtype 99" for an unknown one."""
+    from onnx import TensorProto
+
+    known = TensorProto.DESCRIPTOR.enum_types_by_name["DataType"].values_by_number.get(number)
+    if known is None or not number:
+        return f"dtype {number}"
+    name = known.name.lower()
+    return DTYPE_NAMES.get(name) or re.sub(r"^float(\d)e", r"float\1_e", name)
+
+
+def bits_of(dtype: str) -> int:
+    """Bits of an element, 0 if it has no fixed size."""
+    found = re.fullmatch(r"[a-z]+(\d+)(_\w+)?", dtype)
+    return int(found[1]) if found else 8 * (dtype == "bool")
 
 
 def shape_text(dims: Iterable[str]) -> str:
@@ -97,7 +81,7 @@ def size_of(dims: Iterable[int]) -> int:
 
 def data_error(tensor: Any) -> str:
     """The reason why the data of a tensor is invalid; "" if it may be valid or is in another file."""
-    bits, size = BITS.get(dtype_of(tensor.data_type), 0), size_of(tensor.dims)
+    bits, size = bits_of(dtype_of(tensor.data_type)), size_of(tensor.dims)
     if min(tensor.dims, default=0) < 0:
         return "a negative size"
     if size >= 2**63 or size * bits >= 2**66:
@@ -118,7 +102,7 @@ def numbers_of(tensor: Any) -> Any:
     """Its elements as an array; None if they are strings, are invalid, or are in another file, which is not opened."""
     from onnx import numpy_helper
 
-    if tensor.data_location or data_error(tensor) or dtype_of(tensor.data_type) not in BITS:
+    if tensor.data_location or data_error(tensor) or not bits_of(dtype_of(tensor.data_type)):
         return None
     try:
         return numpy_helper.to_array(tensor)

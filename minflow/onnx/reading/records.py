@@ -13,8 +13,8 @@ from ...views.records.step import StepNode, StepRecord
 from ...views.text.listing import count
 from .contents import Contents, Op, graphs_in, key_of, refuse
 from .describe import (
-    BITS,
     attribute_text,
+    bits_of,
     bytes_text,
     graph_summary,
     is_default,
@@ -226,7 +226,7 @@ def spec_bytes(spec: str) -> int:
     sizes = [n for n in rest.rstrip("]").split(", ") if n]
     if "(" in dtype or not spec.endswith("]") or not all(n.isdecimal() for n in sizes):
         return 0
-    total = BITS.get(dtype, 0)
+    total = bits_of(dtype)
     for n in sizes:
         total = min(total * int(n), 2**63)
     return -(-total // 8)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.base.display import BundleDisplay
 from ..core.base.errors import DTypeError
 from ..core.files.atomic import write
 from ..core.source_location import here
@@ -53,7 +54,7 @@ RENDERERS: dict[type, tuple[Callable, Callable | None, Callable]] = {
 }
 
 
-class View:
+class View(BundleDisplay):
     """A record in all its forms: `.text`, `.dot`, `.svg`, and a MIME bundle for notebooks. Made by `picture(x)`.
 
     numbers: the elements of the tensor whose tape is the record; shown first, with the tape folded below.
@@ -144,12 +145,6 @@ class View:
             below = folded_below(alt, picture_card(self.svg, alt, tape))
             bundle["text/html"] = tensor_html(self.numbers, always=True) + below
         return bundle
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        try:
-            return self.bundle()
-        except Exception as error:  # a failed display must not break the cell
-            return {"text/plain": f"{self!r}\n(no picture: {type(error).__name__}: {error})"}
 
     def __repr__(self) -> str:
         return self.text

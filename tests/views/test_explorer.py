@@ -12,7 +12,7 @@ from minflow.introspection.graph.explore.session import ExplorerSession
 from minflow.views.draw.fonts import text_width
 from minflow.views.explorer.grid import PADDING, PICTURE_WIDTH, Grid, truncated_shapes, view_of
 from minflow.views.explorer.rows import StepTree
-from minflow.views.explorer.svg import svg_of, text_of, wrap
+from minflow.views.explorer.svg import svg_of, text_of
 from minflow.vision.models import lenet
 from tests.graph_models import Train
 from tests.measuring import calls
@@ -377,4 +377,3 @@ def test_input_shapes_are_truncated_before_output_shapes():
     assert truncated_shapes(forward, 230) == "8×32×28×28, … → 8×32×28×28"
     assert truncated_shapes(forward, 130) == "… → 8×32×28×28" and truncated_shapes(backward, 130) == "8×32×14×14 ← …"
     assert truncated_shapes(forward, 60).endswith("…") and truncated_shapes("128×1000", 40).startswith("128")
-    assert wrap("one two three", 60) == ["one two", "three"] and wrap("unbroken", 10) == ["unbroken"]

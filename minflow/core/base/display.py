@@ -45,6 +45,18 @@ def show_bundle(bundle: Callable[[], dict[str, str]]) -> bool:
     return bool(NOTEBOOK) and NOTEBOOK[0].show_bundle(bundle)
 
 
+class BundleDisplay:
+    """Mixin that defines `_repr_mimebundle_` for objects with a method `bundle()`: MIME type -> data."""
+
+    bundle: Callable[[], dict[str, str]]
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        try:
+            return self.bundle()
+        except Exception as error:  # showing an object must not break a cell
+            return {"text/plain": f"{self!r}\n(no picture: {type(error).__name__}: {error})"}
+
+
 class Display:
     """Mixin that defines `_repr_mimebundle_`; its `text/plain` is always `repr(self)`."""
 

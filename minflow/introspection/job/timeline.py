@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ...core.base.display import BundleDisplay
 from ...core.base.errors import JobError
 from ...core.files.atomic import write
 from ...core.source_location import here
@@ -36,7 +37,7 @@ from ...views.timeline.svg import pair_svg, timeline_svg
 from ...views.timeline.text import pair_text, timeline_text
 
 
-class Displayable:
+class Displayable(BundleDisplay):
     """Base class of objects that display as a picture in a notebook and as text in a terminal. record: the plain
     data.
     """
@@ -57,11 +58,11 @@ class Displayable:
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        try:
-            return picture_bundle(self.svg, f"{self.text.splitlines()[0]}; {self.verdict}", self.text, fold_text=True)
-        except Exception as error:  # displaying an object must not break the cell
-            return {"text/plain": f"<{type(self).__name__}>\n(no picture: {type(error).__name__}: {error})"}
+    def bundle(self, note: str = "") -> dict[str, str]:
+        """MIME type -> data. note: words after the conclusion."""
+        text = "\n".join(filter(None, (self.text, note)))
+        alt = f"{self.text.splitlines()[0]}; {self.verdict}" + (f" ({note})" if note else "")
+        return picture_bundle(self.svg, alt, text, fold_text=True)
 
 
 class Timeline(Displayable):

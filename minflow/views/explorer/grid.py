@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..draw.fonts import text_width, truncated, truncated_words
+from ..draw.svg_writer import number
 from ..records.step import StepRecord
 from ..text.listing import clean, count, shape_of
 from .rows import Item, StepTree, is_first_gradient, is_identity_reshape
@@ -490,10 +491,6 @@ class BoxPositions:
     def __init__(self, rows: list[Row], drawn: list):
         self.rows = rows
         self.boxes = [{box[0]: (box[1], box[2]) for box in data[7]} for data in drawn]
-
-
-def number(x: float) -> str:
-    return f"{x:.1f}".rstrip("0").rstrip(".")
 
 
 def arrow_down(x: float, y0: float, y1: float) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..draw import svg_writer as svg
-from ..draw.fonts import text_width, truncated_words
+from ..draw.fonts import text_width, truncated_words, wrap_to_width
 from ..draw.theme import AMBER, AMBER_TEXT, BLUE, GREEN, LINE, MUTED, PALE_AMBER, PALE_BLUE, PALE_GREEN, PLATE, VIOLET
 from ..text.listing import align_columns, clean, count
 from .grid import COLUMN_NAMES_Y, PADDING, TEXT_GAP, Grid, forward_words, mark_text, notes_of, update_words
@@ -37,7 +37,10 @@ def legend_text(view: dict) -> str:
 def svg_of(view: dict, title: str, note: str = "") -> str:
     """The picture. title: its name for screen readers.  note: a line under it."""
     below = [
-        line for words in (legend_text(view), note) if words for line in wrap(words, max(view["w"] - 24, NOTE_WIDTH))
+        line
+        for words in (legend_text(view), note)
+        if words
+        for line in wrap_to_width(words, max(view["w"] - 24, NOTE_WIDTH))
     ]
     width = max([view["w"], *[text_width(line) + 24 for line in below]])
     parts = [svg.rect(x, y, w, h, rx=6, fill="none", stroke=LINE) for x, y, w, h, _ in view["frames"]]
@@ -49,15 +52,6 @@ def svg_of(view: dict, title: str, note: str = "") -> str:
         parts += [box_svg(kind, column, x, y, w, h, *texts) for column, x, w, *texts in boxes]
     parts += [svg.label(12, view["h"] + 12, *below, text_color=MUTED)] if below else []
     return svg.picture(parts, width, view["h"] + 6 + 15 * len(below), title, font_size=11, **{"xml:space": "preserve"})
-
-
-def wrap(words: str, width: float) -> list[str]:
-    """The sentence broken into lines of at most this width."""
-    lines = [""]
-    for word in clean(words).split(" "):
-        longer = f"{lines[-1]} {word}".strip()
-        lines[-1:] = [longer] if text_width(longer) <= width or not lines[-1] else [lines[-1], word]
-    return lines
 
 
 def box_svg(

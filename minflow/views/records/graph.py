@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ...core.ir import Graph, Node, Source, Value, where_text
 from ...core.spec import DType
+from ..text.tables import cut
 from .opening import Opening, Whole
 
 # Default values of op attributes: these are not shown.
@@ -212,10 +213,6 @@ def module_name(path: Sequence[str]) -> str:
 def short_repr(x: Any, limit: int = 40) -> str:
     """The repr of an attribute, cut to a readable length."""
     return cut(x.name if isinstance(x, DType) else repr(x), limit)
-
-
-def cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def view_text(path: Sequence[tuple[Any, Mapping[str, Any]]]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
+from ...core.base.display import BundleDisplay
 from ..draw.boxes import diagram_of
 from ..draw.engines import render_svg
 from ..draw.fold import NEARBY_BOXES, fold_near_end
@@ -45,7 +46,7 @@ class ComparedOperation:
 
 
 @dataclass(frozen=True)
-class GraphComparison:
+class GraphComparison(BundleDisplay):
     """Result of the comparison of two runs.
 
     rows: the operations in graph order.  equal: True if both agree.  at: index of the first row that differs, or
@@ -85,13 +86,9 @@ class GraphComparison:
     def __repr__(self) -> str:
         return comparison_text(self)
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        bundle = {"text/plain": repr(self)}
-        try:
-            bundle["text/html"] = comparison_html(self)
-        except Exception as error:  # a failed display must not break the cell
-            bundle["text/plain"] += f"\n(no picture: {type(error).__name__}: {error})"
-        return bundle
+    def bundle(self) -> dict[str, str]:
+        """MIME type -> data."""
+        return {"text/plain": repr(self), "text/html": comparison_html(self)}
 
 
 def comparison_text(record: GraphComparison) -> str:

@@ -16,13 +16,13 @@ import threading
 import time
 from typing import Any
 
+from minflow.core.base.display import BundleDisplay
 from minflow.core.base.errors import JobError
 from minflow.diagnosis import notebook
 from minflow.introspection.job.timeline import Timeline, TimelineComparison, record_of, records_for, split_into_loops
 from minflow.job.function import Job
 from minflow.job.queue.stream import current_stream
 from minflow.job.run import Run
-from minflow.views.html.page import picture_bundle
 from minflow.views.text.listing import clean
 from minflow.views.timeline.record import TimelineRecord, bars, formula_text, ms, ordered_pair, time_range
 from minflow.views.timeline.svg import live_svg
@@ -39,7 +39,7 @@ NOT_WATCHING_TEXT = (
 WATCHED_TIMELINES: set[LiveTimeline] = set()  # keeps timelines of runs alive
 
 
-class LiveTimeline:
+class LiveTimeline(BundleDisplay):
     """Result of `watch_timeline`. timeline: a Timeline, a TimelineComparison of two loops, or None
     before the first step.
     """
@@ -183,10 +183,7 @@ class LiveTimeline:
     def bundle(self) -> dict[str, str]:
         """The static picture in all MIME types."""
         timeline = self.timeline
-        if timeline is None:
-            return {"text/plain": self.text()}
-        alt = f"{timeline.text.splitlines()[0]}; {timeline.verdict}" + (f" ({self.note})" if self.note else "")
-        return picture_bundle(timeline.svg, alt, self.text(), fold_text=True)
+        return {"text/plain": self.text()} if timeline is None else timeline.bundle(self.note)
 
     def _ipython_display_(self) -> None:
         """Start when shown in a notebook. A timeline that is already shown in the same cell is not repeated."""
@@ -198,12 +195,6 @@ class LiveTimeline:
             raise NotImplementedError
         if not new and not (self.cell[1] and self.cell == notebook.running_cell()):
             self.front.show(self)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        try:
-            return self.bundle()
-        except Exception as error:  # a failed display must not break the cell
-            return {"text/plain": f"LiveTimeline\n(no picture: {type(error).__name__}: {error})"}
 
     def encode(self) -> bytes:
         """The current picture, for the front end."""

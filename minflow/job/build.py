@@ -201,7 +201,8 @@ class JobBuild:
                     return namespace().zeros(shape, dtype.np)
                 return initializer.fill(shape, dtype, generator)
 
-            variable = self.session.add(name, shape, dtype, trainable, regularizer, fill, random_seed)
+            device = scope.current_device()
+            variable = self.session.add(name, shape, dtype, trainable, regularizer, fill, random_seed, device=device)
             self.created.append(name)
         if regularizer is not None:
             variable.regularizer = regularizer
@@ -271,6 +272,7 @@ class JobBuild:
                 lambda g: namespace().full(shape, value, variable.dtype.np),
                 None,
                 slot=True,
+                device=variable.tensor.spec.device,
             )
         return self.current_trace().resolve(slot.tensor)
 

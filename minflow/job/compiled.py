@@ -12,12 +12,13 @@ from typing import Any
 from ..compiler.executor import INSIDE, run
 from ..compiler.passes import PASSES
 from ..compiler.plan_cache import Compiled, Part
-from ..core.backend import Array
+from ..core.backend import Array, on_device, to_host
 from ..core.context import current_context
 from ..core.functionalize import external_users_of
+from ..core.host import HostArray
 from ..core.messages.training_warnings import check_results
 from ..core.source_location import NOTICES
-from ..core.spec import spec_of
+from ..core.spec import cpu, spec_of
 from ..nn.graph.python_state import find_reads
 from ..nn.graph.side_effects import warn_of_reads
 from ..platforms.compiled.policy import target
@@ -71,7 +72,7 @@ class CompiledJob(Compiled):
         """Run one step on the worker. Returns the results of the call and the watched values."""
         with current_context().plan_lock:
             self.drawn.update(draws)
-            results = run(self.plan, arrays)
+            results = run(self.plan, arrays) if self.plan.device is cpu else self.run_on_device(arrays)
             for counter in self.plan.version_counters:
                 counter.version += 1
             if self.training:
@@ -92,6 +93,11 @@ class CompiledJob(Compiled):
         )
         return outputs, [[results[i] for i in positions] for _, positions in self.watches]
 
+    def run_on_device(self, arrays: list[HostArray]) -> list[HostArray]:
+        """Run the plan on copies of the arguments on their devices; return its results on the host."""
+        places = [source.out_specs[0].device for source in self.graph.inputs]
+        return [*map(to_host, run(self.plan, [*map(on_device, arrays, places)]))]
+
 
 # ---- a new plan ------------------------------------------------------------------------------------------------------
 
@@ -102,9 +108,10 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
     """
     if owner is not None and owner.is_ending():
         raise Stopped
+    device = cpu if job.config.place is None else job.config.place.device
+    placed = lambda array: spec_of(array).replace(device=device)
     specs = [
-        [[spec_of(a) for a in part] if isinstance(part, list) else spec_of(part) for part in column]
-        for column in by_device
+        [[*map(placed, part)] if isinstance(part, list) else placed(part) for part in column] for column in by_device
     ]
     build, plan = copy_context().run(build_in_context, job, specs)  # so that an interrupt cannot leave a mode set
     job.session.jobs.setdefault(job.name, job)  # the session may have been cleared since the job was defined

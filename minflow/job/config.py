@@ -119,7 +119,7 @@ class FunctionConfig:
         self.logical_view = view
 
     def default_placement_scope(self, place: Placement) -> None:
-        """Record flow.scope.placement("cpu", "0:0"); it has no effect, since there is one machine."""
+        """Place the arguments and variables of the job: flow.scope.placement("gpu", "0:0")."""
         if not isinstance(place, Placement):
             what = "default_placement_scope takes a placement"
             hint = 'flow.scope.placement("cpu", "0:0")'

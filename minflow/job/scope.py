@@ -1,7 +1,7 @@
 """Placement, views and namespaces: `flow.scope`.
 
-On one machine without a GPU a placement only changes what is displayed; "gpu" means cpu, as in OneFlow's builds without
-CUDA. Read next: `config.py`.
+Without a GPU a placement only changes what is displayed: "gpu" means cpu, as in OneFlow's builds without CUDA.
+Read next: `config.py`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
+from ..core.backend import is_available
 from ..core.base.errors import JobError
 from ..core.base.interrupts import ContextVarScope
 from ..core.messages.suggestions import missing_names
 from ..core.source_location import here, warn
+from ..core.spec import Device, cpu
 from .build_context import current
 from .session import default_session
 
@@ -33,8 +35,16 @@ class Placement(ContextVarScope):
             raise JobError("device_tag must be cpu or gpu", values={"got": repr(device_tag)}, where=here(), hint=hint)
         super().__init__()
         self.device_tag, self.machine_device_ids = device_tag, machine_device_ids
-        if device_tag == "gpu":
+        if device_tag == "gpu" and not is_available("cuda"):
             warn_no_gpu()
+
+    @property
+    def device(self) -> Device:
+        """The device that the first of its ids names; the CPU if there is no GPU."""
+        if self.device_tag == "cpu" or not is_available("cuda"):
+            return cpu
+        first = self.machine_device_ids if isinstance(self.machine_device_ids, str) else self.machine_device_ids[0]
+        return Device("cuda", int(first.rpartition(":")[2].partition("-")[0]))
 
     def value(self) -> tuple[Placement, ...]:
         return *PLACEMENTS.get(), self
@@ -73,6 +83,14 @@ def placement(device_tag: str, machine_device_ids: Any = "0:0") -> Placement:
     these.
     """
     return Placement(device_tag, machine_device_ids)
+
+
+def current_device() -> Device:
+    """The device of the innermost placement; by default that of the job that is built."""
+    build, places = current(), PLACEMENTS.get()
+    if places:
+        return places[-1].device
+    return cpu if build is None or build.job.config.place is None else build.job.config.place.device
 
 
 def consistent_view() -> View:

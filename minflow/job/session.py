@@ -10,12 +10,13 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from ..core.backend import on_device, to_host
 from ..core.base.errors import JobError, clean
 from ..core.context import PerContext, current_context
 from ..core.host import HostArray, host_array
 from ..core.random import Generator, default_generator, derive_key
 from ..core.source_location import here
-from ..core.spec import DType, spec_of
+from ..core.spec import Device, DType, cpu, spec_of
 from ..core.tensor import Tensor
 from .checks import Regularizer, check_name
 from .queue.ordering import WriteOrdering
@@ -38,7 +39,7 @@ class Variable:
         """Copy of the current elements. Waits for every submitted step; in a callback, the elements after its step."""
         current_stream().sync_for_read()
         with current_context().plan_lock:  # a run may keep submitting
-            return self.tensor.array.copy()
+            return host_array(to_host(self.tensor.array))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostArray:
         array = self.numpy()
@@ -48,7 +49,7 @@ class Variable:
         """Overwrite the elements in place with an array of the same shape. Waits for every submitted step."""
         current_stream().sync()
         with current_context().plan_lock:
-            self.tensor.array[...] = array
+            self.tensor.array[...] = on_device(array, self.tensor.spec.device)
             if self.tensor.version_counter is not None:
                 self.tensor.version_counter.version += 1
 
@@ -113,6 +114,7 @@ class Session:
         fill: Callable[[Generator], HostArray],
         seed: int | None,
         slot: bool = False,
+        device: Device = cpu,
     ) -> Variable:
         """Create a variable. Its initial elements depend only on the seed and its name, so the order of jobs does not
         matter.
@@ -141,7 +143,7 @@ class Session:
                 hint = "fewer units or filters; or a product of sizes was passed as one size"
                 values = {"expected": f"{dtype.name}{list(shape)}", "GB": f"{size / 1e9:.3g}"}
                 raise JobError(what, where=here(), values=values, hint=hint) from None
-        array = host_array(array, dtype.np).reshape(shape)
+        array = on_device(host_array(array, dtype.np).reshape(shape), device)
         tensor = Tensor(array, spec_of(array))
         tensor.label = name
         if dtype.floating and not slot:

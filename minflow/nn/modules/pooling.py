@@ -18,7 +18,7 @@ Sizes = int | tuple[int, ...]
 class Pool(ByAxes):
     """Base of pools over windows: kernel_size, stride and padding."""
 
-    repr_attributes = ("kernel_size", "stride", "padding")
+    repr_attributes: tuple[str, ...] = ("kernel_size", "stride", "padding")
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0):
         super().__init__()

@@ -101,7 +101,7 @@ class ChannelShuffle(Module):
 class Unfold(Module):
     """The windows of images as columns: float (N, C, H, W) to (N, C * KH * KW, L); see functional.unfold."""
 
-    repr_attributes = ("kernel_size", "dilation", "padding", "stride")
+    repr_attributes: tuple[str, ...] = ("kernel_size", "dilation", "padding", "stride")
 
     def __init__(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1):
         super().__init__()

@@ -211,18 +211,8 @@ class RNN(RNNBase):
         dtype: DType | None = None,
     ):
         mode = nonlinearity_mode("RNN", nonlinearity)
-        super().__init__(
-            mode,
-            input_size,
-            hidden_size,
-            num_layers,
-            bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            device=device,
-            dtype=dtype,
-        )
+        options: tuple[Any, ...] = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+        super().__init__(mode, input_size, hidden_size, *options)
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple:
@@ -252,19 +242,8 @@ class LSTM(RNNBase):
         device: Device | str | None = None,
         dtype: DType | None = None,
     ):
-        super().__init__(
-            "LSTM",
-            input_size,
-            hidden_size,
-            num_layers,
-            bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            proj_size,
-            device,
-            dtype,
-        )
+        options: tuple[Any, ...] = (num_layers, bias, batch_first, dropout, bidirectional, proj_size, device, dtype)
+        super().__init__("LSTM", input_size, hidden_size, *options)
 
     def forward(self, input: Tensor | PackedSequence, hx: tuple[Tensor, Tensor] | None = None) -> tuple:
         return self.run_sequence(input, None if hx is None else pair_of_states("LSTM", hx))
@@ -289,18 +268,8 @@ class GRU(RNNBase):
         device: Device | str | None = None,
         dtype: DType | None = None,
     ):
-        super().__init__(
-            "GRU",
-            input_size,
-            hidden_size,
-            num_layers,
-            bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            device=device,
-            dtype=dtype,
-        )
+        options: tuple[Any, ...] = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+        super().__init__("GRU", input_size, hidden_size, *options)
 
     def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple:
         output, (h,) = self.run_sequence(input, None if hx is None else (hx,))

@@ -51,13 +51,10 @@ def clone_layers(stack: str, layer: Module, num_layers: int, norm: Module | None
     return ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
 
 
-class TransformerEncoderLayer(Module):
-    """x = norm1(x + attention(x));  x = norm2(x + linear2(activation(linear1(x)))).
+class TransformerLayer(Module):
+    """Base of the two layers: attentions, the two linear layers, and a norm and a dropout for each block."""
 
-    src: float (S, N, d_model), (N, S, d_model) with batch_first, or (S, d_model); the output has its shape. src_mask
-    and src_key_padding_mask: as attn_mask and key_padding_mask of MultiheadAttention. norm_first: x + block(norm(x)).
-    dropout: on the attention weights, after the activation, and at the end of each block.
-    """
+    attentions: tuple[str, ...] = ("self_attn",)
 
     def __init__(
         self,
@@ -75,16 +72,32 @@ class TransformerEncoderLayer(Module):
     ):
         super().__init__()
         place: dict[str, Any] = dict(device=device, dtype=dtype)
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place)
+        for name in self.attentions:
+            self.add_module(name, MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place))
         self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.activation = resolve_activation("TransformerEncoderLayer", activation)
+        blocks = range(1, len(self.attentions) + 2)
+        for i in blocks:
+            self.add_module(f"norm{i}", LayerNorm(d_model, layer_norm_eps, bias=bias, **place))
+        for i in blocks:
+            self.add_module(f"dropout{i}", Dropout(dropout))
+        self.activation = resolve_activation(type(self).__name__, activation)
+
+
+def feed_forward(layer: TransformerLayer, x: Tensor) -> Tensor:
+    """linear2(activation(linear1(x))), with a dropout after the activation."""
+    return layer.linear2(layer.dropout(layer.activation(layer.linear1(x))))
+
+
+class TransformerEncoderLayer(TransformerLayer):
+    """x = norm1(x + attention(x));  x = norm2(x + linear2(activation(linear1(x)))).
+
+    src: float (S, N, d_model), (N, S, d_model) with batch_first, or (S, d_model); the output has its shape. src_mask
+    and src_key_padding_mask: as attn_mask and key_padding_mask of MultiheadAttention. norm_first: x + block(norm(x)).
+    dropout: on the attention weights, after the activation, and at the end of each block.
+    """
 
     def forward(
         self,
@@ -97,17 +110,17 @@ class TransformerEncoderLayer(Module):
             seen, _ = self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)
             return self.dropout1(seen)
 
-        def feed_forward(x: Tensor) -> Tensor:
-            return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        def last(x: Tensor) -> Tensor:
+            return self.dropout2(feed_forward(self, x))
 
         if self.norm_first:
             x = src + attention(self.norm1(src))
-            return x + feed_forward(self.norm2(x))
+            return x + last(self.norm2(x))
         x = self.norm1(src + attention(src))
-        return self.norm2(x + feed_forward(x))
+        return self.norm2(x + last(x))
 
 
-class TransformerDecoderLayer(Module):
+class TransformerDecoderLayer(TransformerLayer):
     """x = norm1(x + attention(x));  x = norm2(x + attention(x, memory));  x = norm3(x + feed_forward(x)).
 
     feed_forward(x) = linear2(activation(linear1(x))). tgt: float (T, N, d_model), (N, T, d_model) with batch_first, or
@@ -115,35 +128,7 @@ class TransformerDecoderLayer(Module):
     MultiheadAttention, tgt_... for the first attention, memory_... for the second. norm_first: x + block(norm(x)).
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Device | str | None = None,
-        dtype: DType | None = None,
-    ):
-        super().__init__()
-        place: dict[str, Any] = dict(device=device, dtype=dtype)
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        self.activation = resolve_activation("TransformerDecoderLayer", activation)
+    attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,
@@ -166,16 +151,16 @@ class TransformerDecoderLayer(Module):
             )
             return self.dropout2(seen)
 
-        def feed_forward(x: Tensor) -> Tensor:
-            return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        def last(x: Tensor) -> Tensor:
+            return self.dropout3(feed_forward(self, x))
 
         if self.norm_first:
             x = tgt + attention(self.norm1(tgt))
             x = x + cross_attention(self.norm2(x))
-            return x + feed_forward(self.norm3(x))
+            return x + last(self.norm3(x))
         x = self.norm1(tgt + attention(tgt))
         x = self.norm2(x + cross_attention(x))
-        return self.norm3(x + feed_forward(x))
+        return self.norm3(x + last(x))
 
 
 class TransformerEncoder(Module):

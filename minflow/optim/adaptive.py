@@ -31,6 +31,7 @@ class RMSprop(Optimizer):
     """
 
     scalar_states = ("step",)
+    non_negative = ("lr", "alpha", "eps", "weight_decay", "momentum")
 
     def __init__(
         self,
@@ -48,10 +49,6 @@ class RMSprop(Optimizer):
         contiguous_params: bool = False,
     ):
         super().__init__(params, hyperparameters(locals()))
-
-    def check(self, group: Mapping[str, Any]) -> None:
-        for name in ("lr", "alpha", "eps", "weight_decay", "momentum"):
-            check_range("RMSprop", group, name)
 
     def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         means = ["grad_avg"] if group["centered"] else []
@@ -75,6 +72,7 @@ class Adagrad(Optimizer):
     """
 
     scalar_states = ("step",)
+    non_negative = ("lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
 
     def __init__(
         self,
@@ -92,10 +90,6 @@ class Adagrad(Optimizer):
         contiguous_params: bool = False,
     ):
         super().__init__(params, hyperparameters(locals()))
-
-    def check(self, group: Mapping[str, Any]) -> None:
-        for name in ("lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps"):
-            check_range("Adagrad", group, name)
 
     def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("sum", "step")
@@ -117,6 +111,7 @@ class Adadelta(Optimizer):
     """
 
     scalar_states = ("step",)
+    non_negative = ("lr", "eps", "weight_decay")
 
     def __init__(
         self,
@@ -135,8 +130,7 @@ class Adadelta(Optimizer):
         super().__init__(params, hyperparameters(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
-        for name in ("lr", "eps", "weight_decay"):
-            check_range("Adadelta", group, name)
+        super().check(group)
         check_range("Adadelta", group, "rho", 0.0, 1.0)
 
     def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
@@ -172,7 +166,7 @@ class Rprop(Optimizer):
         super().__init__(params, hyperparameters(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
-        check_range("Rprop", group, "lr")
+        super().check(group)
         check_pair("Rprop", group, "step_sizes", "(1e-6, 50)")
         down, up = check_pair("Rprop", group, "etas", "(0.5, 1.2)")
         if not 0 < down < 1 < up:
@@ -205,6 +199,7 @@ class ASGD(Optimizer):
     """
 
     scalar_states = ("mu", "eta", "step")
+    non_negative = ("lr", "weight_decay")
 
     def __init__(
         self,
@@ -222,8 +217,7 @@ class ASGD(Optimizer):
         super().__init__(params, hyperparameters(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
-        for name in ("lr", "weight_decay"):
-            check_range("ASGD", group, name)
+        super().check(group)
         for name in ("lambd", "alpha", "t0"):
             as_number("ASGD", name, group[name])
 

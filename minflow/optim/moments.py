@@ -9,7 +9,7 @@ from ..core.base.errors import OptimError
 from ..core.op import Op
 from ..core.ops.update_moments import adamax, lamb, nadam, radam
 from ..core.source_location import fail
-from .groups import Params, check_betas, check_range
+from .groups import Params, check_betas
 from .optimizer import Optimizer, hyperparameters
 
 
@@ -17,12 +17,11 @@ class Moments(Optimizer):
     """Shared by Adam and its relatives: two running means, their decay rates in `betas`, `eps`, `weight_decay`."""
 
     scalar_states: tuple[str, ...] = ("step",)
+    non_negative: tuple[str, ...] = ("lr", "eps", "weight_decay")
 
     def check(self, group: Mapping[str, Any]) -> None:
-        owner = type(self).__name__
-        for name in ("lr", "eps", "weight_decay"):
-            check_range(owner, group, name)
-        check_betas(owner, group)
+        super().check(group)
+        check_betas(type(self).__name__, group)
 
     def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", "step")
@@ -79,6 +78,7 @@ class NAdam(Moments):
     """
 
     scalar_states = ("mu_product", "step")
+    non_negative = (*Moments.non_negative, "momentum_decay")
 
     def __init__(
         self,
@@ -96,10 +96,6 @@ class NAdam(Moments):
         differentiable: bool = False,
     ):
         super().__init__(params, hyperparameters(locals()))
-
-    def check(self, group: Mapping[str, Any]) -> None:
-        super().check(group)
-        check_range("NAdam", group, "momentum_decay")
 
     def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", "mu_product", "step")

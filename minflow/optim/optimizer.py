@@ -198,6 +198,7 @@ class Optimizer:
     # consecutive steps without a gradient; initialized so that a new optimizer warns at the second one
     idle = MAX_IDLE_STEPS - 2
     backwards = 0  # number of backward() calls at the last step
+    non_negative: tuple[str, ...] = ("lr",)  # names of hyperparameters that are refused below 0
     scalar_states: tuple[str, ...] = ()  # names of states that are one float32 element per parameter, as in PyTorch
 
     names, first = RenamedHook("state_names"), RenamedHook("initial_value")
@@ -244,9 +245,10 @@ class Optimizer:
     # ---- for subclasses ------------------------------------------------------------------------------------
 
     def check(self, group: Mapping[str, Any]) -> None:
-        """Refuse hyperparameters outside their range."""
-        if "lr" in group:
-            check_range(type(self).__name__, group, "lr")
+        """Refuse hyperparameters outside their range: by default, those in `non_negative` if they are below 0."""
+        for name in self.non_negative:
+            if name in group:
+                check_range(type(self).__name__, group, name)
 
     def check_group(self, group: Mapping[str, Any]) -> None:
         """Refuse a group that cannot take a step."""

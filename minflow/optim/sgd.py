@@ -9,7 +9,7 @@ from ..core.base.errors import OptimError
 from ..core.op import Op
 from ..core.ops.update import sgd, sgd_dampened, sgd_momentum
 from ..core.source_location import fail
-from .groups import Params, as_number, check_range
+from .groups import Params, as_number
 from .optimizer import Optimizer, hyperparameters
 
 
@@ -23,6 +23,7 @@ class SGD(Optimizer):
     """
 
     scalar_states = ("step",)
+    non_negative = ("lr", "momentum", "weight_decay")
 
     def __init__(
         self,
@@ -41,8 +42,7 @@ class SGD(Optimizer):
         super().__init__(params, hyperparameters(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
-        for name in ("lr", "momentum", "weight_decay"):
-            check_range("SGD", group, name)
+        super().check(group)
         as_number("SGD", "dampening", group["dampening"])
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             fail(

@@ -39,11 +39,8 @@ class IndexedContainer(Module):
         """The name of the entry at `index`, which may be negative."""
         position, size = operator.index(index), len(self)
         if not -size <= position < size:
-            fail(
-                OutOfRangeError,
-                f"{type(self).__name__}: there is no entry {position} among {size}",
-                f"0 to {size - 1}, or -{size} to -1 from the end" if size else "it is empty: append a module first",
-            )
+            hint = f"0 to {size - 1}, or -{size} to -1 from the end" if size else "it is empty: append a module first"
+            fail(OutOfRangeError, f"{type(self).__name__}: there is no entry {position} among {size}", hint)
         return list(self._modules)[position]
 
     def __getitem__(self, index: int | slice) -> Any:
@@ -165,11 +162,8 @@ class ModuleList(UncalledContainer, IndexedContainer):
     def __init__(self, modules: Iterable[Module] | None = None):
         super().__init__()
         if isinstance(modules, Module) and not isinstance(modules, IndexedContainer):
-            fail(
-                ModuleError,
-                f"ModuleList takes one list of modules, not a {type(modules).__name__}",
-                "nn.ModuleList([layer1, layer2])",
-            )
+            what = f"ModuleList takes one list of modules, not a {type(modules).__name__}"
+            fail(ModuleError, what, "nn.ModuleList([layer1, layer2])")
         self.extend(modules or ())
 
     def __iadd__(self, modules: Iterable[Module]) -> Self:
@@ -267,11 +261,8 @@ class ParameterList(Module):
         """The name of the parameter at an index, which may be negative."""
         position = operator.index(index)
         if not -self.size <= position < self.size:
-            fail(
-                OutOfRangeError,
-                f"ParameterList: there is no entry {position} among {self.size}",
-                f"0 to {self.size - 1}",
-            )
+            what = f"ParameterList: there is no entry {position} among {self.size}"
+            fail(OutOfRangeError, what, f"0 to {self.size - 1}")
         return str(position % self.size)
 
     def __len__(self) -> int:
@@ -297,12 +288,8 @@ class ParameterList(Module):
     def extend(self, values: Iterable[Any]) -> ParameterList:
         """Add tensors at the end."""
         if isinstance(values, Tensor):
-            fail(
-                ModuleError,
-                "ParameterList takes a list of tensors, not one tensor",
-                "nn.ParameterList([tensor])",
-                values=values,
-            )
+            what = "ParameterList takes a list of tensors, not one tensor"
+            fail(ModuleError, what, "nn.ParameterList([tensor])", values=values)
         for value in list(values):
             self.append(value)
         return self

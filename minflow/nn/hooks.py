@@ -162,13 +162,8 @@ def check_args_kwargs(hook: Callable, changed: Any) -> tuple[tuple, dict]:
         and isinstance(changed[0], tuple)
         and isinstance(changed[1], dict)
     ):
-        refuse(
-            ModuleError,
-            hook,
-            f"must return (args, kwargs) or None, got {with_article(changed)}",
-            "return args, kwargs: a tuple and a dict",
-            {"returned": describe(changed)},
-        )
+        hint = f"must return (args, kwargs) or None, got {with_article(changed)}"
+        refuse(ModuleError, hook, hint, "return args, kwargs: a tuple and a dict", {"returned": describe(changed)})
     return changed
 
 

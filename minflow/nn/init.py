@@ -47,9 +47,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity == "leaky_relu":
         return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity not in GAINS:
-        fail(
-            ShapeError, f"calculate_gain: there is no nonlinearity {nonlinearity!r}", f"leaky_relu, {', '.join(GAINS)}"
-        )
+        what = f"calculate_gain: there is no nonlinearity {nonlinearity!r}"
+        fail(ShapeError, what, f"leaky_relu, {', '.join(GAINS)}")
     return GAINS[nonlinearity]
 
 
@@ -57,12 +56,8 @@ def fans(tensor: Tensor) -> tuple[int, int]:
     """Return (fan_in, fan_out): the number of inputs of one output, and the number of outputs of one input."""
     shape = tensor.spec.shape
     if len(shape) < 2:
-        fail(
-            ShapeError,
-            f"fan_in and fan_out need at least 2 axes, this tensor has {len(shape)}",
-            "init.zeros_ or init.uniform_ for a bias",
-            tensor=tensor,
-        )
+        what = f"fan_in and fan_out need at least 2 axes, this tensor has {len(shape)}"
+        fail(ShapeError, what, "init.zeros_ or init.uniform_ for a bias", tensor=tensor)
     field = math.prod(shape[2:])
     return shape[1] * field, shape[0] * field
 
@@ -89,13 +84,8 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with elements drawn from the normal distribution N(mean, std**2)."""
     if getattr(mean, "shape", ()) or getattr(std, "shape", ()):
-        fail(
-            ShapeError,
-            "normal_: mean and std are one number each",
-            "flow.normal(mean, std) takes arrays",
-            mean=mean,
-            std=std,
-        )
+        what = "normal_: mean and std are one number each"
+        fail(ShapeError, what, "flow.normal(mean, std) takes arrays", mean=mean, std=std)
     return fill_with(tensor, normal(mean, std, tuple(tensor.spec.shape), dtype=tensor.spec.dtype, generator=generator))
 
 
@@ -148,12 +138,8 @@ def zeros_(tensor: Tensor) -> Tensor:
 def eye_(tensor: Tensor) -> Tensor:
     """Fill with 1 on the diagonal and 0 elsewhere. tensor: (n, m)."""
     if tensor.spec.ndim != 2:
-        fail(
-            ShapeError,
-            f"eye_ needs 2 axes, this tensor has {tensor.spec.ndim}",
-            "init.dirac_ is for filters",
-            tensor=tensor,
-        )
+        what = f"eye_ needs 2 axes, this tensor has {tensor.spec.ndim}"
+        fail(ShapeError, what, "init.dirac_ is for filters", tensor=tensor)
     return fill_with(tensor, eye(*tensor.spec.shape, dtype=tensor.spec.dtype))
 
 
@@ -161,12 +147,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill filters (F, C, ...) with 1 in the middle of channel f of filter f, per group: an identity."""
     shape = tensor.spec.shape
     if not 3 <= len(shape) <= 5 or shape[0] % groups:
-        fail(
-            ShapeError,
-            f"dirac_ needs filters (F, C, ...) with F divisible by groups={groups}",
-            "init.eye_ for matrices",
-            tensor=tensor,
-        )
+        what = f"dirac_ needs filters (F, C, ...) with F divisible by groups={groups}"
+        fail(ShapeError, what, "init.eye_ for matrices", tensor=tensor)
     new = zeros(*shape, dtype=tensor.spec.dtype)
     per_group = shape[0] // groups
     middle = tuple(n // 2 for n in shape[2:])
@@ -189,11 +171,8 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
 
 def kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     if mode.lower() not in ("fan_in", "fan_out"):
-        fail(
-            ShapeError,
-            f"kaiming: mode is {mode!r}",
-            'mode="fan_in" keeps the size of activations, "fan_out" that of gradients',
-        )
+        what = f"kaiming: mode is {mode!r}"
+        fail(ShapeError, what, 'mode="fan_in" keeps the size of activations, "fan_out" that of gradients')
     fan = fans(tensor)[mode.lower() == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
@@ -232,12 +211,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
         what = f"orthogonal_: the tensor must be floating, got {tensor.spec.dtype.name}"
         fail(DTypeError, what, "tensor.float()", tensor=tensor)
     if tensor.spec.ndim < 2:
-        fail(
-            ShapeError,
-            f"orthogonal_ needs at least 2 axes, this tensor has {tensor.spec.ndim}",
-            "init.normal_",
-            tensor=tensor,
-        )
+        what = f"orthogonal_ needs at least 2 axes, this tensor has {tensor.spec.ndim}"
+        fail(ShapeError, what, "init.normal_", tensor=tensor)
     rows = tensor.spec.shape[0]
     columns = math.prod(tensor.spec.shape[1:])
     draw = normal(0.0, 1.0, (max(rows, columns), min(rows, columns)), generator=generator)

@@ -50,13 +50,9 @@ def missing_init(module: Any, what: str) -> NoReturn:
 
 def buffer_of_another_spec(module: Any, name: str, old: Any, value: Any) -> NoReturn:
     given = "None" if value is None else "a tensor where it was None" if old is None else "another shape or dtype"
-    fail(
-        TraceError,
-        f"{type(module).__name__}: the buffer {name!r} is given {given} while a graph is built",
-        "in a graph a buffer keeps its shape and dtype: register it with those that it will have",
-        buffer=old,
-        given=value,
-    )
+    what = f"{type(module).__name__}: the buffer {name!r} is given {given} while a graph is built"
+    hint = "in a graph a buffer keeps its shape and dtype: register it with those that it will have"
+    fail(TraceError, what, hint, buffer=old, given=value)
 
 
 UNSUPPORTED_OVERRIDES = {  # names that PyTorch's Module looks up in a class, and ours does not
@@ -78,11 +74,8 @@ def check_extensions(cls: type) -> None:
 
 def no_extra_state(module: Any, verb: str) -> NoReturn:
     name, other = type(module).__name__, {"get": "set", "set": "get"}[verb]
-    fail(
-        StateError,
-        f"{name} has no {verb}_extra_state, and one of state_dict and load_state_dict needs it",
-        f"def {verb}_extra_state(self{', state' if verb == 'set' else ''}): ... beside {other}_extra_state",
-    )
+    hint = f"def {verb}_extra_state(self{', state' if verb == 'set' else ''}): ... beside {other}_extra_state"
+    fail(StateError, f"{name} has no {verb}_extra_state, and one of state_dict and load_state_dict needs it", hint)
 
 
 def missing_forward(module: Any, base: type) -> NoReturn:
@@ -107,11 +100,8 @@ def missing_forward(module: Any, base: type) -> NoReturn:
             f"but one called {meant[0]} (line {method.__code__.co_firstlineno} of its source)",
             f"rename it: def forward(self, {arguments})",
         )
-    fail(
-        ModuleError,
-        f"{name} has no method forward, so it cannot be called",
-        f"def forward(self, x): ... inside class {name}, at the indentation of __init__",
-    )
+    what = f"{name} has no method forward, so it cannot be called"
+    fail(ModuleError, what, f"def forward(self, x): ... inside class {name}, at the indentation of __init__")
 
 
 def check_call(module: Any, args: tuple, kwargs: dict, error: TypeError) -> None:
@@ -192,48 +182,28 @@ def no_attribute(module: Any, name: str, what: str = "") -> ModuleAttributeError
 def not_a_module(owner: Any, name: str, value: Any) -> NoReturn:
     kind = type(owner).__name__
     if isinstance(value, type):
-        fail(
-            ModuleError,
-            f"{kind}: entry {name!r} must be a module, got the class {value.__name__}",
-            f"nn.{value.__name__}() with parentheses (and its arguments, if it takes any)",
-        )
+        what = f"{kind}: entry {name!r} must be a module, got the class {value.__name__}"
+        fail(ModuleError, what, f"nn.{value.__name__}() with parentheses (and its arguments, if it takes any)")
     if isinstance(value, list | tuple) and any(hasattr(x, "_modules") for x in value):
-        fail(
-            ModuleError,
-            f"{kind}: entry {name!r} must be one module, got a {type(value).__name__} of modules",
-            "unpack the list: nn.Sequential(*layers)",
-        )
+        what = f"{kind}: entry {name!r} must be one module, got a {type(value).__name__} of modules"
+        fail(ModuleError, what, "unpack the list: nn.Sequential(*layers)")
     if callable(value):
         label = getattr(value, "__name__", type(value).__name__)
-        fail(
-            ModuleError,
-            f"{kind}: entry {name!r} must be a module, got the function {label}",
-            f"the layer of that name, such as nn.ReLU() for F.relu, or call {label} in forward",
-        )
-    fail(
-        ModuleError,
-        f"{kind}: entry {name!r} must be a module, got a {type(value).__name__}",
-        "a layer such as nn.Linear(4, 2); del it first to use the name for something else",
-        value=value,
-    )
+        what = f"{kind}: entry {name!r} must be a module, got the function {label}"
+        fail(ModuleError, what, f"the layer of that name, such as nn.ReLU() for F.relu, or call {label} in forward")
+    hint = "a layer such as nn.Linear(4, 2); del it first to use the name for something else"
+    fail(ModuleError, f"{kind}: entry {name!r} must be a module, got a {type(value).__name__}", hint, value=value)
 
 
 def not_a_parameter(owner: Any, name: str, value: Any) -> NoReturn:
-    fail(
-        ModuleError,
-        f"{type(owner).__name__}.{name} is a parameter and cannot become a {type(value).__name__}",
-        f"nn.Parameter(...) for a new one, or to change its elements: with flow.no_grad(): module.{name}.copy_(...)",
-        value=value,
-    )
+    what = f"{type(owner).__name__}.{name} is a parameter and cannot become a {type(value).__name__}"
+    hint = f"nn.Parameter(...) for a new one, or to change its elements: with flow.no_grad(): module.{name}.copy_(...)"
+    fail(ModuleError, what, hint, value=value)
 
 
 def not_a_tensor(owner: Any, name: str, value: Any) -> NoReturn:
-    fail(
-        ModuleError,
-        f"{type(owner).__name__}.{name} is a buffer, which holds a tensor, not a {type(value).__name__}",
-        "flow.tensor(...) around the value",
-        value=value,
-    )
+    what = f"{type(owner).__name__}.{name} is a buffer, which holds a tensor, not a {type(value).__name__}"
+    fail(ModuleError, what, "flow.tensor(...) around the value", value=value)
 
 
 def check_created_before_called(cls: type[Any], args: tuple) -> None:
@@ -248,12 +218,9 @@ def check_created_before_called(cls: type[Any], args: tuple) -> None:
     forward = inspect.signature(cls.forward).parameters.values()
     inputs = ", ".join([p.name for p in forward if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD][1:])
     inputs = "logits, labels" if inputs == "input, target" else "x" if inputs in ("input", "") else inputs
-    fail(
-        ModuleError,
-        f"the class nn.{cls.__name__} was called with a tensor: a layer is created first, and called after that",
-        f"{created}({inputs}); or self.layer = {created} in __init__, and self.layer({inputs}) in forward",
-        argument=args[0],
-    )
+    what = f"the class nn.{cls.__name__} was called with a tensor: a layer is created first, and called after that"
+    hint = f"{created}({inputs}); or self.layer = {created} in __init__, and self.layer({inputs}) in forward"
+    fail(ModuleError, what, hint, argument=args[0])
 
 
 def hidden_layers(module: Any) -> list[tuple[str, str, list]]:

@@ -285,18 +285,14 @@ class Module(Display):
     def check_name(self, name: str, registry: str, kind: str) -> None:
         """Raise a ModuleError if `name` is taken or is not a valid name of a parameter, buffer or module."""
         if not isinstance(name, str) or not name or "." in name:
-            fail(
-                ModuleError,
-                f"{type(self).__name__}: {name!r} cannot be the name of a {kind}",
-                'a string without dots, such as "scale"',
-            )
+            what = f"{type(self).__name__}: {name!r} cannot be the name of a {kind}"
+            fail(ModuleError, what, 'a string without dots, such as "scale"')
         own = self.__dict__
         held = name in own or any(name in own[r] for r in ("_parameters", "_buffers", "_modules"))
         # not hasattr(self, name), which would search for similar names
         if (held or hasattr(type(self), name)) and name not in own[registry]:
-            fail(
-                ModuleError, f"{type(self).__name__} already has an attribute {name!r}", f"another name for the {kind}"
-            )
+            what = f"{type(self).__name__} already has an attribute {name!r}"
+            fail(ModuleError, what, f"another name for the {kind}")
 
     # ---- walking the tree -------------------------------------------------------------------------------------------
 
@@ -446,11 +442,8 @@ class Module(Display):
     def train(self, mode: bool = True) -> Self:
         """Set training mode: dropout is active, batch norm uses batch statistics and updates the running ones."""
         if not isinstance(mode, bool):
-            fail(
-                ModuleError,
-                f"train(mode) takes a bool, not {mode!r}",
-                "model.train() before training, model.eval() before testing",
-            )
+            what = f"train(mode) takes a bool, not {mode!r}"
+            fail(ModuleError, what, "model.train() before training, model.eval() before testing")
         # a list instead of recursion: modules may be nested deeper than Python's recursion limit
         waiting: list[Module] = [self]
         visited: set[int] = set()  # a module that contains itself is visited once
@@ -532,11 +525,8 @@ class Module(Display):
             return self if issubclass(Module, args[0]) else args[0](self)
         dtypes = [x for x in (*args, kwargs.get("dtype")) if isinstance(x, DType)]
         if dtypes and not dtypes[0].floating:
-            fail(
-                ModuleError,
-                f"a module's parameters are floating; to({dtypes[0].name}) would make them integers",
-                "model.to(flow.float64), or x.long() for the labels",
-            )
+            what = f"a module's parameters are floating; to({dtypes[0].name}) would make them integers"
+            fail(ModuleError, what, "model.to(flow.float64), or x.long() for the labels")
         rest = [x for x in args if not isinstance(x, DType)]
         other = {k: v for k, v in kwargs.items() if k != "dtype"}
 

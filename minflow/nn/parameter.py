@@ -21,12 +21,8 @@ class Parameter(Tensor):
     def __init__(self, data: Any = (), requires_grad: bool = True):
         source = as_tensor(data).detach().contiguous()
         if source.array is None:
-            fail(
-                TraceError,
-                "a Parameter was made of a symbolic tensor while a graph is built",
-                "make parameters in __init__, before the graph is built",
-                data=data,
-            )
+            what = "a Parameter was made of a symbolic tensor while a graph is built"
+            fail(TraceError, what, "make parameters in __init__, before the graph is built", data=data)
         super().__init__(source.array, source.spec)
         self.version_counter = version_counter_of(source)
         if requires_grad:

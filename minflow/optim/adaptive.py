@@ -170,12 +170,8 @@ class Rprop(Optimizer):
         check_pair("Rprop", group, "step_sizes", "(1e-6, 50)")
         down, up = check_pair("Rprop", group, "etas", "(0.5, 1.2)")
         if not 0 < down < 1 < up:
-            fail(
-                OptimError,
-                f"Rprop: etas must be below 1 and above 1, got {down:g} and {up:g}",
-                "etas=(0.5, 1.2)",
-                etas=group["etas"],
-            )
+            what = f"Rprop: etas must be below 1 and above 1, got {down:g} and {up:g}"
+            fail(OptimError, what, "etas=(0.5, 1.2)", etas=group["etas"])
 
     def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("prev", "step_size", "step")

@@ -76,34 +76,20 @@ def equal_values(old: Any, new: Any) -> bool:
 def as_groups(params: Any, owner: str) -> list[dict[str, Any]]:
     """Return the groups given as `params`: tensors, (name, tensor) pairs, or dicts with a key "params"."""
     if isinstance(params, Module):
-        fail(
-            OptimError,
-            f"{owner} was given the module {type(params).__name__}, not its parameters",
-            f"{owner}(model.parameters(), ...)",
-        )
+        what = f"{owner} was given the module {type(params).__name__}, not its parameters"
+        fail(OptimError, what, f"{owner}(model.parameters(), ...)")
     if isinstance(params, Tensor):
-        fail(
-            OptimError,
-            f"{owner} takes a list of parameters, got one tensor",
-            f"{owner}([tensor], ...)",
-            params=params,
-        )
+        what = f"{owner} takes a list of parameters, got one tensor"
+        fail(OptimError, what, f"{owner}([tensor], ...)", params=params)
     if isinstance(params, Mapping):
-        fail(
-            OptimError,
-            f"{owner} takes a list of groups, got one dict",
-            f"{owner}([group], ...) or model.parameters()",
-        )
+        what = f"{owner} takes a list of groups, got one dict"
+        fail(OptimError, what, f"{owner}([group], ...) or model.parameters()")
     if callable(params):
         name = getattr(params, "__name__", "parameters")
         fail(OptimError, f"{owner} was given the method {name}, which was not called", f"{name}(), with parentheses")
     if not isinstance(params, Iterable) or isinstance(params, str):
-        fail(
-            OptimError,
-            f"{owner} takes an iterable of parameters, not a {type(params).__name__}",
-            f"{owner}(model.parameters(), lr=...)",
-            params=params,
-        )
+        what = f"{owner} takes an iterable of parameters, not a {type(params).__name__}"
+        fail(OptimError, what, f"{owner}(model.parameters(), lr=...)", params=params)
     listed = list(params)
     if listed and all(isinstance(entry, Mapping) for entry in listed):
         return [dict(entry) for entry in listed]
@@ -115,11 +101,7 @@ def group_members(passed: Any, owner: str) -> tuple[list[Tensor], list[str] | No
     if isinstance(passed, Tensor):
         passed = [passed]
     if isinstance(passed, set):
-        fail(
-            OptimError,
-            f"{owner}: the parameters of a group are a set, whose order differs between runs",
-            "a list",
-        )
+        fail(OptimError, f"{owner}: the parameters of a group are a set, whose order differs between runs", "a list")
     if callable(passed) or isinstance(passed, Module) or not isinstance(passed, Iterable):
         return group_members(as_groups(passed, owner)[0]["params"], owner)
     entries = list(passed)
@@ -133,19 +115,11 @@ def group_members(passed: Any, owner: str) -> tuple[list[Tensor], list[str] | No
             what = f"{owner}: parameter {i} has no shape yet, since its lazy layer was not called"
             fail(OptimError, what, "model(x) once, with an input as in training, then the optimizer")
         if not p.is_leaf:
-            fail(
-                OptimError,
-                f"{owner}: parameter {i} was computed from others, so backward leaves no gradient in it",
-                "give what it was computed from, or p.detach().requires_grad_()",
-                parameter=p,
-            )
+            what = f"{owner}: parameter {i} was computed from others, so backward leaves no gradient in it"
+            fail(OptimError, what, "give what it was computed from, or p.detach().requires_grad_()", parameter=p)
         if not p.spec.floating:
-            fail(
-                OptimError,
-                f"{owner}: parameter {i} is {p.dtype.name}, and only floating tensors can be trained",
-                "p.float()",
-                parameter=p,
-            )
+            what = f"{owner}: parameter {i} is {p.dtype.name}, and only floating tensors can be trained"
+            fail(OptimError, what, "p.float()", parameter=p)
     return tensors, [e[0] for e in entries] if named else None
 
 
@@ -160,12 +134,8 @@ def check_range(
             until = f"below {high:g}" if low == -math.inf else f"at least {low:g} and below {high:g}"
         else:
             until = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
-        fail(
-            OptimError,
-            f"{owner}: {name} must be {until}, got {number:g}",
-            f"{owner}(params, {name}=...)",
-            **{name: number},
-        )
+        what = f"{owner}: {name} must be {until}, got {number:g}"
+        fail(OptimError, what, f"{owner}(params, {name}=...)", **{name: number})
 
 
 def check_pair(owner: str, group: Mapping[str, Any], name: str, example: str) -> list[float]:
@@ -198,12 +168,8 @@ def check_kinds(owner: str, group: Mapping[str, Any], defaults: Mapping[str, Any
     for name, default in defaults.items():
         if isinstance(default, bool):
             if not isinstance(group[name], int | HostScalar) or group[name] not in (0, 1):
-                fail(
-                    OptimError,
-                    f"{owner}: {name} must be True or False, got {with_article(group[name])}",
-                    f"{name}=True",
-                    **{name: group[name]},
-                )
+                what = f"{owner}: {name} must be True or False, got {with_article(group[name])}"
+                fail(OptimError, what, f"{name}=True", **{name: group[name]})
         elif isinstance(default, int | float):
             as_number(owner, name, group[name])
 

@@ -121,23 +121,15 @@ class LBFGS(Optimizer):
         max_eval = int(as_number("LBFGS", "max_iter", max_iter)) * 5 // 4 if max_eval is None else max_eval
         super().__init__(params, hyperparameters(locals()))
         if len(self.param_groups) != 1:
-            fail(
-                OptimError,
-                f"LBFGS has one group of parameters, not {len(self.param_groups)}: its steps see them all together",
-                "LBFGS(model.parameters())",
-                groups=len(self.param_groups),
-            )
+            what = f"LBFGS has one group of parameters, not {len(self.param_groups)}: its steps see them all together"
+            fail(OptimError, what, "LBFGS(model.parameters())", groups=len(self.param_groups))
 
     def check(self, group: Mapping[str, Any]) -> None:
         for name in ("lr", "tolerance_grad", "tolerance_change", "max_iter", "max_eval", "history_size"):
             check_range("LBFGS", group, name)
         if group["line_search_fn"] not in (None, "strong_wolfe"):
-            fail(
-                OptimError,
-                f"LBFGS: line_search_fn must be None or 'strong_wolfe', got {group['line_search_fn']!r}",
-                "None or 'strong_wolfe'",
-                line_search_fn=group["line_search_fn"],
-            )
+            what = f"LBFGS: line_search_fn must be None or 'strong_wolfe', got {group['line_search_fn']!r}"
+            fail(OptimError, what, "None or 'strong_wolfe'", line_search_fn=group["line_search_fn"])
 
     def convert_custom_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
         """Return a checked copy of the state of the first parameter, which has one element per element of all
@@ -151,9 +143,8 @@ class LBFGS(Optimizer):
             refuse(owner, "only the first parameter may have a state", hint, found=sorted(map(str, copy)))
         copy.pop("al", None)  # PyTorch's scratch memory
         if set(copy) != set(STATE_NAMES):
-            refuse(
-                owner, f"the state must have {', '.join(STATE_NAMES)}, got {', '.join(sorted(map(str, copy)))}", hint
-            )
+            what = f"the state must have {', '.join(STATE_NAMES)}, got {', '.join(sorted(map(str, copy)))}"
+            refuse(owner, what, hint)
         histories = [copy[name] for name in ("old_dirs", "old_stps", "ro")]
         if not all(isinstance(held, list | tuple) and len(held) == len(histories[0]) for held in histories):
             refuse(owner, "old_dirs, old_stps and ro must be lists of one length", hint, ro=copy["ro"])
@@ -167,12 +158,8 @@ class LBFGS(Optimizer):
             held = copy[name] if name.startswith("old") else [copy[name]]
             arrays = [array_of(x) for x in held]
             if wrong := [x for x, a in zip(held, arrays) if a is None or a.dtype.kind != "f" or a.shape != (size,)]:
-                refuse(
-                    owner,
-                    f"{name} must have {size} floating elements, one for each of the parameters",
-                    hint,
-                    found=wrong[0],
-                )
+                what = f"{name} must have {size} floating elements, one for each of the parameters"
+                refuse(owner, what, hint, found=wrong[0])
             tensors = [tensor_of(a, Spec((size,), p.spec.dtype, p.spec.device)) for a in arrays if a is not None]
             result[name] = tensors if name.startswith("old") else tensors[0]
         return result
@@ -222,12 +209,8 @@ class LBFGS(Optimizer):
         closure: recomputes the loss (zero_grad, forward, backward) and returns it. Returns the first loss.
         """
         if not callable(closure):
-            fail(
-                OptimError,
-                "LBFGS.step needs a closure, which it calls several times",
-                "def closure(): optimizer.zero_grad(); loss = ...; loss.backward(); return loss",
-                closure=closure,
-            )
+            hint = "def closure(): optimizer.zero_grad(); loss = ...; loss.backward(); return loss"
+            fail(OptimError, "LBFGS.step needs a closure, which it calls several times", hint, closure=closure)
         group, parameters = self.param_groups[0], self.parameters()
         if not parameters:
             fail(OptimError, "LBFGS.step: there are no parameters", "LBFGS(model.parameters())", params=parameters)

@@ -165,12 +165,8 @@ class LAMB(Moments):
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
         if group["amsgrad"]:
-            fail(
-                OptimError,
-                "LAMB: amsgrad is not supported",
-                "amsgrad=False, or Adam(params, amsgrad=True)",
-                amsgrad=group["amsgrad"],
-            )
+            what = "LAMB: amsgrad is not supported"
+            fail(OptimError, what, "amsgrad=False, or Adam(params, amsgrad=True)", amsgrad=group["amsgrad"])
 
     def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         return lamb, self.common(group) | {

@@ -288,11 +288,8 @@ class Optimizer:
 
     def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         """Return the op `(p, grad, *state, lr; attrs) -> p, *state` of this group, and its attrs."""
-        fail(
-            OptimError,
-            f"{type(self).__name__} has no rule",
-            "def update_rule(self, group): return op, attrs; or override step()",
-        )
+        what = f"{type(self).__name__} has no rule"
+        fail(OptimError, what, "def update_rule(self, group): return op, attrs; or override step()")
 
     # ---- the step ------------------------------------------------------------------------------------------------
 
@@ -469,17 +466,12 @@ class Optimizer:
         """Add a group: `{"params": tensors}` and the hyperparameters that differ from the defaults."""
         owner = type(self).__name__
         if not isinstance(param_group, Mapping) or "params" not in param_group:
-            fail(
-                OptimError,
-                f"{owner}: a parameter group is a dict with the key 'params'",
-                '{"params": layer.parameters(), "lr": 0.1}',
-                group=param_group,
-            )
+            what = f"{owner}: a parameter group is a dict with the key 'params'"
+            fail(OptimError, what, '{"params": layer.parameters(), "lr": 0.1}', group=param_group)
         params, param_names = group_members(param_group["params"], owner)
         if param_names is not None and len(set(param_names)) < len(param_names):
-            fail(
-                OptimError, f"{owner}: two parameters of a group have one name", "names that differ", names=param_names
-            )
+            what = f"{owner}: two parameters of a group have one name"
+            fail(OptimError, what, "names that differ", names=param_names)
         known = {id(p): i for i, group in enumerate(self.param_groups) for p in group["params"]}
         seen: dict[int, int] = {}
         for i, p in enumerate(params):
@@ -499,12 +491,8 @@ class Optimizer:
             group["param_names"] = param_names
         group["params"] = params
         if absent := [name for name, value in group.items() if value is required]:
-            fail(
-                OptimError,
-                f"{owner}: group {len(self.param_groups)} has no {absent[0]}, which has no default",
-                f"{owner}(params, {absent[0]}=...)",
-                group=list(group),
-            )
+            what = f"{owner}: group {len(self.param_groups)} has no {absent[0]}, which has no default"
+            fail(OptimError, what, f"{owner}(params, {absent[0]}=...)", group=list(group))
         self.check_group(group)
         self.param_groups.append(group)
         for p in params:
@@ -570,12 +558,9 @@ class Optimizer:
         """Return the writes that loading would perform; see `../nn/loading.py`."""
         owner = type(self).__name__
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
-            refuse(
-                owner,
-                "state_dict must be a dict with 'state' and 'param_groups'",
-                "optimizer.load_state_dict(other.state_dict()); a model's state goes into model.load_state_dict",
-                keys=list(state_dict)[:6] if isinstance(state_dict, Mapping) else state_dict,
-            )
+            what = "state_dict must be a dict with 'state' and 'param_groups'"
+            hint = "optimizer.load_state_dict(other.state_dict()); a model's state goes into model.load_state_dict"
+            refuse(owner, what, hint, keys=list(state_dict)[:6] if isinstance(state_dict, Mapping) else state_dict)
         passed, states = state_dict["param_groups"], state_dict["state"]
         self.check_listing(passed, states)
         groups = [self.checked_group(i, group) for i, group in enumerate(passed)]
@@ -612,39 +597,22 @@ class Optimizer:
         if not isinstance(passed, list | tuple) or not all(
             isinstance(g, Mapping) and isinstance(g.get("params"), list | tuple) for g in passed
         ):
-            refuse(
-                owner,
-                "'param_groups' is not a list of dicts with 'params'",
-                "the result of an optimizer's state_dict()",
-                param_groups=passed,
-            )
+            what = "'param_groups' is not a list of dicts with 'params'"
+            refuse(owner, what, "the result of an optimizer's state_dict()", param_groups=passed)
         mine, theirs = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in passed]
         if mine != theirs:
-            refuse(
-                owner,
-                f"the groups hold {theirs} parameters, this optimizer's hold {mine}",
-                "create the optimizer with the groups with which it was saved",
-                saved=theirs,
-                here=mine,
-            )
+            what = f"the groups hold {theirs} parameters, this optimizer's hold {mine}"
+            refuse(owner, what, "create the optimizer with the groups with which it was saved", saved=theirs, here=mine)
         numbers = [n for g in passed for n in g["params"]]
         if not all(type(n) is int for n in numbers) or len(set(numbers)) < len(numbers):
-            refuse(
-                owner,
-                "the parameters of its groups are not indices, each of them once",
-                "the result of an optimizer's state_dict()",
-                params=numbers[:20],
-            )
+            what = "the parameters of its groups are not indices, each of them once"
+            refuse(owner, what, "the result of an optimizer's state_dict()", params=numbers[:20])
         if not isinstance(states, Mapping) or not all(isinstance(held, Mapping) for held in states.values()):
             refuse(owner, "'state' is not a dict of dicts", "the result of an optimizer's state_dict()", state=states)
         if self.traceable and (unknown := [n for n in states if n not in set(numbers)]):
-            refuse(
-                owner,
-                f"it has a state for {unknown[0]!r}, which is not a parameter of its groups",
-                "the result of an optimizer's state_dict()",
-                parameters=numbers[:20],
-                unknown=unknown[:20],
-            )
+            what = f"it has a state for {unknown[0]!r}, which is not a parameter of its groups"
+            hint = "the result of an optimizer's state_dict()"
+            refuse(owner, what, hint, parameters=numbers[:20], unknown=unknown[:20])
 
     def checked_group(self, i: int, passed: Mapping[str, Any]) -> dict[str, Any]:
         """Return the hyperparameters after loading. Missing ones stay, except `lr`; new ones must be plain data."""
@@ -661,23 +629,15 @@ class Optimizer:
         missing = [name for name in self.defaults if name not in new and name not in OPTIONAL_IN_STATE]
         strange = [name for name in new if name not in mine and name not in FOREIGN_HYPERPARAMETERS]
         if "lr" in missing or (missing and strange):
-            refuse(
-                owner,
-                f"group {i} has no {missing[0]!r}",
-                "a state that was saved from an optimizer of the same class",
-                missing=", ".join(missing),
-                unknown=", ".join(strange) or "none",
-            )
+            what = f"group {i} has no {missing[0]!r}"
+            hint = "a state that was saved from an optimizer of the same class"
+            refuse(owner, what, hint, missing=", ".join(missing), unknown=", ".join(strange) or "none")
         merged = {**mine, **new, "params": mine["params"]}
         as_refusal(owner, lambda: self.check_group(merged))
         names = new.get("param_names")
         if names is not None and (len(names) != len(mine["params"]) or not all(isinstance(n, str) for n in names)):
-            refuse(
-                owner,
-                f"'param_names' of group {i} does not name its parameters",
-                "a list of strings",
-                param_names=names,
-            )
+            what = f"'param_names' of group {i} does not name its parameters"
+            refuse(owner, what, "a list of strings", param_names=names)
         return merged
 
     def convert_custom_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
@@ -702,31 +662,19 @@ class Optimizer:
             array, counted = array_of(value), name in self.scalar_states
             wanted = () if counted else tuple(p.shape)
             if not isinstance(name, str) or array is None:
-                refuse(
-                    owner,
-                    f"{name!r} of parameter {number} is not an array of numbers",
-                    "a state that was saved from an optimizer",
-                    found=value,
-                )
+                what = f"{name!r} of parameter {number} is not an array of numbers"
+                refuse(owner, what, "a state that was saved from an optimizer", found=value)
             if array.shape != wanted:
-                refuse(
-                    owner,
-                    f"{name} of parameter {number} must have shape {wanted}, got {array.shape}",
-                    "load the optimizer's state into one made for the same model",
-                    parameter=p,
-                )
+                what = f"{name} of parameter {number} must have shape {wanted}, got {array.shape}"
+                refuse(owner, what, "load the optimizer's state into one made for the same model", parameter=p)
             if name == "step" and counted and not (0 <= array <= MAX_COUNT and array == int(array)):
                 refuse(owner, f"{name} of parameter {number} is not a number of steps", "0 or more", found=array.item())
             with silent():  # float64 values that float32 cannot hold
                 spec = Spec(wanted, float32 if counted else p.spec.dtype, p.spec.device)
                 result.append((name, tensor_of(array, spec)))
         if missing := set(self.state_names(group) if result else ()) - {name for name, _ in result}:
-            refuse(
-                owner,
-                f"{min(missing)} of parameter {number} is missing",
-                "a state that was saved from an optimizer of the same class",
-                found=[name for name, _ in result],
-            )
+            hint = "a state that was saved from an optimizer of the same class"
+            refuse(owner, f"{min(missing)} of parameter {number} is missing", hint, found=[name for name, _ in result])
         return result
 
     def add_derived_state(self, group: Mapping[str, Any], passed: dict) -> dict:

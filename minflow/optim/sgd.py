@@ -45,13 +45,9 @@ class SGD(Optimizer):
         super().check(group)
         as_number("SGD", "dampening", group["dampening"])
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
-            fail(
-                OptimError,
-                f"nesterov needs momentum above 0 and no dampening, not {group['momentum']} and {group['dampening']}",
-                "SGD(params, lr=0.1, momentum=0.9, nesterov=True)",
-                momentum=group["momentum"],
-                dampening=group["dampening"],
-            )
+            what = f"nesterov needs momentum above 0 and no dampening, not {group['momentum']} and {group['dampening']}"
+            hint = "SGD(params, lr=0.1, momentum=0.9, nesterov=True)"
+            fail(OptimError, what, hint, momentum=group["momentum"], dampening=group["dampening"])
 
     def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         if not group["momentum"]:

@@ -124,12 +124,8 @@ class SWALR(LRScheduler):
     def check(self) -> None:
         check_count(self, "anneal_epochs", 0)
         if self.anneal_strategy not in ("cos", "linear"):
-            fail(
-                OptimError,
-                f"SWALR: anneal_strategy must be 'cos' or 'linear', got {self.anneal_strategy!r}",
-                "'cos' or 'linear'",
-                anneal_strategy=self.anneal_strategy,
-            )
+            what = f"SWALR: anneal_strategy must be 'cos' or 'linear', got {self.anneal_strategy!r}"
+            fail(OptimError, what, "'cos' or 'linear'", anneal_strategy=self.anneal_strategy)
 
     def share(self, step: int) -> float:
         """Fraction of the way to `swa_lr` at a step."""

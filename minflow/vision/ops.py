@@ -14,12 +14,8 @@ from ..core.tensor import Tensor
 def check_boxes(name: str, *several: Tensor) -> None:
     for boxes in several:
         if boxes.ndim == 0 or boxes.shape[-1] != 4:
-            fail(
-                ShapeError,
-                f"{name}: boxes must have shape (n, 4), got {list(boxes.shape)}",
-                "x1, y1, x2, y2",
-                boxes=boxes,
-            )
+            what = f"{name}: boxes must have shape (n, 4), got {list(boxes.shape)}"
+            fail(ShapeError, what, "x1, y1, x2, y2", boxes=boxes)
 
 
 def box_area(boxes: Tensor) -> Tensor:
@@ -45,11 +41,8 @@ def box_convert(boxes: Tensor, in_fmt: str, out_fmt: str) -> Tensor:
     check_boxes("box_convert", boxes)
     forms = ("xyxy", "xywh", "cxcywh")
     if in_fmt not in forms or out_fmt not in forms:
-        fail(
-            OutOfRangeError,
-            f"box_convert: unknown format, from {in_fmt!r} to {out_fmt!r}",
-            f"two of {', '.join(forms)}",
-        )
+        what = f"box_convert: unknown format, from {in_fmt!r} to {out_fmt!r}"
+        fail(OutOfRangeError, what, f"two of {', '.join(forms)}")
     a, b, c, d = (boxes[..., i] for i in range(4))
     if in_fmt == "cxcywh":
         a, b = a - c / 2, b - d / 2

@@ -33,25 +33,15 @@ def make_grid(
     """
     several = isinstance(tensor, Sequence) and all(isinstance(t, Tensor) for t in tensor)
     if not isinstance(tensor, Tensor) and not (several and len(tensor)):
-        fail(
-            DTypeError,
-            f"make_grid takes a tensor or a list of tensors, not {type(tensor).__name__}",
-            "flow.stack(images); transforms.ToTensor() makes a tensor of an image",
-            tensor=tensor,
-        )
+        what = f"make_grid takes a tensor or a list of tensors, not {type(tensor).__name__}"
+        fail(DTypeError, what, "flow.stack(images); transforms.ToTensor() makes a tensor of an image", tensor=tensor)
     if nrow < 1 or padding < 0:
-        fail(
-            OutOfRangeError,
-            f"make_grid: nrow must be positive, got nrow={nrow}, padding={padding}",
-            "nrow=8, padding=2",
-        )
+        what = f"make_grid: nrow must be positive, got nrow={nrow}, padding={padding}"
+        fail(OutOfRangeError, what, "nrow=8, padding=2")
     parts = [tensor] if isinstance(tensor, Tensor) else tensor
     if any(part.shape != parts[0].shape for part in parts):
-        fail(
-            ShapeError,
-            f"make_grid: images must have one size, got shapes {sorted({tuple(p.shape) for p in parts})}",
-            "transforms.Resize((height, width)) for each image",
-        )
+        what = f"make_grid: images must have one size, got shapes {sorted({tuple(p.shape) for p in parts})}"
+        fail(ShapeError, what, "transforms.Resize((height, width)) for each image")
     images = parts[0].detach().numpy() if isinstance(tensor, Tensor) else np.stack([p.detach().numpy() for p in parts])
     if images.ndim not in (2, 3, 4) or 0 in images.shape:
         fail(ShapeError, f"make_grid: images must have shape (N, C, H, W), got {list(images.shape)}", "(N, C, H, W)")

@@ -37,13 +37,9 @@ def same_dtype(name: str, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor
     if have is want:
         return input, weight
     if not have.floating:
-        fail(
-            DTypeError,
-            f"{name}: the input is {have.name}, the parameters are {want.name}",
-            "x.float() / 255 for images of bytes, x.float() for other data; nn.Embedding takes indices",
-            input=input,
-            weight=weight,
-        )
+        what = f"{name}: the input is {have.name}, the parameters are {want.name}"
+        hint = "x.float() / 255 for images of bytes, x.float() for other data; nn.Embedding takes indices"
+        fail(DTypeError, what, hint, input=input, weight=weight)
     if have is float64 and want is float32:
         warn(
             f"{name}: a float64 input meets float32 parameters, so this layer computes in float64, twice as slow",
@@ -63,11 +59,8 @@ def sizes(name: str, argument: str, value: Any, least: int, n: int) -> tuple[int
     values = tuple(value) if isinstance(value, tuple | list) else (value,)
     values = values * n if len(values) == 1 else values
     if len(values) != n or not all([is_size(k, least) for k in values]):
-        fail(
-            ShapeError,
-            f"{name}: {argument} must be an integer of at least {least}, {TUPLE_FORMS[n]}, got {value!r}",
-            f"{argument}=3 or {argument}=({'3, ' * (n - 1)}3{',' * (n == 1)})",
-        )
+        what = f"{name}: {argument} must be an integer of at least {least}, {TUPLE_FORMS[n]}, got {value!r}"
+        fail(ShapeError, what, f"{argument}=3 or {argument}=({'3, ' * (n - 1)}3{',' * (n == 1)})")
     return tuple([k.__index__() for k in values])
 
 

@@ -49,12 +49,8 @@ def scaled_dot_product_attention(
         if not x.spec.floating:
             fail(DTypeError, f"{name}: {argument} must be floating, got {x.dtype.name}", "x.float()", **{argument: x})
         if x.spec.ndim < 2:
-            fail(
-                ShapeError,
-                f"{name}: {argument} must be (..., steps, features), got {x.spec.ndim} axes",
-                "x.unsqueeze(0)",
-                **{argument: x},
-            )
+            what = f"{name}: {argument} must be (..., steps, features), got {x.spec.ndim} axes"
+            fail(ShapeError, what, "x.unsqueeze(0)", **{argument: x})
     q, k, v = (x.spec.shape for x in (query, key, value))
     if q[-1] != k[-1] or k[-2] != v[-2]:
         what = (
@@ -62,26 +58,16 @@ def scaled_dot_product_attention(
             if q[-1] != k[-1]
             else f"{name}: there are {k[-2]} keys and {v[-2]} values"
         )
-        fail(
-            ShapeError, what, "query (..., L, E), key (..., S, E), value (..., S, V)", query=query, key=key, value=value
-        )
+        hint = "query (..., L, E), key (..., S, E), value (..., S, V)"
+        fail(ShapeError, what, hint, query=query, key=key, value=value)
     if is_causal and attn_mask is not None:
-        fail(
-            ShapeError,
-            f"{name}: attn_mask and is_causal=True are both given",
-            "one of the two: is_causal is the mask flow.ones(L, S, dtype=flow.bool).tril()",
-            attn_mask=attn_mask,
-        )
+        hint = "one of the two: is_causal is the mask flow.ones(L, S, dtype=flow.bool).tril()"
+        fail(ShapeError, f"{name}: attn_mask and is_causal=True are both given", hint, attn_mask=attn_mask)
     if enable_gqa:
         if len(q) < 3 or len(k) < 3 or len(v) < 3 or not k[-3] or q[-3] % k[-3] or q[-3] % v[-3]:
-            fail(
-                ShapeError,
-                f"{name}: enable_gqa=True shares each head of keys (axis -3) among heads of queries",
-                "a number of query heads that is a multiple of the number of key heads",
-                query=query,
-                key=key,
-                value=value,
-            )
+            what = f"{name}: enable_gqa=True shares each head of keys (axis -3) among heads of queries"
+            hint = "a number of query heads that is a multiple of the number of key heads"
+            fail(ShapeError, what, hint, query=query, key=key, value=value)
         key, value = (repeat_interleave(x, q[-3] // x.spec.shape[-3], -3) for x in (key, value))
     if is_causal:
         attn_mask = ones(q[-2], k[-2], dtype=bool_).tril()
@@ -95,12 +81,8 @@ def scaled_dot_product_attention(
 def check_mask(name: str, argument: str, mask: Any) -> None:
     check_tensor(name, mask, argument)
     if mask.dtype is not bool_ and not mask.spec.floating:
-        fail(
-            DTypeError,
-            f"{name}: {argument} must be bool or floating, got {mask.dtype.name}",
-            f"{argument}.bool()",
-            **{argument: mask},
-        )
+        what = f"{name}: {argument} must be bool or floating, got {mask.dtype.name}"
+        fail(DTypeError, what, f"{argument}.bool()", **{argument: mask})
 
 
 def attend(
@@ -207,14 +189,9 @@ def multi_head_attention_forward(
         check_tensor(name, x, argument)
     batched = query.spec.ndim == 3
     if query.spec.ndim not in (2, 3) or not query.spec.ndim == key.spec.ndim == value.spec.ndim:
-        fail(
-            ShapeError,
-            f"{name}: query, key and value have {query.spec.ndim}, {key.spec.ndim} and {value.spec.ndim} axes",
-            "(steps, N, features) for all three, or (steps, features) for all three",
-            query=query,
-            key=key,
-            value=value,
-        )
+        what = f"{name}: query, key and value have {query.spec.ndim}, {key.spec.ndim} and {value.spec.ndim} axes"
+        hint = "(steps, N, features) for all three, or (steps, features) for all three"
+        fail(ShapeError, what, hint, query=query, key=key, value=value)
     if not batched:
         same = query is key is value
         query = query.unsqueeze(1)
@@ -222,36 +199,17 @@ def multi_head_attention_forward(
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     (length, batch, width), (steps, others) = query.spec.shape, key.spec.shape[:2]
     if width != embed_dim_to_check or width % num_heads:
-        fail(
-            ShapeError,
-            f"{name}: the query has {width} features, embed_dim is {embed_dim_to_check} for {num_heads} heads",
-            "embed_dim is the last axis of the query, and a multiple of num_heads",
-            query=query,
-        )
+        what = f"{name}: the query has {width} features, embed_dim is {embed_dim_to_check} for {num_heads} heads"
+        fail(ShapeError, what, "embed_dim is the last axis of the query, and a multiple of num_heads", query=query)
     if value.spec.shape[:2] != (steps, others) or others != batch:
-        fail(
-            ShapeError,
-            f"{name}: query, key and value do not fit together",
-            "query (L, N, E), key and value (S, N, ...); with batch_first=True N comes first",
-            query=query,
-            key=key,
-            value=value,
-        )
+        hint = "query (L, N, E), key and value (S, N, ...); with batch_first=True N comes first"
+        fail(ShapeError, f"{name}: query, key and value do not fit together", hint, query=query, key=key, value=value)
     if (bias_k is None) is not (bias_v is None):
-        fail(
-            ShapeError,
-            f"{name}: only one of bias_k and bias_v is given",
-            "both, of shape (1, 1, E), or neither",
-            bias_k=bias_k,
-            bias_v=bias_v,
-        )
+        what = f"{name}: only one of bias_k and bias_v is given"
+        fail(ShapeError, what, "both, of shape (1, 1, E), or neither", bias_k=bias_k, bias_v=bias_v)
     if is_causal and attn_mask is None:
-        fail(
-            ShapeError,
-            f"{name}: is_causal=True is a hint about attn_mask, and there is none",
-            "attn_mask=nn.Transformer.generate_square_subsequent_mask(L)",
-            query=query,
-        )
+        what = f"{name}: is_causal=True is a hint about attn_mask, and there is none"
+        fail(ShapeError, what, "attn_mask=nn.Transformer.generate_square_subsequent_mask(L)", query=query)
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     q, k, v = project_inputs(
         query,
@@ -270,12 +228,8 @@ def multi_head_attention_forward(
         ("key_padding_mask", away, [(batch, steps)]),
     ):
         if m is not None and m.spec.shape not in shapes:
-            fail(
-                ShapeError,
-                f"{name}: {argument} must be {' or '.join(str(list(s)) for s in shapes)}, got {list(m.spec.shape)}",
-                "one number for each query and key",
-                **{argument: m},
-            )
+            what = f"{name}: {argument} must be {' or '.join(str(list(s)) for s in shapes)}, got {list(m.spec.shape)}"
+            fail(ShapeError, what, "one number for each query and key", **{argument: m})
     heads = lambda x: x.reshape(x.spec.shape[0], batch, num_heads, -1).permute(1, 2, 0, 3)
     more = 0  # keys appended to the sequence, not covered by a mask
     if bias_k is not None and bias_v is not None:

@@ -15,21 +15,11 @@ from .arguments import Unquoted
 def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
     x, w, name = input.spec, weight.spec, name_of(weight, "weight")
     if w.ndim != 4:
-        fail(
-            ShapeError,
-            f"conv2d: {name} must be (F, C, KH, KW), got {w.ndim} axes",
-            "filters with four axes",
-            input=input,
-            weight=weight,
-        )
+        what = f"conv2d: {name} must be (F, C, KH, KW), got {w.ndim} axes"
+        fail(ShapeError, what, "filters with four axes", input=input, weight=weight)
     if w.shape[0] % groups:
-        fail(
-            ShapeError,
-            f"conv2d: {name} has {w.shape[0]} filters, which groups={groups} does not divide",
-            f"a multiple of {groups} filters",
-            input=input,
-            weight=weight,
-        )
+        what = f"conv2d: {name} has {w.shape[0]} filters, which groups={groups} does not divide"
+        fail(ShapeError, what, f"a multiple of {groups} filters", input=input, weight=weight)
     channels, layer = w.shape[1] * groups, bool(getattr(weight, "label", ""))
     if x.ndim not in (3, 4):
         what = f"conv2d: the input must be (N, C, H, W) or (C, H, W), got {x.ndim} ax{'i' if x.ndim == 1 else 'e'}s"

@@ -38,20 +38,12 @@ def embedding(
     check_tensor("embedding", input)
     rows = weight.spec.shape[0]
     if weight.spec.ndim != 2:
-        fail(
-            ShapeError,
-            f"embedding: the weight must be (V, D), got {weight.spec.ndim} axes",
-            "one row per index",
-            weight=weight,
-        )
+        what = f"embedding: the weight must be (V, D), got {weight.spec.ndim} axes"
+        fail(ShapeError, what, "one row per index", weight=weight)
     if input.spec.dtype.rank != 1:
-        fail(
-            DTypeError,
-            f"embedding: the indices must be integers, got {input.spec.dtype.name}",
-            "x.long(); was the layer before this one meant to come after it?",
-            input=input,
-            weight=weight,
-        )
+        what = f"embedding: the indices must be integers, got {input.spec.dtype.name}"
+        hint = "x.long(); was the layer before this one meant to come after it?"
+        fail(DTypeError, what, hint, input=input, weight=weight)
     if padding_idx is not None and not -rows <= integer(padding_idx, "padding_idx") < rows:
         what = f"embedding: padding_idx is {padding_idx}, and the weight has {rows} rows"
         fail(OutOfRangeError, what, f"padding_idx from {-rows} to {rows - 1}", weight=weight)

@@ -25,20 +25,11 @@ def check_arguments(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -
         fail(ShapeError, what, f"{', '.join(MODES)}; {', '.join(PADDINGS)}", input=input)
     if n not in (2, 3) or g.ndim != n + 2 or g.shape[-1] != n or g.shape[0] != x.shape[0]:
         what = f"grid_sample: an input of shape {x.shape} and a grid of shape {g.shape}"
-        fail(
-            ShapeError,
-            what,
-            "(N, C, H, W) and (N, H', W', 2), or (N, C, D, H, W) and (N, D', H', W', 3)",
-            input=input,
-            grid=grid,
-        )
+        hint = "(N, C, H, W) and (N, H', W', 2), or (N, C, D, H, W) and (N, D', H', W', 3)"
+        fail(ShapeError, what, hint, input=input, grid=grid)
     if mode == "bicubic" and n == 3:
-        fail(
-            ShapeError,
-            "grid_sample: mode 'bicubic' is for images, the input has 5 axes",
-            'mode="bilinear"',
-            input=input,
-        )
+        what = "grid_sample: mode 'bicubic' is for images, the input has 5 axes"
+        fail(ShapeError, what, 'mode="bilinear"', input=input)
     if not x.dtype.floating or g.dtype is not x.dtype or not all(x.shape[2:]):
         what = f"grid_sample: the input is {x}, the grid is {g}"
         fail(DTypeError, what, "both of one floating dtype, and images with pixels", input=input, grid=grid)

@@ -119,12 +119,8 @@ def instance_norm(
     shape = input.spec.shape
     n, rows = math.prod(shape[2:]), shape[0] * shape[1]
     if use_input_stats and n == 1:
-        fail(
-            ShapeError,
-            f"instance_norm: a channel of an input {shape} has one element, which has no variance",
-            "larger images, or fewer poolings before",
-            input=input,
-        )
+        what = f"instance_norm: a channel of an input {shape} has one element, which has no variance"
+        fail(ShapeError, what, "larger images, or fewer poolings before", input=input)
     x, weight, bias = promote_half("instance_norm", input, weight, bias)
     if not use_input_stats:
         assert running_mean is not None and running_var is not None

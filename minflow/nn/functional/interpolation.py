@@ -53,12 +53,8 @@ def output_size_and_factors(
         factors = scales = tuple(float(v) for v in each)
         output_size = tuple(int(m * f) if math.isfinite(f) else 0 for m, f in zip(have, scales))
     if min((*output_size, *have)) < 1:
-        fail(
-            ShapeError,
-            f"interpolate: each size must be at least 1, got {output_size} from {have}",
-            f"{name} above 0",
-            input=input,
-        )
+        what = f"interpolate: each size must be at least 1, got {output_size} from {have}"
+        fail(ShapeError, what, f"{name} above 0", input=input)
     return output_size, factors
 
 
@@ -93,23 +89,15 @@ def interpolate(
         fail(ShapeError, f"interpolate: antialias for mode {mode!r}", 'mode="bilinear" or "bicubic"', input=input)
     plain = mode in ("nearest", "nearest-exact", "area")
     if plain and align_corners is not None:
-        fail(
-            ShapeError,
-            f"interpolate: align_corners={align_corners!r} has no meaning for mode {mode!r}",
-            'mode="bilinear", or no align_corners',
-            input=input,
-        )
+        what = f"interpolate: align_corners={align_corners!r} has no meaning for mode {mode!r}"
+        fail(ShapeError, what, 'mode="bilinear", or no align_corners', input=input)
     dtype = input.spec.dtype
     if not dtype.floating and not (dtype is uint8 and mode.startswith("nearest")):
         fail(DTypeError, f"interpolate: the input must be floating, got {dtype.name}", "x.float()", input=input)
     output_size, factors = output_size_and_factors(input, n, size, scale_factor)
     if recompute_scale_factor and size is not None:
-        fail(
-            ShapeError,
-            "interpolate: recompute_scale_factor with a size, which has no factor",
-            "scale_factor=...",
-            input=input,
-        )
+        what = "interpolate: recompute_scale_factor with a size, which has no factor"
+        fail(ShapeError, what, "scale_factor=...", input=input)
     if mode == "area":
         return AREA_POOLS[n](input, output_size)
     if recompute_scale_factor:

@@ -41,22 +41,12 @@ def matched(input: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor,
 def explain_shapes(input: Tensor, weight: Tensor) -> NoReturn:
     x, w, name = input.spec, weight.spec, name_of(weight, "weight")
     if w.ndim != 2:
-        fail(
-            ShapeError,
-            f"linear: {name} must be (out_features, in_features), got {w.ndim} axes",
-            "weight.unsqueeze(0) makes a row of a vector",
-            input=input,
-            weight=weight,
-        )
+        what = f"linear: {name} must be (out_features, in_features), got {w.ndim} axes"
+        fail(ShapeError, what, "weight.unsqueeze(0) makes a row of a vector", input=input, weight=weight)
     out_features, in_features = w.shape
     if not x.ndim:
-        fail(
-            ShapeError,
-            f"linear: the input has no axes, {name} takes {in_features} features",
-            "x.reshape(1, -1) for a batch of one example",
-            input=input,
-            weight=weight,
-        )
+        what = f"linear: the input has no axes, {name} takes {in_features} features"
+        fail(ShapeError, what, "x.reshape(1, -1) for a batch of one example", input=input, weight=weight)
     what = f"linear: the input has {x.shape[-1]} features (its last axis), {name} takes {in_features}"
     flat = next((k for k in range(x.ndim - 1) if math.prod(x.shape[k:]) == in_features), None)
     is_layer = bool(getattr(weight, "label", ""))

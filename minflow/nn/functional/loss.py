@@ -62,13 +62,8 @@ def check_pair(name: str, input: Any, target: Any, reduction: str) -> None:
     check_reduction(name, reduction)
     a, b = input.spec, target.spec
     if not a.floating and (name == "huber_loss" or not b.floating):
-        fail(
-            DTypeError,
-            f"{name}: the input must be floating, got {a.dtype.name}",
-            "input.float()",
-            input=input,
-            target=target,
-        )
+        what = f"{name}: the input must be floating, got {a.dtype.name}"
+        fail(DTypeError, what, "input.float()", input=input, target=target)
     if a.shape == b.shape:
         return
     if not all(n == m or 1 in (n, m) for n, m in zip(a.shape[::-1], b.shape[::-1])):
@@ -162,22 +157,12 @@ def check_same(name: str, input: Any, target: Any, reduction: str) -> None:
     check_reduction(name, reduction)
     a, b = input.spec, target.spec
     if a.shape != b.shape:
-        fail(
-            ShapeError,
-            f"{name}: input has shape {list(a.shape)}, target has {list(b.shape)}",
-            mismatch_hint(a, b),
-            input=input,
-            target=target,
-        )
+        what = f"{name}: input has shape {list(a.shape)}, target has {list(b.shape)}"
+        fail(ShapeError, what, mismatch_hint(a, b), input=input, target=target)
     if not a.floating or not b.floating:
         which, spec = ("input", a) if not a.floating else ("target", b)
-        fail(
-            DTypeError,
-            f"{name}: the {which} must be floating, got {spec.dtype.name}",
-            f"{which}.float()",
-            input=input,
-            target=target,
-        )
+        what = f"{name}: the {which} must be floating, got {spec.dtype.name}"
+        fail(DTypeError, what, f"{which}.float()", input=input, target=target)
 
 
 # ---- one class of several -----------------------------------------------------------------------------------------
@@ -215,11 +200,8 @@ def cross_entropy(
     if isinstance(label_smoothing, Tensor):
         label_smoothing = label_smoothing.item()
     if not 0 <= label_smoothing <= 1:
-        fail(
-            OutOfRangeError,
-            f"cross_entropy: label_smoothing is {label_smoothing}",
-            "a share between 0 and 1, such as 0.1",
-        )
+        what = f"cross_entropy: label_smoothing is {label_smoothing}"
+        fail(OutOfRangeError, what, "a share between 0 and 1, such as 0.1")
     before = computed_by(input, "softmax", "log_softmax")
     if before:
         warn(
@@ -267,28 +249,15 @@ def check_classes(name: str, input: Any, weight: Any, reduction: str) -> None:
     check_reduction(name, reduction)
     x = input.spec
     if not x.ndim:
-        fail(
-            ShapeError,
-            f"{name}: the input must be scores (N, C), got one number",
-            "model(x) without .sum() or .mean()",
-            input=input,
-        )
+        what = f"{name}: the input must be scores (N, C), got one number"
+        fail(ShapeError, what, "model(x) without .sum() or .mean()", input=input)
     if not x.floating:
-        fail(
-            DTypeError,
-            f"{name}: the input must be floating scores, got {x.dtype.name}",
-            f"the order is {name}(input, target): predictions first, then labels",
-            input=input,
-        )
+        what = f"{name}: the input must be floating scores, got {x.dtype.name}"
+        fail(DTypeError, what, f"the order is {name}(input, target): predictions first, then labels", input=input)
     classes = x.shape[1] if x.ndim > 1 else x.shape[0]
     if weight is not None and weight.spec.shape != (classes,):
-        fail(
-            ShapeError,
-            f"{name}: weight has shape {list(weight.spec.shape)}, there are {classes} classes",
-            f"one number for each of {classes} classes",
-            input=input,
-            weight=weight,
-        )
+        what = f"{name}: weight has shape {list(weight.spec.shape)}, there are {classes} classes"
+        fail(ShapeError, what, f"one number for each of {classes} classes", input=input, weight=weight)
 
 
 def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) -> Tensor:
@@ -316,22 +285,12 @@ def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) ->
             hint = "input.transpose(1, 2), or input.flatten(0, 1) and target.flatten(): classes are axis 1 of the input"
         else:
             hint = "one label for each example"
-        fail(
-            ShapeError,
-            f"{name}: the target must be {list(expected)} for scores {list(x.shape)}, got {list(t.shape)}",
-            hint,
-            input=input,
-            target=target,
-        )
+        what = f"{name}: the target must be {list(expected)} for scores {list(x.shape)}, got {list(t.shape)}"
+        fail(ShapeError, what, hint, input=input, target=target)
     if t.dtype.rank != 1:
         hint = "target.long()" if t.floating or t.dtype.rank == 0 else "class numbers"
-        fail(
-            DTypeError,
-            f"{name}: the target is {t.dtype.name}, and class indices are integers",
-            hint,
-            input=input,
-            target=target,
-        )
+        what = f"{name}: the target is {t.dtype.name}, and class indices are integers"
+        fail(DTypeError, what, hint, input=input, target=target)
     if target.array is None or MODE.get().trace:
         return checked_labels(target, loss=name, classes=classes, ignore_index=ignore_index)
     try:

@@ -41,12 +41,8 @@ def batch_norm(
         what = f"batch_norm: eps must be a number above 0, got {eps!r}"
         fail(OutOfRangeError, what, "eps=1e-5: it keeps the root from dividing by 0", input=input)
     if not training and (running_mean is None or running_var is None):
-        fail(
-            ShapeError,
-            "batch_norm: there are no running statistics, and training is False",
-            "training=True",
-            input=input,
-        )
+        what = "batch_norm: there are no running statistics, and training is False"
+        fail(ShapeError, what, "training=True", input=input)
     if (running_mean is None) != (running_var is None):
         what = "batch_norm: one of running_mean and running_var is given, and not the other"
         fail(ShapeError, what, "both, or neither", running_mean=running_mean, running_var=running_var)
@@ -56,12 +52,8 @@ def batch_norm(
     for name, numbers in dict(running_mean=running_mean, running_var=running_var, weight=weight, bias=bias).items():
         if numbers is not None and numbers.spec.shape != x.shape[1:2]:
             what = f"batch_norm: {name} must be ({x.shape[1]},), one element for each channel, got {numbers.spec.shape}"
-            fail(
-                ShapeError,
-                what,
-                f"nn.BatchNorm1d({x.shape[1]}), BatchNorm2d: axis 1 of the input is the channels",
-                input=input,
-            )
+            hint = f"nn.BatchNorm1d({x.shape[1]}), BatchNorm2d: axis 1 of the input is the channels"
+            fail(ShapeError, what, hint, input=input)
     if x.dtype in HALF_DTYPES:  # the squares would overflow; parameters may be float32, as in mixed precision
         weight, bias = (t if t is None else t.to(float32) for t in (weight, bias))
         return batch_norm(input.to(float32), running_mean, running_var, weight, bias, training, momentum, eps).to(

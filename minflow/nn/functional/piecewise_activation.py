@@ -91,12 +91,8 @@ def rrelu(
     """
     check_input("rrelu", input, floating=True)
     if not -math.inf < lower <= upper < math.inf:
-        fail(
-            OutOfRangeError,
-            f"rrelu: lower and upper must be finite and in order, got {lower} and {upper}",
-            "rrelu(x, 1 / 8, 1 / 3)",
-            input=input,
-        )
+        what = f"rrelu: lower and upper must be finite and in order, got {lower} and {upper}"
+        fail(OutOfRangeError, what, "rrelu(x, 1 / 8, 1 / 3)", input=input)
     return write_if_inplace(rrelu_impl, input, inplace, float(lower), float(upper), training)
 
 

@@ -79,12 +79,8 @@ def avg_pool2d(
     """
     x = to_image_batch("avg_pool2d", input)
     if divisor_override is not None and not integer(divisor_override, "divisor_override"):
-        fail(
-            ShapeError,
-            "avg_pool2d: divisor_override is 0",
-            "the number to divide each window's sum by, or None",
-            input=input,
-        )
+        what = "avg_pool2d: divisor_override is 0"
+        fail(ShapeError, what, "the number to divide each window's sum by, or None", input=input)
     attrs = window_attrs("avg_pool2d", kernel_size, stride, padding)
     attrs |= {"ceil_mode": bool(ceil_mode), "count_include_pad": bool(count_include_pad)}
     out = pool.avg_pool2d(x, **attrs, divisor_override=divisor_override)

@@ -140,12 +140,8 @@ def run_layers_from_args(kind: str, input: Tensor, *args: Any) -> tuple:
         hx, params, *options, swap = args
         sizes = ()
         if input.spec.ndim != 3:
-            fail(
-                ShapeError,
-                f"{kind}: the input must have 3 axes, got {input.spec.ndim}",
-                "x.unsqueeze(1)",
-                input=input,
-            )
+            what = f"{kind}: the input must have 3 axes, got {input.spec.ndim}"
+            fail(ShapeError, what, "x.unsqueeze(1)", input=input)
     states = tuple(hx) if kind == "lstm" else (hx,)
     y, *finals = run_layers(kind, input.transpose(0, 1) if swap else input, states, params, *options, sizes=sizes)
     return y.transpose(0, 1) if swap else y, *finals

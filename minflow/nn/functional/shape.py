@@ -24,33 +24,21 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     """
     check_tensor("pad", input)
     if not isinstance(pad, list | tuple):
-        fail(
-            DTypeError,
-            f"pad: pad is a tuple of ints, not {type(pad).__name__}",
-            "(1, 1) for one zero left and right",
-            pad=pad,
-        )
+        what = f"pad: pad is a tuple of ints, not {type(pad).__name__}"
+        fail(DTypeError, what, "(1, 1) for one zero left and right", pad=pad)
     widths, ndim = [integer(n, "pad") for n in pad], input.spec.ndim
     if mode != "constant":
         return pad_border(input, widths, mode, value)
     if len(widths) % 2 or len(widths) > 2 * ndim:
-        fail(
-            ShapeError,
-            f"pad: {len(widths)} widths for {ndim} axes",
-            "(left, right) of the last axis, then of the one before it",
-            input=input,
-        )
+        what = f"pad: {len(widths)} widths for {ndim} axes"
+        fail(ShapeError, what, "(left, right) of the last axis, then of the one before it", input=input)
     out, around = input, [(0, 0)] * ndim
     for i in range(len(widths) // 2):
         axis, before, after = ndim - 1 - i, widths[2 * i], widths[2 * i + 1]
         size = out.spec.shape[axis]
         if size + before + after < 0:
-            fail(
-                ShapeError,
-                f"pad: cutting {-before} and {-after} from axis {axis} of size {size}",
-                "smaller cuts",
-                input=input,
-            )
+            what = f"pad: cutting {-before} and {-after} from axis {axis} of size {size}"
+            fail(ShapeError, what, "smaller cuts", input=input)
         if before < 0 or after < 0:
             out = out.narrow(axis, max(-before, 0), size - max(-before, 0) - max(-after, 0))
         around[axis] = max(before, 0), max(after, 0)

@@ -153,12 +153,8 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
             fail(GraphError, what, "lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 30)", lr_sch=short_repr(scheduler))
         if why := getattr(scheduler, "graph_refusal", ""):
             name = type(scheduler).__name__
-            fail(
-                GraphError,
-                f"{kind}.add_optimizer: {name} cannot be part of a graph: {why}",
-                "step it eagerly",
-                lr_sch=name,
-            )
+            what = f"{kind}.add_optimizer: {name} cannot be part of a graph: {why}"
+            fail(GraphError, what, "step it eagerly", lr_sch=name)
         if getattr(scheduler, "optimizer", optimizer) is not optimizer:
             name, what = type(scheduler).__name__, "the scheduler sets the learning rate of another optimizer"
             hint = f"flow.optim.lr_scheduler.{name}(optimizer, ...) of the optimizer that is added"
@@ -270,12 +266,8 @@ def other_rank(name: str, context: Context, owner: Context) -> ContextError:
 
 def hooked_input(graph: Any, tensor: Tensor) -> NoReturn:
     """Refuse an input with a hook: a graph computes no gradient of an input, so the hook would never run."""
-    fail(
-        GraphError,
-        f"{graph.name}: an input has a hook, and a graph gives an input no gradient",
-        "register it in build, on x.requires_grad_() or on a tensor computed from x; or train eagerly",
-        input=tensor,
-    )
+    hint = "register it in build, on x.requires_grad_() or on a tensor computed from x; or train eagerly"
+    fail(GraphError, f"{graph.name}: an input has a hook, and a graph gives an input no gradient", hint, input=tensor)
 
 
 def under_no_grad(graph: Any) -> NoReturn:
@@ -467,12 +459,9 @@ def check_hooks(build: Any, steps: int) -> None:
             )
     waiting = [s for v, s in build.trace.leaves.items() if v.node.hooks and v.node.hooks.get(AFTER)]
     if steps > 1 and waiting:
-        fail(
-            GraphError,
-            f"{build.graph.name}: a register_post_accumulate_grad_hook in a graph that accumulates {steps} gradients",
-            "x.register_hook(hook), which gets the gradient of each part of the batch; or accumulation 1",
-            tensor=waiting[0],
-        )
+        what = f"{build.graph.name}: a register_post_accumulate_grad_hook in a graph that accumulates {steps} gradients"
+        hint = "x.register_hook(hook), which gets the gradient of each part of the batch; or accumulation 1"
+        fail(GraphError, what, hint, tensor=waiting[0])
 
 
 def remove_symbolic_tensors(build: Any) -> None:

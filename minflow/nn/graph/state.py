@@ -156,12 +156,9 @@ def defining_class(kind: type, name: str) -> type | None:
 def state_by_member(graph: Any, saved: Any) -> Mapping:
     """Return the state with one dict for each member; the state of a graph's only module is wrapped."""
     if not isinstance(saved, Mapping):
-        fail(
-            StateError,
-            f"{graph.name}.load_state_dict takes a dict, not {messages.a(saved)}",
-            "graph.load_state_dict(flow.load(path))",
-            state_dict=messages.Unquoted(messages.short_repr(saved)),
-        )
+        what = f"{graph.name}.load_state_dict takes a dict, not {messages.a(saved)}"
+        hint = "graph.load_state_dict(flow.load(path))"
+        fail(StateError, what, hint, state_dict=messages.Unquoted(messages.short_repr(saved)))
     members = dict(graph.named_members())
     if saved and all(isinstance(x, Tensor | HostArray) or str(key).endswith(EXTRA) for key, x in saved.items()):
         holders = [name for name, member in members.items() if member.state_dict()]
@@ -169,12 +166,9 @@ def state_by_member(graph: Any, saved: Any) -> Mapping:
             saved = {**{name: {} for name in members}, holders[0]: saved}
     for name in members:
         if not isinstance(saved.get(name, {}), Mapping):
-            fail(
-                StateError,
-                f"{graph.name}.load_state_dict: {name!r} is {messages.a(saved[name])}, not the state of a module",
-                f"the result of {name}.state_dict(); or the whole of graph.state_dict()",
-                **{name: saved[name]},
-            )
+            what = f"{graph.name}.load_state_dict: {name!r} is {messages.a(saved[name])}, not the state of a module"
+            hint = f"the result of {name}.state_dict(); or the whole of graph.state_dict()"
+            fail(StateError, what, hint, **{name: saved[name]})
     return saved
 
 

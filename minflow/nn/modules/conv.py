@@ -47,11 +47,8 @@ class Convolution(ByAxes):
             check_size(name, argument, value, 1)
         for argument, value in (("in_channels", in_channels), ("out_channels", out_channels)):
             if value % groups:
-                fail(
-                    ShapeError,
-                    f"{name}: {argument} is {value}, which groups={groups} does not divide",
-                    f"a multiple of {groups} for {argument}, or another groups",
-                )
+                what = f"{name}: {argument} is {value}, which groups={groups} does not divide"
+                fail(ShapeError, what, f"a multiple of {groups} for {argument}, or another groups")
         if padding_mode not in (PADDING_MODES[:1] if self.transposed else PADDING_MODES):
             hint = "F.pad before the layer" if self.transposed else ", ".join(map(repr, PADDING_MODES))
             fail(ShapeError, f"{name}: padding_mode is {padding_mode!r}", hint)

@@ -24,11 +24,8 @@ class Dropout(Module):
     def __init__(self, p: float = 0.5, inplace: bool = False, generator: Generator | None = None):
         super().__init__()
         if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
-            fail(
-                OutOfRangeError,
-                f"{type(self).__name__}: p must be a probability between 0 and 1, got {p!r}",
-                f"nn.{type(self).__name__}(0.5)",
-            )
+            what = f"{type(self).__name__}: p must be a probability between 0 and 1, got {p!r}"
+            fail(OutOfRangeError, what, f"nn.{type(self).__name__}(0.5)")
         self.p, self.inplace, self.generator = p, inplace, generator
 
     def forward(self, input: Tensor) -> Tensor:

@@ -48,11 +48,8 @@ class Embedding(Module):
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                fail(
-                    OutOfRangeError,
-                    f"{name}: padding_idx is {padding_idx}, there are {num_embeddings} rows",
-                    f"0 to {num_embeddings - 1}",
-                )
+                what = f"{name}: padding_idx is {padding_idx}, there are {num_embeddings} rows"
+                fail(OutOfRangeError, what, f"0 to {num_embeddings - 1}")
             padding_idx %= num_embeddings
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         if _weight is None:
@@ -73,12 +70,8 @@ class Embedding(Module):
         options: the other arguments of the class.
         """
         if embeddings.spec.ndim != 2:
-            fail(
-                ShapeError,
-                f"from_pretrained: embeddings must have 2 axes, got {embeddings.spec.ndim}",
-                "embeddings=embeddings",
-                embeddings=embeddings,
-            )
+            what = f"from_pretrained: embeddings must have 2 axes, got {embeddings.spec.ndim}"
+            fail(ShapeError, what, "embeddings=embeddings", embeddings=embeddings)
         rows, columns = embeddings.spec.shape
         layer = cls(rows, columns, padding_idx=padding_idx, _weight=embeddings, **options)
         layer.weight.requires_grad_(not freeze)

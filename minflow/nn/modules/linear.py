@@ -69,8 +69,5 @@ class Linear(Module):
 def check_size(layer: str, name: str, value: Any, least: int = 0) -> None:
     """Raise an error unless a size is an integer of at least `least`."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
-        fail(
-            ShapeError,
-            f"{layer}: {name} must be an integer of at least {least}, got {value!r}",
-            f"int({name})" if isinstance(value, float) else "sizes in the order of the signature",
-        )
+        what = f"{layer}: {name} must be an integer of at least {least}, got {value!r}"
+        fail(ShapeError, what, f"int({name})" if isinstance(value, float) else "sizes in the order of the signature")

@@ -106,12 +106,8 @@ class BatchNorm(Norm, ByAxes):
             expected = " or ".join(INPUT_SHAPES[n] for n in self.axes)
             other = {2: "BatchNorm1d", 3: "BatchNorm1d", 4: "BatchNorm2d", 5: "BatchNorm3d"}.get(len(shape))
             hint = f"nn.{other}({shape[1]})" if other else f"x.flatten({max(self.axes) - 1}) keeps axis 1, the channels"
-            fail(
-                ShapeError,
-                f"{name}: the input must be {expected}, got {len(shape)} axes",
-                hint if len(shape) > 1 else f"x.reshape{expected.split(' or ')[0]}: channels are axis 1",
-                input=input,
-            )
+            hint = hint if len(shape) > 1 else f"x.reshape{expected.split(' or ')[0]}: channels are axis 1"
+            fail(ShapeError, f"{name}: the input must be {expected}, got {len(shape)} axes", hint, input=input)
         if shape[1] != self.num_features:
             last = shape[-1] == self.num_features and len(shape) > 2
             fail(

@@ -72,11 +72,8 @@ class RNNBase(Module):
         if proj_size and mode != "LSTM":
             fail(ShapeError, f"{name}: proj_size is for LSTM alone", "nn.LSTM")
         if not 0 <= proj_size < hidden_size:
-            fail(
-                ShapeError,
-                f"{name}: proj_size is {proj_size}, hidden_size {hidden_size}",
-                "a projection must be smaller than hidden_size; 0 means none",
-            )
+            what = f"{name}: proj_size is {proj_size}, hidden_size {hidden_size}"
+            fail(ShapeError, what, "a projection must be smaller than hidden_size; 0 means none")
         self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout = bias, batch_first, float(dropout)
         self.bidirectional, self.proj_size = bidirectional, proj_size
@@ -119,12 +116,8 @@ class RNNBase(Module):
             return PackedSequence(y, input.batch_sizes, input.sorted_indices, input.unsorted_indices), tuple(finals)
         F.arguments.check_tensor(name, input)
         if input.spec.ndim not in (2, 3):
-            fail(
-                ShapeError,
-                f"{name}: the input must have 2 or 3 axes, got {input.spec.ndim}",
-                "(N, T, input_size) with batch_first=True, else (T, N, input_size); (T, input_size) is one sequence",
-                input=input,
-            )
+            hint = "(N, T, input_size) with batch_first=True, else (T, N, input_size); (T, input_size) is one sequence"
+            fail(ShapeError, f"{name}: the input must have 2 or 3 axes, got {input.spec.ndim}", hint, input=input)
         batched = input.spec.ndim == 3
         x = input if batched else input.unsqueeze(1)
         x = x.transpose(0, 1) if batched and self.batch_first else x
@@ -137,12 +130,8 @@ class RNNBase(Module):
         """Return the output and the final states of all layers."""
         name = type(self).__name__
         if x.spec.shape[-1] != self.input_size:
-            fail(
-                ShapeError,
-                f"{name}: the input has {x.spec.shape[-1]} features (its last axis), input_size is {self.input_size}",
-                f"nn.{name}({x.spec.shape[-1]}, {self.hidden_size})",
-                input=x,
-            )
+            what = f"{name}: the input has {x.spec.shape[-1]} features (its last axis), input_size is {self.input_size}"
+            fail(ShapeError, what, f"nn.{name}({x.spec.shape[-1]}, {self.hidden_size})", input=x)
         if not x.spec.shape[0]:
             fail(ShapeError, f"{name}: the sequence has no steps", "at least one step", input=x)
         params = [weight for weights in self.all_weights for weight in weights]

@@ -72,13 +72,8 @@ class RNNCellBase(Module):
         for state in states:
             F.arguments.check_tensor(name, state, "hx")
             if state.spec.shape != expected:
-                fail(
-                    ShapeError,
-                    f"{name}: hx must be {list(expected)}, got {list(state.spec.shape)}",
-                    "the batch of the input, and hidden_size",
-                    input=input,
-                    hx=state,
-                )
+                what = f"{name}: hx must be {list(expected)}, got {list(state.spec.shape)}"
+                fail(ShapeError, what, "the batch of the input, and hidden_size", input=input, hx=state)
         batched = input.spec.ndim == 2
         x, *now = (input, *states) if batched else [t.unsqueeze(0) for t in (input, *states)]
         result = function(

@@ -31,11 +31,8 @@ def resolve_activation(layer: str, activation: Activation) -> Callable[[Tensor],
     if isinstance(activation, str) and activation not in ("relu", "gelu"):
         fail(OutOfRangeError, f"{layer}: activation is {activation!r}", 'activation="relu", "gelu", or a function')
     if not isinstance(activation, str) and not callable(activation):
-        fail(
-            DTypeError,
-            f"{layer}: activation must be a function, got {activation!r}",
-            'activation="relu", "gelu", or a function such as flow.tanh',
-        )
+        what = f"{layer}: activation must be a function, got {activation!r}"
+        fail(DTypeError, what, 'activation="relu", "gelu", or a function such as flow.tanh')
     return getattr(F, activation) if isinstance(activation, str) else activation
 
 
@@ -43,11 +40,8 @@ def clone_layers(stack: str, layer: Module, num_layers: int, norm: Module | None
     check_size(stack, "num_layers", num_layers)
     for name, part in (("the layer", layer), ("norm", norm)):
         if not isinstance(part, Module) and (name != "norm" or part is not None):
-            fail(
-                DTypeError,
-                f"{stack}: {name} must be a Module, got {type(part).__name__}",
-                f"nn.{stack}(nn.{stack}Layer(d_model, nhead), num_layers, nn.LayerNorm(d_model))",
-            )
+            what = f"{stack}: {name} must be a Module, got {type(part).__name__}"
+            fail(DTypeError, what, f"nn.{stack}(nn.{stack}Layer(d_model, nhead), num_layers, nn.LayerNorm(d_model))")
     return ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
 
 

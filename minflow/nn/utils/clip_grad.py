@@ -43,12 +43,8 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
             total = norm(stack([norm(t, order) for t in tensors]), order)
         total = total if half is None else total.to(half)
     if error_if_nonfinite and not math.isfinite(float(total)):
-        fail(
-            NonFiniteError,
-            f"the norm of the gradients is {float(total)}",
-            "flow.autograd.detect_anomaly() names the op where it began; a smaller learning rate",
-            norm=total,
-        )
+        hint = "flow.autograd.detect_anomaly() names the op where it began; a smaller learning rate"
+        fail(NonFiniteError, f"the norm of the gradients is {float(total)}", hint, norm=total)
     return total
 
 

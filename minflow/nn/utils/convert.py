@@ -21,12 +21,8 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     parameters = list(parameters)
     total = sum(p.spec.size for p in parameters)
     if vec.spec.shape != (total,):
-        fail(
-            ShapeError,
-            f"vector_to_parameters: the parameters hold {total} elements",
-            "the same parameters in the same order",
-            vec=vec,
-        )
+        what = f"vector_to_parameters: the parameters hold {total} elements"
+        fail(ShapeError, what, "the same parameters in the same order", vec=vec)
     with no_grad():
         start = 0
         for p in parameters:

@@ -104,19 +104,11 @@ def checked_lengths(name: str, lengths: Any, batch: int, longest: int) -> list[i
     counts = lengths.tolist() if hasattr(lengths, "tolist") else list(lengths)
     counts = [integer(n, "lengths") for n in (counts if isinstance(counts, list) else [counts])]
     if len(counts) != batch:
-        fail(
-            ShapeError,
-            f"{name}: {len(counts)} lengths for {batch} sequences",
-            "one length for each sequence; batch_first=True if the batch is axis 0",
-            lengths=counts,
-        )
+        what = f"{name}: {len(counts)} lengths for {batch} sequences"
+        fail(ShapeError, what, "one length for each sequence; batch_first=True if the batch is axis 0", lengths=counts)
     if counts and not 0 < min(counts) <= max(counts) <= longest:
-        fail(
-            ShapeError,
-            f"{name}: lengths must be from 1 to {longest}, got {min(counts)} to {max(counts)}",
-            "leave out empty sequences; lengths are those before padding",
-            lengths=counts,
-        )
+        what = f"{name}: lengths must be from 1 to {longest}, got {min(counts)} to {max(counts)}"
+        fail(ShapeError, what, "leave out empty sequences; lengths are those before padding", lengths=counts)
     return counts
 
 
@@ -131,12 +123,8 @@ def pack_padded_sequence(
     """
     check_tensor("pack_padded_sequence", input)
     if input.spec.ndim < 2:
-        fail(
-            ShapeError,
-            f"pack_padded_sequence: the input must be (T, N, ...), got {input.spec.ndim} axes",
-            "pad_sequence(sequences)",
-            input=input,
-        )
+        what = f"pack_padded_sequence: the input must be (T, N, ...), got {input.spec.ndim} axes"
+        fail(ShapeError, what, "pad_sequence(sequences)", input=input)
     x = input.transpose(0, 1) if batch_first else input
     steps, batch = x.spec.shape[:2]
     counts = checked_lengths("pack_padded_sequence", lengths, batch, steps)
@@ -144,12 +132,8 @@ def pack_padded_sequence(
         fail(ShapeError, "pack_padded_sequence: there are no sequences", "at least one", input=input)
     order = sorted(range(batch), key=counts.__getitem__, reverse=True)
     if enforce_sorted and counts != sorted(counts, reverse=True):
-        fail(
-            ShapeError,
-            "pack_padded_sequence: the sequences are not sorted, longest first",
-            "enforce_sorted=False sorts them, and pad_packed_sequence undoes that",
-            lengths=counts,
-        )
+        what = "pack_padded_sequence: the sequences are not sorted, longest first"
+        fail(ShapeError, what, "enforce_sorted=False sorts them, and pad_packed_sequence undoes that", lengths=counts)
     sizes = [sum(n > t for n in counts) for t in range(max(counts))]
     rows = tensor([t * batch + i for t, n in enumerate(sizes) for i in order[:n]], device=x.device)
     data = x.reshape(steps * batch, *x.spec.shape[2:]).index_select(0, rows)
@@ -165,20 +149,13 @@ def pad_packed_sequence(
     TraceError in a graph.
     """
     if not isinstance(sequence, PackedSequence):
-        fail(
-            DTypeError,
-            f"pad_packed_sequence: sequence must be a PackedSequence, got {type(sequence).__name__}",
-            "pack_padded_sequence(x, lengths)",
-            sequence=sequence,
-        )
+        what = f"pad_packed_sequence: sequence must be a PackedSequence, got {type(sequence).__name__}"
+        fail(DTypeError, what, "pack_padded_sequence(x, lengths)", sequence=sequence)
     sizes = batch_sizes_as_ints("pad_packed_sequence", sequence.batch_sizes)
     steps, batch, data = total_length or len(sizes), sizes[0], sequence.data
     if steps < len(sizes):
-        fail(
-            ShapeError,
-            f"pad_packed_sequence: total_length is {total_length}, the longest sequence {len(sizes)}",
-            f"total_length={len(sizes)} or more",
-        )
+        what = f"pad_packed_sequence: total_length is {total_length}, the longest sequence {len(sizes)}"
+        fail(ShapeError, what, f"total_length={len(sizes)} or more")
     sizes += (0,) * (steps - len(sizes))
     order = range(batch) if sequence.unsorted_indices is None else sequence.unsorted_indices.tolist()
     padding = sum(sizes)  # index of the padding row, which is appended to the data
@@ -208,12 +185,8 @@ def pad_sequence(
     for part in parts:
         check_tensor("pad_sequence", part, "sequences")
         if not part.spec.ndim or part.spec.shape[1:] != parts[0].spec.shape[1:]:
-            fail(
-                ShapeError,
-                f"pad_sequence: a sequence has shape {list(part.spec.shape)}, the first {list(parts[0].spec.shape)}",
-                "only the first axis, the steps, may differ",
-                sequence=part,
-            )
+            what = f"pad_sequence: a sequence has shape {list(part.spec.shape)}, the first {list(parts[0].spec.shape)}"
+            fail(ShapeError, what, "only the first axis, the steps, may differ", sequence=part)
     if not parts:
         fail(ShapeError, "pad_sequence: there are no sequences", "at least one")
     steps, padded = max(len(part) for part in parts), []

@@ -46,32 +46,24 @@ class LRScheduler:
         super().__init_subclass__(**options)
         for name, hint in NOT_CALLED.items():
             if name in vars(cls):
-                fail(
-                    OptimError, f"{cls.__name__} defines {name}, which is not called here", hint, method=vars(cls)[name]
-                )
+                what = f"{cls.__name__} defines {name}, which is not called here"
+                fail(OptimError, what, hint, method=vars(cls)[name])
 
     def __init__(
         self, optimizer: Optimizer, last_epoch: int = -1, verbose: bool = False, *, last_step: int | None = None
     ):
         if not isinstance(optimizer, Optimizer):
-            fail(
-                OptimError,
-                f"{type(self).__name__} takes an optimizer, not a {type(optimizer).__name__}",
-                f"{type(self).__name__}(optimizer, ...)",
-                optimizer=optimizer,
-            )
+            what = f"{type(self).__name__} takes an optimizer, not a {type(optimizer).__name__}"
+            fail(OptimError, what, f"{type(self).__name__}(optimizer, ...)", optimizer=optimizer)
         last_epoch = last_epoch if last_step is None else last_step
         self.optimizer, self.verbose = optimizer, verbose
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
                 group.setdefault("initial_lr", float(group["lr"]))
             elif "initial_lr" not in group:
-                fail(
-                    OptimError,
-                    f"{type(self).__name__} cannot continue after step {last_epoch}: group {i} has no initial_lr",
-                    "optimizer.load_state_dict(...) first, or last_epoch=-1 for a new schedule",
-                    last_epoch=last_epoch,
-                )
+                what = f"{type(self).__name__} cannot continue after step {last_epoch}: group {i} has no initial_lr"
+                hint = "optimizer.load_state_dict(...) first, or last_epoch=-1 for a new schedule"
+                fail(OptimError, what, hint, last_epoch=last_epoch)
         self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self.begin()
@@ -139,11 +131,8 @@ class LRScheduler:
 
     def get_lr(self) -> list[float]:
         """Return the rates of all groups at `self.last_epoch`, perhaps from the `current_lrs()` of the previous one."""
-        fail(
-            OptimError,
-            f"{type(self).__name__} does not define get_lr",
-            "def get_lr(self): return [a rate for each group]",
-        )
+        what = f"{type(self).__name__} does not define get_lr"
+        fail(OptimError, what, "def get_lr(self): return [a rate for each group]")
         return []
 
     def closed_form(self) -> list[float]:
@@ -236,24 +225,16 @@ def check_count(scheduler: LRScheduler, name: str, low: int) -> None:
     """Refuse an attribute unless it is an integer of at least `low`."""
     value = getattr(scheduler, name)
     if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= MAX_COUNT:
-        fail(
-            OptimError,
-            f"{type(scheduler).__name__}: {name} must be an integer of at least {low}, got {value!r}",
-            f"{name}=30",
-            **{name: value},
-        )
+        what = f"{type(scheduler).__name__}: {name} must be an integer of at least {low}, got {value!r}"
+        fail(OptimError, what, f"{name}=30", **{name: value})
 
 
 def check_number(scheduler: LRScheduler, name: str) -> None:
     """Refuse an attribute unless it is a finite number."""
     value = getattr(scheduler, name)
     if not math.isfinite(as_number(type(scheduler).__name__, name, value)):
-        fail(
-            OptimError,
-            f"{type(scheduler).__name__}: {name} must be finite, got {value!r}",
-            f"{name}=0.1",
-            **{name: value},
-        )
+        what = f"{type(scheduler).__name__}: {name} must be finite, got {value!r}"
+        fail(OptimError, what, f"{name}=0.1", **{name: value})
 
 
 def check_fraction(scheduler: LRScheduler, name: str) -> None:

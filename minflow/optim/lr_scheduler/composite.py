@@ -32,19 +32,12 @@ class CompositeSchedule(LRScheduler):
         owner, listed = type(self).__name__, list(schedulers)
         for i, scheduler in enumerate(listed):
             if isinstance(scheduler, ReduceLROnPlateau):
-                fail(
-                    OptimError,
-                    f"{owner}: entry {i} is a ReduceLROnPlateau, whose step needs a metric",
-                    "step it separately: plateau.step(loss)",
-                    entry=i,
-                )
+                what = f"{owner}: entry {i} is a ReduceLROnPlateau, whose step needs a metric"
+                fail(OptimError, what, "step it separately: plateau.step(loss)", entry=i)
             if not isinstance(scheduler, LRScheduler) or scheduler.optimizer is not optimizer:
-                fail(
-                    OptimError,
-                    f"{owner}: entry {i} is not a scheduler of this optimizer",
-                    "create every scheduler with the optimizer given here",
-                    entry=type(scheduler).__name__,
-                )
+                what = f"{owner}: entry {i} is not a scheduler of this optimizer"
+                hint = "create every scheduler with the optimizer given here"
+                fail(OptimError, what, hint, entry=type(scheduler).__name__)
         return listed
 
     def undo_first_step(self) -> None:
@@ -61,12 +54,8 @@ class CompositeSchedule(LRScheduler):
     def convert_state(self, current: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
         states, owner = saved["schedulers"], type(self).__name__
         if not isinstance(states, list | tuple) or len(states) != len(self.schedulers):
-            refuse(
-                owner,
-                f"it must have a list of the states of {len(self.schedulers)} schedulers",
-                "the state_dict of a scheduler of the same class",
-                schedulers=states,
-            )
+            what = f"it must have a list of the states of {len(self.schedulers)} schedulers"
+            refuse(owner, what, "the state_dict of a scheduler of the same class", schedulers=states)
         result, writes = super().convert_state({k: v for k, v in current.items() if k != "schedulers"}, saved)
         for scheduler, state in zip(self.schedulers, states):
             writes += scheduler.checked_state(state)
@@ -106,12 +95,8 @@ class SequentialLR(CompositeSchedule):
         schedulers = self.members(schedulers, optimizer)
         rescaling = interval_rescaling if isinstance(interval_rescaling, list | tuple) else [interval_rescaling]
         if not all(x is None or isinstance(x, bool) for x in rescaling):
-            fail(
-                OptimError,
-                f"SequentialLR: interval_rescaling cannot be {interval_rescaling!r}",
-                "True or False, or one for each schedule",
-                interval_rescaling=interval_rescaling,
-            )
+            what = f"SequentialLR: interval_rescaling cannot be {interval_rescaling!r}"
+            fail(OptimError, what, "True or False, or one for each schedule", interval_rescaling=interval_rescaling)
         # for each schedule, whether it starts at its own step 0; a state_dict has this name
         self.anew = (
             list(interval_rescaling)
@@ -153,12 +138,8 @@ class SequentialLR(CompositeSchedule):
         milestones = self.milestones
         whole = all(isinstance(n, Integral) for n in milestones)
         if not whole or any(a >= b for a, b in zip([0, *milestones], milestones)):
-            fail(
-                OptimError,
-                f"SequentialLR: milestones must be in ascending order, got {milestones}",
-                "steps in ascending order, above 0",
-                milestones=milestones,
-            )
+            what = f"SequentialLR: milestones must be in ascending order, got {milestones}"
+            fail(OptimError, what, "steps in ascending order, above 0", milestones=milestones)
         if len(self.schedulers) != len(milestones) + 1 or len(self.schedulers) != len(self.anew):
             fail(
                 OptimError,
@@ -201,12 +182,8 @@ class WarmupLR(SequentialLR):
                 warmup_iters=warmup_iters,
             )
         if warmup_method not in ("linear", "constant"):
-            fail(
-                OptimError,
-                f"WarmupLR: warmup_method must be 'linear' or 'constant', got {warmup_method!r}",
-                "'linear' or 'constant'",
-                warmup_method=warmup_method,
-            )
+            what = f"WarmupLR: warmup_method must be 'linear' or 'constant', got {warmup_method!r}"
+            fail(OptimError, what, "'linear' or 'constant'", warmup_method=warmup_method)
         schedulers = [] if inner is None else [inner]
         if warmup_iters:
             schedulers.insert(0, self.warmup(optimizer, inner, last_step))
@@ -224,12 +201,8 @@ class WarmupLR(SequentialLR):
         end = 1.0
         if inner is not None and not self.warmup_prefix:
             if len(set(inner.base_lrs)) > 1 or not inner.base_lrs[0]:
-                fail(
-                    OptimError,
-                    "WarmupLR: the groups have different rates, so one rise does not fit them all",
-                    "warmup_prefix=True, or an optimizer for each",
-                    rates=inner.base_lrs,
-                )
+                what = "WarmupLR: the groups have different rates, so one rise does not fit them all"
+                fail(OptimError, what, "warmup_prefix=True, or an optimizer for each", rates=inner.base_lrs)
             later = copy.copy(inner)
             later.last_epoch = self.warmup_iters
             end = later.closed_form()[0] / inner.base_lrs[0]

@@ -30,12 +30,8 @@ class CosineAnnealingLR(LRScheduler):
         check_number(self, "eta_min")
         is_number = isinstance(self.T_max, Real) and not isinstance(self.T_max, bool)
         if not is_number or not 1e-9 <= self.T_max <= MAX_COUNT:
-            fail(
-                OptimError,
-                f"CosineAnnealingLR: T_max must be above 0, got {self.T_max!r}",
-                "T_max=number of steps of the whole training",
-                T_max=self.T_max,
-            )
+            what = f"CosineAnnealingLR: T_max must be above 0, got {self.T_max!r}"
+            fail(OptimError, what, "T_max=number of steps of the whole training", T_max=self.T_max)
 
     def get_lr(self) -> list[float]:
         if self.initial:

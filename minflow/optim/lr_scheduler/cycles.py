@@ -19,12 +19,8 @@ def per_group(scheduler: LRScheduler, name: str, value: Any, optimizer: Any) -> 
     owner = type(scheduler).__name__
     values = list(value) if isinstance(value, list | tuple) else [value] * groups
     if len(values) != groups:
-        fail(
-            OptimError,
-            f"{owner}: {name} has {len(values)} numbers for {groups} groups",
-            "one, or one for each group",
-            **{name: value},
-        )
+        what = f"{owner}: {name} has {len(values)} numbers for {groups} groups"
+        fail(OptimError, what, "one, or one for each group", **{name: value})
     return [as_number(owner, name, x) for x in values]
 
 
@@ -45,12 +41,8 @@ class CyclicSchedule(LRScheduler):
         """Return the name of the hyperparameter that is the momentum. Raises OptimError if there is none."""
         defaults = getattr(optimizer, "defaults", {"momentum": 0})
         if "momentum" not in defaults and "betas" not in defaults:
-            fail(
-                OptimError,
-                f"{type(self).__name__}: {type(optimizer).__name__} has neither momentum nor betas",
-                "cycle_momentum=False",
-                optimizer=type(optimizer).__name__,
-            )
+            what = f"{type(self).__name__}: {type(optimizer).__name__} has neither momentum nor betas"
+            fail(OptimError, what, "cycle_momentum=False", optimizer=type(optimizer).__name__)
         return "betas" if "betas" in defaults else "momentum"
 
     def set_momentum_range(self, base: Any, largest: Any, optimizer: Any) -> None:
@@ -64,12 +56,9 @@ class CyclicSchedule(LRScheduler):
         super().check_progress()
         owner, groups = type(self).__name__, len(self.optimizer.param_groups)
         if self.cycle_momentum and not hasattr(self, "low"):
-            fail(
-                OptimError,
-                f"{owner}: cycle_momentum is True, but this schedule has no momenta",
-                "cycle_momentum=True when the schedule is created",
-                cycle_momentum=self.cycle_momentum,
-            )
+            what = f"{owner}: cycle_momentum is True, but this schedule has no momenta"
+            hint = "cycle_momentum=True when the schedule is created"
+            fail(OptimError, what, hint, cycle_momentum=self.cycle_momentum)
         for name in ("bases", "tops", "low", "high"):
             if len(getattr(self, name, self.base_lrs)) != groups:
                 fail(
@@ -116,13 +105,9 @@ class OneCycleLR(CyclicSchedule):
         self.epochs, self.steps_per_epoch = epochs, steps_per_epoch
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
-                fail(
-                    OptimError,
-                    "OneCycleLR: the number of steps must be given",
-                    "total_steps=1000, or epochs=10, steps_per_epoch=100",
-                    epochs=epochs,
-                    steps_per_epoch=steps_per_epoch,
-                )
+                what = "OneCycleLR: the number of steps must be given"
+                hint = "total_steps=1000, or epochs=10, steps_per_epoch=100"
+                fail(OptimError, what, hint, epochs=epochs, steps_per_epoch=steps_per_epoch)
             check_count(self, "epochs", 1)
             check_count(self, "steps_per_epoch", 1)
             total_steps = epochs * steps_per_epoch
@@ -142,19 +127,11 @@ class OneCycleLR(CyclicSchedule):
         for name in ("div_factor", "final_div_factor"):
             check_number(self, name)
             if getattr(self, name) == 0:
-                fail(
-                    OptimError,
-                    f"OneCycleLR: {name} must not be 0, because the rate is divided by it",
-                    f"{name}=25.0",
-                    **{name: 0},
-                )
+                what = f"OneCycleLR: {name} must not be 0, because the rate is divided by it"
+                fail(OptimError, what, f"{name}=25.0", **{name: 0})
         if self.anneal_strategy not in ("cos", "linear"):
-            fail(
-                OptimError,
-                f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {self.anneal_strategy!r}",
-                "'cos' or 'linear'",
-                anneal_strategy=self.anneal_strategy,
-            )
+            what = f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {self.anneal_strategy!r}"
+            fail(OptimError, what, "'cos' or 'linear'", anneal_strategy=self.anneal_strategy)
 
     def phases(self) -> list[tuple[float, str, str]]:
         """(last step, initial rate, final rate) of each phase."""
@@ -173,12 +150,8 @@ class OneCycleLR(CyclicSchedule):
     def get_lr(self) -> list[float]:
         now = self.last_epoch
         if now >= self.total_steps + 1:
-            fail(
-                OptimError,
-                f"OneCycleLR: step {now} is beyond the total of {self.total_steps}",
-                "total_steps=epochs * len(loader)",
-                total_steps=self.total_steps,
-            )
+            what = f"OneCycleLR: step {now} is beyond the total of {self.total_steps}"
+            fail(OptimError, what, "total_steps=epochs * len(loader)", total_steps=self.total_steps)
         *rising, (end, first, last) = self.phases()
         start = 0.0
         for until, a, b in rising:
@@ -238,21 +211,13 @@ class CyclicLR(CyclicSchedule):
         for name in ("step_size_up", "step_size_down"):
             check_number(self, name)
         if not self.step_size_up >= 0 or not self.step_size_down >= 0 or self.step_size_up + self.step_size_down < 1e-6:
-            fail(
-                OptimError,
-                f"CyclicLR: a cycle of {self.step_size_up} steps up and {self.step_size_down} down",
-                "step_size_up=2000",
-                step_size_up=self.step_size_up,
-                step_size_down=self.step_size_down,
-            )
+            what = f"CyclicLR: a cycle of {self.step_size_up} steps up and {self.step_size_down} down"
+            hint = "step_size_up=2000"
+            fail(OptimError, what, hint, step_size_up=self.step_size_up, step_size_down=self.step_size_down)
         check_number(self, "gamma")
         if self.scale_fn is None and self.mode not in ("triangular", "triangular2", "exp_range"):
-            fail(
-                OptimError,
-                f"CyclicLR: mode cannot be {self.mode!r}",
-                "'triangular', 'triangular2' or 'exp_range'",
-                mode=self.mode,
-            )
+            what = f"CyclicLR: mode cannot be {self.mode!r}"
+            fail(OptimError, what, "'triangular', 'triangular2' or 'exp_range'", mode=self.mode)
 
     def scale(self, cycle: int) -> float:
         """The scale of the height of this cycle."""

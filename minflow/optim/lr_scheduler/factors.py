@@ -30,20 +30,11 @@ class LambdaLR(LRScheduler):
         groups = len(optimizer.param_groups) if isinstance(optimizer, Optimizer) else 0
         self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, Sequence) else [lr_lambda] * groups
         if len(self.lr_lambdas) != groups and groups:
-            fail(
-                OptimError,
-                f"{type(self).__name__}: {len(self.lr_lambdas)} functions for {groups} parameter groups",
-                "one function, or one for each group",
-                functions=len(self.lr_lambdas),
-                groups=groups,
-            )
+            what = f"{type(self).__name__}: {len(self.lr_lambdas)} functions for {groups} parameter groups"
+            fail(OptimError, what, "one function, or one for each group", functions=len(self.lr_lambdas), groups=groups)
         if not all(callable(function) for function in self.lr_lambdas):
-            fail(
-                OptimError,
-                f"{type(self).__name__} takes a function of the step",
-                f"{type(self).__name__}(optimizer, lambda step: 0.95**step)",
-                lr_lambda=lr_lambda,
-            )
+            what = f"{type(self).__name__} takes a function of the step"
+            fail(OptimError, what, f"{type(self).__name__}(optimizer, lambda step: 0.95**step)", lr_lambda=lr_lambda)
 
     def get_lr(self) -> list[float]:
         return [base * float(function(self.last_epoch)) for base, function in zip(self.base_lrs, self.lr_lambdas)]
@@ -63,13 +54,8 @@ class LambdaLR(LRScheduler):
             if now is None:
                 continue
             if not isinstance(attributes, Mapping) or attributes.keys() != now.keys():
-                refuse(
-                    owner,
-                    "lr_lambdas have other attributes",
-                    f"a {owner} with the same functions",
-                    current=now,
-                    saved=attributes,
-                )
+                what = "lr_lambdas have other attributes"
+                refuse(owner, what, f"a {owner} with the same functions", current=now, saved=attributes)
             try:
                 values = {name: copy_matching(value, attributes[name]) for name, value in now.items()}
             except Refused as reason:
@@ -121,12 +107,8 @@ class MultiStepLR(LRScheduler):
     @takes_scheduler_args
     def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1):
         if not isinstance(milestones, Iterable):
-            fail(
-                OptimError,
-                f"MultiStepLR: milestones must be a list of steps, got {milestones!r}",
-                "milestones=[30, 80]",
-                milestones=milestones,
-            )
+            what = f"MultiStepLR: milestones must be a list of steps, got {milestones!r}"
+            fail(OptimError, what, "milestones=[30, 80]", milestones=milestones)
         self.milestones, self.gamma = Counter(milestones), gamma
 
     def check(self) -> None:
@@ -134,12 +116,8 @@ class MultiStepLR(LRScheduler):
         for step, times in self.milestones.items():
             whole = all(isinstance(n, Integral) and not isinstance(n, bool) for n in (step, times))
             if not whole or max(abs(step), abs(times)) > MAX_COUNT:
-                fail(
-                    OptimError,
-                    f"MultiStepLR: {step!r} in milestones is not a step",
-                    "milestones=[30, 80]",
-                    milestones=dict(self.milestones),
-                )
+                what = f"MultiStepLR: {step!r} in milestones is not a step"
+                fail(OptimError, what, "milestones=[30, 80]", milestones=dict(self.milestones))
 
     def get_lr(self) -> list[float]:
         return [rate * float_power(self.gamma, self.milestones[self.last_epoch]) for rate in self.current_lrs()]
@@ -214,12 +192,8 @@ class ConstantLR(LRScheduler):
         if self.last_epoch != self.total_iters:
             return self.current_lrs()
         if self.factor == 0:
-            fail(
-                OptimError,
-                "ConstantLR: a rate of 0 cannot be scaled back to what it was",
-                "a small factor above 0, such as 1e-3",
-                factor=self.factor,
-            )
+            what = "ConstantLR: a rate of 0 cannot be scaled back to what it was"
+            fail(OptimError, what, "a small factor above 0, such as 1e-3", factor=self.factor)
         return [rate * (1.0 / self.factor) for rate in self.current_lrs()]
 
     def closed_form(self) -> list[float]:

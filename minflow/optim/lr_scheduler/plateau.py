@@ -39,12 +39,8 @@ class ReduceLROnPlateau(LRScheduler):
         verbose: bool = False,
     ):
         if not isinstance(optimizer, Optimizer):
-            fail(
-                OptimError,
-                f"ReduceLROnPlateau takes an optimizer, not a {type(optimizer).__name__}",
-                "ReduceLROnPlateau(optimizer, ...)",
-                optimizer=optimizer,
-            )
+            what = f"ReduceLROnPlateau takes an optimizer, not a {type(optimizer).__name__}"
+            fail(OptimError, what, "ReduceLROnPlateau(optimizer, ...)", optimizer=optimizer)
         self.mode, self.factor, self.patience, self.threshold = mode, factor, patience, threshold
         self.threshold_mode, self.cooldown, self.eps, self.verbose = threshold_mode, cooldown, eps, verbose
         self.optimizer, self.min_lrs = optimizer, per_group(self, "min_lr", min_lr, optimizer)
@@ -57,12 +53,8 @@ class ReduceLROnPlateau(LRScheduler):
     def check(self) -> None:
         for name, known in (("mode", ("min", "max")), ("threshold_mode", ("rel", "abs"))):
             if getattr(self, name) not in known:
-                fail(
-                    OptimError,
-                    f"ReduceLROnPlateau: {name} cannot be {getattr(self, name)!r}",
-                    " or ".join(map(repr, known)),
-                    **{name: getattr(self, name)},
-                )
+                what = f"ReduceLROnPlateau: {name} cannot be {getattr(self, name)!r}"
+                fail(OptimError, what, " or ".join(map(repr, known)), **{name: getattr(self, name)})
         for name in ("factor", "threshold", "patience", "cooldown", "eps"):
             check_number(self, name)
         if self.factor >= 1:
@@ -73,12 +65,8 @@ class ReduceLROnPlateau(LRScheduler):
         for name in ("cooldown_counter", "num_bad_epochs"):
             check_number(self, name)
         if math.isnan(as_number("ReduceLROnPlateau", "best", self.best)):
-            fail(
-                OptimError,
-                "ReduceLROnPlateau: best must be a number, got nan: no metric would be better",
-                "a state that was saved before the metric was NaN",
-                best=self.best,
-            )
+            what = "ReduceLROnPlateau: best must be a number, got nan: no metric would be better"
+            fail(OptimError, what, "a state that was saved before the metric was NaN", best=self.best)
         if len(self.min_lrs) not in (1, len(self.optimizer.param_groups)):
             fail(
                 OptimError,

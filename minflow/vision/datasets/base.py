@@ -27,12 +27,8 @@ def check_transforms(dataset: str, transform: Any, target_transform: Any) -> Non
     """Refuse transforms that cannot be called with an image or a label, such as a class."""
     for name, t in (("transform", transform), ("target_transform", target_transform)):
         if t is not None and (not callable(t) or isinstance(t, type)):
-            fail(
-                LoaderError,
-                f"{dataset}: {name} cannot be called with an image",
-                f"{name}={t.__name__}()" if isinstance(t, type) else "transforms.ToTensor()",
-                **{name: t},
-            )
+            hint = f"{name}={t.__name__}()" if isinstance(t, type) else "transforms.ToTensor()"
+            fail(LoaderError, f"{dataset}: {name} cannot be called with an image", hint, **{name: t})
 
 
 class ImageDataset(Dataset):

@@ -36,11 +36,8 @@ class FakeData(Dataset):
         self.transform, self.target_transform, self.random_offset = transform, target_transform, random_offset
         self.key = derive_key(random_offset, "FakeData")
         if len(self.image_size) != 3 or self.image_size[0] not in (1, 3) or size < 0 or num_classes < 1:
-            fail(
-                OutOfRangeError,
-                f"FakeData: {size} images of {image_size} in {num_classes} classes",
-                "image_size=(3, 32, 32)",
-            )
+            what = f"FakeData: {size} images of {image_size} in {num_classes} classes"
+            fail(OutOfRangeError, what, "image_size=(3, 32, 32)")
 
     def __len__(self) -> int:
         return self.size
@@ -48,11 +45,8 @@ class FakeData(Dataset):
     def __getitem__(self, index: int):
         number = index + self.size if index < 0 else index
         if not 0 <= number < self.size:
-            fail(
-                OutOfRangeError,
-                f"there is no sample {index} in a dataset of {self.size}",
-                "a number below len(dataset)",
-            )
+            what = f"there is no sample {index} in a dataset of {self.size}"
+            fail(OutOfRangeError, what, "a number below len(dataset)")
         channels, height, width = self.image_size
         count = math.prod(self.image_size)
         random_words = bits(np, self.key, int(number), 1 + -(-count // 4))

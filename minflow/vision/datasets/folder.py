@@ -51,13 +51,8 @@ class DatasetFolder(Dataset):
         name = type(self).__name__
         check_transforms(name, transform, target_transform)
         if (extensions is None) == (is_valid_file is None):
-            fail(
-                LoaderError,
-                f"{name}: give either extensions or is_valid_file",
-                'extensions=(".png", ".jpg")',
-                extensions=extensions,
-                is_valid_file=is_valid_file,
-            )
+            what = f"{name}: give either extensions or is_valid_file"
+            fail(LoaderError, what, 'extensions=(".png", ".jpg")', extensions=extensions, is_valid_file=is_valid_file)
         self.root, self.loader, self.extensions = root, loader, extensions
         self.transform, self.target_transform, self.is_valid_file = transform, target_transform, is_valid_file
         self.classes, self.class_to_idx = self.find_classes(folder(root, "root"))
@@ -68,22 +63,14 @@ class DatasetFolder(Dataset):
         """(names of the folders in `directory`, sorted; name -> index). Subclasses may override it."""
         where = Path(directory)
         if not where.is_dir():
-            fail(
-                DataError,
-                f"{type(self).__name__}: there is no folder {where}",
-                "root is the folder above those of the classes: root/cat/1.png, root/dog/2.png",
-                root=self.root,
-                absolute=where.absolute(),
-            )
+            what = f"{type(self).__name__}: there is no folder {where}"
+            hint = "root is the folder above those of the classes: root/cat/1.png, root/dog/2.png"
+            fail(DataError, what, hint, root=self.root, absolute=where.absolute())
         names = sorted(entry.name for entry in os.scandir(where) if entry.is_dir())
         if not names:
-            fail(
-                DataError,
-                f"{type(self).__name__}: there are no folders in {where}",
-                "one folder for each class: root/cat/1.png, root/dog/2.png",
-                root=self.root,
-                absolute=where.absolute(),
-            )
+            what = f"{type(self).__name__}: there are no folders in {where}"
+            hint = "one folder for each class: root/cat/1.png, root/dog/2.png"
+            fail(DataError, what, hint, root=self.root, absolute=where.absolute())
         return names, {name: i for i, name in enumerate(names)}
 
     def found_files(self, root: Path, allow_empty: bool) -> list[tuple[str, int]]:
@@ -100,13 +87,9 @@ class DatasetFolder(Dataset):
             samples += files
             empty += [] if files else [name]
         if empty and not allow_empty:
-            fail(
-                DataError,
-                f"{type(self).__name__}: no matching file in the folder of {', '.join(empty)}",
-                "allow_empty=True; or other extensions",
-                root=root,
-                extensions=", ".join(ends) or "is_valid_file",
-            )
+            what = f"{type(self).__name__}: no matching file in the folder of {', '.join(empty)}"
+            hint = "allow_empty=True; or other extensions"
+            fail(DataError, what, hint, root=root, extensions=", ".join(ends) or "is_valid_file")
         return samples
 
     def __len__(self) -> int:
@@ -114,11 +97,8 @@ class DatasetFolder(Dataset):
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         if not -len(self) <= index < len(self):
-            fail(
-                OutOfRangeError,
-                f"there is no sample {index} in a dataset of {len(self)}",
-                "a number below len(dataset)",
-            )
+            what = f"there is no sample {index} in a dataset of {len(self)}"
+            fail(OutOfRangeError, what, "a number below len(dataset)")
         path, target = self.samples[index]
         sample = self.loader(path)
         if self.transform is not None:

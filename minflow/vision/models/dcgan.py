@@ -16,11 +16,8 @@ def num_halvings(name: str, size: int) -> int:
     """Count how often `size` pixels must be halved to reach 4."""
     times = size.bit_length() - 3
     if size != 4 << max(times, 1):
-        fail(
-            OutOfRangeError,
-            f"{name}: image_size must be a power of two, at least 8, got {size}",
-            "image_size=32, 64, ...",
-        )
+        what = f"{name}: image_size must be a power of two, at least 8, got {size}"
+        fail(OutOfRangeError, what, "image_size=32, 64, ...")
     return times
 
 

@@ -105,11 +105,8 @@ class MobileNetV2(nn.Module):
             inverted_residual_setting or STAGES,
         )
         if any(len(stage) != 4 for stage in stages):
-            fail(
-                ShapeError,
-                "MobileNetV2: each stage of inverted_residual_setting must have four numbers",
-                "[t, c, n, s], as in STAGES",
-            )
+            what = "MobileNetV2: each stage of inverted_residual_setting must have four numbers"
+            fail(ShapeError, what, "[t, c, n, s], as in STAGES")
         channels = make_divisible(32 * width_mult, round_nearest)
         self.last_channel = make_divisible(1280 * max(1.0, width_mult), round_nearest)
         features: list[nn.Module] = [ConvBNReLU(3, channels, stride=2, norm_layer=norm_layer)]

@@ -27,9 +27,6 @@ def get_model(name: str, **config: Any) -> Module:
     """Build a model by name. config: its arguments. Raises OutOfRangeError if there is no such model."""
     known = list_models()
     if name.lower() not in known:
-        fail(
-            OutOfRangeError,
-            f"get_model: there is no model {name!r}",
-            did_you_mean(nearest(name, known)) or f"one of {', '.join(known)}",
-        )
+        what = f"get_model: there is no model {name!r}"
+        fail(OutOfRangeError, what, did_you_mean(nearest(name, known)) or f"one of {', '.join(known)}")
     return getattr(sys.modules[__package__], name.lower())(**config)

@@ -47,11 +47,8 @@ class BasicBlock(nn.Module):
     ):
         super().__init__()
         if groups != 1 or base_width != 64 or dilation != 1:
-            fail(
-                ShapeError,
-                f"BasicBlock does not support groups={groups}, base_width={base_width}, dilation={dilation}",
-                "groups=1, base_width=64, dilation=1; or a Bottleneck, which supports them",
-            )
+            what = f"BasicBlock does not support groups={groups}, base_width={base_width}, dilation={dilation}"
+            fail(ShapeError, what, "groups=1, base_width=64, dilation=1; or a Bottleneck, which supports them")
         norm_layer = norm_layer or nn.BatchNorm2d
         self.conv1, self.bn1 = conv3x3(inplanes, planes, stride), norm_layer(planes)
         self.relu = nn.ReLU(inplace=True)
@@ -122,11 +119,8 @@ class ResNet(nn.Module):
         self.groups, self.base_width, self.norm_layer = groups, width_per_group, norm_layer or nn.BatchNorm2d
         spread = (False, *(replace_stride_with_dilation or (False, False, False)))
         if len(spread) != 4 or len(layers) != 4:
-            fail(
-                ShapeError,
-                f"ResNet: got layers={list(layers)}, replace_stride_with_dilation={replace_stride_with_dilation}",
-                "four block counts; three bools, or None",
-            )
+            what = f"ResNet: got layers={list(layers)}, replace_stride_with_dilation={replace_stride_with_dilation}"
+            fail(ShapeError, what, "four block counts; three bools, or None")
         self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
         self.bn1, self.relu = self.norm_layer(64), nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)

@@ -124,11 +124,8 @@ class VisionTransformer(nn.Module):
     ):
         super().__init__()
         if image_size % patch_size:
-            fail(
-                OutOfRangeError,
-                f"VisionTransformer: image_size must be a multiple of patch_size, got {image_size} and {patch_size}",
-                "a patch_size that divides image_size",
-            )
+            what = f"VisionTransformer: image_size must be a multiple of patch_size, got {image_size} and {patch_size}"
+            fail(OutOfRangeError, what, "a patch_size that divides image_size")
         norm_layer = norm_layer or functools.partial(nn.LayerNorm, eps=1e-6)
         self.image_size, self.patch_size, self.hidden_dim = image_size, patch_size, hidden_dim
         self.num_classes, self.representation_size = num_classes, representation_size
@@ -154,12 +151,8 @@ class VisionTransformer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 4 or x.shape[2] != self.image_size or x.shape[3] != self.image_size:
             size = self.image_size
-            fail(
-                ShapeError,
-                f"VisionTransformer takes batches of images of {size}x{size}, got shape {list(x.shape)}",
-                f"transforms.Resize(({size}, {size})); or image_size=... of the model",
-                x=x,
-            )
+            what = f"VisionTransformer takes batches of images of {size}x{size}, got shape {list(x.shape)}"
+            fail(ShapeError, what, f"transforms.Resize(({size}, {size})); or image_size=... of the model", x=x)
         x = self.conv_proj(x).flatten(2).permute(0, 2, 1)
         x = cat([self.class_token.expand(x.shape[0], -1, -1), x], 1)
         return self.heads(self.encoder(x)[:, 0])

@@ -159,11 +159,8 @@ def select_weights(name: str, weights: Any) -> Weights:
         return weights
     key = "IMAGENET1K_V1" if weights is None else weights.rpartition(".")[2] if isinstance(weights, str) else ""
     if key not in members:
-        fail(
-            OutOfRangeError,
-            f"{name}: there are no weights {weights!r}",
-            f"one of {', '.join(members)}; or None for random weights",
-        )
+        what = f"{name}: there are no weights {weights!r}"
+        fail(OutOfRangeError, what, f"one of {', '.join(members)}; or None for random weights")
     return members[key]
 
 

@@ -31,11 +31,8 @@ def min_max(name: str, what: str, value: Any, low: float = -math.inf, high: floa
     """Return (min, max): a single number n means (-n, n)."""
     ends = (-value, value) if isinstance(value, int | float) else tuple(value)
     if len(ends) != 2 or not low <= ends[0] <= ends[1] <= high:
-        fail(
-            OutOfRangeError,
-            f"{name}: {what} must be a number or (min, max) in [{low}, {high}], got {value}",
-            "(min, max) in order",
-        )
+        hint = "(min, max) in order"
+        fail(OutOfRangeError, f"{name}: {what} must be a number or (min, max) in [{low}, {high}], got {value}", hint)
     return ends
 
 
@@ -59,9 +56,8 @@ class ColorJitter(Transform):
         """Return (min, max) of a factor: a single number x means (max(0, 1 - x), 1 + x)."""
         if isinstance(value, int | float):
             if value < 0:
-                fail(
-                    OutOfRangeError, f"ColorJitter: {what} must be non-negative, got {value}", "a number, or (min, max)"
-                )
+                hint = "a number, or (min, max)"
+                fail(OutOfRangeError, f"ColorJitter: {what} must be non-negative, got {value}", hint)
             value = max(0.0, 1.0 - value), 1.0 + value
         return min_max("ColorJitter", what, value, 0)
 
@@ -168,11 +164,8 @@ class RandomAffine(Transform):
         self.degrees = min_max("RandomAffine", "degrees", degrees)
         self.translate = (0.0, 0.0) if translate is None else tuple(translate)
         if len(self.translate) != 2 or not all(0 <= t <= 1 for t in self.translate):
-            fail(
-                OutOfRangeError,
-                f"RandomAffine: translate must be two numbers in [0, 1], got {translate}",
-                "translate=(0.1, 0.1)",
-            )
+            what = f"RandomAffine: translate must be two numbers in [0, 1], got {translate}"
+            fail(OutOfRangeError, what, "translate=(0.1, 0.1)")
         self.scale = min_max("RandomAffine", "scale", (1.0, 1.0) if scale is None else scale, 1e-9)
         shears = (0.0, 0.0) if shear is None else (-shear, shear) if isinstance(shear, int | float) else tuple(shear)
         self.shear = (

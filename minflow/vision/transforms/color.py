@@ -26,21 +26,13 @@ def dispatch_image(name: str, image: Any, pil: Callable, planes: Callable[[np.nd
         return pil(image)
     if isinstance(image, np.ndarray):
         if image.dtype != np.uint8:
-            fail(
-                DTypeError,
-                f"{name} takes an array of bytes, not of {image.dtype}",
-                "transforms.ToTensor() first: tensors may be floats",
-                image=image,
-            )
+            what = f"{name} takes an array of bytes, not of {image.dtype}"
+            fail(DTypeError, what, "transforms.ToTensor() first: tensors may be floats", image=image)
         out = to_array(pil(to_pil_image(image)))
         return out[:, :, None] if image.ndim == 3 and out.ndim == 2 else out
     if image.ndim < 3 or image.shape[-3] not in (1, 3):
-        fail(
-            ShapeError,
-            f"{name}: the image must have 1 or 3 channels, got shape {list(image.shape)}",
-            "a tensor [C, H, W] of 1 or 3 channels",
-            image=image,
-        )
+        what = f"{name}: the image must have 1 or 3 channels, got shape {list(image.shape)}"
+        fail(ShapeError, what, "a tensor [C, H, W] of 1 or 3 channels", image=image)
     return from_numpy(np.ascontiguousarray(planes(image.detach().numpy())))
 
 

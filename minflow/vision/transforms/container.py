@@ -46,11 +46,8 @@ class RandomChoice(Compose):
         super().__init__(transforms)
         self.p = [1.0] * len(self.transforms) if p is None else [float(v) for v in p]
         if not self.p or len(self.p) != len(self.transforms) or min(self.p) < 0 or sum(self.p) <= 0:
-            fail(
-                OutOfRangeError,
-                f"RandomChoice: p must be weights of {len(self.transforms)} transforms, got {p}",
-                "a non-negative number for each transform, and at least one transform",
-            )
+            what = f"RandomChoice: p must be weights of {len(self.transforms)} transforms, got {p}"
+            fail(OutOfRangeError, what, "a non-negative number for each transform, and at least one transform")
 
     def __call__(self, image: Any) -> Any:
         left = scale_word(0, sum(self.p), random_words()[0])

@@ -47,18 +47,11 @@ def check_image(name: str, image: Any) -> None:
     if is_pil(image):
         return
     if not isinstance(image, Tensor | np.ndarray):
-        fail(
-            DTypeError,
-            f"{name} takes an image (PIL, array or tensor), not {type(image).__name__}",
-            "the transform goes on the images of a dataset: transform=...",
-            image=image,
-        )
+        what = f"{name} takes an image (PIL, array or tensor), not {type(image).__name__}"
+        fail(DTypeError, what, "the transform goes on the images of a dataset: transform=...", image=image)
     if image.ndim < 2 or (isinstance(image, np.ndarray) and image.ndim > 3):
-        fail(
-            ShapeError,
-            f"{name}: an image must have a height and a width, got shape {list(image.shape)}",
-            "an array [H, W] or [H, W, C], or a tensor [C, H, W]",
-        )
+        what = f"{name}: an image must have a height and a width, got shape {list(image.shape)}"
+        fail(ShapeError, what, "an array [H, W] or [H, W, C], or a tensor [C, H, W]")
 
 
 def spatial_axes(image: Any) -> tuple[int, int]:
@@ -110,11 +103,8 @@ def normalize(image: Any, mean: Sequence[float], std: Sequence[float], inplace: 
 def check_normal(image: Any, mean: Sequence[float], std: Sequence[float]) -> None:
     if not isinstance(image, Tensor) or not image.dtype.floating:
         kind = f"a tensor of {image.dtype.name}" if isinstance(image, Tensor) else f"a {type(image).__name__}"
-        fail(
-            DTypeError,
-            f"Normalize takes a floating tensor, not {kind}",
-            "Compose([ToTensor(), Normalize(mean, std)]): ToTensor comes first",
-        )
+        what = f"Normalize takes a floating tensor, not {kind}"
+        fail(DTypeError, what, "Compose([ToTensor(), Normalize(mean, std)]): ToTensor comes first")
     channels = image.shape[-3] if image.ndim >= 3 else None
     for name, values in (("mean", mean), ("std", std)):
         if channels is None or len(values) not in (1, channels):
@@ -133,11 +123,8 @@ def to_height_width(name: str, size: int | Sequence[int]) -> tuple[int, int]:
     if len(pair) == 1:
         pair = pair * 2
     if len(pair) != 2 or not all(isinstance(n, int | np.integer) and n > 0 for n in pair):
-        fail(
-            OutOfRangeError,
-            f"{name}: size must be positive, got {size}",
-            "a positive number of pixels, or (height, width)",
-        )
+        what = f"{name}: size must be positive, got {size}"
+        fail(OutOfRangeError, what, "a positive number of pixels, or (height, width)")
     return int(pair[0]), int(pair[1])
 
 
@@ -227,11 +214,8 @@ def to_four_sides(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
     p = (padding,) * 4 if isinstance(padding, int | np.integer) else tuple(padding)
     p = p * 4 if len(p) == 1 else p * 2 if len(p) == 2 else p
     if len(p) != 4 or not all(isinstance(n, int | np.integer) and n >= 0 for n in p):
-        fail(
-            OutOfRangeError,
-            f"padding must be non-negative, got {padding}",
-            "a number of pixels, (left and right, top and bottom), or all four",
-        )
+        what = f"padding must be non-negative, got {padding}"
+        fail(OutOfRangeError, what, "a number of pixels, (left and right, top and bottom), or all four")
     return p
 
 

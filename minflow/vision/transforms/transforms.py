@@ -52,11 +52,8 @@ class Compose(Transform):
         for t in self.transforms:
             if not callable(t) or isinstance(t, type):
                 name = getattr(t, "__name__", repr(t))
-                fail(
-                    LoaderError,
-                    f"Compose: {name} is not a transform",
-                    f"{name}()" if isinstance(t, type) else "functions and transforms",
-                )
+                what = f"Compose: {name} is not a transform"
+                fail(LoaderError, what, f"{name}()" if isinstance(t, type) else "functions and transforms")
 
     def __call__(self, image: Any) -> Any:
         for t in self.transforms:
@@ -116,17 +113,11 @@ class Normalize(Transform):
         self.mean, self.std = ([float(v)] if isinstance(v, int | float) else [float(n) for n in v] for v in (mean, std))
         self.inplace = inplace
         if len(self.mean) != len(self.std):
-            fail(
-                ShapeError,
-                f"Normalize: {len(self.mean)} means and {len(self.std)} standard deviations",
-                "one of each per channel",
-            )
+            what = f"Normalize: {len(self.mean)} means and {len(self.std)} standard deviations"
+            fail(ShapeError, what, "one of each per channel")
         if any(s <= 0 for s in self.std):
-            fail(
-                OutOfRangeError,
-                f"Normalize: std must be positive, got {self.std}",
-                "positive numbers: images are divided by std",
-            )
+            what = f"Normalize: std must be positive, got {self.std}"
+            fail(OutOfRangeError, what, "positive numbers: images are divided by std")
 
     def __call__(self, image: Tensor) -> Tensor:
         return F.normalize(image, self.mean, self.std, self.inplace)
@@ -151,11 +142,8 @@ class Resize(Transform):
         self.size, self.interpolation, self.max_size, self.antialias = size, interpolation, max_size, antialias
         F.to_height_width("Resize", size)
         if max_size is not None and not (isinstance(size, int) and size < max_size):
-            fail(
-                OutOfRangeError,
-                f"Resize: max_size must be larger than size, got max_size={max_size}, size={size}",
-                "one number for the shorter side, and a larger max_size for the longer one",
-            )
+            what = f"Resize: max_size must be larger than size, got max_size={max_size}, size={size}"
+            fail(OutOfRangeError, what, "one number for the shorter side, and a larger max_size for the longer one")
 
     def __call__(self, image: Any) -> Any:
         return F.resize(image, self.size, self.interpolation, self.max_size)
@@ -199,11 +187,8 @@ class RandomCrop(Transform):
             image = F.pad(image, (max(width - w, 0), max(height - h, 0)), self.fill, self.padding_mode)
             h, w = F.image_size(image)
         if h < height or w < width:
-            fail(
-                ShapeError,
-                f"RandomCrop: a part of {height}x{width} pixels does not fit into an image of {h}x{w}",
-                "padding=..., or pad_if_needed=True",
-            )
+            what = f"RandomCrop: a part of {height}x{width} pixels does not fit into an image of {h}x{w}"
+            fail(ShapeError, what, "padding=..., or pad_if_needed=True")
         return F.crop(image, *self.get_params(image, self.size))
 
     @staticmethod

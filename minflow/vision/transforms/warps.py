@@ -151,11 +151,8 @@ def gaussian_blur(img: Any, kernel_size: int | Sequence[int], sigma: float | Seq
     check_image("gaussian_blur", img)
     sizes = (kernel_size,) * 2 if isinstance(kernel_size, int) else tuple(kernel_size)
     if len(sizes) != 2 or any(k < 1 or k % 2 == 0 for k in sizes):
-        fail(
-            OutOfRangeError,
-            f"gaussian_blur: kernel_size must be odd, got {kernel_size}",
-            "an odd number, or two: 3, 5, ...",
-        )
+        what = f"gaussian_blur: kernel_size must be odd, got {kernel_size}"
+        fail(OutOfRangeError, what, "an odd number, or two: 3, 5, ...")
     widths = (
         [0.15 * k + 0.35 for k in sizes]
         if sigma is None
@@ -168,12 +165,8 @@ def gaussian_blur(img: Any, kernel_size: int | Sequence[int], sigma: float | Seq
     spatial = (array.ndim - 2, array.ndim - 1) if isinstance(img, Tensor) else (0, 1)
     for axis, k, s in zip(spatial[::-1], sizes, widths):
         if k // 2 >= array.shape[axis]:
-            fail(
-                ShapeError,
-                f"gaussian_blur: {array.shape[axis]} pixels cannot be mirrored {k // 2} wide",
-                "a smaller kernel_size",
-                image=img,
-            )
+            what = f"gaussian_blur: {array.shape[axis]} pixels cannot be mirrored {k // 2} wide"
+            fail(ShapeError, what, "a smaller kernel_size", image=img)
         weights = np.exp(-0.5 * ((np.arange(k) - (k - 1) / 2) / s) ** 2).astype(work.dtype)
         around = [(0, 0)] * work.ndim
         around[axis] = (k // 2, k // 2)

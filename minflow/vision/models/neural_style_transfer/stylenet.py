@@ -97,11 +97,8 @@ def neural_style_transfer(
     name. Raises DataError if the file is missing.
     """
     if style_model not in STYLES:
-        fail(
-            OutOfRangeError,
-            f"neural_style_transfer: there is no style_model {style_model!r}",
-            f"one of {', '.join(STYLES)}",
-        )
+        what = f"neural_style_transfer: there is no style_model {style_model!r}"
+        fail(OutOfRangeError, what, f"one of {', '.join(STYLES)}")
     if not pretrained:
         return NeuralStyleTransfer()
     path = weights_file("neural_style_transfer(pretrained=True)", style_model, STYLES[style_model])

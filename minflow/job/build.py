@@ -272,7 +272,7 @@ class JobBuild:
                 lambda g: namespace().full(shape, value, variable.dtype.np),
                 None,
                 slot=True,
-                device=variable.tensor.spec.device,
+                device=variable.device,
             )
         return self.current_trace().resolve(slot.tensor)
 

@@ -34,6 +34,7 @@ class Variable:
 
     shape = property(lambda self: tuple(self.tensor.spec.shape))
     dtype = property(lambda self: self.tensor.spec.dtype)
+    device = property(lambda self: self.tensor.spec.device)
 
     def numpy(self) -> HostArray:
         """Copy of the current elements. Waits for every submitted step; in a callback, the elements after its step."""

@@ -16,6 +16,7 @@ from ...core.ops.reduce import all
 from ...core.ops.shape import reshape
 from ...core.spec import DType, finfo, float32, int64
 from ...core.tensor import Tensor
+from ..scope import current_device
 from .arguments import check_integer, check_number
 
 LARGEST = finfo(float32).max
@@ -55,6 +56,7 @@ class State:
 
     def __init__(self, job: str, dtype: DType):
         self.name, self.dtype = f"System-Train-DynamicLossScale-{job}", dtype
+        self.device = current_device()
 
 
 class dynamic_loss_scale(LossScalePolicy):

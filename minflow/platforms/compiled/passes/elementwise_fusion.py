@@ -358,7 +358,7 @@ class FusionGroups:
             stack = [self.of[node]]
             while stack:
                 group = stack[-1]
-                missing = [g for g in self.needs(group) if g not in done]
+                missing = sorted(self.needs(group) - done, key=lambda g: -g.last)  # the stack ends with the earliest
                 if missing:
                     stack += missing
                     continue
@@ -368,7 +368,7 @@ class FusionGroups:
                     found.append(group)
         return found
 
-    def needs(self, group: FusionGroup) -> Iterable[FusionGroup]:
+    def needs(self, group: FusionGroup) -> set[FusionGroup]:
         if len(group.nodes) > 1:
             return group.before
         direct = [x.node for x in group.nodes[0].inputs if x.__class__ is Value]

@@ -121,20 +121,23 @@ class LayoutRewriter:
         self.nodes.append(node)
         return node
 
-    def put(self, op: Op, inputs: Iterable, olds: Sequence[Node], **attrs) -> list[Value]:
-        """Append a node that replaces old ones; return its outputs."""
+    def put(
+        self, op: Op, inputs: Iterable, olds: Sequence[Node], values: Sequence[Value] | None = None, **attrs
+    ) -> bool:
+        """Append a node that replaces old ones and computes `values` (of the last one); return True."""
         node = self.append(op, inputs, olds[0], attrs)
         node.parts = tuple([part for old in olds for part in old.parts or (old,)])
         self.twins.update(dict.fromkeys(olds, node))
-        return outputs_of(node)
+        for old, new in zip(values or outputs_of(olds[-1]), outputs_of(node)):
+            (self.plain if new.spec is old.spec else self.blocks)[old] = new
+        return True
 
     # ---- rules -------------------------------------------------------------------------------------------------------
 
     def changed(self, node: Node) -> bool:
         """Rewrite a node to blocks; False if it stays as it is."""
         if node in self.chains:
-            self.convolution(self.chains[node])
-            return True
+            return self.convolution(self.chains[node])
         rule = RULES.get(node.op)
         first = node.inputs[0] if node.inputs else None
         if rule is None or first.__class__ is not Value or first.spec.dtype is not float32 or first.spec.ndim != 4:
@@ -161,13 +164,11 @@ class LayoutRewriter:
             chain.append(after)
         self.waiting.update(chain[:-1])
         self.chains[chain[-1]] = chain
-        if len(chain) == 1:
-            self.convolution(chain)
-        return True
+        return len(chain) > 1 or self.convolution(chain)
 
-    def convolution(self, chain: list[Node]) -> None:
+    def convolution(self, chain: list[Node]) -> bool:
         """Emit a convolution with its epilogue: scales and biases per channel, and an activation."""
-        first, last = chain[0], chain[-1]
+        first = chain[0]
         x, weight = first.inputs
         filters, bias, act = self.now(weight), 0, ""
         for before, node in itertools.pairwise(chain):
@@ -185,18 +186,15 @@ class LayoutRewriter:
                 else bias and self.added(node.op, [bias, vector], node)
             )
         images = self.images(x, weight.spec.shape, first.attrs["groups"])
-        (self.blocks[outputs_of(last)[0]],) = self.put(
-            nchw16c.blocks_conv2d, [images, filters, bias], chain, shape=x.spec.shape, **first.attrs, act=act
-        )
+        inputs = [images, filters, bias]
+        return self.put(nchw16c.blocks_conv2d, inputs, chain, shape=x.spec.shape, **first.attrs, act=act)
 
     def input_grad(self, node: Node) -> bool:
         grad, weight = node.inputs
         if not self.fits([grad], grad.spec.shape, weight.spec.shape, node.attrs["shape"][1], node.attrs["groups"]):
             return False
-        (self.blocks[outputs_of(node)[0]],) = self.put(
-            nchw16c.blocks_conv2d_input_grad, [self.in_blocks(grad), self.now(weight)], [node], **node.attrs
-        )
-        return True
+        inputs = [self.in_blocks(grad), self.now(weight)]
+        return self.put(nchw16c.blocks_conv2d_input_grad, inputs, [node], **node.attrs)
 
     def weight_grad(self, node: Node) -> bool:
         grad, x = node.inputs
@@ -204,20 +202,11 @@ class LayoutRewriter:
             return False
         images, spread = self.images(x, node.attrs["shape"], node.attrs["groups"]), self.spread.get(grad)
         if spread in self.waiting:
-            small, indices = spread.inputs
-            (self.plain[outputs_of(node)[0]],) = self.put(
-                nchw16c.blocks_max_pool2d_weight_grad,
-                [self.blocks[small], self.blocks[indices], images],
-                [spread, node],
-                images=x.spec.shape,
-                **node.attrs,
-                **apart_of(indices.node),
-            )
-            return True
-        (self.plain[outputs_of(node)[0]],) = self.put(
-            nchw16c.blocks_conv2d_weight_grad, [self.in_blocks(grad), images], [node], images=x.spec.shape, **node.attrs
-        )
-        return True
+            inputs, windows = [*map(self.in_blocks, spread.inputs), images], apart_of(spread.inputs[1].node)
+            attrs = node.attrs | windows
+            return self.put(nchw16c.blocks_max_pool2d_weight_grad, inputs, [spread, node], images=x.spec.shape, **attrs)
+        inputs = [self.in_blocks(grad), images]
+        return self.put(nchw16c.blocks_conv2d_weight_grad, inputs, [node], images=x.spec.shape, **node.attrs)
 
     def channel_sum(self, node: Node) -> bool:
         (x,) = node.inputs
@@ -225,54 +214,33 @@ class LayoutRewriter:
             x = self.spread[x].inputs[0]
         if x not in self.blocks or not of_channels(node.attrs["shape"], x.spec):
             return False
-        (self.plain[outputs_of(node)[0]],) = self.put(
+        return self.put(
             nchw16c.blocks_channel_sum, [self.blocks[x]], [node], shape=x.spec.shape, to=node.attrs["shape"]
         )
-        return True
 
     def batch_norm(self, node: Node) -> bool:
         x, weight, bias = node.inputs
         if x not in self.blocks:
             return False
-        y, mean, var = outputs_of(node)
-        after = self.only_reader(y)
-        act = ACTS.get(after.op, "") if after else ""
-        new = self.put(
-            nchw16c.blocks_batch_norm,
-            [self.blocks[x], self.now(weight), self.now(bias)],
-            [node],
-            shape=x.spec.shape,
-            eps=node.attrs["eps"],
-            act=act,
-        )
-        self.plain[mean], self.plain[var] = new[1:]
-        if act:
-            self.twins[after], y = self.twins[node], outputs_of(after)[0]
-            self.twins[node].parts += (after,)
+        y, *statistics = outputs_of(node)
+        after, olds, act = self.only_reader(y), [node], ""
+        if after and after.op in ACTS:
+            olds, act = [node, after], ACTS[after.op]
+            y = outputs_of(after)[0]
             self.normed[y] = node
-        self.blocks[y] = new[0]
-        return True
+        inputs, attrs = [self.blocks[x], *map(self.now, (weight, bias))], node.attrs | dict(act=act)
+        return self.put(nchw16c.blocks_batch_norm, inputs, olds, [y, *statistics], shape=x.spec.shape, **attrs)
 
     def batch_norm_grad(self, node: Node) -> bool:
         grad, x, weight, mean, var = node.inputs
         if x not in self.blocks:
             return False
-        slope = self.slopes.get(grad)
-        forward = mean.node
-        bias, act = (forward.inputs[2], SLOPES[slope.op]) if slope else (weight, "")
-        grad = slope.inputs[0] if slope else grad
-        new = self.put(
-            nchw16c.blocks_batch_norm_grad,
-            [self.in_blocks(grad), self.blocks[x], *map(self.now, (weight, bias, mean, var))],
-            [slope, node] if slope else [node],
-            shape=x.spec.shape,
-            eps=node.attrs["eps"],
-            act=act,
-        )
-        values = outputs_of(node)
-        self.blocks[values[0]] = new[0]
-        self.plain.update(zip(values[1:], new[1:]))
-        return True
+        bias, act, olds = weight, "", [node]
+        if slope := self.slopes.get(grad):
+            grad, bias, act, olds = slope.inputs[0], mean.node.inputs[2], SLOPES[slope.op], [slope, node]
+        inputs = [self.in_blocks(grad), self.blocks[x], *map(self.now, (weight, bias, mean, var))]
+        attrs = node.attrs | dict(act=act)
+        return self.put(nchw16c.blocks_batch_norm_grad, inputs, olds, shape=x.spec.shape, **attrs)
 
     def pays(self, x: Value, taps: int) -> bool:
         """True if x is in blocks, or if an op that reads `taps` pixels per output makes up for converting it.
@@ -283,7 +251,7 @@ class LayoutRewriter:
 
     def max_pool2d(self, node: Node) -> bool:
         (x,) = node.inputs
-        y, indices = outputs_of(node)
+        indices = outputs_of(node)[1]
         taps = math.prod(node.attrs["kernel_size"])
         if (
             taps > 255
@@ -296,29 +264,21 @@ class LayoutRewriter:
         if before.op is nchw16c.blocks_conv2d and self.only_reader(x) is node and does_more(before) and is_simple(node):
             self.nodes.remove(before)
             olds = [*[old for old, new in self.twins.items() if new is before], node]
-            self.blocks[y], self.blocks[indices] = self.put(
-                nchw16c.blocks_conv2d_max_pool2d, before.inputs, olds, **before.attrs, **apart_of(node)
-            )
-            return True
-        self.blocks[y], self.blocks[indices] = self.put(
-            nchw16c.blocks_max_pool2d, [self.blocks[x]], [node], shape=x.spec.shape, **node.attrs
-        )
-        return True
+            attrs = before.attrs | apart_of(node)
+            return self.put(nchw16c.blocks_conv2d_max_pool2d, before.inputs, olds, **attrs)
+        return self.put(nchw16c.blocks_max_pool2d, [self.blocks[x]], [node], shape=x.spec.shape, **node.attrs)
 
     def max_pool2d_grad(self, node: Node) -> bool:
         grad, indices = node.inputs
         if indices not in self.blocks:
             return False
-        window = {name: indices.node.attrs[name] for name in pool.WINDOW_ATTRS.keys() | {"kernel_size"}}
         (out,) = outputs_of(node)
         small, self.spread[out] = self.in_blocks(grad), node
         if is_simple(indices.node) and self.for_filters(out):
             self.waiting.add(node)
             return True
-        (self.blocks[out],) = self.put(
-            nchw16c.blocks_max_pool2d_grad, [small, self.blocks[indices]], [node], shape=node.attrs["shape"], **window
-        )
-        return True
+        inputs, window = [small, self.blocks[indices]], indices.node.attrs
+        return self.put(nchw16c.blocks_max_pool2d_grad, inputs, [node], shape=node.attrs["shape"], **window)
 
     def for_filters(self, grad: Value) -> bool:
         """True if this cotangent is used only by one weight gradient (larger than 1x1) and by sums of channels."""
@@ -335,59 +295,38 @@ class LayoutRewriter:
         )
 
     def avg_pool2d(self, node: Node) -> bool:
+        """Rewrite a pooling, or the gradient of one."""
         (x,) = node.inputs
-        if not self.pays(x, math.prod(node.attrs["kernel_size"])):
+        if node.origin not in self.twins and not self.pays(x, math.prod(node.attrs["kernel_size"])):
             return False
-        (self.blocks[outputs_of(node)[0]],) = self.put(
-            nchw16c.blocks_avg_pool2d, [self.in_blocks(x)], [node], shape=x.spec.shape, **node.attrs
-        )
-        return True
-
-    def avg_pool2d_grad(self, node: Node) -> bool:
-        (grad,) = node.inputs
-        if node.origin not in self.twins and not self.pays(grad, math.prod(node.attrs["kernel_size"])):
-            return False
-        (self.blocks[outputs_of(node)[0]],) = self.put(
-            nchw16c.blocks_avg_pool2d_grad, [self.in_blocks(grad)], [node], **node.attrs
-        )
-        return True
+        op = nchw16c.blocks_avg_pool2d if node.op is pool.avg_pool2d else nchw16c.blocks_avg_pool2d_grad
+        return self.put(op, [self.in_blocks(x)], [node], **dict(shape=x.spec.shape) | node.attrs)
 
     def average(self, node: Node) -> bool:
         (x,) = node.inputs
-        (out,) = outputs_of(node)
-        if x not in self.blocks or out.spec.shape[2:] != (1, 1):
-            return False
-        (self.blocks[out],) = self.put(nchw16c.blocks_average, [self.blocks[x]], [node], shape=x.spec.shape)
-        return True
+        whole = x in self.blocks and outputs_of(node)[0].spec.shape[2:] == (1, 1)
+        return whole and self.put(nchw16c.blocks_average, [self.blocks[x]], [node], shape=x.spec.shape)
 
     def average_grad(self, node: Node) -> bool:
         (grad,) = node.inputs
-        if grad.spec.shape[2:] != (1, 1) or node.origin not in self.twins:
-            return False
-        (self.blocks[outputs_of(node)[0]],) = self.put(
+        whole = grad.spec.shape[2:] == (1, 1) and node.origin in self.twins
+        return whole and self.put(
             nchw16c.blocks_average_grad, [self.in_blocks(grad)], [node], shape=node.attrs["shape"]
         )
-        return True
 
     def interpolate(self, node: Node) -> bool:
         (x,), (y,) = node.inputs, outputs_of(node)
         before_conv = any(reader.op is conv.conv2d for reader in self.readers.get(y, ()))
         if x not in self.blocks and not (before_conv and x.spec.shape[1] >= FEW):
             return False
-        (self.blocks[y],) = self.put(
-            nchw16c.blocks_interpolate, [self.in_blocks(x)], [node], shape=x.spec.shape, **node.attrs
-        )
-        return True
+        return self.put(nchw16c.blocks_interpolate, [self.in_blocks(x)], [node], shape=x.spec.shape, **node.attrs)
 
     def interpolate_grad(self, node: Node) -> bool:
         grad, x = node.inputs
         if grad not in self.blocks and x not in self.blocks:
             return False
         attrs = {name: node.attrs[name] for name in interpolate.attrs}
-        (self.blocks[outputs_of(node)[0]],) = self.put(
-            nchw16c.blocks_interpolate_grad, [self.in_blocks(grad)], [node], shape=x.spec.shape, **attrs
-        )
-        return True
+        return self.put(nchw16c.blocks_interpolate_grad, [self.in_blocks(grad)], [node], shape=x.spec.shape, **attrs)
 
     def joined(self, node: Node) -> bool:
         """Rewrite a concatenation of channels; all but the last must be whole blocks."""
@@ -396,8 +335,7 @@ class LayoutRewriter:
             return False
         if any(x.spec.dtype is not float32 or x.spec.shape[1] % nchw16c.LANES for x in values[:-1]):
             return False
-        (self.blocks[outputs_of(node)[0]],) = self.put(node.op, map(self.in_blocks, values), [node], dim=0)
-        return True
+        return self.put(node.op, map(self.in_blocks, values), [node], dim=0)
 
     def some_channels(self, node: Node) -> bool:
         """Rewrite a slice of channels that starts at a block and ends at one, or at the last channel."""
@@ -410,8 +348,7 @@ class LayoutRewriter:
         if step != 1 or start >= stop or start % nchw16c.LANES or (stop % nchw16c.LANES and stop < channels):
             return False
         some = (start // nchw16c.LANES, -(-stop // nchw16c.LANES), None)
-        (self.blocks[outputs_of(node)[0]],) = self.put(node.op, [self.blocks[x]], [node], index=(some,))
-        return True
+        return self.put(node.op, [self.blocks[x]], [node], index=(some,))
 
     def elementwise(self, node: Node) -> bool:
         values = [x for x in node.inputs if x.__class__ is Value]
@@ -423,10 +360,7 @@ class LayoutRewriter:
         numbers = [x for x in node.inputs if x.__class__ is not Value]
         if numbers and not (node.op is elementwise.mul and np.isfinite(numbers).all()):
             return False  # adding a number would write to the empty lanes, and infinity times 0 is NaN
-        (self.blocks[out],) = self.put(
-            node.op, [self.in_blocks(x) if x.__class__ is Value else x for x in node.inputs], [node]
-        )
-        return True
+        return self.put(node.op, [self.in_blocks(x) if x.__class__ is Value else x for x in node.inputs], [node])
 
     def before_norm(self, node: Node) -> bool:
         """True if this activation gradient can be fused into the gradient of the batch norm before the activation."""
@@ -480,7 +414,7 @@ RULES = {
     pool.max_pool2d: LayoutRewriter.max_pool2d,
     pool.max_pool2d_grad: LayoutRewriter.max_pool2d_grad,
     pool.avg_pool2d: LayoutRewriter.avg_pool2d,
-    pool.avg_pool2d_grad: LayoutRewriter.avg_pool2d_grad,
+    pool.avg_pool2d_grad: LayoutRewriter.avg_pool2d,
     pool.adaptive_avg_pool2d: LayoutRewriter.average,
     pool.adaptive_avg_pool2d_grad: LayoutRewriter.average_grad,
     interpolate: LayoutRewriter.interpolate,

@@ -114,8 +114,7 @@ def run(op: Op, *arrays, **attrs):
 
 def conv_flops(shape: tuple, weight: tuple, geometry: dict[str, Any]) -> int:
     """Operations of a convolution of images of this shape with filters of that shape."""
-    sizes = {name: geometry[name] for name in ("stride", "padding", "dilation")}
-    return 2 * math.prod(result_shape(shape, weight, **sizes)) * math.prod(weight[1:])
+    return 2 * math.prod(result_shape(shape, weight, **geometry)) * math.prod(weight[1:])
 
 
 # ---- conversion ------------------------------------------------------------------------------------------------------
@@ -135,6 +134,7 @@ def from_blocks(xp, x, shape):
 
 # ---- convolutions ----------------------------------------------------------------------------------------------------
 
+GEOMETRY = "stride, padding, dilation, groups"  # attrs of a convolution
 GROUPS = 4, 8  # sizes of small groups, as many channels as filters: a block holds whole groups
 
 
@@ -146,52 +146,48 @@ def by_groups(groups: int, channels: int, filters: int) -> bool:
     return groups == 1 or channels == filters in GROUPS or not (channels % LANES or filters % LANES)
 
 
-def result_shape(shape: tuple, weight: tuple, stride: tuple, padding: tuple, dilation: tuple) -> tuple:
+def result_shape(shape: tuple, weight: tuple, stride: tuple, padding: tuple, dilation: tuple, **_) -> tuple:
     """Return the output shape of a convolution."""
     return shape[0], weight[0], *positions(shape[2:], weight[2:], stride, padding, dilation)
 
 
 @internal(
-    "blocks_conv2d(x, weight, bias; shape, stride, padding, dilation, groups, act)",
-    lambda x, weight, bias, shape, stride, padding, dilation, groups, act: images(
-        result_shape(shape, weight.shape, stride, padding, dilation)
-    ),
+    f"blocks_conv2d(x, weight, bias; shape, {GEOMETRY}, act)",
+    lambda x, weight, bias, shape, act, **geometry: images(result_shape(shape, weight.shape, **geometry)),
     flops=lambda out, x, weight, *_, shape, **attrs: conv_flops(shape, weight.shape, attrs),
 )
-def blocks_conv2d(xp, x, weight, bias, shape, stride, padding, dilation, groups, act):
+def blocks_conv2d(xp, x, weight, bias, shape, act, **geometry):
     """Compute conv2d + bias, then the activation `act`, with the output in blocks.
 
     x: images of this shape, in blocks or (with few channels) NCHW.  bias: (F,), or the number 0.
     """
-    y = run(conv2d, as_images(x, shape), weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    y = run(conv2d, as_images(x, shape), weight, **geometry)
     return in_blocks(activated(y + channels(bias), act))
 
 
 @internal(
-    "blocks_conv2d_input_grad(grad, weight; shape, stride, padding, dilation, groups)",
-    lambda grad, weight, shape, stride, padding, dilation, groups: images(shape),
+    f"blocks_conv2d_input_grad(grad, weight; shape, {GEOMETRY})",
+    lambda grad, weight, shape, **geometry: images(shape),
     flops=lambda out, grad, weight, shape, **attrs: conv_flops(shape, weight.shape, attrs),
 )
-def blocks_conv2d_input_grad(xp, grad, weight, shape, stride, padding, dilation, groups):
+def blocks_conv2d_input_grad(xp, grad, weight, shape, **geometry):
     """Compute the gradient with respect to images of this shape; all but the filters are in blocks."""
-    geometry = dict(stride=stride, padding=padding, dilation=dilation)
     grad = out_of_blocks(grad, result_shape(shape, weight.shape, **geometry))
-    return in_blocks(run(conv2d_input_grad, grad, weight, shape=shape, groups=groups, **geometry))
+    return in_blocks(run(conv2d_input_grad, grad, weight, shape=shape, **geometry))
 
 
 @internal(
-    "blocks_conv2d_weight_grad(grad, x; shape, images, stride, padding, dilation, groups)",
-    lambda grad, x, shape, images, stride, padding, dilation, groups: Spec(shape, float32),
+    f"blocks_conv2d_weight_grad(grad, x; shape, images, {GEOMETRY})",
+    lambda grad, x, shape, **options: Spec(shape, float32),
     flops=lambda out, grad, x, shape, images, **attrs: conv_flops(images, shape, attrs),
 )
-def blocks_conv2d_weight_grad(xp, grad, x, shape, images, stride, padding, dilation, groups):
+def blocks_conv2d_weight_grad(xp, grad, x, shape, images, **geometry):
     """Compute the gradient with respect to filters of this shape, which are not in blocks.
 
     images: the shape of x, which is in blocks or (with few channels) NCHW.
     """
-    geometry = dict(stride=stride, padding=padding, dilation=dilation)
     grad = out_of_blocks(grad, result_shape(images, shape, **geometry))
-    return run(conv2d_weight_grad, grad, as_images(x, images), shape=shape, groups=groups, **geometry)
+    return run(conv2d_weight_grad, grad, as_images(x, images), shape=shape, **geometry)
 
 
 @internal("blocks_channel_sum(x; shape, to)", lambda x, shape, to: Spec(to, float32), flops=1)
@@ -232,85 +228,67 @@ def blocks_batch_norm_grad(xp, grad, x, weight, bias, mean, var, shape, eps, act
 # ---- pooling ---------------------------------------------------------------------------------------------------------
 
 
-def pooled(
-    shape: tuple, kernel_size: tuple, stride: tuple, padding: tuple, dilation: tuple = (1, 1), ceil_mode: bool = False
-) -> tuple:
+def pooled(shape: tuple, kernel_size, stride, padding, dilation=(1, 1), ceil_mode: bool = False, **_) -> tuple:
     """Return the output shape of pooling."""
     return *shape[:2], *positions(shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
 
 
+WINDOW = "kernel_size, stride, padding, dilation, ceil_mode"
+MEAN = "kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override"
+
+
 @internal(
-    "blocks_max_pool2d(x; shape, kernel_size, stride, padding, dilation, ceil_mode) -> y, places",
+    f"blocks_max_pool2d(x; shape, {WINDOW}) -> y, places",
     lambda x, shape, **window: (lambda y: (y, y.replace(dtype=uint8)))(images(pooled(shape, **window))),
     flops=1,
 )
-def blocks_max_pool2d(xp, x, shape, kernel_size, stride, padding, dilation, ceil_mode):
+def blocks_max_pool2d(xp, x, shape, **window):
     """Compute max_pool2d of images of this shape in blocks.
 
     places: index of the largest pixel in its window, row by row; arbitrary in lanes beyond C.
     """
-    y, indices = run(
-        max_pool2d,
-        out_of_blocks(x, shape),
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        ceil_mode=ceil_mode,
-    )
-    rows, columns = corners(xp, y.shape[2:], stride, padding)
-    down, across = (indices // shape[3] - rows) // dilation[0], (indices % shape[3] - columns) // dilation[1]
-    return in_blocks(y), in_blocks((down * kernel_size[1] + across).astype(xp.uint8))
+    y, indices = run(max_pool2d, out_of_blocks(x, shape), **window)
+    rows, columns = corners(xp, y.shape[2:], **window)
+    down, across = [
+        (pixel - first) // step
+        for pixel, first, step in zip(divmod(indices, shape[3]), (rows, columns), window["dilation"])
+    ]
+    return in_blocks(y), in_blocks((down * window["kernel_size"][1] + across).astype(xp.uint8))
 
 
-def corners(xp, size: tuple, stride: tuple, padding: tuple) -> tuple:
+def corners(xp, size: tuple, stride: tuple, padding: tuple, **_) -> tuple:
     """Return (row, column) of the first pixel of each window, broadcastable with (N, C, H, W)."""
     rows, columns = [xp.arange(n) * s - p for n, s, p in zip(size, stride, padding)]
     return rows[:, None], columns
 
 
 @internal(
-    "blocks_max_pool2d_grad(grad, places; shape, kernel_size, stride, padding, dilation, ceil_mode)",
+    f"blocks_max_pool2d_grad(grad, places; shape, {WINDOW})",
     lambda grad, places, shape, **window: images(shape),
     flops=1,
 )
-def blocks_max_pool2d_grad(xp, grad, places, shape, kernel_size, stride, padding, dilation, ceil_mode):
+def blocks_max_pool2d_grad(xp, grad, places, shape, kernel_size, dilation, **window):
     """Scatter the cotangent to the largest pixels of the windows, for images of this shape in blocks."""
-    size = pooled(shape, kernel_size, stride, padding, dilation, ceil_mode)
+    size = pooled(shape, kernel_size, dilation=dilation, **window)
     places = out_of_blocks(places, size).astype(xp.int64)
-    rows, columns = corners(xp, size[2:], stride, padding)
+    rows, columns = corners(xp, size[2:], **window)
     down, across = rows + places // kernel_size[1] * dilation[0], columns + places % kernel_size[1] * dilation[1]
     return in_blocks(
         run(max_pool2d_grad, out_of_blocks(grad, size), down * shape[3] + across, shape=shape, apart=False)
     )
 
 
-MEAN = "kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override"
-
-
-@internal(
-    f"blocks_avg_pool2d(x; shape, {MEAN})",
-    lambda x, shape, count_include_pad, divisor_override, **window: images(pooled(shape, **window)),
-)
+@internal(f"blocks_avg_pool2d(x; shape, {MEAN})", lambda x, shape, **options: images(pooled(shape, **options)))
 def blocks_avg_pool2d(xp, x, shape, **options):
     """Compute avg_pool2d of images of this shape in blocks."""
     return in_blocks(run(avg_pool2d, out_of_blocks(x, shape), **options))
 
 
 @internal(f"blocks_avg_pool2d_grad(grad; shape, {MEAN})", lambda grad, shape, **options: images(shape))
-def blocks_avg_pool2d_grad(xp, grad, shape, count_include_pad, divisor_override, **window):
+def blocks_avg_pool2d_grad(xp, grad, shape, **options):
     """Distribute each element of the cotangent over its window, for images of this shape in blocks."""
-    grad = out_of_blocks(grad, pooled(shape, **window))
-    return in_blocks(
-        run(
-            avg_pool2d_grad,
-            grad,
-            shape=shape,
-            count_include_pad=count_include_pad,
-            divisor_override=divisor_override,
-            **window,
-        )
-    )
+    grad = out_of_blocks(grad, pooled(shape, **options))
+    return in_blocks(run(avg_pool2d_grad, grad, shape=shape, **options))
 
 
 def simple(kernel_size: tuple, window_stride: tuple) -> dict:
@@ -318,17 +296,10 @@ def simple(kernel_size: tuple, window_stride: tuple) -> dict:
     return dict(kernel_size=kernel_size, stride=window_stride, padding=(0, 0), dilation=(1, 1), ceil_mode=False)
 
 
-GEOMETRY = "stride, padding, dilation, groups"
-
-
-def convolved(shape: tuple, weight: tuple, groups: int, **geometry) -> tuple:
-    return result_shape(shape, weight, **geometry)
-
-
 @internal(
     f"blocks_conv2d_max_pool2d(x, weight, bias; shape, {GEOMETRY}, act, kernel_size, window_stride) -> y, places",
     lambda x, weight, bias, shape, act, kernel_size, window_stride, **geometry: blocks_max_pool2d.infer(
-        x, convolved(shape, weight.shape, **geometry), **simple(kernel_size, window_stride)
+        x, result_shape(shape, weight.shape, **geometry), **simple(kernel_size, window_stride)
     ),
 )
 def blocks_conv2d_max_pool2d(xp, x, weight, bias, shape, act, kernel_size, window_stride, **geometry):
@@ -337,7 +308,7 @@ def blocks_conv2d_max_pool2d(xp, x, weight, bias, shape, act, kernel_size, windo
     Bias and activation do not change which pixel is the largest, so they run after the pooling; if an activation makes
     several pixels equal, `places` refers to the values before it.
     """
-    size, windows = convolved(shape, weight.shape, **geometry), simple(kernel_size, window_stride)
+    size, windows = result_shape(shape, weight.shape, **geometry), simple(kernel_size, window_stride)
     y = run(blocks_conv2d, x, weight, 0, shape=shape, act="", **geometry)
     y, places = run(blocks_max_pool2d, y, shape=size, **windows)
     return in_blocks(activated(out_of_blocks(y, pooled(size, **windows)) + channels(bias), act)), places
@@ -353,7 +324,7 @@ def blocks_max_pool2d_weight_grad(xp, grad, places, x, shape, images, kernel_siz
         blocks_max_pool2d_grad,
         grad,
         places,
-        shape=convolved(images, shape, **geometry),
+        shape=result_shape(images, shape, **geometry),
         **simple(kernel_size, window_stride),
     )
     return run(blocks_conv2d_weight_grad, grad, x, shape=shape, images=images, **geometry)

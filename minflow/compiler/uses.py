@@ -9,6 +9,15 @@ from ..core.ir import Graph, Node, Value, outputs_of
 from .arena import BufferRequest, least
 
 
+def readers_of(graph: Graph) -> dict[Value, list[Node]]:
+    """Return value -> the nodes that read it itself, not through a view."""
+    readers: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        for x in dict.fromkeys(x for x in node.inputs if x.__class__ is Value):
+            readers.setdefault(x, []).append(node)
+    return readers
+
+
 class Uses:
     """Uses of the values of a graph.
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 
 from ....compiler.passes.rewrite import rewrite
+from ....compiler.uses import readers_of
 from ....core.ir import Graph, Node, Value, outputs_of
 from ....core.ops import activation, elementwise, linalg, update
 from ....core.spec import float32, float64
@@ -54,10 +55,7 @@ def sgd_linear_shown(xp, p, a, b, lr, ta, tb):
 
 def dense(graph: Graph) -> Graph:
     """Replace matrix products and their epilogues by fused nodes."""
-    readers: dict[Value, list[Node]] = {}
-    for node in graph.nodes:
-        for x in dict.fromkeys(x for x in node.inputs if x.__class__ is Value):
-            readers.setdefault(x, []).append(node)
+    readers = readers_of(graph)
     shown = {*graph.outputs, *graph.updates.values()}
 
     def follower(x: Value) -> Node | None:

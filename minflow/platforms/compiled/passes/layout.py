@@ -16,6 +16,7 @@ import numpy as np
 
 from ....compiler.passes.dead_code import dead_code
 from ....compiler.passes.relu_pool_reorder import reorder_relu_pool_grad
+from ....compiler.uses import readers_of
 from ....core.ir import Graph, Node, Value, outputs_of
 from ....core.op import Op
 from ....core.ops import activation, conv, elementwise, norm, pool, shape
@@ -50,10 +51,7 @@ class LayoutRewriter:
         self.plain: dict[Value, Value] = {}
         self.blocks: dict[Value, Value] = {}
         self.twins: dict[Node, Node] = {}
-        self.readers: dict[Value, list[Node]] = {}
-        for node in graph.nodes:
-            for x in dict.fromkeys(x for x in node.inputs if x.__class__ is Value):
-                self.readers.setdefault(x, []).append(node)
+        self.readers = readers_of(graph)
         self.shown = {*graph.outputs, *graph.updates.values()}
         self.chains: dict[Node, list[Node]] = {}  # last node -> the convolution and its epilogue
         self.waiting: set[Node] = set()  # nodes that are part of a later node

@@ -56,11 +56,16 @@ if COMPILES:
     from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
     from numba.core.datamodel.models import PrimitiveModel as PrimitiveModel
     from numba.core.typing import Context
-    from numba.extending import register_model as register_model
+    from numba.extending import (
+        lower_builtin as lower_builtin,
+        register_model as register_model,
+        type_callable as type_callable,
+    )
 
     float32, float64, types, intrinsic = numba.float32, numba.float64, numba.types, numba.extending.intrinsic
 else:
-    numba = float32 = float64 = types = intrinsic = register_model = PrimitiveModel = NumbaStub()
+    numba = float32 = float64 = types = intrinsic = NumbaStub()
+    lower_builtin = register_model = type_callable = PrimitiveModel = NumbaStub()
     CodeLibrary = CompilerBase = Context = DefaultPassBuilder = LoweringPass = PassManager = register_pass = NumbaStub()
 
 # Passes of numba for features that the kernels do not use: closures, exceptions, reference counting.

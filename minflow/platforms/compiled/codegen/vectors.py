@@ -1,14 +1,16 @@
 """Vectors of 16 float32 or float64 as a type of numba, so that kernels read like Python and sums stay in registers.
 
-Addresses are int64, in bytes. Read next: `platforms/compiled/kernels/norm.py`.
+Two vectors of one type have the operators + - * and /. Addresses are int64, in bytes. Read next:
+`platforms/compiled/kernels/norm.py`.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 
 from . import llvm
-from .jit import PrimitiveModel, intrinsic, ir, register_model, types
+from .jit import PrimitiveModel, intrinsic, ir, lower_builtin, register_model, type_callable, types
 from .llvm import FLOAT, INT, LANES, VECTOR
 
 BYTES = 4
@@ -145,24 +147,20 @@ def rounded(context, x):
     return vector(wide), lambda context, builder, _, a: builder.fptrunc(a[0], VECTOR)
 
 
-@intrinsic
-def add(context, x, y):
-    return x(x, x), lambda context, builder, _, a: builder.fadd(*a)
+def define_operator(operation, instruction: str) -> None:
+    """Define an operator of two vectors of one type."""
+
+    @type_callable(operation)
+    def result(context):
+        return lambda x, y: x if isinstance(x, Vector) and x == y else None
+
+    @lower_builtin(operation, Vector, Vector)
+    def code(context, builder, signature, a):
+        return getattr(builder, instruction)(*a)
 
 
-@intrinsic
-def subtract(context, x, y):
-    return x(x, x), lambda context, builder, _, a: builder.fsub(*a)
-
-
-@intrinsic
-def multiply(context, x, y):
-    return x(x, x), lambda context, builder, _, a: builder.fmul(*a)
-
-
-@intrinsic
-def divide(context, x, y):
-    return x(x, x), lambda context, builder, _, a: builder.fdiv(*a)
+for operation in (operator.add, operator.sub, operator.mul, operator.truediv):
+    define_operator(operation, f"f{operation.__name__.removeprefix('true')}")
 
 
 @intrinsic

@@ -21,18 +21,7 @@ from ..codegen import llvm
 from ..codegen.jit import compiled, intrinsic, ir
 from ..codegen.llvm import LANES, clear, copy_transposed, number_at, put
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
-from ..codegen.vectors import (
-    BYTES,
-    add,
-    below,
-    filled,
-    load,
-    multiply as times,
-    multiply_add,
-    store,
-    store_some,
-    subtract,
-)
+from ..codegen.vectors import BYTES, below, filled, load, multiply_add, store, store_some
 from ..lowering import lowers
 from ..runtime.instructions import instruction, run_routine, word_at
 from ..runtime.tasks import Task, Workspace
@@ -183,7 +172,7 @@ def scale_row(sizes, place, count, row_mask, spare):
     if row_mask:
         masks_in(row_mask, spare, count)
     for j in range(0, count, LANES):
-        x = times(load(place), factor)
+        x = load(place) * factor
         if row_mask:
             x = hidden(x, load(spare + j * BYTES), zero, least)
         x = ended(x, count - j, least)
@@ -200,9 +189,9 @@ def raise_row(block, place, count, top):
     stride, zero, top = block * BYTES, filled(np.float32(0)), filled(top)
     sums = zero
     for j in range(0, count, LANES):
-        x = ended(exp(subtract(load(place), top)), count - j, zero)
+        x = ended(exp(load(place) - top), count - j, zero)
         store(place, x)
-        sums = add(sums, x)
+        sums = sums + x
         place += stride
     whole = summed(sums)
     return np.float32(0) if whole == 0 else np.float32(1) / whole
@@ -217,10 +206,10 @@ def slope_row(sizes, weights, place, count, row_mask, spare):
         sums = multiply_add(load(weights + j * block), load(place + j * block), sums)
     mean, factor = filled(summed(sums)), filled(np.float32(sizes.factor))
     for j in range(blocks):
-        x = times(load(weights + j * block), subtract(load(place + j * block), mean))
+        x = load(weights + j * block) * (load(place + j * block) - mean)
         if row_mask:
             x = hidden(x, load(spare + j * STEP), zero, zero)
-        store(place + j * block, ended(times(x, factor), count - j * LANES, zero))
+        store(place + j * block, ended(x * factor, count - j * LANES, zero))
 
 
 @compiled
@@ -289,7 +278,7 @@ def attend(
             factor = filled(number_at(shares, r))
             for j in range(0, depth, LANES):
                 place = means + (r * line + j) * BYTES
-                store(place, times(load(place), factor))
+                store(place, load(place) * factor)
         write(means, line, rows, depth, False, out + (item * sizes.rows + top) * depth * BYTES, spare)
 
 
@@ -310,7 +299,7 @@ def slopes_of(sizes, mask, tile_mask, rows, count, weights, slopes, spare):
         top = scale_row(sizes, row_weights, count, row_mask, spare)
         share = filled(raise_row(sizes.block, row_weights, count, top))
         for j in range((count + LANES - 1) // LANES):
-            store(row_weights + j * block, times(load(row_weights + j * block), share))
+            store(row_weights + j * block, load(row_weights + j * block) * share)
         slope_row(sizes, row_weights, slopes + r * STEP, count, row_mask, spare)
 
 

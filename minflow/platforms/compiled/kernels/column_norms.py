@@ -14,20 +14,16 @@ from ..codegen.llvm import LANES
 from ..codegen.vectors import (
     BYTES,
     WIDE_BYTES,
-    add,
-    divide,
     filled,
     load,
     load_some,
     load_wide,
-    multiply,
     multiply_add,
     root,
     rounded,
     store,
     store_some,
     store_wide,
-    subtract,
     widened,
 )
 from ..runtime.instructions import instruction
@@ -62,20 +58,20 @@ def column_moments(chunk, scratch, x, parts, rows, columns, chunk_rows):
             a = b = zeros
             whole = p + count // 2 * 2 * stride
             for q in range(p, whole, 2 * stride):
-                a, b = add(a, load_some(q, left, zeros)), add(b, load_some(q + stride, left, zeros))
+                a, b = a + load_some(q, left, zeros), b + load_some(q + stride, left, zeros)
             if count % 2:
-                a = add(a, load_some(whole, left, zeros))
-            mean = multiply(widened(add(a, b)), filled(1.0 / count))
+                a = a + load_some(whole, left, zeros)
+            mean = widened(a + b) * filled(1.0 / count)
             center, a, b = rounded(mean), zeros, zeros
             for q in range(p, whole, 2 * stride):
-                u = subtract(load_some(q, left, zeros), center)
-                v = subtract(load_some(q + stride, left, zeros), center)
+                u = load_some(q, left, zeros) - center
+                v = load_some(q + stride, left, zeros) - center
                 a, b = multiply_add(u, u, a), multiply_add(v, v, b)
             if count % 2:
-                u = subtract(load_some(whole, left, zeros), center)
+                u = load_some(whole, left, zeros) - center
                 a = multiply_add(u, u, a)
             store_wide(scratch, mean)
-            store_wide(scratch + WIDE_BYTES, widened(add(a, b)))
+            store_wide(scratch + WIDE_BYTES, widened(a + b))
             join(state, first - begin, scratch, count)
 
 
@@ -94,13 +90,13 @@ def join_column_moments(
     for k in range(chunks):
         join(scratch, k * chunk_rows, parts + (k * blocks + chunk) * STATE, min(chunk_rows, rows - k * chunk_rows))
     mean = rounded(load_wide(scratch))
-    var = rounded(multiply(load_wide(scratch + WIDE_BYTES), filled(1.0 / rows)))
+    var = rounded(load_wide(scratch + WIDE_BYTES) * filled(1.0 / rows))
     store_some(means + c * BYTES, left, mean)
     store_some(variances + c * BYTES, left, var)
     to, stride = factors + c * BYTES, blocks * LANES * BYTES
     store(to, mean)
     store(to + stride, zeros)
-    store(to + 2 * stride, divide(load_some(weight + c * BYTES, left, zeros), root(add(var, filled(eps)))))
+    store(to + 2 * stride, load_some(weight + c * BYTES, left, zeros) / root(var + filled(eps)))
     store(to + 3 * stride, load_some(bias + c * BYTES, left, zeros))
 
 
@@ -123,9 +119,9 @@ def column_grad_sums(chunk, scratch, grad, x, means, parts, rows, columns, chunk
             center, a, b = load_some(means + c * BYTES, left, zeros), zeros, zeros
             for q in range(p, p + count * stride, stride):
                 g = load_some(grad + q, left, zeros)
-                a, b = add(a, g), multiply_add(g, subtract(load_some(x + q, left, zeros), center), b)
-            store_wide(state, add(load_wide(state), widened(a)))
-            store_wide(state + WIDE_BYTES, add(load_wide(state + WIDE_BYTES), widened(b)))
+                a, b = a + g, multiply_add(g, load_some(x + q, left, zeros) - center, b)
+            store_wide(state, load_wide(state) + widened(a))
+            store_wide(state + WIDE_BYTES, load_wide(state + WIDE_BYTES) + widened(b))
 
 
 @instruction
@@ -141,17 +137,17 @@ def join_column_grad_sums(
     sums = products = filled(0.0)
     for k in range(chunks):
         part = parts + (k * blocks + chunk) * STATE
-        sums, products = add(sums, load_wide(part)), add(products, load_wide(part + WIDE_BYTES))
-    deviation = root(add(load_some(variances + c * BYTES, left, zeros), filled(eps)))
-    size = divide(load_some(weight + c * BYTES, left, zeros), deviation)
-    products, share = divide(products, widened(deviation)), multiply(widened(size), filled(-1.0 / rows))
+        sums, products = sums + load_wide(part), products + load_wide(part + WIDE_BYTES)
+    deviation = root(load_some(variances + c * BYTES, left, zeros) + filled(eps))
+    size = load_some(weight + c * BYTES, left, zeros) / deviation
+    products, share = products / widened(deviation), widened(size) * filled(-1.0 / rows)
     store_some(gweight + c * BYTES, left, rounded(products))
     store_some(gbias + c * BYTES, left, rounded(sums))
     to, stride = factors + c * BYTES, blocks * LANES * BYTES
     store(to, load_some(means + c * BYTES, left, zeros))
     store(to + stride, size)
-    store(to + 2 * stride, rounded(multiply(share, divide(products, widened(deviation)))))
-    store(to + 3 * stride, rounded(multiply(share, sums)))
+    store(to + 2 * stride, rounded(share * (products / widened(deviation))))
+    store(to + 3 * stride, rounded(share * sums))
 
 
 @instruction
@@ -171,11 +167,11 @@ def scale_columns(chunk, scratch, grad, x, factors, out, rows, columns, chunk_ro
             p, left = (first * columns + c) * BYTES, columns - c
             if left >= LANES:
                 for q in range(p, p + count * row, row):
-                    moved = multiply_add(subtract(load(x + q), center), slope, offset)
+                    moved = multiply_add(load(x + q) - center, slope, offset)
                     store(out + q, multiply_add(load(grad + q), size, moved))
                 continue
             for q in range(p, p + count * row, row):
-                moved = multiply_add(subtract(load_some(x + q, left, zeros), center), slope, offset)
+                moved = multiply_add(load_some(x + q, left, zeros) - center, slope, offset)
                 store_some(out + q, left, multiply_add(load_some(grad + q, left, zeros), size, moved))
 
 

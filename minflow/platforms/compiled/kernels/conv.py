@@ -28,7 +28,7 @@ from ..codegen.llvm import (
     put,
 )
 from ..codegen.micro_kernels import PANEL, VECTORS
-from ..codegen.vectors import add, clipped, filled, first_of, load, load_some, store, store_some
+from ..codegen.vectors import clipped, filled, first_of, load, load_some, store, store_some
 from ..runtime.instructions import InnerTask, instruction, run_routine, word_at, words_from
 from ..runtime.task_scheduler import call
 from .gemm_tiles import BYTES
@@ -335,7 +335,7 @@ def finish(source, y, rows, bias, count, low, high):
     zero, low, high = filled(np.float32(0)), filled(np.float32(low)), filled(np.float32(high))
     more = load_some(bias, count, zero) if bias != 0 else zero
     for i in range(0, rows * LANES * BYTES, LANES * BYTES):
-        store(y + i, first_of(clipped(add(load(source + i), more), low, high), count))
+        store(y + i, first_of(clipped(load(source + i) + more, low, high), count))
 
 
 # ---- forward and gradients -------------------------------------------------------------------------------------------
@@ -555,7 +555,7 @@ def add_conv_parts(chunk, scratch, parts, out, count, part, rows, columns, row, 
         for j in range(0, columns, LANES):
             total, some = load(source + j * BYTES), min(LANES, columns - j)
             for k in range(1, count):
-                total = add(total, load(source + (k * part + j) * BYTES))
+                total = total + load(source + (k * part + j) * BYTES)
             if taps == 0:
                 store_some(out + (i * columns + j) * BYTES, some, total)
                 continue

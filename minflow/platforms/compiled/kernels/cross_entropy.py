@@ -15,7 +15,7 @@ from ....core.op import OPS
 from ..codegen import llvm, vector_math
 from ..codegen.jit import intrinsic
 from ..codegen.llvm import LANES, number_at, put
-from ..codegen.vectors import BYTES, add, called, divide, filled, load_some, multiply, store_some, subtract, total
+from ..codegen.vectors import BYTES, called, filled, load_some, store_some, total
 from ..lowering import lowers
 from ..runtime.instructions import instruction, word_at
 from ..runtime.tasks import Task, Workspace
@@ -57,15 +57,13 @@ def softmax_rows(chunk, scratch, x, labels, probabilities, losses, rows, classes
             most = max_ignoring_nan(load_some(x_row + BYTES * i, classes - i, least), most)
         top = max_of_lanes(most)
         for i in range(0, classes, LANES):
-            powers = exp(subtract(load_some(x_row + BYTES * i, classes - i, least), filled(top)))
+            powers = exp(load_some(x_row + BYTES * i, classes - i, least) - filled(top))
             store_some(out_row + BYTES * i, classes - i, powers)
-            sums = add(sums, powers)
+            sums = sums + powers
         whole = np.float32(total(sums))
         for i in range(0, classes, LANES):
             store_some(
-                out_row + BYTES * i,
-                classes - i,
-                divide(load_some(out_row + BYTES * i, classes - i, zero), filled(whole)),
+                out_row + BYTES * i, classes - i, load_some(out_row + BYTES * i, classes - i, zero) / filled(whole)
             )
         label, loss = word_at(labels, row), np.float32(np.nan)
         if 0 <= label < classes:
@@ -111,9 +109,7 @@ def softmax_grad_rows(chunk, scratch, probabilities, labels, factor, out, rows, 
             label, scale = 0, np.float32(np.nan)
         for i in range(0, classes, LANES):
             store_some(
-                out_row + BYTES * i,
-                classes - i,
-                multiply(load_some(p_row + BYTES * i, classes - i, zero), filled(scale)),
+                out_row + BYTES * i, classes - i, load_some(p_row + BYTES * i, classes - i, zero) * filled(scale)
             )
         put(out_row, label, number_at(out_row, label) - scale)
 

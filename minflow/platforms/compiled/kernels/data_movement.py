@@ -20,7 +20,7 @@ from ....core.ops.shape import pad_slices
 from ..codegen.atomics import publish
 from ..codegen.jit import compiled, inlined
 from ..codegen.llvm import LANES, copy_transposed, number_at, put
-from ..codegen.vectors import BYTES, add, filled, load, load_some, store, store_some
+from ..codegen.vectors import BYTES, filled, load, load_some, store, store_some
 from ..lowering import COPY_SETUP, SMALL, lowers
 from ..runtime.instructions import instruction, word_at, words_from
 from ..runtime.tasks import Task, Workspace
@@ -222,9 +222,7 @@ def cumsum_rows(chunk, scratch, x, out, rows, positions, width, chunk_rows):
             for c in range(0, columns, LANES):
                 before = load_some(out + after - width * BYTES + c * BYTES, columns - c, zero)
                 store_some(
-                    out + after + c * BYTES,
-                    columns - c,
-                    add(before, load_some(x + after + c * BYTES, columns - c, zero)),
+                    out + after + c * BYTES, columns - c, before + load_some(x + after + c * BYTES, columns - c, zero)
                 )
 
 

@@ -13,7 +13,7 @@ from ....core.op import OPS
 from ..codegen import llvm
 from ..codegen.jit import intrinsic, ir, types
 from ..codegen.llvm import INT, LANES, WORD, function
-from ..codegen.vectors import BYTES, filled, load_some, multiply, store_some, vector
+from ..codegen.vectors import BYTES, filled, load_some, store_some, vector
 from ..lowering import lowers
 from ..runtime.instructions import instruction, word_at
 from ..runtime.tasks import Task, Workspace
@@ -95,9 +95,9 @@ def dropout_elements(chunk, scratch, x, state, offset, y, mask, size, bound, fac
         draw(scratch, first // 8, key, counter)
         for i in range(first, min(first + DRAWN, size), LANES):
             some = min(LANES, size - i)
-            keep = multiply(not_below(scratch + 2 * (i - first), bound), factor)
+            keep = not_below(scratch + 2 * (i - first), bound) * factor
             store_some(mask + BYTES * i, some, keep)
-            store_some(y + BYTES * i, some, multiply(load_some(x + BYTES * i, some, zero), keep))
+            store_some(y + BYTES * i, some, load_some(x + BYTES * i, some, zero) * keep)
 
 
 def dropout(arrays: Sequence, outs: Sequence, workspace: Workspace, p: float, offset: int) -> list[Task] | None:

@@ -15,7 +15,7 @@ import numpy as np
 from ....core.op import OPS
 from ..codegen.atomics import publish
 from ..codegen.llvm import LANES
-from ..codegen.vectors import BYTES, add as plus, filled, load, load_some, store, store_some
+from ..codegen.vectors import BYTES, filled, load, load_some, store, store_some
 from ..lowering import MEDIUM, SMALL, lowers
 from ..runtime.instructions import instruction, run_routine, word_at
 from ..runtime.tasks import Task, Workspace
@@ -66,13 +66,13 @@ def sum_rows(chunk, scratch, x, out, rows, width, chunk_columns):
     for first in range(chunk * chunk_columns, min((chunk + 1) * chunk_columns, width), LANES):
         some = min(LANES, width - first)
         first_row = x + BYTES * first
-        total = plus(zero, load_some(first_row, some, zero))  # starting at 0 as NumPy does, so that a sum of -0 is 0
+        total = zero + load_some(first_row, some, zero)  # starting at 0 as NumPy does, so that a sum of -0 is 0
         if some == LANES:
             for row in range(1, rows):
-                total = plus(total, load(first_row + BYTES * width * row))
+                total = total + load(first_row + BYTES * width * row)
         else:
             for row in range(1, rows):
-                total = plus(total, load_some(first_row + BYTES * width * row, some, zero))
+                total = total + load_some(first_row + BYTES * width * row, some, zero)
         store_some(out + BYTES * first, some, total)
 
 

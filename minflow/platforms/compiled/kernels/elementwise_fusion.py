@@ -21,7 +21,7 @@ import numpy as np
 from ....core.ir import Value, outputs_of
 from ..codegen.jit import compiled, float32
 from ..codegen.llvm import LANES, number_at, put
-from ..codegen.vectors import add, filled, load, store, store_some
+from ..codegen.vectors import filled, load, store, store_some
 from ..lowering import lowers
 from ..passes import elementwise_fusion as fusion
 from ..runtime.instructions import Words, instruction, run_routine, word_at
@@ -282,7 +282,7 @@ def add_columns(chunk, scratch, parts, chunks, columns, out):
     for i in range(0, columns, LANES):
         total, first = filled(float32(0)), parts + i * BYTES
         for q in range(first, first + chunks * size, size):
-            total = add(total, load(q))
+            total = total + load(q)
         store_some(out + i * BYTES, columns - i, total)
 
 

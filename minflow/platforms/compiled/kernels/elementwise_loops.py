@@ -14,7 +14,7 @@ import numpy as np
 from ..codegen import llvm, vector_math
 from ..codegen.jit import CompiledFunction, compiled, float32, intrinsic, ir, types
 from ..codegen.llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
-from ..codegen.vectors import add, called, filled, load, load_some, multiply, multiply_add, store, store_some, vector
+from ..codegen.vectors import called, filled, load, load_some, multiply_add, store, store_some, vector
 from .conv import BYTES
 
 STEP = LANES * BYTES
@@ -242,11 +242,11 @@ def sum_rows(out, a, rows, columns):
         total = load_some(end, left, zeros) if left else zeros
         u = v = w = zeros
         for q in range(p, p + whole, 4 * STEP):
-            total, u = add(total, load(q)), add(u, load(q + STEP))
-            v, w = add(v, load(q + 2 * STEP)), add(w, load(q + 3 * STEP))
+            total, u = total + load(q), u + load(q + STEP)
+            v, w = v + load(q + 2 * STEP), w + load(q + 3 * STEP)
         for q in range(p + whole, end, STEP):
-            total = add(total, load(q))
-        put(out, r, sum_of_lanes(add(add(total, u), add(v, w))))
+            total = total + load(q)
+        put(out, r, sum_of_lanes(total + u + (v + w)))
 
 
 @compiled
@@ -258,13 +258,13 @@ def sum_products(out, a, b, rows, columns):
         end = p + columns // LANES * STEP
         total = other = zeros
         if left:
-            total = multiply(load_some(end, left, zeros), load_some(end + distance, left, zeros))
+            total = load_some(end, left, zeros) * load_some(end + distance, left, zeros)
         for q in range(p, p + whole, 2 * STEP):
             total = multiply_add(load(q), load(q + distance), total)
             other = multiply_add(load(q + STEP), load(q + STEP + distance), other)
         for q in range(p + whole, end, STEP):
             total = multiply_add(load(q), load(q + distance), total)
-        put(out, r, sum_of_lanes(add(total, other)))
+        put(out, r, sum_of_lanes(total + other))
 
 
 @compiled
@@ -289,13 +289,13 @@ def sum_columns(out, a, rows, columns):
     for q in range(0, end, STEP):
         total = zeros
         for p in range(a + q, a + q + rows * row, row):
-            total = add(total, load(p))
-        store(out + q, add(load(out + q), total))
+            total = total + load(p)
+        store(out + q, load(out + q) + total)
     if left:
         total = zeros
         for p in range(a + end, a + end + rows * row, row):
-            total = add(total, load_some(p, left, zeros))
-        store(out + end, add(load(out + end), total))
+            total = total + load_some(p, left, zeros)
+        store(out + end, load(out + end) + total)
 
 
 @compiled

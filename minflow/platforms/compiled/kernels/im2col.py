@@ -18,7 +18,7 @@ from ....core.ops.conv import positions
 from ..codegen.jit import compiled
 from ..codegen.llvm import LANES, clear, copy, copy_transposed, number_at, put
 from ..codegen.micro_kernels import PANEL
-from ..codegen.vectors import BOUNDS, add, clipped, filled, load, load_some, store_some
+from ..codegen.vectors import BOUNDS, clipped, filled, load, load_some, store_some
 from ..runtime.instructions import instruction
 from ..runtime.tasks import Task, Workspace
 from .conv import over, zero
@@ -228,7 +228,7 @@ def add_run(source, count, target):
     zeros = filled(np.float32(0))
     for i in range(0, count, LANES):
         some, to = min(LANES, count - i), target + i * BYTES
-        store_some(to, some, add(load_some(to, some, zeros), load(source + i * BYTES)))
+        store_some(to, some, load_some(to, some, zeros) + load(source + i * BYTES))
 
 
 @compiled
@@ -267,7 +267,7 @@ def finish(row, count, bias, low, high):
     more, low, high = filled(np.float32(bias)), filled(np.float32(low)), filled(np.float32(high))
     for i in range(0, count, LANES):
         some, place = min(LANES, count - i), row + i * BYTES
-        store_some(place, some, clipped(add(load(place), more), low, high))
+        store_some(place, some, clipped(load(place) + more, low, high))
 
 
 @instruction

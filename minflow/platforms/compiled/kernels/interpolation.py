@@ -19,7 +19,7 @@ from ....core.ops.interpolation import axis_taps, changed_axes
 from ....core.spec import Spec, float32 as float32_dtype
 from ..codegen.jit import compiled, float32, inlined
 from ..codegen.llvm import LANES, copy_transposed, number_at
-from ..codegen.vectors import BYTES, add, filled, load, load_some, multiply, store, store_some
+from ..codegen.vectors import BYTES, filled, load, load_some, store, store_some
 from ..lowering import lowers
 from ..passes import nchw16c
 from ..runtime.instructions import instruction, word_at
@@ -58,10 +58,10 @@ def along_columns(axis, source, target):
         entry, end = word_at(axis.starts, i), word_at(axis.starts, i + 1)
         found = filled(float32(0))
         if entry < end:
-            found = multiply(load(source + word_at(axis.places, entry) * STEP), filled(weight_of(axis, entry)))
+            found = load(source + word_at(axis.places, entry) * STEP) * filled(weight_of(axis, entry))
         for k in range(entry + 1, end):
             x = load(source + word_at(axis.places, k) * STEP)
-            found = add(found, multiply(x, filled(weight_of(axis, k))))
+            found = found + x * filled(weight_of(axis, k))
         store(target + i * STEP, found)
 
 
@@ -74,12 +74,12 @@ def along_rows(axis, i, source, row, count, target):
     k, whole = 0, count - count % LANES
     while k + 4 * LANES <= whole:
         p = line + k * BYTES
-        a, b = multiply(load(p), weight), multiply(load(p + STEP), weight)
-        c, d = multiply(load(p + 2 * STEP), weight), multiply(load(p + 3 * STEP), weight)
+        a, b = load(p) * weight, load(p + STEP) * weight
+        c, d = load(p + 2 * STEP) * weight, load(p + 3 * STEP) * weight
         for entry in range(first + 1, end):
             p, w = source + word_at(axis.places, entry) * row + k * BYTES, filled(weight_of(axis, entry))
-            a, b = add(a, multiply(load(p), w)), add(b, multiply(load(p + STEP), w))
-            c, d = add(c, multiply(load(p + 2 * STEP), w)), add(d, multiply(load(p + 3 * STEP), w))
+            a, b = a + load(p) * w, b + load(p + STEP) * w
+            c, d = c + load(p + 2 * STEP) * w, d + load(p + 3 * STEP) * w
         p = target + k * BYTES
         store(p, a)
         store(p + STEP, b)
@@ -88,10 +88,10 @@ def along_rows(axis, i, source, row, count, target):
         k += 4 * LANES
     while k < count:
         some = min(LANES, count - k)
-        a = multiply(load_some(line + k * BYTES, some, zeros), weight)
+        a = load_some(line + k * BYTES, some, zeros) * weight
         for entry in range(first + 1, end):
             p, w = source + word_at(axis.places, entry) * row + k * BYTES, filled(weight_of(axis, entry))
-            a = add(a, multiply(load_some(p, some, zeros), w))
+            a = a + load_some(p, some, zeros) * w
         store_some(target + k * BYTES, some, a)
         k += LANES
 

@@ -15,7 +15,7 @@ import numpy as np
 from ....core.ops.conv import positions
 from ..codegen.llvm import LANES
 from ..codegen.micro_kernels import DEEP, PANEL, ROWS, VECTORS
-from ..codegen.vectors import BOUNDS, add, filled, load, load_some, store, store_some
+from ..codegen.vectors import BOUNDS, filled, load, load_some, store, store_some
 from ..lowering import lowers
 from ..passes import nchw16c
 from ..passes.nchw16c import blocked, by_groups
@@ -280,12 +280,12 @@ def sum_channels(chunk, scratch, x, parts, pixels, blocks, block_rows, chunk_pix
     a = b = c = d = filled(np.float32(0))
     while first + 4 <= last:
         place = base + first * LANES * BYTES
-        a, b = add(a, load(place)), add(b, load(place + LANES * BYTES))
-        c, d = add(c, load(place + 2 * LANES * BYTES)), add(d, load(place + 3 * LANES * BYTES))
+        a, b = a + load(place), b + load(place + LANES * BYTES)
+        c, d = c + load(place + 2 * LANES * BYTES), d + load(place + 3 * LANES * BYTES)
         first += 4
     for i in range(first, last):
-        a = add(a, load(base + i * LANES * BYTES))
-    store(parts + chunk * LANES * BYTES, add(add(a, b), add(c, d)))
+        a = a + load(base + i * LANES * BYTES)
+    store(parts + chunk * LANES * BYTES, a + b + (c + d))
 
 
 def convert_layout(instruction, blocks, images, shape):

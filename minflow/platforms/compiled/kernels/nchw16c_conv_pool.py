@@ -143,10 +143,7 @@ def blocks_max_pool2d_weight_grad(
     if im2col.pays(shape, results, stride, padding, for_filters=True):
         image = workspace.array((s.n, len(grad), *s.size, LANES))
         unpooling = each_image(s.n, image, image[0].size, before(s.size[1] * LANES, s.pixels * LANES))
-        return [
-            unpooling,
-            *im2col.conv2d_weight_grad(image, x, out, workspace, images, stride, padding, dilation),
-        ]
+        return [unpooling, *im2col.conv2d_weight_grad(image, x, out, workspace, images, stride, padding, dilation)]
     return filters_grad(s, grad, x, out, workspace, parts_of(s, PIXELS_LEAST // s.pixels), before)
 
 

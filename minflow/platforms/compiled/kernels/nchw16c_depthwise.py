@@ -14,7 +14,7 @@ import numpy as np
 from ....core.ops.conv import positions
 from ..codegen.jit import compiled, float32
 from ..codegen.llvm import LANES, number_at, put
-from ..codegen.vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, rounded, store, widened
+from ..codegen.vectors import BOUNDS, BYTES, clipped, filled, load, load_some, rounded, store, widened
 from ..runtime.instructions import instruction, word_at
 from ..runtime.pointers import BlockSplit, split_blocks
 from ..runtime.tasks import Task, Workspace
@@ -251,7 +251,7 @@ def add_depthwise_parts(chunk, scratch, parts, w, size, channels, blocks, pieces
         for t in range(size):
             total = filled(0.0)
             for k in range(pieces):
-                total = add(total, widened(load(parts + ((k * blocks + block) * size + t) * STEP)))
+                total = total + widened(load(parts + ((k * blocks + block) * size + t) * STEP))
             store(scratch, rounded(total))
             for i in range(min(LANES, channels - block * LANES)):
                 put(w, (block * LANES + i) * size + t, number_at(scratch, i))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..codegen import llvm
 from ..codegen.jit import float32, inlined
 from ..codegen.llvm import LANES, function, word
-from ..codegen.vectors import BYTES, add, clip, filled, load, store
+from ..codegen.vectors import BYTES, clip, filled, load, store
 
 NINE, RUN = 9, 256  # taps of a filter; pixels whose products are summed separately
 ROW = 3 * LANES  # elements of a row of the filter
@@ -252,5 +252,5 @@ def slide_products(x, grad, images, height, width, part, sums):
 def flush(part, sums, taps):
     """Add `part` to `sums` and clear it: long sums of short ones round less."""
     for i in range(0, taps * LANES * BYTES, LANES * BYTES):
-        store(sums + i, add(load(sums + i), load(part + i)))
+        store(sums + i, load(sums + i) + load(part + i))
         store(part + i, filled(float32(0)))

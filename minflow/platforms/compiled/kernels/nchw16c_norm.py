@@ -18,23 +18,19 @@ from ..codegen.vectors import (
     BOUNDS,
     BYTES,
     WIDE_BYTES,
-    add,
     clipped,
-    divide,
     filled,
     first_of,
     inside,
     load,
     load_some,
     load_wide,
-    multiply,
     multiply_add,
     root,
     rounded,
     store,
     store_some,
     store_wide,
-    subtract,
     widened,
 )
 from ..lowering import lowers
@@ -59,13 +55,10 @@ BOTH, FIRST, SECOND = range(3)  # which half of the work a chunk does
 def join(state, before, other, count):
     """Combine the mean and squared deviations of `before` rows, in `state`, with those of `count` more."""
     mean, part = load_wide(state), filled(count / (before + count))
-    difference = subtract(load_wide(other), mean)
-    squares = add(load_wide(state + WIDE_BYTES), load_wide(other + WIDE_BYTES))
+    difference = load_wide(other) - mean
+    squares = load_wide(state + WIDE_BYTES) + load_wide(other + WIDE_BYTES)
     store_wide(state, multiply_add(difference, part, mean))
-    store_wide(
-        state + WIDE_BYTES,
-        multiply_add(multiply(difference, difference), multiply(part, filled(float(before))), squares),
-    )
+    store_wide(state + WIDE_BYTES, multiply_add(difference * difference, part * filled(float(before)), squares))
 
 
 @inlined
@@ -84,29 +77,29 @@ def moments(x, rows, state, tile):
         whole, end = p + count // 4 * 4 * STEP, p + count * STEP
         a = b = c = d = filled(float32(0))
         for q in range(p, whole, 4 * STEP):
-            a, b = add(a, load(q)), add(b, load(q + STEP))
-            c, d = add(c, load(q + 2 * STEP)), add(d, load(q + 3 * STEP))
+            a, b = a + load(q), b + load(q + STEP)
+            c, d = c + load(q + 2 * STEP), d + load(q + 3 * STEP)
         for q in range(whole, end, STEP):
-            a = add(a, load(q))
-        mean = multiply(widened(add(add(a, b), add(c, d))), filled(1.0 / count))
+            a = a + load(q)
+        mean = widened(a + b + (c + d)) * filled(1.0 / count)
         center = rounded(mean)
         a = b = c = d = filled(float32(0))
         for q in range(p, whole, 4 * STEP):
-            u, v = subtract(load(q), center), subtract(load(q + STEP), center)
-            s, t = subtract(load(q + 2 * STEP), center), subtract(load(q + 3 * STEP), center)
+            u, v = load(q) - center, load(q + STEP) - center
+            s, t = load(q + 2 * STEP) - center, load(q + 3 * STEP) - center
             a, b, c, d = multiply_add(u, u, a), multiply_add(v, v, b), multiply_add(s, s, c), multiply_add(t, t, d)
         for q in range(whole, end, STEP):
-            u = subtract(load(q), center)
+            u = load(q) - center
             a = multiply_add(u, u, a)
         store_wide(tile, mean)
-        store_wide(tile + WIDE_BYTES, widened(add(add(a, b), add(c, d))))
+        store_wide(tile + WIDE_BYTES, widened(a + b + (c + d)))
         join(state, first, tile, count)
 
 
 @inlined
 def normalized(x, y, rows, center, scale, shift, low, high):
     for i in range((rows - 1) * STEP, -1, -STEP):  # in reverse: the rows read last are still in the cache
-        store(y + i, clipped(multiply_add(subtract(load(x + i), center), scale, shift), low, high))
+        store(y + i, clipped(multiply_add(load(x + i) - center, scale, shift), low, high))
 
 
 @instruction
@@ -158,11 +151,11 @@ def batch_norm_blocks(
         if phase != FIRST:
             left = channels - c
             mean = rounded(load_wide(state))
-            var = rounded(multiply(load_wide(state + WIDE_BYTES), filled(1.0 / rows)))
+            var = rounded(load_wide(state + WIDE_BYTES) * filled(1.0 / rows))
             if piece == 0:
                 store_some(means + c * BYTES, left, mean)
                 store_some(variances + c * BYTES, left, var)
-            scale = divide(load_some(weight + c * BYTES, left, zeros), root(add(var, eps)))
+            scale = load_some(weight + c * BYTES, left, zeros) / root(var + eps)
             shift = load_some(bias + c * BYTES, left, zeros)
             normalized(x + here, y + here, end - begin, mean, first_of(scale, left), shift, low, high)
 
@@ -184,22 +177,22 @@ def products(grad, x, rows, center, scale, shift, low, high, state):
         start, end = first * STEP, (first + count) * STEP
         whole = start + count // 2 * 2 * STEP
         for i in range(start, whole, 2 * STEP):
-            u, v = subtract(load(x + i), center), subtract(load(x + i + STEP), center)
+            u, v = load(x + i) - center, load(x + i + STEP) - center
             g = inside(load(grad + i), multiply_add(u, scale, shift), low, high)
             h = inside(load(grad + i + STEP), multiply_add(v, scale, shift), low, high)
-            a, b, c, d = add(a, g), add(b, h), multiply_add(g, u, c), multiply_add(h, v, d)
+            a, b, c, d = a + g, b + h, multiply_add(g, u, c), multiply_add(h, v, d)
         for i in range(whole, end, STEP):
-            u = subtract(load(x + i), center)
+            u = load(x + i) - center
             g = inside(load(grad + i), multiply_add(u, scale, shift), low, high)
-            a, c = add(a, g), multiply_add(g, u, c)
-        store_wide(state, add(load_wide(state), widened(add(a, b))))
-        store_wide(state + WIDE_BYTES, add(load_wide(state + WIDE_BYTES), widened(add(c, d))))
+            a, c = a + g, multiply_add(g, u, c)
+        store_wide(state, load_wide(state) + widened(a + b))
+        store_wide(state + WIDE_BYTES, load_wide(state + WIDE_BYTES) + widened(c + d))
 
 
 @inlined
 def write_input_grad(grad, x, gx, rows, center, scale, shift, low, high, size, slope, offset):
     for i in range((rows - 1) * STEP, -1, -STEP):  # in reverse: the rows read last are still in the cache
-        u = subtract(load(x + i), center)
+        u = load(x + i) - center
         g = inside(load(grad + i), multiply_add(u, scale, shift), low, high)
         store(gx + i, multiply_add(g, size, multiply_add(u, slope, offset)))
 
@@ -209,8 +202,8 @@ def add_parts(parts, pieces, state):
     """Add the sums of all pieces of a block."""
     clear(state)
     for part in range(parts, parts + pieces * 2 * WIDE_BYTES, 2 * WIDE_BYTES):
-        store_wide(state, add(load_wide(state), load_wide(part)))
-        store_wide(state + WIDE_BYTES, add(load_wide(state + WIDE_BYTES), load_wide(part + WIDE_BYTES)))
+        store_wide(state, load_wide(state) + load_wide(part))
+        store_wide(state + WIDE_BYTES, load_wide(state + WIDE_BYTES) + load_wide(part + WIDE_BYTES))
 
 
 @instruction
@@ -252,8 +245,8 @@ def batch_norm_grad_blocks(
         here, c, left = block * block_bytes + begin * STEP, block * LANES * BYTES, channels - block * LANES
         mean, var = load_some(means + c, left, zeros), load_some(variances + c, left, zeros)
         numbers, shift = load_some(weight + c, left, zeros), load_some(bias + c, left, zeros)
-        deviation = root(add(var, eps))
-        scale = first_of(divide(numbers, deviation), left)
+        deviation = root(var + eps)
+        scale = first_of(numbers / deviation, left)
         mine = parts + block * split.pieces * 2 * WIDE_BYTES
         if phase == FIRST:
             state = mine + piece * 2 * WIDE_BYTES
@@ -263,13 +256,13 @@ def batch_norm_grad_blocks(
             add_parts(mine, split.pieces, state)
         if phase != FIRST:
             sums = load_wide(state)
-            weight_sums = divide(load_wide(state + WIDE_BYTES), widened(deviation))
+            weight_sums = load_wide(state + WIDE_BYTES) / widened(deviation)
             if piece == 0:
                 store_some(gbias + c, left, rounded(sums))
                 store_some(gweight + c, left, rounded(weight_sums))
             size, part = widened(scale), filled(-1.0 / rows)
-            slope = first_of(rounded(multiply(divide(multiply(size, weight_sums), widened(deviation)), part)), left)
-            offset = rounded(multiply(multiply(size, sums), part))
+            slope = first_of(rounded(size * weight_sums / widened(deviation) * part), left)
+            offset = rounded(size * sums * part)
             write_input_grad(
                 grad + here, x + here, gx + here, end - begin, mean, scale, shift, low, high, scale, slope, offset
             )

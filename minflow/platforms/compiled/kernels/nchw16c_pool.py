@@ -14,7 +14,7 @@ import numpy as np
 from ..codegen import llvm
 from ..codegen.jit import compiled, float32, inlined, ir
 from ..codegen.llvm import INT, LANES, function, word
-from ..codegen.vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
+from ..codegen.vectors import BYTES, filled, load, rounded, store, widened
 from ..lowering import lowers
 from ..passes import nchw16c
 from ..passes.nchw16c import pooled
@@ -401,11 +401,11 @@ def mean_of(p, pixels):
         end = p + min(first + TILE, pixels) * STEP
         whole = end - (end - p) // STEP % 2 * STEP
         for q in range(p + first * STEP, whole, 2 * STEP):
-            a, b = add(a, load(q)), add(b, load(q + STEP))
+            a, b = a + load(q), b + load(q + STEP)
         for q in range(whole, end, STEP):
-            a = add(a, load(q))
-        sums = add(sums, widened(add(a, b)))
-    return rounded(multiply(sums, filled(1.0 / pixels)))
+            a = a + load(q)
+        sums = sums + widened(a + b)
+    return rounded(sums * filled(1.0 / pixels))
 
 
 @instruction
@@ -419,7 +419,7 @@ def average_images(chunk, scratch, x, y, x_block, y_block, split: BlockSplit, im
         for n in range(piece * images // split.pieces, (piece + 1) * images // split.pieces):
             p, q = x + block * x_block + n * pixels * STEP, y + block * y_block + n * STEP
             if back:
-                value = divide(load(q), count)
+                value = load(q) / count
                 for r in range(p, p + pixels * STEP, STEP):
                     store(r, value)
             else:
@@ -438,19 +438,7 @@ def average(arrays: list, outs: list, x, y, shape: tuple, back: bool) -> list[Ta
     if not fits(arrays, outs) or not math.prod(shape):
         return None
     split = shares(len(x), shape)
-    return [
-        average_images(
-            split.chunks,
-            x,
-            y,
-            x.strides[0],
-            y.strides[0],
-            split,
-            shape[0],
-            math.prod(shape[2:]),
-            back,
-        )
-    ]
+    return [average_images(split.chunks, x, y, x.strides[0], y.strides[0], split, shape[0], math.prod(shape[2:]), back)]
 
 
 lowers(nchw16c.blocks_max_pool2d, blocks_max_pool2d)

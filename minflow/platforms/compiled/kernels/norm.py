@@ -14,7 +14,7 @@ import numpy as np
 from ....core.op import OPS
 from ..codegen.jit import compiled, float32, float64
 from ..codegen.llvm import LANES, number_at, put
-from ..codegen.vectors import BYTES, add, filled, load, load_some, multiply_add, store, store_some, subtract, total
+from ..codegen.vectors import BYTES, filled, load, load_some, multiply_add, store, store_some, total
 from ..lowering import lowers
 from ..passes.nchw16c import blocked
 from ..runtime.instructions import instruction
@@ -36,13 +36,13 @@ def sum_of(x, images, stride, pixels):
         p, end = x + n * stride, x + n * stride + pixels // LANES * STEP
         a = b = c = d = zeros
         for q in range(p, p + whole * BYTES, 4 * STEP):
-            a, b = add(a, load(q)), add(b, load(q + STEP))
-            c, d = add(c, load(q + 2 * STEP)), add(d, load(q + 3 * STEP))
+            a, b = a + load(q), b + load(q + STEP)
+            c, d = c + load(q + 2 * STEP), d + load(q + 3 * STEP)
         for q in range(p + whole * BYTES, end, STEP):
-            a = add(a, load(q))
+            a = a + load(q)
         if left:
-            b = add(b, load_some(end, left, zeros))
-        sums = add(sums, add(add(a, b), add(c, d)))
+            b = b + load_some(end, left, zeros)
+        sums = sums + (a + b + (c + d))
     return total(sums)
 
 
@@ -55,16 +55,16 @@ def squares_of(x, images, stride, pixels, mean):
         p, end = x + n * stride, x + n * stride + pixels // LANES * STEP
         a = b = c = d = zeros
         for q in range(p, p + whole * BYTES, 4 * STEP):
-            u, v = subtract(load(q), center), subtract(load(q + STEP), center)
-            s, t = subtract(load(q + 2 * STEP), center), subtract(load(q + 3 * STEP), center)
+            u, v = load(q) - center, load(q + STEP) - center
+            s, t = load(q + 2 * STEP) - center, load(q + 3 * STEP) - center
             a, b, c, d = multiply_add(u, u, a), multiply_add(v, v, b), multiply_add(s, s, c), multiply_add(t, t, d)
         for q in range(p + whole * BYTES, end, STEP):
-            u = subtract(load(q), center)
+            u = load(q) - center
             a = multiply_add(u, u, a)
         if left:
-            u = subtract(load_some(end, left, center), center)
+            u = load_some(end, left, center) - center
             b = multiply_add(u, u, b)
-        sums = add(sums, add(add(a, b), add(c, d)))
+        sums = sums + (a + b + (c + d))
     return total(sums)
 
 
@@ -76,16 +76,16 @@ def sums_of(grad, x, pixels, center):
     a = b = s = t = zeros
     for i in range(0, end - STEP, 2 * STEP):
         g, h = load(grad + i), load(grad + i + STEP)
-        a, b = add(a, g), add(b, h)
-        s = multiply_add(g, subtract(load(x + i), center), s)
-        t = multiply_add(h, subtract(load(x + i + STEP), center), t)
+        a, b = a + g, b + h
+        s = multiply_add(g, load(x + i) - center, s)
+        t = multiply_add(h, load(x + i + STEP) - center, t)
     if pixels // LANES % 2:
         g = load(grad + end - STEP)
-        a, s = add(a, g), multiply_add(g, subtract(load(x + end - STEP), center), s)
+        a, s = a + g, multiply_add(g, load(x + end - STEP) - center, s)
     if left:
         g = load_some(grad + end, left, zeros)
-        b, t = add(b, g), multiply_add(g, subtract(load_some(x + end, left, center), center), t)
-    return add(a, b), add(s, t)
+        b, t = b + g, multiply_add(g, load_some(x + end, left, center) - center, t)
+    return a + b, s + t
 
 
 @instruction
@@ -107,10 +107,10 @@ def batch_norm_channels(
         for n in range(images):
             p, q = source + n * image_bytes, target + n * image_bytes
             for i in range(0, pixels // LANES * STEP, STEP):
-                store(q + i, multiply_add(subtract(load(p + i), center), scale, shift))
+                store(q + i, multiply_add(load(p + i) - center, scale, shift))
             if left:
                 i = pixels // LANES * STEP
-                store_some(q + i, left, multiply_add(subtract(load_some(p + i, left, zeros), center), scale, shift))
+                store_some(q + i, left, multiply_add(load_some(p + i, left, zeros) - center, scale, shift))
 
 
 @instruction
@@ -142,7 +142,7 @@ def batch_norm_grad_channels(
         sums, products = zeros, zeros
         for n in range(images):
             some, more = sums_of(grad + place + n * image_bytes, x + place + n * image_bytes, pixels, center)
-            sums, products = add(sums, some), add(products, more)
+            sums, products = sums + some, products + more
         gb, gw = total(sums), total(products) * float64(inverse)
         put(gbias, c, float32(gb))
         put(gweight, c, float32(gw))
@@ -152,10 +152,10 @@ def batch_norm_grad_channels(
         for n in range(images):
             p, q, r = grad + place + n * image_bytes, x + place + n * image_bytes, gx + place + n * image_bytes
             for i in range(0, end, STEP):
-                moved = multiply_add(subtract(load(q + i), center), slope, offset)
+                moved = multiply_add(load(q + i) - center, slope, offset)
                 store(r + i, multiply_add(load(p + i), scale, moved))
             if left:
-                moved = multiply_add(subtract(load_some(q + end, left, zeros), center), slope, offset)
+                moved = multiply_add(load_some(q + end, left, zeros) - center, slope, offset)
                 store_some(r + end, left, multiply_add(load_some(p + end, left, zeros), scale, moved))
 
 

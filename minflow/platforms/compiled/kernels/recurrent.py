@@ -18,7 +18,7 @@ from ..codegen import llvm, vector_math
 from ..codegen.jit import compiled
 from ..codegen.llvm import LANES, function
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
-from ..codegen.vectors import BYTES, add, below, filled, load, load_some, masked_load, masked_store, store, store_some
+from ..codegen.vectors import BYTES, below, filled, load, load_some, masked_load, masked_store, store, store_some
 from ..lowering import lowers
 from ..runtime.instructions import instruction, run_routine
 from ..runtime.tasks import Task, Workspace
@@ -340,7 +340,7 @@ def grads_out(kind, rows, blocks, first, hidden, width, products, carried, gh, g
         for q in range(blocks):
             left, carry = hidden - q * LANES, carried + (q * TOGETHER + r) * STEP
             grad = load(products + r * width + q * STEP)
-            grad = add(grad, load(carry)) if kind == GRU else grad
+            grad = grad + load(carry) if kind == GRU else grad
             store_some(row_of(gh, first + r, hidden, q), left, grad)
             copy_out(carry, row_of(gc, first + r, hidden, q), left)
 

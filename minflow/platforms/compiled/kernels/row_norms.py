@@ -16,19 +16,7 @@ from ....core.ops import norm as norms
 from ....core.spec import Spec, float32 as float32_dtype
 from ..codegen.jit import compiled, float32, float64
 from ..codegen.llvm import LANES, number_at, put
-from ..codegen.vectors import (
-    BYTES,
-    add,
-    filled,
-    load,
-    load_some,
-    multiply,
-    multiply_add,
-    store,
-    store_some,
-    subtract,
-    sum_by_halves,
-)
+from ..codegen.vectors import BYTES, filled, load, load_some, multiply_add, store, store_some, sum_by_halves
 from ..lowering import lowers
 from ..runtime.instructions import instruction
 from ..runtime.tasks import Task, Workspace
@@ -47,12 +35,12 @@ def mean_of(x, columns):
     a = b = filled(float32(0))
     whole, left = columns // (2 * LANES) * 2 * STEP, columns % (2 * LANES)
     for i in range(0, whole, 2 * STEP):
-        a, b = add(a, load(x + i)), add(b, load(x + i + STEP))
+        a, b = a + load(x + i), b + load(x + i + STEP)
     if left:
         zeros = filled(float32(0))
-        a = add(a, load_some(x + whole, left, zeros))
-        b = add(b, load_some(x + whole + STEP, left - LANES, zeros))
-    return float32(sum_by_halves(add(a, b)) / columns)
+        a = a + load_some(x + whole, left, zeros)
+        b = b + load_some(x + whole + STEP, left - LANES, zeros)
+    return float32(sum_by_halves(a + b) / columns)
 
 
 @compiled
@@ -61,13 +49,13 @@ def deviation_of(x, columns, mean, eps):
     a = b = filled(float32(0))
     center, whole, left = filled(mean), columns // (2 * LANES) * 2 * STEP, columns % (2 * LANES)
     for i in range(0, whole, 2 * STEP):
-        u, v = subtract(load(x + i), center), subtract(load(x + i + STEP), center)
+        u, v = load(x + i) - center, load(x + i + STEP) - center
         a, b = multiply_add(u, u, a), multiply_add(v, v, b)
     if left:
-        u = subtract(load_some(x + whole, left, center), center)
-        v = subtract(load_some(x + whole + STEP, left - LANES, center), center)
+        u = load_some(x + whole, left, center) - center
+        v = load_some(x + whole + STEP, left - LANES, center) - center
         a, b = multiply_add(u, u, a), multiply_add(v, v, b)
-    return np.sqrt(float32(sum_by_halves(add(a, b)) / columns) + eps)
+    return np.sqrt(float32(sum_by_halves(a + b) / columns) + eps)
 
 
 @instruction
@@ -80,10 +68,10 @@ def layer_norm_rows(chunk, scratch, x, weight, bias, y, eps: float, rows, column
         mean = mean_of(x_row, columns)
         center, scale = filled(mean), filled(float32(1) / deviation_of(x_row, columns, mean, eps))
         for i in range(0, whole, STEP):
-            hat = multiply(subtract(load(x_row + i), center), scale)
+            hat = (load(x_row + i) - center) * scale
             store(y_row + i, multiply_add(hat, load(weight + i), load(bias + i)))
         if left:
-            hat = multiply(subtract(load_some(x_row + whole, left, zeros), center), scale)
+            hat = (load_some(x_row + whole, left, zeros) - center) * scale
             store_some(
                 y_row + whole,
                 left,
@@ -109,32 +97,32 @@ def layer_norm_grad_rows(chunk, scratch, grad, x, weight, gx, parts, eps: float,
         inverse = float32(1) / deviation_of(x_row, columns, mean, eps)
         center, scale, sums, products = filled(mean), filled(inverse), zeros, zeros
         for i in range(0, whole, STEP):
-            g, hat = load(grad_row + i), multiply(subtract(load(x_row + i), center), scale)
+            g, hat = load(grad_row + i), (load(x_row + i) - center) * scale
             store(part + i, multiply_add(g, hat, load(part + i)))
-            store(part + part_bytes + i, add(g, load(part + part_bytes + i)))
-            g = multiply(g, load(weight + i))
-            sums, products = add(sums, g), multiply_add(g, hat, products)
+            store(part + part_bytes + i, g + load(part + part_bytes + i))
+            g = g * load(weight + i)
+            sums, products = sums + g, multiply_add(g, hat, products)
         if left:
             g = load_some(grad_row + whole, left, zeros)
-            hat = multiply(subtract(load_some(x_row + whole, left, center), center), scale)
+            hat = (load_some(x_row + whole, left, center) - center) * scale
             store(part + whole, multiply_add(g, hat, load(part + whole)))
-            store(part + part_bytes + whole, add(g, load(part + part_bytes + whole)))
-            g = multiply(g, load_some(weight + whole, left, zeros))
-            sums, products = add(sums, g), multiply_add(g, hat, products)
+            store(part + part_bytes + whole, g + load(part + part_bytes + whole))
+            g = g * load_some(weight + whole, left, zeros)
+            sums, products = sums + g, multiply_add(g, hat, products)
         slope = filled(float32(-sum_by_halves(products) / columns))
         offset = filled(float32(-sum_by_halves(sums) / columns))
         for i in range(0, whole, STEP):
-            hat = multiply(subtract(load(x_row + i), center), scale)
+            hat = (load(x_row + i) - center) * scale
             g = multiply_add(load(grad_row + i), load(weight + i), multiply_add(hat, slope, offset))
-            store(gx_row + i, multiply(g, scale))
+            store(gx_row + i, g * scale)
         if left:
-            hat = multiply(subtract(load_some(x_row + whole, left, center), center), scale)
+            hat = (load_some(x_row + whole, left, center) - center) * scale
             g = multiply_add(
                 load_some(grad_row + whole, left, zeros),
                 load_some(weight + whole, left, zeros),
                 multiply_add(hat, slope, offset),
             )
-            store_some(gx_row + whole, left, multiply(g, scale))
+            store_some(gx_row + whole, left, g * scale)
 
 
 # ---- groups of channels ----------------------------------------------------------------------------------------------
@@ -157,27 +145,15 @@ def group_norm_groups(
             scale, shift = filled(number_at(weight, c) * inverse), filled(number_at(bias, c))
             p, q = x_group + channel * pixels * BYTES, y_group + channel * pixels * BYTES
             for i in range(0, pixels // LANES * STEP, STEP):
-                store(q + i, multiply_add(subtract(load(p + i), center), scale, shift))
+                store(q + i, multiply_add(load(p + i) - center, scale, shift))
             if left:
                 i = pixels // LANES * STEP
-                store_some(q + i, left, multiply_add(subtract(load_some(p + i, left, zeros), center), scale, shift))
+                store_some(q + i, left, multiply_add(load_some(p + i, left, zeros) - center, scale, shift))
 
 
 @instruction
 def group_norm_grad_groups(
-    chunk,
-    scratch,
-    grad,
-    x,
-    weight,
-    gx,
-    parts,
-    eps: float,
-    groups,
-    channels,
-    pixels,
-    all_groups,
-    chunk_groups,
+    chunk, scratch, grad, x, weight, gx, parts, eps: float, groups, channels, pixels, all_groups, chunk_groups
 ):
     """Compute gx for some groups, and the gradients of weight and bias for each image.
 
@@ -210,11 +186,11 @@ def group_norm_grad_groups(
             scale = filled(number_at(weight, first + channel) * inverse)
             place = channel * pixels * BYTES
             for i in range(place, place + end, STEP):
-                moved = multiply_add(subtract(load(x_group + i), center), slope, offset)
+                moved = multiply_add(load(x_group + i) - center, slope, offset)
                 store(gx_group + i, multiply_add(load(grad_group + i), scale, moved))
             if left:
                 i = place + end
-                moved = multiply_add(subtract(load_some(x_group + i, left, zeros), center), slope, offset)
+                moved = multiply_add(load_some(x_group + i, left, zeros) - center, slope, offset)
                 store_some(gx_group + i, left, multiply_add(load_some(grad_group + i, left, zeros), scale, moved))
 
 

@@ -16,7 +16,7 @@ from ....core.ops.linalg import THIN, THIN_ROWS, THIN_TERMS, matmul
 from ....core.spec import Spec, float32 as float32_dtype
 from ..codegen.jit import compiled, float32
 from ..codegen.llvm import LANES, number_at, put
-from ..codegen.vectors import BYTES, filled, load, load_some, multiply, multiply_add, store, store_some
+from ..codegen.vectors import BYTES, filled, load, load_some, multiply_add, store, store_some
 from ..lowering import lowers
 from ..runtime.instructions import instruction
 from ..runtime.tasks import Task, Workspace
@@ -110,10 +110,10 @@ def write_two_rows(out, a, c, b, d, columns):
     """Compute out = a * b + c * d, numbers times rows."""
     u, v, zeros, whole = filled(a), filled(c), filled(float32(0)), columns // LANES * STEP
     for i in range(0, whole, STEP):
-        store(out + i, multiply_add(v, load(d + i), multiply(u, load(b + i))))
+        store(out + i, multiply_add(v, load(d + i), u * load(b + i)))
     left = columns % LANES
     if left:
-        total = multiply(u, load_some(b + whole, left, zeros))
+        total = u * load_some(b + whole, left, zeros)
         store_some(out + whole, left, multiply_add(v, load_some(d + whole, left, zeros), total))
 
 
@@ -127,7 +127,7 @@ def add_four_rows(out, a, a_column, b, b_row, columns, fresh):
     whole, left = columns // LANES * STEP, columns % LANES
     if fresh:
         for i in range(0, whole, STEP):
-            total = multiply_add(v, load(p + i), multiply(u, load(b + i)))
+            total = multiply_add(v, load(p + i), u * load(b + i))
             store(out + i, multiply_add(x, load(r + i), multiply_add(w, load(q + i), total)))
     else:
         for i in range(0, whole, STEP):

@@ -11,7 +11,7 @@ import numpy as np
 from ....core.op import OPS
 from ..codegen.jit import float32
 from ..codegen.llvm import LANES, number_at, put
-from ..codegen.vectors import add, divide, filled, load_some, multiply, root, store_some
+from ..codegen.vectors import filled, load_some, root, store_some
 from ..lowering import MEDIUM, SMALL, lowers
 from ..runtime.instructions import instruction, real_at
 from ..runtime.tasks import Task
@@ -50,14 +50,14 @@ def sgd_step(
     decays, zeros = weight_decay != 0, filled(float32(0))
     for i in range(first, end, LANES * BYTES):
         count = (end - i) // BYTES
-        w, down = load_some(p + i, count, zeros), multiply(load_some(grad + i, count, zeros), sign)
+        w, down = load_some(p + i, count, zeros), load_some(grad + i, count, zeros) * sign
         if decays:
-            down = add(multiply(w, decay), down)
+            down = w * decay + down
         if has_momentum:
-            new = add(multiply(load_some(buf + i, count, zeros), keep), down)
+            new = load_some(buf + i, count, zeros) * keep + down
             store_some(new_buf + i, count, new)
-            down = add(down, multiply(new, keep)) if nesterov else new
-        store_some(new_p + i, count, add(w, multiply(down, rate)))
+            down = down + new * keep if nesterov else new
+        store_some(new_p + i, count, w + down * rate)
 
 
 @instruction
@@ -101,20 +101,20 @@ def adam_step(
     decays, zeros, decay_of = weight_decay != 0, filled(float32(0)), filled(float32(weight_decay))
     for i in range(first, end, LANES * BYTES):
         count = (end - i) // BYTES
-        w, down = load_some(p + i, count, zeros), multiply(load_some(grad + i, count, zeros), sign)
+        w, down = load_some(p + i, count, zeros), load_some(grad + i, count, zeros) * sign
         if decays and not decoupled:
-            down = add(multiply(w, decay_of), down)
-        m = add(multiply(load_some(mean + i, count, zeros), keep1), multiply(down, take1))
-        v = add(multiply(load_some(square + i, count, zeros), keep2), multiply(multiply(down, down), take2))
+            down = w * decay_of + down
+        m = load_some(mean + i, count, zeros) * keep1 + down * take1
+        v = load_some(square + i, count, zeros) * keep2 + down * down * take2
         store_some(new_mean + i, count, m)
         store_some(new_square + i, count, v)
         way = root(v)
         if corrected:
-            way = multiply(way, wider)
-        way = multiply(divide(m, add(way, tiny)), down_by)
+            way = way * wider
+        way = m / (way + tiny) * down_by
         if decays and decoupled:
-            w = multiply(w, shrink)
-        store_some(new_p + i, count, add(w, way))
+            w = w * shrink
+        store_some(new_p + i, count, w + way)
 
 
 @instruction

@@ -18,7 +18,7 @@ from ..codegen import llvm
 from ..codegen.jit import compiled
 from ..codegen.llvm import LANES, function, number_at, put, word
 from ..codegen.micro_kernels import PANEL, VECTORS
-from ..codegen.vectors import add, load, store
+from ..codegen.vectors import load, store
 from ..runtime.instructions import InnerTask, instruction, run_routine, words_from
 from ..runtime.task_scheduler import call
 from .conv import (
@@ -498,7 +498,7 @@ def inverse_transform_filters(
             source = parts + ((place * part_channels + chunk) * row + f) * BYTES
             total = load(source)
             for k in range(1, count):
-                total = add(total, load(source + k * part * BYTES))
+                total = total + load(source + k * part * BYTES)
             store(scratch + place * LANES * BYTES, total)
         filters_back(scratch, r, points, LANES, taps, strip)
         for i in range(min(LANES, filters - f)):

@@ -349,8 +349,7 @@ TAPS = ", ".join(interpolate.attrs)
 
 
 @internal(
-    f"blocks_interpolate(x; shape, {TAPS})",
-    lambda x, shape, output_size, **options: images((*shape[:2], *output_size)),
+    f"blocks_interpolate(x; shape, {TAPS})", lambda x, shape, output_size, **options: images((*shape[:2], *output_size))
 )
 def blocks_interpolate(xp, x, shape, **options):
     """Resize images of this shape in blocks."""

@@ -205,7 +205,7 @@ NUMPY = {
     # compiler
     # core
     "core.arrays": "",
-    "core.base.dtypes": "",
+    "core.base.dtypes": "the dtypes of arrays on every device",
     "core.functions.arguments": "",
     "core.functions.counting": "",
     "core.functions.creation": "",
@@ -227,7 +227,6 @@ NUMPY = {
     "core.host.scratch": "scratch memory for its kernels",
     "core.messages.printing": "",
     "core.messages.training_warnings": "",
-    "core.messages.wrong_arguments": "",
     "core.methods.in_place": "",
     "core.methods.interop": "",
     "core.methods.operators": "",

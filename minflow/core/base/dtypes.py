@@ -1,12 +1,14 @@
 """The dtypes, `minflow.float32` and the others; their limits; the default dtype, which Python floats become.
 
 bfloat16 is a dtype of the library ml_dtypes, imported when a tensor first needs it, since that takes a tenth of
-numpy's import time. All other dtypes are those of numpy. Must not depend on shapes or tensors. Read next: `../spec.py`.
+numpy's import time. All other dtypes are those of numpy, on every device. Must not depend on shapes or tensors.
+Read next: `../spec.py`.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -14,8 +16,10 @@ import numpy as np
 from .errors import DTypeError
 from .optional import import_optional
 
+ArrayDType: TypeAlias = np.dtype  # the dtype of an array
+
 if TYPE_CHECKING:
-    DTypeLike: TypeAlias = "DType | np.dtype | type | str"  # types that `as_dtype` converts
+    DTypeLike: TypeAlias = "DType | ArrayDType | type | str"  # types that `as_dtype` converts
 
 
 class DType:
@@ -28,14 +32,14 @@ class DType:
         self.name, self.itemsize = name, itemsize
         self.floating = rank == 2
         self.rank = rank  # the kind for promotion: 0 bool, 1 integer, 2 floating, 3 complex
-        self.numpy = None if name == "bfloat16" else np.dtype(name)
+        self.numpy = None if name == "bfloat16" else ArrayDType(name)
         DType.table[name] = self
 
     @property
-    def np(self) -> np.dtype:
+    def np(self) -> ArrayDType:
         """The dtype of numpy."""
         if self.numpy is None:
-            self.numpy = np.dtype(import_optional("ml_dtypes", "bfloat16").bfloat16)
+            self.numpy = ArrayDType(import_optional("ml_dtypes", "bfloat16").bfloat16)
             _BY_NUMPY[self.numpy] = self
         return self.numpy
 
@@ -109,8 +113,8 @@ def as_dtype(x) -> DType:
     if x.__class__ is type and x in BY_PYTHON:
         return BY_PYTHON[x]
     try:
-        # np.dtype would also accept any object with an attribute `dtype`
-        return _BY_NUMPY[np.dtype(x) if isinstance(x, str | type | np.dtype) else None]
+        # numpy would also accept any object with an attribute `dtype`
+        return _BY_NUMPY[ArrayDType(x) if isinstance(x, str | type | ArrayDType) else None]
     except (KeyError, TypeError, ValueError):
         name = getattr(x, "name", getattr(x, "__name__", x))
         if name == "bfloat16":
@@ -152,9 +156,9 @@ def wider(a: DType, b: DType) -> DType:
         return a
     if a.rank == 3:
         return complex128 if complex128 in (a, wider(a.to_real(), b.to_real()).to_complex()) else complex64
-    if a.rank == 2:
-        return float32 if {a, b} == {float16, bfloat16} else max(a, b, key=lambda d: d.itemsize)
-    return _BY_NUMPY[np.promote_types(a.np, b.np)]
+    if {a, b} == {float16, bfloat16}:
+        return float32
+    return int16 if {a, b} == {uint8, int8} else max(a, b, key=lambda d: d.itemsize)
 
 
 def promote_types(type1, type2) -> DType:
@@ -169,6 +173,9 @@ def can_cast(from_, to) -> bool:
     return as_dtype(from_).rank <= as_dtype(to).rank
 
 
+FLOAT_BITS = {float16: (5, 10), bfloat16: (8, 7), float32: (8, 23), float64: (11, 52)}  # of exponent and fraction
+
+
 class finfo:
     """Limits of a floating dtype, or of the parts of a complex one: eps, min, max, tiny, smallest_normal, resolution,
     bits; and dtype, its name.
@@ -179,13 +186,14 @@ class finfo:
         if dtype.rank < 2:
             raise DTypeError(f"finfo is for floating dtypes, not {dtype.name}", hint="flow.iinfo")
         dtype = dtype.to_real()
-        # bfloat16 is the upper half of float32: the same exponents, and a fraction of 7 bits
-        info, short = np.finfo(np.float32 if dtype is bfloat16 else dtype.np), dtype is bfloat16
         self.dtype, self.bits = dtype.name, 8 * dtype.itemsize
-        self.max = (2.0 - 2.0**-7) * 2.0**127 if short else float(info.max)
-        self.min, self.eps = -self.max, 2.0**-7 if short else float(info.eps)
-        self.tiny = self.smallest_normal = float(info.tiny)
-        self.resolution = 0.01 if short else float(str(info.resolution))
+        exponent, fraction = FLOAT_BITS[dtype]
+        highest = 2 ** (exponent - 1) - 1  # exponent of the largest number
+        self.eps = 2.0**-fraction
+        self.max = (2.0 - self.eps) * 2.0**highest
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0 ** (1 - highest)
+        self.resolution = 10.0 ** -int(fraction * math.log10(2))
 
     def __repr__(self) -> str:
         parts = [
@@ -201,8 +209,9 @@ class iinfo:
         dtype = as_dtype(type)
         if dtype.rank != 1:
             raise DTypeError(f"iinfo is for integer dtypes, not {dtype.name}", hint="flow.finfo")
-        info = np.iinfo(dtype.np)
-        self.dtype, self.bits, self.min, self.max = dtype.name, info.bits, int(info.min), int(info.max)
+        self.dtype, self.bits = dtype.name, 8 * dtype.itemsize
+        self.min = -(2 ** (self.bits - 1)) if dtype.is_signed else 0
+        self.max = self.min + 2**self.bits - 1
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -13,6 +13,11 @@ HostArray: TypeAlias = numpy.ndarray
 HostScalar: TypeAlias = numpy.generic  # a number that was read from a HostArray
 
 
+def python_number(x: Any) -> Any:
+    """A number that was read from an array of the host, as a Python number; other values unchanged."""
+    return x.item() if isinstance(x, HostScalar) else x
+
+
 def host_array(data: Any, dtype: Any = None) -> HostArray:
     """A new C-contiguous array on the host, of numbers, sequences of them, or another array of the host."""
     return numpy.array(data, dtype, order="C")

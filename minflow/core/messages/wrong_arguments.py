@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any
 
-import numpy as np
-
+from ..base.dtypes import ArrayDType
 from ..base.errors import DTypeError, MinflowError, ModuleError, shown
 from ..dispatch import INSPECTION_METHODS, raised_by_user, raw_error, special_method
+from ..host import HostArray, python_number
 from ..source_location import describe, here
 from ..spec import DType
 
@@ -46,7 +46,8 @@ OF_TENSORS = {"spec", "array", "shape", "dtype", "ndim", "numel"}  # attributes 
 
 
 def is_whole(x: Any) -> bool:
-    return (isinstance(x, int | np.integer) and not isinstance(x, bool)) or whole_tensor(x)
+    number = python_number(x)
+    return (isinstance(number, int) and not isinstance(number, bool)) or whole_tensor(x)
 
 
 def whole_tensor(x: Any) -> bool:
@@ -58,13 +59,13 @@ TYPE_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Tensor": (lambda x: hasattr(x, "spec") and hasattr(x, "array"), "a tensor"),
     "int": (is_whole, "a whole number"),
     "float": (
-        lambda x: isinstance(x, int | float | np.number) or (hasattr(x, "spec") and x.spec.shape == ()),
+        lambda x: isinstance(python_number(x), int | float) or (hasattr(x, "spec") and x.spec.shape == ()),
         "a number",
     ),
-    "bool": (lambda x: isinstance(x, bool | np.bool_ | int), "True or False"),
+    "bool": (lambda x: isinstance(python_number(x), int), "True or False"),
     "str": (lambda x: isinstance(x, str), "a text"),
     "None": (lambda x: x is None, "None"),
-    "DType": (lambda x: isinstance(x, DType | type | np.dtype | str), "a dtype such as flow.float32"),
+    "DType": (lambda x: isinstance(x, DType | type | ArrayDType | str), "a dtype such as flow.float32"),
     "Generator": (lambda x: type(x).__name__ == "Generator", "a flow.Generator"),
     "Sequence[int]": (lambda x: all_of(x, is_whole), "several whole numbers"),
     "Sequence": (lambda x: isinstance(x, Sequence) and not isinstance(x, str), "a list or tuple"),
@@ -289,7 +290,7 @@ def not_a_tensor(name: str, argument: str, value: Any, wanted: str = "a tensor")
             where=here(),
             hint="add a return statement to the forward that it comes from",
         )
-    array = issubclass(type(value), np.ndarray)
+    array = issubclass(type(value), HostArray)
     what = f"{kind} of {value.dtype}, shape {list(value.shape)}" if array else kind
     text = f"{kind} {value.dtype}{list(value.shape)}" if array else describe(value)
     image = safe_hasattr(value, "getbands")  # of PIL

@@ -204,7 +204,6 @@ FAST = "minflow.platforms.numpy"  # only the package as a whole imports it: noth
 NUMPY = {
     # compiler
     # core
-    "core.arrays": "",
     "core.base.dtypes": "the dtypes of arrays on every device",
     "core.functions.arguments": "",
     "core.functions.counting": "",
@@ -232,22 +231,6 @@ NUMPY = {
     "core.methods.operators": "",
     "core.methods.storage": "",
     "core.ops.checks": "",
-    "core.ops.distance": "",
-    "core.ops.embedding": "",
-    "core.ops.examples": "",
-    "core.ops.factorization": "",
-    "core.ops.grid_sampling": "",
-    "core.ops.interpolation": "",
-    "core.ops.linalg": "",
-    "core.ops.linear_solvers": "",
-    "core.ops.loss_margin": "",
-    "core.ops.padding": "",
-    "core.ops.pool": "",
-    "core.ops.pool_composites": "",
-    "core.ops.reduce": "",
-    "core.ops.shape": "",
-    "core.ops.strided": "",
-    "core.random": "",
     "core.source_location": "",
     # deploy
     "deploy.dynamic_shapes.retrace": "restores np.random after a build that is only traced",

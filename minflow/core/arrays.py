@@ -8,28 +8,28 @@ from __future__ import annotations
 import functools
 import math
 
-import numpy as np
-
+from .backend import Array, empty, namespace, namespace_of, to_host
 from .base.dtypes import BY_PYTHON, promote_types
 from .base.errors import DTypeError, MinflowError, OutOfRangeError, ShapeError
+from .host import HostArray, HostScalar, host_array
 from .messages.wrong_arguments import contains_itself, contains_itself_error
 from .ops.shape import check_fits
 from .source_location import fail
-from .spec import DType, as_dtype, bfloat16, bool_, default_dtype, int64
+from .spec import DType, Spec, as_dtype, bfloat16, bool_, default_dtype, int64, uint8
 
-ARRAY_TYPES = (np.ndarray, np.generic)
+ARRAY_TYPES = (HostArray, HostScalar)
 
 
-def array_of(data, dtype: DType | None) -> np.ndarray:
+def array_of(data, dtype: DType | None) -> HostArray:
     """A new numpy array of numbers or nested lists, also of arrays and tensors; Python floats get the default dtype."""
     if isinstance(data, ARRAY_TYPES):
-        data = np.asarray(data)
+        data = namespace().asarray(data)
         if data.dtype.kind not in "biufc" and data.dtype != bfloat16.np:
             fail(DTypeError, f"tensor() cannot hold an array of {data.dtype}", "array.astype('float32')", data=data)
         wanted = as_dtype(data.dtype.newbyteorder("=")) if dtype is None else dtype
-        return np.array(check_range(data, wanted), wanted.np, order="C")
+        return host_array(check_range(data, wanted), wanted.np)
     try:
-        array = np.array(to_numpy(data, depth_of(data)), order="C")
+        array = host_array(to_numpy(data, depth_of(data)))
     except MinflowError:
         raise
     except ValueError as error:
@@ -52,10 +52,10 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
         dtype, array = dtype if dtype.floating else default_dtype(), array.astype("float64")
     if kind == "c" and 0 < dtype.rank < 3:
         fail(DTypeError, f"tensor(): complex numbers do not fit into {dtype.name}", "dtype=flow.complex64", data=data)
-    return np.asarray(check_range(array, dtype, "iuOf"), dtype.np, order="C")
+    return check_range(array, dtype, "iuOf").astype(dtype.np, copy=False)
 
 
-def check_range(array: np.ndarray, dtype: DType, kinds: str = "iuO") -> np.ndarray:
+def check_range(array: HostArray, dtype: DType, kinds: str = "iuO") -> HostArray:
     """The array, after checking that an integer dtype can hold its elements; numpy would wrap some of them around and
     refuse others. Raises OutOfRangeError.
     """
@@ -69,19 +69,19 @@ def check_range(array: np.ndarray, dtype: DType, kinds: str = "iuO") -> np.ndarr
     return array
 
 
-def copy_keeping_strides(array: np.ndarray) -> np.ndarray:
+def copy_keeping_strides(array: HostArray) -> HostArray:
     """A copy with the same strides, since the order in which kernels sum may depend on strides."""
     if array.flags.c_contiguous or not array.size:
-        return np.array(array, order="C")
+        return host_array(array)
     low = sum([(n - 1) * stride for n, stride in zip(array.shape, array.strides) if stride < 0])
     high = sum([(n - 1) * stride for n, stride in zip(array.shape, array.strides) if stride > 0])
-    memory = np.empty(high - low + array.itemsize, np.uint8)
-    copy = np.ndarray(array.shape, array.dtype, memory, -low, array.strides)
+    memory = empty(Spec((high - low + array.itemsize,), uint8))
+    copy = HostArray(array.shape, array.dtype, memory, -low, array.strides)
     copy[...] = array
     return copy
 
 
-def storage_size(array: np.ndarray) -> int:
+def storage_size(array: Array) -> int:
     """Number of elements from the first to the last of an array, including those in gaps; 0 if the strides are not
     multiples of the itemsize, as for a field of records.
     """
@@ -90,9 +90,9 @@ def storage_size(array: np.ndarray) -> int:
     return 1 + sum([(n - 1) * stride for n, stride in zip(array.shape, array.strides)]) // array.itemsize
 
 
-def storage_of(array: np.ndarray) -> np.ndarray:
+def storage_of(array: Array) -> Array:
     """All elements from the first to the last of an array, including those in gaps, as a 1-d array."""
-    return np.lib.stride_tricks.as_strided(array, (storage_size(array) or 1,), (array.itemsize,))
+    return namespace_of(array).lib.stride_tricks.as_strided(array, (storage_size(array) or 1,), (array.itemsize,))
 
 
 def leaf_dtypes(data) -> list[DType]:
@@ -101,15 +101,17 @@ def leaf_dtypes(data) -> list[DType]:
         return [dtype for x in data for dtype in leaf_dtypes(x)]
     if hasattr(data, "spec"):
         return [data.spec.dtype]
-    kind = None if isinstance(data, ARRAY_TYPES) else next((t for t in BY_PYTHON if isinstance(data, t)), None)
-    return [as_dtype(kind or np.asarray(data).dtype)]
+    if isinstance(data, ARRAY_TYPES):
+        return [as_dtype(data.dtype)]
+    kind = next((t for t in BY_PYTHON if isinstance(data, t)), None)
+    return [as_dtype(kind or host_array(data).dtype)]
 
 
 def depth_of(data) -> int:
     """Number of axes of nested lists, found by their first entries. A tensor counts as a number."""
     if isinstance(data, list | tuple):
         return 1 + (depth_of(data[0]) if data else 0)
-    return 0 if hasattr(data, "spec") else np.ndim(data)
+    return 0 if hasattr(data, "spec") else namespace().ndim(data)
 
 
 def to_numpy(data, depth: int):
@@ -119,10 +121,10 @@ def to_numpy(data, depth: int):
     if isinstance(data, list | tuple):
         return [to_numpy(x, depth - 1) for x in data]
     if isinstance(data, ARRAY_TYPES):
-        return np.asarray(data, "float32") if data.dtype.name == "bfloat16" else data
+        return data.astype("float32") if data.dtype.name == "bfloat16" else data
     if not hasattr(data, "spec"):
         return data
-    array, depth = to_numpy(data.read_array("tensor"), 0), max(depth, 0)
+    array, depth = to_numpy(to_host(data.read_array("tensor")), 0), max(depth, 0)
     if array.ndim < depth or array.size != math.prod(array.shape[:depth]):
         one = ("one element", "one axis")[depth] if depth < 2 else f"{depth} axes"
         fail(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 from .backend import Array, backend_of, namespace
 from .base.errors import DeviceError, DTypeError, GradError, ShapeError
 from .dispatch import apply, overflow_error, refuse_symbolic
-from .host import HostArray, HostScalar
+from .host import HostArray, python_number
 from .host.float_warnings import silent
 from .infer import infer
 from .ir import NUMBERS, RETAIN, ExternalUsers, Value, VersionCounter, Where, hooks_at
@@ -246,7 +246,7 @@ def write_into(target, new, *, target_unused: bool = False):
             target=handle,
         )
     if not hasattr(new, "spec"):
-        new = new.item() if isinstance(new, HostScalar) else new
+        new = python_number(new)
         number = new.__class__ in NUMBERS
         new = filled(target.spec, new) if number else mode.tensor_of(new)
         if new.dtype.rank > target.dtype.rank:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from contextvars import ContextVar
 
-import numpy as np
-
+from .backend import to_host
 from .base.errors import StateError
 from .base.locks import new_lock
 from .context import PerContext
+from .host import HostArray, host_array
 from .source_location import fail
 
 CHUNK = 1 << 15  # blocks of four drawn at a time, so that the temporaries stay in cache
@@ -85,13 +85,13 @@ class Generator:
             self.counter += n
             return self.counter - n
 
-    def draw(self, n: int = 1) -> np.ndarray:
+    def draw(self, n: int = 1) -> HostArray:
         """The key and the next counter, as int64[2]; advances by n."""
-        return np.array([self.key, self.take(n)], "uint64").view("int64")
+        return host_array([self.key, self.take(n)], "uint64").view("int64")
 
-    def get_state(self) -> np.ndarray:
+    def get_state(self) -> HostArray:
         """The key and the counter, as int64[2]."""
-        return np.array([self.key, self.counter], "uint64").view("int64")
+        return host_array([self.key, self.counter], "uint64").view("int64")
 
     def set_state(self, state) -> Generator:
         """Continue where `get_state` was called. Raises StateError for anything but two integers."""
@@ -110,7 +110,7 @@ class Generator:
 def words_of(state) -> list[int]:
     """Key and counter of a state from `get_state`."""
     try:
-        array = np.asarray(getattr(state, "array", state))
+        array = to_host(state.array) if hasattr(state, "spec") else host_array(state)
         if array.shape == (2,) and array.dtype.kind in "iu":
             return [int(word) % 2**64 for word in array.tolist()]
     except (TypeError, ValueError, OverflowError):
@@ -170,7 +170,7 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-def get_rng_state() -> np.ndarray:
+def get_rng_state() -> HostArray:
     """The state of the default generator: key and counter."""
     return default_generator.get_state()
 

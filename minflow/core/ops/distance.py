@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from ..backend import namespace
 from ..base.errors import OutOfRangeError, ShapeError
 from ..host.blas import product
 from ..host.float_warnings import silent
 from ..kernels import kernel
-from ..mode import MODE
 from ..op import define
 from ..source_location import fail
 from ..spec import Spec, spec_of
@@ -18,7 +16,7 @@ from .checks import first_wrong
 from .examples import case, floats, positive, strided
 from .index import take
 from .rules import broadcast_shape, need_floating, need_spec, via_float32, write_out
-from .shape import in_float32, permute
+from .shape import constant_beside, in_float32, permute
 
 MIN_MATMUL_PAIRS = 625  # number of pairs from which a matrix product pays off: 25 rows and 25 rows
 
@@ -159,8 +157,8 @@ def _(xp, grad, a, b, distance, p, out=None):
 
 
 def pdist_parts(x, p):
-    n = x.spec.shape[0]
-    above = MODE.get().tensor_of(np.flatnonzero(np.triu(np.ones((n, n), bool), 1)))
+    n, xp = x.spec.shape[0], namespace()
+    above = constant_beside(x, xp.flatnonzero(xp.triu(xp.ones((n, n), bool), 1)))
     return take(pair_distances(x, x, p=p).reshape(n * n), above, axis=0, by="index_select")
 
 

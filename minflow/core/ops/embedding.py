@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from ..backend import namespace
 from ..op import define
 from .elementwise import where
 from .examples import bools, case, floats, ints, strided
@@ -24,7 +23,7 @@ def bag_parts(rows, place, counted, bags, pooling):
     if pooling != "max" or not size * width:
         total = add((bags, width), where(counted, rows, 0.0))
         return total / many.clamp(min=1.0) if pooling == "mean" else total
-    inside = (place == constant_beside(place, np.arange(bags)).unsqueeze(1)).unsqueeze(2) & counted
+    inside = (place == constant_beside(place, namespace().arange(bags)).unsqueeze(1)).unsqueeze(2) & counted
     return where(many > 0, where(inside, rows, -math.inf).amax(1), 0.0)
 
 

@@ -6,10 +6,13 @@ case gives the same arrays each time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
+from ..backend import namespace
+from ..base.dtypes import as_dtype
+from ..host import HostArray
 
 
 class Maker(NamedTuple):  # a NamedTuple, because 1,800 are created at import: five times faster than a frozen dataclass
@@ -22,24 +25,24 @@ class Maker(NamedTuple):  # a NamedTuple, because 1,800 are created at import: f
     layout: Callable | None = None
     distinct: bool = False
 
-    def make(self, seed: int) -> np.ndarray:
-        rng = np.random.default_rng(seed)
+    def make(self, seed: int) -> HostArray:
+        xp = namespace()
+        rng = xp.random.default_rng(seed)
         if self.distinct:  # far enough apart that a step of a numeric gradient does not change their order
-            n = int(np.prod(self.shape))
-            array = rng.permutation(np.linspace(self.low, self.high, n)).reshape(self.shape)
+            array = rng.permutation(xp.linspace(self.low, self.high, math.prod(self.shape))).reshape(self.shape)
         elif self.dtype == "bool":
             array = rng.random(self.shape) < 0.5
-        elif np.dtype(self.dtype).kind in "iu":
+        elif as_dtype(self.dtype).rank == 1:
             array = rng.integers(int(self.low), int(self.high), self.shape)
         else:
             array = rng.uniform(self.low, self.high, self.shape)
-            array = np.where(np.abs(array) < 0.05, 0.05 + array, array)  # kinks at 0 have no numeric gradient
-        array = np.asarray(array, self.dtype)
+            array = xp.where(abs(array) < 0.05, 0.05 + array, array)  # kinks at 0 have no numeric gradient
+        array = xp.asarray(array, self.dtype)
         return self.layout(array) if self.layout else array
 
     @property
     def floating(self) -> bool:
-        return np.dtype(self.dtype).kind == "f"
+        return as_dtype(self.dtype).floating
 
     def __call__(self, **changes: Any) -> Maker:
         return self._replace(**changes)
@@ -82,8 +85,7 @@ def bools(*shape: Any) -> Maker:
 def strided(*shape: int, **options: Any) -> Maker:
     """A non-contiguous array of this shape: every other column of a transposed array."""
     *outer, last = shape
-    whole = Maker((2 * last, *outer), layout=lambda a: np.moveaxis(a, 0, -1)[..., ::2], **options)
-    return whole
+    return Maker((2 * last, *outer), layout=lambda a: a.transpose(*range(1, a.ndim), 0)[..., ::2], **options)
 
 
 def case(*inputs: Maker | float, **attrs: Any) -> Case:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from ..backend import namespace
 from ..base.errors import GradError, LinAlgError, ShapeError
 from ..host.blas import on_all_threads
 from ..host.float_warnings import silent
@@ -39,7 +38,8 @@ def definite_matrices(*shape: int, dtype: str = "float64") -> Maker:
     """Symmetric matrices with distinct positive eigenvalues."""
 
     def lay(a):
-        return a @ a.swapaxes(-1, -2) + np.diag(np.arange(1.0, shape[-1] + 1)).astype(dtype)
+        xp = namespace()
+        return a @ a.swapaxes(-1, -2) + xp.diag(xp.arange(1.0, shape[-1] + 1)).astype(dtype)
 
     return Maker(shape, dtype=dtype, layout=lay)
 

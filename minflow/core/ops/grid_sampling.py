@@ -8,8 +8,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-import numpy as np
-
+from ..backend import namespace
 from ..base.errors import DTypeError, ShapeError
 from ..op import define
 from ..spec import Spec, int64
@@ -153,12 +152,12 @@ def affine_grid_spec(theta: Spec, output_size: tuple[int, ...], align_corners: b
 
 
 def affine_grid_parts(theta, output_size, align_corners):
-    lines = []
+    xp, lines = namespace(), []
     for m in output_size:
-        line = np.linspace(-1.0, 1.0, m) if m > 1 else np.zeros(1)
+        line = xp.linspace(-1.0, 1.0, m) if m > 1 else xp.zeros(1)
         lines.append(line if align_corners else line * (m - 1) / m)
-    axes = np.meshgrid(*lines, indexing="ij")
-    base = np.stack([*axes[::-1], np.ones(output_size)], -1).reshape(-1, len(output_size) + 1)
+    axes = xp.meshgrid(*lines, indexing="ij")
+    base = xp.stack([*axes[::-1], xp.ones(output_size)], -1).reshape(-1, len(output_size) + 1)
     grid = constant_beside(theta, base.astype(theta.spec.dtype.np)) @ theta.transpose(1, 2)
     return grid.reshape(theta.spec.shape[0], *output_size, len(output_size))
 

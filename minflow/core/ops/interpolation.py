@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
+from ..backend import namespace
 from ..base.errors import DTypeError, ShapeError
+from ..host import HostArray, HostScalar
 from ..infer import check_memory
 from ..op import define
 from ..spec import DType, Spec, float16, float32, float64, int64, uint8
@@ -23,8 +23,8 @@ from .index import take
 from .shape import cast, constant_beside
 
 MODES = "nearest", "nearest-exact", "linear", "cubic"
-Real = type[np.floating]  # the type in which positions and weights are computed
-Tap = tuple[np.ndarray, np.ndarray | None]  # (positions, weights or None)
+Real = type[HostScalar]  # the type in which positions and weights are computed
+Tap = tuple[HostArray, HostArray | None]  # (positions, weights or None)
 CUBIC_PARAMETER = -0.75  # parameter a of the kernel, as in PyTorch and OpenCV. Keys 1981, eq. 15
 
 
@@ -38,42 +38,42 @@ def cubic_weights(t: Any) -> list[Any]:
 
 def taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: Real) -> list[Tap]:
     """Return [(positions, weights or None)]: taps of m output elements over n input elements. factor: scale or None."""
-    ratio = real(1 / factor) if factor else real(n) / real(m)
-    i = np.arange(m, dtype=real)
+    xp, ratio = namespace(), real(1 / factor) if factor else real(n) / real(m)
+    i = xp.arange(m, dtype=real)
     if mode in ("nearest", "nearest-exact"):
-        places = np.floor((i + real(0.5)) * ratio if mode == "nearest-exact" else i * ratio)
-        return [(np.minimum(places, n - 1).astype("int64"), None)]
+        places = xp.floor((i + real(0.5)) * ratio if mode == "nearest-exact" else i * ratio)
+        return [(xp.minimum(places, n - 1).astype("int64"), None)]
     if align:
         places = i * (real(n - 1) / real(m - 1) if m > 1 else real(0))
     else:
         places = (i + real(0.5)) * ratio - real(0.5)
     if mode == "cubic":
-        first = np.floor(places)
+        first = xp.floor(places)
         return [
-            (np.clip(first + k - 1, 0, n - 1).astype("int64"), w) for k, w in enumerate(cubic_weights(places - first))
+            (xp.clip(first + k - 1, 0, n - 1).astype("int64"), w) for k, w in enumerate(cubic_weights(places - first))
         ]
-    places = np.maximum(places, 0)
-    first = np.minimum(np.floor(places), n - 1)
-    part = np.clip(places - first, 0, 1)
-    return [(first.astype("int64"), 1 - part), (np.minimum(first + 1, n - 1).astype("int64"), part)]
+    places = xp.maximum(places, 0)
+    first = xp.minimum(xp.floor(places), n - 1)
+    part = xp.clip(places - first, 0, 1)
+    return [(first.astype("int64"), 1 - part), (xp.minimum(first + 1, n - 1).astype("int64"), part)]
 
 
 def smooth_taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: Real) -> list[Tap]:
     """Return taps with antialiasing: when shrinking, the kernel covers all inputs of an output, as in PIL."""
-    ratio = real(1 / factor) if factor else real(n) / real(m)
+    xp, ratio = namespace(), real(1 / factor) if factor else real(n) / real(m)
     if align:
         ratio = real(n - 1) / real(m - 1) if m > 1 else real(0)
     wide, half = max(ratio, real(1)), 2 if mode == "cubic" else 1
-    middle = ratio * (np.arange(m, dtype=real) + real(0.5))
-    first = np.maximum(np.trunc(middle - half * wide + real(0.5)), 0)
-    last = np.minimum(np.trunc(middle + half * wide + real(0.5)), n)  # exclusive end
-    each = first + np.arange(int((last - first).max()))[:, None]
-    d = np.abs(each - middle + real(0.5)) / wide
+    middle = ratio * (xp.arange(m, dtype=real) + real(0.5))
+    first = xp.maximum(xp.trunc(middle - half * wide + real(0.5)), 0)
+    last = xp.minimum(xp.trunc(middle + half * wide + real(0.5)), n)  # exclusive end
+    each = first + xp.arange(int((last - first).max()))[:, None]
+    d = xp.abs(each - middle + real(0.5)) / wide
     near, far = (1.5 * d - 2.5) * d * d + 1, ((2.5 - 0.5 * d) * d - 4) * d + 2  # Keys 1981, eq. 8: slope -0.5
-    weights = np.where(d < 1, near, far) if mode == "cubic" else 1 - d
-    weights = np.where((d < half) & (each < last), weights, 0)
+    weights = xp.where(d < 1, near, far) if mode == "cubic" else 1 - d
+    weights = xp.where((d < half) & (each < last), weights, 0)
     weights = weights / weights.sum(axis=0)
-    return [(np.minimum(p, n - 1).astype("int64"), w) for p, w in zip(each, weights)]
+    return [(xp.minimum(p, n - 1).astype("int64"), w) for p, w in zip(each, weights)]
 
 
 @functools.lru_cache(maxsize=256)
@@ -105,7 +105,7 @@ def axis_taps(
     antialias: bool,
 ) -> Iterator[tuple[int, tuple[Tap, ...]]]:
     """Yield (axis, its taps) for each axis that changes."""
-    real = np.float64 if dtype is float64 and mode in ("linear", "cubic") else np.float32
+    real = (float64 if dtype is float64 and mode in ("linear", "cubic") else float32).np.type
     for axis in changed_axes(shape, output_size, factors):
         sizes = shape[axis], output_size[axis - 2], factors[axis - 2]
         yield axis, known_taps(*sizes, mode, align_corners, antialias, real)

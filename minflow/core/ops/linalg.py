@@ -9,16 +9,15 @@ import functools
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, ShapeError
+from ..host import HostArray
 from ..host.blas import divided, large, on_all_threads, product
 from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..mode import MODE
 from ..op import define
-from ..spec import Spec, float32, float64
+from ..spec import Spec, cpu, float32, float64
 from .examples import case, floats, ints, strided
 from .rules import broadcast_shape, is_number
 from .shape import cast, in_dtype, in_float32
@@ -106,7 +105,7 @@ matmul = define(
 
 
 BLAS_PRODUCTS: dict[tuple[bool, bool], Callable] = {  # (ta, tb) -> the BLAS product of two matrices
-    (False, False): np.ndarray.dot,
+    (False, False): HostArray.dot,
     (True, False): lambda a, b: a.T.dot(b),
     (False, True): lambda a, b: a.dot(b.T),
     (True, True): lambda a, b: a.T.dot(b.T),
@@ -117,7 +116,7 @@ def choose_dot(a: Spec, b: Spec, ta: bool, tb: bool):
     """Choose dot if possible: the same BLAS call as matmul, in a third of the time for small matrices. For 1x1 matrices
     dot would skip 0 * NaN.
     """
-    fits = a.ndim == b.ndim == 2 and a.dtype in (float32, float64) and a.size > 1 < b.size
+    fits = a.ndim == b.ndim == 2 and a.dtype in (float32, float64) and a.size > 1 < b.size and a.device is cpu
     if not fits:
         return None
     dot = BLAS_PRODUCTS[bool(ta), bool(tb)]

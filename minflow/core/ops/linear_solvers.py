@@ -6,8 +6,7 @@ are here too. Read next: `factorization.py`.
 
 from __future__ import annotations
 
-import numpy as np
-
+from ..backend import namespace
 from ..base.errors import DTypeError, LinAlgError, ShapeError
 from ..host.blas import on_all_threads, product
 from ..host.float_warnings import silent
@@ -25,7 +24,7 @@ from .shape import cat, permute
 
 def regular_matrices(*shape: int, dtype: str = "float64") -> Maker:
     """Matrices that are far from singular."""
-    return Maker(shape, dtype=dtype, layout=lambda a: a + 5 * np.eye(*shape[-2:], dtype=dtype))
+    return Maker(shape, dtype=dtype, layout=lambda a: a + 5 * namespace().eye(*shape[-2:], dtype=dtype))
 
 
 SQUARE_EXAMPLES = [

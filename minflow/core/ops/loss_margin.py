@@ -5,8 +5,7 @@ Read next: `loss_classes.py`, losses over classes.
 
 from __future__ import annotations
 
-import numpy as np
-
+from ..host import host_array
 from ..op import define
 from .distance import pairwise_distance
 from .elementwise import minimum, softplus, where
@@ -17,7 +16,7 @@ from .shape import in_float32
 
 def signs(*shape: int) -> Maker:
     """Targets, each 1 or -1."""
-    return ints(*shape, high=2)(layout=lambda a: np.asarray(2 * a - 1))
+    return ints(*shape, high=2)(layout=lambda a: host_array(2 * a - 1))
 
 
 def ranking_losses(input1, input2, target, margin, reduction):

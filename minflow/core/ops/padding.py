@@ -5,8 +5,7 @@ Read next: `shape.py` for `pad`, which inserts one value.
 
 from __future__ import annotations
 
-import numpy as np
-
+from ..backend import namespace
 from ..base.errors import ShapeError
 from ..op import define
 from ..spec import Spec
@@ -16,8 +15,8 @@ from .shape import clone, constant_beside
 
 Widths = tuple[tuple[int, int], ...]
 INDEX_MAPS = {  # mode -> the index in an axis of size n for position i, which may be below 0 or above n - 1
-    "reflect": lambda i, n: np.where(np.abs(i) < n, np.abs(i), 2 * (n - 1) - i),
-    "replicate": lambda i, n: np.clip(i, 0, n - 1),
+    "reflect": lambda i, n: namespace().where(abs(i) < n, abs(i), 2 * (n - 1) - i),
+    "replicate": lambda i, n: i.clip(0, n - 1),
     "circular": lambda i, n: i % max(n, 1),
 }
 PADDING_LIMITS = {"reflect": (-1, "less than"), "circular": (0, "at most")}  # limits of the padding on one side
@@ -57,7 +56,7 @@ def padding_parts(input, widths, mode):
         if left or right:
             out = out.narrow(axis, left, n)
         if before + left or after + right:
-            places = INDEX_MAPS[mode](np.arange(-before - left, n + after + right), n)
+            places = INDEX_MAPS[mode](namespace().arange(-before - left, n + after + right), n)
             out, shares = take(out, constant_beside(out, places), axis=axis), False
     return clone(out) if shares else out
 

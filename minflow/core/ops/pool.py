@@ -10,8 +10,6 @@ import math
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from ..base.errors import ShapeError
 from ..kernels import kernel
 from ..op import define
@@ -229,10 +227,11 @@ def divisors(xp, shape, size, kernel_size, stride, padding, include: bool, overr
         return xp.full(size, override, dtype)
     counts = []
     for n, m, k, s, p in zip(shape[2:], size, kernel_size, stride, padding):
-        start = np.arange(m) * s - p
-        stop = np.minimum(start + k, n + p)
-        counts.append((stop - start) if include else (np.minimum(stop, n) - np.maximum(start, 0)))
-    return xp.asarray(functools.reduce(np.multiply.outer, counts), dtype)
+        start = xp.arange(m) * s - p
+        stop = xp.minimum(start + k, n + p)
+        counts.append((stop - start) if include else (xp.minimum(stop, n) - xp.maximum(start, 0)))
+    rows, columns = counts
+    return (rows[:, None] * columns).astype(dtype)
 
 
 @kernel(avg_pool2d)

@@ -11,9 +11,9 @@ import functools
 import math
 from collections.abc import Callable
 
-import numpy as np
-
+from ..backend import namespace
 from ..base.errors import ShapeError
+from ..host import HostArray
 from ..op import Op, define
 from ..spec import Spec, int64
 from .examples import Case, case, distinct, floats, ints, positive
@@ -113,10 +113,11 @@ max_pool = {2: max_pool2d} | family(
 )
 
 
-def window_positions(n: int, m: int) -> np.ndarray:
+def window_positions(n: int, m: int) -> HostArray:
     """(m, k) positions: those of each window, padded to the longest window by repeating its last position."""
-    starts, stops = np.arange(m) * n // m, -(-(np.arange(m) + 1) * n // m)
-    return np.minimum(starts[:, None] + np.arange((stops - starts).max()), stops[:, None] - 1)
+    xp = namespace()
+    starts, stops = xp.arange(m) * n // m, -(-(xp.arange(m) + 1) * n // m)
+    return xp.minimum(starts[:, None] + xp.arange((stops - starts).max()), stops[:, None] - 1)
 
 
 def adaptive_max_images(x, output_size: tuple[int, ...]):
@@ -296,7 +297,9 @@ max_unpool = family(
     lambda n: [
         case(
             floats(2, 3, *SPACE[n]),
-            ints(2, 3, *SPACE[n])(layout=lambda a: np.arange(a.size).reshape(a.shape) % math.prod(a.shape[2:]) * 2),
+            ints(2, 3, *SPACE[n])(
+                layout=lambda a: namespace().arange(a.size).reshape(a.shape) % math.prod(a.shape[2:]) * 2
+            ),
             output_size=(2 * SPACE[n][0], *SPACE[n][1:]),
         )
     ],

@@ -11,13 +11,11 @@ import math
 import operator
 from collections.abc import Callable
 
-import numpy as np
-
-from ..backend import on_device
+from ..backend import namespace, on_device
 from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import apply
-from ..host import host_array
+from ..host import HostArray, host_array, python_number
 from ..host.float_warnings import silent
 from ..kernels import CALLS, kernel
 from ..mode import MODE
@@ -44,7 +42,7 @@ def zeros_of(spec: Spec):
     return filled(spec, 0)
 
 
-def constant_beside(x, array: np.ndarray):
+def constant_beside(x, array: HostArray):
     """A tensor that takes ownership of an array, on the device of x."""
     return MODE.get().constant(array, x.spec.device)
 
@@ -167,19 +165,15 @@ def is_half(x) -> bool:
 
 def check_fits(value, dtype: DType) -> None:
     """Refuse a number that a dtype cannot hold: NaN and infinities as integers, and numbers out of range."""
+    value = python_number(value)
     if isinstance(value, complex) and 0 < dtype.rank < 3:
         raise DTypeError(f"{value} does not fit into {dtype.name}, which has no imaginary part", hint="flow.complex64")
-    if (
-        dtype.rank in (0, 3)
-        or not isinstance(value, int | float | np.number)
-        or (dtype.floating and not math.isfinite(value))
-    ):
+    if dtype.rank in (0, 3) or not isinstance(value, int | float) or (dtype.floating and not math.isfinite(value)):
         return
     limits = finfo(dtype) if dtype.floating else iinfo(dtype)
-    low, high, value = limits.min, limits.max, value.item() if isinstance(value, np.number) else value
-    if not low <= value <= high:
+    if not limits.min <= value <= limits.max:
         raise OutOfRangeError(
-            f"{value} does not fit into {dtype.name}, which holds {low} to {high}",
+            f"{value} does not fit into {dtype.name}, which holds {limits.min} to {limits.max}",
             hint="a wider dtype: float32, or float64"
             if dtype.floating or not math.isfinite(value)
             else "a wider dtype: int64, or float32",
@@ -372,11 +366,13 @@ def diagonal_of(array, offset: int, dim1: int, dim2: int):
     return array.diagonal(min(max(offset, -array.shape[dim1]), array.shape[dim2]), dim1, dim2)
 
 
+def diagonal_spec(x: Spec, **places: int) -> Spec:
+    return x.replace(shape=diagonal_of(namespace().broadcast_to(False, x.shape), **places).shape)
+
+
 diagonal = define(
     "diagonal(x; offset, dim1, dim2)",
-    infer=lambda x, *places, **dims: x.replace(
-        shape=diagonal_of(np.broadcast_to(False, x.shape), *places, **dims).shape
-    ),
+    infer=diagonal_spec,
     is_view=True,
     vjp=lambda g, x_spec, offset, dim1, dim2: view_write(
         zeros_of(x_spec), g, path=((diagonal, {"offset": offset, "dim1": dim1, "dim2": dim2}),)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from ..backend import namespace
 from ..base.errors import OutOfRangeError, ShapeError
 from ..kernels import kernel
-from ..mode import MODE
 from ..op import define
 from ..spec import Spec
 from .examples import case, floats, strided
 from .index import index_add
 from .rules import need_axis
-from .shape import permute, reshape, zeros_of
+from .shape import constant_beside, permute, reshape, zeros_of
 
 
 def as_strided_spec(x: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Spec:
@@ -57,13 +55,13 @@ def _(xp, x, size, stride, offset):
 
 def as_strided_grad(g, x: Spec, size, stride, offset: int):
     """g added up at its source; an element that occurs several times gets the sum."""
-    places = np.full(size, offset, "int64")
+    xp = namespace()
+    places = xp.full(size, offset, "int64")
     for axis, (n, k) in enumerate(zip(size, stride)):
-        places += (np.arange(n) * k).reshape((-1,) + (1,) * (len(size) - 1 - axis))
+        places += (xp.arange(n) * k).reshape((-1,) + (1,) * (len(size) - 1 - axis))
     empty = zeros_of(g.spec.replace(shape=(x.size,)))
     flat = reshape(g.contiguous(), shape=(math.prod(size),))
-    places = MODE.get().tensor_of(places.reshape(-1))
-    return reshape(index_add(empty, places, flat, axis=0), shape=x.shape)
+    return reshape(index_add(empty, constant_beside(g, places.reshape(-1)), flat, axis=0), shape=x.shape)
 
 
 def windows_spec(x: Spec, dim: int, size: int, step: int) -> Spec:
@@ -100,7 +98,7 @@ def _(xp, x, dim, size, step):
 
 
 def windows_grad(g, x: Spec, dim: int, size: int, step: int):
-    count, axes = g.spec.shape[dim], list(range(x.ndim))
-    places = (np.arange(count) * step)[:, None] + np.arange(size)
+    count, axes, xp = g.spec.shape[dim], list(range(x.ndim)), namespace()
+    places = (xp.arange(count) * step)[:, None] + xp.arange(size)
     g = permute(g, dims=(*axes[: dim + 1], x.ndim, *axes[dim + 1 :]))
-    return index_add(zeros_of(x.replace(dtype=g.spec.dtype)), MODE.get().tensor_of(places), g.contiguous(), axis=dim)
+    return index_add(zeros_of(x.replace(dtype=g.spec.dtype)), constant_beside(g, places), g.contiguous(), axis=dim)

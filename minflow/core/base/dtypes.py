@@ -103,7 +103,7 @@ BY_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 
 def is_dtype(x) -> bool:
     """True if `as_dtype` takes x, unless it is a name."""
-    return isinstance(x, DType | type | np.dtype)
+    return isinstance(x, DType | type | ArrayDType)
 
 
 def as_dtype(x) -> DType:

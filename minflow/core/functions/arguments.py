@@ -10,16 +10,15 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import special_method
+from ..host import python_number
 from ..ir import NUMBERS
 from ..mode import MODE
 from ..ops.rules import broadcast_shape
 from ..ops.shape import cast, check_fits, in_float32 as in_float32, is_half
 from ..source_location import explain, fail
-from ..spec import DType, as_dtype, bool_, float32
+from ..spec import DType, as_dtype, bool_, cpu, float32
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -73,8 +72,7 @@ def cast_for_write(op: str, x: Any, dtype: DType, /, **values: Any) -> Any:
 
 def cast_fill_value(op: str, x: Any, dtype: DType, /, **values: Any) -> Any:
     """Convert a fill value, a number or a one-element tensor, to this dtype. Integer dtypes truncate floats."""
-    if isinstance(x, np.generic):
-        x = x.item()
+    x = python_number(x)
     if x.__class__ not in NUMBERS and not is_tensor(x):
         x = as_operand(x)
     if is_tensor(x):
@@ -85,7 +83,7 @@ def cast_fill_value(op: str, x: Any, dtype: DType, /, **values: Any) -> Any:
                 "a function that takes a tensor of values: where, index_copy, scatter(src=...)",
                 **values,
             )
-        if x.array is None or x.needs or MODE.get().trace is not None:
+        if x.array is None or x.needs or MODE.get().trace is not None or x.spec.device is not cpu:
             return to(x, dtype)
         x = x.array.item()
     return cast_number(op, x, dtype, **values)
@@ -195,7 +193,7 @@ def accept_axis(function: Function) -> Function:
             for name, ours in (("axis", "dim"), ("keepdims", "keepdim")):
                 if name in options:
                     options[ours] = options.pop(name)
-            if "out" in options and options["out"] is None:  # np.sum(tensor) passes it
+            if "out" in options and options["out"] is None:  # `numpy.sum(tensor)` passes it
                 del options["out"]
         return function(*args, **options)
 

@@ -9,8 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ..backend import namespace
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
 from ..mode import MODE
 from ..ops import compare as c, elementwise as e, index as i, order_statistics as o, shape as s
@@ -125,16 +124,16 @@ def even_edges(values: Tensor, bins: int, ends: Any) -> Tensor:
                 "two finite numbers, the smaller one first",
                 range=ends,
             )
-        low, high = [s.full(shape=(), value=float(end), dtype=values.spec.dtype) for end in ends]
+        low, high = [s.filled(values.spec.replace(shape=()), float(end)) for end in ends]
     elif values.spec.size:
         low, high = aminmax(values)
     else:
-        low, high = [s.full(shape=(), value=end, dtype=values.spec.dtype) for end in (0.0, 1.0)]
+        low, high = [s.filled(values.spec.replace(shape=()), end) for end in (0.0, 1.0)]
     alike = c.eq(low, high)
     low, high = e.where(alike, low - 0.5, low), e.where(alike, high + 0.5, high)
     if MODE.get().trace is None and not math.isfinite(float(low) + float(high)):
         fail(OutOfRangeError, "histogram: the input must have a finite range", "range=(low, high)", input=values)
-    share = ensure_tensor(np.arange(bins + 1) / bins)
+    share = s.constant_beside(values, namespace().arange(bins + 1) / bins)
     return to(e.lerp(to(low, share.spec.dtype), to(high, share.spec.dtype), share), values.spec.dtype)
 
 

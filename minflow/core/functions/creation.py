@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from .. import functions as F
 from ..arrays import copy_keeping_strides, storage_of
+from ..backend import namespace
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.legacy_dispatch import overloaded
 from ..functionalize import Alias, external_users_of, version_counter_of
+from ..host import HostArray, host_array, python_number
 from ..infer import check_memory
 from ..kernels import kernel
 from ..mode import MODE
 from ..ops import shape as s
+from ..ops.rules import broadcast_shape
 from ..source_location import fail
 from ..spec import Device, Spec, as_dtype, default_dtype, int64, spec_of
 from ..tensor import Size, Tensor
-from .arguments import integer
-from .fill import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
+from .arguments import common_shape, integer
+from .fill import as_leaf, copy_of, empty_of, finish, full_of, ones_of, place_of, size_of, zeros_of
 from .windows import evenly_spaced
 
 if TYPE_CHECKING:
@@ -57,23 +59,23 @@ def tensor(
     tensor([[1, 2],
             [3, 4]], dtype=minflow.int64)
     """
-    return finish(copy_of(data, dtype), device, requires_grad)
+    return as_leaf(copy_of(data, dtype, place_of(device)), requires_grad)
 
 
 def as_tensor(data: Any, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor that shares the memory of `data` if possible: a tensor is returned unchanged, an array is wrapped."""
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device) if dtype is not None or device is not None else data
-    if isinstance(data, np.ndarray) and (dtype is None or as_dtype(dtype).np == data.dtype):
+    if isinstance(data, HostArray) and (dtype is None or as_dtype(dtype).np == data.dtype):
         return finish(from_numpy(data), device, False)
     return tensor(data, dtype, device)
 
 
-def from_numpy(array: np.ndarray) -> Tensor:
+def from_numpy(array: HostArray) -> Tensor:
     """A tensor that shares the memory of a NumPy array: a write to one is visible in the other. In a trace it is a
     constant with the elements that the array holds at that time.
     """
-    if not isinstance(array, np.ndarray):
+    if not isinstance(array, HostArray):
         fail(
             DTypeError, f"from_numpy() takes a NumPy array, not {type(array).__name__}", "flow.tensor(...)", data=array
         )
@@ -128,7 +130,7 @@ def frombuffer(
     """
     dtype = as_dtype(dtype)
     try:
-        array = np.frombuffer(buffer, dtype.np, count, offset)
+        array = namespace().frombuffer(buffer, dtype.np, count, offset)
     except (TypeError, ValueError, BufferError) as error:
         fail(
             ShapeError if isinstance(error, ValueError) else DTypeError,
@@ -160,7 +162,7 @@ def from_dlpack(ext_tensor: Any, *, device: Device | str | None = None, copy: bo
     ext_tensor: has `__dlpack__`, or is a capsule, which can be used once.  device: the CPU.
     """
     theirs = Capsule(ext_tensor) if type(ext_tensor).__name__ == "PyCapsule" else ext_tensor
-    result = from_numpy(np.from_dlpack(theirs))
+    result = from_numpy(namespace().from_dlpack(theirs))
     return result.to(device=device, copy=bool(copy))
 
 
@@ -175,7 +177,7 @@ def full(
     pin_memory: bool = False,
 ) -> Tensor:
     """A tensor filled with one value. dtype: by default that of the value."""
-    return finish(full_of(size, fill_value, dtype), device, requires_grad)
+    return as_leaf(full_of(size, fill_value, dtype, place_of(device)), requires_grad)
 
 
 @overloaded
@@ -189,7 +191,7 @@ def zeros(
     pin_memory: bool = False,
 ) -> Tensor:
     """A tensor of zeros; `zeros(2, 3)` or `zeros((2, 3))`."""
-    return finish(zeros_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
+    return as_leaf(zeros_of(size_of(shape, size), float if dtype is None else dtype, place_of(device)), requires_grad)
 
 
 @overloaded
@@ -203,7 +205,7 @@ def ones(
     pin_memory: bool = False,
 ) -> Tensor:
     """A tensor of ones."""
-    return finish(ones_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
+    return as_leaf(ones_of(size_of(shape, size), float if dtype is None else dtype, place_of(device)), requires_grad)
 
 
 def empty(
@@ -217,7 +219,7 @@ def empty(
     memory_format: Layout | None = None,
 ) -> Tensor:
     """An uninitialized tensor (zeros in a trace)."""
-    return finish(empty_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
+    return as_leaf(empty_of(size_of(shape, size), float if dtype is None else dtype, place_of(device)), requires_grad)
 
 
 @overloaded
@@ -267,10 +269,10 @@ def new_ones(
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     """The shape to which tensors of these shapes broadcast. Raises ShapeError if two sizes differ."""
-    tuples = [(n,) if isinstance(n, int) else tuple(n) for n in shapes]
+    tuples = [size_of((n,)) for n in shapes]
     try:
-        return Size(np.broadcast_shapes(*tuples))
-    except ValueError:
+        return Size(broadcast_shape("broadcast_shapes", dict(zip(map(str, range(len(tuples))), tuples))))
+    except ShapeError:
         fail(
             ShapeError,
             "broadcast_shapes: two sizes differ, and none of them is 1",
@@ -325,7 +327,7 @@ def eye(
     dtype = as_dtype(float if dtype is None else dtype)
     if n >= 0 and (m is None or m >= 0):
         check_memory("eye", [Spec((n, n if m is None else m), dtype)])
-    return tensor(np.eye(n, m, dtype=dtype.np), None, device, requires_grad)
+    return tensor(namespace().eye(n, m, dtype=dtype.np), None, device, requires_grad)
 
 
 def check_steps(first: Any, last: Any, gap: Any) -> None:
@@ -372,7 +374,7 @@ def arange(
             end=end,
             step=step,
         )
-    bounds: list[Any] = [x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, end, step)]
+    bounds: list[Any] = [x.item() if isinstance(x, Tensor) else python_number(x) for x in (start, end, step)]
     first, last, gap = bounds
     check_steps(first, last, gap)
     if dtype is None:
@@ -390,10 +392,10 @@ def arange(
             fail(OutOfRangeError, f"arange: a step of {gap} is 0 in int64", "flow.arange(...).long()", step=gap)
         first, last, gap = int(first), int(last), int(gap)
     check_memory("arange", [Spec((math.ceil(min((last - first) / gap, 2.0**63)),), as_dtype(dtype))])
-    numbers = np.arange(first, last, gap)
-    if numbers.dtype.kind == "f":  # NumPy accumulates a rounded step: -2.8e-14 for 0
-        numbers = first + gap * np.arange(len(numbers))
-    return tensor(numbers, dtype, device, requires_grad)
+    elements = namespace().arange(first, last, gap)
+    if elements.dtype.kind == "f":  # NumPy accumulates a rounded step: -2.8e-14 for 0
+        elements = first + gap * namespace().arange(len(elements))
+    return tensor(elements, dtype, device, requires_grad)
 
 
 def linspace(
@@ -417,14 +419,15 @@ def linspace(
         if not math.isfinite(x):
             what = f"linspace: {name} is {x}, which {dtype.name} cannot hold"
             fail(OutOfRangeError, what, "finite ends", dtype=dtype)
-    first, last = [int(np.array(int(x)).astype(dtype.np)) for x in (start, end)]  # the ends are truncated first
-    step, n = (last - first) / max(steps - 1, 1), np.arange(steps)
-    numbers = np.where(n < steps // 2, first + step * n, last - step * (steps - 1 - n))
-    return tensor(numbers if steps != 1 else [first], dtype, device, requires_grad)
+    first, last = [int(host_array(int(x)).astype(dtype.np)) for x in (start, end)]  # the ends are truncated first
+    xp = namespace()
+    step, n = (last - first) / max(steps - 1, 1), xp.arange(steps)
+    elements = xp.where(n < steps // 2, first + step * n, last - step * (steps - 1 - n))
+    return tensor(elements if steps != 1 else [first], dtype, device, requires_grad)
 
 
 def check_count(name: str, n: int) -> None:
-    if not isinstance(n, int | np.integer) or n is True or n is False or n < 0:
+    if not isinstance(n, Integral) or n is True or n is False or n < 0:
         fail(
             OutOfRangeError,
             f"{name}: the number of elements must be an integer of at least 0, got {n!r}",
@@ -518,7 +521,7 @@ def normal(
     if isinstance(std, int | float) and not std >= 0:
         fail(OutOfRangeError, f"normal: the standard deviation must be at least 0, got {std}", "std=1.0", std=std)
     if size is None:
-        shape = np.broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)])
+        shape = common_shape("normal", {name: x for name, x in (("mean", mean), ("std", std)) if isinstance(x, Tensor)})
         dtype = next((x.dtype for x in (mean, std) if isinstance(x, Tensor)), None) if dtype is None else dtype
     else:
         if (isinstance(mean, Tensor) and mean.ndim) or (isinstance(std, Tensor) and std.ndim):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..backend import namespace
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
 from ..base.legacy_dispatch import overloaded
 from ..mode import MODE
@@ -237,11 +238,9 @@ def trace(input: Tensor) -> Tensor:
     return diagonal(autocast_float32(input)).sum()
 
 
-def positions(shape: tuple[int, ...]) -> Tensor:
-    """`int64`: the position of each element in the flattened tensor."""
-    import numpy as np
-
-    return MODE.get().tensor_of(np.arange(int(np.prod(shape, dtype="int64")), dtype=int64.np).reshape(shape))
+def positions(x: Tensor) -> Tensor:
+    """`int64`, of the shape of x: the position of each element in the flattened tensor."""
+    return s.constant_beside(x, namespace().arange(x.spec.size, dtype="int64").reshape(x.spec.shape))
 
 
 def is_mask(x: Tensor) -> bool:

@@ -6,11 +6,12 @@ other and merged, and their indices combined to positions. `Tensor.__getitem__` 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ..arrays import array_of
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..host import HostArray, host_array, python_number
 from ..ir import NUMBERS
 from ..mode import MODE
 from ..ops import index as i, shape as s
@@ -62,6 +63,7 @@ def entries_of(x: Tensor, index: Tensor) -> list:
 
 def one_entry(part: Any) -> Any:
     """Convert one part of an index: None, Ellipsis, an int, a slice as a tuple, or a tensor of integers or bools."""
+    part = python_number(part)
     if part is None or part is Ellipsis or part.__class__ is int:
         return part
     if isinstance(part, slice):
@@ -70,13 +72,11 @@ def one_entry(part: Any) -> Any:
                 OutOfRangeError, f"a slice with step {part.step}", "flow.flip(x, [0]) reverses an axis", step=part.step
             )
         return tuple([n if n is None else n.__index__() for n in (part.start, part.stop, part.step)])
-    if isinstance(part, np.integer):
-        return int(part)
     if isinstance(part, list | tuple | range):
-        part = np.asarray([p.tolist() if is_tensor(p) else p for p in part])
+        part = host_array([p.tolist() if is_tensor(p) else p for p in part])
         part = part.astype("int64") if not part.size else part
-    if isinstance(part, bool | np.bool_ | np.ndarray):
-        part = MODE.get().tensor_of(np.asarray(part))
+    if isinstance(part, bool | HostArray):
+        part = MODE.get().constant(array_of(part, None))
     if not is_tensor(part):
         fail(
             DTypeError,
@@ -159,7 +159,7 @@ def advanced_target(x: Tensor, index: Tensor) -> Any:
         return y, indices[0], axis
     sizes = tuple([shape[d] for d in places])
     merged = s.reshape(
-        y.contiguous(), shape=(*y.spec.shape[:axis], int(np.prod(sizes)), *y.spec.shape[axis + len(places) :])
+        y.contiguous(), shape=(*y.spec.shape[:axis], math.prod(sizes), *y.spec.shape[axis + len(places) :])
     )
     return merged, i.ravel_index(*indices, shape=sizes), axis
 
@@ -172,12 +172,11 @@ def advanced_getitem(x: Tensor, index: Any) -> Tensor:
 
 def assign_indexed(x: Tensor, index: Any, value: Any) -> Tensor:
     """Copy of x after x[index] = value; value (a tensor, an array or a number) is broadcast."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = python_number(value)
     if not is_tensor(value) and value.__class__ not in NUMBERS:
-        value = MODE.get().tensor_of(value)
+        value = MODE.get().tensor_of(value).to(device=x.spec.device)
     mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
-    if isinstance(mask, np.ndarray) and mask.dtype == bool:
+    if isinstance(mask, HostArray) and mask.dtype == bool:
         mask = MODE.get().tensor_of(mask)
     if (
         is_mask(mask)
@@ -186,6 +185,7 @@ def assign_indexed(x: Tensor, index: Any, value: Any) -> Tensor:
     ):
         value = cast_fill_value("indexing", value, x.spec.dtype, x=x, value=value)
         # Unlike positions, this works in a graph too.
+        mask = mask.to(device=x.spec.device)
         return where(mask.reshape(mask.spec.shape + (1,) * (x.spec.ndim - mask.spec.ndim)), value, x)
     if is_tensor(value):
         value = cast_for_write("indexing", value, x.spec.dtype, x=x, value=value)
@@ -194,7 +194,7 @@ def assign_indexed(x: Tensor, index: Any, value: Any) -> Tensor:
     y, places, axis = advanced_target(x, index)
     if y is not x:  # several axes are indexed: use positions in the flattened tensor
         y, axis = s.reshape(x.contiguous(), shape=(x.spec.size,)), 0
-        places = advanced_getitem(positions(x.spec.shape), index)
+        places = advanced_getitem(positions(x), index)
     if is_tensor(value):
         shape = y.spec.shape[:axis] + places.spec.shape + y.spec.shape[axis + 1 :]
         lead = value.spec.ndim - len(shape)

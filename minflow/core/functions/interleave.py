@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from ..backend import namespace
 from ..base.errors import OutOfRangeError, ShapeError, TraceError
 from ..mode import MODE
 from ..ops import index as i
 from ..ops.order_statistics import searchsorted
 from ..ops.reduce import cumsum
 from ..ops.rules import need_index
-from ..ops.shape import expand
+from ..ops.shape import constant_beside, expand
 from ..source_location import fail
 from ..spec import int64
 from .arguments import integer, normalize_axis
@@ -54,7 +53,7 @@ def interleaved(input: Tensor, repeats: Tensor, dim: int, output_size: int | Non
         if repeats.spec.size and int(repeats.min()) < 0:
             fail(OutOfRangeError, "repeat_interleave: repeats must not be negative", "0 or more", repeats=repeats)
         output_size = int(repeats.sum())
-    places = MODE.get().tensor_of(np.arange(integer(output_size, "output_size")))
+    places = constant_beside(repeats, namespace().arange(integer(output_size, "output_size")))
     source = searchsorted(cumsum(repeats, axis=0), places, right=True, dtype=int64)
     if input is None:
         return source

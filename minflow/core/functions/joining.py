@@ -10,11 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ..backend import namespace
 from ..base.errors import OutOfRangeError, ShapeError
 from ..infer import check_memory
-from ..mode import MODE
 from ..ops import index as i, shape as s
 from ..source_location import fail
 from ..spec import Spec, int64, promote
@@ -248,8 +246,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     n = input.spec.size
     check_memory("combinations", [Spec((math.comb(n + r - 1 if with_replacement and n else n, r), r), int64)])
-    places = np.fromiter(itertools.chain.from_iterable(choose(range(n), r)), "int64").reshape(-1, r)
-    return i.take(input, MODE.get().tensor_of(places), axis=0)
+    places = namespace().fromiter(itertools.chain.from_iterable(choose(range(n), r)), "int64").reshape(-1, r)
+    return i.take(input, s.constant_beside(input, places), axis=0)
 
 
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:

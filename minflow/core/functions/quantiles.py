@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ..backend import namespace
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..mode import MODE
+from ..host import host_array
 from ..ops import compare as c, elementwise as e, order_statistics as o, reduce as r, shape as s
 from ..ops.checks import check_unit
 from ..ops.index import gather
@@ -229,5 +228,5 @@ def checked_q(name: str, q: Tensor | float, input: Tensor) -> Tensor:
             q=q,
             input=input,
         )
-    check_unit(np, name, "q", q, "a fraction from 0 to 1, such as 0.5")
-    return MODE.get().tensor_of(np.asarray(q, input.spec.np))
+    check_unit(namespace(), name, "q", q, "a fraction from 0 to 1, such as 0.5")
+    return s.constant_beside(input, host_array(q, input.spec.np))

@@ -9,8 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ..backend import namespace
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..functionalize import root_of, stride_probe
 from ..ir import NUMBERS
@@ -25,6 +24,7 @@ from .arguments import (
     cast_for_write,
     cast_number,
     check_min_axes,
+    common_shape,
     ensure_tensor,
     integer,
     is_sequence,
@@ -181,7 +181,7 @@ def positions_of(x: Tensor, index: Any) -> Tensor:
     from .gather import positions
     from .indexing import advanced_getitem
 
-    return advanced_getitem(positions(x.spec.shape), index)
+    return advanced_getitem(positions(x), index)
 
 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
@@ -218,7 +218,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
             mask=mask,
             source=source,
         )
-    shape = np.broadcast_shapes(input.spec.shape, mask.spec.shape)
+    shape = common_shape("masked_scatter", {"input": input, "mask": mask})
     input, mask = s.expand(input, shape=shape), s.expand(mask, shape=shape)
     # Counted from 1; element 0, in front of the source, serves all other positions.
     wanted = cumsum(mask.reshape(-1), 0)
@@ -339,10 +339,11 @@ def fill_diagonal(input: Tensor, value: Tensor | float, wrap: bool = False) -> T
     shape = input.spec.shape
     if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
         fail(ShapeError, f"fill_diagonal_: the tensor has shape {shape}", "a matrix, or axes of the same size", x=input)
-    mask = np.zeros(shape, bool)
-    np.fill_diagonal(mask, True, wrap=bool(wrap))
+    xp = namespace()
+    mask = xp.zeros(shape, bool)
+    xp.fill_diagonal(mask, True, wrap=bool(wrap))
     value = cast_number("fill_diagonal_", value, input.spec.dtype, x=input, value=value)
-    return e.where(MODE.get().tensor_of(mask), s.full(shape=(), value=value, dtype=input.spec.dtype), input)
+    return e.where(s.constant_beside(input, mask), s.filled(input.spec.replace(shape=()), value), input)
 
 
 # ---- strided views

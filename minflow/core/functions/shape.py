@@ -9,8 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ..backend import Array
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.legacy_dispatch import overloaded
 from ..dispatch import apply
@@ -101,7 +100,7 @@ def has_view(input: Tensor, shape: tuple[int, ...]) -> bool:
     return is_contiguous(input) or array_has_view(stride_probe(input), shape)
 
 
-def array_has_view(array: np.ndarray, shape: tuple[int, ...]) -> bool:
+def array_has_view(array: Array, shape: tuple[int, ...]) -> bool:
     """True if the array has a view of this shape."""
     if array.flags.c_contiguous:  # also if empty
         return True

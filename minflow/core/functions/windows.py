@@ -10,16 +10,17 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from ..backend import namespace
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..host import HostArray
+from ..host.float_warnings import silent
 from ..infer import check_memory
 from ..ops.rules import widen_integers
 from ..ops.shape import filled, zeros_of
 from ..source_location import fail
 from ..spec import Spec, as_dtype, default_dtype
 from .arguments import integer, is_tensor, to
-from .fill import copy_of, finish
+from .fill import as_leaf, copy_of, place_of
 from .shape import stack
 
 if TYPE_CHECKING:
@@ -37,15 +38,16 @@ def window(
     device: Device | str | None,
     requires_grad: bool,
 ) -> Tensor:
-    """Evaluate `shape` at points in [0, 1]; periodic: a window of one element more, without its last element."""
+    """Evaluate `shape(xp, t)` at points t in [0, 1]. periodic: a window of one element more, without its last one."""
     n, dtype = integer(length, "window_length"), as_dtype(default_dtype() if dtype is None else dtype)
     if n < 0:
         fail(OutOfRangeError, f"{name}: window_length must be at least 0, got {n}", "0 or more", window_length=n)
     if not dtype.floating:
         fail(DTypeError, f"{name}: the dtype must be floating, got {dtype.name}", "dtype=flow.float32", dtype=dtype)
     check_memory(name, [Spec((n,), dtype)])
-    numbers = np.ones(n) if n < 2 else shape(np.arange(n) / (n if periodic else n - 1))
-    return finish(copy_of(numbers, dtype), device, requires_grad)
+    xp = namespace()
+    elements = xp.ones(n) if n < 2 else shape(xp, xp.arange(n) / (n if periodic else n - 1))
+    return as_leaf(copy_of(elements, dtype, place_of(device)), requires_grad)
 
 
 def hann_window(
@@ -57,9 +59,8 @@ def hann_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """`(window_length,)`: (1 - cos(2 pi t)) / 2 for t from 0 to 1; periodic: without the last of one more element."""
-    return window(
-        "hann_window", window_length, periodic, lambda t: np.square(np.sin(np.pi * t)), dtype, device, requires_grad
-    )
+    formula = lambda xp, t: xp.square(xp.sin(math.pi * t))
+    return window("hann_window", window_length, periodic, formula, dtype, device, requires_grad)
 
 
 def hamming_window(
@@ -73,15 +74,8 @@ def hamming_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """`(window_length,)`: alpha - beta * cos(2 pi t), for t from 0 to 1; periodic: see `hann_window`."""
-    return window(
-        "hamming_window",
-        window_length,
-        periodic,
-        lambda t: alpha - beta * np.cos(2 * np.pi * t),
-        dtype,
-        device,
-        requires_grad,
-    )
+    formula = lambda xp, t: alpha - beta * xp.cos(2 * math.pi * t)
+    return window("hamming_window", window_length, periodic, formula, dtype, device, requires_grad)
 
 
 def blackman_window(
@@ -93,7 +87,7 @@ def blackman_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """`(window_length,)`: 0.42 - 0.5 cos(2 pi t) + 0.08 cos(4 pi t), for t from 0 to 1; periodic: see `hann_window`."""
-    formula = lambda t: 0.42 - 0.5 * np.cos(2 * np.pi * t) + 0.08 * np.cos(4 * np.pi * t)
+    formula = lambda xp, t: 0.42 - 0.5 * xp.cos(2 * math.pi * t) + 0.08 * xp.cos(4 * math.pi * t)
     return window("blackman_window", window_length, periodic, formula, dtype, device, requires_grad)
 
 
@@ -106,9 +100,8 @@ def bartlett_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """`(window_length,)`: a triangle, 1 - |2t - 1| for t from 0 to 1; periodic: see `hann_window`."""
-    return window(
-        "bartlett_window", window_length, periodic, lambda t: 1 - np.abs(2 * t - 1), dtype, device, requires_grad
-    )
+    formula = lambda xp, t: 1 - xp.abs(2 * t - 1)
+    return window("bartlett_window", window_length, periodic, formula, dtype, device, requires_grad)
 
 
 def kaiser_window(
@@ -124,15 +117,15 @@ def kaiser_window(
 
     I0 is the modified Bessel function of the first kind of order 0. Source: Kaiser & Schafer 1980.
     """
-    formula = lambda t: np.i0(beta * np.sqrt(np.maximum(1 - np.square(2 * t - 1), 0))) / np.i0(beta)
+    formula = lambda xp, t: xp.i0(beta * xp.sqrt(xp.maximum(1 - xp.square(2 * t - 1), 0))) / xp.i0(beta)
     return window("kaiser_window", window_length, periodic, formula, dtype, device, requires_grad)
 
 
-def evenly_spaced(start: float, end: float, steps: int) -> np.ndarray:
+def evenly_spaced(start: float, end: float, steps: int) -> HostArray:
     """`steps` equally spaced floats from start to end; all NaN if an end is infinite or NaN."""
     if steps > 1 and math.isfinite(end - start):
-        return np.linspace(start, end, steps)
-    return np.full(steps, start if steps == 1 else np.nan)
+        return namespace().linspace(start, end, steps)
+    return namespace().full(steps, start if steps == 1 else math.nan)
 
 
 def logspace(
@@ -152,34 +145,34 @@ def logspace(
         fail(OutOfRangeError, f"logspace: steps must be at least 0, got {steps}", "0 or more", steps=steps)
     check_memory("logspace", [Spec((steps,), dtype)])
     powers = evenly_spaced(float(start), float(end), steps)
-    with np.errstate(all="ignore"):
-        return finish(copy_of(np.power(float(base), powers), dtype), device, requires_grad)
+    with silent():
+        return as_leaf(copy_of(float(base) ** powers, dtype, place_of(device)), requires_grad)
 
 
 def triangle_of(
-    name: str, row: int, col: int, pick: Callable, offset: int, dtype: DTypeLike | None, device: Device | str | None
+    name: str, row: int, col: int, offset: int, dtype: DTypeLike | None, device: Device | str | None
 ) -> Tensor:
-    """`(2, n)`: rows and columns, in row order, of the elements that `pick` leaves in a matrix of ones."""
+    """`(2, n)`: rows and columns, in row order, of the elements of a triangle. name: the function of the namespace."""
     row, col, offset = integer(row, "row"), integer(col, "col"), integer(offset, "offset")
     if row < 0 or col < 0:
         fail(ShapeError, f"{name}: {row} rows and {col} columns", "0 or more", row=row, col=col)
     check_memory(name, [Spec((row, col), as_dtype(bool))])
-    places = np.argwhere(pick(np.ones((row, col), bool), offset)).T
-    return finish(copy_of(np.ascontiguousarray(places, "int64"), int if dtype is None else dtype), device, False)
+    places = namespace().stack(getattr(namespace(), name)(row, offset, col))
+    return copy_of(places, int if dtype is None else dtype, place_of(device))
 
 
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: DTypeLike | None = None, device: Device | str | None = None
 ) -> Tensor:
     """`int64 (2, n)`: the row and column of each element of the lower triangle, in row order."""
-    return triangle_of("tril_indices", row, col, np.tril, offset, dtype, device)
+    return triangle_of("tril_indices", row, col, offset, dtype, device)
 
 
 def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: DTypeLike | None = None, device: Device | str | None = None
 ) -> Tensor:
     """`int64 (2, n)`: the row and column of each element of the upper triangle, in row order."""
-    return triangle_of("triu_indices", row, col, np.triu, offset, dtype, device)
+    return triangle_of("triu_indices", row, col, offset, dtype, device)
 
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
-
 from ..autograd import as_tuple, second_backward_error
 from ..base.errors import GradError, ShapeError, with_article
 from ..ir import FreedMarker, Node, where_text
@@ -226,7 +224,7 @@ def function_op(cls: type[Function], count: int, places: list[int], arity: int) 
         if out is None:
             return [a.copy() for a in arrays[:count]] if count > 1 else arrays[0].copy()
         for place, a in zip(out if count > 1 else [out], arrays):
-            np.copyto(place, a)
+            place[...] = a
         return out
 
     def custom_backward(node: Node, gs: list):

@@ -6,10 +6,10 @@ import math
 import re
 from collections.abc import Callable
 
-import numpy as np
-
+from ..backend import namespace, to_host
 from ..base.errors import DTypeError
 from ..grad.hooks import Handle, hook_on_node
+from ..host import HostArray
 from ..ir import INPUTS, OUTPUTS, Node, Value, where_text
 from ..mode import MODE
 
@@ -48,7 +48,7 @@ def set_printoptions(
     OPTIONS.update({k: v for k, v in passed.items() if v is not None}, sci_mode=sci_mode)
 
 
-def formatter(array: np.ndarray):
+def formatter(array: HostArray):
     """(function that formats an element, width): all elements get one format, padded to one width, as in PyTorch."""
     if array.dtype.kind == "c":
         (real, first), (imag, second) = formatter(array.real), formatter(array.imag)
@@ -61,10 +61,11 @@ def formatter(array: np.ndarray):
     if array.dtype.kind != "f":
         width = max((len(str(x)) for x in array.ravel().tolist()), default=1)
         return (lambda x: f"{x!s:>{width}}"), width
-    finite = array[np.isfinite(array)].astype("float64")
-    nonzero = np.abs(finite[finite != 0])
+    xp = namespace()
+    finite = array[xp.isfinite(array)].astype("float64")
+    nonzero = abs(finite[finite != 0])
     digits, sci = OPTIONS["precision"], OPTIONS["sci_mode"]
-    whole = bool(np.all(finite == np.ceil(finite)))
+    whole = bool((finite == xp.ceil(finite)).all())
     if sci is None:
         sci = False
         if nonzero.size:
@@ -75,21 +76,22 @@ def formatter(array: np.ndarray):
         if sci:
             return f"{x:.{digits}e}"
         if whole:
-            return f"{x:.0f}." if np.isfinite(x) else f"{x:.0f}"
+            return f"{x:.0f}." if math.isfinite(x) else f"{x:.0f}"
         return f"{x:.{digits}f}"
 
     width = max((len(form(x)) for x in finite[finite != 0].tolist()), default=1)
     return (lambda x: f"{form(x):>{width}}"), width
 
 
-def elements_text(array: np.ndarray, indent: int) -> str:
+def elements_text(array: HostArray, indent: int) -> str:
     """The elements in nested brackets, abbreviated if there are more than the threshold."""
     edges = edges_of(array)
-    form, width = formatter(array[np.ix_(*[printed_indices(n, edges) for n in array.shape])] if edges else array)
+    shown = namespace().ix_(*[printed_indices(n, edges) for n in array.shape]) if edges else ...
+    form, width = formatter(array[shown])
     return nested_text(array, indent, form, width, edges)
 
 
-def edges_of(array: np.ndarray) -> tuple[int, int] | None:
+def edges_of(array: HostArray) -> tuple[int, int] | None:
     """(number of elements to show at the start, at the end) of a long axis, fewer for many axes; None shows all."""
     if array.size <= OPTIONS["threshold"]:
         return None
@@ -106,7 +108,7 @@ def printed_indices(n: int, edges: tuple[int, int]) -> list[int]:
     return [*range(head), *range(n - tail, n)] if n > max(head + tail, 1) else [*range(n)]
 
 
-def nested_text(array: np.ndarray, indent: int, form, width: int, edges: tuple[int, int] | None) -> str:
+def nested_text(array: HostArray, indent: int, form, width: int, edges: tuple[int, int] | None) -> str:
     if not array.ndim:
         return form(array.item())
     places = printed_indices(len(array), edges) if edges else range(len(array))
@@ -132,9 +134,10 @@ def tensor_text(tensor) -> str:
     if tensor.array is None or (trace is not None and trace.is_written(tensor)):  # its array is out of date
         parts += ["...", "is_lazy='True'", f"size={tuple(tensor.spec.shape)}"]
     else:
-        array = tensor.array.astype("float32") if tensor.dtype.name == "bfloat16" else tensor.array
+        array = to_host(tensor.array)
+        array = array.astype("float32") if tensor.dtype.name == "bfloat16" else array
         parts.append(elements_text(array, len("tensor(")) if array.size else "[]")
-        if not tensor.array.size and tensor.spec.shape != (0,):
+        if not array.size and tensor.spec.shape != (0,):
             parts.append(f"size={tuple(tensor.spec.shape)}")
     if tensor.device.type != "cpu":
         parts.append(f"device='{tensor.device}'")

@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any
 
-from ..base.dtypes import ArrayDType
+from ..base.dtypes import is_dtype
 from ..base.errors import DTypeError, MinflowError, ModuleError, shown
 from ..dispatch import INSPECTION_METHODS, raised_by_user, raw_error, special_method
 from ..host import HostArray, python_number
 from ..source_location import describe, here
-from ..spec import DType
 
 DEFAULT_ANNOTATIONS = {  # types of parameters without annotations; others take a tensor if they have no default
     **dict.fromkeys(("dim", "dims", "axis", "source", "destination", "shifts"), "int | Sequence[int] | None"),
@@ -65,7 +64,7 @@ TYPE_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "bool": (lambda x: isinstance(python_number(x), int), "True or False"),
     "str": (lambda x: isinstance(x, str), "a text"),
     "None": (lambda x: x is None, "None"),
-    "DType": (lambda x: isinstance(x, DType | type | ArrayDType | str), "a dtype such as flow.float32"),
+    "DType": (lambda x: isinstance(x, str) or is_dtype(x), "a dtype such as flow.float32"),
     "Generator": (lambda x: type(x).__name__ == "Generator", "a flow.Generator"),
     "Sequence[int]": (lambda x: all_of(x, is_whole), "several whole numbers"),
     "Sequence": (lambda x: isinstance(x, Sequence) and not isinstance(x, str), "a list or tuple"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..functions.fill import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
+from ..functions.fill import as_leaf, copy_of, empty_of, finish, full_of, ones_of, place_of, size_of, zeros_of
 from ..messages.suggestions import hint_methods
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ class Creation:
         pin_memory: bool = False,
     ) -> Tensor:
         """A tensor from data, by default in the dtype of this one."""
-        return finish(copy_of(data, self.dtype if dtype is None else dtype), device, requires_grad)
+        place = place_of(device) or self.device
+        return as_leaf(copy_of(data, self.dtype if dtype is None else dtype, place), requires_grad)
 
     def new_full(
         self: Tensor,

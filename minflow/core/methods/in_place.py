@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .. import functions as F
 from ..base.errors import DTypeError, ShapeError, TraceError
 from ..dispatch import apply
@@ -25,7 +23,7 @@ from ..messages.suggestions import hint_methods
 from ..mode import MODE, bump_mutations, using
 from ..ops import elementwise as e, shape as s
 from ..source_location import fail
-from ..spec import DType
+from ..spec import DType, finfo, iinfo
 
 if TYPE_CHECKING:
     from ..base.dtypes import DTypeLike
@@ -182,10 +180,6 @@ def reshape_in_place(view: Callable, target: Tensor, *args: Any, **options: Any)
 
 def integer_limit(dtype: DType) -> int:
     """The exclusive upper bound of the integers that the dtype represents exactly."""
-    return (
-        2 ** (np.finfo(dtype.np).nmant + 1) + 1
-        if dtype.floating
-        else 2
-        if dtype.rank == 0
-        else int(np.iinfo(dtype.np).max)
-    )
+    if dtype.floating:
+        return int(2 / finfo(dtype).eps) + 1
+    return iinfo(dtype).max if dtype.rank else 2

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .. import functions as F
+from ..backend import namespace
 from ..base.errors import GradError
 from ..functionalize import lend
+from ..host import HostArray, python_number
 from ..mode import MODE
 from ..source_location import fail
 from .operators import BY_UFUNC
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # NumPy functions with the same meaning as ours, besides operators
 BY_UFUNC = BY_UFUNC | {
-    getattr(np, name): getattr(F, name)
+    name: getattr(F, name)
     for name in """absolute arccos arccosh arcsin arcsinh arctan
     arctan2 arctanh ceil copysign cos cosh deg2rad exp exp2 expm1 floor fmax fmin fmod heaviside hypot isfinite isinf
     isnan log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor negative nextafter
@@ -34,22 +34,17 @@ BY_UFUNC = BY_UFUNC | {
 class Interop:
     """Protocols of other libraries."""
 
-    def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self.numpy(), dtype, copy=copy)
+    def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> HostArray:
+        return namespace().array(self.numpy(), dtype, copy=copy)
 
     def __array_ufunc__(self: Tensor, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
         """NumPy's operators and elementwise functions return tensors, with gradients, if minflow has them (`array *
-        tensor`, `np.float32(2) * tensor`, `np.exp(tensor)`); its other functions return arrays.
+        tensor`, `numpy.exp(tensor)`); its other functions return arrays.
         """
-        op = BY_UFUNC.get(ufunc)
+        op = BY_UFUNC.get(ufunc.__name__)
         if method == "__call__" and op is not None and out is None and not options:
             lift = MODE.get().tensor_of
-            return op(
-                *[
-                    x.item() if isinstance(x, np.generic) else lift(x) if isinstance(x, np.ndarray) else x
-                    for x in inputs
-                ]
-            )
+            return op(*[lift(x) if isinstance(x, HostArray) else python_number(x) for x in inputs])
         if out is not None:
             options["out"] = tuple([array_of(x) for x in out])
         return getattr(ufunc, method)(*[array_of(x) for x in inputs], **options)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from .. import functions as F
 from ..dispatch import apply
 from ..functionalize import apply_inplace, write_result
+from ..host import HostArray, HostScalar
 from ..ir import NUMBERS
 from ..messages.wrong_arguments import safe_hasattr
 from ..ops import compare as c, elementwise as e
@@ -16,7 +15,7 @@ from ..ops import compare as c, elementwise as e
 if TYPE_CHECKING:
     from ..tensor import Tensor
 
-    Operand: TypeAlias = Tensor | complex | np.ndarray | np.generic
+    Operand: TypeAlias = Tensor | complex | HostArray | HostScalar
 
 
 class Operators:
@@ -175,15 +174,14 @@ class Operators:
 
 def comparable(x: Any) -> bool:
     """True if == compares elementwise. With None or a string the result is just False."""
-    return type(x) in NUMBERS or issubclass(type(x), np.ndarray | np.generic) or safe_hasattr(x, "spec")
+    return type(x) in NUMBERS or issubclass(type(x), HostArray | HostScalar) or safe_hasattr(x, "spec")
 
 
-# NumPy's operators on a tensor: `array + tensor` calls `np.add(array, tensor)`
+# NumPy's operators on a tensor, by name: `array + tensor` calls `numpy.add(array, tensor)`
 BY_UFUNC = {
-    np.add: e.add, np.subtract: e.sub, np.multiply: e.mul, np.true_divide: e.div, np.floor_divide: e.floor_divide,
-    np.power: e.pow,
-    np.float_power: e.pow, np.remainder: e.remainder, np.matmul: F.matmul, np.maximum: e.maximum, np.minimum: e.minimum,
-    np.equal: c.eq, np.not_equal: c.ne, np.less: c.lt, np.less_equal: c.le, np.greater: c.gt, np.greater_equal: c.ge,
-    np.bitwise_and: F.bitwise_and, np.bitwise_or: F.bitwise_or, np.bitwise_xor: F.bitwise_xor,
-    np.left_shift: F.bitwise_left_shift, np.right_shift: F.bitwise_right_shift,
+    "add": e.add, "subtract": e.sub, "multiply": e.mul, "divide": e.div, "floor_divide": e.floor_divide,
+    "power": e.pow, "float_power": e.pow, "remainder": e.remainder, "matmul": F.matmul, "maximum": e.maximum,
+    "minimum": e.minimum, "equal": c.eq, "not_equal": c.ne, "less": c.lt, "less_equal": c.le, "greater": c.gt,
+    "greater_equal": c.ge, "bitwise_and": F.bitwise_and, "bitwise_or": F.bitwise_or, "bitwise_xor": F.bitwise_xor,
+    "left_shift": F.bitwise_left_shift, "right_shift": F.bitwise_right_shift,
 }  # fmt: skip

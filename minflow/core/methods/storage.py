@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from .. import functions as F
+from ..backend import namespace, to_host
 from ..base.errors import DTypeError, GradError, OutOfRangeError, ShapeError, TraceError
 from ..functionalize import stride_probe, write_into
 from ..functions.fill import empty_of, size_of
+from ..host import host_array
 from ..messages.suggestions import hint_methods
 from ..mode import MODE
 from ..source_location import fail
@@ -136,9 +136,9 @@ def apply_elementwise(target: Tensor, name: str, function: Callable, *others: Te
             "lambda x: x + 1",
             function=function,
         )
-    arrays = [MODE.get().tensor_of(x).read_array(name) for x in (target, *others)]
+    arrays = [to_host(MODE.get().tensor_of(x).read_array(name)) for x in (target, *others)]
     try:
-        rows = np.broadcast_arrays(*arrays)
+        rows = namespace().broadcast_arrays(*arrays)
     except ValueError:
         rows = ()
     if not rows or rows[0].shape != arrays[0].shape:
@@ -149,9 +149,9 @@ def apply_elementwise(target: Tensor, name: str, function: Callable, *others: Te
             x=target,
             **{f"other{k}": x for k, x in enumerate(others)},
         )
-    numbers = [function(*row) for row in zip(*[row.reshape(-1).tolist() for row in rows])]
+    results = [function(*row) for row in zip(*[row.reshape(-1).tolist() for row in rows])]
     try:
-        found = np.asarray(numbers, arrays[0].dtype)
+        written = host_array(results, arrays[0].dtype)
     except OverflowError:
         fail(
             OutOfRangeError,
@@ -159,4 +159,4 @@ def apply_elementwise(target: Tensor, name: str, function: Callable, *others: Te
             "x.long() first",
             x=target,
         )
-    return write_into(target, found.reshape(arrays[0].shape))
+    return write_into(target, written.reshape(arrays[0].shape))

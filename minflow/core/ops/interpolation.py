@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..backend import namespace
 from ..base.errors import DTypeError, ShapeError
-from ..host import HostArray, HostScalar
+from ..host import HostArray
 from ..infer import check_memory
 from ..op import define
 from ..spec import DType, Spec, float16, float32, float64, int64, uint8
@@ -23,7 +23,7 @@ from .index import take
 from .shape import cast, constant_beside
 
 MODES = "nearest", "nearest-exact", "linear", "cubic"
-Real = type[HostScalar]  # the type in which positions and weights are computed
+Real = Callable[[float], Any]  # the type of scalars in which positions and weights are computed
 Tap = tuple[HostArray, HostArray | None]  # (positions, weights or None)
 CUBIC_PARAMETER = -0.75  # parameter a of the kernel, as in PyTorch and OpenCV. Keys 1981, eq. 15
 

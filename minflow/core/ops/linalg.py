@@ -17,7 +17,7 @@ from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..mode import MODE
 from ..op import define
-from ..spec import Spec, cpu, float32, float64
+from ..spec import Spec, float32, float64
 from .examples import case, floats, ints, strided
 from .rules import broadcast_shape, is_number
 from .shape import cast, in_dtype, in_float32
@@ -116,7 +116,7 @@ def choose_dot(a: Spec, b: Spec, ta: bool, tb: bool):
     """Choose dot if possible: the same BLAS call as matmul, in a third of the time for small matrices. For 1x1 matrices
     dot would skip 0 * NaN.
     """
-    fits = a.ndim == b.ndim == 2 and a.dtype in (float32, float64) and a.size > 1 < b.size and a.device is cpu
+    fits = a.ndim == b.ndim == 2 and a.dtype in (float32, float64) and a.size > 1 < b.size
     if not fits:
         return None
     dot = BLAS_PRODUCTS[bool(ta), bool(tb)]

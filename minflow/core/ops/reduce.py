@@ -14,7 +14,7 @@ from ..base.errors import ShapeError
 from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
-from ..spec import Spec, bool_, cpu, float32, float64, int64
+from ..spec import Spec, bool_, float32, float64, int64
 from .compare import eq, isnan, logical_or
 from .elementwise import where
 from .examples import bools, case, distinct, floats, ints, positive, strided
@@ -71,8 +71,7 @@ sum = define(
 def numpy_sum(x: Spec, axis, keepdims: bool):
     """NumPy's own sum, for few elements, if strides and class cannot change its order of summation."""
     ndim = 0 if axis is None else x.ndim - len(axis)
-    simple = x.device is cpu and x.dtype in (float32, float64) and not keepdims and ndim <= 1
-    if not simple or x.size >= MAX_NUMPY_ELEMENTS:
+    if x.size >= MAX_NUMPY_ELEMENTS or x.dtype not in (float32, float64) or keepdims or ndim > 1:
         return None
     xp = namespace()
     return partial(xp.add.reduce, axis=axis) if ndim else lambda array: xp.asarray(xp.add.reduce(array, axis))

@@ -41,8 +41,8 @@ class Op:
     second_order: False if the gradient has no gradient.
     domain: "real" (complex tensors are refused), "holomorphic" (the op has a complex derivative, or none: autograd
     conjugates around the rules) or "complex" (the rules give complex gradients themselves); views take all dtypes.
-    dtype_agnostic: the op only moves elements, so it runs in bfloat16 without a cast; so does a view, and a composite
-    op whose decomposition decides in which dtype it computes.
+    dtype_agnostic: the op runs in bfloat16 without a cast, since it only moves elements, or since its decomposition
+    decides in which dtype it computes; if it is not given, True for views and composite ops.
     version: version of its semantics, which a saved graph records; see `deploy/versions.py`.
     cached_view: a view with one attr whose gradient needs no elements; eager code caches its output spec and its
     specialized kernel.
@@ -93,7 +93,7 @@ class Op:
     checks: bool = False
     second_order: bool = True
     domain: str = "real"
-    dtype_agnostic: bool = False
+    dtype_agnostic: bool | None = None
     version: int = 1
     cached_view: bool = False
     always_infer: bool = False
@@ -148,8 +148,9 @@ class Op:
         known["__doc__"] = self.doc
         if self.alias_safe is None:
             known["alias_safe"] = bool(self.elementwise)
+        if self.dtype_agnostic is None:
+            known["dtype_agnostic"] = self.is_view or self.decompose is not None
         if self.is_view:
-            known["dtype_agnostic"] = True
             known["domain"] = "holomorphic" if self.domain == "real" else self.domain
         known["many"] = len(outputs) > 1
         known["variadic"] = inputs[:1] != [] and inputs[0][0] == "*"

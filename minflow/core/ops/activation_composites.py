@@ -48,7 +48,6 @@ def activation(
         signature,
         floating_rule(signature.partition("(")[0]),
         decompose=in_float32(decompose),
-        dtype_agnostic=True,
         module=__name__,
         examples=examples or inputs(),
         slow_on_numpy=slow_on_numpy,
@@ -92,7 +91,6 @@ softsign = define(
     "softsign(x)",
     softsign_spec,
     decompose=in_float32(lambda x: x / (absolute(x) + 1)),
-    dtype_agnostic=True,
     domain="complex",
     examples=[*inputs(), ints(5, low=-3, high=4)],
     slow_on_numpy=True,
@@ -146,7 +144,6 @@ prelu = define(
     "prelu(x, weight)",
     prelu_spec,
     decompose=prelu_parts,
-    dtype_agnostic=True,
     examples=[
         *[case(x, floats(1, dtype=x.dtype)) for x in inputs()],
         case(floats(2, 3, 4), floats(3)),
@@ -169,7 +166,6 @@ rrelu = define(
     "rrelu(x, slope)",
     rrelu_spec,
     decompose=leak,
-    dtype_agnostic=True,
     number_inputs=["slope"],
     examples=[*[case(x, 0.25) for x in inputs()], case(floats(3, 4), floats(3, 4))],
     doc="x if x > 0, else slope * x, with a slope for each element, or a number. Xu et al. 2015, section 2.4.",
@@ -208,7 +204,6 @@ def saturated(x, kept, p):
 alpha_dropout = define(
     "alpha_dropout(x, kept; p)",
     decompose=saturated,
-    dtype_agnostic=True,
     domain="complex",
     examples=[
         case(floats(3, 4), floats(3, 4, low=0.0, high=1.0), p=0.5),
@@ -241,7 +236,6 @@ glu = define(
     "glu(x; axis)",
     glu_spec,
     decompose=in_float32(glu_parts),
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), axis=1),
         case(floats(2, 4, 3), axis=1),

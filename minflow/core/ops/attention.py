@@ -35,6 +35,7 @@ scaled_dot_product_attention = define(
     decompose=attention_parts,
     number_inputs=["mask"],
     autocast="lower",
+    dtype_agnostic=False,
     examples=[
         case(floats(2, 3, 4), floats(2, 5, 4), floats(2, 5, 3), 0, scale=0.5, nowhere=False),
         case(floats(3, 4), strided(5, 4), floats(5, 2), floats(3, 5), scale=1.0, nowhere=True),

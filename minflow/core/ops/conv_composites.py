@@ -107,7 +107,6 @@ def convolution(signature: str, infer: Callable, decompose: Callable, examples: 
         decompose=decompose,
         number_inputs=["bias"],
         unread=["bias"],
-        dtype_agnostic=True,
         autocast="lower",
         attr_kinds={name: "sizes" for name in parse_signature(signature)[2] if name != "groups"},
         module=__name__,

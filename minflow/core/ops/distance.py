@@ -167,7 +167,6 @@ pdist = define(
     decompose=pdist_parts,
     second_order=False,
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         *[case(floats(4, 3), p=p) for p in (2.0, 1.0, math.inf, 0.0, 1.5)],
         case(strided(3, 4), p=2.0),
@@ -188,7 +187,6 @@ def normalize_parts(x, p, axes, eps):
 normalize = define(
     "normalize(x; p, axes, eps)",
     decompose=normalize_parts,
-    dtype_agnostic=True,
     domain="complex",
     attr_kinds={"axes": "integers or None"},
     examples=[
@@ -212,7 +210,6 @@ def cosine_similarity_parts(x1, x2, axis, eps):
 cosine_similarity = define(
     "cosine_similarity(x1, x2; axis, eps)",
     decompose=in_float32(cosine_similarity_parts),
-    dtype_agnostic=True,
     second_order=False,
     examples=[
         case(floats(3, 4), floats(3, 4), axis=1, eps=1e-8),
@@ -233,7 +230,6 @@ def pairwise_distance_parts(x1, x2, p, eps, keepdims):
 pairwise_distance = define(
     "pairwise_distance(x1, x2; p, eps, keepdims)",
     decompose=pairwise_distance_parts,
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), floats(3, 4), p=2.0, eps=1e-6, keepdims=False),
         case(floats(3, 4), floats(4), p=1.0, eps=1e-6, keepdims=True),

@@ -30,7 +30,6 @@ def bag_parts(rows, place, counted, bags, pooling):
 reduce_bags = define(
     "reduce_bags(rows, place, counted; bags, pooling)",
     decompose=bag_parts,
-    dtype_agnostic=True,
     examples=[
         case(floats(4, 3), ints(4, high=3), bools(4), bags=3, pooling="mean"),
         case(floats(4, 3), ints(4, high=3), bools(4), bags=4, pooling="sum"),

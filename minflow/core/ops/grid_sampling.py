@@ -110,7 +110,6 @@ grid_sample = define(
     "grid_sample(x, grid; mode, padding_mode, align_corners)",
     grid_sample_spec,
     decompose=grid_sample_parts,
-    dtype_agnostic=True,
     examples=[  # not "nearest", whose result does not depend on the grid for autograd
         case(IMAGES, GRID, mode="linear", padding_mode="zeros", align_corners=False),
         case(IMAGES, GRID, mode="linear", padding_mode="border", align_corners=True),
@@ -166,7 +165,6 @@ affine_grid = define(
     "affine_grid(theta; output_size, align_corners)",
     affine_grid_spec,
     decompose=affine_grid_parts,
-    dtype_agnostic=True,
     autocast="lower",
     unread=["theta"],
     examples=[

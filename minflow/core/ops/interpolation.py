@@ -164,7 +164,6 @@ interpolate = define(
     "interpolate(x; output_size, factors, mode, align_corners, antialias)",
     interpolate_spec,
     decompose=interpolate_parts,
-    dtype_agnostic=True,
     unread=["x"],
     slow_on_numpy=True,
     examples=[

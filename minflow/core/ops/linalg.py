@@ -188,7 +188,6 @@ bilinear = define(
     decompose=bilinear_parts,
     number_inputs=["bias"],
     unread=["bias"],
-    dtype_agnostic=True,
     domain="complex",
     examples=[
         case(floats(2, 3), floats(2, 4), floats(5, 3, 4), floats(5)),

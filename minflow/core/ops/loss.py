@@ -117,7 +117,6 @@ binary_cross_entropy = define(
     ),
     number_inputs=["weight"],
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4, **PROBABILITY_RANGE), floats(3, 4, **PROBABILITY_RANGE), 1, reduction="mean"),
         case(floats(3, 4, **PROBABILITY_RANGE), floats(3, 4, **PROBABILITY_RANGE), positive(4), reduction="sum"),
@@ -141,7 +140,6 @@ binary_cross_entropy_with_logits = define(
     decompose=logit_losses,
     number_inputs=["weight", "pos_weight"],
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), floats(3, 4, **PROBABILITY_RANGE), 1, 1, reduction="mean"),
         case(floats(3, 4), floats(3, 4, **PROBABILITY_RANGE), positive(4), positive(4), reduction="mean"),

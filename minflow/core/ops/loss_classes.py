@@ -60,7 +60,6 @@ nll_loss = define(
     decompose=weighted_nll,
     number_inputs=["weight"],
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), ints(3, high=4), positive(4), ignore_index=-100, reduction="mean"),
         case(floats(2, 3, 4), ints(2, 4, high=3), positive(3), ignore_index=1, reduction="none"),
@@ -95,7 +94,6 @@ cross_entropy = define(
     decompose=label_losses,
     number_inputs=["weight"],
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), ints(3, high=4), positive(4), ignore_index=-100, label_smoothing=0.0, reduction="mean"),
         case(floats(3, 4), ints(3, high=4), positive(4), ignore_index=1, label_smoothing=0.2, reduction="mean"),
@@ -122,7 +120,6 @@ soft_cross_entropy = define(
     decompose=probability_losses,
     number_inputs=["weight"],
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), positive(3, 4), 1, label_smoothing=0.0, reduction="mean"),
         case(floats(2, 3, 4), positive(2, 3, 4), positive(3), label_smoothing=0.2, reduction="none"),
@@ -153,7 +150,6 @@ multi_margin_loss = define(
     decompose=margin_losses,
     number_inputs=["weight"],
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), ints(3, high=4), 1, p=1, margin=1.0, reduction="mean"),
         case(strided(3, 4), ints(3, high=4), positive(4), p=2, margin=0.5, reduction="none"),
@@ -182,7 +178,6 @@ multilabel_margin_loss = define(
     "multilabel_margin_loss(x, labels; reduction)",
     decompose=multilabel_losses,
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), ints(3, 4, low=-1, high=4), reduction="mean"),
         case(strided(3, 4), ints(3, 4, low=-1, high=4), reduction="none"),
@@ -202,7 +197,6 @@ multilabel_soft_margin_loss = define(
     decompose=multilabel_entropies,
     number_inputs=["weight"],
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), positive(3, 4, low=0.1, high=0.9), 1, reduction="mean"),
         case(strided(3, 4), positive(3, 4, low=0.1, high=0.9), positive(4), reduction="none"),
@@ -228,7 +222,6 @@ combined_margin_loss = define(
     "combined_margin_loss(x, labels; m1, m2, m3)",
     decompose=angular_scores,
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4, low=-0.9, high=0.9), ints(3, high=4), m1=1.0, m2=0.0, m3=0.35),
         case(strided(3, 4, low=-0.9, high=0.9), ints(3, high=4), m1=0.9, m2=0.2, m3=0.1),

@@ -45,7 +45,6 @@ mse_loss = define(
     ),
     number_inputs=["weight"],
     autocast="float32",
-    dtype_agnostic=True,
     examples=WEIGHTED,
     doc="(input - target)**2, reduced; the mean is weighted. A weight of 1 for none.",
 )
@@ -57,7 +56,6 @@ l1_loss = define(
     ),
     number_inputs=["weight"],
     autocast="float32",
-    dtype_agnostic=True,
     examples=WEIGHTED,
     doc="|input - target|, reduced; the mean is weighted. A weight of 1 for none.",
 )
@@ -74,7 +72,6 @@ smooth_l1_loss = define(
     "smooth_l1_loss(input, target; beta, reduction)",
     decompose=lambda input, target, beta, reduction: reduce_losses(smooth_losses(input, target, beta), reduction),
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), floats(3, 4), beta=1.0, reduction="mean"),
         case(strided(3, 4), floats(4), beta=0.5, reduction="sum"),
@@ -98,7 +95,6 @@ huber_loss = define(
     ),
     number_inputs=["weight"],
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), floats(3, 4), 1, delta=1.0, reduction="mean"),
         case(strided(3, 4), floats(4), positive(3, 4), delta=0.5, reduction="sum"),

@@ -30,7 +30,6 @@ kl_div = define(
         kl_losses(input, target, log_target), reduction
     ),
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), positive(3, 4), log_target=False, reduction="mean"),
         case(strided(3, 4), floats(4), log_target=True, reduction="sum"),
@@ -56,7 +55,6 @@ poisson_nll_loss = define(
         poisson_losses(input, target, log_input, full, eps), reduction
     ),
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), positive(3, 4), log_input=True, full=False, eps=1e-8, reduction="mean"),
         case(strided(3, 4), positive(4, low=1.5), log_input=True, full=True, eps=1e-8, reduction="sum"),
@@ -79,7 +77,6 @@ gaussian_nll_loss = define(
         gaussian_losses(input, target, var, full, eps), reduction
     ),
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), floats(3, 4), positive(3, 4), full=False, eps=1e-6, reduction="mean"),
         case(strided(3, 4), floats(4), positive(3, 1), full=True, eps=0.1, reduction="sum"),

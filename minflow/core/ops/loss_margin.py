@@ -27,7 +27,6 @@ margin_ranking_loss = define(
     "margin_ranking_loss(input1, input2, target; margin, reduction)",
     decompose=ranking_losses,
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), floats(3, 4), floats(3, 4), margin=0.0, reduction="mean"),
         case(strided(3, 4), floats(3, 4), floats(1, 4), margin=0.5, reduction="sum"),
@@ -46,7 +45,6 @@ hinge_embedding_loss = define(
     "hinge_embedding_loss(input, target; margin, reduction)",
     decompose=hinge_losses,
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), signs(3, 4), margin=1.0, reduction="mean"),
         case(strided(3, 4), signs(3, 4), margin=0.5, reduction="sum"),
@@ -59,7 +57,6 @@ soft_margin_loss = define(
     "soft_margin_loss(input, target; reduction)",
     decompose=lambda input, target, reduction: reduce_losses(softplus(-target * input), reduction),
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), signs(3, 4), reduction="mean"),
         case(strided(3, 4), floats(4), reduction="sum"),
@@ -93,7 +90,6 @@ triplet_margin_loss = define(
     "triplet_margin_loss(anchor, positive, negative; margin, p, eps, swap, reduction)",
     decompose=triplet_losses,
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(*[floats(4, 3)] * 3, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction="mean"),
         case(*[floats(2, 4, 3)] * 3, margin=0.5, p=1.0, eps=1e-6, swap=True, reduction="none"),
@@ -116,7 +112,6 @@ cosine_embedding_loss = define(
     "cosine_embedding_loss(input1, input2, target; margin, reduction)",
     decompose=cosine_losses,
     autocast="float32",
-    dtype_agnostic=True,
     examples=[
         case(floats(4, 3), floats(4, 3), signs(4), margin=0.0, reduction="mean"),
         case(strided(4, 3), floats(4, 3), signs(4), margin=-0.5, reduction="none"),

@@ -179,6 +179,7 @@ layer_norm = define(
     "layer_norm(x, weight, bias; axes, eps)",
     layer_norm_spec,
     decompose=layer_norm_parts,
+    dtype_agnostic=False,
     number_inputs=["weight", "bias"],
     unread=["bias"],
     examples=[
@@ -219,6 +220,7 @@ group_norm = define(
     "group_norm(x, weight, bias; groups, eps)",
     group_norm_spec,
     decompose=group_norm_parts,
+    dtype_agnostic=False,
     number_inputs=["weight", "bias"],
     unread=["bias"],
     examples=[
@@ -244,7 +246,6 @@ rms_norm = define(
     decompose=lambda x, weight, axes, eps: scale_and_shift(
         x * rsqrt((x * x).mean(axes, keepdim=True) + eps), weight, 0
     ),
-    dtype_agnostic=True,
     number_inputs=["weight"],
     examples=[
         case(floats(4, 3), positive(3), axes=(-1,), eps=1e-5),
@@ -278,7 +279,6 @@ batch_norm_inference = define(
     "batch_norm_inference(x, mean, var, weight, bias; eps)",
     batch_norm_inference_spec,
     decompose=batch_norm_inference_parts,
-    dtype_agnostic=True,
     domain="complex",
     number_inputs=["weight", "bias"],
     unread=["bias"],
@@ -315,7 +315,6 @@ local_response_norm = define(
     "local_response_norm(x; size, alpha, beta, k)",
     local_response_norm_spec,
     decompose=local_response_norm_parts,
-    dtype_agnostic=True,
     attr_kinds={"beta": "real", "k": "real"},
     examples=[
         case(floats(2, 5, 3), size=3, alpha=0.5, beta=0.75, k=1.0),

@@ -66,7 +66,6 @@ pad_from_input = define(
     padding_spec,
     decompose=padding_parts,
     domain="complex",
-    dtype_agnostic=True,
     attr_kinds={"widths": "pairs of integers", "mode": "padding mode"},
     examples=[
         case(floats(2, 3, 4), widths=((2, 1), (0, 3)), mode="reflect"),

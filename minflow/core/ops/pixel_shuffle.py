@@ -14,8 +14,7 @@ from .shape import clone, permute, reshape
 
 def rearrangement(signature: str, infer: Callable, decompose: Callable, examples: list[Case], doc: str) -> Op:
     """An op that moves elements of any dtype."""
-    facts: dict = dict(domain="complex", dtype_agnostic=True, module=__name__)
-    return define(signature, infer, decompose=decompose, examples=examples, doc=doc, **facts)
+    return define(signature, infer, decompose=decompose, domain="complex", examples=examples, doc=doc, module=__name__)
 
 
 def rearranged(x, apart: tuple[int, ...], dims: tuple[int, ...], shape: tuple[int, ...]):

@@ -109,6 +109,7 @@ max_pool = {2: max_pool2d} | family(
         case(distinct(1, 2, *SPACE[n]), **window(n, 3, 2, 1, dilation=(1,) * n, ceil_mode=True)),
         case(distinct(1, 2, *SPACE[n]), **window(n, 2, 1, 0, dilation=(2,) * n, ceil_mode=False)),
     ],
+    dtype_agnostic=False,
     doc="The maximum of each window (ties: the first; NaN wins, the last one), and its position in the last axes.",
 )
 
@@ -154,6 +155,7 @@ adaptive_max_pool = family(
         case(distinct(1, 1, *SPACE[n]), output_size=(8,) * n),
     ],
     axes=(1, 2, 3),
+    dtype_agnostic=False,
     doc="The maximum of each of output_size windows that cover the last axes, and its position in them.",
 )
 
@@ -197,7 +199,6 @@ avg_pool = {2: avg_pool2d} | family(
             (2, 1, 1, False, True, 3),
         )
     ],
-    dtype_agnostic=True,
     unread=["x"],
     doc="The mean of each window.",
 )
@@ -223,7 +224,6 @@ adaptive_avg_pool = {2: adaptive_avg_pool2d} | family(
         case(floats(2, 3, *SPACE[n]), output_size=(1,) * n),
         case(floats(1, 2, *SPACE[n]), output_size=(3, 2, 4)[:n]),
     ],
-    dtype_agnostic=True,
     unread=["x"],
     doc="The mean of each of output_size windows that cover the last axes.",
 )
@@ -266,7 +266,6 @@ lp_pool = family(
         ),
     ],
     axes=(1, 2, 3),
-    dtype_agnostic=True,
     doc="The p-norm of each window, (sum of x**p)**(1/p), with p = norm_type.",
 )
 
@@ -305,5 +304,6 @@ max_unpool = family(
     ],
     axes=(1, 2, 3),
     unread=["x"],
+    dtype_agnostic=False,
     doc="Zeros, with the elements of x at their indices in the flattened output_size.",
 )

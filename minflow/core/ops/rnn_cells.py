@@ -34,7 +34,6 @@ lstm_cell = define(
     decompose=lstm_parts,
     number_inputs=["b_ih", "b_hh"],
     autocast="parts",
-    dtype_agnostic=True,
     domain="complex",
     examples=[
         case(*cell_inputs(2, 16)),
@@ -57,7 +56,6 @@ gru_cell = define(
     decompose=gru_parts,
     number_inputs=["b_ih", "b_hh"],
     autocast="parts",
-    dtype_agnostic=True,
     domain="complex",
     examples=[
         case(*cell_inputs(1, 12)),
@@ -77,7 +75,6 @@ rnn_cell = define(
     decompose=rnn_parts,
     number_inputs=["b_ih", "b_hh"],
     autocast="parts",
-    dtype_agnostic=True,
     domain="complex",
     examples=[
         case(*cell_inputs(1, 4), relu=False),

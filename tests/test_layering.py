@@ -509,12 +509,15 @@ def test_code_lines_are_counted():
     assert code_lines(text) == {4, 6, 9, 10, 11, 12, 13}
 
 
+DEFINE = {"define", "define_rule"}  # functions that define an op
+
+
 def own_lines(file):
     """The numbers of a file's lines of code, without examples of ops: data for tests, which no program runs."""
     text = text_of(file)
     lines = code_lines(text, tree_of(file))
     for node in ast.walk(tree_of(file)) if "examples=" in text else ():
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "define":
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in DEFINE:
             for word in node.keywords:
                 if word.arg == "examples":
                     lines.difference_update(range(word.value.lineno, word.value.end_lineno + 1))
@@ -592,7 +595,7 @@ def block_lines():
                 if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
             }
             count = len(code & set(range(min([node.lineno, *(d.lineno for d in decorators)]), node.end_lineno + 1)))
-            if "define" in calls and isinstance(node, ast.Assign):
+            if calls.keys() & DEFINE and isinstance(node, ast.Assign):
                 mine[node.targets[0].id] = count
             elif "kernel" in calls and isinstance(calls["kernel"].args[0], ast.Name):
                 op = calls["kernel"].args[0].id

@@ -7,9 +7,12 @@ Read next: `../../optim/sgd.py`.
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 from ..base.errors import DTypeError, ShapeError
 from ..kernels import kernel
-from ..op import define
+from ..op import Op, define, parse_signature
 from ..spec import Spec
 from .examples import case, floats, positive
 from .rules import need_spec
@@ -26,8 +29,12 @@ def running_mean(mean, new, weight: float):
     return mean + weight * (new - mean) if weight < 0.5 else new - (new - mean) * (1 - weight)
 
 
-def update_rule(op: str, same: tuple[str, ...], numbers: tuple[str, ...]):
-    """The shape rule: inputs `same` have the spec of p, inputs `numbers` are 0-d; outputs have the state's specs."""
+NUMBERS = {"step", "lr", "mu", "eta", "mu_product"}  # inputs that are 0-d; all others have the spec of p
+
+
+def define_rule(signature: str, **facts: Any) -> Op:
+    """Define an update rule; see `define` for the facts. The outputs have the specs of the inputs that they replace."""
+    op, names, _, _ = parse_signature(signature)
 
     def infer(*specs: Spec, **attrs):
         p = specs[0]
@@ -35,19 +42,18 @@ def update_rule(op: str, same: tuple[str, ...], numbers: tuple[str, ...]):
             raise DTypeError(
                 f"{op}: {{p}} is {p.dtype.name}, and only floating tensors can be trained", hint="{p}.float()"
             )
-        names = ("p", *same, *numbers)
         for name, spec in zip(names[1:], specs[1:]):
-            if name in same and spec is not p:
+            if name in NUMBERS and getattr(spec, "shape", ()) != ():
+                raise ShapeError(f"{op}: {{{name}}} must be one number, got shape {spec.shape}", hint="a 0-d tensor")
+            if name not in NUMBERS and spec is not p:
                 raise ShapeError(
                     f"{op}: {{{name}}} is {spec}, {{p}} is {p}",
                     hint="gradient and state need the shape and dtype of {p}",
                 )
-            if name in numbers and getattr(spec, "shape", ()) != ():
-                raise ShapeError(f"{op}: {{{name}}} must be one number, got shape {spec.shape}", hint="a 0-d tensor")
         kept = tuple(s for name, s in zip(names, specs) if name not in ("grad", "lr"))
         return kept if len(kept) > 1 else p
 
-    return infer
+    return define(signature, infer, alias_safe=True, module=sys._getframe(1).f_globals["__name__"], **facts)
 
 
 small, rate, count = floats(3, 4), positive((), low=0.01, high=0.1), floats((), low=1.0, high=1.0, dtype="float32")
@@ -56,10 +62,8 @@ single, empty = floats(5, dtype="float32"), floats(0, 3)
 
 # ---- stochastic gradient descent ---------------------------------------------------------------------------------
 
-sgd = define(
+sgd = define_rule(
     "sgd(p, grad, lr; weight_decay, maximize) -> p",
-    infer=update_rule("sgd", ("grad",), ("lr",)),
-    alias_safe=True,
     flops=2,
     examples=[
         case(small, small(), rate, weight_decay=0.0, maximize=False),
@@ -77,10 +81,8 @@ def _(xp, p, grad, lr, weight_decay, maximize):
     return p - float(lr) * descent_gradient(p, grad, weight_decay, maximize)
 
 
-sgd_momentum = define(
+sgd_momentum = define_rule(
     "sgd_momentum(p, grad, buf, lr; momentum, nesterov, weight_decay, maximize) -> p, buf",
-    infer=update_rule("sgd_momentum", ("grad", "buf"), ("lr",)),
-    alias_safe=True,
     flops=4,
     examples=[
         case(small, small(), small(), rate, momentum=0.9, nesterov=False, weight_decay=0.0, maximize=False),
@@ -101,10 +103,8 @@ def _(xp, p, grad, buf, lr, momentum, nesterov, weight_decay, maximize):
     return p - float(lr) * (down + momentum * buf if nesterov else buf), buf
 
 
-sgd_dampened = define(
+sgd_dampened = define_rule(
     "sgd_dampened(p, grad, buf, step, lr; momentum, dampening, weight_decay, maximize) -> p, buf, step",
-    infer=update_rule("sgd_dampened", ("grad", "buf"), ("step", "lr")),
-    alias_safe=True,
     examples=[
         case(small, small(), small(), count, rate, momentum=0.9, dampening=0.1, weight_decay=0.0, maximize=False),
         case(small, small(), small(), count, rate, momentum=0.9, dampening=0.5, weight_decay=0.1, maximize=True),
@@ -150,11 +150,9 @@ settings = {
 }
 square = positive(3, 4)
 
-adam = define(
+adam = define_rule(
     "adam(p, grad, exp_avg, exp_avg_sq, step, lr; beta1, beta2, eps, weight_decay, decoupled, corrected, maximize)"
     " -> p, exp_avg, exp_avg_sq, step",
-    infer=update_rule("adam", ("grad", "exp_avg", "exp_avg_sq"), ("step", "lr")),
-    alias_safe=True,
     flops=12,  # two means 3 and 4, root, division, step
     examples=[
         case(small, small(), small(), square, count, rate, **settings),
@@ -173,12 +171,10 @@ def _(xp, p, grad, exp_avg, exp_avg_sq, step, lr, **attrs):
     return *adam_step(xp, p, grad, exp_avg, exp_avg_sq, None, step, lr, **attrs), step + 1
 
 
-adam_amsgrad = define(
+adam_amsgrad = define_rule(
     "adam_amsgrad(p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr;"
     " beta1, beta2, eps, weight_decay, decoupled, corrected, maximize)"
     " -> p, exp_avg, exp_avg_sq, max_exp_avg_sq, step",
-    infer=update_rule("adam_amsgrad", ("grad", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"), ("step", "lr")),
-    alias_safe=True,
     examples=[
         case(small, small(), small(), square, square(), count, rate, **settings),
         case(small, small(), small(), square, square(), count, rate, **settings | {"decoupled": True}),

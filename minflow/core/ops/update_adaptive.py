@@ -6,9 +6,8 @@ They run as described in `update.py`. Read next: `../../optim/adaptive.py`.
 from __future__ import annotations
 
 from ..kernels import kernel
-from ..op import define
 from .examples import case, floats, positive
-from .update import count, descent_gradient, empty, rate, running_mean, single, small, square, update_rule
+from .update import count, define_rule, descent_gradient, empty, rate, running_mean, single, small, square
 
 # ---- RMSprop -----------------------------------------------------------------------------------------------------
 
@@ -27,10 +26,8 @@ past = {"alpha": 0.9, "eps": 1e-8, "weight_decay": 0.0, "maximize": False}
 single_square = positive(5)(dtype="float32")
 wide, low = positive(3, 4, low=2.0, high=3.0), floats(3, 4, low=-0.5, high=0.5)  # gives a positive variance
 
-rmsprop = define(
+rmsprop = define_rule(
     "rmsprop(p, grad, square_avg, step, lr; alpha, eps, weight_decay, maximize) -> p, square_avg, step",
-    infer=update_rule("rmsprop", ("grad", "square_avg"), ("step", "lr")),
-    alias_safe=True,
     examples=[
         case(small, small(), square, count, rate, **past),
         case(single, single(), single_square, count, rate, **past | {"weight_decay": 0.1, "maximize": True}),
@@ -46,11 +43,9 @@ def _(xp, p, grad, square_avg, step, lr, **attrs):
     return p - float(lr) * (down / root), square_avg, step + 1
 
 
-rmsprop_momentum = define(
+rmsprop_momentum = define_rule(
     "rmsprop_momentum(p, grad, square_avg, momentum_buffer, step, lr; momentum, alpha, eps, weight_decay, maximize)"
     " -> p, square_avg, momentum_buffer, step",
-    infer=update_rule("rmsprop_momentum", ("grad", "square_avg", "momentum_buffer"), ("step", "lr")),
-    alias_safe=True,
     examples=[case(small, small(), square, small(), count, rate, momentum=0.9, **past)],
     doc="rmsprop with momentum: buf = momentum * buf + grad / (sqrt(s) + eps); p - lr * buf.",
 )
@@ -63,11 +58,9 @@ def _(xp, p, grad, square_avg, momentum_buffer, step, lr, momentum, **attrs):
     return p - float(lr) * buf, square_avg, buf, step + 1
 
 
-rmsprop_centered = define(
+rmsprop_centered = define_rule(
     "rmsprop_centered(p, grad, square_avg, grad_avg, step, lr; alpha, eps, weight_decay, maximize)"
     " -> p, square_avg, grad_avg, step",
-    infer=update_rule("rmsprop_centered", ("grad", "square_avg", "grad_avg"), ("step", "lr")),
-    alias_safe=True,
     examples=[case(small, small(), wide, low, count, rate, **past)],
     doc="rmsprop with the variance s - mean(grad)**2 under the root. Graves 2013 (arXiv:1308.0850), eq. 38.",
 )
@@ -79,13 +72,9 @@ def _(xp, p, grad, square_avg, grad_avg, step, lr, **attrs):
     return p - float(lr) * (down / root), square_avg, grad_avg, step + 1
 
 
-rmsprop_centered_momentum = define(
+rmsprop_centered_momentum = define_rule(
     "rmsprop_centered_momentum(p, grad, square_avg, grad_avg, momentum_buffer, step, lr;"
     " momentum, alpha, eps, weight_decay, maximize) -> p, square_avg, grad_avg, momentum_buffer, step",
-    infer=update_rule(
-        "rmsprop_centered_momentum", ("grad", "square_avg", "grad_avg", "momentum_buffer"), ("step", "lr")
-    ),
-    alias_safe=True,
     examples=[case(small, small(), wide, low, small(), count, rate, momentum=0.9, **past)],
     doc="rmsprop_centered with momentum, as in rmsprop_momentum.",
 )
@@ -100,10 +89,8 @@ def _(xp, p, grad, square_avg, grad_avg, momentum_buffer, step, lr, momentum, **
 
 # ---- Adagrad, Adadelta -------------------------------------------------------------------------------------------
 
-adagrad = define(
+adagrad = define_rule(
     "adagrad(p, grad, sum, step, lr; lr_decay, eps, weight_decay, maximize) -> p, sum, step",
-    infer=update_rule("adagrad", ("grad", "sum"), ("step", "lr")),
-    alias_safe=True,
     examples=[
         case(small, small(), square, count, rate, lr_decay=0.0, eps=1e-10, weight_decay=0.0, maximize=False),
         case(single, single(), single_square, count, rate, lr_decay=0.1, eps=1e-10, weight_decay=0.1, maximize=True),
@@ -121,11 +108,9 @@ def _(xp, p, grad, sum, step, lr, lr_decay, eps, weight_decay, maximize):
     return p - float(lr) / (1 + float(step) * lr_decay) * (down / (xp.sqrt(sum) + eps)), sum, step + 1
 
 
-adadelta = define(
+adadelta = define_rule(
     "adadelta(p, grad, square_avg, acc_delta, step, lr; rho, eps, weight_decay, maximize)"
     " -> p, square_avg, acc_delta, step",
-    infer=update_rule("adadelta", ("grad", "square_avg", "acc_delta"), ("step", "lr")),
-    alias_safe=True,
     examples=[
         case(small, small(), square, square(), count, rate, rho=0.9, eps=1e-6, weight_decay=0.0, maximize=False),
         case(small, small(), square, square(), count, rate, rho=0.5, eps=1e-6, weight_decay=0.1, maximize=True),
@@ -145,11 +130,9 @@ def _(xp, p, grad, square_avg, acc_delta, step, lr, rho, eps, weight_decay, maxi
 
 # ---- Rprop, ASGD -------------------------------------------------------------------------------------------------
 
-rprop = define(
+rprop = define_rule(
     "rprop(p, grad, prev, step_size, step, lr; etaminus, etaplus, smallest, largest, maximize)"
     " -> p, prev, step_size, step",
-    infer=update_rule("rprop", ("grad", "prev", "step_size"), ("step", "lr")),
-    alias_safe=True,
     examples=[
         case(
             small,
@@ -193,10 +176,8 @@ def _(xp, p, grad, prev, step_size, step, lr, etaminus, etaplus, smallest, large
     return p - sign * size, down, size, step + 1
 
 
-asgd = define(
+asgd = define_rule(
     "asgd(p, grad, ax, mu, eta, step, lr; lambd, alpha, t0, weight_decay, maximize) -> p, ax, mu, eta, step",
-    infer=update_rule("asgd", ("grad", "ax"), ("mu", "eta", "step", "lr")),
-    alias_safe=True,
     examples=[
         case(
             small,

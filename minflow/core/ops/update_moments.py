@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 
 from ..kernels import kernel
-from ..op import define
 from .examples import case, floats, positive
-from .update import count, descent_gradient, empty, rate, running_mean, single, small, square, update_rule
+from .update import count, define_rule, descent_gradient, empty, rate, running_mean, single, small, square
 
 
 def moments(p, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, weight_decay, decoupled, maximize):
@@ -24,11 +23,9 @@ betas = {"beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "weight_decay": 0.0, "maximiz
 late = floats((), low=9.0, high=9.0, dtype="float32")
 single_square = positive(5)(dtype="float32")
 
-adamax = define(
+adamax = define_rule(
     "adamax(p, grad, exp_avg, exp_inf, step, lr; beta1, beta2, eps, weight_decay, maximize)"
     " -> p, exp_avg, exp_inf, step",
-    infer=update_rule("adamax", ("grad", "exp_avg", "exp_inf"), ("step", "lr")),
-    alias_safe=True,
     examples=[
         case(small, small(), small(), square, count, rate, **betas),
         case(single, single(), single(), single_square, count, rate, **betas | {"weight_decay": 0.1, "maximize": True}),
@@ -47,11 +44,9 @@ def _(xp, p, grad, exp_avg, exp_inf, step, lr, beta1, beta2, eps, weight_decay, 
     return p - float(lr) / (1 - beta1 ** (float(step) + 1)) * (exp_avg / exp_inf), exp_avg, exp_inf, step + 1
 
 
-nadam = define(
+nadam = define_rule(
     "nadam(p, grad, exp_avg, exp_avg_sq, mu_product, step, lr; beta1, beta2, eps, momentum_decay, weight_decay,"
     " decoupled, maximize) -> p, exp_avg, exp_avg_sq, mu_product, step",
-    infer=update_rule("nadam", ("grad", "exp_avg", "exp_avg_sq"), ("mu_product", "step", "lr")),
-    alias_safe=True,
     examples=[
         case(small, small(), small(), square, count, count(), rate, momentum_decay=4e-3, decoupled=False, **betas),
         case(
@@ -102,11 +97,9 @@ def _(
     return p, exp_avg, exp_avg_sq, mu_product, step + 1
 
 
-radam = define(
+radam = define_rule(
     "radam(p, grad, exp_avg, exp_avg_sq, step, lr; beta1, beta2, eps, weight_decay, decoupled, maximize)"
     " -> p, exp_avg, exp_avg_sq, step",
-    infer=update_rule("radam", ("grad", "exp_avg", "exp_avg_sq"), ("step", "lr")),
-    alias_safe=True,
     examples=[
         case(small, small(), small(), square, count, rate, decoupled=False, **betas),
         case(small, small(), small(), square, late, rate, decoupled=False, **betas | {"weight_decay": 0.1}),
@@ -142,11 +135,9 @@ def _(xp, p, grad, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps, weight_deca
     return p - update, exp_avg, exp_avg_sq, step + 1
 
 
-lamb = define(
+lamb = define_rule(
     "lamb(p, grad, exp_avg, exp_avg_sq, step, lr; beta1, beta2, eps, weight_decay, decoupled, corrected, maximize)"
     " -> p, exp_avg, exp_avg_sq, step",
-    infer=update_rule("lamb", ("grad", "exp_avg", "exp_avg_sq"), ("step", "lr")),
-    alias_safe=True,
     # a norm needs the whole array
     examples=[
         case(small, small(), small(), square, count, rate, decoupled=True, corrected=True, **betas),

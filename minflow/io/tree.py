@@ -20,7 +20,7 @@ from ..core.functionalize import version_counter_of
 from ..core.host import HostArray, HostScalar
 from ..core.source_location import fail
 from ..core.spec import DType, dtype_named, spec_of
-from ..core.tensor import Size, Tensor
+from ..core.tensor import Size, Tensor, note_read
 from ..nn.parameter import Parameter
 from .container import WRITTEN_DTYPES, reason_to_refuse_keys
 
@@ -120,14 +120,14 @@ class Writer:
         )
 
     def tensor(self, x: Tensor, path: tuple, shown: str) -> list:
-        array = x.read_array("save")
+        note_read(x, "save")
         options: dict[str, Any] = {}
         if isinstance(x, Parameter):
             options["parameter"] = True
         if x.requires_grad and x.is_leaf:
             options["requires_grad"] = True
         options["object"] = id(x)
-        return ["tensor", self.add_array(array, path, shown), options]
+        return ["tensor", self.add_array(x.array, path, shown), options]
 
     def add_array(self, array: Array, path: tuple, shown: str) -> str:
         """Store an array and return its name in the file; views of exactly the same memory are stored once."""

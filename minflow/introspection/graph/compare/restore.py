@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ....core.backend import Array
+from ....core.backend import Array, backend_of_array
 from ....core.random import Generator
 from ....nn.buffer_links import BufferLink
 from ....nn.graph.compiled import batch_part
 
 
 def copies_of(arrays: Iterable[Array]) -> list[tuple[Array, Array]]:
-    """(array, a copy) of each array that can be written. Only arrays of the host may be read-only."""
-    return [(array, array.copy()) for array in arrays if getattr(array.flags, "writeable", True)]
+    """(array, a copy) of each array that can be written. """
+    return [(array, array.copy()) for array in arrays if backend_of_array(array).is_writable(array)]
 
 
 @contextmanager

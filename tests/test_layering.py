@@ -76,6 +76,7 @@ ROOMS = {
     "core": [],
     "compiler": ["core"],
     "views": [
+        "core.backend",
         "core.base.errors",
         "core.base.locks",
         "core.base.optional",

@@ -42,7 +42,8 @@ def make_grid(
     if any(part.shape != parts[0].shape for part in parts):
         what = f"make_grid: images must have one size, got shapes {sorted({tuple(p.shape) for p in parts})}"
         fail(ShapeError, what, "transforms.Resize((height, width)) for each image")
-    images = parts[0].detach().numpy() if isinstance(tensor, Tensor) else np.stack([p.detach().numpy() for p in parts])
+    arrays, device = [part.detach().numpy(force=True) for part in parts], parts[0].device
+    images = arrays[0] if isinstance(tensor, Tensor) else np.stack(arrays)
     if images.ndim not in (2, 3, 4) or 0 in images.shape:
         fail(ShapeError, f"make_grid: images must have shape (N, C, H, W), got {list(images.shape)}", "(N, C, H, W)")
     images = images.reshape(-1, 1 if images.ndim == 2 else images.shape[-3], *images.shape[-2:])
@@ -54,7 +55,7 @@ def make_grid(
             else to_unit_range(images, value_range)
         )
     if len(images) == 1:
-        return from_numpy(images[0].copy())
+        return from_numpy(images[0].copy()).to(device)
     n, channels, h, w = images.shape
     columns, high, wide = min(nrow, n), h + padding, w + padding
     shape = (channels, high * -(-n // columns) + padding, wide * columns + padding)
@@ -62,7 +63,7 @@ def make_grid(
     for i, image in enumerate(images):
         top, left = i // columns * high + padding, i % columns * wide + padding
         grid[:, top : top + h, left : left + w] = image
-    return from_numpy(grid)
+    return from_numpy(grid).to(device)
 
 
 def to_unit_range(x: np.ndarray, value_range: tuple[float, float] | None) -> np.ndarray:
@@ -78,7 +79,7 @@ def save_image(
 
     fp: a path such as "images.png", or an open file with format="PNG". Requires pillow.
     """
-    grid = make_grid(tensor, **options).numpy()
+    grid = make_grid(tensor, **options).numpy(force=True)
     pixels = np.clip(grid * 255 + 0.5, 0, 255).astype("uint8") if grid.dtype.kind == "f" else grid.astype("uint8")
     to_pil_image(pixels.transpose(1, 2, 0)).save(fp, format=format)
 

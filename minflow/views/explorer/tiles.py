@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.backend import Array, to_host
 from ..draw.png import data_uri, png
 from ..renderers.tensor_picture import COLOR_LEVELS, PAPER_INDEX, palette, palette_indices
 from ..text.listing import count
@@ -59,7 +60,7 @@ class Tiles:
         return "; ".join(parts + ([f"{count(wrong, 'cell')} not finite, dark red"] if wrong else []))
 
 
-def tiles_of(array: np.ndarray) -> Tiles | None:
+def tiles_of(array: Array) -> Tiles | None:
     """As many maps of (..., channels, height, width) as fit: the channels of the first image, or, with fewer than
     MIN_FEATURE_CHANNELS channels, the first images. None for arrays of one or two axes, and if a map is a single row
     or column.
@@ -72,7 +73,7 @@ def tiles_of(array: np.ndarray) -> Tiles | None:
     step = -(-max(height, width) // MAX_SIDE)
     one = -(-height // step) * -(-width // step)
     n = min(MAX_MAPS, max(MAX_CELLS // one, 1), channels if channels >= MIN_FEATURE_CHANNELS else images * channels)
-    some = array[: -(-n // channels), :, ::step, ::step][:, :n]
+    some = to_host(array[: -(-n // channels), :, ::step, ::step][:, :n])
     some = some.reshape(-1, *some.shape[2:])[:n].astype(
         np.float64 if array.dtype.kind != "f" or array.itemsize > 4 else np.float32
     )

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ...core.backend import to_host
+
 MAX_SHOWN_ELEMENTS = 8  # arrays with at most this many elements are written out
 
 
@@ -14,9 +18,7 @@ def gradient_text(array: Any) -> str:
     text = numbers_text(array)
     if array is None or array.size <= MAX_SHOWN_ELEMENTS:
         return text
-    import numpy as np
-
-    array = np.asarray(array.get() if hasattr(array, "get") else array)
+    array = to_host(array)
     if not array.any():
         return "all 0"
     with np.errstate(all="ignore"):
@@ -27,9 +29,7 @@ def numbers_text(array: Any) -> str:
     """All elements if the array is small, else minimum, mean and maximum."""
     if array is None:
         return "(symbolic)"
-    import numpy as np
-
-    array = np.asarray(array.get() if hasattr(array, "get") else array)
+    array = to_host(array)
     if array.size == 0:
         return "(empty)"
     if array.size <= MAX_SHOWN_ELEMENTS:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.backend import to_host
 from ...core.ir import Source, where_text
 from ..records.arrays import numbers_text
 from ..text.listing import clean, count
@@ -82,8 +83,7 @@ class TensorRecord:
 
 def array_of(tensor: Any) -> np.ndarray | None:
     """The array on the host; None for a symbolic tensor."""
-    array = tensor.array
-    return None if array is None else np.asarray(array.get() if hasattr(array, "get") else array)
+    return None if tensor.array is None else to_host(tensor.array)
 
 
 def about(tensor: Any) -> str:

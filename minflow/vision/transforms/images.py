@@ -15,6 +15,7 @@ import numpy as np
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.creation import from_numpy
 from ...core.source_location import fail, need
+from ...core.spec import cpu
 from ...core.tensor import Tensor
 
 # pillow's constants; its "nearest" is called "nearest-exact" elsewhere
@@ -91,10 +92,9 @@ def normalize(image: Any, mean: Sequence[float], std: Sequence[float], inplace: 
     check_normal(image, mean, std)
     dtype = image.dtype.np
     m, s = (np.array(v, dtype).reshape(-1, 1, 1) for v in (mean, std))
-    if inplace:
-        return image.sub_(from_numpy(m)).div_(from_numpy(s))
-    if image.requires_grad:
-        return (image - from_numpy(m)) / from_numpy(s)
+    if inplace or image.requires_grad or image.device is not cpu:
+        subtrahend, divisor = from_numpy(m).to(image.device), from_numpy(s).to(image.device)
+        return image.sub_(subtrahend).div_(divisor) if inplace else (image - subtrahend) / divisor
     out = image.detach().numpy() - m
     out /= s
     return from_numpy(out)
@@ -264,7 +264,7 @@ def to_pil_image(image: Any, mode: str | None = None) -> Any:
     if is_pil(image):
         return image
     if isinstance(image, Tensor):
-        array = image.detach().numpy()
+        array = image.detach().numpy(force=True)
         array = array[None] if array.ndim == 2 else array
         array = np.rint(np.clip(array, 0, 1) * 255).astype("uint8") if image.dtype.floating else array
         image = array.transpose(1, 2, 0)

@@ -13,7 +13,7 @@ from ....nn.graph.compiled import batch_part
 
 
 def copies_of(arrays: Iterable[Array]) -> list[tuple[Array, Array]]:
-    """(array, a copy) of each array that can be written. """
+    """(array, a copy) of each array that can be written."""
     return [(array, array.copy()) for array in arrays if backend_of_array(array).is_writable(array)]
 
 

@@ -200,7 +200,7 @@ print([[round(v, 4) for v in z.tolist()] for z in (flow.log_cosh(y), y.log_cosh(
 def test_add_an_op(passed_tests, project_copy, tmp_path):
     """One block and one export run it in every mode; the commands include tests of the whole project."""
     assert "test_op" in find_tests(passed_tests, "log_cosh")
-    assert {f"test_budget[{part}]" for part in ("mechanism", "core.functions", "core.methods")} <= set(passed_tests)
+    assert "test_budget" in passed_tests
     assert {f"test_nothing_is_missing[{check}]" for check in ("ops", "methods", "in_place", "exports")} <= set(
         passed_tests
     )
@@ -264,6 +264,11 @@ def test_add_a_pass_and_a_compiled_kernel(passed_tests):
     assert "test_double_negation_disappears" in passed_tests
     if importlib.util.find_spec("numba"):
         assert len(find_tests(passed_tests, "cumprod")) == 2
+
+
+@pytest.mark.slow
+def test_add_a_platform(passed_tests):
+    assert {"test_parts_have_the_bits_of_numpy", "test_plan_names_the_platform"} <= set(passed_tests)
 
 
 @pytest.mark.slow

@@ -146,7 +146,7 @@ ROOMS = {
     "onnx": ["core", "compiler", "views", "nn", "io", "deploy", "introspection.graph.explore"],
     "distributions": ["core"],
     "compat": ["core", "nn", "compat.namespaces"],
-    "platforms": ["core.kernels", "platforms.compiled.policy"],
+    "platforms": ["core", "platforms.compiled.policy"],
     # Public namespaces of one screen each: `flow.amp`, `flow.autograd`, ...
     "amp": ["core"],
     "autograd": ["core"],

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..core.backend import backend_of_array, to_host
 from ..core.base.errors import StateError, clean_lines
+from ..core.functionalize import is_writable
 from ..core.functions.creation import as_tensor
 from ..core.grad.modes import no_grad
 from ..core.host import HostArray, HostScalar
@@ -116,7 +117,7 @@ def mismatch_reason(old: Tensor, new: Any, assign: bool) -> str:
         return f"{array.dtype} is not a dtype of tensors"
     if assign and isinstance(old, Parameter) and array.dtype.kind != "f":
         return f"a parameter must be floating, got {array.dtype}"
-    if not assign and old.array is not None and not old.array.flags.writeable:
+    if not assign and old.array is not None and not is_writable(old):
         return "its memory may only be read; assign=True puts the new tensor in its place"
     return ""
 
@@ -283,7 +284,7 @@ class Snapshot:
             part.__dict__["_parameters"], part.__dict__["_buffers"] = parameters, buffers
         with no_grad():
             for tensor, copy in self.copies:
-                if tensor.spec is copy.spec and tensor.array.flags.writeable:
+                if tensor.spec is copy.spec and is_writable(tensor):
                     tensor.copy_(copy)
 
 

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from ..core.backend import full, namespace
 from ..core.base import events
 from ..core.base.errors import GraphError, OptimError, StateError, clean, with_article
+from ..core.functionalize import is_writable
 from ..core.grad.hooks import Handle, check_callable, refuse as refuse_hook
 from ..core.grad.modes import enable_grad, no_grad
 from ..core.host.float_warnings import silent
@@ -576,7 +577,7 @@ class Optimizer:
                 continue
             for name, value in self.convert_state(n, p, group, states.get(n, {})):
                 held = self.state.get(p, {}).get(name)
-                if held is not None and held.spec is value.spec and held.array.flags.writeable:
+                if held is not None and held.spec is value.spec and is_writable(held):
                     copies.append((held, value))  # a compiled step knows the storage
                 state[p][name] = held if copies and copies[-1][0] is held else value
 
@@ -650,7 +651,7 @@ class Optimizer:
             refuse(type(self).__name__, f"a state cannot be loaded: {reason}", "data only", state=passed)
         for name, value in copy.items():
             if isinstance(value, Tensor) and name != "step":
-                copy[name] = value.to(p.spec.device, p.spec.dtype if value.spec.floating else None)
+                copy[name] = value.to(device=p.spec.device, dtype=p.spec.dtype if value.spec.floating else None)
         return copy
 
     def convert_state(

@@ -53,7 +53,9 @@ def define_rule(signature: str, **facts: Any) -> Op:
         kept = tuple(s for name, s in zip(names, specs) if name not in ("grad", "lr"))
         return kept if len(kept) > 1 else p
 
-    return define(signature, infer, alias_safe=True, module=sys._getframe(1).f_globals["__name__"], **facts)
+    return define(
+        signature, infer, alias_safe=True, host_inputs=("lr",), module=sys._getframe(1).f_globals["__name__"], **facts
+    )
 
 
 small, rate, count = floats(3, 4), positive((), low=0.01, high=0.1), floats((), low=1.0, high=1.0, dtype="float32")

@@ -1,0 +1,116 @@
+"""Optimizers of parameters on another device: state and steps stay there, and the numbers are the CPU's."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import optim
+from tests.strict_backend import StrictArray, counted
+
+NAMES = [name for name in dir(optim) if name != "Optimizer" and inspect.isclass(getattr(optim, name))]
+KINDS = {name: kind for name in NAMES if issubclass(kind := getattr(optim, name), optim.Optimizer)}
+# they read a state, or a norm, to the host in the kernel of their rule
+READ = ("ASGD", "Adagrad", "Adam", "AdamW", "Adamax", "LAMB", "LBFGS", "NAdam", "RAdam")
+
+
+def parameters(device):
+    values = np.linspace(-2, 2, 12, dtype="float32")
+    return [flow.tensor(x, device=device, requires_grad=True) for x in (values.reshape(4, 3), values[:3], values[5])]
+
+
+def closure_of(parameters):
+    """Set the gradients of sum (p - 1)**2 by hand."""
+
+    def closure():
+        with flow.no_grad():
+            for p in parameters:
+                p.grad = (p - 1) * 2
+            return sum([((p - 1) ** 2).sum() for p in parameters])
+
+    return closure
+
+
+def trained(kind, device, **options):
+    """(optimizer, parameters, closure) after three steps."""
+    mine = parameters(device)
+    optimizer, closure = kind(mine, lr=0.1, **options), closure_of(mine)
+    for _ in range(3):
+        optimizer.step(closure)
+    return optimizer, mine, closure
+
+
+def tensors_of(optimizer):
+    held = [x for state in optimizer.state.values() for x in state.values()]
+    held += [x for part in held if isinstance(part, list) for x in part]
+    return [x for x in held if isinstance(x, flow.Tensor)]
+
+
+def close(ours, others):
+    for p, q in zip(ours, others, strict=True):
+        assert isinstance(p.array, StrictArray)
+        np.testing.assert_allclose(p.detach().cpu().numpy(), q.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_steps_on_a_device_are_those_on_the_cpu(name, cuda):
+    optimizer, mine, _ = trained(KINDS[name], cuda)
+    _, theirs, _ = trained(KINDS[name], "cpu")
+    close(mine, theirs)
+    assert {x.device for x in tensors_of(optimizer)} <= {cuda} and (name == "SGD" or tensors_of(optimizer))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_loaded_state_is_on_the_device_of_its_parameter(name, cuda):
+    there, theirs, closure = trained(KINDS[name], "cpu")
+    mine = [flow.tensor(p.detach().numpy(), device=cuda, requires_grad=True) for p in theirs]
+    optimizer = KINDS[name](mine, lr=0.1)
+    optimizer.load_state_dict(there.state_dict())
+    assert {x.device for x in tensors_of(optimizer)} <= {cuda}
+    optimizer.load_state_dict(there.state_dict())  # into the tensors that it has now
+    optimizer.step(closure_of(mine))
+    there.step(closure)
+    close(mine, theirs)
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in READ])
+def test_a_step_reads_nothing_to_the_host(name, cuda):
+    optimizer, _, closure = trained(KINDS[name], cuda)
+    closure()
+    with counted() as copies:
+        optimizer.step()
+    assert not copies
+
+
+def test_line_search_on_a_device(cuda):
+    _, mine, _ = trained(optim.LBFGS, cuda, line_search_fn="strong_wolfe")
+    _, theirs, _ = trained(optim.LBFGS, "cpu", line_search_fn="strong_wolfe")
+    close(mine, theirs)
+
+
+class Custom(optim.Optimizer):
+    """A program of its own, as in PyTorch."""
+
+    def __init__(self, params, lr=0.1):
+        super().__init__(params, {"lr": lr})
+
+    def step(self, closure=None):
+        for p in self.parameters():
+            state = self.state[p]
+            state.setdefault("step", flow.tensor(0.0))
+            state.setdefault("seen", flow.zeros(p.shape, dtype=flow.int64, device=p.device))
+            state.setdefault("mean", flow.zeros(p.shape, device=p.device))
+
+
+def test_a_custom_state_follows_the_parameter_but_for_its_step(cuda):
+    there = Custom(parameters("cpu"))
+    there.step()
+    (p,) = mine = [flow.zeros(4, 3, dtype=flow.float64, device=cuda)]
+    optimizer = Custom(mine)
+    saved = there.state_dict()
+    optimizer.load_state_dict({"state": {0: saved["state"][0]}, "param_groups": [{"lr": 0.1, "params": [0]}]})
+    state = optimizer.state[p]
+    assert (state["step"].device.type, state["step"].dtype) == ("cpu", flow.float32)
+    assert (state["seen"].device, state["seen"].dtype) == (cuda, flow.int64)
+    assert (state["mean"].device, state["mean"].dtype) == (cuda, flow.float64)

@@ -31,6 +31,14 @@ def check_transforms(dataset: str, transform: Any, target_transform: Any) -> Non
             fail(LoaderError, f"{dataset}: {name} cannot be called with an image", hint, **{name: t})
 
 
+def transformed(dataset: Any, image: np.ndarray, label: int) -> tuple[Any, Any]:
+    """The sample of a dataset: an image and its label, after the dataset's transforms."""
+    result: Any = image if takes_arrays(dataset.transform) else to_pil_image(image)
+    if dataset.transform is not None:
+        result = dataset.transform(result)
+    return result, label if dataset.target_transform is None else dataset.target_transform(label)
+
+
 class ImageDataset(Dataset):
     """Images `uint8[n, H, W]` or `uint8[n, H, W, C]` with integer labels; sample i is (image, label).
 
@@ -53,12 +61,7 @@ class ImageDataset(Dataset):
         return len(self.data)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        image, label = self.data[index], int(self.targets[index])
-        if not takes_arrays(self.transform):
-            image = to_pil_image(image)
-        if self.transform is not None:
-            image = self.transform(image)
-        return image, label if self.target_transform is None else self.target_transform(label)
+        return transformed(self, self.data[index], int(self.targets[index]))
 
     @property
     def whole_batch(self) -> Callable:

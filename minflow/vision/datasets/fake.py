@@ -12,8 +12,7 @@ from ...core.random import bits, derive_key
 from ...core.source_location import fail
 from ...utils.data.dataset import Dataset
 from ...utils.data.scalar_random import scale_to_range
-from ..transforms.images import to_pil_image
-from ..transforms.transforms import takes_arrays
+from .base import transformed
 
 
 class FakeData(Dataset):
@@ -52,8 +51,4 @@ class FakeData(Dataset):
         random_words = bits(np, self.key, int(number), 1 + -(-count // 4))
         image = random_words[1:].view("uint8")[:count].reshape(height, width, channels)
         label = scale_to_range(self.num_classes, int(random_words[0]))
-        if not takes_arrays(self.transform):
-            image = to_pil_image(image)
-        if self.transform is not None:
-            image = self.transform(image)
-        return image, label if self.target_transform is None else self.target_transform(label)
+        return transformed(self, image, label)

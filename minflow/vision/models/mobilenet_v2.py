@@ -12,6 +12,7 @@ from ... import nn
 from ...core.base.errors import ShapeError
 from ...core.source_location import fail
 from ...core.tensor import Tensor
+from .initialization import reset_layers
 from .weights import build
 
 # For each stage: expansion factor (t), channels (c), number of blocks (n), stride of the first block (s).
@@ -122,17 +123,7 @@ class MobileNetV2(nn.Module):
 
     def reset_parameters(self) -> None:
         """Reinitialize all weights as the authors of the paper did."""
-        for m in self.modules():
-            if isinstance(m, nn.Conv2d):
-                nn.init.kaiming_normal_(m.weight, mode="fan_out")
-                if m.bias is not None:
-                    nn.init.zeros_(m.bias)
-            elif isinstance(m, nn.BatchNorm2d):
-                nn.init.ones_(m.weight)
-                nn.init.zeros_(m.bias)
-            elif isinstance(m, nn.Linear):
-                nn.init.normal_(m.weight, 0, 0.01)
-                nn.init.zeros_(m.bias)
+        reset_layers(self)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.features(x)

@@ -14,6 +14,7 @@ from ...core.base.errors import ShapeError
 from ...core.functions import flatten
 from ...core.source_location import fail
 from ...core.tensor import Tensor
+from .initialization import reset_layers
 from .weights import build
 
 Norm = Callable[[int], nn.Module]
@@ -147,12 +148,7 @@ class ResNet(nn.Module):
 
     def reset_parameters(self, zero_init_residual: bool = False) -> None:
         """Reinitialize the filters as in He et al. 2015 (arXiv:1502.01852), eq. 14."""
-        for m in self.modules():
-            if isinstance(m, nn.Conv2d):
-                nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")
-            elif isinstance(m, nn.BatchNorm2d | nn.GroupNorm):
-                nn.init.ones_(m.weight)
-                nn.init.zeros_(m.bias)
+        reset_layers(self, linear=False)
         for m in self.modules() if zero_init_residual else ():
             if isinstance(m, BasicBlock | Bottleneck):
                 last = m.bn3 if isinstance(m, Bottleneck) else m.bn2

@@ -11,6 +11,7 @@ from typing import Any
 from ... import nn
 from ...core.functions import flatten
 from ...core.tensor import Tensor
+from .initialization import reset_layers
 from .weights import build
 
 # Columns of the table: channels of each 3x3 convolution, "M" for a pool that halves the image.
@@ -48,17 +49,7 @@ class VGG(nn.Module):
 
     def reset_parameters(self) -> None:
         """Reinitialize all weights."""
-        for m in self.modules():
-            if isinstance(m, nn.Conv2d):
-                nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")
-            elif isinstance(m, nn.Linear):
-                nn.init.normal_(m.weight, 0, 0.01)
-            elif isinstance(m, nn.BatchNorm2d):
-                nn.init.ones_(m.weight)
-            else:
-                continue
-            if m.bias is not None:
-                nn.init.zeros_(m.bias)
+        reset_layers(self)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classifier(flatten(self.avgpool(self.features(x)), 1))

@@ -29,7 +29,7 @@ LIMITS = {
     "minflow/onnx": 3,
     "minflow/platforms": 67,
     "minflow/views": 52,
-    "minflow/vision": 18,
+    "minflow/vision": 17,
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import CheckpointError
+from tests.strict_backend import counted
 
 
 def header(path):
@@ -249,3 +250,15 @@ def test_map_location(tmp_path):
     flow.save({"a": [flow.ones(1)], "b": (1, OrderedDict(c=flow.ones(2)))}, tmp_path / "x.mf")
     found = flow.load(tmp_path / "x.mf", map_location="cpu")
     assert found["b"][1]["c"].tolist() == [1, 1] and isinstance(found["b"][1], OrderedDict)
+
+
+def test_tensors_on_a_device_share_one_array(tmp_path, cuda):
+    x = flow.arange(6.0).reshape(2, 3).to(cuda)
+    with counted() as copies:
+        flow.save({"x": x, "same": x, "row": x[1]}, tmp_path / "x.safetensors")
+    assert sum(copies.values()) == len(header(tmp_path / "x.safetensors")) - 1 == 2
+    read = flow.load(tmp_path / "x.safetensors")
+    assert read["x"] is read["same"] and read["x"].tolist() == [[0, 1, 2], [3, 4, 5]] == [
+        [0, 1, 2],
+        read["row"].tolist(),
+    ]

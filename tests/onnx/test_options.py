@@ -182,3 +182,12 @@ def test_options_without_effect_warn():
         torch.GraphError, match="only a graph or a job function can be saved or exported, got a function"
     ):
         torch.onnx.export(lambda x: x, X, io.BytesIO())
+
+
+def test_a_model_on_a_device_is_exported_as_on_the_host(cuda):
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16, 2))
+    x, files = torch.rand(1, 3, 4, 4), []
+    for device in ("cpu", cuda):
+        files.append(io.BytesIO())
+        torch.onnx.export(model.to(device), x.to(device), files[-1])
+    assert files[0].getvalue() == files[1].getvalue()

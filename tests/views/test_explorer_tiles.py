@@ -8,10 +8,12 @@ from minflow_widgets import explore
 
 import minflow as flow
 import minflow.nn as nn
+from minflow.core.backend import backend_of
 from minflow.introspection.graph.explore.array_summary import summary_of
 from minflow.introspection.graph.explore.details import histogram
 from minflow.views.explorer.tiles import tiles_of, tiles_picture
 from minflow.views.renderers.tensor_picture import COLOR_LEVELS, PAPER_INDEX, palette
+from tests.strict_backend import counted
 from tests.svg_checks import pixels_of
 
 
@@ -79,3 +81,15 @@ def test_panel_shows_tiles_instead_of_a_corner():
     assert len(told[4]) == 24
     kernel = histogram("weight now", summary_of(np.ones((8, 1, 3, 3), "f4")))
     assert len(kernel[5]) == 3 and kernel[8], "a small array is also printed"
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (4, 7), (2, 8, 9, 9)])
+def test_the_summary_of_an_array_on_a_device_copies_numbers(cuda, shape):
+    x = np.random.default_rng(0).normal(size=shape).astype("f4")
+    there = backend_of(cuda).from_host(x)
+    with counted() as copies:
+        assert summary_of(there) == summary_of(x)
+    whole = {place for place in copies if place.startswith("to_host")}
+    assert {place.split(" in ")[1] for place in whole} <= {"corner", "tiles_of"}
+    x.reshape(-1)[0] = np.nan
+    assert str(summary_of(backend_of(cuda).from_host(x))) == str(summary_of(x))

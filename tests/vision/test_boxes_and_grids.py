@@ -91,3 +91,13 @@ def test_mistakes(mistake, kind, said):
     with pytest.raises(kind, match=said) as caught:
         mistake()
     assert "test_boxes_and_grids.py" in str(caught.value)
+
+
+def test_a_grid_is_on_the_device_of_its_images(cuda):
+    images = flow.rand(3, 3, 4, 4)
+    grid = utils.make_grid(images.to(cuda), nrow=2)
+    assert grid.device == cuda and grid.cpu().equal(utils.make_grid(images, nrow=2))
+    here, there = io.BytesIO(), io.BytesIO()
+    utils.save_image(images, here, "png")
+    utils.save_image(list(images.to(cuda)), there, "png")
+    assert here.getvalue() == there.getvalue()

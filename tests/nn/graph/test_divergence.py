@@ -19,6 +19,7 @@ from minflow.views.draw.dot import dot_text
 from minflow.views.draw.fold import NEARBY_BOXES, fold_near_end
 from minflow.views.renderers.divergence import GraphComparison
 from tests.measuring import calls
+from tests.strict_backend import counted
 
 
 class Net(nn.Module):
@@ -499,3 +500,26 @@ def test_reference_name_is_truncated():
     function.__name__ = "<b>\n" * 500
     told = FunctionGraph(lambda x: x + 1).compare(function, X)
     assert len(told.title) < 300 and "<b>" not in told._repr_mimebundle_()["text/html"]
+
+
+def small_net():
+    return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
+
+
+def test_a_graph_on_a_device_is_compared_there(cuda):
+    model, x = small_net().to(cuda), flow.randn(6, 8).to(cuda)
+    graph = Predict(model)
+    with counted() as copies:
+        assert graph.compare(model, x).equal
+        assert graph.compare_eager(x).equal
+    assert {how.split()[0] for how in copies} <= {"bool", "float", "int"}  # numbers only
+    other = graph.compare(lambda x: model(x * 2), x)
+    assert not other.equal and "diverges" in other.title
+    assert graph.compare(lambda x: model(x).numpy(force=True), x).output == 0
+
+
+def test_a_step_on_a_device_is_explored_there(cuda):
+    model, x = small_net(), flow.randn(6, 8)
+    here = graph_explorer_model(Predict(model), (x,))
+    there = graph_explorer_model(Predict(model.to(cuda)), (x.to(cuda),))
+    assert [i.outs for i in here.instructions] == [i.outs for i in there.instructions]

@@ -161,11 +161,13 @@ class UFunc:
     def __call__(self, *args, **options):
         if options.keys() - {"out", "dtype", "casting"}:
             raise TypeError(f"Wrong arguments {options}")
+        if any(isinstance(x, list | tuple) for x in args):
+            raise TypeError(f"Unsupported type {list}")
+        if self.__name__ == "power" and all(np.result_type(inner(x)).kind in "biu" for x in args):
+            args = args[0], self.__class__("maximum", [])(args[1], 0)  # NumPy would refuse negative ones
         return self.computed(self.numpys, args, options)
 
     def computed(self, function, args, options):
-        if any(isinstance(x, list | tuple) for x in args):
-            raise TypeError(f"Unsupported type {list}")
         out = options.get("out")
         out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
         with np.errstate(all="ignore"):
@@ -456,9 +458,15 @@ def member(name: str, kind: str, parameters: list):
     return Function(name, parameters, OWN.get(short, numpys)) if kind == "function" and numpys else numpys
 
 
-def namespace() -> types.SimpleNamespace:
+class Namespace(types.SimpleNamespace):
+    """A namespace that is hashable, as modules are."""
+
+    __hash__ = object.__hash__
+
+
+def namespace() -> Namespace:
     """The namespace with the names of `cupy_names.txt`, whose methods become those of StrictArray."""
-    spaces = {"": types.SimpleNamespace()}
+    spaces = {"": Namespace()}
     for line in Path(__file__).with_name("cupy_names.txt").read_text().splitlines():
         name, kind, *parameters = line.split()
         folder, _, short = name.rpartition(".")
@@ -468,10 +476,10 @@ def namespace() -> types.SimpleNamespace:
             continue
         found = member(name, kind, parameters)
         if found is not None or short == "newaxis":
-            setattr(spaces.setdefault(folder, types.SimpleNamespace()), short, found)
+            setattr(spaces.setdefault(folder, Namespace()), short, found)
     root = spaces[""]
     root.linalg, root.fft = spaces["linalg"], spaces["fft"]
-    root.lib = types.SimpleNamespace(stride_tricks=spaces["lib.stride_tricks"])
+    root.lib = Namespace(stride_tricks=spaces["lib.stride_tricks"])
     return root
 
 
@@ -533,7 +541,7 @@ def strict_cuda():
     EAGER_PLATFORMS["cuda"] = ("reference",)
     clear_caches()
     try:
-        yield Device("cuda")
+        yield backend_of(Device("cuda")).device
     finally:
         del BACKENDS["cuda"], EAGER_PLATFORMS["cuda"], DEVICE_OF_ARRAY[StrictArray]
         OPEN.pop(Device("cuda"), None)

@@ -120,6 +120,7 @@ class Backend:
 
 
 BACKENDS: dict[str, type[Backend]] = {}  # by device type
+BEFORE_READ: list[Callable[[Backend], None]] = []  # run before elements on another device than the CPU are read
 OPEN: dict[Device, Backend] = {}  # backends in use; that of the CPU always
 
 
@@ -170,6 +171,11 @@ def backend_of_array(array: Array) -> Backend:
     return backend_of(cpu if find is None else find(array))
 
 
+def on_host(array: Array) -> bool:
+    """True if the elements can be read without waiting: an array on the CPU, or a number."""
+    return array.__class__ not in DEVICE_OF_ARRAY
+
+
 def namespace_of(array: Array) -> Any:
     """The array namespace of the device of an array."""
     return backend_of_array(array).namespace
@@ -193,8 +199,12 @@ def full(spec: Spec, value: float) -> Array:
 
 
 def to_host(array: Array) -> HostArray:
-    """The elements of an array in the memory of the host."""
-    return backend_of_array(array).to_host(array)
+    """The elements of an array in the memory of the host. Raises the errors of checks that wait (`deferred.py`)."""
+    backend = backend_of_array(array)
+    if backend.device is not cpu:
+        for run in BEFORE_READ:
+            run(backend)
+    return backend.to_host(array)
 
 
 def owner_of(array: Array) -> object:

@@ -102,7 +102,14 @@ def resolve(op: Any, specs: tuple, attrs: Mapping) -> tuple:
     """
     dtype, outs = consult(op, on_device(specs, cpu), attrs)
     device = attrs["device"] if op.moves else device_of_result(op, specs)
-    return dtype, outs if device is None or outs is None else on_device(outs, device)
+    if device is None or outs is None:
+        return dtype, outs
+    return dtype, tuple(
+        [
+            out if name in op.host_inputs else moved
+            for name, out, moved in zip(op.outputs, outs, on_device(outs, device))
+        ]
+    )
 
 
 def on_device(specs: tuple, device: Device) -> tuple:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .backend import BACKENDS, OPEN
+from .backend import BACKENDS, OPEN, backend_of
 from .base.errors import InternalError
 from .base.signatures import argument_names
 from .host import HostArray
@@ -58,6 +58,7 @@ class Kernel(NamedTuple):
     portable: True if `call` takes the array namespace as its first argument.
     accepts: None, or a function (*specs, **attrs) that returns False for arrays for which another kernel, or the
     decomposition of a composite op, is faster.
+    on_host: True if the code is for arrays on the CPU: those of another device are copied there and back.
     """
 
     call: Callable | str | None
@@ -67,6 +68,7 @@ class Kernel(NamedTuple):
     declines: bool = False
     portable: bool = False
     accepts: Callable | None = None
+    on_host: bool = False
 
 
 class Selection(NamedTuple):
@@ -120,20 +122,28 @@ def kernel(
     platform: str = REFERENCE,
     tolerance: float = 0.0,
     declines: bool = False,
+    on_host: bool = False,
 ) -> Any:
     """Register array code for an op: a function `(xp, *arrays, **attrs, out=None)`, or a ufunc by name.
 
     Decorates the function if it is not given. The result of a function without `out` is copied into `out`; a view stays
-    a view. specialize, tolerance, declines: see `Kernel`.
+    a view. specialize, tolerance, declines, on_host: see `Kernel`.
     """
     if ufunc is not None:
         register(op, platform, Kernel(ufunc))
         return None
     if function is None:
-        options: Any = {"specialize": specialize, "platform": platform, "tolerance": tolerance, "declines": declines}
-        return functools.partial(kernel, op, **options)
+        return functools.partial(
+            kernel,
+            op,
+            specialize=specialize,
+            platform=platform,
+            tolerance=tolerance,
+            declines=declines,
+            on_host=on_host,
+        )
     call = function if not op.takes_out or "out" in argument_names(function) else copied_out(function)
-    register(op, platform, Kernel(call, specialize, None, tolerance, declines, portable=True))
+    register(op, platform, Kernel(call, specialize, None, tolerance, declines, True, None, on_host))
     return function
 
 
@@ -146,7 +156,7 @@ def copied_out(function: Callable) -> Callable:
         if out is None or results is NotImplemented:
             return results
         for place, result in zip(out, results) if results.__class__ is tuple else ((out, results),):
-            xp.copyto(place, result)
+            place[...] = result
         return out
 
     return written
@@ -158,7 +168,22 @@ def call_on(op: Op, platform: str, device_type: str = "cpu") -> Callable:
     portable = KERNELS[op, platform].portable
     if isinstance(call, str):
         return getattr(BACKENDS[device_type].namespace, call)
-    return functools.partial(call, BACKENDS[device_type].namespace) if portable else call
+    copies = KERNELS[op, platform].on_host and device_type != cpu.type
+    if portable:
+        call = functools.partial(call, BACKENDS[cpu.type if copies else device_type].namespace)
+    return functools.partial(run_on_host, call) if copies else call
+
+
+def run_on_host(call: Callable, *arrays, out: Any = None, **attrs) -> Any:
+    """Run a kernel for the CPU on arrays of another device."""
+    backend = backend_of(device_of(arrays))
+    results = call(*[backend.to_host(x) if x.__class__ in DEVICE_OF_ARRAY else x for x in arrays], **attrs)
+    if out is None:
+        many = results.__class__ is tuple
+        return tuple(map(backend.from_host, results)) if many else backend.from_host(results)
+    for place, result in zip(out, results) if results.__class__ is tuple else ((out, results),):
+        place[...] = backend.from_host(result)
+    return out
 
 
 def select(op: Op, platforms: Sequence[str] | None = None, device_type: str = "cpu", large: bool = False) -> Selection:
@@ -291,10 +316,18 @@ CALLS_OF_DEVICES: dict[str, Calls] = {}  # the calls of other device types, whic
 
 
 def calls_of(device: Device) -> Calls:
-    """The calls of eager code on the arrays of a device, large or not."""
+    """The calls of eager code on the arrays of a device; on the CPU, those on few elements."""
+    if device is cpu:
+        return CALLS
     if device.type not in CALLS_OF_DEVICES:
         CALLS_OF_DEVICES[device.type] = Calls(device.type)
     return CALLS_OF_DEVICES[device.type]
+
+
+def calls_beside(array: Any) -> Calls:
+    """The calls of eager code on the arrays of the device of this one."""
+    find = DEVICE_OF_ARRAY.get(array.__class__)
+    return CALLS if find is None else calls_of(find(array))
 
 
 def use_platforms(device_type: str, platforms: Sequence[str]) -> None:

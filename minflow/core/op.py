@@ -55,8 +55,9 @@ class Op:
     needs neither.  reads_rows: reads only as much of its first input as it returns.
     attr_kinds: attr -> its kind in a file, if attrs of this name have another one elsewhere (`deploy/attrs.py`).
     number_inputs: inputs of an op that is not elementwise which may be Python numbers.
-    host_inputs: inputs that the op reads on the CPU, even if the others are on another device.  moved_inputs: inputs
-    that may be on the CPU, from which each call copies them to the device of the others; so may 0-d tensors.
+    host_inputs: inputs that the op reads on the CPU, even if the others are on another device; an output of the same
+    name is on the CPU too.  moved_inputs: inputs that may be on the CPU, from which each call copies them to the device
+    of the others; so may 0-d tensors.
     storable: False if a file cannot hold the op, since it needs values known only at run time.
     examples: the inputs that it is tested with.  doc: its docstring.
     decompose: for a composite op, the function (*inputs, **attrs) of other ops that defines its result and gradient.

@@ -411,7 +411,7 @@ class Optimizer:
         state = self.state[p]
         for name in self.state_names(group):
             if name not in state:
-                spec = Spec((), float32, p.spec.device) if name in self.scalar_states else p.spec
+                spec = Spec((), float32) if name in self.scalar_states else p.spec  # rules read numbers on the host
                 state[name] = Tensor(full(spec, self.initial_value(name, group)), spec)
                 bump_mutations()
         return state
@@ -671,8 +671,7 @@ class Optimizer:
             if name == "step" and counted and not (0 <= array <= MAX_COUNT and array == int(array)):
                 refuse(owner, f"{name} of parameter {number} is not a number of steps", "0 or more", found=array.item())
             with silent():  # float64 values that float32 cannot hold
-                spec = Spec(wanted, float32 if counted else p.spec.dtype, p.spec.device)
-                result.append((name, tensor_of(array, spec)))
+                result.append((name, tensor_of(array, Spec(wanted, float32) if counted else p.spec)))
         if missing := set(self.state_names(group) if result else ()) - {name for name, _ in result}:
             hint = "a state that was saved from an optimizer of the same class"
             refuse(owner, f"{min(missing)} of parameter {number} is missing", hint, found=[name for name, _ in result])

@@ -13,7 +13,7 @@ from ..spec import Spec, int64
 from .elementwise import exp
 from .examples import case, distinct, floats, ints, strided
 from .index import flip, scatter_add
-from .rules import cumulative_rule, need_axis, need_floating, need_spec, via_float32, write_out
+from .rules import accumulate, cumulative_rule, need_axis, need_floating, need_spec, via_float32, write_out
 from .shape import cat, filled, getitem, zeros_of
 
 
@@ -110,10 +110,10 @@ def extreme_op(name: str, ufunc: str, doc: str):
 
     @kernel(op)
     def _(xp, x, axis):
-        values = getattr(xp, ufunc).accumulate(x, axis)
+        values = accumulate(xp, ufunc, x, axis)
         places = xp.arange(x.shape[axis]).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
         found = xp.where((x == values) | (x != x), places, 0)
-        return values, xp.maximum.accumulate(found, axis)
+        return values, accumulate(xp, "maximum", found, axis)
 
     return op
 
@@ -151,4 +151,4 @@ def logcumsumexp_grad(g, x, out, axis):
 @kernel(logcumsumexp)
 @via_float32
 def _(xp, x, axis, out=None):
-    return write_out(xp, xp.logaddexp.accumulate(x, axis), out)
+    return write_out(xp, accumulate(xp, "logaddexp", x, axis), out)

@@ -80,7 +80,7 @@ cholesky = define(
 )
 
 
-@kernel(cholesky)
+@kernel(cholesky, on_host=True)
 def _(xp, a):
     return call_lapack(
         xp, "cholesky", "is not positive definite", "x @ x.T + 1e-6 * flow.eye(n) is, for any x", xp.linalg.cholesky, a
@@ -136,7 +136,7 @@ qr = define(
 )
 
 
-@kernel(qr)
+@kernel(qr, on_host=True)
 def _(xp, a, complete):
     with silent():
         return tuple(on_all_threads(xp.linalg.qr, a, mode="complete" if complete else "reduced"))
@@ -175,7 +175,7 @@ eigh = define(
 )
 
 
-@kernel(eigh)
+@kernel(eigh, on_host=True)
 def _(xp, a):
     if not a.size:
         return xp.zeros(a.shape[:-1], a.dtype), a.copy()
@@ -196,7 +196,7 @@ eig = define(
 )
 
 
-@kernel(eig)
+@kernel(eig, on_host=True)
 def _(xp, a):
     wide = xp.result_type(a.dtype, "complex64")
     if not a.size:
@@ -257,7 +257,7 @@ svd = define(
 )
 
 
-@kernel(svd)
+@kernel(svd, on_host=True)
 def _(xp, a, complete):
     need_finite(xp, "svd", a)
     return tuple(
@@ -301,7 +301,7 @@ lu = define(
 )
 
 
-@kernel(lu)
+@kernel(lu, on_host=True)
 def _(xp, a):
     packed, (m, n) = xp.array(a, order="C"), a.shape[-2:]
     pivots = xp.empty((*a.shape[:-2], min(m, n)), "int32")
@@ -338,7 +338,7 @@ lu_permutation = define(
 )
 
 
-@kernel(lu_permutation)
+@kernel(lu_permutation, on_host=True)
 def _(xp, pivots, size, dtype):
     check_bounds(xp, "lu_permutation", pivots.astype("int64") - 1, size, pivots.ndim - 1)
     found = xp.zeros((*pivots.shape[:-1], size, size), dtype.np)

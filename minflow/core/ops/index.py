@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 
+from ..backend import on_host
 from ..base.errors import DTypeError, ShapeError
 from ..infer import data_dependent
 from ..kernels import kernel
@@ -71,9 +72,10 @@ def _(xp, x, index, axis, by="indexing", out=None):
         return out
     if xp.may_share_memory(x, out):
         x = x.copy()
-    return xp.take(
-        x, index, axis=axis, out=out, mode="wrap"
-    )  # "raise" would buffer; only negative indices are left to wrap
+    if not on_host(x):
+        return xp.take(x, index, axis=axis, out=out)
+    # "raise" would buffer; only negative indices are left to wrap
+    return xp.take(x, index, axis=axis, out=out, mode="wrap")
 
 
 def index_write_spec(x: Spec, index: Spec, src, axis: int, by: str = "indexing") -> Spec:
@@ -110,8 +112,20 @@ index_add = define(
 def _(xp, x, index, src, axis, by="indexing", out=None):
     check_bounds(xp, by, index, x.shape[axis], axis)
     result = copied(xp, x, out)
-    xp.add.at(result, (slice(None),) * axis + (index,), src)
+    add_at(xp, result, (slice(None),) * axis + (index,), src)
     return write_out(xp, result, out)
+
+
+def add_at(xp, x, index, src) -> None:
+    """Add src to x at positions, which may repeat. CuPy adds floats and a few integers, so the others are added as the
+    unsigned integers of 64 bits that have the same bits.
+    """
+    if on_host(x) or x.dtype.kind in "fc":
+        xp.add.at(x, index, src)
+        return
+    total = x.astype("int64")
+    xp.add.at(total.view("uint64"), index, xp.asarray(src, "int64").view("uint64"))
+    x[...] = total.astype(x.dtype)
 
 
 index_put = define(
@@ -252,6 +266,8 @@ def _(xp, x, index, dim, by="indexing", out=None):
     if not x.flags.c_contiguous:
         return write_out(xp, x[index_grid(xp, by, x, index, dim)], out)
     place = flat_positions(xp, by, x, index, dim)
+    if not on_host(x):
+        return x.reshape(-1).take(place, out=out)
     return x.reshape(-1).take(place, out=out, mode="clip")  # "raise" would buffer
 
 
@@ -296,7 +312,7 @@ def _(xp, x, index, src, dim, by="indexing"):
     result = x.copy()
     src = src.reshape(-1) if hasattr(src, "dtype") else src
     # Flattened, because add.at is slow with several axes.
-    xp.add.at(result.reshape(-1), flat_positions(xp, by, result, index, dim).reshape(-1), src)
+    add_at(xp, result.reshape(-1), flat_positions(xp, by, result, index, dim).reshape(-1), src)
     return result
 
 
@@ -420,7 +436,8 @@ def unit_rows(xp, many: int):
 def _(xp, index, num_classes, out=None):
     check_bounds(xp, "one_hot", index, num_classes, index.ndim)
     if num_classes <= 128:
-        return unit_rows(xp, num_classes).take(index, 0, out, "clip")
+        rows = unit_rows(xp, num_classes)
+        return rows.take(index, 0, out, "clip") if on_host(index) else rows.take(index, 0, out)
     result = out if out is not None and out.flags.c_contiguous else xp.empty((*index.shape, num_classes), "int64")
     if result.size:
         result.fill(0)

@@ -137,7 +137,7 @@ inverse = define(
 )
 
 
-@kernel(inverse)
+@kernel(inverse, on_host=True)
 def _(xp, a):
     return call_lapack(xp, "inverse", SINGULAR_MESSAGE, TAKE_PINV, xp.linalg.inv, a)
 
@@ -158,7 +158,7 @@ solve = define(
 )
 
 
-@kernel(solve)
+@kernel(solve, on_host=True)
 def _(xp, a, b):
     return call_lapack(xp, "solve", SINGULAR_MESSAGE, TAKE_PINV, xp.linalg.solve, a, b)
 
@@ -225,7 +225,7 @@ pinv = define(
 )
 
 
-@kernel(pinv)
+@kernel(pinv, on_host=True)
 def _(xp, a, rtol, atol):
     if not a.size:
         return xp.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
@@ -261,7 +261,7 @@ det = define(
 )
 
 
-@kernel(det)
+@kernel(det, on_host=True)
 def _(xp, a):
     with silent():
         return on_all_threads(xp.linalg.det, a)
@@ -282,7 +282,7 @@ cofactors = define(
 )
 
 
-@kernel(cofactors)
+@kernel(cofactors, on_host=True)
 def _(xp, a):
     if not a.size:
         return a.copy()
@@ -304,7 +304,7 @@ slogdet = define(
 )
 
 
-@kernel(slogdet)
+@kernel(slogdet, on_host=True)
 def _(xp, a):
     with silent():
         sign, size = on_all_threads(xp.linalg.slogdet, a)
@@ -330,7 +330,7 @@ matrix_exp = define(
 )
 
 
-@kernel(matrix_exp)
+@kernel(matrix_exp, on_host=True)
 def _(xp, a):
     if not a.size:
         return a.copy()

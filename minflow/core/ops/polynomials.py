@@ -29,7 +29,7 @@ def polynomial(name: str, evaluate: Callable, doc: str):
     """Define an op. evaluate: a function of scipy.special, of integer degrees and x."""
     op = binary_op(name, {}, doc, examples=DEGREE_EXAMPLES, module=__name__)
 
-    @kernel(op)
+    @kernel(op, on_host=True)
     @via_float32
     def _(xp, x, n, out=None):
         special = need("scipy.special", name)

@@ -138,7 +138,9 @@ def _(xp, grad, indices, shape, apart):
     check_bounds(xp, "max_pool2d_grad", indices, shape[2] * shape[3], 2)
     images = xp.arange(shape[0] * shape[1]).reshape(shape[0], shape[1], 1, 1)
     flat = images * (shape[2] * shape[3]) + indices
-    return xp.bincount(flat.reshape(-1), grad.reshape(-1), math.prod(shape)).reshape(shape).astype(grad.dtype)
+    total = xp.zeros(math.prod(shape))
+    xp.add.at(total, flat.reshape(-1), grad.reshape(-1).astype("float64"))
+    return total.reshape(shape).astype(grad.dtype)
 
 
 picked = define(

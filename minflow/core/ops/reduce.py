@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from ..backend import namespace
+from ..backend import namespace, on_host
 from ..base.errors import ShapeError
 from ..host.float_warnings import silent
 from ..kernels import kernel
@@ -200,7 +200,7 @@ def nonempty_spec(name: str, x: Spec, axis) -> Spec:
     return x
 
 
-def extreme_op(name: str, ufunc: str, doc: str):
+def extreme_op(name: str, method: str, doc: str):
     op = define(
         f"{name}(x; axis, keepdims)",
         lambda x, axis, keepdims: reduced(nonempty_spec(name, x, axis), axis, keepdims),
@@ -210,7 +210,7 @@ def extreme_op(name: str, ufunc: str, doc: str):
         attr_kinds={"axis": "integers or None"},
         doc=doc,
     )
-    kernel(op, lambda xp, x, axis, keepdims, out=None: getattr(xp, ufunc).reduce(x, axis, keepdims=keepdims, out=out))
+    kernel(op, lambda xp, x, axis, keepdims, out=None: getattr(x, method)(axis, out=out, keepdims=keepdims))
     return op
 
 
@@ -220,8 +220,8 @@ def divide_among_extremes(g, x, out, axis):
     return expand_reduced(g / reshape(sum(hit, axis=axis, keepdims=False), shape=g.spec.shape), x.spec, axis) * hit
 
 
-amax = extreme_op("amax", "maximum", "The maximum; NaN wins; ties share the gradient.")
-amin = extreme_op("amin", "minimum", "The minimum; NaN wins; ties share the gradient.")
+amax = extreme_op("amax", "max", "The maximum; NaN wins; ties share the gradient.")
+amin = extreme_op("amin", "min", "The minimum; NaN wins; ties share the gradient.")
 
 
 median = define(
@@ -236,9 +236,11 @@ median = define(
 @kernel(median)
 def _(xp, x, out=None):
     flat = x.reshape(-1)
-    result = xp.partition(flat, ((flat.size - 1) // 2, flat.size - 1))[[(flat.size - 1) // 2, -1]]  # NaN is sorted last
+    ranked = xp.partition(flat, ((flat.size - 1) // 2, flat.size - 1))
+    middle, last = ranked[(flat.size - 1) // 2], ranked[-1]
     out = xp.empty((), x.dtype) if out is None else out
-    out[...] = result[1] if result[1] != result[1] else result[0]
+    # NaN is sorted last
+    out[...] = middle if on_host(x) and last == last else xp.where(last == last, middle, last)
     return out
 
 
@@ -273,7 +275,7 @@ argmax = arg_op("argmax", "The index of the first maximum, in the flattened tens
 argmin = arg_op("argmin", "The index of the first minimum, in the flattened tensor if axis is None.")
 
 
-def quantifier(name: str, ufunc: str, doc: str):
+def quantifier(name: str, doc: str):
     op = define(
         f"{name}(x; axis, keepdims)",
         lambda x, axis, keepdims: reduced(x, axis, keepdims).replace(dtype=bool_),
@@ -282,12 +284,12 @@ def quantifier(name: str, ufunc: str, doc: str):
         attr_kinds={"axis": "integers or None"},
         doc=doc,
     )
-    kernel(op, lambda xp, x, axis, keepdims, out=None: getattr(xp, ufunc).reduce(x, axis, keepdims=keepdims, out=out))
+    kernel(op, lambda xp, x, axis, keepdims, out=None: getattr(x, name)(axis, out=out, keepdims=keepdims))
     return op
 
 
-any = quantifier("any", "logical_or", "True if an element is nonzero.")
-all = quantifier("all", "logical_and", "True if all elements are nonzero.")
+any = quantifier("any", "True if an element is nonzero.")
+all = quantifier("all", "True if all elements are nonzero.")
 
 
 cumsum = define(

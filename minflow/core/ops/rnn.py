@@ -15,6 +15,7 @@ from typing import Any
 
 from ..base.errors import GradError, ShapeError
 from ..host.blas import product
+from ..host.float_warnings import silent
 from ..kernels import kernel, select
 from ..op import Op, define
 from ..source_location import fail
@@ -165,7 +166,7 @@ def previous_states(xp, states, first, steps):
 
 def sigmoid_(xp, x):
     """1 / (1 + exp(-x)), in place. Not by tanh, which would lose all digits of small results."""
-    with xp.errstate(over="ignore"):
+    with silent():
         xp.exp(xp.multiply(x, -1, out=x), out=x)  # not negative(), which is wrong for strided arrays in NumPy 2.4
     x += 1
     xp.reciprocal(x, out=x)

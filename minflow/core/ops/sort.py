@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..backend import on_host
 from ..base.errors import OutOfRangeError
-from ..kernels import CALLS, kernel
+from ..kernels import CALLS, calls_beside, kernel
 from ..op import define
 from ..spec import Spec, int64
 from .examples import case, distinct, floats, ints
@@ -82,7 +83,7 @@ topk = define(
 def _(xp, x, k, axis, descending, out=None):
     indices = topk_positions(xp, xp.moveaxis(x, axis, -1), k, descending)
     if indices is None:
-        found = CALLS[sort](x, axis=axis, descending=descending)
+        found = calls_beside(x)[sort](x, axis=axis, descending=descending)
         values, indices = [a[(*(slice(None),) * axis, slice(k))] for a in found]
     else:
         indices = xp.moveaxis(indices, -1, axis)
@@ -93,14 +94,14 @@ def _(xp, x, k, axis, descending, out=None):
 
 
 def topk_positions(xp, x, k, descending):
-    """The positions of the first k of each row, in order; None if k is not small, an element is NaN, or too many are
-    equal.
+    """The positions of the first k of each row, in order; None if k is not small, an element is NaN, too many are
+    equal, or the elements are on another device than the CPU.
 
     The first k are at least the k-th largest of the group maxima. Few elements are, and only those are sorted.
     """
     rows, n = x.shape[:-1], x.shape[-1]
     groups = n // GROUP
-    if not 0 < 2 * k <= groups or not x.size or (x != x).any():
+    if not on_host(x) or not 0 < 2 * k <= groups or not x.size or (x != x).any():
         return None
     flat = x.reshape(-1, n)
     firsts = (xp.max if descending else xp.min)(flat[:, : groups * GROUP].reshape(-1, GROUP, groups), axis=1)

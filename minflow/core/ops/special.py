@@ -24,7 +24,7 @@ from .rules import as_arrays, need_floating, via_float32, write_out
 def by_scipy(op, name: str):
     """The kernel of an op that is one function of scipy.special."""
 
-    @kernel(op)
+    @kernel(op, on_host=True)
     @via_float32
     def _(xp, *arrays, out=None):
         special = need("scipy.special", op.name)  # not at module import: importing it takes longer than all of minflow
@@ -77,7 +77,7 @@ lgamma = special(
 digamma = special("digamma", lambda g, x: g * polygamma(x, n=1), "The derivative of lgamma.", "psi", 0.2, 3.0)
 
 
-@kernel(lgamma)
+@kernel(lgamma, on_host=True)
 @via_float32
 def _(xp, x, out=None):
     special = need("scipy.special", "lgamma")
@@ -107,7 +107,7 @@ polygamma = define(
 )
 
 
-@kernel(polygamma)
+@kernel(polygamma, on_host=True)
 @via_float32
 def _(xp, x, n, out=None):
     special = need("scipy.special", "polygamma")
@@ -218,14 +218,14 @@ scaled_modified_bessel_k1 = special(
 spherical_bessel_j0 = special("spherical_bessel_j0", None, "sin(x) / x; 1 at 0.", None)
 
 
-@kernel(airy_ai)
+@kernel(airy_ai, on_host=True)
 @via_float32
 def _(xp, x, out=None):
     special = need("scipy.special", "airy_ai")
     return write_out(xp, special.airy(x)[0], out)
 
 
-@kernel(spherical_bessel_j0)
+@kernel(spherical_bessel_j0, on_host=True)
 @via_float32
 def _(xp, x, out=None):
     special = need("scipy.special", "spherical_bessel_j0")

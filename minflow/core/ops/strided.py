@@ -50,7 +50,7 @@ as_strided = define(
 def _(xp, x, size, stride, offset):
     flat = x.reshape(-1)[offset:] if 0 not in size else x.reshape(-1)[:0]
     steps = [k * x.itemsize if n > 1 and flat.size else 0 for n, k in zip(size, stride)]
-    return xp.lib.stride_tricks.as_strided(flat, size, steps, writeable=x.flags.writeable)
+    return xp.lib.stride_tricks.as_strided(flat, size, steps)
 
 
 def as_strided_grad(g, x: Spec, size, stride, offset: int):
@@ -94,7 +94,7 @@ windows = define(
 def _(xp, x, dim, size, step):
     shape, steps = [*x.shape, size], [*x.strides, x.strides[dim]]
     shape[dim], steps[dim] = (x.shape[dim] - size) // step + 1, x.strides[dim] * min(step, x.shape[dim])
-    return xp.lib.stride_tricks.as_strided(x, shape, steps, writeable=x.flags.writeable)
+    return xp.lib.stride_tricks.as_strided(x, shape, steps)
 
 
 def windows_grad(g, x: Spec, dim: int, size: int, step: int):

@@ -53,9 +53,9 @@ def define_rule(signature: str, **facts: Any) -> Op:
         kept = tuple(s for name, s in zip(names, specs) if name not in ("grad", "lr"))
         return kept if len(kept) > 1 else p
 
-    return define(
-        signature, infer, alias_safe=True, host_inputs=("lr",), module=sys._getframe(1).f_globals["__name__"], **facts
-    )
+    numbers = [name for name in names if name in NUMBERS]
+    module = sys._getframe(1).f_globals["__name__"]
+    return define(signature, infer, alias_safe=True, host_inputs=numbers, module=module, **facts)
 
 
 small, rate, count = floats(3, 4), positive((), low=0.01, high=0.1), floats((), low=1.0, high=1.0, dtype="float32")
@@ -202,6 +202,7 @@ def accumulate_spec(total: Spec, grad: Spec, count: Spec) -> Spec:
 accumulate = define(
     "accumulate(total, grad, count) -> total",
     infer=accumulate_spec,
+    host_inputs=("count",),
     alias_safe=True,
     flops=1,
     examples=[

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from ..host.float_warnings import silent
 from ..kernels import kernel
 from .examples import case, floats, positive
 from .update import count, define_rule, descent_gradient, empty, rate, running_mean, single, small, square
@@ -177,8 +178,9 @@ def _(xp, p, grad, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps, weight_deca
     exp_avg, exp_avg_sq = running_mean(exp_avg, down, 1 - beta1), beta2 * exp_avg_sq + (1 - beta2) * down * down
     fix1, fix2 = (1 - beta1**now, 1 - beta2**now) if corrected else (1.0, 1.0)
     update = exp_avg / fix1 / (xp.sqrt(exp_avg_sq) / math.sqrt(fix2) + eps)
-    ours, its = [float(xp.sqrt(xp.sum(xp.square(a), dtype="float64"))) for a in (p, update)]
-    trust = ours / its if ours > 0 and its > 0 else 1.0
+    ours, its = [xp.sqrt(xp.sum(xp.square(a), dtype="float64")) for a in (p, update)]
+    with silent():
+        trust = xp.where((ours > 0) & (its > 0), ours / its, 1.0)
     if decoupled and weight_decay:
         update = update + weight_decay * p
-    return p - float(lr) * trust * update, exp_avg, exp_avg_sq, step + 1
+    return p - (float(lr) * trust).astype(p.dtype) * update, exp_avg, exp_avg_sq, step + 1

@@ -40,6 +40,7 @@ CORE = [
     "mode",
     "source_location",
     "backend",
+    "deferred",
     "kernels",
     "infer",
     "dispatch",

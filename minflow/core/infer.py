@@ -104,12 +104,8 @@ def resolve(op: Any, specs: tuple, attrs: Mapping) -> tuple:
     device = attrs["device"] if op.moves else device_of_result(op, specs)
     if device is None or outs is None:
         return dtype, outs
-    return dtype, tuple(
-        [
-            out if name in op.host_inputs else moved
-            for name, out, moved in zip(op.outputs, outs, on_device(outs, device))
-        ]
-    )
+    specs = zip(op.outputs, outs, on_device(outs, device))
+    return dtype, tuple([out if name in op.host_inputs else moved for name, out, moved in specs])
 
 
 def on_device(specs: tuple, device: Device) -> tuple:

@@ -133,15 +133,8 @@ def kernel(
         register(op, platform, Kernel(ufunc))
         return None
     if function is None:
-        return functools.partial(
-            kernel,
-            op,
-            specialize=specialize,
-            platform=platform,
-            tolerance=tolerance,
-            declines=declines,
-            on_host=on_host,
-        )
+        options: Any = {"specialize": specialize, "platform": platform, "tolerance": tolerance}
+        return functools.partial(kernel, op, declines=declines, on_host=on_host, **options)
     call = function if not op.takes_out or "out" in argument_names(function) else copied_out(function)
     register(op, platform, Kernel(call, specialize, None, tolerance, declines, True, None, on_host))
     return function

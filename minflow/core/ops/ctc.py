@@ -5,15 +5,18 @@ Source: Graves, Fernandez, Gomez & Schmidhuber 2006, section 4, in logarithms an
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
+from ..backend import on_host, to_host
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from ..source_location import fail
 from ..spec import Spec
+from .checks import check_range, refuse
 from .examples import case, floats, ints
 from .rules import need_floating, need_index, need_spec
 
@@ -83,27 +86,35 @@ ctc_grad = define(
 )
 
 
+def class_error(classes: int, blank: int, least: float, most: float) -> OutOfRangeError:
+    what = f"ctc_loss: targets must be classes, 0 to {classes - 1}, got {int(least if least < 0 else most)}"
+    return OutOfRangeError(what, hint=f"log_probs (T, N, C) with more classes; {blank} is the blank")
+
+
 class Lattice:
     """The states of all examples, blank, label, blank, ... (N, 2 * S + 1), and their emissions in each frame."""
 
     def __init__(self, xp, log_probs, targets, input_lengths, target_lengths, blank: int):
         frames, examples, classes = log_probs.shape
-        self.frames, self.labels = (n.reshape(-1).astype("int64") for n in (input_lengths, target_lengths))
-        longest = targets.shape[1] if targets.ndim == 2 else min(int(self.labels.max(initial=0)), targets.size)
-        self.check("input_lengths", self.frames, frames)
-        self.check("target_lengths", self.labels, longest)
-        if targets.ndim == 1 and self.labels.sum() > targets.size:
-            what = f"ctc_loss: target_lengths add up to {self.labels.sum()}, and there are {targets.size} targets"
+        lengths = [to_host(n).reshape(-1).astype("int64") for n in (input_lengths, target_lengths)]
+        longest = targets.shape[1] if targets.ndim == 2 else min(int(lengths[1].max(initial=0)), targets.size)
+        self.check("input_lengths", lengths[0], frames)
+        self.check("target_lengths", lengths[1], longest)
+        if targets.ndim == 1 and lengths[1].sum() > targets.size:
+            what = f"ctc_loss: target_lengths add up to {lengths[1].sum()}, and there are {targets.size} targets"
             fail(OutOfRangeError, what, "the targets of all examples one after another, or padded as (N, S)")
+        self.frames, self.labels = map(xp.asarray, lengths)
         place = xp.arange(longest)
         inside = place < self.labels[:, None]
         if targets.ndim == 1:
             starts = (xp.cumsum(self.labels) - self.labels)[:, None]
             targets = targets[xp.where(inside, starts + place, 0)] if targets.size else xp.zeros(inside.shape, "int64")
         wrong = inside & ((targets < 0) | (targets >= classes))
-        if wrong.any():
-            what = f"ctc_loss: targets must be classes, 0 to {classes - 1}, got {targets[wrong][0]}"
-            fail(OutOfRangeError, what, f"log_probs (T, N, C) with more classes; {blank} is the blank")
+        if not on_host(targets):
+            error = functools.partial(class_error, classes, blank)
+            check_range(xp.where(wrong, targets, 0), 0, classes - 1, error, ("ctc_loss", blank))
+        elif wrong.any():
+            refuse(class_error(classes, blank, targets[wrong][0], targets[wrong][0]))
         self.states = xp.full((examples, 2 * longest + 1), blank, "int64")
         self.states[:, 1::2] = xp.where(inside, targets, blank)
         self.skips = xp.zeros(self.states.shape, bool)  # a transition from two states back: not to a blank or a repeat
@@ -130,15 +141,15 @@ class Lattice:
     def backward(self):
         """beta (T, N, states): log probability of all paths out of a state, excluding its frame."""
         xp, beta = self.xp, self.xp.full(self.emits.shape, -math.inf)
+        final, last = xp.full(self.states.shape, -math.inf), 2 * self.labels  # in the last frame of an example
+        final[self.each, last], final[self.each, xp.maximum(last - 1, 0)] = 0, 0
         for t in reversed(range(len(beta) if beta.size else 0)):
             if t + 1 < len(beta):
                 a, b, c = beta[t + 1] + self.emits[t + 1], beta[t].copy(), beta[t].copy()
                 b[:, :-1] = a[:, 1:]
                 c[:, :-2] = xp.where(self.skips[:, 2:], a[:, 2:], -math.inf)
                 beta[t] = xp.logaddexp(xp.logaddexp(a, b), c)
-            ends = self.each[self.frames == t + 1]
-            last = 2 * self.labels[ends]
-            beta[t, ends], beta[t, ends, last], beta[t, ends, xp.maximum(last - 1, 0)] = -math.inf, 0, 0
+            beta[t] = xp.where((self.frames == t + 1)[:, None], final, beta[t])
         return beta
 
     def total(self, alpha):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
-from ..backend import namespace
+from ..backend import namespace, on_host
 from ..base.errors import OutOfRangeError, ShapeError
 from ..host.blas import product
 from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
-from ..source_location import fail
 from ..spec import Spec, spec_of
-from .checks import first_wrong
+from .checks import check_range, first_wrong, refuse
 from .examples import case, floats, positive, strided
 from .index import take
 from .rules import broadcast_shape, need_floating, need_spec, via_float32, write_out
@@ -37,12 +37,18 @@ at_least = define(
 )
 
 
+def negative_error(name: str, x: Spec, least: float, most: float, first: str = "") -> OutOfRangeError:
+    what = f"{name} must not be negative, got {least:.4g} to {most:.4g}{first}"
+    return OutOfRangeError(what, values={name: x}, hint="softplus(x), x.square() or x.exp() of the model's output")
+
+
 @kernel(at_least)
 def _(xp, x, least, name, out=None):
-    if name and x.size and (wrong := x < 0).any():
+    if name and not on_host(x):
+        check_range(xp.where(x < 0, x, 0), 0, math.inf, functools.partial(negative_error, name, spec_of(x)), (name,))
+    elif name and x.size and (wrong := x < 0).any():
         number, at = first_wrong(xp, x, wrong, name)
-        what = f"{name} must not be negative, got {float(x.min()):.4g} to {float(x.max()):.4g}; first {number:.4g}{at}"
-        fail(OutOfRangeError, what, "softplus(x), x.square() or x.exp() of the model's output", **{name: spec_of(x)})
+        refuse(negative_error(name, spec_of(x), float(x.min()), float(x.max()), f"; first {number:.4g}{at}"))
     return xp.maximum(x, x.dtype.type(least), out=out)
 
 
@@ -125,7 +131,7 @@ def _(xp, a, b, p, out=None):
             if p == 2:
                 out[row] = xp.sqrt(xp.square(apart).sum(-1))
             elif p == math.inf:
-                out[row] = apart.max(-1, initial=0)
+                out[row] = apart.max(-1) if apart.shape[-1] else 0
             else:
                 out[row] = (apart != 0).sum(-1) if p == 0 else (apart**p).sum(-1) ** (1 / p)
     return out

@@ -11,14 +11,16 @@ import functools
 import math
 from collections.abc import Callable
 
+from ..backend import on_host
 from ..base.errors import DTypeError
+from ..deferred import defer
 from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from ..scalar import elementary
-from ..source_location import fail, need
+from ..source_location import need
 from ..spec import Spec, promote, spec_of
-from .checks import check_divisor
+from .checks import check_divisor, refuse
 from .compare import eq, ge, gt, le, logical_and, logical_or, lt
 from .examples import binary, bools, case, floats, ints, positive, strided, unary
 from .rules import broadcast, broadcast_shape, constant, same_spec, via_float32, write_out
@@ -140,19 +142,28 @@ def power_exponent_grad(a, b, out):
     return out * math.log(a) if a > 0 else where(ge(b, 0), 0.0, -out) if a == 0 else out * math.nan
 
 
+def check_exponent(a, b) -> None:
+    """Refuse negative powers of integers."""
+    if on_host(b) and not (b.min(initial=0) < 0 if hasattr(b, "dtype") else b < 0):
+        return
+    values = {name: spec_of(x) if hasattr(x, "dtype") else x for name, x in (("a", a), ("b", b))}
+
+    def error() -> DTypeError:
+        return DTypeError("pow: integers cannot be raised to negative integers", values=values, hint="a.float() ** b")
+
+    if not on_host(b):
+        defer(("pow", *values.values()), [(b < 0).any()], lambda wrong: error() if wrong else None)
+    else:
+        refuse(error())
+
+
 @kernel(pow)
 def _(xp, a, b, out=None):
     if b.__class__ is int and b == 2:
         return xp.multiply(a, a, out=out)
     dtypes = [x.dtype.kind if hasattr(x, "dtype") else "i" if x.__class__ is int else "f" for x in (a, b)]
-    if not {"f", "c"} & {*dtypes} and xp.any(xp.less(b, 0)):
-        fail(
-            DTypeError,
-            "pow: integers cannot be raised to negative integers",
-            "a.float() ** b",
-            a=spec_of(a) if hasattr(a, "dtype") else a,
-            b=spec_of(b) if hasattr(b, "dtype") else b,
-        )
+    if not {"f", "c"} & {*dtypes}:
+        check_exponent(a, b)
     with silent():
         return xp.power(a, b, out=out)
 
@@ -578,7 +589,7 @@ def _(xp, x, out=None):
         return xp.add(xp.maximum(x, 0), xp.log1p(xp.exp(-xp.abs(x))), out=out)
 
 
-@kernel(erf)
+@kernel(erf, on_host=True)
 def _(xp, x, out=None):
     special = need("scipy.special", "erf")  # not at module import: importing it takes longer than all of minflow
 

@@ -5,18 +5,23 @@ Sorting itself: `sort.py`. Read next: `functions/counting.py`.
 
 from __future__ import annotations
 
+import math
+
+from ..backend import on_host
 from ..base.errors import OutOfRangeError, ShapeError
+from ..deferred import defer
+from ..host.float_warnings import silent
 from ..infer import data_dependent
 from ..kernels import kernel
 from ..op import define
-from ..source_location import fail
+from ..source_location import fail, here
 from ..spec import DType, Spec, bool_, int32, int64, spec_of
 from .checks import first_wrong
 from .compare import eq, isnan
 from .elementwise import where
 from .examples import bools, case, distinct, floats, ints, strided
 from .reduce import expand_reduced, nonempty_spec, sum
-from .rules import keepdims_shape, need_axis, need_floating, write_out
+from .rules import accumulate, keepdims_shape, need_axis, need_floating, write_out
 from .shape import cast, reshape
 
 nanmedian = define(
@@ -37,6 +42,10 @@ def divide_among_extremes(g, x, out):
 
 @kernel(nanmedian)
 def _(xp, x, out=None):
+    if not on_host(x):
+        count = (x == x).sum()
+        middle = xp.sort(x.reshape(-1))[xp.maximum(count - 1, 0) // 2] if x.size else 0  # NaN is sorted last
+        return write_out(xp, xp.where(count > 0, middle, median_of_none(xp, x.dtype)).astype(x.dtype), out)
     kept = x[x == x]
     place = (kept.size - 1) // 2
     result = xp.partition(kept, place)[place] if kept.size else median_of_none(xp, x.dtype)
@@ -78,7 +87,7 @@ def equal_before(xp, ranked):
     """For each of the sorted elements, the number of equal elements before it."""
     n, begins = xp.arange(ranked.shape[-1]), xp.ones(ranked.shape, bool)
     begins[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
-    return n - xp.maximum.accumulate(xp.where(begins, n, 0), -1)
+    return n - accumulate(xp, "maximum", xp.where(begins, n, 0), -1)
 
 
 # ---- positions in sorted edges
@@ -210,10 +219,30 @@ def check_natural(xp, x) -> None:
 
 def bin_range(xp, x, low: float, high: float) -> tuple:
     """The range of the bins: two different finite numbers."""
-    low, high = (x.min(), x.max()) if low == high and x.size else (low, high)
-    if not (xp.isfinite(low) and xp.isfinite(high)):
-        fail(OutOfRangeError, f"histc: bins from {low} to {high}", "min= and max=, two finite numbers", x=spec_of(x))
-    return (low - 1, high + 1) if low == high else (low, high)
+    if low != high or not x.size:
+        check_bins(x, low, high)
+        return (low - 1, high + 1) if low == high else (low, high)
+    least, most, spec = x.min(), x.max(), spec_of(x)
+    if on_host(x):
+        check_bins(x, least, most)
+    else:
+        defer(("histc", spec), [-least, most], lambda negative, most: bins_error(spec, -negative, most))
+    equal = (least == most).astype(x.dtype)
+    return least - equal, most + equal
+
+
+def check_bins(x, low: float, high: float) -> None:
+    if (error := bins_error(spec_of(x), low, high)) is not None:
+        error.where = here()
+        raise error
+
+
+def bins_error(x: Spec, low: float, high: float) -> OutOfRangeError | None:
+    """The error for bins between two numbers that are not finite."""
+    if math.isfinite(low) and math.isfinite(high):
+        return None
+    what, hint = f"histc: bins from {low} to {high}", "min= and max=, two finite numbers"
+    return OutOfRangeError(what, values={"x": x}, hint=hint)
 
 
 def histc_spec(x: Spec, bins: int, low: float, high: float) -> Spec:
@@ -238,6 +267,9 @@ histc = define(
 @kernel(histc)
 def _(xp, x, bins, low, high, out=None):
     low, high = bin_range(xp, x, low, high)
-    inside = x[(x >= low) & (x <= high)]
-    place = xp.clip(xp.nan_to_num((inside - low) / (high - low) * bins), 0, bins - 1).astype("int64")
-    return write_out(xp, xp.bincount(place, minlength=bins).astype(x.dtype), out)
+    inside = (x >= low) & (x <= high)
+    with silent():
+        place = xp.clip(xp.nan_to_num((x - low) / (high - low) * bins), 0, bins - 1).astype("int64")
+    counts = xp.zeros(bins)
+    xp.add.at(counts, place.reshape(-1), inside.reshape(-1).astype("float64"))
+    return write_out(xp, counts.astype(x.dtype), out)

@@ -6,13 +6,15 @@ bits. Read next: `core/functions/sampling.py`.
 
 from __future__ import annotations
 
+from ..backend import on_host
 from ..base.errors import OutOfRangeError, ShapeError
+from ..deferred import defer
 from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from ..source_location import fail, need
 from ..spec import Spec, float64, int64, spec_of
-from .checks import check_unit, first_wrong
+from .checks import check_range, check_unit, first_wrong, refuse
 from .examples import case, floats, positive
 from .random import COUNTER_EXAMPLE, as_result, need_counter, uniform_floats
 from .rules import broadcast_shape, need_floating, need_spec, write_out
@@ -65,17 +67,27 @@ def _(xp, p, counter, num_samples, replacement, offset, out=None):
 
 def check_weights(xp, p, rows) -> None:
     """Refuse negative or non-finite weights, and rows of zeros."""
+    values = {"p": spec_of(p)}
+
+    def error(number: float, at: str = "") -> OutOfRangeError:
+        what = f"multinomial: probabilities must be finite and at least 0, got {number:.4g}{at}"
+        return OutOfRangeError(what, values=values, hint="logits.softmax(-1)")
+
+    def zeros() -> OutOfRangeError:
+        what = "multinomial: all probabilities of a row are 0"
+        return OutOfRangeError(what, values=values, hint="at least one above 0")
+
+    if not on_host(p):
+        check_range(p, 0, xp.finfo(p.dtype).max, lambda low, high: error(high if low >= 0 else low), ("multinomial",))
+        if rows.size:
+            sums = -rows.sum(1).min()
+            defer(("rows of multinomial", spec_of(p)), [sums], lambda largest: zeros() if largest >= 0 else None)
+        return
     wrong = ~((p >= 0) & (p < xp.inf))
     if wrong.any():
-        number, at = first_wrong(xp, p, wrong, "the input")
-        fail(
-            OutOfRangeError,
-            f"multinomial: probabilities must be finite and at least 0, got {number:.4g}{at}",
-            "logits.softmax(-1)",
-            p=spec_of(p),
-        )
+        refuse(error(*first_wrong(xp, p, wrong, "the input")))
     if rows.size and not rows.sum(1).min() > 0:
-        fail(OutOfRangeError, "multinomial: all probabilities of a row are 0", "at least one above 0", p=spec_of(p))
+        refuse(zeros())
 
 
 def need_positive(xp, op: str, name: str, x) -> None:
@@ -108,7 +120,7 @@ poisson = define(
 )
 
 
-@kernel(poisson)
+@kernel(poisson, on_host=True)
 def _(xp, rate, counter, offset, out=None):
     special = need("scipy.special", "poisson")
     need_positive(xp, "poisson", "rate", rate)
@@ -149,7 +161,7 @@ binomial = define(
 )
 
 
-@kernel(binomial)
+@kernel(binomial, on_host=True)
 def _(xp, count, prob, counter, offset, out=None):
     special = need("scipy.special", "binomial")
     check_unit(xp, "binomial", "prob", prob, "prob.sigmoid()")

@@ -1,0 +1,69 @@
+"""Checks of elements on a device other than the CPU, which wait for the next value that the program reads.
+
+A check on the CPU reads the elements. Elsewhere that would wait for all earlier work, so a check keeps the few numbers
+that decide it on the device. They are read before the next value that the program reads (`backend.to_host`); the check
+then raises its error with the line where it began. Equal checks at one line share their numbers, by the elementwise
+maximum, so a loop that reads nothing does not let them grow. Read next: `ops/checks.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
+
+from .backend import BEFORE_READ, Array, Backend, backend_of_array
+from .base.errors import MinflowError
+from .context import PerContext
+from .source_location import here
+
+MAX_PENDING = 256  # number of checks at which they are read, even if the program reads nothing
+
+
+class Check(NamedTuple):
+    """A check that waits.
+
+    numbers: the numbers that decide it, a float64 array (n,) on the device.  report: takes them as floats, and returns
+    the error, or None; it may warn.  where: the line where the check began, for the error.
+    """
+
+    backend: Backend
+    numbers: Array
+    report: Callable[..., MinflowError | None]
+    where: str
+
+
+pending: PerContext[dict[Hashable, Check]] = PerContext(dict)
+
+
+def defer(key: Hashable, numbers: Sequence[Array], report: Callable[..., MinflowError | None]) -> None:
+    """Check 0-d arrays of a device when the program reads a value.
+
+    key: checks with equal keys at one line are equal.  report: see `Check`; it gets the largest of each number.
+    """
+    backend, checks, where = backend_of_array(numbers[0]), pending(), here()
+    xp = backend.namespace
+    new = xp.stack([x.astype("float64") for x in numbers])
+    known = checks.get((key, where, backend))
+    if known is not None:
+        xp.maximum(known.numbers, new, out=known.numbers)
+        return
+    if len(checks) >= MAX_PENDING:
+        report_pending(backend)
+    checks[key, where, backend] = Check(backend, new, report, where)
+
+
+def report_pending(backend: Backend) -> None:
+    """Raise the error of the first check on this device that has failed."""
+    checks = pending()
+    if not checks or not (keys := [key for key, check in checks.items() if check.backend is backend]):
+        return
+    mine = [checks.pop(key) for key in keys]
+    numbers = iter(backend.to_host(backend.namespace.concatenate([check.numbers for check in mine])).tolist())
+    for check in mine:
+        error = check.report(*[next(numbers) for _ in range(check.numbers.size)])
+        if error is not None:
+            error.where = check.where
+            raise error
+
+
+BEFORE_READ.append(report_pending)

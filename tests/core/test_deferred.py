@@ -1,0 +1,137 @@
+"""Check that errors about elements on a device come with the next value that the program reads, and name their line."""
+
+import re
+
+import numpy as np
+import pytest
+
+from minflow.core import deferred
+from minflow.core.backend import backend_of, to_host
+from minflow.core.base.errors import DivisionError, DTypeError, OutOfRangeError
+from minflow.core.context import Context, entered
+from minflow.core.kernels import launch
+from minflow.core.op import OPS
+from minflow.core.spec import spec_of
+from tests.strict_backend import counted, strict
+
+
+@pytest.fixture(autouse=True)
+def device(cuda):
+    with entered(Context()):  # whose checks nothing else reads
+        yield cuda
+
+
+def on_device(array):
+    return strict.asarray(np.asarray(array))
+
+
+def run(op, *arrays, **attrs):
+    """Run an op whose result has the spec of its first array."""
+    arrays = [on_device(x) if isinstance(x, list) else x for x in arrays]
+    return launch(OPS[op], arrays, attrs, (spec_of(arrays[0]),))
+
+
+COUNTER = np.zeros(2, "int64")
+WRONG = {
+    "index": (
+        OutOfRangeError,
+        "take: index 7 is outside axis 0, which has size 3",
+        ("take", [1.0, 2.0, 3.0], [0, 7, 1]),
+    ),
+    "negative index": (OutOfRangeError, "gather: index -1 is", ("gather", [1.0, 2.0], [0, -1])),
+    "label": (
+        OutOfRangeError,
+        "labels go from 0 to 5, and the input has 3 classes: 0 to 2",
+        ("checked_labels", [0, 5, -100]),
+    ),
+    "divisor": (DivisionError, "floor_divide: integers cannot be divided by 0", ("floor_divide", [3, 4], [1, 0])),
+    "exponent": (DTypeError, "pow: integers cannot be raised to negative", ("pow", [3, 4], [1, -1])),
+    "probability": (
+        OutOfRangeError,
+        "p must be probabilities from 0 to 1, got 0.5 to 1.5",
+        ("bernoulli", [0.5, 1.5], COUNTER),
+    ),
+    "NaN": (
+        OutOfRangeError,
+        "must be probabilities from 0 to 1, got nan to nan",
+        ("bernoulli", [0.5, np.nan], COUNTER),
+    ),
+    "variance": (OutOfRangeError, "var must not be negative, got -2 to 0", ("at_least", [1.0, -2.0])),
+    "bins": (OutOfRangeError, "histc: bins from 1.0 to inf", ("histc", [1.0, np.inf])),
+    "weight": (
+        OutOfRangeError,
+        "probabilities must be finite and at least 0, got -1",
+        ("multinomial", [1.0, -1.0], COUNTER),
+    ),
+    "weights": (OutOfRangeError, "all probabilities of a row are 0", ("multinomial", [0.0, 0.0], COUNTER)),
+}
+ATTRS = {
+    "take": {"axis": 0, "by": "take"},
+    "gather": {"dim": 0, "by": "gather"},
+    "checked_labels": {"loss": "cross_entropy", "classes": 3, "ignore_index": -100},
+    "bernoulli": {"offset": 0},
+    "at_least": {"least": 0.1, "name": "var"},
+    "histc": {"bins": 2, "low": 0, "high": 0},
+    "multinomial": {"num_samples": 2, "replacement": True, "offset": 0},
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_the_error_comes_with_the_next_value_and_names_the_line(case):
+    kind, message, (name, *arrays) = WRONG[case]
+    with counted() as copies:
+        run(name, *arrays, **ATTRS.get(name, {}))
+    assert not copies
+    with pytest.raises(kind, match=re.escape(message)) as caught:
+        to_host(strict.zeros(1))
+    assert re.fullmatch(r"at .*test_deferred.py:\d+", caught.value.where) and caught.value.values and caught.value.hint
+    assert to_host(strict.zeros(1)).tolist() == [0]  # reported once
+
+
+def test_right_elements_are_silent():
+    for name, *arrays in [
+        ("take", [1.0, 2.0], [0, -2]),
+        ("checked_labels", [0, 2, -100]),
+        ("floor_divide", [3, 4], [1, 2]),
+        ("floor_divide", [3.0, 4.0], [1.0, 0.0]),
+        ("bernoulli", [0.0, 1.0], COUNTER),
+        ("at_least", [np.nan, 2.0]),
+        ("multinomial", [1.0, 0.0], COUNTER),
+        ("take", np.zeros(0), np.zeros(0, "int64")),
+    ]:
+        arrays = [on_device(x) if isinstance(x, np.ndarray) and x is not COUNTER else x for x in arrays]
+        run(name, *arrays, **ATTRS.get(name, {}) | ({"by": "indexing"} if name == "take" else {}))
+    to_host(strict.zeros(1))
+
+
+def test_a_number_is_checked_at_once():
+    with pytest.raises(DivisionError):
+        run("floor_divide", [3, 4], 0)
+
+
+def test_a_loop_that_reads_nothing_keeps_one_check_a_line():
+    index = on_device([0, 1])
+    with counted() as copies:
+        for step in range(50):
+            index[0] = 9 if step == 7 else 0
+            run("take", [1.0, 2.0], index, axis=0)
+            run("floor_divide", [3, 4], [1, 2])
+    assert not copies and len(deferred.pending()) == 2
+    with counted() as copies, pytest.raises(OutOfRangeError, match="index 9"):
+        to_host(strict.zeros(1))
+    assert sum(copies.values()) == 1 and not deferred.pending()  # all checks are one copy
+
+
+def test_many_different_checks_are_read_even_if_the_program_reads_nothing():
+    for size in range(1, deferred.MAX_PENDING + 10):
+        run("floor_divide", [3] * size, [1] * size)
+        assert len(deferred.pending()) <= deferred.MAX_PENDING
+
+
+def test_checks_belong_to_their_context(device):
+    run("floor_divide", [3, 4], [1, 0])
+    with entered(Context()):
+        to_host(strict.zeros(1))
+    with pytest.raises(DivisionError):
+        to_host(strict.zeros(1))
+    assert backend_of(device).device is device

@@ -202,9 +202,11 @@ class PlanCache(OrderedDict):
         if len(self) > PLANS:
             self.popitem(last=False)
 
-    def accept(self, epoch: int) -> None:
-        """Accept the changes since `epoch`, which a run of one of these plans has made."""
-        if self.epoch == epoch:
+    def accept(self, epoch: int, writes: int) -> None:
+        """Accept the changes since `epoch`: the `writes` of a run of one of these plans. With those of another thread
+        among them, the next call looks at all.
+        """
+        if self.epoch == epoch and mutation_counter.count == epoch + writes:
             self.epoch = mutation_counter.count
 
     def clear(self) -> None:

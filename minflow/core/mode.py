@@ -117,4 +117,6 @@ def bump_mutations() -> None:
 
     Each write gets its own number, also if several threads write: with `+= 1` a plan could miss the second of two.
     """
-    mutation_counter.count = next(WRITES)
+    number = next(WRITES)
+    if number > mutation_counter.count:  # another thread may have stored a later one
+        mutation_counter.count = number

@@ -197,7 +197,7 @@ class CompiledGraph(Compiled):
         else:
             results, counters = self.accumulate(arrays, timed), self.version_counters()
         if self.rebinds_buffers:
-            graph._plans.accept(epoch)
+            graph._plans.accept(epoch, self.steps * sum([link.assigned for link in self.links]))
         for counter in counters:
             counter.version, counter.where = counter.version + 1, mode.entered
         self.runs += 1

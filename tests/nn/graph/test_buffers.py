@@ -1,11 +1,15 @@
 """Assigning to a buffer rebinds it, in eager and in graphs, as in PyTorch."""
 
+import threading
+
 import pytest
 from graph_models import Predict, Step, bits
 from minflow_widgets import explore
 
 import minflow as flow
 from minflow import nn
+from minflow.compiler.plan_cache import PlanCache
+from minflow.nn.buffer_links import BufferLink
 
 
 class Buffered(nn.Module):
@@ -190,6 +194,37 @@ def test_write_to_a_rebound_buffer_is_seen():
     twin.state = flow.full((3,), 3.0)
     assert bits(graph(x)) == bits(twin(x))
     assert bits(graph(x)) == bits(twin(x))
+
+
+class Scaled(Buffered):
+    scale = 1.0
+
+    def forward(self, x):
+        self.state = self.state + 1
+        return x * self.scale
+
+
+def test_write_of_another_thread_during_a_step_is_seen(monkeypatch):
+    """A step that assigns a buffer accepts its own writes only, without looking at all modules at the next call."""
+    model = Scaled()
+    graph, (x, *_), looks = exact(model), inputs(1), []
+    bind = BufferLink.bind
+
+    def interrupted(link, tensor):
+        writer = threading.Thread(target=setattr, args=(model, "scale", 3.0))
+        writer.start(), writer.join()
+        bind(link, tensor)
+
+    graph(x), graph(x)
+    look = PlanCache.look
+    monkeypatch.setattr(PlanCache, "look", lambda plans: looks.append(plans) or look(plans))
+    graph(x)
+    assert not looks
+    with monkeypatch.context() as patch:
+        patch.setattr(BufferLink, "bind", interrupted)
+        assert bits(graph(x)) == bits(x)
+    assert bits(graph(x)) == bits(x * 3.0) and looks
+    assert model.state.tolist() == [5.0] * 3
 
 
 def test_other_graphs_of_the_module_see_the_buffer():

@@ -19,10 +19,10 @@ import json
 import math
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NoReturn
 
+from ..io.container import refuse_constant, unique_pairs
 from .checks import MAX_INT64, Malformed
 
 MAX_LINE_BYTES = 1 << 19  # bytes of a line
@@ -203,15 +203,6 @@ def depth(text: str) -> int:
     return deepest
 
 
-def unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = {sys.intern(name): value for name, value in pairs}
-    if len(result) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        twice = next(name for name, count in counts.items() if count > 1)
-        raise ValueError(f"the name {twice[:60]!r} occurs twice")
-    return result
-
-
 def parse_int(text: str) -> int:
     if len(text) > 20 or not -MAX_INT64 - 1 <= int(text) <= MAX_INT64:
         raise ValueError(f"{text[:40]} is beyond 64 bits")
@@ -224,10 +215,11 @@ def parse_float(text: str) -> float:
     return x
 
 
-def refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a JSON number")
+def interned_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The dict of these pairs; its names are shared between lines."""
+    return unique_pairs([(sys.intern(name), value) for name, value in pairs])
 
 
 DECODER = json.JSONDecoder(
-    object_pairs_hook=unique_pairs, parse_int=parse_int, parse_float=parse_float, parse_constant=refuse_constant
+    object_pairs_hook=interned_pairs, parse_int=parse_int, parse_float=parse_float, parse_constant=refuse_constant
 )

@@ -45,10 +45,19 @@ def show(
     values that they were computed from; `.op`, if present, is written into the box.
     Raises DTypeError if `x` cannot be shown. `picture(x)` returns the same as an object with `.save(path)`.
     """
-    from .show import learner_tensors, tensors_in, view_of
+    from .show import picture
 
-    tensors = learner_tensors() if names is None else tensors_in(names)
-    view = view_of(x, values, boxes, tensors, numbers, images, memory, labels, open)
+    view = picture(
+        x,
+        values=values,
+        numbers=numbers,
+        images=images,
+        memory=memory,
+        labels=labels,
+        boxes=boxes,
+        open=open,
+        names=names,
+    )
     if not core_display.show_bundle(view._repr_mimebundle_):
         print(view.text)
 

@@ -174,20 +174,6 @@ def picture(
 ) -> View:
     """Return the View of a Tensor, Graph, Module or record without showing it. Arguments: see `show`."""
     tensors = learner_tensors() if names is None else tensors_in(names)
-    return view_of(x, values, boxes, tensors, numbers, images, memory, labels, open)
-
-
-def view_of(
-    x: Any,
-    values: bool,
-    boxes: int,
-    tensors: dict[str, Any],
-    numbers: bool = False,
-    images: bool = False,
-    memory: bool = False,
-    labels: Any = None,
-    open: bool | str | Sequence[str] = False,
-) -> View:
     if labels is not None and not images:
         raise DTypeError("show: labels are written under images", hint="show(x, images=True, labels=targets)")
     opening = None if open is False else Opening(open)
@@ -195,20 +181,20 @@ def view_of(
         raise DTypeError("show: open is for tapes and graphs", hint="show(loss, open=True)")
     if numbers + images + memory:
         return View(tensor_view_record(x, numbers, images, memory, tensors, labels))
-    numbers = None
+    elements = None
     if not values and getattr(x, "array", None) is not None and hasattr(x, "value"):
         if x.value is None:
             return View(replace(tensor_record(x), about="no tape: none of its inputs requires a gradient"))
         if x.spec.size > 1:
-            numbers = tensor_record(x)
+            elements = tensor_record(x)
             if not x.value.node.inputs:
-                return View(numbers)
+                return View(elements)
     record = record_of(x, values=values, names=names_in(tensors), tensors=tensors, opening=opening)
     if record is None:
         raise DTypeError(f"show: a {type(x).__name__} has no picture", hint="show a Tensor, a Module or a Graph")
     if opening:
         opening.check()
-    return View(record, boxes, numbers=numbers)
+    return View(record, boxes, numbers=elements)
 
 
 def tensor_view_record(x: Any, numbers: bool, images: bool, memory: bool, tensors: dict[str, Any], labels: Any = None):

@@ -139,10 +139,6 @@ class RooflinePeaks:
         """Lower bound of the seconds of a call: the larger of compute time and memory time."""
         return max((call.flops or 0) / self.flops, call.moved / self.copy_rate(call.moved))
 
-    def is_compute_bound(self, call: PlanCall) -> bool:
-        """True if the call is compute-bound, not memory-bound."""
-        return (call.flops or 0) / self.flops >= call.moved / self.copy_rate(call.moved) > 0
-
 
 @dataclass(frozen=True)
 class PlanCall:

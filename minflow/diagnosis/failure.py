@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import linecache
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
@@ -20,14 +19,14 @@ from ..core.autograd import backprop
 from ..core.base.errors import MinflowError
 from ..core.dispatch import apply
 from ..core.infer import infer
-from ..core.ir import Graph, Node, Source, Where, file_name, line_number, where_text
+from ..core.ir import Graph, Node, Source, file_name, line_number, where_text
 from ..core.op import Op
 from ..core.source_location import IS_MINFLOW_FILE, MODULE_CALL
 from ..core.tensor import Tensor
 from .creation_site import SITE_ATTRIBUTE
 from .frames import traceback_entries
 from .shape_suggestions import expected_of_op
-from .source_lines import PUBLIC_FOLDERS, is_library
+from .source_lines import PUBLIC_FOLDERS, is_library, source_line
 
 MAX_INPUTS = 4  # maximum number of tensors listed as "got"
 OP_FUNCTIONS = {apply.__code__, infer.__code__}
@@ -129,12 +128,7 @@ def creation_lines(module: Any) -> tuple[str, ...]:
     site = getattr(module, "__dict__", {}).get(SITE_ATTRIBUTE)
     if not site or is_library(site[0].co_filename):
         return ()
-    return where_text(site), *filter(None, [source_line_at(site)])
-
-
-def source_line_at(where: Where) -> str:
-    """The source line at a place stored in a node or a module."""
-    return linecache.getline(where[0].co_filename, line_number(where)).strip()
+    return where_text(site), *filter(None, [source_line(site[0].co_filename, line_number(site))])
 
 
 def read_op_call(failure: Failure, frame: FrameType) -> None:
@@ -164,7 +158,7 @@ def read_run(failure: Failure, frame: FrameType) -> None:
     if isinstance(node, Node) and not isinstance(node, Source):
         failure.node, failure.plan, failure.created_at = node, plan, ()
         if plan is not None:
-            failure.code = source_line_at(node.where) if node.where else ""
+            failure.code = source_line(node.where[0].co_filename, line_number(node.where)) if node.where else ""
         failure.label = str(node.op) if plan is not None else f"gradient of {node.op}"
         failure.scope, failure.attrs = node.scope, ""
         failure.inputs, failure.expected = [], ""
@@ -173,7 +167,7 @@ def read_run(failure: Failure, frame: FrameType) -> None:
 def read_user_line(failure: Failure, frame: FrameType, number: int) -> None:
     """Read a user line: its place and source, and the tensors visible to it."""
     name = frame.f_code.co_filename
-    failure.user_line, failure.code = f"{file_name(name)}:{number}", linecache.getline(name, number).strip()
+    failure.user_line, failure.code = f"{file_name(name)}:{number}", source_line(name, number)
     failure.created_at = ()
     if failure.node is None:  # in backward, a user's function is shown as the gradient's node
         failure.label, failure.attrs, failure.expected = "", "", ""

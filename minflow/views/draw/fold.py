@@ -6,6 +6,7 @@ Only nodes that are adjacent in an execution order are merged, so folding cannot
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 from heapq import heappop, heappush
@@ -150,12 +151,8 @@ def name_by_module(node: NodeRecord, depth: int) -> NodeRecord:
 
 def equal_runs(keys: list[tuple[str, ...]]) -> list[range]:
     """Ranges of adjacent positions with equal keys."""
-    runs, start = [], 0
-    for i in range(1, len(keys) + 1):
-        if i == len(keys) or keys[i] != keys[start]:
-            runs.append(range(start, i))
-            start = i
-    return runs
+    ends = itertools.accumulate([len(list(run)) for _, run in itertools.groupby(keys)], initial=0)
+    return [range(start, end) for start, end in itertools.pairwise(ends)]
 
 
 def merge_runs(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> TapeRecord | GraphRecord:
@@ -261,13 +258,8 @@ def folded_box(
 
 def common_scope(scopes: list[str]) -> str:
     """The innermost module that contains all scopes."""
-    parts = [scope_levels(s) for s in dict.fromkeys(scopes)]
-    shared = []
-    for level in zip(*parts, strict=False):
-        if len(set(level)) > 1:
-            break
-        shared.append(level[0])
-    return "".join(shared)
+    levels = zip(*[scope_levels(s) for s in dict.fromkeys(scopes)])
+    return "".join([level[0] for level in itertools.takewhile(lambda level: len(set(level)) == 1, levels)])
 
 
 def unique_inputs(inputs, folded: bool) -> tuple[Input, ...]:

@@ -8,6 +8,7 @@ Read next: `grid.py`, the geometry of rows.
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import takewhile
 
 import numpy as np
 
@@ -131,9 +132,7 @@ class StepTree:
         ):
             node = nodes[i]
             wanted = scope_levels(node.scope) if node.scope else []
-            shared = 0
-            while shared < min(len(paths), len(wanted)) and paths[shared] == wanted[shared]:
-                shared += 1
+            shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(paths, wanted)))
             del stack[shared + 1 :], paths[shared:]
             for level in wanted[shared:]:
                 path = stack[-1].path + level

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 
 @dataclass(frozen=True)
@@ -38,15 +39,9 @@ class ModuleRecord:
 
 def folded(record: ModuleRecord) -> ModuleRecord:
     """Merge numbered adjacent modules that are equal, including the shapes of their inputs and outputs."""
-    runs: list[list[ModuleRecord]] = []
-    for child in map(folded, record.children):
-        first = runs[-1][0] if runs else None
-        if first and child.name.isdigit() and first.name.isdigit() and replace(child, name=first.name) == first:
-            runs[-1].append(child)
-        else:
-            runs.append([child])
     children: list[ModuleRecord] = []
-    for run in runs:
+    for _, equal in groupby(map(folded, record.children), lambda x: replace(x, name="0") if x.name.isdigit() else x):
+        run = list(equal)
         if len(run) > 2 or run[0].children:
             run = [replace(run[0], name=f"{run[0].name}-{run[-1].name}", count=len(run))] if len(run) > 1 else run
         children += run

@@ -5,7 +5,6 @@ Read next: `tensor.py`, a tensor as elements.
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.base.errors import DTypeError, ShapeError
-from ..draw.png import png
+from ..draw.png import data_uri, enlarged, png
 from ..html.page import CARD_STYLE, NO_MATH
 from ..text.listing import clean, count
 from ..text.sparkline import shaded, short_number
@@ -138,7 +137,7 @@ def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
     for k, image in enumerate(pixels):
         y, x = k // across * (rows * size + GAP), k % across * (columns * size + GAP)
         place = sheet[y : y + rows * size, x : x + columns * size]
-        place[..., :-1], place[..., -1] = image.reshape(rows, columns, -1).repeat(size, 0).repeat(size, 1), 255
+        place[..., :-1], place[..., -1] = enlarged(image.reshape(rows, columns, -1), size), 255
         if bad and size >= 4:  # a cross, for readers who cannot distinguish the color
             for i, j in np.argwhere((image == NONFINITE_COLOR).all(axis=-1)).tolist():
                 at = np.arange(size)
@@ -218,8 +217,8 @@ def image_tag(pixels: np.ndarray, alt: str, width: int) -> str:
 
     alt: escaped.  width: on the screen, in pixels.
     """
-    data = base64.b64encode(png(drop_full_alpha(pixels))).decode()
-    return f'<img alt="{alt}" width="{width}" style="max-width:100%" src="data:image/png;base64,{data}">'
+    data = data_uri(png(drop_full_alpha(pixels)))
+    return f'<img alt="{alt}" width="{width}" style="max-width:100%" src="{data}">'
 
 
 def labeled_html(record: ImagesRecord) -> str:

@@ -6,6 +6,7 @@ Each method returns an object with `.record` (plain data) that prints as text. R
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -264,40 +265,23 @@ def is_container(module: Any) -> bool:
 
 def fold_repeats(rows: list[TreeRow]) -> list[TreeRow]:
     """Equal neighbors, with their contents, as one row with their number."""
+    starts = [i for i, row in enumerate(rows) if row.depth == rows[0].depth]
+    blocks = [rows[start:end] for start, end in itertools.pairwise([*starts, len(rows)])]
     result: list[TreeRow] = []
-    i = 0
-    while i < len(rows):
-        size = block_size(rows, i)
-        count = 1
-        while equal_blocks(rows[i : i + size], rows[i + count * size : i + (count + 1) * size]):
-            count += 1
-        if count > 2 or (count == 2 and size > 1):
-            head = rows[i]
-            result.append(replace(head, count=count))
-            result += fold_repeats(rows[i + 1 : i + size])
-            i += count * size
-        else:
-            result.append(rows[i])
-            i += 1
+    for _, run in itertools.groupby(blocks, content_of):
+        equal = list(run)
+        if len(equal) > 2 or (len(equal) == 2 and len(equal[0]) > 1):
+            first, *inside = equal[0]
+            equal = [[replace(first, count=len(equal)), *inside]]
+        for first, *inside in equal:
+            result += [first, *fold_repeats(inside)]
     return result
 
 
-def block_size(rows: list[TreeRow], i: int) -> int:
-    """The number of rows of the module at i and all inside it."""
-    end = i + 1
-    while end < len(rows) and rows[end].depth > rows[i].depth:
-        end += 1
-    return end - i
-
-
-def equal_blocks(a: list[TreeRow], b: list[TreeRow]) -> bool:
-    if len(a) != len(b) or not a:
-        return False
-
-    def relative(rows: list[TreeRow]) -> list[TreeRow]:
-        return [replace(row, path=row.path.rpartition(".")[2] if k else "") for k, row in enumerate(rows)]
-
-    return relative(a) == relative(b) and a[0].path.rpartition(".")[0] == b[0].path.rpartition(".")[0]
+def content_of(block: list[TreeRow]) -> tuple[str, list[TreeRow]]:
+    """The parent of a module, and its rows with their own names, without that of the module itself."""
+    rows = [replace(row, path=row.path.rpartition(".")[2] if k else "") for k, row in enumerate(block)]
+    return block[0].path.rpartition(".")[0], rows
 
 
 # ---- operations ------------------------------------------------------------------------------------------------------

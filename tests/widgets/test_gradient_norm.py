@@ -6,10 +6,12 @@ import re
 import numpy as np
 import pytest
 from minflow_widgets import watch
-from minflow_widgets.sources.gradient_norm import GradientNorm
+from minflow_widgets.sources.gradient_norm import GradientNorm, norm_of
+from minflow_widgets.sources.step_values import numbers_of
 
 import minflow as flow
 from tests.graph_models import Step
+from tests.strict_backend import counted
 from tests.widgets.watching import X, eager_step, header, model_and_optimizer
 
 pytestmark = pytest.mark.usefixtures("front")
@@ -145,3 +147,13 @@ def test_last_norm_is_not_from_another_backward():
             curve._source.sources[0].norm.left = 100
         raise KeyboardInterrupt  # possibly in the middle of a step
     assert curve.data["gradient norm"][0].tolist() == [3]
+
+
+def test_values_of_a_device_are_computed_there(cuda):
+    arrays = [X * 1e25, np.array(3.0), X[:0]]
+    there = [flow.tensor(a).to(cuda) for a in arrays]
+    with counted() as copies:
+        assert norm_of([t.array for t in there]) == norm_of(arrays)
+        assert numbers_of({"loss": there[1], "all": there[0]}, True) == (("loss",), (3.0,))
+        assert numbers_of([there[0]], True) == (("loss",), (pytest.approx(float((X * 1e25).mean())),))
+    assert {how.split()[0] for how in copies} <= {"float", "item"}

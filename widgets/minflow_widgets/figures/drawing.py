@@ -154,7 +154,7 @@ def covering_families(letters: str, usual: tuple[str, ...]) -> tuple[str, ...]:
 
 def array_of(x: Any) -> np.ndarray:
     """The array of a tensor, an array, or lists."""
-    return x.detach().numpy() if hasattr(x, "detach") else np.asarray(x)
+    return x.detach().cpu().numpy() if hasattr(x, "detach") else np.asarray(x)
 
 
 def numbers_of(x: Any, what: str, hint: str) -> np.ndarray:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+from minflow.core.backend import namespace_of
 
 NORM_NAMES = ("gradient norm",)
 INITIAL_STEPS = 30  # steps that are all measured, so that a short run has a curve
@@ -88,12 +88,17 @@ def previous_round(n: int) -> int:
 
 def norm_of(arrays: list) -> float:
     """The root of the sum of all squares, even if that sum overflows the arrays' dtype."""
-    arrays = [a if a.itemsize >= 4 else a.astype(np.float32) for a in arrays]  # squares in float16 overflow at 65504
-    total = sum([float(np.vdot(a, a).real) for a in arrays])
+    arrays = [a if a.itemsize >= 4 else a.astype("float32") for a in arrays]  # squares in float16 overflow at 65504
+    total = squares(arrays)
     if 1e-30 < total < math.inf or total != total:
         return total**0.5
-    most = max([float(np.abs(a).max(initial=0.0)) for a in arrays])
+    most = max([0.0, *[float(abs(a).max()) for a in arrays if a.size]])
     if not 0.0 < most < math.inf:
         return most
-    scaled = [a.astype(np.complex128 if a.dtype.kind == "c" else np.float64) / most for a in arrays]
-    return most * sum([float(np.vdot(a, a).real) for a in scaled]) ** 0.5
+    scaled = [a.astype("complex128" if a.dtype.kind == "c" else "float64") / most for a in arrays]
+    return most * squares(scaled) ** 0.5
+
+
+def squares(arrays: list) -> float:
+    """The sum of all squares, computed on the devices of the arrays."""
+    return sum([float(namespace_of(a).vdot(a, a).real) for a in arrays])

@@ -57,7 +57,7 @@ class GraphSource(Source):
                 norm.record(step, when, self.gradients)
 
     def gradients(self) -> list:
-        return [g.numpy() for g in self.graph.grads.values()]
+        return [g.array for g in self.graph.grads.values()]
 
     def last(self) -> None:
         if self.norm is not None:

@@ -81,7 +81,7 @@ class OptimizerSource(Source):
             self.norm.end(self.gradients)
 
     def graph_gradients(self) -> list:
-        return [g.numpy() for g in self.graph.grads.values()]
+        return [g.array for g in self.graph.grads.values()]
 
     def on_graph_call(self, event) -> None:
         if any(optimizer is self.optimizer for optimizer, _ in event.graph.optimizers):

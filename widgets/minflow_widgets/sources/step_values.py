@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from minflow.core.backend import is_array
 from minflow.core.tensor import Tensor
 
 from ..curve.arguments import as_json
@@ -17,7 +18,7 @@ MAX_AVERAGED_SIZE = 100_000  # larger results are not averaged
 Numbers = tuple[tuple[str, ...], tuple[float, ...]]  # names and values of a step; a dict would cost more per step
 NO_NUMBERS: Numbers = (), ()
 LOSS_NAMES, LR_NAMES, LOSS_LR_NAMES = ("loss",), ("lr",), ("loss", "lr")
-ARRAY_TYPES = np.ndarray | np.generic
+ARRAY_TYPES = np.ndarray | np.generic  # of the host
 
 
 def scheduled_panels(optimizer) -> tuple[str, ...]:
@@ -54,7 +55,7 @@ def numbers_of(result, training: bool) -> Numbers:
     numbers = {}
     for i, (name, value) in enumerate(entries):
         array = value.array if isinstance(value, Tensor) else value
-        if not isinstance(array, ARRAY_TYPES | int | float):
+        if not isinstance(array, ARRAY_TYPES | int | float) and not is_array(array):
             continue
         size = getattr(array, "size", 1)
         if size == 1:

@@ -124,7 +124,7 @@ def test_rounding_error_is_that_of_numpy(case, seed):
 def test_rounding_error_of_im2col(case, seed):
     """For any geometry, whether or not it is faster."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(im2col, "pays", lambda *shapes, for_filters=False: True)
+        patch.setattr(im2col, "pays", lambda *shapes, **window: True)
         check(case._replace(groups=1), compiled_results, set(), seed)
 
 

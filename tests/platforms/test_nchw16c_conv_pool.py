@@ -28,7 +28,7 @@ def case(n, c, size, f, kernel, window, apart=None, stride=ONE, padding=(0, 0), 
 def fused_pool(made, x, w, b):
     """((y, indices), size of these images); both are blocked."""
     shape, filters, geometry, windows, _, act = made
-    small = nchw16c.pooled(nchw16c.convolved(shape, filters, **geometry), **nchw16c.simple(**windows))
+    small = nchw16c.pooled(nchw16c.result_shape(shape, filters, **geometry), **nchw16c.simple(**windows))
     pooled = nchw16c.images(small)
     return run_builder(
         nchw16c_conv_pool.blocks_conv2d_max_pool2d,
@@ -59,7 +59,7 @@ def forward(made, arrays):
     """(separate, fused): y and indices, as images."""
     shape, filters, geometry, windows, _bias, act = made
     x, w, b = arrays
-    size = nchw16c.convolved(shape, filters, **geometry)
+    size = nchw16c.result_shape(shape, filters, **geometry)
     together, small = fused_pool(made, *arrays)
     inputs = [maybe_blocked(x), w, b]
     spec, pooled = nchw16c.images(size), nchw16c.images(small)

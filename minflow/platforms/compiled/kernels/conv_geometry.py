@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,24 +43,28 @@ def codes(grouped: bool) -> tuple[int, int, int]:
     return multiply.address, back.address, conv.image_in.address
 
 
-class ConvGeometry:
-    """Geometry of one convolution: sizes and tables that the instructions read.
+class Convolution(NamedTuple):
+    """Sizes of a convolution of images of shape x.
 
     block_rows: rows of a block of input and output, or 0 for NCHW.  groups: 1, or groups with as many filters as
     channels, such that blocks hold whole groups.
     """
 
-    def __init__(
-        self,
-        x: tuple,
-        filters: int,
-        kernel: tuple,
-        stride: tuple,
-        padding: tuple,
-        dilation: tuple,
-        block_rows: tuple = (0, 0),
-        groups: int = 1,
-    ):
+    x: tuple
+    filters: int
+    kernel: tuple
+    stride: tuple
+    padding: tuple
+    dilation: tuple
+    block_rows: tuple = (0, 0)
+    groups: int = 1
+
+
+class ConvGeometry:
+    """Geometry of one convolution: sizes and tables that the instructions read."""
+
+    def __init__(self, convolution: Convolution):
+        x, filters, kernel, stride, padding, dilation, block_rows, groups = convolution
         (self.n, c, h, w), (kh, kw), (sh, sw) = x, kernel, stride
         self.size = oh, ow = positions(x[2:], kernel, stride, padding, dilation)
         self.few = int(block_rows[0] == 0 and c < FEW and groups == 1 and kh * kw > 1 and c * kh * kw <= DEEPEST)
@@ -130,17 +135,8 @@ class StridedInputGrad(ConvGeometry):
     of its own.
     """
 
-    def __init__(
-        self,
-        x: tuple,
-        filters: int,
-        kernel: tuple,
-        stride: tuple,
-        padding: tuple,
-        dilation: tuple,
-        block_rows: tuple = (0, 0),
-        groups: int = 1,
-    ):
+    def __init__(self, convolution: Convolution):
+        x, filters, kernel, stride, padding, dilation, block_rows, groups = convolution
         (self.n, c, *size), several = x, positions(x[2:], kernel, stride, padding, dilation)
         axes = [phases(*numbers) for numbers in zip(size, several, kernel, stride, padding, dilation)]
         (down, top, hq), (across, left, wq) = axes
@@ -254,27 +250,20 @@ class WinogradTiles:
 
 
 @functools.lru_cache(256)
-def sizes(*geometry) -> ConvGeometry:
-    return ConvGeometry(*geometry)
+def sizes(*args, **named) -> ConvGeometry:
+    """Geometry of a `Convolution` with these fields."""
+    return ConvGeometry(Convolution(*args, **named))
 
 
 @functools.lru_cache(256)
-def back(
-    x: tuple,
-    filters: int,
-    kernel: tuple,
-    stride: tuple,
-    padding: tuple,
-    dilation: tuple,
-    block_rows: tuple = (0, 0),
-    groups: int = 1,
-) -> ConvGeometry:
-    """Geometry of the gradient of the images x, as a convolution of the cotangent with rotated filters."""
-    border = tuple([d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding)])
-    if tuple(stride) != (1, 1) or min(border) < 0:
-        return StridedInputGrad(x, filters, kernel, stride, padding, dilation, block_rows, groups)
-    several = positions(x[2:], kernel, stride, padding, dilation)
-    return ConvGeometry((x[0], filters, *several), x[1], kernel, stride, border, dilation, block_rows, groups)
+def back(*args, **named) -> ConvGeometry:
+    """Geometry of the gradient of the images of a `Convolution`, as one of the cotangent with rotated filters."""
+    c = Convolution(*args, **named)
+    border = tuple([d * (k - 1) - p for d, k, p in zip(c.dilation, c.kernel, c.padding)])
+    if tuple(c.stride) != (1, 1) or min(border) < 0:
+        return StridedInputGrad(c)
+    several = positions(c.x[2:], c.kernel, c.stride, c.padding, c.dilation)
+    return ConvGeometry(c._replace(x=(c.x[0], c.filters, *several), filters=c.x[1], padding=border))
 
 
 # ---- tasks; a chunk is some images -----------------------------------------------------------------------------------

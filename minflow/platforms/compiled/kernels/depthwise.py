@@ -167,5 +167,5 @@ class TapTables:
 
 
 @functools.lru_cache(256)
-def tables(*geometry) -> TapTables:
-    return TapTables(*geometry)
+def tables(*geometry, **window) -> TapTables:
+    return TapTables(*geometry, **window)

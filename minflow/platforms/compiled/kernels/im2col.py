@@ -110,7 +110,7 @@ def image_layout(x: np.ndarray, shape: tuple) -> ImageLayout:
     return ImageLayout(LANES, size * LANES, x[0].size)
 
 
-def pays(weight: tuple, results: tuple, stride: tuple, padding: tuple, for_filters: bool = False) -> bool:
+def pays(weight: tuple, results: tuple, stride: tuple, padding: tuple, for_filters: bool = False, **_) -> bool:
     """True if this product is faster than the other algorithms: there are many filters, and few positions.
 
     weight, results: shapes of the filters and of their results.  for_filters: True for the gradient of filters.
@@ -326,12 +326,12 @@ def conv2d(
     out: np.ndarray,
     workspace: Workspace,
     shape: tuple,
-    *geometry: tuple,
     bias: object = 0,
     act: str = "",
+    **window: tuple,
 ) -> list[Task]:
     """Tasks of a convolution of images of this shape. bias: an array, or 0."""
-    w, filters = windows(shape, weight.shape[2:], *geometry), len(weight)
+    w, filters = windows(shape, weight.shape[2:], **window), len(weight)
     results = shape[0], filters, w.rows, w.columns
     packing, columns = gathered(x, shape, w, RIGHT, workspace)
     y = workspace.array((filters, w.positions))
@@ -340,10 +340,10 @@ def conv2d(
 
 
 def conv2d_input_grad(
-    grad: np.ndarray, weight: np.ndarray, out: np.ndarray, workspace: Workspace, shape: tuple, *geometry: tuple
+    grad: np.ndarray, weight: np.ndarray, out: np.ndarray, workspace: Workspace, shape: tuple, **window: tuple
 ) -> list[Task]:
     """Tasks of the gradient of images of this shape."""
-    w, filters = windows(shape, weight.shape[2:], *geometry), len(weight)
+    w, filters = windows(shape, weight.shape[2:], **window), len(weight)
     results = shape[0], filters, w.rows, w.columns
     packing, columns = gathered(grad, results, of_results(results), RIGHT, workspace)
     y = workspace.array((w.depth, w.positions))
@@ -352,10 +352,10 @@ def conv2d_input_grad(
 
 
 def conv2d_weight_grad(
-    grad: np.ndarray, x: np.ndarray, out: np.ndarray, workspace: Workspace, shape: tuple, *geometry: tuple
+    grad: np.ndarray, x: np.ndarray, out: np.ndarray, workspace: Workspace, shape: tuple, **window: tuple
 ) -> list[Task]:
     """Tasks of the gradient of filters, from images of this shape."""
-    w, filters = windows(shape, out.shape[2:], *geometry), len(out)
+    w, filters = windows(shape, out.shape[2:], **window), len(out)
     results = shape[0], filters, w.rows, w.columns
     packing_grad, left = gathered(grad, results, of_results(results), LEFT, workspace)
     packing, right = gathered(x, shape, w, RIGHT_TRANSPOSED, workspace)

@@ -12,13 +12,12 @@ import math
 
 import numpy as np
 
-from ....core.ops.conv import positions
 from ..codegen.llvm import LANES
 from ..codegen.micro_kernels import DEEP, PANEL, ROWS, VECTORS
 from ..codegen.vectors import BOUNDS, filled, load, load_some, store, store_some
 from ..lowering import lowers
 from ..passes import nchw16c
-from ..passes.nchw16c import blocked, by_groups
+from ..passes.nchw16c import blocked, by_groups, result_shape
 from ..runtime.instructions import instruction, run_routine
 from ..runtime.tasks import Task, Workspace
 from . import im2col, nchw16c_depthwise
@@ -298,7 +297,7 @@ def convert_layout(instruction, blocks, images, shape):
 # ---- builders --------------------------------------------------------------------------------------------------------
 
 
-def is_product(kernel: tuple, stride: tuple, padding: tuple) -> bool:
+def is_product(kernel: tuple, stride: tuple, padding: tuple, **_) -> bool:
     """True if each output pixel depends on one input pixel."""
     return tuple(kernel) == tuple(stride) == ONE and tuple(padding) == NONE
 
@@ -334,107 +333,61 @@ def of_group(shape: tuple, groups: int) -> tuple:
     return shape[0], shape[1] // groups, *shape[2:]
 
 
-def blocks_conv2d(arrays, outs, workspace, shape, stride, padding, dilation, groups, act):
-    channels, filters = arrays[1].shape[1], len(arrays[1]) // groups
-    if groups > 1 and channels == 1:
-        return nchw16c_depthwise.blocks_conv2d(arrays, outs, workspace, shape, stride, padding, dilation, groups, act)
+def blocks_conv2d(arrays, outs, workspace, shape, groups, act, **window):
     (x, weight, bias), (out,) = arrays, outs
+    channels, filters = weight.shape[1], len(weight) // groups
+    if groups > 1 and channels == 1:
+        return nchw16c_depthwise.blocks_conv2d(arrays, outs, workspace, shape, groups, act, **window)
     if not ready(x, weight) or not by_groups(groups, channels, filters):
         return None
-    bias = bias if isinstance(bias, np.ndarray) else 0
-    if is_product(weight.shape[2:], stride, padding) and x.ndim == 3 and groups == 1:
-        return filtered_pixels(x, weight, bias, out, shape[0] * math.prod(shape[2:]), False, act)
     if groups > 1 and not channels % LANES:
-        return group_by_group(
-            blocks_conv2d,
-            arrays,
-            outs,
-            workspace,
-            groups,
-            shape=of_group(shape, groups),
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            act=act,
-        )
-    results = shape[0], len(weight), *positions(shape[2:], weight.shape[2:], stride, padding, dilation)
-    if groups == 1 and im2col.pays(weight.shape, results, stride, padding):
-        return im2col.conv2d(x, weight, out, workspace, shape, stride, padding, dilation, bias=bias, act=act)
-    s = sizes(
-        tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (block_rows(x), block_rows(out)), groups
-    )
+        shape = of_group(shape, groups)
+        return group_by_group(blocks_conv2d, arrays, outs, workspace, groups, shape=shape, act=act, **window)
+    bias = bias if isinstance(bias, np.ndarray) else 0
+    if is_product(weight.shape[2:], **window) and x.ndim == 3 and groups == 1:
+        return filtered_pixels(x, weight, bias, out, shape[0] * math.prod(shape[2:]), False, act)
+    if groups == 1 and im2col.pays(weight.shape, result_shape(shape, weight.shape, **window), **window):
+        return im2col.conv2d(x, weight, out, workspace, shape, **window, bias=bias, act=act)
+    rows = block_rows(x), block_rows(out)
+    s = sizes(tuple(shape), len(weight), weight.shape[2:], **window, block_rows=rows, groups=groups)
     return filtered(s, x, weight, bias, out, workspace, at_once(s), False, act)
 
 
-def blocks_conv2d_input_grad(arrays, outs, workspace, shape, stride, padding, dilation, groups):
+def blocks_conv2d_input_grad(arrays, outs, workspace, shape, groups, **window):
     (grad, weight), (out,) = arrays, outs
     channels, filters = weight.shape[1], len(weight) // groups
     if groups > 1 and channels == 1:
-        return nchw16c_depthwise.blocks_conv2d_input_grad(
-            arrays, outs, workspace, shape, stride, padding, dilation, groups
-        )
+        return nchw16c_depthwise.blocks_conv2d_input_grad(arrays, outs, workspace, shape, groups, **window)
     if not ready(grad, weight) or not by_groups(groups, channels, filters):
         return None
     if groups > 1 and not channels % LANES:
-        return group_by_group(
-            blocks_conv2d_input_grad,
-            arrays,
-            outs,
-            workspace,
-            groups,
-            shape=of_group(shape, groups),
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-        )
-    if is_product(weight.shape[2:], stride, padding) and groups == 1:
+        shape = of_group(shape, groups)
+        return group_by_group(blocks_conv2d_input_grad, arrays, outs, workspace, groups, shape=shape, **window)
+    if is_product(weight.shape[2:], **window) and groups == 1:
         return filtered_pixels(grad, weight, 0, out, shape[0] * math.prod(shape[2:]), True)
-    results = shape[0], len(weight), *positions(shape[2:], weight.shape[2:], stride, padding, dilation)
-    if groups == 1 and im2col.pays(weight.shape, results, stride, padding):
-        return im2col.conv2d_input_grad(grad, weight, out, workspace, shape, stride, padding, dilation)
-    s = back(
-        tuple(shape),
-        len(weight),
-        weight.shape[2:],
-        stride,
-        padding,
-        dilation,
-        (block_rows(grad), block_rows(out)),
-        groups,
-    )
+    if groups == 1 and im2col.pays(weight.shape, result_shape(shape, weight.shape, **window), **window):
+        return im2col.conv2d_input_grad(grad, weight, out, workspace, shape, **window)
+    rows = block_rows(grad), block_rows(out)
+    s = back(tuple(shape), len(weight), weight.shape[2:], **window, block_rows=rows, groups=groups)
     return filtered(s, grad, weight, 0, out, workspace, at_once(s), True)
 
 
-def blocks_conv2d_weight_grad(arrays, outs, workspace, shape, images, stride, padding, dilation, groups):
+def blocks_conv2d_weight_grad(arrays, outs, workspace, shape, images, groups, **window):
+    (grad, x), (out,) = arrays, outs
     channels, filters = shape[1], shape[0] // groups
     if groups > 1 and channels == 1:
-        return nchw16c_depthwise.blocks_conv2d_weight_grad(
-            arrays, outs, workspace, shape, images, stride, padding, dilation, groups
-        )
-    (grad, x), (out,) = arrays, outs
+        return nchw16c_depthwise.blocks_conv2d_weight_grad(arrays, outs, workspace, shape, images, groups, **window)
     if not ready(grad, x, out) or not by_groups(groups, channels, filters):
         return None
     if groups > 1 and not channels % LANES:
-        return group_by_group(
-            blocks_conv2d_weight_grad,
-            arrays,
-            outs,
-            workspace,
-            groups,
-            shape=(filters, *shape[1:]),
-            images=of_group(images, groups),
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-        )
-    if is_product(shape[2:], stride, padding) and x.ndim == 3 and groups == 1:
+        sizes_of_group = dict(shape=(filters, *shape[1:]), images=of_group(images, groups))
+        return group_by_group(blocks_conv2d_weight_grad, arrays, outs, workspace, groups, **sizes_of_group, **window)
+    if is_product(shape[2:], **window) and x.ndim == 3 and groups == 1:
         return pixels_grad(grad, x, out, workspace, images[0] * math.prod(images[2:]))
-    results = images[0], shape[0], *positions(images[2:], shape[2:], stride, padding, dilation)
-    if groups == 1 and im2col.pays(shape, results, stride, padding, for_filters=True):
-        return im2col.conv2d_weight_grad(grad, x, out, workspace, images, stride, padding, dilation)
-    s = sizes(
-        tuple(images), shape[0], tuple(shape[2:]), stride, padding, dilation, (block_rows(x), block_rows(grad)), groups
-    )
+    if groups == 1 and im2col.pays(shape, result_shape(images, shape, **window), **window, for_filters=True):
+        return im2col.conv2d_weight_grad(grad, x, out, workspace, images, **window)
+    rows = block_rows(x), block_rows(grad)
+    s = sizes(tuple(images), shape[0], tuple(shape[2:]), **window, block_rows=rows, groups=groups)
     return filters_grad(s, grad, x, out, workspace, parts_of(s, PIXELS_LEAST // s.pixels))
 
 

@@ -104,12 +104,12 @@ def each_image(n, scratch, images, size, task: InnerTask):
 
 
 def blocks_conv2d_max_pool2d(
-    arrays, outs, workspace: Workspace, shape, stride, padding, dilation, groups, act, kernel_size, window_stride
+    arrays, outs, workspace: Workspace, shape, groups, act, kernel_size, window_stride, **window
 ) -> list[Task] | None:
     (x, weight, bias), (y, places) = arrays, outs
     if not ready(x, weight, y) or not len(weight) or groups > 1 or math.prod(kernel_size) > MANY:
         return None
-    s = sizes(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (block_rows(x), 0))
+    s = sizes(tuple(shape), len(weight), weight.shape[2:], **window, block_rows=(block_rows(x), 0))
 
     def after(row: int, block: int) -> Task:
         return pool_image(
@@ -117,21 +117,21 @@ def blocks_conv2d_max_pool2d(
         )
 
     results = s.n, s.filters, *s.size
-    if im2col.pays(weight.shape, results, stride, padding):
+    if im2col.pays(weight.shape, results, **window):
         image = workspace.array((s.n, len(y), *s.size, LANES))
-        convolving = im2col.conv2d(x, weight, image, workspace, shape, stride, padding, dilation)
+        convolving = im2col.conv2d(x, weight, image, workspace, shape, **window)
         pooling = after(s.size[1] * LANES, s.pixels * LANES)
         return [*convolving, each_image(s.n, image, image[0].size, pooling)]
     return filtered(s, x, weight, 0, y, workspace, at_once(s), after=after)
 
 
 def blocks_max_pool2d_weight_grad(
-    arrays, outs, workspace: Workspace, shape, images, stride, padding, dilation, groups, kernel_size, window_stride
+    arrays, outs, workspace: Workspace, shape, images, groups, kernel_size, window_stride, **window
 ) -> list[Task] | None:
     (grad, places, x), (out,) = arrays, outs
     if not ready(grad, x, out) or not len(grad) or groups > 1 or math.prod(kernel_size) > MANY:
         return None
-    s = sizes(tuple(images), shape[0], tuple(shape[2:]), stride, padding, dilation, (block_rows(x), 0))
+    s = sizes(tuple(images), shape[0], tuple(shape[2:]), **window, block_rows=(block_rows(x), 0))
     whole = tuple(kernel_size) == tuple(window_stride) == (TWO, TWO) and not any(n % TWO for n in s.size)
 
     def before(row: int, block: int) -> Task:
@@ -140,10 +140,10 @@ def blocks_max_pool2d_weight_grad(
         )
 
     results = s.n, s.filters, *s.size
-    if im2col.pays(shape, results, stride, padding, for_filters=True):
+    if im2col.pays(shape, results, **window, for_filters=True):
         image = workspace.array((s.n, len(grad), *s.size, LANES))
         unpooling = each_image(s.n, image, image[0].size, before(s.size[1] * LANES, s.pixels * LANES))
-        return [unpooling, *im2col.conv2d_weight_grad(image, x, out, workspace, images, stride, padding, dilation)]
+        return [unpooling, *im2col.conv2d_weight_grad(image, x, out, workspace, images, **window)]
     return filters_grad(s, grad, x, out, workspace, parts_of(s, PIXELS_LEAST // s.pixels), before)
 
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....core.ops.conv import positions
 from ..codegen.jit import compiled, float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import BOUNDS, BYTES, clipped, filled, load, load_some, rounded, store, widened
+from ..passes.nchw16c import result_shape
 from ..runtime.instructions import instruction, word_at
 from ..runtime.pointers import BlockSplit, split_blocks
 from ..runtime.tasks import Task, Workspace
@@ -46,8 +46,11 @@ class TapTable(NamedTuple):
     writes: int
 
 
-def tap_table(*geometry) -> TapTable:
-    t = tables(*geometry)
+def tap_table(images: tuple, filters: tuple, back: bool, **window) -> TapTable:
+    """The table for images and filters of these shapes; back: for the gradient of the images."""
+    pixels = max(math.prod(images[2:]), math.prod(result_shape(images, filters, **window)[2:]))
+    together = max(1, min(images[0], TOGETHER // pixels))
+    t = tables(together, tuple(images[2:]), tuple(filters[2:]), **window, back=back)
     return TapTable(
         t.classes, t.taps, t.places, t.without, len(t.classes), len(t.without), t.size, t.together, t.reads, t.writes
     )
@@ -119,31 +122,25 @@ def depthwise_conv(
                 store(target + word_at(table.without, k) * BYTES, clipped(load(ends), low, high))
 
 
-def blocks_conv2d(
-    arrays: list, outs: list, workspace: Workspace, shape, stride, padding, dilation, groups, act
-) -> list[Task] | None:
-    x, w, bias = arrays
-    size = positions(shape[2:], w.shape[2:], stride, padding, dilation)
-    return filtered(x, w, bias, outs[0], shape, size, (stride, padding, dilation), False, BOUNDS[act])
+def blocks_conv2d(arrays: list, outs: list, workspace: Workspace, shape, groups, act, **window) -> list[Task] | None:
+    return filtered(*arrays, outs[0], shape, window, False, BOUNDS[act])
 
 
 def blocks_conv2d_input_grad(
-    arrays: list, outs: list, workspace: Workspace, shape, stride, padding, dilation, groups
+    arrays: list, outs: list, workspace: Workspace, shape, groups, **window
 ) -> list[Task] | None:
-    grad, w = arrays
-    size = positions(shape[2:], w.shape[2:], stride, padding, dilation)
-    return filtered(grad, w, 0, outs[0], shape, size, (stride, padding, dilation), True, BOUNDS[""])
+    return filtered(*arrays, 0, outs[0], shape, window, True, BOUNDS[""])
 
 
-def filtered(x, w, bias, y, shape, size, geometry, back, bounds):
+def filtered(x, w, bias, y, shape: tuple, window: dict, back: bool, bounds: tuple) -> list[Task] | None:
     """Build the one task of a convolution.
 
-    shape: of the images.  size: of the output.  back: True for the gradient of the images.
+    shape: of the images.  back: True for the gradient of the images.
     """
     images, channels = shape[:2]
     if w.shape[:2] != (channels, 1) or not fits([x, w, bias], [y]) or x.ndim == 4 or not x.size:
         return None
-    t = tap_table(group_of(shape, size), tuple(shape[2:]), tuple(w.shape[2:]), *map(tuple, geometry), back)
+    t = tap_table(shape, w.shape, back, **window)
     rows = images * max(t.reads, t.writes)
     split = split_blocks(len(y), rows, MOST, LEAST, images)
     bias = bias if isinstance(bias, np.ndarray) else 0
@@ -162,23 +159,17 @@ def filtered(x, w, bias, y, shape, size, geometry, back, bounds):
             split,
             *bounds,
             *shape[2:],
-            slides(shape, w.shape[2:], geometry),
+            slides(shape, w.shape[2:], **window),
             back,
             scratch=(3 + t.size) * LANES,
         )
     ]
 
 
-def slides(shape: tuple, kernel: tuple, geometry: tuple) -> int:
+def slides(shape: tuple, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple) -> int:
     """The stride, if `nchw16c_depthwise3x3` supports this geometry; otherwise 0."""
-    (stride, across), *others = geometry
-    fits = tuple(kernel) == (3, 3) and stride == across <= 2 and [tuple(v) for v in others] == [(1, 1), (1, 1)]
-    return stride if fits and min(shape[2:]) > 1 else 0
-
-
-def group_of(shape: tuple, size: tuple) -> int:
-    """Images of a group."""
-    return max(1, min(shape[0], TOGETHER // max(math.prod(shape[2:]), math.prod(size))))
+    fits = tuple(kernel) == (3, 3) and stride[0] == stride[1] <= 2 and tuple(padding) == tuple(dilation) == (1, 1)
+    return stride[0] if fits and min(shape[2:]) > 1 else 0
 
 
 # ---- gradient of the filters -----------------------------------------------------------------------------------------
@@ -258,21 +249,12 @@ def add_depthwise_parts(chunk, scratch, parts, w, size, channels, blocks, pieces
 
 
 def blocks_conv2d_weight_grad(
-    arrays: list, outs: list, workspace: Workspace, shape, images, stride, padding, dilation, groups
+    arrays: list, outs: list, workspace: Workspace, shape, images, groups, **window
 ) -> list[Task] | None:
     grad, x = arrays
     if tuple(shape[:2]) != (images[1], 1) or not fits(arrays, outs) or x.ndim == 4 or not (x.size and grad.size):
         return None
-    size, blocks = positions(images[2:], shape[2:], stride, padding, dilation), len(x)
-    t = tap_table(
-        group_of(images, size),
-        tuple(images[2:]),
-        tuple(shape[2:]),
-        tuple(stride),
-        tuple(padding),
-        tuple(dilation),
-        False,
-    )
+    blocks, t = len(x), tap_table(images, shape, False, **window)
     split = split_blocks(blocks, images[0] * max(t.reads, t.writes), MOST, LEAST, images[0])
     parts = workspace.take(blocks * split.pieces * t.size * LANES)
     return [
@@ -287,7 +269,7 @@ def blocks_conv2d_weight_grad(
             grad.strides[0],
             split,
             *images[2:],
-            slides(images, shape[2:], (stride, padding, dilation)),
+            slides(images, shape[2:], **window),
             scratch=t.size * LANES,
         ),
         add_depthwise_parts(

@@ -51,8 +51,8 @@ def in_groups(x: np.ndarray, weight: tuple, groups: int, *rest: np.ndarray) -> b
     )
 
 
-def is_quick_product(kernel: tuple, *geometry: tuple) -> bool:
-    return is_product(kernel[2:], *geometry) and min(kernel[:2]) >= FEW
+def is_quick_product(kernel: tuple, **window: tuple) -> bool:
+    return is_product(kernel[2:], **window) and min(kernel[:2]) >= FEW
 
 
 def through_blocks(
@@ -73,43 +73,33 @@ def rotate_filters(chunk, scratch, w, out, filters, channels, taps):
                 put(out, (c * filters + f) * taps + taps - 1 - tap, number_at(w, (f * channels + c) * taps + tap))
 
 
-def conv2d(arrays, outs, workspace, stride, padding, dilation, groups) -> list[Task] | None:
+def conv2d(arrays, outs, workspace, groups, **window) -> list[Task] | None:
     (x, weight), (out,) = arrays, outs
-    geometry = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
-    single = is_quick_product(weight.shape, stride, padding)
-    if in_groups(x, weight.shape, groups, weight, out) or (
-        single and math.prod(out.shape[2:]) <= SMALL and fits(x, weight.shape, groups, out.shape, weight, out)
-    ):
-        return through_blocks(
-            nchw16c_conv.blocks_conv2d, x, [weight, 0], out, workspace, shape=x.shape, act="", **geometry
-        )
-    if im2col.pays(weight.shape, out.shape, stride, padding) and fits(x, weight.shape, groups, out.shape, weight, out):
-        return im2col.conv2d(x, weight, out, workspace, x.shape, stride, padding, dilation)
-    if math.prod(weight.shape[2:]) == 1 or not fits(x, weight.shape, groups, out.shape, weight, out):
+    suits = fits(x, weight.shape, groups, out.shape, weight, out)
+    small = is_quick_product(weight.shape, **window) and math.prod(out.shape[2:]) <= SMALL
+    if in_groups(x, weight.shape, groups, weight, out) or (small and suits):
+        attrs = dict(shape=x.shape, act="", groups=groups)
+        return through_blocks(nchw16c_conv.blocks_conv2d, x, [weight, 0], out, workspace, **attrs, **window)
+    if suits and im2col.pays(weight.shape, out.shape, **window):
+        return im2col.conv2d(x, weight, out, workspace, x.shape, **window)
+    if math.prod(weight.shape[2:]) == 1 or not suits:
         return None
-    s = sizes(x.shape, len(weight), weight.shape[2:], stride, padding, dilation)
+    s = sizes(x.shape, len(weight), weight.shape[2:], **window)
     return filtered(s, x, weight, 0, out, workspace, CHUNK)
 
 
-def conv2d_input_grad(arrays, outs, workspace, shape, stride, padding, dilation, groups) -> list[Task] | None:
+def conv2d_input_grad(arrays, outs, workspace, shape, groups, **window) -> list[Task] | None:
     (grad, weight), (out,) = arrays, outs
-    geometry = dict(shape=shape, stride=stride, padding=padding, dilation=dilation, groups=groups)
-    single = is_quick_product(weight.shape, stride, padding)
-    if in_groups(grad, weight.shape, groups, weight, out) or (
-        single and math.prod(shape[2:]) <= SMALL and fits(grad, weight.shape, groups, grad.shape, weight, out)
-    ):
-        return through_blocks(nchw16c_conv.blocks_conv2d_input_grad, grad, [weight], out, workspace, **geometry)
-    if im2col.pays(weight.shape, grad.shape, stride, padding) and fits(
-        grad, weight.shape, groups, grad.shape, weight, out
-    ):
-        return im2col.conv2d_input_grad(grad, weight, out, workspace, shape, stride, padding, dilation)
-    if (
-        weight.shape[1] < FEW
-        or math.prod(weight.shape[2:]) == 1
-        or not fits(grad, weight.shape, groups, grad.shape, weight, out)
-    ):
+    suits = fits(grad, weight.shape, groups, grad.shape, weight, out)
+    small = is_quick_product(weight.shape, **window) and math.prod(shape[2:]) <= SMALL
+    if in_groups(grad, weight.shape, groups, weight, out) or (small and suits):
+        attrs = dict(shape=shape, groups=groups)
+        return through_blocks(nchw16c_conv.blocks_conv2d_input_grad, grad, [weight], out, workspace, **attrs, **window)
+    if suits and im2col.pays(weight.shape, grad.shape, **window):
+        return im2col.conv2d_input_grad(grad, weight, out, workspace, shape, **window)
+    if weight.shape[1] < FEW or math.prod(weight.shape[2:]) == 1 or not suits:
         return None
-    s = back(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation)
+    s = back(tuple(shape), len(weight), weight.shape[2:], **window)
     if s.few:  # the filters of a convolution of the cotangent
         filters = workspace.array((*weight.shape[1::-1], *weight.shape[2:]))
         rotating = rotate_filters(1, weight, filters, *weight.shape[:2], math.prod(weight.shape[2:]))
@@ -117,22 +107,19 @@ def conv2d_input_grad(arrays, outs, workspace, shape, stride, padding, dilation,
     return filtered(s, grad, weight, 0, out, workspace, CHUNK, transposed=True)
 
 
-def conv2d_weight_grad(arrays, outs, workspace, shape, stride, padding, dilation, groups) -> list[Task] | None:
+def conv2d_weight_grad(arrays, outs, workspace, shape, groups, **window) -> list[Task] | None:
     (grad, x), (out,) = arrays, outs
-    single = is_quick_product(shape, stride, padding)
-    if in_groups(x, shape, groups, grad, out) or (single and fits(x, shape, groups, grad.shape, grad, out)):
+    suits = fits(x, shape, groups, grad.shape, grad, out)
+    if in_groups(x, shape, groups, grad, out) or (is_quick_product(shape, **window) and suits):
         (grads, first), (blocks, steps) = in_blocks(grad, workspace), in_blocks(x, workspace)
-        inner = nchw16c_conv.blocks_conv2d_weight_grad(
-            [grads, blocks], outs, workspace, shape, x.shape, stride, padding, dilation, groups
-        )
+        attrs = dict(shape=shape, images=x.shape, groups=groups)
+        inner = nchw16c_conv.blocks_conv2d_weight_grad([grads, blocks], outs, workspace, **attrs, **window)
         return None if inner is None else [*first, *steps, *inner]
-    if im2col.pays(shape, grad.shape, stride, padding, for_filters=True) and fits(
-        x, shape, groups, grad.shape, grad, out
-    ):
-        return im2col.conv2d_weight_grad(grad, x, out, workspace, x.shape, stride, padding, dilation)
-    if math.prod(shape[2:]) == 1 or not fits(x, shape, groups, grad.shape, grad, out):
+    if suits and im2col.pays(shape, grad.shape, **window, for_filters=True):
+        return im2col.conv2d_weight_grad(grad, x, out, workspace, x.shape, **window)
+    if math.prod(shape[2:]) == 1 or not suits:
         return None
-    s = sizes(x.shape, shape[0], shape[2:], stride, padding, dilation)
+    s = sizes(x.shape, shape[0], shape[2:], **window)
     return filters_grad(s, grad, x, out, workspace, parts_of(s))
 
 

@@ -269,6 +269,8 @@ class StrictArray:
 
     def __init__(self, inner):
         self.inner = np.asarray(inner)
+        with contextlib.suppress(ValueError):  # CuPy has no read-only arrays, such as NumPy's diagonals
+            self.inner.flags.writeable = True
 
     @property
     def real(self):

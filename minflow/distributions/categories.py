@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core import functions as F
 from ..core.base.errors import ShapeError
 from ..core.functions.arguments import to
-from ..core.functions.creation import arange
+from ..core.functions.creation import arange, eye
 from ..core.source_location import fail
 from ..core.spec import finfo, int64
 from ..core.tensor import Tensor
@@ -105,7 +105,7 @@ class Categorical(Distribution):
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = arange(self._num_events).reshape(-1, *[1] * len(self.batch_shape))
+        values = arange(self._num_events, device=self.parameter.device).reshape(-1, *[1] * len(self.batch_shape))
         return values.expand(self._num_events, *self.batch_shape) if expand else values
 
 
@@ -142,7 +142,8 @@ class OneHotCategorical(Categorical):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._num_events
-        values = to(F.one_hot(arange(n), n), self.parameter.dtype).reshape(n, *[1] * len(self.batch_shape), n)
+        values = eye(n, dtype=self.parameter.dtype, device=self.parameter.device)
+        values = values.reshape(n, *[1] * len(self.batch_shape), n)
         return values.expand(n, *self.batch_shape, n) if expand else values
 
 

@@ -90,7 +90,8 @@ class Bernoulli(BinaryDistribution):
         return logit_entropy(self.logits, self.probs)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = arange(2, dtype=self.parameter.dtype).reshape(2, *[1] * len(self.batch_shape))
+        values = arange(2, dtype=self.parameter.dtype, device=self.parameter.device)
+        values = values.reshape(2, *[1] * len(self.batch_shape))
         return values.expand(2, *self.batch_shape) if expand else values
 
 

@@ -531,6 +531,7 @@ def normal(
             )
         shape = size_of((size,))
     noise = F.normal_of(shape, 0.0, 1.0, as_dtype(float if dtype is None else dtype), generator)
+    noise = noise.to(device=next((x.device for x in (mean, std) if isinstance(x, Tensor) and x.ndim), None))
     return finish(noise * std + mean, device, requires_grad)
 
 
@@ -554,7 +555,7 @@ def rand_like(
     return rand(
         input.shape,
         dtype=input.dtype if dtype is None else dtype,
-        device=device,
+        device=input.device if device is None else device,
         generator=generator,
         requires_grad=requires_grad,
     )
@@ -575,7 +576,7 @@ def randn_like(
     return randn(
         input.shape,
         dtype=input.dtype if dtype is None else dtype,
-        device=device,
+        device=input.device if device is None else device,
         generator=generator,
         requires_grad=requires_grad,
     )
@@ -598,4 +599,5 @@ def randint_like(
     0.
     """
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, input.shape, input.dtype if dtype is None else dtype, device, generator, requires_grad)
+    dtype, device = input.dtype if dtype is None else dtype, input.device if device is None else device
+    return randint(low, high, input.shape, dtype, device, generator, requires_grad)

@@ -187,7 +187,8 @@ def one_hot(input: Tensor, num_classes: int = -1, on_value: float = 1, off_value
     if (on_value, off_value) == (1, 0):
         return out if on_value.__class__ is int else to(out, float32)
     dtype = float32 if float in (on_value.__class__, off_value.__class__) else int64
-    return e.where(to(out, bool_), *[s.full(shape=(), value=v, dtype=dtype) for v in (on_value, off_value)])
+    spec = out.spec.replace(shape=(), dtype=dtype)
+    return e.where(to(out, bool_), s.filled(spec, on_value), s.filled(spec, off_value))
 
 
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:

@@ -10,8 +10,9 @@ from typing import Any
 
 from ..autograd import as_tuple, grad
 from ..base.errors import GradError, ShapeError
-from ..functions.creation import ones_like, zeros, zeros_like
+from ..functions.creation import ones_like, zeros_like
 from ..functions.shape import stack
+from ..ops.shape import filled
 from ..source_location import fail
 from ..tensor import Tensor
 from .modes import enable_grad
@@ -158,7 +159,7 @@ def jacobian(
                 for i in range(out.numel())
             ]
             if not rows:
-                rows_of = [zeros((*out.shape, *x.shape), dtype=x.dtype) for x in xs]
+                rows_of = [filled(x.spec.replace(shape=(*out.shape, *x.shape)), 0) for x in xs]
             else:
                 rows_of = [stack(column).reshape(*out.shape, *x.shape) for column, x in zip(zip(*rows), xs)]
             table.append(same_structure(inputs, rows_of))

@@ -14,8 +14,8 @@ from typing import Any
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions import cat, matmul, repeat_interleave
 from ...core.functions.arguments import in_float32
-from ...core.functions.creation import ones, zeros
 from ...core.ops import attention as ops
+from ...core.ops.shape import filled
 from ...core.source_location import fail
 from ...core.spec import bool_
 from ...core.tensor import Tensor
@@ -70,7 +70,7 @@ def scaled_dot_product_attention(
             fail(ShapeError, what, hint, query=query, key=key, value=value)
         key, value = (repeat_interleave(x, q[-3] // x.spec.shape[-3], -3) for x in (key, value))
     if is_causal:
-        attn_mask = ones(q[-2], k[-2], dtype=bool_).tril()
+        attn_mask = filled(query.spec.replace(shape=(q[-2], k[-2]), dtype=bool_), 1).tril()
     elif attn_mask is not None:
         check_mask(name, "attn_mask", attn_mask)
     return attend(
@@ -125,7 +125,7 @@ def additive_mask(name: str, argument: str, mask: Tensor | None, like: Tensor) -
     check_mask(name, argument, mask)
     if mask.dtype is not bool_:
         return mask.to(like.dtype)
-    return zeros(*mask.spec.shape, dtype=like.dtype).masked_fill(mask, -math.inf)
+    return filled(mask.spec.replace(dtype=like.dtype), 0).masked_fill(mask, -math.inf)
 
 
 def project_inputs(
@@ -240,7 +240,7 @@ def multi_head_attention_forward(
     k = k if static_k is None else static_k.reshape(batch, num_heads, -1, features)
     v = v if static_v is None else static_v.reshape(batch, num_heads, -1, features)
     if add_zero_attn:
-        k, v = (cat([x, zeros(batch, num_heads, 1, features, dtype=x.dtype)], 2) for x in (k, v))
+        k, v = (cat([x, filled(x.spec.replace(shape=(batch, num_heads, 1, features)), 0)], 2) for x in (k, v))
         more += 1
     if mask is not None:
         mask = pad(mask, (0, more)) if more else mask

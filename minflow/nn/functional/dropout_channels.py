@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...core.base.errors import OutOfRangeError, ShapeError
-from ...core.functions.creation import ones
 from ...core.functions.random import bernoulli_like, dropout as drop
 from ...core.ops import activation_composites
+from ...core.ops.shape import filled
 from ...core.source_location import fail, warn
 from ...core.tensor import Tensor
 from .arguments import check_tensor
@@ -39,7 +39,7 @@ def drop_channels(
     shape = channel_mask_shape(name, input, ranks, batched)
     if not training or p == 0:
         return input
-    kept = drop(ones(shape, dtype=input.spec.dtype), p)
+    kept = drop(filled(input.spec.replace(shape=shape), 1), p)
     return input.mul_(kept) if inplace else input * kept
 
 
@@ -86,6 +86,6 @@ def alpha_dropout_impl(input: Tensor, p: float, training: bool, inplace: bool, s
     if p == 1:
         new = input * 0.0
     else:
-        kept = bernoulli_like(ones(shape, dtype=input.spec.dtype), 1 - p)
+        kept = bernoulli_like(filled(input.spec.replace(shape=shape), 1), 1 - p)
         new = activation_composites.alpha_dropout(input, kept, p=float(p))
     return input.copy_(new) if inplace else new

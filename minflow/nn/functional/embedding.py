@@ -7,13 +7,14 @@ from typing import Any
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions import index_add, norm, where
 from ...core.functions.arguments import integer
-from ...core.functions.creation import arange, ones, zeros
+from ...core.functions.creation import arange
 from ...core.grad.function import Function
 from ...core.grad.modes import no_grad
 from ...core.ops.embedding import reduce_bags
 from ...core.ops.index import take
+from ...core.ops.shape import filled
 from ...core.source_location import fail, warn
-from ...core.spec import bool_
+from ...core.spec import bool_, cpu
 from ...core.tensor import Tensor
 from .arguments import check_tensor
 
@@ -63,7 +64,8 @@ def embedding(
 def index_counts(input: Tensor, rows: int, weight: Tensor) -> Tensor:
     """Count how often each row is looked up, in the dtype of the weight."""
     flat = input.reshape(-1)
-    return index_add(zeros(rows, dtype=weight.dtype), 0, flat, ones(flat.spec.size, dtype=weight.dtype))
+    counts, ones = [filled(weight.spec.replace(shape=(n,)), v) for n, v in ((rows, 0), (flat.spec.size, 1))]
+    return index_add(counts, 0, flat, ones)
 
 
 def clip_row_norms(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
@@ -123,17 +125,20 @@ def embedding_bag(
         fail(ShapeError, what, "input (B, N) without offsets, or input (n,) with offsets (B,)", **tensors)
     if offsets is None:
         bags = input.spec.shape[0]
-        place = arange(bags).unsqueeze(1).expand(input.spec.shape).reshape(size)
+        place = arange(bags, device=input.device).unsqueeze(1).expand(input.spec.shape).reshape(size)
     else:
         starts = offsets[:-1] if include_last_offset else offsets
         bags = starts.spec.size
-        if offsets.array is not None and bags and offsets.array[0]:
+        if offsets.array is not None and offsets.device is cpu and bags and offsets.array[0]:
             what = f"{name}: offsets must begin with 0, got {offsets.array[0]}"
             fail(OutOfRangeError, what, "offsets[0] == 0", **tensors, offsets=offsets)
-        place = (arange(size).unsqueeze(1) >= starts).sum(1) - 1
+        place = (arange(size, device=input.device).unsqueeze(1) >= starts).sum(1) - 1
     flat = input.reshape(size)
     rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(size, 1).to(rows.dtype)
-    counted = ones(size, dtype=bool_) if padding_idx is None else flat != padding_idx % weight.spec.shape[0]
+    if padding_idx is None:
+        counted = filled(input.spec.replace(shape=(size,), dtype=bool_), 1)
+    else:
+        counted = flat != padding_idx % weight.spec.shape[0]
     return reduce_bags(rows, place, counted, bags=bags, pooling=mode)

@@ -13,7 +13,7 @@ from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.arguments import integer
 from ...core.grad.modes import no_grad
 from ...core.ops import norm
-from ...core.ops.shape import full
+from ...core.ops.shape import filled
 from ...core.source_location import fail
 from ...core.spec import finfo, float16, float32
 from ...core.tensor import Tensor
@@ -58,7 +58,7 @@ def standardize(x: Tensor, eps: float) -> tuple[Tensor, Tensor | None, Tensor | 
     rows, n = x.spec.shape
     if n < 2 or not rows:
         return layer_norm_impl(x, (-1,), None, None, eps), None, None
-    ones, zeros = (full(shape=(rows,), value=v, dtype=x.spec.dtype) for v in (1.0, 0.0))
+    ones, zeros = (filled(x.spec.replace(shape=(rows,)), v) for v in (1.0, 0.0))
     out, mean, var = norm.batch_norm(x.reshape(1, rows, n), ones, zeros, eps=eps)
     return out.reshape(rows, n), mean, var
 

@@ -9,7 +9,7 @@ from ...core.base.dtypes import HALF_DTYPES
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.grad.modes import no_grad
 from ...core.ops import norm
-from ...core.ops.shape import full
+from ...core.ops.shape import filled
 from ...core.source_location import fail
 from ...core.spec import float32
 from ...core.tensor import Tensor
@@ -66,9 +66,10 @@ def batch_norm(
         if running_mean.spec.dtype in HALF_DTYPES:  # like PyTorch, compute scale and shift in float32
             running_mean, running_var = running_mean.to(float32), running_var.to(float32)
         return normalize_with_stats(input, running_mean, running_var, weight, bias, eps)
-    dtype, channels = input.spec.dtype, x.shape[1:2]
-    weight = full(shape=channels, value=1.0, dtype=dtype) if weight is None else weight
-    bias = full(shape=channels, value=0.0, dtype=dtype) if bias is None else bias
+    channels = x.shape[1:2]
+    each = input.spec.replace(shape=channels)
+    weight = filled(each, 1.0) if weight is None else weight
+    bias = filled(each, 0.0) if bias is None else bias
     out, mean, var = norm.batch_norm(input, weight, bias, eps=float(eps))
     count = x.size // channels[0] if channels[0] else 0
     if running_mean is not None and running_var is not None and count:

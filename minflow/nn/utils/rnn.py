@@ -191,7 +191,7 @@ def pad_sequence(
         fail(ShapeError, "pad_sequence: there are no sequences", "at least one")
     steps, padded = max(len(part) for part in parts), []
     for part in parts:
-        missing = full((steps - len(part), *part.spec.shape[1:]), padding_value, dtype=part.dtype)
+        missing = full((steps - len(part), *part.spec.shape[1:]), padding_value, dtype=part.dtype, device=part.device)
         order = [part, missing] if padding_side == "right" else [missing, part]
         padded.append(cat(order) if len(part) < steps else part)
     return stack(padded, 0 if batch_first else 1)

@@ -31,11 +31,13 @@ def takes_name(
 
     @functools.wraps(function)
     def scoped(*args, **options):
-        if len(args) > most:  # counted as Python does
+        if len(args) <= place:
+            name = options.pop("name", None)
+        elif len(args) <= most:
+            name, args = args[place], (*args[:place], *args[place + 1 :])
+        else:  # counted as Python does
             count = f"from {least} to {most} positional arguments but {len(args)} were given"
             raise TypeError(f"{function.__name__}() takes {count}")
-        name = args[place] if len(args) > place else options.pop("name", None)
-        args = (*args[:place], *args[place + 1 :])
         if name is None and not otherwise:
             return function(*args, **options)
         if name is not None and not isinstance(name, str):

@@ -142,7 +142,7 @@ class GPT(nn.Module):
                 idx=idx,
             )
         parts = self.transformer
-        x = parts.drop(parts.wte(idx) + parts.wpe(arange(t)))
+        x = parts.drop(parts.wte(idx) + parts.wpe(arange(t, device=idx.device)))
         for block in parts.h:
             x = block(x)
         x = parts.ln_f(x)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
+from ..core.backend import to_host
 from ..core.base.errors import MinflowError, ModuleError, StateError, TraceError
 from ..core.context import PerContext
 from ..core.messages.suggestions import did_you_mean, nearest, signature_error
@@ -138,7 +139,7 @@ def check_eval(model: Any, args: tuple) -> None:
     last = last_no_grad_call()
     if array is None or not array.size or not isinstance(last.get(model, ()), tuple):
         return
-    numbers = array.reshape(-1)[:: max(1, array.size // 64)].tobytes()
+    numbers = to_host(array.reshape(-1)[:: max(1, array.size // 64)]).tobytes()
     now = (mutation_counter.backwards, MODE.get().entered), numbers
     before, last[model] = last.get(model), now
     if before is None or before[0] != now[0]:

@@ -154,7 +154,8 @@ def spectral_norm(
     module.register_parameter(f"{name}_orig", weight)
     with no_grad():
         for part, size in zip("uv", hook.matrix(weight).spec.shape):
-            module.register_buffer(f"{name}_{part}", normalize(randn(size, dtype=weight.dtype), dim=0, eps=eps))
+            start = randn(size, dtype=weight.dtype, device=weight.device)
+            module.register_buffer(f"{name}_{part}", normalize(start, dim=0, eps=eps))
     hook.step(module, 15)
     hook.begin(module)
     module.register_forward_pre_hook(hook)

@@ -60,7 +60,8 @@ LAYERS = {  # name -> (constructor, input shape or input)
     "CombinedMarginLoss": [
         (
             lambda: nn.Sequential(
-                nn.Tanh(), PairedInput(nn.CombinedMarginLoss(1.0, 0.5, 0.1), lambda x: flow.tensor(LABELS))
+                nn.Tanh(),
+                PairedInput(nn.CombinedMarginLoss(1.0, 0.5, 0.1), lambda x: flow.tensor(LABELS, device=x.device)),
             ),
             ROWS,
         )
@@ -108,7 +109,10 @@ LAYERS |= {
     "Dropout3d": [(lambda: nn.Dropout3d(0.4), VOLUMES)],
     "EmbeddingBag": [
         (lambda: nn.EmbeddingBag(5, 3, mode="max"), IDS),
-        (lambda: PairedInput(nn.EmbeddingBag(5, 3, padding_idx=0), lambda x: flow.tensor([0, 3])), IDS.reshape(-1)),
+        (
+            lambda: PairedInput(nn.EmbeddingBag(5, 3, padding_idx=0), lambda x: flow.tensor([0, 3], device=x.device)),
+            IDS.reshape(-1),
+        ),
     ],
     "FeatureAlphaDropout": [(lambda: nn.FeatureAlphaDropout(0.4), IMAGES)],
     "PReLU": [(nn.PReLU, ROWS), (lambda: nn.PReLU(6), IMAGES)],

@@ -89,7 +89,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, *, generator: 
 
 
 def uniform_like(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    return uniform(input.spec.shape, low, high, input.spec.dtype, generator)
+    return uniform(input.spec.shape, low, high, input.spec.dtype, generator).to(input.spec.device)
 
 
 def exponential_like(input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
@@ -99,7 +99,7 @@ def exponential_like(input: Tensor, lambd: float = 1.0, *, generator: Generator 
 
 
 def normal_like(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    return normal_of(input.spec.shape, mean, std, input.spec.dtype, generator)
+    return normal_of(input.spec.shape, mean, std, input.spec.dtype, generator).to(input.spec.device)
 
 
 def randint_like(input: Tensor, low: Any, high: int, *, generator: Generator | None = None) -> Tensor:

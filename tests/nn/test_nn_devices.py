@@ -1,0 +1,52 @@
+"""Every layer and every loss on another device: what they create is there too, in forward and in backward.
+
+Traced, since a trace decides where results are and runs no kernel.
+"""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.trace import trace
+from minflow.nn.summary import tensors_in
+from tests.cases import Cases
+from tests.exported_cases import TARGETS, input_of, layer_cases, loss_cases
+from tests.graphs import Scaled, loss_of
+
+LAYERS = {}
+for name, make, x in layer_cases():
+    LAYERS.setdefault(name, []).append((make, x))
+
+
+def check(model, inputs, device):
+    """Trace outputs and gradients of the model on a device."""
+    model = model.to(device)
+
+    def outputs_and_gradients(*inputs):
+        outs = tensors_in(model(*inputs))
+        loss_of(outs).backward()
+        return [*outs, *[p.grad for p in model.parameters()]]
+
+    graph, _ = trace(outputs_and_gradients, [x.to(device) for x in inputs])
+    assert {x.spec.device for x in graph.outputs} == {device}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layer(name, cuda):
+    with Cases() as case:
+        for i, (make, x) in enumerate(LAYERS[name]):
+            with case(f"{name} {i}"):
+                x, model = flow.tensor(input_of(x)), make()
+                check(Scaled(model, x.shape[-1]) if x.is_floating_point() else model, [x], cuda)
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(name for name, _ in loss_cases()))
+def test_loss(name, cuda):
+    x, target = np.random.default_rng(0).uniform(0.1, 0.9, (2, 4, 3)).astype("float32")
+    targets = TARGETS.get(name, target)
+    inputs = [flow.tensor(x), *map(flow.tensor, targets if isinstance(targets, tuple) else [targets])]
+    with Cases() as case:
+        for options in [options for other, options in loss_cases() if other == name]:
+            with case(f"{name} {options}"):
+                check(Scaled(getattr(nn, name)(**options), 3), inputs, cuda)

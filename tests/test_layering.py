@@ -211,7 +211,6 @@ NUMPY = {
     "core.host.blas": "the threads of its BLAS",
     "core.host.float_warnings": "its floating-point warnings",
     "core.host.scratch": "scratch memory for its kernels",
-    "core.messages.training_warnings": "",
     "core.ops.checks": "",
     "core.source_location": "",
     # deploy

@@ -25,10 +25,12 @@ from ..core.backend import Array
 from ..core.base.errors import ContextError, GraphError, MinflowError, OutOfMemoryError, clean
 from ..core.base.interrupts import ContextVarScope
 from ..core.context import PROCESS_CONTEXT, Context, current_context
+from ..core.deferred import PLACE
 from ..core.host.float_warnings import QUIET, get_errors, set_errors
 from ..core.ir import Node, where_text
 from ..core.kernels import launch
 from ..core.source_location import here
+from ..core.spec import cpu
 from .memory_limit import HINT
 
 BUILD_LOCK = threading.RLock()
@@ -101,6 +103,7 @@ def run(plan, arrays: Sequence[Array], timed: bool = False, watch=None) -> list[
             hint="call it before or after; a graph of its own for the inner call",
         )
     before = get_errors()
+    place = None if plan.device is cpu else PLACE.set(lambda: place_of(plan.failed))
     try:
         set_errors(QUIET)
         plan.busy = True
@@ -119,6 +122,8 @@ def run(plan, arrays: Sequence[Array], timed: bool = False, watch=None) -> list[
         raise
     finally:
         set_errors(before)
+        if place is not None:
+            PLACE.reset(place)
         plan.busy = False
         if plan.forgotten:
             plan.forget()

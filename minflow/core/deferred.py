@@ -9,10 +9,12 @@ maximum, so a loop that reads nothing does not let them grow. Read next: `ops/ch
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextvars import ContextVar
 from typing import NamedTuple
 
 from .backend import BEFORE_READ, Array, Backend, backend_of_array
 from .base.errors import MinflowError
+from .base.locks import new_lock
 from .context import PerContext
 from .source_location import here
 
@@ -33,6 +35,8 @@ class Check(NamedTuple):
 
 
 pending: PerContext[dict[Hashable, Check]] = PerContext(dict)
+LOCK = new_lock()  # of all pending checks: the worker of a Context runs kernels beside its other threads
+PLACE: ContextVar[Callable[[], str] | None] = ContextVar("place", default=None)  # of the call that a plan runs
 
 
 def defer(key: Hashable, numbers: Sequence[Array], report: Callable[..., MinflowError | None]) -> None:
@@ -40,24 +44,24 @@ def defer(key: Hashable, numbers: Sequence[Array], report: Callable[..., Minflow
 
     key: checks with equal keys at one line are equal.  report: see `Check`; it gets the largest of each number.
     """
-    backend, checks, where = backend_of_array(numbers[0]), pending(), here()
-    xp = backend.namespace
+    backend, checks, place = backend_of_array(numbers[0]), pending(), PLACE.get()
+    xp, where = backend.namespace, here() if place is None else place()
     new = xp.stack([x.astype("float64") for x in numbers])
-    known = checks.get((key, where, backend))
-    if known is not None:
-        xp.maximum(known.numbers, new, out=known.numbers)
-        return
     if len(checks) >= MAX_PENDING:
         report_pending(backend)
-    checks[key, where, backend] = Check(backend, new, report, where)
+    with LOCK:
+        known = checks.setdefault((key, where, backend), Check(backend, new, report, where))
+        if known.numbers is not new:
+            xp.maximum(known.numbers, new, out=known.numbers)
 
 
 def report_pending(backend: Backend) -> None:
     """Raise the error of the first check on this device that has failed."""
-    checks = pending()
-    if not checks or not (keys := [key for key, check in checks.items() if check.backend is backend]):
+    with LOCK:
+        checks = pending()
+        mine = [checks.pop(key) for key, check in list(checks.items()) if check.backend is backend]
+    if not mine:
         return
-    mine = [checks.pop(key) for key in keys]
     numbers = iter(backend.to_host(backend.namespace.concatenate([check.numbers for check in mine])).tolist())
     for check in mine:
         error = check.report(*[next(numbers) for _ in range(check.numbers.size)])

@@ -317,12 +317,6 @@ def calls_of(device: Device) -> Calls:
     return CALLS_OF_DEVICES[device.type]
 
 
-def calls_beside(array: Any) -> Calls:
-    """The calls of eager code on the arrays of the device of this one."""
-    find = DEVICE_OF_ARRAY.get(array.__class__)
-    return CALLS if find is None else calls_of(find(array))
-
-
 def use_platforms(device_type: str, platforms: Sequence[str]) -> None:
     """Change the platforms of eager code, in order. Plans keep the kernels that they were built with."""
     EAGER_PLATFORMS[device_type] = platforms if isinstance(platforms, PlatformsBySize) else tuple(platforms)

@@ -23,7 +23,7 @@ from ..core.functionalize import is_writable
 from ..core.grad.hooks import Handle, check_callable, refuse as refuse_hook
 from ..core.grad.modes import enable_grad, no_grad
 from ..core.host.float_warnings import silent
-from ..core.messages.training_warnings import check_gradients, check_state
+from ..core.messages.training_warnings import check_gradients, check_state, defer_gradient_check
 from ..core.mode import MODE, bump_mutations, mutation_counter, using
 from ..core.op import Op
 from ..core.source_location import NOTICES, describe, fail, warn
@@ -309,7 +309,7 @@ class Optimizer:
         mode = MODE.get().replace(grad=False)
         mode.before_step(self)
         has_gradients, total, looked = False, 0.0, NOTICES.on and mode.trace is None
-        vdot = namespace().vdot  # of the host: a step waits for no number from another device
+        vdot, elsewhere = namespace().vdot, {}  # elsewhere: device other than the CPU -> parameters and gradients
         with using(mode):
             for group in self.param_groups:
                 with_gradient = [(p, g) for p in group["params"] if (g := p.grad) is not None]
@@ -322,7 +322,10 @@ class Optimizer:
                     if g.accumulated_after_step:
                         self.warn_mixed(p)
                     g.used_by_step = True
-                    if looked and g.spec.device is cpu and (g.spec.size <= LARGE_GRADIENT or not self.steps & 3):
+                    if looked and g.spec.device is not cpu:
+                        if not self.steps & 3:
+                            elsewhere.setdefault(g.spec.device, []).append((p, g))
+                    elif looked and (g.spec.size <= LARGE_GRADIENT or not self.steps & 3):
                         total += float(vdot(g.array, g.array))
                     state = self.state_of(p, group) if names else {}
                     held = [state[name] for name in names]
@@ -334,6 +337,8 @@ class Optimizer:
             self.backwards = mutation_counter.backwards
             if not math.isfinite(total):
                 check_gradients(self, [(p, g) for p in self.parameters() if (g := p.grad) is not None])
+            for pairs in elsewhere.values():
+                defer_gradient_check(self, pairs)
             if check_state().untracked:
                 check_untracked(self)
             self.count_step()

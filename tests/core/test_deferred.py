@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+import minflow as flow
 from minflow.core import deferred
 from minflow.core.backend import backend_of, to_host
 from minflow.core.base.errors import DivisionError, DTypeError, OutOfRangeError
@@ -135,3 +136,88 @@ def test_checks_belong_to_their_context(device):
     with pytest.raises(DivisionError):
         to_host(strict.zeros(1))
     assert backend_of(device).device is device
+
+
+# ---- training --------------------------------------------------------------------------------------------------------
+
+
+def line_of(text: str) -> str:
+    """The place in this file of the only line that ends with this comment."""
+    (number,) = [k for k, line in enumerate(open(__file__), 1) if line.rstrip().endswith(f"# {text}")]
+    return f"test_deferred.py:{number}"
+
+
+def warned(read) -> str:
+    with pytest.warns(flow.MinflowWarning) as caught:
+        read()
+    (message,) = [str(w.message) for w in caught]
+    return message
+
+
+def test_a_loss_that_is_not_finite_is_reported_with_the_next_value(device):
+    x = flow.tensor([1.0, -1.0], device=device, requires_grad=True)
+    with counted() as copies:
+        loss = x.log().sum()
+        loss.backward()  # of the loss
+    assert not copies
+    message = warned(loss.item)
+    assert "backward: the loss is nan, the first that is not a finite number" in message
+    assert line_of("of the loss") in message and "created by sum at" in message and "learning rate" in message
+
+
+def test_a_loss_is_reported_once_while_it_stays_wrong(device):
+    x = flow.tensor([1.0, -1.0], device=device, requires_grad=True)
+    warned(lambda: [(loss := x.log().sum(), loss.backward(), loss.item()) for _ in range(3)])
+
+
+def test_a_gradient_that_is_not_finite_is_reported_with_its_parameter(device):
+    model = flow.nn.Linear(2, 1, bias=False).to(device)
+    optimizer = flow.optim.SGD(model.parameters(), 0.1)
+    with counted() as copies:
+        (model.weight * 0).sqrt().sum().backward()
+        optimizer.step()  # of the optimizer
+    assert not copies
+    message = warned(lambda: model.weight.sum().item())
+    assert "SGD.step: the gradient of a parameter is not finite" in message and "learning rate  0.1" in message
+    assert line_of("of the optimizer") in message and "float32[1, 2] on cuda:0" in message
+
+
+def test_an_error_in_a_graph_names_the_line_of_its_node(device):
+    table = flow.ones(3, 2, device=device)
+
+    class Lookup(flow.nn.Graph):
+        def build(self, index):
+            return flow.nn.functional.embedding(index, table)  # of the node
+
+    graph = Lookup()
+    result = graph(flow.tensor([0, 1], device=device))
+    result.numpy()
+    with counted() as copies:
+        result = graph(flow.tensor([0, 5], device=device))
+    assert not copies
+    with pytest.raises(OutOfRangeError, match="index 5 is outside 0 to 2") as caught:
+        result.numpy()
+    assert line_of("of the node") in caught.value.where
+
+
+def test_a_result_of_a_training_graph_that_is_not_finite_is_reported(device):
+    model = flow.nn.Linear(2, 1).to(device)
+
+    class Train(flow.nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(flow.optim.SGD(model.parameters(), 0.1))
+
+        def build(self, x):
+            loss = self.model(x).sum()
+            loss.backward()
+            return loss
+
+    graph, x = Train(), flow.ones(3, 2, device=device)
+    graph(x).item()
+    with counted() as copies:
+        losses = [graph(x * scale) for scale in (1.0, float("inf"), 1.0)]
+    assert not copies
+    message = warned(losses[-1].item)
+    assert "a training step returned" in message and re.search(r"step +3", message) and "learning rate  0.1" in message

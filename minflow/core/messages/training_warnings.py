@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakSet, ref
 
-import numpy as np
-
+from ..backend import Array, namespace_of, on_host
 from ..context import PerContext
+from ..deferred import defer
+from ..host.float_warnings import silent
 from ..ir import NUMBERS, FreedMarker, Node, Source, Value, Where, outputs_of, saved_slots, toposort, where_text
 from ..kernels import launch
 from ..mode import mutation_counter
@@ -25,6 +26,14 @@ from .wrong_arguments import Unquoted
 MAX_LIVE_LOSSES = 64  # number of consecutive losses that are all alive at which growing tapes are reported
 MAX_SEARCHES = 20  # largest number of searches of tapes per process
 GRADIENT = "gradient"
+SMALLER_RATE = (
+    "a smaller learning rate; `with flow.autograd.detect_anomaly():` around forward and backward stops at a gradient "
+    "that is NaN"
+)
+BAD_SLOPE = (
+    "`with flow.autograd.detect_anomaly():` around forward and backward names the operation; sqrt and x**0.5 have no "
+    "slope at 0"
+)
 FROM_ZERO = {
     **dict.fromkeys(("log", "log2"), "x.clamp(min=1e-6) before the logarithm"),
     **dict.fromkeys(("div", "reciprocal"), "a divisor that is not 0"),
@@ -68,12 +77,14 @@ def check_losses(losses: list) -> None:
     """Check before each eager backward that the loss is finite and that the tapes of earlier losses are freed."""
     state = check_state()
     array, state.untracked = losses[0].array, []
-    if array.size == 1:
+    if array.size == 1 and not on_host(array):
+        defer_loss_check(losses[0], caller(3))
+    elif array.size == 1:
         if math.isfinite(array.item()):
             state.reported = None
         elif state.reported not in (GRADIENT, where := caller(3)):
             state.reported = where
-            scaled = array.dtype == "float16" and np.isinf(array.item())  # a GradScaler handles this itself
+            scaled = array.dtype == "float16" and math.isinf(array.item())  # a GradScaler handles this itself
             if state.searches < MAX_SEARCHES and not scaled:
                 state.searches += 1
                 report_loss(losses[0])
@@ -89,6 +100,26 @@ def check_losses(losses: list) -> None:
             )
 
 
+def defer_loss_check(loss: Any, where: Where | None) -> None:
+    """Check a loss on a device when the program reads a value; by then its tape is gone."""
+    array, spec, node = loss.array, loss.spec, loss.value.node
+    nan = namespace_of(array).isnan(array.reshape(()))
+    wrong = nan if array.dtype == "float16" else ~namespace_of(array).isfinite(array.reshape(()))
+    place, origin = here(), (str(node.op), node.where)
+
+    def report(wrong: float, nan: float) -> None:
+        state = check_state()
+        if not wrong:
+            state.reported = None
+        elif state.reported not in (GRADIENT, where):
+            state.reported = where
+            what = f"backward: the loss is {'nan' if nan else 'inf'}, the first that is not a finite number"
+            values = {"loss": Unquoted(f"{spec}  (created by {origin[0]} at {where_text(origin[1])})")}
+            warn_at(what, SMALLER_RATE, values, where, place)
+
+    defer(("loss", origin, spec), [wrong, nan], report)
+
+
 def report_loss(loss: Any) -> None:
     """Warn about a loss that is not finite, with the op where that began."""
     number = loss.array.item()
@@ -101,16 +132,12 @@ def report_loss(loss: Any) -> None:
 
 def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
     """(values, hint) for the warning: the first op whose result is not finite although its inputs are."""
-    again = (
-        "a smaller learning rate; `with flow.autograd.detect_anomaly():` around forward and backward stops at a "
-        "gradient that is NaN"
-    )
     try:
         result = first_nonfinite(loss.value)
     except Exception:  # a warning must not become an error
-        return {}, again
+        return {}, SMALLER_RATE
     if result is None:
-        return {}, again
+        return {}, SMALLER_RATE
     node, kind, arrays = result
     if isinstance(node, Source):
         tensor = node.tensor()
@@ -132,26 +159,27 @@ def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
             "its input": Unquoted(count_nonfinite(arrays[0])),
         }, "look at the data: flow.isfinite(x).all()"
     values = {"began in": place}
-    for i, x in enumerate(a for a in arrays if isinstance(a, np.ndarray) and a.size):
+    for i, x in enumerate(a for a in arrays if getattr(a, "size", 0)):
         values[f"input {i}"] = Unquoted(f"{x.dtype}{list(x.shape)} from {float(x.min()):.4g} to {float(x.max()):.4g}")
-    return values, FROM_ZERO.get(node.op.name, again)
+    return values, FROM_ZERO.get(node.op.name, SMALLER_RATE)
 
 
-def count_nonfinite(array: np.ndarray) -> str:
+def count_nonfinite(array: Array) -> str:
     """The number of NaN and infinities, in words."""
-    return f"has {int(np.isnan(array).sum())} NaN and {int(np.isinf(array).sum())} inf among {array.size} elements"
+    xp = namespace_of(array)
+    return f"has {int(xp.isnan(array).sum())} NaN and {int(xp.isinf(array).sum())} inf among {array.size} elements"
 
 
 def all_finite(array: Any) -> bool:
     """True unless it is a floating array with NaN or infinities."""
-    return not isinstance(array, np.ndarray) or array.dtype.kind != "f" or bool(np.isfinite(array).all())
+    return not hasattr(array, "dtype") or array.dtype.kind != "f" or bool(namespace_of(array).isfinite(array).all())
 
 
 def first_nonfinite(root: Value) -> tuple[Node, str, list] | None:
     """(node, "leaf", "data" or "op", arrays) of the first node that is not finite. Uses the saved tensors of the tape
     and recomputes the others.
     """
-    known: dict[Value, np.ndarray] = {}
+    known: dict[Value, Array] = {}
     for node in toposort([root.node]):
         if isinstance(node, Source):
             tensor = node.tensor()
@@ -172,12 +200,12 @@ def first_nonfinite(root: Value) -> tuple[Node, str, list] | None:
                 return node, "data", [array]
         outs: list = [kept.get(~k) for k in range(len(node.out_specs))]
         if any(out is None for out in outs) and all(a is not None for a in args):
-            with np.errstate(all="ignore"):
+            with silent():
                 passed = launch(node.op, args, node.attrs, node.out_specs)
             outs = list(passed) if node.op.many else [passed]
         for value, out in zip(outputs_of(node), outs):
             if out is not None:
-                known[value] = np.asarray(out)
+                known[value] = out
                 if not all_finite(known[value]):
                     return node, "op", args
     return root.node, "op", []
@@ -202,15 +230,35 @@ def check_results(
     where: the line to report; by default that of the caller.
     """
     for array in arrays:
-        if array.size <= most and array.dtype.kind == "f" and array.size and not math.isfinite(array.sum()):
-            warn_at(
-                f"{what}: a training step returned {float(array.sum())}, the first that is not a finite number",
-                "a smaller learning rate; or run the same batch eagerly, where the warning names the operation",
-                {"step": step, "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in rates()))},
-                where or caller(3),
-                f"at {where_text(where)}" if where else here(),
-            )
+        if array.size > most or array.dtype.kind != "f" or not array.size:
+            continue
+        total = array.sum()
+        if on_host(array) and math.isfinite(total):
+            continue
+        warning = what, rates, where or caller(3), f"at {where_text(where)}" if where else here()
+        if on_host(array):
+            warn_of_result(float(total), step, *warning)
             return
+        xp = namespace_of(array)
+        defer(
+            ("results", what),
+            [xp.where(xp.isfinite(total), -math.inf, -step), xp.isnan(total)],
+            lambda first, nan, warning=warning: (
+                warn_of_result(math.nan if nan else math.inf, int(-first), *warning) if first > -math.inf else None
+            ),
+        )
+
+
+def warn_of_result(
+    number: float, step: int, what: str, rates: Callable[[], Iterable[float]], where: Where | None, place: str
+) -> None:
+    warn_at(
+        f"{what}: a training step returned {number}, the first that is not a finite number",
+        "a smaller learning rate; or run the same batch eagerly, where the warning names the operation",
+        {"step": step, "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in rates()))},
+        where,
+        place,
+    )
 
 
 # ---- gradients -------------------------------------------------------------------------------------------------------
@@ -227,8 +275,7 @@ def check_gradients(optimizer: Any, pairs: list) -> None:
             check_state().reported = GRADIENT
             warn(
                 f"{type(optimizer).__name__}.step: the gradient of a parameter is not finite, though the loss was",
-                "`with flow.autograd.detect_anomaly():` around forward and backward names the operation; "
-                "sqrt and x**0.5 have no slope at 0",
+                BAD_SLOPE,
                 **{
                     "parameter": p,
                     "its gradient": Unquoted(count_nonfinite(g.array)),
@@ -236,3 +283,26 @@ def check_gradients(optimizer: Any, pairs: list) -> None:
                 },
             )
             return
+
+
+def defer_gradient_check(optimizer: Any, pairs: list) -> None:
+    """Check gradients on a device when the program reads a value. pairs: parameters and gradients on one device."""
+    where, place, mine, parameters = caller(3), here(), ref(optimizer), [ref(p) for p, _ in pairs]
+
+    def report(*wrong: float) -> None:
+        if not any(wrong) or check_state().reported is not None or (optimizer := mine()) is None:
+            return
+        check_state().reported = GRADIENT
+        warn_at(
+            f"{type(optimizer).__name__}.step: the gradient of a parameter is not finite, though the loss was",
+            BAD_SLOPE,
+            {
+                "parameter": parameters[wrong.index(max(wrong))](),
+                "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in optimizer.learning_rates())),
+            },
+            where,
+            place,
+        )
+
+    flags = [~namespace_of(g.array).isfinite(g.array).all() for _, g in pairs]
+    defer(("gradients", id(optimizer), *[id(p) for p, _ in pairs]), flags, report)

@@ -17,7 +17,7 @@ from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import apply
 from ..host import HostArray, host_array, python_number
 from ..host.float_warnings import silent
-from ..kernels import calls_beside, calls_of, kernel
+from ..kernels import calls_of, device_of, kernel
 from ..mode import MODE
 from ..op import define
 from ..spec import DType, Spec, bfloat16, bool_, cpu, finfo, float32, float64, iinfo
@@ -431,9 +431,9 @@ def _(xp, base, value, path, out=None):
     out = xp.empty(base.shape, base.dtype) if out is None else out
     if out is not base:
         xp.copyto(out, base)
-    place = out
+    place, calls = out, calls_of(device_of((out,)))
     for op, attrs in path:
-        place = calls_beside(place)[op](place, **attrs)
+        place = calls[op](place, **attrs)
     place[...] = value
     return out
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..backend import on_host
 from ..base.errors import OutOfRangeError
-from ..kernels import CALLS, calls_beside, kernel
+from ..kernels import CALLS, calls_of, device_of, kernel
 from ..op import define
 from ..spec import Spec, int64
 from .examples import case, distinct, floats, ints
@@ -83,7 +83,7 @@ topk = define(
 def _(xp, x, k, axis, descending, out=None):
     indices = topk_positions(xp, xp.moveaxis(x, axis, -1), k, descending)
     if indices is None:
-        found = calls_beside(x)[sort](x, axis=axis, descending=descending)
+        found = calls_of(device_of((x,)))[sort](x, axis=axis, descending=descending)
         values, indices = [a[(*(slice(None),) * axis, slice(k))] for a in found]
     else:
         indices = xp.moveaxis(indices, -1, axis)

@@ -232,8 +232,7 @@ def divisors(xp, shape, size, kernel_size, stride, padding, include: bool, overr
         start = xp.arange(m) * s - p
         stop = xp.minimum(start + k, n + p)
         counts.append((stop - start) if include else (xp.minimum(stop, n) - xp.maximum(start, 0)))
-    rows, columns = counts
-    return (rows[:, None] * columns).astype(dtype)
+    return functools.reduce(lambda sizes, n: sizes[..., None] * n, counts).astype(dtype)
 
 
 @kernel(avg_pool2d)

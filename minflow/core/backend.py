@@ -96,6 +96,10 @@ class Backend:
         """The point in the work of this device that has been submitted until now."""
         raise NotImplementedError
 
+    def special(self, by: str) -> Any:
+        """The special functions of SciPy on this device, for the op `by`."""
+        raise NotImplementedError
+
     def silent(self) -> AbstractContextManager:
         """Suppress the floating-point warnings of the array library, if it has any."""
         return nullcontext()
@@ -179,6 +183,11 @@ def on_host(array: Array) -> bool:
 def namespace_of(array: Array) -> Any:
     """The array namespace of the device of an array."""
     return backend_of_array(array).namespace
+
+
+def backend_with(namespace: Any) -> Backend:
+    """The backend in use that has this array namespace, for kernels."""
+    return next(backend for backend in OPEN.values() if backend.namespace is namespace)
 
 
 def namespace(device: Device = cpu) -> Any:

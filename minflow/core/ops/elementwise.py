@@ -11,14 +11,13 @@ import functools
 import math
 from collections.abc import Callable
 
-from ..backend import on_host
+from ..backend import backend_with, on_host
 from ..base.errors import DTypeError
 from ..deferred import defer
 from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
 from ..scalar import elementary
-from ..source_location import need
 from ..spec import Spec, promote, spec_of
 from .checks import check_divisor, refuse
 from .compare import eq, ge, gt, le, logical_and, logical_or, lt
@@ -589,10 +588,9 @@ def _(xp, x, out=None):
         return xp.add(xp.maximum(x, 0), xp.log1p(xp.exp(-xp.abs(x))), out=out)
 
 
-@kernel(erf, on_host=True)
+@kernel(erf)
 def _(xp, x, out=None):
-    special = need("scipy.special", "erf")  # not at module import: importing it takes longer than all of minflow
-
+    special = backend_with(xp).special("erf")
     out = xp.empty(x.shape, x.dtype) if out is None else out
     return special.erf(x, out=out, casting="same_kind")
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable
 from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 
 from ...core.backend import Backend, register_backend
 from ...core.host.float_warnings import silent
+from ...core.source_location import need
 from . import plan_calls
 
 
@@ -58,6 +60,9 @@ class NumPyBackend(Backend):
 
     def byte_bounds(self, array: np.ndarray) -> tuple[int, int]:
         return np.lib.array_utils.byte_bounds(array)
+
+    def special(self, by: str) -> Any:
+        return need("scipy.special", by)  # not at module import: importing it takes longer than all of minflow
 
     def silent(self) -> AbstractContextManager:
         return silent()

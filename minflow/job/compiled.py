@@ -125,7 +125,7 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
     handlers = [watch.handler for watch in (*build.watched, *build.watched_gradients)]
     reads = find_reads((job.function, None), build.trace.modules.values(), handlers, follow_closures=True)
     read = [module for called in build.trace.modules.values() for module in called.modules()]
-    job.modules.update({id(module): module for module in (*read, *[module for _, module in reads.modules])})
+    job.modules.update({id(module): module for module in (*read, *[module for _, module in reads.modules.values()])})
     job.variables = {**job.variables, **reads.variables}
     job.numbers = {**job.numbers, **{id(t): ("", t) for t in build.trace.tensors_read()}}
     plans.look()  # after the build, which may have called modules or set their attributes

@@ -293,7 +293,8 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
     modules = [call.module for call in build.top.walk() if call is not build.top]
     reads = find_reads((type(graph).build, type(graph)), modules, holder=graph, tensors=build.trace.keepalive)
     own["_variables"] = {**own["_variables"], **reads.variables}
-    own["_outside_modules"] = list({id(row[1]): row for row in (*own["_outside_modules"], *reads.modules)}.values())
+    outside = {id(module): (name, module) for name, module in own["_outside_modules"]}
+    own["_outside_modules"] = list({**outside, **reads.modules}.values())
     own["_numbers"] = {**own["_numbers"], **{id(t): (build.name_of(t.array), t) for t in build.trace.tensors_read()}}
     plans.look()  # the trace may have bumped the mutation counter, or used modules that are not members
     compiled.reads = reads.untracked_reads(plans.fingerprint.untracked)

@@ -33,6 +33,7 @@ MAX_ENTRIES, MAX_LEVELS = 1_000, 4  # limits of a container that is compared at 
 MAX_ARRAY_BYTES = 1 << 16  # limit in bytes of a NumPy array that is compared at every call
 PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None))
 CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+FUNCTIONS = (FunctionType, MethodType, functools.partial)
 RANDOM_SOURCES = {
     ("numpy.random._generator", "Generator"),
     ("numpy.random.mtrand", "RandomState"),
@@ -167,34 +168,31 @@ def untracked_description(value: Any) -> str:
 
 def describe_data(value: Any) -> str:
     """Describe a value that is data; empty for a module, function, class or tensor, and for containers of these."""
-    if isinstance(value, (PLAIN_TYPES, HostScalar)):
-        return display_text(value)
     if isinstance(value, CONTAINERS):
-        leaves = [*value, *value.values()] if isinstance(value, dict) else list(value)
-        return (
-            display_text(value)
-            if not leaves or any(isinstance(x, Tensor) or describe_data(x) for x in leaves[:MAX_ENTRIES])
-            else ""
-        )
-    return untracked_description(value)
+        leaves = entries_of(value)
+        data = not leaves or any(isinstance(x, Tensor) or describe_data(x) for x in leaves[:MAX_ENTRIES])
+        return display_text(value) if data else ""
+    return display_text(value) if isinstance(value, (*PLAIN_TYPES, HostScalar)) else untracked_description(value)
+
+
+def entries_of(container: Any) -> list:
+    """Return the entries of a container; keys, then values, of a dict."""
+    return [*container, *container.values()] if isinstance(container, dict) else [*container]
 
 
 def display_text(value: Any) -> str:
     """Format a value for the user, on one line."""
-    if isinstance(value, CONTAINERS) and (len(value) > 20 or not printable(value)):
+    if isinstance(value, CONTAINERS) and not printable(value):
         return f"{type(value).__name__} of {len(value):,}"
-    text = (
-        " ".join(repr(value).split())
-        if isinstance(value, (*PLAIN_TYPES, *CONTAINERS, HostScalar))
-        else type(value).__name__
-    )
+    if not isinstance(value, (*PLAIN_TYPES, *CONTAINERS, HostScalar)):
+        return type(value).__name__
+    text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def printable(value: Any, level: int = MAX_LEVELS) -> bool:
     if isinstance(value, CONTAINERS):
-        inside = [*value, *value.values()] if isinstance(value, dict) else value
-        return level > 0 and len(value) <= 20 and all(printable(x, level - 1) for x in inside)
+        return level > 0 and len(value) <= 20 and all([printable(x, level - 1) for x in entries_of(value)])
     return isinstance(value, PLAIN_TYPES)
 
 
@@ -254,39 +252,35 @@ class ElementsRead:
 
 
 class CodeNames(NamedTuple):
-    """Names that a code object and nested ones read: globals and enclosing variables, with locations, and attributes.
+    """Names that a code object and nested ones read, with locations: globals, enclosing variables, and attributes.
 
     stored: the enclosing variables that this code writes.
     """
 
     globals: dict[str, Where]
     closure_vars: dict[str, Where]
-    attributes: frozenset[str]
-    stored: frozenset[str]
+    attributes: dict[str, Where]
+    stored: dict[str, Where]
+
+
+INSTRUCTIONS = {  # name of an instruction -> the field of CodeNames that its name belongs to
+    **dict.fromkeys(("LOAD_GLOBAL", "LOAD_NAME"), "globals"),
+    **dict.fromkeys(("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"), "closure_vars"),
+    **dict.fromkeys(("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"), "attributes"),
+    "STORE_DEREF": "stored",
+}
 
 
 @functools.lru_cache(maxsize=4_096)
 def names_in_code(code: CodeType, skipped: frozenset[CodeType] = frozenset()) -> CodeNames:
-    names: dict[str, Where] = {}
-    closure_vars: dict[str, Where] = {}
-    attributes: set[str] = set()
-    stored: set[str] = set()
+    found = CodeNames({}, {}, {}, {})
     for step in dis.get_instructions(code):
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            names.setdefault(step.argval, (code, step.offset))
-        elif step.opname in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"):
-            closure_vars.setdefault(step.argval, (code, step.offset))
-        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
-            attributes.add(step.argval)
-        elif step.opname == "STORE_DEREF":
-            stored.add(step.argval)
+        if step.opname in INSTRUCTIONS:
+            getattr(found, INSTRUCTIONS[step.opname]).setdefault(step.argval, (code, step.offset))
     for inner in code.co_consts:
         if isinstance(inner, CodeType) and inner not in skipped:
-            reads = names_in_code(inner, skipped)
-            names, closure_vars = {**reads.globals, **names}, {**reads.closure_vars, **closure_vars}
-            attributes |= reads.attributes
-            stored |= reads.stored
-    return CodeNames(names, closure_vars, frozenset(attributes), frozenset(stored))
+            found = CodeNames(*[{**theirs, **own} for theirs, own in zip(names_in_code(inner, skipped), found)])
+    return found
 
 
 def is_constant(name: str) -> bool:
@@ -294,95 +288,91 @@ def is_constant(name: str) -> bool:
     return name.isupper() or name[:2] == "__"
 
 
-def reads_of_functions(
-    roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeType], follow_closures: bool
-) -> BuildReads:
-    """Find the Python state that the user's functions read.
+class BuildReads:
+    """The Python state that a build read.
 
-    roots: (function, the class whose method it is). Visits the functions and methods that these name too, except those
-    with the code objects in `skipped`. follow_closures: True if variables of enclosing functions are followed by their
-    contents, like those that name tensors.
-    """
-    stack, seen = list(roots), set()
-    untracked: dict[str, UntrackedRead] = {}
-    variables: Variables = {}
-    attributes: set[str] = set()
-    modules: dict[int, tuple[str, Module]] = {}
-    while stack:
-        function, kind = stack.pop()
-        if isinstance(function, functools.partial):
-            function = function.func
-        function = getattr(function, "__func__", function)
-        code = getattr(function, "__code__", None)
-        if (
-            not isinstance(code, CodeType)
-            or (function, kind) in seen
-            or code in skipped
-            or not is_user_file(code.co_filename)
-        ):
-            continue
-        seen.add((function, kind))
-        reads = names_in_code(code, skipped)
-        attributes |= reads.attributes
-        namespace = function.__globals__
-        values = [(Variable(name, namespace), where) for name, where in reads.globals.items() if name in namespace]
-        values += [
-            (Variable(name, cell), reads.closure_vars[name])
-            for name, cell in zip(code.co_freevars, function.__closure__ or ())
-            if name in reads.closure_vars
-        ]
-        for variable, where in values:
-            name, value = variable.name, variable.value_now()
-            for module in modules_in(value, modules):
-                modules.setdefault(id(module), (name, module))
-            # variables that the function itself sets, such as a counter, change at each call only in eager mode
-            inside = (
-                follow_closures
-                and not isinstance(variable.namespace, dict)
-                and name not in reads.stored
-                and fully_tracked(value)
-            )
-            if inside or isinstance(value, Tensor) or small_array(value):
-                variables[id(variable.namespace), name] = variable
-            elif isinstance(value, FunctionType | MethodType | functools.partial):
-                stack.append((value, type(value.__self__) if isinstance(value, MethodType) else None))
-            elif not is_constant(name) and (what := describe_data(value)):
-                untracked.setdefault(name, UntrackedRead(name, what, where))
-        for name in reads.attributes if kind is not None else ():
-            method = inspect.getattr_static(kind, name, None)
-            method = method.fget if isinstance(method, property) else method
-            stack.append((method, kind))
-    return BuildReads(list(untracked.values()), variables, attributes, list(modules.values()))
-
-
-class BuildReads(NamedTuple):
-    """The Python state that a build read. untracked: state that its plan does not follow. variables: names of tensors,
-    which the plan follows.
-
-    attributes: the names of all attributes. modules: (name, module) of globals and enclosing variables that are or
-    contain modules: their attributes and tensors can be read without a call.
+    untracked: name -> state that its plan does not follow.  variables: names of tensors, which the plan follows.
+    attributes: the names of all attributes.  modules: id -> (name, module) of globals and enclosing variables that are
+    or contain modules: their attributes and tensors can be read without a call.
     """
 
-    untracked: list[UntrackedRead]
-    variables: Variables
-    attributes: set[str]
-    modules: list[tuple[str, Module]]
+    def __init__(self) -> None:
+        self.untracked: dict[str, UntrackedRead] = {}
+        self.variables: Variables = {}
+        self.attributes: set[str] = set()
+        self.modules: dict[int, tuple[str, Module]] = {}
+
+    def add_modules(self, name: str, value: Any) -> None:
+        """Add the modules that a value is or contains."""
+        for module in modules_in(value, self.modules):
+            self.modules.setdefault(id(module), (name, module))
+
+    def add_functions(
+        self, roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeType], follow_closures: bool
+    ) -> None:
+        """Add the Python state that the user's functions read.
+
+        roots: (function, the class whose method it is). Visits the functions and methods that these name too, except
+        those with the code objects in `skipped`. follow_closures: True if variables of enclosing functions are followed
+        by their contents, like those that name tensors.
+        """
+        stack, seen = list(roots), set()
+        while stack:
+            function, kind = stack.pop()
+            if isinstance(function, functools.partial):
+                function = function.func
+            function = getattr(function, "__func__", function)
+            code = getattr(function, "__code__", None)
+            if not isinstance(code, CodeType) or code in skipped or not is_user_file(code.co_filename):
+                continue
+            if (function, kind) in seen:
+                continue
+            seen.add((function, kind))
+            reads = names_in_code(code, skipped)
+            self.attributes.update(reads.attributes)
+            space, cells = function.__globals__, dict(zip(code.co_freevars, function.__closure__ or ()))
+            values = [(Variable(name, space), where) for name, where in reads.globals.items() if name in space]
+            names = [name for name in cells if name in reads.closure_vars]
+            values += [(Variable(name, cells[name]), reads.closure_vars[name]) for name in names]
+            for variable, where in values:
+                # variables that the function itself sets, such as a counter, change at each call only in eager mode
+                follow = follow_closures and variable.name not in reads.stored
+                stack += self.add_variable(variable, where, follow)
+            for name in reads.attributes if kind is not None else ():
+                method = inspect.getattr_static(kind, name, None)
+                method = method.fget if isinstance(method, property) else method
+                stack.append((method, kind))
+
+    def add_variable(self, variable: Variable, where: Where, follow: bool) -> list[tuple[Any, type | None]]:
+        """Add a variable; return the function that it names, if it does. follow: True to follow an enclosing variable
+        by its contents.
+        """
+        name, value = variable.name, variable.value_now()
+        self.add_modules(name, value)
+        inside = follow and not isinstance(variable.namespace, dict) and fully_tracked(value)
+        if inside or isinstance(value, Tensor) or small_array(value):
+            self.variables[id(variable.namespace), name] = variable
+        elif isinstance(value, FUNCTIONS):
+            return [(value, type(value.__self__) if isinstance(value, MethodType) else None)]
+        elif not is_constant(name) and (what := describe_data(value)):
+            self.untracked.setdefault(name, UntrackedRead(name, what, where))
+        return []
+
+    def add_hook(self, hook: Any) -> None:
+        """Add an object that is a hook or whose method is one: its attributes can change without a new plan."""
+        holder = getattr(hook, "__self__", None) if isinstance(hook, FunctionType | MethodType) else hook
+        if getattr(holder, "__dict__", None) and (what := untracked_description(holder)):
+            name = f"a hook, {getattr(hook, '__qualname__', type(hook).__name__)}"
+            self.untracked.setdefault(name, UntrackedRead(name, what, None))
 
     def untracked_reads(self, untracked_attributes: dict[tuple[str, str], str]) -> list[UntrackedRead]:
         """Return the state that the plan does not follow. untracked_attributes: (owner, name) -> a description, for
         attributes that are not part of the key by contents.
         """
-        mine = [
-            UntrackedRead(f"{owner}.{name}", what, None)
-            for (owner, name), what in untracked_attributes.items()
-            if name in self.attributes
-        ]
-        mine += [
-            UntrackedRead(name, what, None)
-            for name, what in LEARNING_RATE_ATTRIBUTES.items()
-            if name in self.attributes
-        ]
-        return [*self.untracked, *mine]
+        own = [(f"{owner}.{name}", name, what) for (owner, name), what in untracked_attributes.items()]
+        own += [(name, name, what) for name, what in LEARNING_RATE_ATTRIBUTES.items()]
+        mine = [UntrackedRead(path, what, None) for path, name, what in own if name in self.attributes]
+        return [*self.untracked.values(), *mine]
 
 
 def find_reads(
@@ -399,41 +389,19 @@ def find_reads(
     holder: the object whose method is the root. Functions that are attributes of the holder or of a module count as
     called. tensors: concrete ones that build used, whose hooks ran.
     """
-    roots, seen, called = [root], set(), list(modules)
-    hooks = [hook for hook, _ in GLOBAL_HOOKS.registered()] + [
-        hook for tensor in tensors for hook, _ in functions_on(tensor)
-    ]
-    hooks += [hook for module in called for hook, _ in hooks_of(module)]
-    roots += [
-        (value, None)
-        for owner in (holder, *called)
-        for value in getattr(owner, "__dict__", {}).values()
-        if isinstance(value, FunctionType | functools.partial)
-    ]
-    for hook in hooks:
-        plain = isinstance(hook, FunctionType | MethodType | functools.partial)
-        roots.append((hook, None) if plain else (type(hook).__call__, type(hook)))
-    for module in called:
-        if type(module) not in seen:
-            seen.add(type(module))
-            roots.append((type(module).forward, type(module)))
+    called, reads = list(modules), BuildReads()
+    attributes = [item for owner in (holder, *called) for item in getattr(owner, "__dict__", {}).items()]
+    registered = [GLOBAL_HOOKS.registered(), *map(functions_on, tensors), *map(hooks_of, called)]
+    hooks = [hook for some in registered for hook, _ in some]
+    roots = [root, *[(value, None) for _, value in attributes if isinstance(value, FunctionType | functools.partial)]]
+    roots += [(hook, None) if isinstance(hook, FUNCTIONS) else (type(hook).__call__, type(hook)) for hook in hooks]
+    kinds: Iterable[Any] = dict.fromkeys(map(type, called))
+    roots += [(kind.forward, kind) for kind in kinds]
     skipped = frozenset(function.__code__ for function in later if hasattr(function, "__code__"))
-    reads = reads_of_functions(roots, skipped, follow_closures)
-    modules = {id(module): (name, module) for name, module in reads.modules}
-    for owner in (holder, *called):
-        for name, value in getattr(owner, "__dict__", {}).items():
-            if isinstance(value, CONTAINERS):
-                for module in modules_in(value, modules):
-                    modules.setdefault(id(module), (name, module))
-    return reads._replace(untracked=[*reads.untracked, *hook_reads(hooks)], modules=list(modules.values()))
-
-
-def hook_reads(hooks: Iterable[Any]) -> list[UntrackedRead]:
-    """Return the objects that are hooks or whose methods are hooks: their attributes can change without a new plan."""
-    reads: dict[str, UntrackedRead] = {}
+    reads.add_functions(roots, skipped, follow_closures)
+    for name, value in attributes:
+        if isinstance(value, CONTAINERS):
+            reads.add_modules(name, value)
     for hook in hooks:
-        holder = getattr(hook, "__self__", None) if isinstance(hook, FunctionType | MethodType) else hook
-        if getattr(holder, "__dict__", None) and (what := untracked_description(holder)):
-            name = f"a hook, {getattr(hook, '__qualname__', type(hook).__name__)}"
-            reads.setdefault(name, UntrackedRead(name, what, None))
-    return list(reads.values())
+        reads.add_hook(hook)
+    return reads

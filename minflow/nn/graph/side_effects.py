@@ -139,15 +139,11 @@ def record_side_effects(build: Any) -> Iterator[None]:
         restore()  # again, in case an interrupt stopped the first
     if random_state() != drawn:  # through a name that is not watched, such as `from random import random`
         note("random", f"a number of random or np.random {IS_DRAWN}", (type(build.graph).build.__code__, 0))
-    for path, owner, name, old, new in attribute_changes(build):
+    for path, owner, name, old, new in (*attribute_changes(build), *container_changes(build)):
         build.volatile.add((path, name))
-        if isinstance(new, PLAIN_TYPES) and isinstance(old, PLAIN_TYPES):
-            text = f"{path}.{name} goes from {old!r} to {new!r} while the graph is built, and not again at each call"
+        if old and new:
+            text = f"{path}.{name} goes from {old} to {new} while the graph is built, and not again at each call"
             note("attribute", text, line_of_write(build, owner, name))
-    for path, owner, name, old, new in container_changes(build):
-        build.volatile.add((path, name))
-        text = f"{path}.{name} goes from {old} to {new} while the graph is built, and not again at each call"
-        note("attribute", text, line_of_write(build, owner, name))
 
 
 def random_state() -> tuple:
@@ -158,15 +154,17 @@ def random_state() -> tuple:
     return random.getstate(), keys.tobytes(), position, *rest
 
 
-def attribute_changes(build: Any) -> Iterator[tuple[str, Any, str, Any, Any]]:
-    """Yield (path, owner, name, old, new) of every attribute that build set; old is None if there was none."""
+def attribute_changes(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:
+    """Yield (path, owner, name, old, new) of every attribute that build set; old and new are empty except for numbers,
+    strings and None, which an attribute that did not exist counts as.
+    """
     for path, owner, attributes, *_ in build.before:
         for name, new in owner.__dict__.items():
             old = attributes.get(name)
             if name in INTERNAL_ATTRIBUTES or (path == "self" and name[:1] == "_") or isinstance(new, Tensor):
                 continue
             if new is not old and not (type(new) is type(old) and isinstance(new, PLAIN_TYPES) and new == old):
-                yield path, owner, name, old, new
+                yield path, owner, name, *[repr(x) if isinstance(x, PLAIN_TYPES) else "" for x in (old, new)]
 
 
 def container_changes(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:

@@ -170,6 +170,17 @@ def kernels_of_numpy():
 
 
 @pytest.fixture
+def reference_kernels():
+    """Use the reference kernels on the CPU, which other devices have too: others may add in another order."""
+    from minflow.core.kernels import EAGER_PLATFORMS, REFERENCE, use_platforms
+
+    before = EAGER_PLATFORMS["cpu"]
+    use_platforms("cpu", [REFERENCE])
+    yield
+    use_platforms("cpu", before)
+
+
+@pytest.fixture
 def cuda():
     """The device "cuda", which is the stand-in of `strict_backend.py`."""
     from tests.strict_backend import strict_cuda

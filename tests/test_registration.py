@@ -155,7 +155,7 @@ NO_IN_PLACE = {"clone", "logaddexp", "logaddexp2", "maximum", "minimum"}  # as i
 NO_IN_PLACE |= {"softplus"}
 BASES = {"InPlace", "Loss", "WeightedLoss", "Norm", "BatchNorm", "LRScheduler", "Optimizer"}  # base classes
 BASES |= {"Moments"}  # of optimizers
-BASES |= {"InplaceActivation", "MarginLoss", "TransformerLayer"}
+BASES |= {"InplaceActivation", "MarginLoss", "TransformerLayer", "GatedCell"}
 BASES |= exported_cases.IMAGE_BASES
 FUNCTIONS, METHODS, FACE = "core/functions/__init__.py", "core/methods/forwarded.py", "minflow/__init__.py"
 

@@ -263,11 +263,8 @@ def kaiming_initializer(
     """
     name = "kaiming_initializer"
     if len(shape) < 2 or math.prod(shape) <= 0:
-        fail(
-            JobError,
-            f"{name}: shape must be (out, in) or that of filters, got {tuple(shape)}",
-            f"{name}(shape=weight_shape)",
-        )
+        what = f"{name}: shape must be (out, in) or that of filters, got {tuple(shape)}"
+        fail(JobError, what, f"{name}(shape=weight_shape)")
     gains = {None: 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0)}
     gains["leaky_relu"] = math.sqrt(2.0 / (1 + negative_slope**2))
     if nonlinearity not in gains:

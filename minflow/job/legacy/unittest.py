@@ -80,18 +80,6 @@ env = SimpleNamespace(
     **{"eager_execution_enabled": lambda: False, "typing_check_enabled": lambda: True},
     **{"world_size": lambda: 1, "has_world_size": lambda: False},
 )
-__all__ = [
-    "TestCase",
-    "device_num",
-    "env",
-    "node_size",
-    "num_nodes_required",
-    "register_test_cases",
-    "skip_unless_1n1d",
-    "skip_unless_1n2d",
-    "skip_unless_1n4d",
-    "skip_unless_2n1d",
-    "skip_unless_2n2d",
-    "skip_unless_2n4d",
-]
+__all__ = """TestCase device_num env node_size num_nodes_required register_test_cases skip_unless_1n1d skip_unless_1n2d
+    skip_unless_1n4d skip_unless_2n1d skip_unless_2n2d skip_unless_2n4d""".split()
 __getattr__ = missing_names("flow.unittest", globals())

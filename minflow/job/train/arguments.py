@@ -87,12 +87,8 @@ def instance_argument(kind: type, hint: str, expected: str = "", default: Any = 
 
     def check(owner: str, name: str, value: Any) -> Any:
         if not isinstance(value, kind):
-            fail(
-                OptimError,
-                f"{owner}: {name} must be {expected or kind.__name__}, got a {type(value).__name__}",
-                hint,
-                **{name: value},
-            )
+            what = f"{owner}: {name} must be {expected or kind.__name__}, got a {type(value).__name__}"
+            fail(OptimError, what, hint, **{name: value})
         return value
 
     return DeclaredArgument(check, f"{kind.__name__} | None" if default is None else kind.__name__, default)

@@ -113,8 +113,10 @@ class RNNCell(RNNCellBase):
         return self.step(function, input, None if hx is None else (hx,))
 
 
-class LSTMCell(RNNCellBase):
-    """One step of LSTM: (h', c') from input (N, input_size) and hx = (h, c), each (N, hidden_size), zeros if None."""
+class GatedCell(RNNCellBase):
+    """Base of LSTMCell and GRUCell. gates: number of products with each input."""
+
+    gates: int
 
     def __init__(
         self,
@@ -124,24 +126,22 @@ class LSTMCell(RNNCellBase):
         device: Device | str | None = None,
         dtype: DType | None = None,
     ):
-        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+        super().__init__(input_size, hidden_size, bias, self.gates, device, dtype)
+
+
+class LSTMCell(GatedCell):
+    """One step of LSTM: (h', c') from input (N, input_size) and hx = (h, c), each (N, hidden_size), zeros if None."""
+
+    gates = 4
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         return self.step(rnn.lstm_cell, input, None if hx is None else pair_of_states("LSTMCell", hx))
 
 
-class GRUCell(RNNCellBase):
+class GRUCell(GatedCell):
     """One step of GRU: h' of (N, hidden_size) from input (N, input_size) and hx (N, hidden_size), zeros if None."""
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Device | str | None = None,
-        dtype: DType | None = None,
-    ):
-        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+    gates = 3
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return self.step(rnn.gru_cell, input, None if hx is None else (hx,))

@@ -91,7 +91,7 @@ def number(value: Any) -> float:
         raise Refused(f"{describe(value)} is not a number")
     try:
         if math.isfinite(value):
-            return value.item() if isinstance(value, HostScalar) else value
+            return value.item() if isinstance(value, HostScalar) else value  # type: ignore[return-value]  # a number
     except OverflowError:
         pass
     raise Refused(f"{describe(value)} is not finite")

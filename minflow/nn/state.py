@@ -6,7 +6,7 @@ object with Module's three dicts. Read next: `../io`, which stores such a dict i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from ..core.backend import backend_of_array, to_host
@@ -98,7 +98,7 @@ def as_mapping(entries: Any) -> Mapping[str, Any]:
     return entries
 
 
-def names_by_data_ptr(tensors: Mapping[str, Any]) -> dict[int | None, str]:
+def names_by_data_ptr(tensors: Mapping[str, Any]) -> dict[Hashable, str]:
     """Return address -> name of the tensors that loading will write."""
     return {data_ptr(t): name for name, t in tensors.items() if getattr(t, "array", None) is not None}
 
@@ -122,7 +122,7 @@ def mismatch_reason(old: Tensor, new: Any, assign: bool) -> str:
     return ""
 
 
-def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[int | None, str]) -> Tensor:
+def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[Hashable, str]) -> Tensor:
     """Return the tensor to load, copied if loading another entry would overwrite it."""
     if not isinstance(new, Tensor):
         dtype = new.dtype if assign and new.dtype.name in DType.table else old.spec.np
@@ -264,7 +264,7 @@ def has_prefix(key: Any, prefix: str) -> bool:
     return isinstance(key, str) and key.startswith(prefix)
 
 
-def data_ptr(tensor: Tensor) -> int | None:
+def data_ptr(tensor: Tensor) -> Hashable:
     return None if tensor.array is None else backend_of_array(tensor.array).storage_key(tensor.array)
 
 

@@ -224,7 +224,7 @@ class LRScheduler:
 def check_count(scheduler: LRScheduler, name: str, low: int) -> None:
     """Refuse an attribute unless it is an integer of at least `low`."""
     value = getattr(scheduler, name)
-    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= MAX_COUNT:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= MAX_COUNT:
         what = f"{type(scheduler).__name__}: {name} must be an integer of at least {low}, got {value!r}"
         fail(OptimError, what, f"{name}=30", **{name: value})
 

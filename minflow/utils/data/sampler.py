@@ -6,6 +6,7 @@ Read next: `loader.py`.
 
 from __future__ import annotations
 
+import itertools
 import numbers
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -74,8 +75,8 @@ class RandomSampler(Sampler):
             fail(LoaderError, "RandomSampler: the dataset is empty", "a dataset with samples")
         if self.replacement:
             return iter((random_words64(count, self.generator) % n).tolist())
-        rounds = range(-(-count // n) if n else 0)
-        return iter([i for _ in rounds for i in permutation(n, self.generator).tolist()][:count])
+        rounds = [permutation(n, self.generator).tolist() for _ in range(-(-count // n))] if n else []
+        return itertools.islice(itertools.chain.from_iterable(rounds), count)
 
     def __len__(self) -> int:
         return self.num_samples
@@ -187,8 +188,9 @@ class DistributedSampler(Sampler):
 
     def __iter__(self) -> Iterator[int]:
         count = len(self.dataset)
-        order = permutation(count, Generator(self.seed + self.epoch)).tolist() if self.shuffle else range(count)
-        return iter([order[i % count] for i in range(self.rank, self.total_size, self.num_replicas)])
+        order = permutation(count, Generator(self.seed + self.epoch)).tolist() if self.shuffle else list(range(count))
+        repeated = order * -(-self.total_size // max(count, 1))
+        return iter(repeated[self.rank : self.total_size : self.num_replicas])
 
     def __len__(self) -> int:
         return self.num_samples

@@ -200,3 +200,28 @@ def test_expand_and_repr():
     assert d.batch_shape == (3, 2) and d.sample((4,)).shape == (4, 3, 2) and d.loc.shape == (3, 2)
     assert repr(D.Normal(0.0, 1.0)).startswith("Normal(loc: ") and "scale: " in repr(d)
     assert D.Categorical(P).expand((4, 2)).sample().shape == (4, 2)
+
+
+ON_DEVICE = {
+    "Normal": lambda a, b: D.Normal(a, 1.0),
+    "Uniform": lambda a, b: D.Uniform(a, 3),
+    "Exponential": lambda a, b: D.Exponential(b),
+    "Bernoulli": lambda a, b: D.Bernoulli(a / 2),
+    "Binomial": lambda a, b: D.Binomial(5, a / 2),
+    "Poisson": lambda a, b: D.Poisson(b),
+    "OneHotCategorical": lambda a, b: D.OneHotCategorical(b),
+    "MultivariateNormal": lambda a, b: D.MultivariateNormal(a, scale_tril=flow.diag(b)),
+}
+
+
+@pytest.mark.parametrize("name", ON_DEVICE)
+def test_samples_and_densities_are_on_the_device_of_the_parameters(name, cuda):
+    ours, theirs = [ON_DEVICE[name](A.to(device), B.to(device)) for device in (cuda, "cpu")]
+    flow.manual_seed(0)
+    mine = ours.sample((3,))
+    flow.manual_seed(0)
+    others = theirs.sample((3,))
+    densities = ours.log_prob(mine)
+    assert mine.device == densities.device == ours.mean.device == cuda
+    np.testing.assert_allclose(mine.cpu().numpy(), others.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(densities.cpu().numpy(), theirs.log_prob(others).numpy(), rtol=1e-5)

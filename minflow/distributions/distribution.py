@@ -15,15 +15,17 @@ from ..core.functions.arguments import ensure_tensor, is_tensor, to
 from ..core.grad.modes import no_grad
 from ..core.mode import MODE
 from ..core.source_location import fail
-from ..core.spec import default_dtype, promote
+from ..core.spec import cpu, default_dtype, promote
 from ..core.tensor import Size, Tensor
 
 
 def broadcast_parameters(*values) -> list[Tensor]:
-    """Return parameters as float tensors of one shape and dtype; Python numbers take the dtype of the tensors."""
+    """Return parameters as float tensors of one shape and dtype; Python numbers get dtype and device of the tensors."""
     specs = [x.spec for x in values if is_tensor(x) and x.spec.dtype.floating]
     dtype = promote(*specs) if specs else default_dtype()
-    return list(F.broadcast_tensors(*[to(ensure_tensor(x), dtype) for x in values]))
+    device = next((x.spec.device for x in values if is_tensor(x)), cpu)
+    beside = [x if is_tensor(x) else ensure_tensor(x).to(device) for x in values]
+    return list(F.broadcast_tensors(*[to(x, dtype) for x in beside]))
 
 
 def is_tracing() -> bool:

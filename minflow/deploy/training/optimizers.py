@@ -362,7 +362,7 @@ def restore_optimizer(
 
 def state_tensor(name: str, tensors: Mapping[str, Any], p: Tensor, key: str, single: bool) -> Tensor:
     """Copy the state of this name. Raises Malformed unless its spec fits `p`."""
-    spec: Any = Spec((), float32, p.spec.device) if single else p.spec
+    spec: Any = Spec((), float32) if single else p.spec
     array = array_of(tensors[name]) if name in tensors else None
     if array is None or array.shape != tuple(spec.shape) or array.dtype != spec.np:
         found = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"

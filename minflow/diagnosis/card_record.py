@@ -32,14 +32,9 @@ def card_of(error: BaseException) -> CardRecord | None:
             if failure.is_located and (failure.label or failure.node):
                 chosen = failure
                 break
-        if not only_wraps(link):
+        if link.__cause__ is None:  # it does not only wrap its cause
             break
     return None if chosen is None else card_from_failure(chosen, error)
-
-
-def only_wraps(error: BaseException) -> bool:
-    """True if the error only wraps its cause."""
-    return error.__cause__ is not None
 
 
 def card_from_failure(failure: Failure, raised: BaseException) -> CardRecord:

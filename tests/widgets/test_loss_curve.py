@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from minflow_widgets import LossCurve
 from minflow_widgets.curve import live_curve
-from minflow_widgets.curve.downsampling import decimate, smooth
+from minflow_widgets.curve.downsampling import WindowMeans, decimate
 from minflow_widgets.curve.panels import encode
 from minflow_widgets.curve.series import MAX_POINTS, Series
 
@@ -80,7 +80,8 @@ def test_downsampling_keeps_every_spike():
     at = decimate(values, MAX_POINTS)
     assert len(at) <= MAX_POINTS and {0, 777, 50_001, 99_999} <= set(at.tolist()) and (np.diff(at) > 0).all()
     assert decimate(np.full(5000, np.nan), 100).size <= 100
-    steps, means, window = smooth(np.arange(1000.0), np.full(1000, 3.0), 200)
+    table = np.stack([np.arange(1000.0), np.full(1000, 3.0), np.arange(1000.0)])
+    steps, means, _, window = WindowMeans().means(table, 200)
     assert len(steps) <= 200 and np.allclose(means, 3.0) and window > 1
 
 

@@ -42,8 +42,8 @@ class LaneBox(NamedTuple):
 
 
 def round_step(whole: float, count: int = 6) -> float:
-    """1, 2 or 5 times a power of ten, such that about `count` of them cover `whole`."""
-    rough = max(whole, 1e-9) / count
+    """1, 2 or 5 times a power of ten, such that about `count` of them cover `whole` > 0."""
+    rough = whole / count
     scale = 10.0 ** math.floor(math.log10(rough))
     return next(scale * m for m in (1, 2, 5, 10) if scale * m >= rough * 0.999)
 

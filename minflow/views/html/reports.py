@@ -12,14 +12,12 @@ from typing import Any
 
 from ..draw import theme
 from ..records.reports import GraphTree, MemoryMap, Roofline, Threads
-from ..renderers.memory_map import headline, memory_svg
+from ..renderers.memory_map import headline as memory_headline, memory_svg
 from ..renderers.roofline import headline as roofline_headline, roofline_svg
-from ..renderers.threads import threads_svg
+from ..renderers.threads import headline as threads_headline, threads_svg
 from ..text.listing import clean, count, shape_of
-from ..text.plan import roofline_text
-from ..text.reports import RENDERERS, memory_text, repeat_text
+from ..text.reports import RENDERERS, repeat_text
 from ..text.tables import Bar, Cell, Sheet
-from ..text.threads import threads_text, verdict
 from ..text.trees import outer_rows, within_limit
 from .page import CARD_STYLE, FAINT_STYLE, NO_MATH, RULE_COLOR, picture_card
 
@@ -136,30 +134,21 @@ def tree_table(record: GraphTree, most: int) -> str:
     return card(record.title, table(head, rows, (1,), ";font-family:monospace"))
 
 
-def map_html(record: MemoryMap) -> str:
-    return picture_card(memory_svg(record), headline(record), printable(memory_text(record)))
-
-
-def roofline_html(record: Roofline) -> str:
-    return picture_card(roofline_svg(record), roofline_headline(record), roofline_text(record))
-
-
-def threads_html(record: Threads) -> str:
-    return picture_card(threads_svg(record), f"{clean(record.title)}: {verdict(record)}", threads_text(record))
-
-
-PICTURES: dict[type, Callable[[Any], str]] = {
-    GraphTree: tree_html,
-    MemoryMap: map_html,
-    Roofline: roofline_html,
-    Threads: threads_html,
+PICTURES: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {  # functions of the SVG and its alt text
+    MemoryMap: (memory_svg, memory_headline),
+    Roofline: (roofline_svg, roofline_headline),
+    Threads: (threads_svg, threads_headline),
 }
 
 
 def report_html(record: Any) -> str:
     """The record as HTML; empty if it is shown as text or contains nothing."""
-    if type(record) in PICTURES:
-        empty = isinstance(record, MemoryMap) and not record.blocks
-        return "" if empty else PICTURES[type(record)](record)
+    if isinstance(record, GraphTree):
+        return tree_html(record)
     shown = RENDERERS[type(record)](record)
-    return sheet_html(shown) if isinstance(shown, Sheet) else ""
+    if isinstance(shown, Sheet):
+        return sheet_html(shown)
+    if type(record) not in PICTURES or (isinstance(record, MemoryMap) and not record.blocks):
+        return ""
+    draw, headline = PICTURES[type(record)]
+    return picture_card(draw(record), headline(record), printable(shown))

@@ -71,7 +71,7 @@ def memory_svg(record: MemoryMap) -> str:
             svg.label(LEFT - 12, y + 4, nbytes_text(record.arena * i // 4), anchor="end", text_color=theme.MUTED)
         )
     parts.append(svg.label(svg.PADDING, TOP - 14, "address", text_color=theme.MUTED))
-    for t in range(0, record.steps + 1, max(1, round(round_step(record.steps, 8)))):
+    for t in range(0, record.steps + 1, max(1, round(round_step(record.steps + 1, 8)))):
         x = (across(t) + across(t + 1)) / 2
         parts.append(svg.path(f"M{x:.1f} {TOP + PLOT_HEIGHT}v4", stroke=theme.LINE))
         parts.append(svg.label(x, TOP + PLOT_HEIGHT + 17, str(t), anchor="middle", text_color=theme.MUTED))

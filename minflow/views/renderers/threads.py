@@ -18,6 +18,11 @@ MIN_GAP = 0.6  # pixels: boxes of a phase with a smaller gap are drawn as one
 MAX_MERGED_WIDTH = 11  # pixels: wider boxes of different calls are not merged
 
 
+def headline(record: Threads) -> str:
+    """The picture in one sentence."""
+    return f"{clean(record.title)}: {verdict(record)}"
+
+
 def threads_svg(record: Threads) -> str:
     card, whole = Card(LEFT), record.seconds or 1e-9
     card.heading(clean(record.title))
@@ -29,7 +34,7 @@ def threads_svg(record: Threads) -> str:
     card.parts += legend
     card.y += 24 * bool(legend)
     card.sentence(verdict(record))
-    return card.svg(f"{clean(record.title)}: {verdict(record)}")
+    return card.svg(headline(record))
 
 
 def sample(x: float, y: float, phase: str) -> list[str]:

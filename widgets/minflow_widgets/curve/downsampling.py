@@ -103,9 +103,3 @@ def bucket_sums(table: np.ndarray, size: int) -> np.ndarray:
 def decimate(values: np.ndarray, limit: int) -> np.ndarray:
     """Indices of at most `limit` values that draw the same line: minimum and maximum of each bucket."""
     return ExtremesCache().indices(values, limit)
-
-
-def smooth(steps: np.ndarray, values: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Steps and values of at most `limit` means, and the number of values per window."""
-    result = WindowMeans().means(np.stack([steps, values, steps]), limit)
-    return result[0], result[1], result[3]

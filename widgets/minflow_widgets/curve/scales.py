@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from minflow.views.draw.lanes import round_step
+
 from .series import number
 
 MIN_LIMIT, MAX_LIMIT = 1e-300, 1e300  # limits of a scale, so that differences and quotients do not overflow
@@ -19,9 +21,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     """About `count` round numbers within low..high, and at least two, because one does not make a scale."""
     if not high - low > MIN_LIMIT:
         return [low]
-    rough = (high - low) / count
-    scale = 10.0 ** math.floor(math.log10(rough))
-    step = next(scale * m for m in (1, 2, 5, 10) if scale * m >= rough * 0.999)
+    step = round_step(high - low, count)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     if last <= first and count < 32:
         return ticks(low, high, 2 * count)

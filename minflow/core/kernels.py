@@ -172,8 +172,7 @@ def run_on_host(call: Callable, *arrays, out: Any = None, **attrs) -> Any:
     backend = backend_of(device_of(arrays))
     results = call(*[backend.to_host(x) if x.__class__ in DEVICE_OF_ARRAY else x for x in arrays], **attrs)
     if out is None:
-        many = results.__class__ is tuple
-        return tuple(map(backend.from_host, results)) if many else backend.from_host(results)
+        return tuple(map(backend.from_host, results)) if results.__class__ is tuple else backend.from_host(results)
     for place, result in zip(out, results) if results.__class__ is tuple else ((out, results),):
         place[...] = backend.from_host(result)
     return out
@@ -340,7 +339,10 @@ def launch(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec] = (),
         if not op.takes_out:
             return call(*arrays, **attrs)
         empty = OPEN[device].empty
-        out = [empty(spec.shape, spec.np) for spec in specs] if op.many else empty(specs[0].shape, specs[0].np)
+        if op.many and device is not cpu:  # results of rules that are numbers are on the CPU
+            out = [OPEN[spec.device].empty(spec.shape, spec.np) for spec in specs]
+        else:
+            out = [empty(spec.shape, spec.np) for spec in specs] if op.many else empty(specs[0].shape, specs[0].np)
     call(*arrays, **attrs, out=out)
     return out
 

@@ -10,7 +10,7 @@ from ..op import define
 from ..spec import Spec
 from .elementwise import relu, square, where
 from .examples import case, floats, ints, positive, strided
-from .index import one_hot
+from .index import one_hot, take
 from .loss import logit_entropy, reduce_losses, weight_tensor, weighted
 from .rules import need_floating, need_index, need_spec
 from .shape import in_float32
@@ -38,7 +38,7 @@ def along_classes(weight, x):
 def label_weights(labels, weight, ignore_index: int):
     """The weight of each label's class, 0 for ignored labels."""
     counts = labels.ne(ignore_index)
-    return where(counts, weight[where(counts, labels, 0).long()], 0.0)
+    return where(counts, take(weight, where(counts, labels, 0).long(), axis=0), 0.0)
 
 
 def nll_losses(logs, labels, weight, ignore_index: int, reduction: str):
@@ -137,7 +137,7 @@ def margin_losses(x, labels, weight, p, margin, reduction):
     over = relu(margin - x.gather(-1, labels.unsqueeze(-1).long()) + x)
     losses = where(chosen, 0.0, over if p == 1 else square(over) if p == 2 else over**p).mean(-1)
     weight = class_weights(weight, x)
-    return reduce_losses(losses if weight is None else losses * weight[labels.long()], reduction)
+    return reduce_losses(losses if weight is None else losses * take(weight, labels.long(), axis=0), reduction)
 
 
 def need_rows(op: str, x: Spec) -> None:

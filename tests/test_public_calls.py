@@ -310,8 +310,8 @@ def test_every_kind_of_name_is_checked():
     """The lists are not empty, and the public namespaces contain no other kind of object."""
     assert [len(names) > least for names, least in zip(CHECKS.values(), (1300, 1200, 1000, 200, 800))] == [True] * 5
     kinds = [type(f).__name__ for f in FUNCTIONS.values()]
-    assert kinds.count("Op") > 30 and kinds.count("function") > 200
-    assert set(kinds) <= {"Op", "function", "builtin_function_or_method"}
+    assert kinds.count("NamedOp") > 30 and kinds.count("function") > 200
+    assert set(kinds) <= {"NamedOp", "function", "builtin_function_or_method"}
     odd = [
         n
         for n, v in vars(flow).items()

@@ -212,9 +212,9 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] = 2) -> 
     return matmul(left, right).reshape([a.spec.shape[d] for d in kept_a] + [b.spec.shape[d] for d in kept_b])
 
 
-def kron(a: Tensor, b: Tensor) -> Tensor:
-    """Kronecker product: each element of a times the whole of b, block by block; missing axes count as 1."""
-    ndim = max(a.spec.ndim, b.spec.ndim)
-    left, right = [(1,) * (ndim - x.spec.ndim) + x.spec.shape for x in (a, b)]
-    blocks = a.reshape([k for n in left for k in (n, 1)]) * b.reshape([k for n in right for k in (1, n)])
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """Kronecker product: each element of input times the whole of other, block by block; missing axes count as 1."""
+    ndim = max(input.spec.ndim, other.spec.ndim)
+    left, right = [(1,) * (ndim - x.spec.ndim) + x.spec.shape for x in (input, other)]
+    blocks = input.reshape([k for n in left for k in (n, 1)]) * other.reshape([k for n in right for k in (1, n)])
     return blocks.reshape([n * m for n, m in zip(left, right)])

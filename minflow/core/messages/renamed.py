@@ -18,7 +18,6 @@ RENAMED_ARGUMENTS = {
     "Tensor.new_zeros Tensor.new_ones Tensor.new_empty Tensor.resize_ Tensor.sum_to_size": "size=@",
     "Tensor.repeat": "repeats=@",
     "Tensor.to": "other=@",
-    "Tensor.max Tensor.min": "other=dim",
     "Tensor.type": "non_blocking=",
     "Tensor.requires_grad_": "mode=requires_grad",
     "Tensor.resize_as_": "the_template=tensor",
@@ -27,11 +26,11 @@ RENAMED_ARGUMENTS = {
     "flow.tensor_split flow.[hvd]split Tensor.tensor_split Tensor.[hvd]split": "sections=indices_or_sections "
     "indices=indices_or_sections "
     "tensor_indices_or_sections=indices_or_sections",
-    "flow.broadcast_to": "size=shape",
+    "flow.broadcast_to Tensor.broadcast_to": "size=shape",
     "flow.cholesky_inverse": "input=L",
     "flow.cholesky_solve": "input=B input2=L",
     "flow.isin": "element=elements test_element=test_elements",
-    "flow.kron": "input=a other=b",
+    "flow.kron": "a=input b=other",
     "flow.lu_solve": "input=b",
     "flow.matrix_exp flow.matrix_power": "input=A",
     "flow.qr": "input=A some=:True",
@@ -80,8 +79,8 @@ RENAMED_ARGUMENTS = {
     "Tensor.uniform_": "a=low b=high from=low to=high",
     "Tensor.random_": "from=low to=high",
     "Tensor.size": "idx=dim",
-    "Tensor.broadcast_to": "shape=size",
-    "Tensor.pow Tensor.pow_": "exponent=other",
+    "Tensor.pow": "other=exponent",
+    "Tensor.pow_": "exponent=other",
 }
 
 

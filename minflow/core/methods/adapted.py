@@ -1,4 +1,4 @@
-"""Methods whose arguments differ from those of the function of their name, often since PyTorch's do: `x.max(1)`,
+"""Methods whose arguments differ from those of the function of their name, often since PyTorch's do: `x.round(2)`,
 `x.where(mask, y)`. Read next: `in_place.py`.
 """
 
@@ -25,9 +25,6 @@ class Adapted:
     """Methods that pass their arguments on in another way."""
 
     # ---- elementwise -------------------------------------------------------------------------------------------------
-
-    def pow(self: Tensor, other: Tensor | float) -> Tensor:
-        return F.pow(self, other)
 
     def round(self: Tensor, decimals: int = 0) -> Tensor:
         return F.round(self, decimals=decimals)
@@ -84,14 +81,6 @@ class Adapted:
         return F.sum(self, dim, keepdim, dtype=dtype, axis=axis, keepdims=keepdims)
 
     @F.accept_axis
-    def min(self: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-        return F.min(self, dim, keepdim)
-
-    @F.accept_axis
-    def max(self: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-        return F.max(self, dim, keepdim)
-
-    @F.accept_axis
     def norm(
         self: Tensor,
         p: float | str = 2,
@@ -128,9 +117,6 @@ class Adapted:
 
     def matmul(self: Tensor, other: Tensor) -> Tensor:
         return F.matmul(self, other)
-
-    def kron(self: Tensor, other: Tensor) -> Tensor:
-        return F.kron(self, other)
 
     def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
         return F.cholesky_solve(self, input2, upper)

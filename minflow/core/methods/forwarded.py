@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 METHODS = {
-    "arithmetic": "add sub mul div subtract multiply divide true_divide floor_divide fmod remainder addcmul addcdiv "
-    "lerp maximum minimum clamp clip clamp_min clamp_max masked_fill",
+    "arithmetic": "add sub mul div pow subtract multiply divide true_divide floor_divide fmod remainder addcmul "
+    "addcdiv lerp maximum minimum clamp clip clamp_min clamp_max masked_fill",
     "comparison": "eq ne lt le gt ge less less_equal greater greater_equal not_equal allclose isclose equal "
     "is_same_size",
     "bits": "logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_not "
@@ -38,18 +38,18 @@ METHODS = {
     "properties of elements": "isnan isinf isfinite isneginf isposinf isreal signbit is_nonzero",
     "activations": "relu sigmoid gelu quick_gelu softplus softsign square_relu prelu hardshrink",
     "complex numbers": "adjoint angle conj resolve_conj resolve_neg is_conj",
-    "reductions": "mean prod var std amin amax argmin argmax any all median logsumexp nansum nanmean count_nonzero "
-    "aminmax nanmedian quantile nanquantile mode kthvalue dist",
+    "reductions": "max min mean prod var std amin amax argmin argmax any all median logsumexp nansum nanmean "
+    "count_nonzero aminmax nanmedian quantile nanquantile mode kthvalue dist",
     "along an axis": "cumsum cumprod cummax cummin logcumsumexp diff topk sort argsort msort renorm",
     "counts": "bincount histc histogram unique_consecutive multinomial in_top_k nms",
-    "shape": "flatten unflatten squeeze t movedim moveaxis expand_as tile narrow select flip roll fliplr flipud "
-    "rot90 narrow_copy as_strided unfold sum_to_size",
+    "shape": "flatten unflatten squeeze t movedim moveaxis broadcast_to expand_as tile narrow select flip roll "
+    "fliplr flipud rot90 narrow_copy as_strided unfold sum_to_size",
     "parts": "chunk unbind tensor_split hsplit vsplit dsplit split_with_sizes unsafe_chunk unsafe_split "
     "unsafe_split_with_sizes diagonal tril triu trace diag diag_embed diagflat",
     "gathering": "gather index_select masked_select nonzero take take_along_dim batch_gather",
     "scattering": "scatter scatter_add scatter_reduce index_add index_copy index_fill index_put index_reduce put "
     "masked_scatter select_scatter slice_scatter diagonal_scatter as_strided_scatter",
-    "products": "mm bmm mv dot outer ger inner vdot addmm addmv addr addbmm baddbmm cross",
+    "products": "mm bmm mv dot outer ger inner kron vdot addmm addmv addr addbmm baddbmm cross",
     "matrices": "det logdet slogdet inverse pinverse cholesky cholesky_inverse triangular_solve svd lu_solve "
     "matrix_power matrix_exp cov corrcoef",
 }

@@ -21,6 +21,9 @@ class Forwarded:
     def div(self: Tensor, other: Tensor | float, *, rounding_mode: str | None = None) -> Tensor:
         """`input / other`; rounding_mode "floor" rounds down and keeps integers, "trunc" rounds towards 0."""
 
+    def pow(self: Tensor, exponent: Tensor | float) -> Tensor:
+        """`input ** exponent`. Raises DTypeError for an integer tensor to a negative integer."""
+
     def subtract(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
         """`input - alpha * other`, broadcast and promoted. Raises DTypeError for bools."""
 
@@ -439,6 +442,12 @@ class Forwarded:
     def is_conj(self: Tensor) -> bool:
         """Always False: `conj` is never lazy here."""
 
+    def max(self: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+        """The maximum; with `dim`, `(values, indices)` along it; with a second tensor, the elementwise maximum."""
+
+    def min(self: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+        """The minimum; with `dim`, `(values, indices)` along it; with a second tensor, the elementwise minimum."""
+
     def mean(
         self: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
     ) -> Tensor:
@@ -634,6 +643,9 @@ class Forwarded:
 
     def moveaxis(self: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
         """Move some axes to other positions; the others keep their order."""
+
+    def broadcast_to(self: Tensor, shape: int | Sequence[int]) -> Tensor:
+        """Broadcast input to this shape without copying."""
 
     def expand_as(self: Tensor, other: Tensor) -> Tensor:
         """Expand to the shape of another tensor."""
@@ -844,6 +856,9 @@ class Forwarded:
 
     def inner(self: Tensor, other: Tensor) -> Tensor:
         """The sums of products over the last axes of both: for vectors the dot product; a number scales."""
+
+    def kron(self: Tensor, other: Tensor) -> Tensor:
+        """Kronecker product: each element of input times the whole of other, block by block; missing axes count as 1."""
 
     def vdot(self: Tensor, other: Tensor) -> Tensor:
         """The sum of the products of two vectors."""

@@ -87,9 +87,6 @@ class Shapes(Storage):
     def expand(self: Tensor, *sizes: int | Sequence[int]) -> Tensor:
         return F.expand(self, as_sizes(sizes))
 
-    def broadcast_to(self: Tensor, size: int | Sequence[int]) -> Tensor:
-        return F.broadcast_to(self, size)
-
     def repeat(self: Tensor, *sizes: int | Sequence[int]) -> Tensor:
         return F.repeat(self, as_sizes(sizes))
 

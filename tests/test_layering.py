@@ -211,8 +211,7 @@ NUMPY = {
     "core.host.blas": "the threads of its BLAS",
     "core.host.float_warnings": "its floating-point warnings",
     "core.host.scratch": "scratch memory for its kernels",
-    "core.ops.checks": "",
-    "core.source_location": "",
+    "core.source_location": "skips the frames of its functions",
     # deploy
     "deploy.dynamic_shapes.retrace": "restores np.random after a build that is only traced",
     # io
@@ -226,7 +225,7 @@ NUMPY = {
     "utils.data.workers": "seeds the generator of NumPy in worker processes",
 }
 NUMPY_ROOMS = ("platforms", "views", "data", "vision", "exercises")
-NUMPY_MOST = 39  # uses of its names in the modules of NUMPY
+NUMPY_MOST = 27  # uses of its names in the modules of NUMPY
 # Files that a student reads to follow `2 + 3` from Tensor to kernel, and `graph(x)` to the last call of its plan.
 MECHANISM = [
     "core.mode",

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-import numpy as np
-
 from ..backend import on_host
+from ..base.dtypes import ArrayDType
 from ..base.errors import DivisionError, MinflowError, OutOfRangeError
 from ..deferred import defer
 from ..source_location import here
 from ..spec import DEVICE_OF_ARRAY, Spec, spec_of
 
-UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # negative numbers become huge ones
+UNSIGNED = {size: ArrayDType(f"u{size}") for size in (1, 2, 4, 8)}  # negative numbers become huge ones
 # callers for which -1 is the last index, as in PyTorch
 FROM_THE_END = ("indexing", "take", "take_along_dim", "index_fill")
 

@@ -14,9 +14,7 @@ from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any, NoReturn
 
-import numpy as np
-
-from ..core.backend import backend_of, to_host
+from ..core.backend import backend_of, namespace, to_host
 from ..core.base.errors import MinflowError, StateError
 from ..core.base.interrupts import uninterrupted
 from ..core.context import current_context
@@ -72,7 +70,7 @@ def array_of(value: Any) -> HostArray | None:
     try:
         if isinstance(value, Tensor):
             return None if value.array is None else to_host(value.array)
-        array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+        array = namespace().asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
     except Exception:  # raised by an object that is not ours
         return None
     return array if array.dtype.kind in "biuf" else None
@@ -138,7 +136,7 @@ def copy_matching(present: Any, value: Any) -> Any:
     If `present` is None or empty, `value` may be any data.
     """
     if isinstance(present, bool):
-        if not isinstance(value, bool | np.bool_):
+        if not isinstance(value, bool | HostScalar) or value not in (0, 1):
             raise Refused(f"{describe(value)} is neither True nor False")
         return bool(value)
     if isinstance(present, Real):

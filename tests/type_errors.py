@@ -25,7 +25,7 @@ LIMITS = {
     "minflow/diagnosis": 20,
     "minflow/distributions": 1,
     "minflow/exercises": 536,
-    "minflow/introspection": 28,
+    "minflow/introspection": 23,
     "minflow/onnx": 3,
     "minflow/platforms": 67,
     "minflow/views": 52,

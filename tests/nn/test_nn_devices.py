@@ -1,7 +1,10 @@
 """Every layer and every loss on another device: what they create is there too, in forward and in backward.
 
-Traced, since a trace decides where results are and runs no kernel.
+Traced, since a trace decides where results are and runs no kernel; then run, with the bits of the CPU's reference
+kernels, and without a copy to the host.
 """
+
+import copy
 
 import numpy as np
 import pytest
@@ -13,14 +16,18 @@ from minflow.nn.summary import tensors_in
 from tests.cases import Cases
 from tests.exported_cases import TARGETS, input_of, layer_cases, loss_cases
 from tests.graphs import Scaled, loss_of
+from tests.strict_backend import counted
+
+pytestmark = pytest.mark.usefixtures("reference_kernels")
 
 LAYERS = {}
 for name, make, x in layer_cases():
     LAYERS.setdefault(name, []).append((make, x))
 
 
-def check(model, inputs, device):
-    """Trace outputs and gradients of the model on a device."""
+def check(model, inputs, device, moved=None):
+    """Trace and run outputs and gradients of the model on a device. moved: the inputs there, by default all."""
+    here, moved = copy.deepcopy(model), moved or [x.to(device) for x in inputs]
     model = model.to(device)
 
     def outputs_and_gradients(*inputs):
@@ -28,8 +35,28 @@ def check(model, inputs, device):
         loss_of(outs).backward()
         return [*outs, *[p.grad for p in model.parameters()]]
 
-    graph, _ = trace(outputs_and_gradients, [x.to(device) for x in inputs])
+    graph, _ = trace(outputs_and_gradients, moved)
     assert {x.spec.device for x in graph.outputs} == {device}
+    run(model, moved)  # the first call of some layers makes their parameters
+    run(here, inputs)
+    model.zero_grad()
+    here.zero_grad()
+    with counted() as copies:
+        there = run(model, moved)
+    assert [bits(x) for x in there] == [bits(x) for x in run(here, inputs)]
+    assert not copies
+
+
+def run(model, inputs):
+    """The outputs and the gradients of all parameters."""
+    flow.manual_seed(0)
+    outs = tensors_in(model(*inputs))
+    loss_of(outs).backward()
+    return [*outs, *[p.grad for p in model.parameters()]]
+
+
+def bits(t):
+    return t if t is None else (t.dtype, tuple(t.shape), t.detach().cpu().numpy().tobytes())
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -46,7 +73,9 @@ def test_loss(name, cuda):
     x, target = np.random.default_rng(0).uniform(0.1, 0.9, (2, 4, 3)).astype("float32")
     targets = TARGETS.get(name, target)
     inputs = [flow.tensor(x), *map(flow.tensor, targets if isinstance(targets, tuple) else [targets])]
+    lengths = inputs[2:] if name == "CTCLoss" else []  # which its kernel reads on the CPU
+    moved = [*[x.to(cuda) for x in inputs[: len(inputs) - len(lengths)]], *lengths]
     with Cases() as case:
         for options in [options for other, options in loss_cases() if other == name]:
             with case(f"{name} {options}"):
-                check(Scaled(getattr(nn, name)(**options), 3), inputs, cuda)
+                check(Scaled(getattr(nn, name)(**options), 3), inputs, cuda, moved)

@@ -129,5 +129,5 @@ def ctc_loss(
     if zero_infinity:
         losses = e.where(isinf(losses), 0.0, losses)
     if reduction == "mean":
-        return (losses / labels.clamp(min=1)).mean()
+        return (losses / labels.clamp(min=1).to(losses.spec.device)).mean()
     return losses.reshape(()) if ndim == 2 and reduction == "none" else apply_reduction(losses, reduction)

@@ -5,15 +5,31 @@ Read next: `gemm.py` and `conv.py`, whose instructions call them.
 
 from __future__ import annotations
 
-from ..codegen.jit import CompiledFunction
+from ..codegen.jit import CompiledFunction, inlined
 from ..codegen.llvm import LANES
 from ..codegen.micro_kernels import CHANNELS, DEEP, PANEL, PIXELS, ROWS, VECTORS
 
 R0, R1, R2, R3 = ROWS
-WIDE0, WIDE1, WIDE2, WIDE3 = [PIXELS[p, VECTORS] for p in ROWS]
-ONE0, ONE1, ONE2, ONE3 = [PIXELS[p, 1] for p in ROWS]
 DEEP_WIDE, DEEP_ONE = CHANNELS[VECTORS], CHANNELS[1]
 BYTES = 4
+
+
+def tile_of_rows(rows: int):
+    """Multiply `rows` rows from row i on by one panel of filters; other arguments: see `product`."""
+    wide, one = PIXELS[rows, VECTORS], PIXELS[rows, 1]
+
+    @inlined
+    def tile(i, a, b, table, count, far, length, c, c_row, vectors, c_beside, origin, row, beside):
+        x, y, z = a + i * LANES * BYTES, c + i * c_row * BYTES, origin + i * row * BYTES
+        if vectors == VECTORS:
+            wide(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
+        else:
+            one(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
+
+    return tile
+
+
+TILE0, TILE1, TILE2, TILE3 = [tile_of_rows(rows) for rows in ROWS]
 
 
 @CompiledFunction
@@ -29,32 +45,16 @@ def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, 
         left = rows - done
         if left >= R0 or (left > R1 + R2 and rows >= R0 and not from_c):
             i, done = min(done, rows - R0), done + R0
-            x, y, z = a + i * LANES * BYTES, c + i * c_row * BYTES, origin + i * row * BYTES
-            if vectors == VECTORS:
-                WIDE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
-            else:
-                ONE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
+            TILE0(i, a, b, table, count, far, length, c, c_row, vectors, c_beside, origin, row, beside)
         elif left >= R1 or (left > R2 and rows >= R1 and not from_c):
             i, done = min(done, rows - R1), done + R1
-            x, y, z = a + i * LANES * BYTES, c + i * c_row * BYTES, origin + i * row * BYTES
-            if vectors == VECTORS:
-                WIDE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
-            else:
-                ONE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
+            TILE1(i, a, b, table, count, far, length, c, c_row, vectors, c_beside, origin, row, beside)
         elif left >= R2 or (left > R3 and rows >= R2 and not from_c):
             i, done = min(done, rows - R2), done + R2
-            x, y, z = a + i * LANES * BYTES, c + i * c_row * BYTES, origin + i * row * BYTES
-            if vectors == VECTORS:
-                WIDE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
-            else:
-                ONE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
+            TILE2(i, a, b, table, count, far, length, c, c_row, vectors, c_beside, origin, row, beside)
         else:
             i, done = done, done + R3
-            x, y, z = a + i * LANES * BYTES, c + i * c_row * BYTES, origin + i * row * BYTES
-            if vectors == VECTORS:
-                WIDE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
-            else:
-                ONE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
+            TILE3(i, a, b, table, count, far, length, c, c_row, vectors, c_beside, origin, row, beside)
 
 
 @CompiledFunction

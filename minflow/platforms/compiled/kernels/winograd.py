@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..codegen import llvm
-from ..codegen.jit import compiled
+from ..codegen.jit import compiled, inlined
 from ..codegen.llvm import LANES, function, number_at, put, word
 from ..codegen.micro_kernels import PANEL, VECTORS
 from ..codegen.vectors import load, store
@@ -43,8 +43,8 @@ from .conv import (
 from .gemm_tiles import BYTES
 
 RESULTS = {5: 3, 3: 4}  # size of the filter -> size of a tile of outputs
-M5 = RESULTS[5]
 POINTS = {5: ("1/4", "-1/4", "7/8", "-7/8", "7/4", "-7/4"), 3: ("0", "3/4", "-3/4", "3/2", "-3/2")}  # and infinity
+POINTS_OF_FIVE = len(POINTS[5]) + 1  # of a tile, in one direction, for filters of size 5
 
 
 def matrices(m: int, r: int) -> tuple:
@@ -130,28 +130,26 @@ def transform(name: str, matrix):
     return code
 
 
-A5, G5, DATA5 = matrices(RESULTS[5], 5)
-A3, G3, DATA3 = matrices(RESULTS[3], 3)
-values5, data5, results5, filter5, spread5 = [
-    transform(f"{name}5", m)
-    for name, m in (
-        ("filters", G5),
-        ("data", DATA5),
-        ("results", A5),
-        ("filters_back", G5.T.copy()),
-        ("results_back", A5.T.copy()),
-    )
-]
-values3, data3, results3, filter3, spread3 = [
-    transform(f"{name}3", m)
-    for name, m in (
-        ("filters", G3),
-        ("data", DATA3),
-        ("results", A3),
-        ("filters_back", G3.T.copy()),
-        ("results_back", A3.T.copy()),
-    )
-]
+def transform_of_size(name: str, matrix5, matrix3):
+    """A transform for both sizes of filters. n: points of a tile in one direction."""
+    five, three = transform(f"{name}5", matrix5), transform(f"{name}3", matrix3)
+
+    @inlined
+    def code(n, source, source_step, target, target_step):
+        if n == POINTS_OF_FIVE:
+            five(source, source_step, target, target_step)
+        else:
+            three(source, source_step, target, target_step)
+
+    return code
+
+
+(A5, G5, DATA5), (A3, G3, DATA3) = matrices(RESULTS[5], 5), matrices(RESULTS[3], 3)
+filters_to_points = transform_of_size("filters", G5, G3)
+images_to_points = transform_of_size("data", DATA5, DATA3)
+points_to_results = transform_of_size("results", A5, A3)
+points_to_filters = transform_of_size("filters_back", G5.T.copy(), G3.T.copy())
+results_to_points = transform_of_size("results_back", A5.T.copy(), A3.T.copy())
 
 
 # ---- compiled code ---------------------------------------------------------------------------------------------------
@@ -167,16 +165,10 @@ def filters_values(packed, r, n, panel, panels, count, values, strip):
     for i in range(0, count, LANES):
         for x in range(r):
             source = packed + (x * count + i) * BYTES
-            if r == 5:
-                values5(source, r * count, strip + x * LANES * BYTES, r * LANES)
-            else:
-                values3(source, r * count, strip + x * LANES * BYTES, r * LANES)
+            filters_to_points(n, source, r * count, strip + x * LANES * BYTES, r * LANES)
         for y in range(n):
             source, target = strip + y * r * LANES * BYTES, values + (y * n * every + panel * count + i) * BYTES
-            if r == 5:
-                values5(source, LANES, target, every)
-            else:
-                values3(source, LANES, target, every)
+            filters_to_points(n, source, LANES, target, every)
 
 
 @compiled
@@ -188,18 +180,12 @@ def images_values(image, s, grid, first, rows, values, strip):
             top = image + (block * s[HQ] + (first + i) * m) * s[WQ] * LANES * BYTES
             for x in range(s[WQ]):
                 source, target = top + x * LANES * BYTES, strip + x * LANES * BYTES
-                if m == M5:
-                    data5(source, s[WQ] * LANES, target, s[WQ] * LANES)
-                else:
-                    data3(source, s[WQ] * LANES, target, s[WQ] * LANES)
+                images_to_points(n, source, s[WQ] * LANES, target, s[WQ] * LANES)
             for y in range(n):
                 for j in range(across):
                     source = strip + (y * s[WQ] + j * m) * LANES * BYTES
                     target = values + ((y * n * s[BLOCKS] + block) * count + i * across + j) * LANES * BYTES
-                    if m == M5:
-                        data5(source, LANES, target, s[BLOCKS] * count * LANES)
-                    else:
-                        data3(source, LANES, target, s[BLOCKS] * count * LANES)
+                    images_to_points(n, source, LANES, target, s[BLOCKS] * count * LANES)
 
 
 @compiled
@@ -215,16 +201,10 @@ def results_of(values, blocks, grid, first, rows, results, stride, strip):
             for j in range(across):
                 for x in range(n):
                     source = values + ((x * blocks + block) * count + i * across + j) * LANES * BYTES
-                    if m == M5:
-                        results5(source, n * blocks * count * LANES, strip + x * LANES * BYTES, n * LANES)
-                    else:
-                        results3(source, n * blocks * count * LANES, strip + x * LANES * BYTES, n * LANES)
+                    points_to_results(n, source, n * blocks * count * LANES, strip + x * LANES * BYTES, n * LANES)
                 for y in range(m):
                     target = results + (block * stride + ((first + i) * m + y) * width + j * m * LANES) * BYTES
-                    if m == M5:
-                        results5(strip + y * n * LANES * BYTES, LANES, target, LANES)
-                    else:
-                        results3(strip + y * n * LANES * BYTES, LANES, target, LANES)
+                    points_to_results(n, strip + y * n * LANES * BYTES, LANES, target, LANES)
 
 
 @compiled
@@ -240,16 +220,10 @@ def grads_values(grads, stride, blocks, grid, first, rows, values, strip):
             for j in range(across):
                 source = grads + (block * stride + (first + i) * m * width + j * m * LANES) * BYTES
                 for x in range(m):
-                    if m == M5:
-                        spread5(source + x * LANES * BYTES, width, strip + x * LANES * BYTES, m * LANES)
-                    else:
-                        spread3(source + x * LANES * BYTES, width, strip + x * LANES * BYTES, m * LANES)
+                    results_to_points(n, source + x * LANES * BYTES, width, strip + x * LANES * BYTES, m * LANES)
                 for y in range(n):
                     target = values + ((y * n * blocks + block) * count + i * across + j) * LANES * BYTES
-                    if m == M5:
-                        spread5(strip + y * m * LANES * BYTES, LANES, target, blocks * count * LANES)
-                    else:
-                        spread3(strip + y * m * LANES * BYTES, LANES, target, blocks * count * LANES)
+                    results_to_points(n, strip + y * m * LANES * BYTES, LANES, target, blocks * count * LANES)
 
 
 @compiled
@@ -258,16 +232,10 @@ def filters_back(values, r, n, count, out, strip):
     for i in range(0, count, LANES):
         for x in range(n):
             source = values + (x * count + i) * BYTES
-            if r == 5:
-                filter5(source, n * count, strip + x * LANES * BYTES, n * LANES)
-            else:
-                filter3(source, n * count, strip + x * LANES * BYTES, n * LANES)
+            points_to_filters(n, source, n * count, strip + x * LANES * BYTES, n * LANES)
         for y in range(r):
             source, target = strip + y * n * LANES * BYTES, out + (y * r * count + i) * BYTES
-            if r == 5:
-                filter5(source, LANES, target, count)
-            else:
-                filter3(source, LANES, target, count)
+            points_to_filters(n, source, LANES, target, count)
 
 
 # ---- forward and gradients -------------------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ def load_graph(path: str | os.PathLike) -> LoadedGraph:
     and returns the same results, bit for bit on the same machine with the same number of threads. `print`, `show`,
     `explore`, `tree()` and times work as on the saved graph. A training graph continues with the next step: optimizers,
     schedules and the default generator have the state in which they were saved. Its modules hold the parameters by name
-    (`graph.model.state_dict()`), but not their classes, so a module cannot be called on its own.
+    (`graph.model.state_dict()`), but not their classes, so a module cannot be called on its own. It is for the CPU,
+    also if the saved graph was not.
 
     Raises GraphFormatError if the folder is damaged or was not written by `flow.save`. Nothing in a file is executed.
     """

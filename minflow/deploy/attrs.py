@@ -76,7 +76,7 @@ def encode_attrs(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
     """The attrs of a node as JSON values. Raises TypeError or Malformed for values that `decode_attrs` would not
     restore.
     """
-    data = {name: encode(value) for name, value in attrs.items()}
+    data = {name: encode(value) for name, value in attrs.items() if name not in NOT_STORED}
     if op.custom and (other := [x for x in leaves(tuple(attrs.values())) if type(x) not in PLAIN]):
         raise TypeError(f"{type(other[0]).__name__} must be a plain value: an attr of a custom operation")
     decode_attrs(op, data)

@@ -24,7 +24,7 @@ class Training(nn.Graph):
         return loss
 
 
-def trained(device, parts=1, transposed=False, saved=None):
+def trained(device, parts=1, transposed=False, saved=None, folder=None):
     """(losses of three steps, the model's tensors, the graph's state, copies to the host)."""
     flow.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.2), nn.Linear(6, 3)).to(device)
@@ -37,6 +37,8 @@ def trained(device, parts=1, transposed=False, saved=None):
     with counted() as copies:
         losses = [graph(x, target) for _ in range(3)]
     assert {t.device.type for t in (*losses, *model.state_dict().values())} == {device}
+    if folder is not None:
+        flow.save(graph, folder)
     return [bits(t) for t in losses], [bits(t) for t in model.state_dict().values()], graph.state_dict(), dict(copies)
 
 
@@ -55,3 +57,15 @@ def test_a_state_moves_between_devices(cuda):
     there = trained("cuda", saved=on_cpu[2])
     assert there[:2] == trained("cpu", saved=on_cpu[2])[:2]
     assert trained("cpu", saved=there[2])[:2] == trained("cuda", saved=there[2])[:2]
+
+
+def test_a_saved_graph_continues_on_the_cpu(cuda, tmp_path):
+    for device in ("cpu", "cuda"):
+        trained(device, parts=2, folder=tmp_path / device)
+    batches = flow.randn(3, 8, 4), flow.tensor([0, 1, 2, 0, 1, 2, 0, 1])
+
+    def losses(device):
+        graph = flow.load_graph(tmp_path / device)
+        return [bits(graph(x, batches[1])) for x in batches[0]]
+
+    assert losses("cuda") == losses("cpu")

@@ -170,7 +170,7 @@ def test_tree(graph):
             )
         )
     ).rows
-    assert rows[1][:2] == ["block: Block x2 (each)", "1,408"] and rows[2][0] == "act: ReLU x3"
+    assert rows[1][:2] == ["  block: Block  x2 (each)", "1,408"] and rows[2][0] == "  act: ReLU  x3"
     assert ["8×6 → 8×40"] in [row[2:] for row in Cells(text).rows]
 
 

@@ -15,10 +15,10 @@ from ..records.reports import GraphTree, MemoryMap, Roofline, Threads
 from ..renderers.memory_map import headline as memory_headline, memory_svg
 from ..renderers.roofline import headline as roofline_headline, roofline_svg
 from ..renderers.threads import headline as threads_headline, threads_svg
-from ..text.listing import clean, count, shape_of
-from ..text.reports import RENDERERS, repeat_text
+from ..text.listing import clean
+from ..text.reports import RENDERERS, tree_sheet
 from ..text.tables import Bar, Cell, Sheet
-from ..text.trees import outer_rows, within_limit
+from ..text.trees import within_limit
 from .page import CARD_STYLE, FAINT_STYLE, NO_MATH, RULE_COLOR, picture_card
 
 CELL_STYLE = "padding:2px 10px 2px 0;vertical-align:top;text-align:left;border:0"
@@ -26,6 +26,7 @@ NO_WRAP = ";white-space:nowrap"
 NAME_STYLE = "min-width:12em;overflow-wrap:anywhere"  # long names wrap, so that the columns to the right stay visible
 NUMBER_STYLE = CELL_STYLE.replace("left", "right") + NO_WRAP
 PHASE_COLORS = {"forward": theme.BLUE, "backward": theme.AMBER, "recompute": theme.VIOLET, "optimizer": theme.GREEN}
+MAX_INDENT = 24  # em: the deepest level that is indented further
 MAX_BAR_WIDTH = 104  # pixels of the longest bar
 TRACK_COLOR = "rgba(125,133,144,.2)"  # background of a bar
 WARNING_BADGES = ("never ran", "no gradient", "not registered")  # badges that usually indicate a mistake
@@ -48,16 +49,13 @@ def faint(text: str) -> str:
     return f'<span style="{FAINT_STYLE}">{safe(text)}</span>'
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = (), look: str = "") -> str:
-    """An HTML table.
-
-    rows: HTML.  right: columns of numbers.  look: style of all cells.
-    """
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
+    """An HTML table. rows: HTML.  right: columns of numbers."""
     looks = [NUMBER_STYLE if i in right else CELL_STYLE for i in range(len(head))]
-    first = "".join(td(safe(name), f"{look};{FAINT_STYLE};font-weight:600") for name, look in zip(head, looks))
-    body = ["".join(td(cell, look) for cell, look in zip(row, looks)) for row in rows]
+    first = "".join(td(safe(name), f"{FAINT_STYLE};font-weight:600;{look}") for name, look in zip(head, looks))
+    body = ["".join(map(td, row, looks)) for row in rows]
     lines = "".join(f'<tr style="background:transparent">{cells}</tr>' for cells in (first * any(head), *body))
-    common = f"border-collapse:collapse;margin:4px 0;background:transparent;color:inherit;font-size:12.5px{look}"
+    common = "border-collapse:collapse;margin:4px 0;background:transparent;color:inherit;font-size:12.5px"
     return f'<table style="{common}">{lines}</table>'
 
 
@@ -74,8 +72,11 @@ def cell_html(cell: str | Cell | Bar) -> str:
         return bar(cell)
     if isinstance(cell, str):
         return safe(cell)
+    page = cell.page or ""
+    indent = 0.7 * (len(page) - len(page.lstrip()))
+    look = f"{NAME_STYLE};margin-left:{min(indent, MAX_INDENT)}em" if indent else NAME_STYLE
     more = f"<br>{faint(cell.more)}" if cell.more else ""
-    return f'<div style="{NAME_STYLE}">{safe(cell.page or "")}{more}</div>'
+    return f'<div style="{look}">{safe(page)}{"".join(map(badge, cell.badges))}{more}</div>'
 
 
 def sheet_html(sheet: Sheet) -> str:
@@ -108,32 +109,6 @@ def card(title: str, body: str) -> str:
     return f'<div {NO_MATH} style="{CARD_STYLE};overflow-x:auto;text-align:left">{title}{body}</div>'
 
 
-def tree_html(record: GraphTree) -> str:
-    return within_limit(lambda most: tree_table(record, most))
-
-
-def tree_table(record: GraphTree, most: int) -> str:
-    """The table with at most `most` rows."""
-    rows = []
-    for i, depth, hidden in outer_rows([row.depth for row in record.rows], most):
-        row, left = record.rows[i], f'<div style="margin-left:{min(depth, 24) * 18}px;{NAME_STYLE}">'
-        if hidden:
-            more = faint(f"... {count(record.modules(i, hidden), 'more module')}")
-            rows.append([f"{left}{more}</div>", "", ""])
-            continue
-        name = row.path.rpartition(".")[2] if row.depth else row.path
-        extra = f"({row.extra})" if row.extra else ""
-        line = f"{left}{safe(f'{name}: {row.kind}')}{faint(extra) if extra else ''}"
-        line += (f" <b>{repeat_text(row)}</b>" if row.count > 1 else "") + "</div>"
-        calls = [f"ran {row.calls} times"] if (row.calls or 0) > 1 else []
-        marks = "".join(map(badge, (*calls, *row.badges)))
-        flow = " \u2192 ".join(safe(", ".join(map(shape_of, specs))) for specs in (row.inputs, row.outputs))
-        flow = flow if row.inputs or row.outputs else ""
-        rows.append([line, f"{row.params:,}" if row.params else "-", flow + marks])
-    head = ("module", "parameters", "input -> output")
-    return card(record.title, table(head, rows, (1,), ";font-family:monospace"))
-
-
 PICTURES: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {  # functions of the SVG and its alt text
     MemoryMap: (memory_svg, memory_headline),
     Roofline: (roofline_svg, roofline_headline),
@@ -144,7 +119,7 @@ PICTURES: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {  # f
 def report_html(record: Any) -> str:
     """The record as HTML; empty if it is shown as text or contains nothing."""
     if isinstance(record, GraphTree):
-        return tree_html(record)
+        return within_limit(lambda most: sheet_html(tree_sheet(record, most)))
     shown = RENDERERS[type(record)](record)
     if isinstance(shown, Sheet):
         return sheet_html(shown)

@@ -30,7 +30,7 @@ from ..records.reports import (
     Threads,
     TreeRow,
 )
-from .listing import clean, count
+from .listing import clean, count, shape_of
 from .numbers import ms, nbytes_text, percent, shares
 from .plan import kernels_sheet, plan_sheet, roofline_text
 from .tables import ON_PAGE, Bar, Cell, Sheet, Table, cut, sheet_text, table
@@ -85,31 +85,33 @@ def repeat_text(row: TreeRow) -> str:
 
 
 def tree_text(record: GraphTree) -> str:
-    return within_limit(lambda most: tree_table(record, most))
+    return within_limit(lambda most: sheet_text(tree_sheet(record, most)))
 
 
-def tree_table(record: GraphTree, most: int) -> str:
+def tree_sheet(record: GraphTree, most: int) -> Sheet:
     """The tree with at most `most` rows."""
-    rows: list[tuple[str, ...]] = [("module", "parameters", "input -> output")]
+    rows: list[tuple[str | Cell, ...]] = []
     for i, depth, hidden in outer_rows([row.depth for row in record.rows], most):
-        row = record.rows[i]
+        row, indent = record.rows[i], "  " * depth
         if hidden:
-            rows.append((f"{'  ' * depth}... {count(record.modules(i, hidden), 'more module')}", "", ""))
+            more = f"{indent}... {count(record.modules(i, hidden), 'more module')}"
+            rows.append((Cell(more, more), "", ""))
             continue
-        name = row.path.rpartition(".")[2] if row.depth else row.path
-        title = f"{'  ' * row.depth}{clean(name)}: {clean(row.kind)}" + (
-            f"({cut(clean(row.extra), 26)})" if row.extra else ""
-        )
-        flow = (
-            cut(f"{', '.join(row.inputs)} -> {', '.join(row.outputs)}", SHAPES_WIDTH)
-            if row.inputs or row.outputs
-            else ""
-        )
+        name = f"{indent}{clean(row.path.rpartition('.')[2] if depth else row.path)}: {clean(row.kind)}"
+        short, extra = [f"({x})" if x else "" for x in (cut(clean(row.extra), 26), row.extra)]
+        times = f"  {repeat_text(row)}" if row.count > 1 else ""
+        both, known = (row.inputs, row.outputs), bool(row.inputs or row.outputs)
+        flow = cut(" -> ".join(map(", ".join, both)), SHAPES_WIDTH) if known else ""
+        shapes = " -> ".join([", ".join(map(shape_of, specs)) for specs in both]) if known else ""
         calls = (f"ran {row.calls} times",) if (row.calls or 0) > 1 else ()
-        badges = " ".join(f"[{clean(badge)}]" for badge in (*calls, *row.badges))
-        title += f"  {repeat_text(row)}" if row.count > 1 else ""
-        rows.append((title, f"{row.params:,}" if row.params else "-", f"{flow}  {badges}".strip()))
-    return "\n".join([clean(record.title), *table(rows, (1,))])
+        rows.append(
+            (
+                Cell(f"{name}{short}{times}", f"{name}{extra}{times}"),
+                f"{row.params:,}" if row.params else "-",
+                Cell(flow, shapes, badges=(*calls, *row.badges)),
+            )
+        )
+    return Sheet(record.title, [Table(("module", "parameters", "input -> output"), rows, (1,))])
 
 
 # ---- passes ----------------------------------------------------------------------------------------------------------

@@ -35,7 +35,8 @@ def ruled_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Itera
 
 
 class Cell(NamedTuple):
-    """A cell of a sheet that differs in print and on a page. more: a faint line below it, on a page only.
+    """A cell of a sheet that differs in print and on a page. more: a faint line below it, on a page only.  badges:
+    behind it, in brackets or framed.
 
     In the head of a table, None leaves the column out.
     """
@@ -43,6 +44,7 @@ class Cell(NamedTuple):
     text: str | None
     page: str | None
     more: str = ""
+    badges: tuple[str, ...] = ()
 
 
 class Bar(NamedTuple):
@@ -73,6 +75,8 @@ ON_PAGE = Cell(None, "")  # head of a column that is not printed
 
 
 def printed(cell: str | Cell | Bar) -> str | None:
+    if isinstance(cell, Cell) and cell.badges:
+        return f"{cell.text}  {' '.join([f'[{badge}]' for badge in cell.badges])}".strip()
     return cell if isinstance(cell, str) else cell.text
 
 

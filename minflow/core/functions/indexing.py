@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..arrays import array_of
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..host import HostArray, host_array, python_number
 from ..ir import NUMBERS
@@ -76,7 +75,7 @@ def one_entry(part: Any) -> Any:
         part = host_array([p.tolist() if is_tensor(p) else p for p in part])
         part = part.astype("int64") if not part.size else part
     if isinstance(part, bool | HostArray):
-        part = MODE.get().constant(array_of(part, None))
+        part = MODE.get().tensor_of(part)
     if not is_tensor(part):
         fail(
             DTypeError,

@@ -28,7 +28,7 @@ LIMITS = {
     "minflow/introspection": 23,
     "minflow/onnx": 3,
     "minflow/platforms": 67,
-    "minflow/views": 52,
+    "minflow/views": 49,
     "minflow/vision": 17,
 }
 

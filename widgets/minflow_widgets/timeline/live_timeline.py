@@ -158,7 +158,7 @@ class LiveTimeline(BundleDisplay):
         self.front.update(self)
 
     def _cpu_share(self) -> float:
-        return 1.0  # share of a processor: ten updates per second are rarely expensive
+        return 0.01  # share of a processor: some eight pictures per second
 
     def line(self) -> str:
         """The current state in one line."""

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import minflow as flow
+from minflow import typing as tp
 from minflow.core import deferred
 from minflow.core.backend import backend_of, to_host
 from minflow.core.base.errors import DivisionError, DTypeError, OutOfRangeError
-from minflow.core.context import Context, entered
+from minflow.core.context import Context, current_context, entered
 from minflow.core.kernels import launch
 from minflow.core.op import OPS
 from minflow.core.spec import spec_of
@@ -221,3 +222,35 @@ def test_a_result_of_a_training_graph_that_is_not_finite_is_reported(device):
     assert not copies
     message = warned(losses[-1].item)
     assert "a training step returned" in message and re.search(r"step +3", message) and "learning rate  0.1" in message
+
+
+def test_an_error_in_a_job_names_the_line_of_its_node(device):
+    table = flow.ones(3, 2, device=device)
+
+    def look(index: tp.Numpy.Placeholder((2,), dtype=flow.int64)) -> tp.Numpy:
+        return flow.nn.functional.embedding(index.to(device), table)  # of the node in a job
+
+    job = flow.global_function()(look)
+    assert job(np.array([0, 2])).tolist() == [[1, 1], [1, 1]]
+    with pytest.raises(flow.JobError, match="OutOfRangeError: embedding: index 5 is outside 0 to 2") as caught:
+        job(np.array([0, 5]))
+    assert line_of("of the node in a job") in str(caught.value)
+    assert job(np.array([0, 1])).tolist() == [[1, 1], [1, 1]]
+
+
+def test_threads_of_a_context_share_its_checks(device):
+    context, errors = current_context(), []
+
+    def check():
+        for divisor in (1, 0):
+            run("floor_divide", [3, 4], [1, divisor])
+
+    def read():
+        try:
+            to_host(strict.zeros(1))
+        except DivisionError as error:
+            errors.append(error)
+
+    for target in (check, read, read):
+        context.spawn(target).join()
+    assert len(errors) == 1

@@ -10,7 +10,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
-from ..core.backend import Array, backend_of, empty, on_device, owner_of
+from ..core.backend import Array, backend_of, empty, on_device, owner_of, placed
 from ..core.host import HostArray
 from ..core.ir import INPUT, Graph, Node, Value, VersionCounter, outputs_of
 from ..core.kernels import HOST_PLATFORMS, Selection, device_of_node, is_moved, select, select_for
@@ -77,7 +77,8 @@ class Plan(Layout):
         self.fill_arena()
         self.env.update({v: empty(v.spec) for v in self.apart})
         self.linked = {state: state.array.copy(order="K") for state in graph.states if state.link is not None}
-        self.arrays = {state: self.linked.get(state, state.array) for state in graph.states}
+        # a trace makes constants on the host
+        self.arrays = {s: self.linked.get(s, placed(s.array, s.out_specs[0].device)) for s in graph.states}
         for state, array in self.arrays.items():
             self.env[Value(state, 0, state.out_specs[0])] = array
         for value, state in self.in_place.items():

@@ -221,6 +221,11 @@ def owner_of(array: Array) -> object:
     return backend_of_array(array).owner(array)
 
 
+def placed(array: Array, device: Device) -> Array:
+    """The array itself if it is on a device; else its copy there."""
+    return array if backend_of_array(array) is backend_of(device) else on_device(array, device)
+
+
 def on_device(array: Array, device: Device) -> Array:
     """A C-contiguous copy of an array on a device."""
     if backend_of_array(array) is (target := backend_of(device)):

@@ -1,4 +1,4 @@
-"""Check each op on a device in eager mode, with its examples: the bits of the CPU, in forward and backward.
+"""Check each op on a device with its examples: the bits of the CPU, in forward, in backward and as a graph.
 
 The device is the stand-in of `tests/strict_backend.py`. No call copies elements to the host, unless its kernel says so.
 """
@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 
 import minflow as flow
+from minflow.compiler.executor import run
+from minflow.compiler.passes import PASSES, run_passes
+from minflow.compiler.plan import Plan
 from minflow.core.autograd import grad
+from minflow.core.backend import to_host
 from minflow.core.dispatch import apply
+from minflow.core.functionalize import contiguous
 from minflow.core.infer import data_dependent
 from minflow.core.ir import NUMBERS
 from minflow.core.kernels import KERNELS, REFERENCE
@@ -16,6 +21,8 @@ from minflow.core.op import OPS
 from minflow.core.ops import update, update_adaptive, update_moments  # noqa: F401  (define the ops of optimizers)
 from minflow.core.ops.examples import cases
 from minflow.core.source_location import input_names
+from minflow.core.spec import as_dtype
+from minflow.core.trace import trace
 from tests.cases import Cases
 from tests.strict_backend import StrictArray, counted
 
@@ -74,6 +81,25 @@ def gradients(op, arrays, attrs, device):
     return [bits(g) for g in found], copies
 
 
+def as_graph(op, arrays, attrs, device):
+    """(bits of the results of a plan, copies to the host)."""
+    inputs = tensors(op, arrays, device, needs=False)
+    if "device" in op.attrs:
+        attrs = attrs | {"device": device}
+    passed = [x for x in inputs if isinstance(x, flow.Tensor)]
+
+    def program(*passed):
+        left = iter(passed)
+        results = apply(op, *[next(left) if isinstance(x, flow.Tensor) else x for x in inputs], **attrs)
+        return [contiguous(t) for t in many(results)]
+
+    graph, _ = trace(program, passed)
+    plan = Plan(run_passes(graph, PASSES)[-1].graph)
+    with counted() as copies:
+        results = run(plan, [contiguous(x).array for x in passed])
+    return [(as_dtype(x.dtype), x.shape, to_host(x).tobytes()) for x in results], copies
+
+
 def reads(op) -> bool:
     return op.infer is data_dependent or runs_on_host(op)
 
@@ -90,6 +116,11 @@ def test_op(op, cuda):
                 there, copies = forward(op, example.arrays(), example.attrs, cuda)
                 assert there == forward(op, example.arrays(), example.attrs, flow.device("cpu"))[0]
                 assert not copies or reads(op)
+            if op.infer is not data_dependent:
+                with case(f"graph of example {k}"):
+                    results, copies = as_graph(op, example.arrays(), example.attrs, cuda)
+                    here, _ = as_graph(op, example.arrays(), example.attrs, flow.device("cpu"))
+                    assert results == here and (not copies or reads(op))
             if op.differentiable and op.infer is not data_dependent:
                 with case(f"gradients of example {k}"):
                     compare_gradients(op, example, cuda)

@@ -231,3 +231,13 @@ def on_device(array: Array, device: Device) -> Array:
     if backend_of_array(array) is (target := backend_of(device)):
         return target.copy(array)
     return to_host(array) if device is cpu else target.from_host(to_host(array))
+
+
+def constant_on(array: HostArray, device: Device) -> Array:
+    """An array that is not written: its copy on the device; or itself if it is on the CPU, or if the device, without
+    which a graph can be traced, is not available.
+    """
+    if device is not cpu and is_available(device.type):
+        return on_device(array, device)
+    array.flags.writeable = False
+    return array

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .autograd import run_decomposition
-from .backend import Array, backend_of_array, empty
+from .backend import Array, backend_of_array, constant_on, empty
 from .base.errors import TraceError
 from .dispatch import refuse_input
 from .functionalize import (
@@ -254,7 +254,7 @@ class Trace(Mode):
 
     def constant(self, array: Array, device: Device = cpu) -> Tensor:
         """A tensor made during the trace. Passes and kernels assume that its elements never change."""
-        array.flags.writeable = False
+        array = constant_on(array, device)
         self.created[id(array)] = array
         return Tensor(array, spec_of(array).replace(device=device))
 

@@ -88,8 +88,6 @@ COMPUTED = {
     "diagonal": lambda x: x.diagonal(0, 2, 3),
     "nansum": lambda x: x.nansum(),
     "one_hot": lambda x: flow.one_hot((x[0, 0] > 0).long(), 3, 0.9, 0.1),
-    "dropout2d": lambda x: seeded(F.dropout2d, x),
-    "alpha_dropout": lambda x: seeded(F.feature_alpha_dropout, x, 0.5, True),
     "attention": lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True),
     "embedding_bag": lambda x: F.embedding_bag(places(x), x[0, 0], mode="mean"),
     "embedding_bag with offsets": lambda x: F.embedding_bag(places(x)[0], x[0, 0], offsets=places(x)[1], mode="sum"),
@@ -105,11 +103,29 @@ COMPUTED = {
 }
 
 
+RANDOM = {
+    "dropout2d": lambda x: seeded(F.dropout2d, x),
+    "feature_alpha_dropout": lambda x: seeded(F.feature_alpha_dropout, x, 0.5, True),
+}
 CLOSE = {  # those for which NumPy on the CPU has another kernel
     "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
     "instance_norm": lambda x: F.instance_norm(x),
     "group_norm": lambda x: F.group_norm(x, 3),
 }
+
+
+ALL = COMPUTED | RANDOM | CLOSE
+
+
+class Program(flow.nn.Graph):
+    """A graph of one function."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def build(self, x):
+        return self.function(x)
 
 
 def seeded(function, x, *args):
@@ -152,14 +168,24 @@ def test_tensors_are_made_on_the_named_device(name, cuda):
     assert not copies
 
 
-@pytest.mark.parametrize("name", [*COMPUTED, *CLOSE])
+@pytest.mark.parametrize("name", ALL)
 def test_functions_compute_on_the_device_of_their_input(name, cuda):
-    function = COMPUTED.get(name) or CLOSE[name]
+    function = ALL[name]
     want = function(flow.tensor(A))
     x = flow.tensor(A, device=cuda)
     with counted() as copies:
         got = function(x)
     same(got, want, 1e-6 if name in CLOSE else 0.0)
+    assert not copies
+
+
+@pytest.mark.parametrize("name", [*COMPUTED, *CLOSE])
+def test_graphs_have_their_constants_on_the_device(name, cuda):
+    x, graph = flow.tensor(A, device=cuda), Program(ALL[name])
+    graph(x)
+    with counted() as copies:
+        got = graph(x)
+    same(got, ALL[name](flow.tensor(A)), 1e-6)
     assert not copies
 
 

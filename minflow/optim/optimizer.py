@@ -27,7 +27,7 @@ from ..core.messages.training_warnings import check_gradients, check_state, defe
 from ..core.mode import MODE, bump_mutations, mutation_counter, using
 from ..core.op import Op
 from ..core.source_location import NOTICES, describe, fail, warn
-from ..core.spec import Spec, cpu, float32
+from ..core.spec import Device, Spec, cpu, float32
 from ..core.tensor import Tensor
 from ..nn.loading import MAX_COUNT, Refused, Writes, array_of, as_refusal, plain_data, refuse, tensor_of, write
 from ..nn.utils.clip_grad import clip_grad_norm_
@@ -309,7 +309,8 @@ class Optimizer:
         mode = MODE.get().replace(grad=False)
         mode.before_step(self)
         has_gradients, total, looked = False, 0.0, NOTICES.on and mode.trace is None
-        vdot, elsewhere = namespace().vdot, {}  # elsewhere: device other than the CPU -> parameters and gradients
+        vdot = namespace().vdot
+        elsewhere: dict[Device, list] = {}  # device other than the CPU -> parameters and gradients
         with using(mode):
             for group in self.param_groups:
                 with_gradient = [(p, g) for p in group["params"] if (g := p.grad) is not None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 
-from .jit import intrinsic, ir, types
+from .jit import emits, ir, types
 from .llvm import WORD
 from .vectors import called
 
@@ -25,48 +25,32 @@ def word_of(builder: ir.IRBuilder, address):
     return builder.inttoptr(address, WORD.as_pointer())
 
 
-@intrinsic
-def fetch(context, address):
+@emits(types.int64, types.int64)
+def fetch(builder, address):
     """Load a word atomically."""
-    return types.int64(types.int64), lambda context, builder, _, a: builder.load_atomic(word_of(builder, *a), ORDER, 8)
+    return builder.load_atomic(word_of(builder, address), ORDER, 8)
 
 
-@intrinsic
-def publish(context, address, word):
+@emits(types.void, types.int64, types.int64)
+def publish(builder, address, word):
     """Store a word atomically."""
-
-    def code(context, builder, signature, a):
-        builder.store_atomic(a[1], word_of(builder, a[0]), ORDER, 8)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), code
+    builder.store_atomic(word, word_of(builder, address), ORDER, 8)
 
 
-@intrinsic
-def add_to(context, address, number):
+@emits(types.int64, types.int64, types.int64)
+def add_to(builder, address, number):
     """Add to a word atomically; return its old value."""
-    return types.int64(types.int64, types.int64), lambda context, builder, _, a: builder.atomic_rmw(
-        "add", word_of(builder, a[0]), a[1], ORDER
-    )
+    return builder.atomic_rmw("add", word_of(builder, address), number, ORDER)
 
 
-@intrinsic
-def exchange(context, address, old, new):
+@emits(types.boolean, types.int64, types.int64, types.int64)
+def exchange(builder, address, old, new):
     """Compare-and-swap: store `new` if the word equals `old`; return whether it did."""
-
-    def code(context, builder, signature, a):
-        return builder.extract_value(builder.cmpxchg(word_of(builder, a[0]), a[1], a[2], ORDER, ORDER), 1)
-
-    return types.boolean(types.int64, types.int64, types.int64), code
+    return builder.extract_value(builder.cmpxchg(word_of(builder, address), old, new, ORDER, ORDER), 1)
 
 
-@intrinsic
-def pause(context):
+@emits(types.void)
+def pause(builder):
     """Pause a spinning thread for some dozen cycles, which go to the other hardware thread of its core."""
-
-    def code(context, builder, signature, a):
-        if PAUSE:
-            called(builder, PAUSE, ir.VoidType())
-        return context.get_dummy_value()
-
-    return types.void(), code
+    if PAUSE:
+        called(builder, PAUSE, ir.VoidType())

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -166,6 +167,30 @@ class KernelCompiler(CompilerBase):
                 passes.add_pass(KernelLowering, "what others call")
         passes.finalize()
         return [passes]
+
+
+def emits(result: Any, *arguments: Any) -> Callable[[Callable], Any]:
+    """Decorates a function that emits LLVM IR, `body(builder, *values)`, so that compiled code can call it.
+
+    result, arguments: types of numba; a body whose result is `types.void` returns None.
+    """
+
+    def defined(body: Callable) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            value = body(builder, *values)
+            return context.get_dummy_value() if value is None else value
+
+        @functools.wraps(body)
+        def typed(context: Any, *_: Any) -> Any:
+            return result(*arguments), emit
+
+        # numba takes the number of arguments from here
+        names = ["context", *[f"a{i}" for i in range(len(arguments))]]
+        parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+        typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return intrinsic(typed)
+
+    return defined
 
 
 # Decorates a function that only compiled code calls.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..compile_cache import processor
-from .jit import intrinsic, ir, types
+from .jit import emits, ir, types
 
 LANES = 16
 FLOAT, WORD, INT = ir.FloatType(), ir.IntType(64), ir.IntType(32)
@@ -31,21 +31,15 @@ def function(name: str, count: int, inline: bool = True) -> Callable:
     """Decorates a body of `define`, to be called from compiled code; emitted once per module."""
 
     def written(body: Callable) -> Callable:
-        signature = types.void(*[types.int64] * count)
-
-        def code(context, builder, signature, arguments):
+        @emits(types.void, *[types.int64] * count)
+        def called(builder, *arguments):
             function_ir = builder.module.globals.get(name)
             if function_ir is None:
                 function_ir = define(builder.module, name, count, body, inline)
                 function_ir.linkage = "linkonce_odr"
             builder.call(function_ir, arguments)
-            return context.get_dummy_value()
 
-        # numba takes the number of arguments from the signature of the function
-        names = ", ".join(f"a{i}" for i in range(count))
-        scope = {"answer": (signature, code)}
-        exec(f"def {name}(context, {names}): return answer", scope)
-        return intrinsic(scope[name])
+        return called
 
     return written
 
@@ -247,22 +241,13 @@ def copy(builder, target, source):
     store(builder, load(builder, source), target)
 
 
-@intrinsic
-def number_at(context, base, distance):
+@emits(types.float32, types.int64, types.int64)
+def number_at(builder, base, distance):
     """Load the float32 at base + distance."""
-
-    def code(context, builder, signature, arguments):
-        return builder.load(place(builder, *arguments), align=4)
-
-    return types.float32(types.int64, types.int64), code
+    return builder.load(place(builder, base, distance), align=4)
 
 
-@intrinsic
-def put(context, base, distance, value):
+@emits(types.void, types.int64, types.int64, types.float32)
+def put(builder, base, distance, value):
     """Store a float32 at base + distance."""
-
-    def code(context, builder, signature, arguments):
-        builder.store(arguments[2], place(builder, *arguments[:2]), align=4)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.float32), code
+    builder.store(value, place(builder, base, distance), align=4)

@@ -10,7 +10,7 @@ import math
 import operator
 
 from . import llvm
-from .jit import PrimitiveModel, intrinsic, ir, lower_builtin, register_model, type_callable, types
+from .jit import PrimitiveModel, emits, intrinsic, ir, lower_builtin, register_model, type_callable, types
 from .llvm import FLOAT, INT, LANES, VECTOR
 
 BYTES = 4
@@ -72,61 +72,40 @@ def masked_store(builder, value, base, mask) -> None:
     )
 
 
-@intrinsic
-def load(context, base):
+@emits(vector, types.int64)
+def load(builder, base):
     """Load 16 float32."""
-    return vector(types.int64), lambda context, builder, _, a: llvm.load(builder, *a)
+    return llvm.load(builder, base)
 
 
-@intrinsic
-def load_some(context, base, count, other):
+@emits(vector, types.int64, types.int64, vector)
+def load_some(builder, base, count, other):
     """Load the first `count` elements; the other lanes are those of `other`."""
-    return vector(types.int64, types.int64, vector), lambda context, builder, _, a: masked_load(
-        builder, a[0], below(builder, a[1]), a[2]
-    )
+    return masked_load(builder, base, below(builder, count), other)
 
 
-@intrinsic
-def store(context, base, value):
+@emits(types.void, types.int64, vector)
+def store(builder, base, value):
     """Store 16 float32."""
-
-    def code(context, builder, signature, a):
-        llvm.store(builder, a[1], a[0])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, vector), code
+    llvm.store(builder, value, base)
 
 
-@intrinsic
-def store_some(context, base, count, value):
+@emits(types.void, types.int64, types.int64, vector)
+def store_some(builder, base, count, value):
     """Store the first `count` lanes."""
-
-    def code(context, builder, signature, a):
-        masked_store(builder, a[2], a[0], below(builder, a[1]))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, vector), code
+    masked_store(builder, value, base, below(builder, count))
 
 
-@intrinsic
-def load_wide(context, base):
+@emits(wide, types.int64)
+def load_wide(builder, base):
     """Load 16 float64."""
-
-    def code(context, builder, signature, a):
-        return builder.load(builder.inttoptr(a[0], WIDE_VECTOR.as_pointer()), align=8)
-
-    return wide(types.int64), code
+    return builder.load(builder.inttoptr(base, WIDE_VECTOR.as_pointer()), align=8)
 
 
-@intrinsic
-def store_wide(context, base, value):
+@emits(types.void, types.int64, wide)
+def store_wide(builder, base, value):
     """Store 16 float64."""
-
-    def code(context, builder, signature, a):
-        builder.store(a[1], builder.inttoptr(a[0], WIDE_VECTOR.as_pointer()), align=8)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, wide), code
+    builder.store(value, builder.inttoptr(base, WIDE_VECTOR.as_pointer()), align=8)
 
 
 @intrinsic
@@ -135,16 +114,16 @@ def filled(context, number):
     return Vector(number)(number), lambda context, builder, _, a: llvm.spread(builder, *a)
 
 
-@intrinsic
-def widened(context, x):
+@emits(wide, vector)
+def widened(builder, x):
     """Convert to float64."""
-    return wide(vector), lambda context, builder, _, a: builder.fpext(a[0], WIDE_VECTOR)
+    return builder.fpext(x, WIDE_VECTOR)
 
 
-@intrinsic
-def rounded(context, x):
+@emits(vector, wide)
+def rounded(builder, x):
     """Round to float32."""
-    return vector(wide), lambda context, builder, _, a: builder.fptrunc(a[0], VECTOR)
+    return builder.fptrunc(x, VECTOR)
 
 
 def define_operator(operation, instruction: str) -> None:
@@ -169,26 +148,22 @@ def multiply_add(context, x, y, z):
     return x(x, x, x), lambda context, builder, _, a: llvm.multiply_add(builder, *a)
 
 
-@intrinsic
-def root(context, x):
+@emits(vector, vector)
+def root(builder, x):
     """Square root of each lane."""
-    return vector(vector), lambda context, builder, _, a: called(builder, f"llvm.sqrt.v{LANES}f32", VECTOR, *a)
+    return called(builder, f"llvm.sqrt.v{LANES}f32", VECTOR, x)
 
 
-@intrinsic
-def first_of(context, x, count):
+@emits(vector, vector, types.int64)
+def first_of(builder, x, count):
     """Return the first `count` lanes of x, and zeros."""
-
-    def code(context, builder, signature, a):
-        return builder.select(below(builder, a[1]), a[0], llvm.filled(0))
-
-    return vector(vector, types.int64), code
+    return builder.select(below(builder, count), x, llvm.filled(0))
 
 
-@intrinsic
-def clipped(context, x, low, high):
+@emits(vector, vector, vector, vector)
+def clipped(builder, x, low, high):
     """Clamp x to [low, high]. NaN stays; a bound of NaN means no bound."""
-    return vector(vector, vector, vector), lambda context, builder, _, a: clip(builder, *a)
+    return clip(builder, x, low, high)
 
 
 BOUNDS = {"": (math.nan, math.nan), "relu": (0.0, math.nan), "relu6": (0.0, 6.0)}  # activation -> bounds for `clipped`
@@ -199,44 +174,31 @@ def clip(builder, x, low, high):
     return builder.select(builder.fcmp_ordered("<", high, x), high, x)
 
 
-@intrinsic
-def inside(context, x, y, low, high):
+@emits(vector, vector, vector, vector, vector)
+def inside(builder, x, y, low, high):
     """Return x in lanes where y is strictly between the bounds of `clipped`, or NaN; 0 in the others."""
-
-    def code(context, builder, signature, a):
-        x, y, low, high = a
-        beyond = builder.or_(builder.fcmp_ordered("<=", y, low), builder.fcmp_ordered(">=", y, high))
-        return builder.select(beyond, llvm.filled(0), x)
-
-    return vector(vector, vector, vector, vector), code
+    beyond = builder.or_(builder.fcmp_ordered("<=", y, low), builder.fcmp_ordered(">=", y, high))
+    return builder.select(beyond, llvm.filled(0), x)
 
 
-@intrinsic
-def total(context, x):
+@emits(types.float64, vector)
+def total(builder, x):
     """Sum the lanes in order, in float64."""
-
-    def code(context, builder, signature, a):
-        values = builder.fpext(a[0], WIDE_VECTOR)
-        return called(builder, f"llvm.vector.reduce.fadd.v{LANES}f64", DOUBLE, ir.Constant(DOUBLE, 0.0), values)
-
-    return types.float64(vector), code
+    values = builder.fpext(x, WIDE_VECTOR)
+    return called(builder, f"llvm.vector.reduce.fadd.v{LANES}f64", DOUBLE, ir.Constant(DOUBLE, 0.0), values)
 
 
-@intrinsic
-def sum_by_halves(context, x):
+@emits(types.float64, vector)
+def sum_by_halves(builder, x):
     """Sum the lanes in float64 as a tree, which has fewer dependent additions than `total`."""
-
-    def code(context, builder, signature, a):
-        values, lanes = builder.fpext(a[0], WIDE_VECTOR), LANES
-        while lanes > 1:
-            lanes //= 2
-            low, high = [
-                builder.shuffle_vector(
-                    values, values, ir.Constant(ir.VectorType(INT, lanes), [*range(start, start + lanes)])
-                )
-                for start in (0, lanes)
-            ]
-            values = builder.fadd(low, high)
-        return builder.extract_element(values, ir.Constant(INT, 0))
-
-    return types.float64(vector), code
+    values, lanes = builder.fpext(x, WIDE_VECTOR), LANES
+    while lanes > 1:
+        lanes //= 2
+        low, high = [
+            builder.shuffle_vector(
+                values, values, ir.Constant(ir.VectorType(INT, lanes), [*range(start, start + lanes)])
+            )
+            for start in (0, lanes)
+        ]
+        values = builder.fadd(low, high)
+    return builder.extract_element(values, ir.Constant(INT, 0))

@@ -18,10 +18,10 @@ import numpy as np
 from ....core.ops.attention import scaled_dot_product_attention
 from ....core.spec import Spec, bool_, float32
 from ..codegen import llvm
-from ..codegen.jit import compiled, intrinsic, ir
+from ..codegen.jit import compiled, emits, ir, types
 from ..codegen.llvm import LANES, clear, copy_transposed, number_at, put
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
-from ..codegen.vectors import BYTES, below, filled, load, multiply_add, store, store_some
+from ..codegen.vectors import BYTES, below, filled, load, multiply_add, store, store_some, vector
 from ..lowering import lowers
 from ..runtime.instructions import instruction, run_routine, word_at
 from ..runtime.tasks import Task, Workspace
@@ -38,42 +38,36 @@ LEAST = 16  # fewest keys; below, a batch of BLAS products takes less time
 WIDEST = 256  # most elements of a query or value vector
 
 
-@intrinsic
-def hidden(context, x, mask, zero, instead):
+@emits(vector, vector, vector, vector, vector)
+def hidden(builder, x, mask, zero, instead):
     """Return `instead` in lanes where the mask is zero, x in the others."""
-    return x(x, x, x, x), lambda context, builder, _, a: builder.select(
-        builder.fcmp_ordered("==", a[1], a[2]), a[3], a[0]
-    )
+    return builder.select(builder.fcmp_ordered("==", mask, zero), instead, x)
 
 
-@intrinsic
-def ended(context, x, count, beyond):
+@emits(vector, vector, types.int64, vector)
+def ended(builder, x, count, beyond):
     """Return the first `count` lanes of x; `beyond` in the others."""
-    return x(x, count, x), lambda context, builder, _, a: builder.select(below(builder, a[1]), a[0], a[2])
+    return builder.select(below(builder, count), x, beyond)
 
 
-def in_pairs(combined, x_of):
+def in_pairs(builder, combined, x):
     """Reduce 16 lanes to one number as a tree, by halves."""
-
-    def code(context, builder, signature, arguments):
-        x, none = arguments[0], ir.Constant(llvm.VECTOR, ir.Undefined)
-        for step in (8, 4, 2, 1):
-            lanes = ir.Constant(ir.VectorType(llvm.INT, LANES), [(i + step) % LANES for i in range(LANES)])
-            x = combined(builder, x, builder.shuffle_vector(x, none, lanes))
-        return builder.extract_element(x, ir.Constant(llvm.INT, 0))
-
-    return x_of.number(x_of), code
+    none = ir.Constant(llvm.VECTOR, ir.Undefined)
+    for step in (8, 4, 2, 1):
+        lanes = ir.Constant(ir.VectorType(llvm.INT, LANES), [(i + step) % LANES for i in range(LANES)])
+        x = combined(x, builder.shuffle_vector(x, none, lanes))
+    return builder.extract_element(x, ir.Constant(llvm.INT, 0))
 
 
-@intrinsic
-def summed(context, x):
-    return in_pairs(lambda builder, x, y: builder.fadd(x, y), x)
+@emits(types.float32, vector)
+def summed(builder, x):
+    return in_pairs(builder, builder.fadd, x)
 
 
-@intrinsic
-def max_of_lanes(context, x):
+@emits(types.float32, vector)
+def max_of_lanes(builder, x):
     """Maximum of the lanes, none of which may be NaN."""
-    return in_pairs(lambda builder, x, y: builder.select(builder.fcmp_ordered(">", x, y), x, y), x)
+    return in_pairs(builder, lambda x, y: builder.select(builder.fcmp_ordered(">", x, y), x, y), x)
 
 
 # ---- one tile of queries ---------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ import numpy as np
 
 from ....core.op import OPS
 from ..codegen import llvm, vector_math
-from ..codegen.jit import intrinsic
+from ..codegen.jit import emits, types
 from ..codegen.llvm import LANES, number_at, put
-from ..codegen.vectors import BYTES, called, filled, load_some, store_some, total
+from ..codegen.vectors import BYTES, called, filled, load_some, store_some, total, vector
 from ..lowering import lowers
 from ..runtime.instructions import instruction, word_at
 from ..runtime.tasks import Task, Workspace
@@ -24,23 +24,19 @@ from .elementwise import flat
 CHUNK = 1 << 13  # elements of a chunk
 
 
-@intrinsic
-def exp(context, x):
-    return x(x), lambda context, builder, _, a: vector_math.exp(builder, *a)
+exp = emits(vector, vector)(vector_math.exp)
 
 
-@intrinsic
-def max_ignoring_nan(context, x, y):
+@emits(vector, vector, vector)
+def max_ignoring_nan(builder, x, y):
     """Maximum of each lane; y where x is NaN."""
-    return x(x, x), lambda context, builder, _, a: builder.select(builder.fcmp_ordered(">", *a), *a)
+    return builder.select(builder.fcmp_ordered(">", x, y), x, y)
 
 
-@intrinsic
-def max_of_lanes(context, x):
+@emits(types.float32, vector)
+def max_of_lanes(builder, x):
     """Maximum of the lanes, ignoring NaN."""
-    return x.number(x), lambda context, builder, _, a: called(
-        builder, f"llvm.vector.reduce.fmax.v{LANES}f32", llvm.FLOAT, *a
-    )
+    return called(builder, f"llvm.vector.reduce.fmax.v{LANES}f32", llvm.FLOAT, x)
 
 
 @instruction

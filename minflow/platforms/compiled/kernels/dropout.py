@@ -11,7 +11,7 @@ import numpy as np
 
 from ....core.op import OPS
 from ..codegen import llvm
-from ..codegen.jit import intrinsic, ir, types
+from ..codegen.jit import emits, ir, types
 from ..codegen.llvm import INT, LANES, WORD, function
 from ..codegen.vectors import BYTES, filled, load_some, store_some, vector
 from ..lowering import lowers
@@ -69,17 +69,13 @@ def side_by_side(builder, a, b, group: int):
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT, 2 * count), order))
 
 
-@intrinsic
-def not_below(context, base, bound):
+@emits(vector, types.int64, types.int64)
+def not_below(builder, base, bound):
     """1 in lanes where the 16-bit number in memory is at least `bound`, else 0."""
-
-    def code(context, builder, signature, a):
-        numbers = builder.load(builder.inttoptr(a[0], HALVES.as_pointer()), align=2)
-        few = builder.zext(numbers, ir.VectorType(INT, LANES))
-        bounds = llvm.spread(builder, builder.trunc(a[1], INT))
-        return builder.select(builder.icmp_unsigned(">=", few, bounds), llvm.filled(1), llvm.filled(0))
-
-    return vector(types.int64, types.int64), code
+    numbers = builder.load(builder.inttoptr(base, HALVES.as_pointer()), align=2)
+    few = builder.zext(numbers, ir.VectorType(INT, LANES))
+    bounds = llvm.spread(builder, builder.trunc(bound, INT))
+    return builder.select(builder.icmp_unsigned(">=", few, bounds), llvm.filled(1), llvm.filled(0))
 
 
 @instruction

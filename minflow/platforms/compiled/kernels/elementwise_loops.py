@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..codegen import llvm, vector_math
-from ..codegen.jit import CompiledFunction, compiled, float32, intrinsic, ir, types
+from ..codegen.jit import CompiledFunction, compiled, emits, float32, ir, types
 from ..codegen.llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
 from ..codegen.vectors import called, filled, load, load_some, multiply_add, store, store_some, vector
 from .conv import BYTES
@@ -146,60 +146,43 @@ def reduce_lanes(builder, name: str, x, flag: str, *start):
     return builder.call(reduce, [*start, x], fastmath=(flag,))
 
 
-@intrinsic
-def sum_of_lanes(context, x):
-    return types.float32(vector), lambda context, builder, _, a: reduce_lanes(
-        builder, "fadd", a[0], "reassoc", ir.Constant(FLOAT, -0.0)
-    )
+@emits(types.float32, vector)
+def sum_of_lanes(builder, x):
+    return reduce_lanes(builder, "fadd", x, "reassoc", ir.Constant(FLOAT, -0.0))
 
 
-@intrinsic
-def max_of_lanes(context, x):
+@emits(types.float32, vector)
+def max_of_lanes(builder, x):
     """Maximum of the lanes; NaN if any is."""
-
-    def code(context, builder, signature, arguments):
-        lanes = builder.fcmp_unordered("uno", arguments[0], arguments[0])
-        some = builder.icmp_unsigned("!=", builder.bitcast(lanes, ir.IntType(LANES)), ir.IntType(LANES)(0))
-        return builder.select(some, FLOAT(math.nan), reduce_lanes(builder, "fmax", arguments[0], "nnan"))
-
-    return types.float32(vector), code
+    lanes = builder.fcmp_unordered("uno", x, x)
+    some = builder.icmp_unsigned("!=", builder.bitcast(lanes, ir.IntType(LANES)), ir.IntType(LANES)(0))
+    return builder.select(some, FLOAT(math.nan), reduce_lanes(builder, "fmax", x, "nnan"))
 
 
-@intrinsic
-def maximum(context, x, y):
-    return vector(vector, vector), lambda context, builder, _, a: maximum_of(builder, *a)
+@emits(vector, vector, vector)
+def maximum(builder, x, y):
+    return maximum_of(builder, x, y)
 
 
-@intrinsic
-def mask_at(context, base):
+@emits(vector, types.int64)
+def mask_at(builder, base):
     """16 bytes as float32: 1 where a byte is not 0."""
-
-    def code(context, builder, signature, arguments):
-        kind = ir.VectorType(ir.IntType(8), LANES)
-        mask = builder.load(builder.inttoptr(arguments[0], kind.as_pointer()), align=1)
-        nothing = ir.Constant(kind, [0] * LANES)
-        return builder.select(builder.icmp_unsigned("!=", mask, nothing), llvm.filled(1), llvm.filled(0))
-
-    return vector(types.int64), code
+    kind = ir.VectorType(ir.IntType(8), LANES)
+    mask = builder.load(builder.inttoptr(base, kind.as_pointer()), align=1)
+    nothing = ir.Constant(kind, [0] * LANES)
+    return builder.select(builder.icmp_unsigned("!=", mask, nothing), llvm.filled(1), llvm.filled(0))
 
 
-@intrinsic
-def byte_at(context, base):
-    def code(context, builder, signature, arguments):
-        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
-        return builder.zext(builder.load(pointer), WORD)
-
-    return types.int64(types.int64), code
+@emits(types.int64, types.int64)
+def byte_at(builder, base):
+    pointer = builder.inttoptr(base, ir.IntType(8).as_pointer())
+    return builder.zext(builder.load(pointer), WORD)
 
 
-@intrinsic
-def put_word(context, words, i, word):
-    def code(context, builder, signature, arguments):
-        pointer = builder.inttoptr(arguments[0], WORD.as_pointer())
-        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), code
+@emits(types.void, types.int64, types.int64, types.int64)
+def put_word(builder, words, i, word):
+    pointer = builder.inttoptr(words, WORD.as_pointer())
+    builder.store(word, builder.gep(pointer, [i]))
 
 
 @compiled

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
-from ..codegen.jit import CompiledFunction, compiled, intrinsic, ir, types
+from ..codegen.jit import CompiledFunction, compiled, emits, ir, types
 from ..codegen.llvm import WORD
 from .pointers import at
 from .tasks import BYTES, Task
@@ -140,55 +140,33 @@ def fields_of(kind: type) -> dict[str, Any]:
 # ---- for kernels: access to words, and calls by address --------------------------------------------------------------
 
 
-@intrinsic
-def word_at(context, words, i):
+@emits(types.int64, types.int64, types.int64)
+def word_at(builder, words, i):
     """Load word i as int64."""
-
-    def code(context, builder, signature, arguments):
-        return builder.load(builder.gep(builder.inttoptr(arguments[0], WORD.as_pointer()), [arguments[1]]))
-
-    return types.int64(types.int64, types.int64), code
+    return builder.load(builder.gep(builder.inttoptr(words, WORD.as_pointer()), [i]))
 
 
-@intrinsic
-def real_at(context, words, i):
+@emits(types.float64, types.int64, types.int64)
+def real_at(builder, words, i):
     """Load word i as float64."""
-
-    def code(context, builder, signature, arguments):
-        return builder.load(builder.gep(builder.inttoptr(arguments[0], DOUBLE.as_pointer()), [arguments[1]]))
-
-    return types.float64(types.int64, types.int64), code
+    return builder.load(builder.gep(builder.inttoptr(words, DOUBLE.as_pointer()), [i]))
 
 
-@intrinsic
-def put_real(context, words, i, real):
+@emits(types.void, types.int64, types.int64, types.float64)
+def put_real(builder, words, i, real):
     """Store a float64 as word i, for `real_at`."""
-
-    def code(context, builder, signature, arguments):
-        pointer = builder.inttoptr(arguments[0], DOUBLE.as_pointer())
-        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.float64), code
+    pointer = builder.inttoptr(words, DOUBLE.as_pointer())
+    builder.store(real, builder.gep(pointer, [i]))
 
 
-@intrinsic
-def run_routine(context, address, a, b, c, d, e, f, g, h, i, j, k, m):
+@emits(types.void, *[types.int64] * (ROUTINE_ARGUMENTS + 1))
+def run_routine(builder, address, a, b, c, d, e, f, g, h, i, j, k, m):
     """Call a routine by its address."""
-
-    def written(context, builder, signature, arguments):
-        kind = ir.FunctionType(ir.VoidType(), [WORD] * ROUTINE_ARGUMENTS)
-        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * (ROUTINE_ARGUMENTS + 1)), written
+    kind = ir.FunctionType(ir.VoidType(), [WORD] * ROUTINE_ARGUMENTS)
+    builder.call(builder.inttoptr(address, kind.as_pointer()), [a, b, c, d, e, f, g, h, i, j, k, m])
 
 
-@intrinsic
-def words_from(context, address):
+@emits(types.CPointer(types.int64), types.int64)
+def words_from(builder, address):
     """Return a pointer to words, to be indexed like an array."""
-
-    def code(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], WORD.as_pointer())
-
-    return types.CPointer(types.int64)(types.int64), code
+    return builder.inttoptr(address, WORD.as_pointer())

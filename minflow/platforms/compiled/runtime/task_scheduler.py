@@ -30,7 +30,7 @@ from ..codegen.atomics import (
     wake_all,
     yield_core,
 )
-from ..codegen.jit import CompiledFunction, compiled, intrinsic, ir, types
+from ..codegen.jit import CompiledFunction, compiled, emits, ir, types
 from ..codegen.llvm import WORD
 from . import threads
 from .pointers import at
@@ -50,16 +50,11 @@ ALONE = os.name != "posix"  # no helpers if the system has no pthread_cond_wait
 shared = compiled if ALONE else CompiledFunction
 
 
-@intrinsic
-def call(context, code, words, chunk, scratch):
+@emits(types.void, types.int64, types.int64, types.int64, types.int64)
+def call(builder, code, words, chunk, scratch):
     """Run one chunk of a task."""
-
-    def written(context, builder, signature, arguments):
-        kind = ir.FunctionType(ir.VoidType(), [WORD] * 3)
-        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64, types.int64), written
+    kind = ir.FunctionType(ir.VoidType(), [WORD] * 3)
+    builder.call(builder.inttoptr(code, kind.as_pointer()), [words, chunk, scratch])
 
 
 # ---- compiled code ---------------------------------------------------------------------------------------------------

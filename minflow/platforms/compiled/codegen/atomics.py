@@ -9,8 +9,7 @@ from __future__ import annotations
 import platform
 
 from .jit import emits, ir, types
-from .llvm import WORD
-from .vectors import called
+from .llvm import WORD, called
 
 ORDER = "seq_cst"
 PAUSE = {"x86_64": "llvm.x86.sse2.pause", "AMD64": "llvm.x86.sse2.pause"}.get(platform.machine())

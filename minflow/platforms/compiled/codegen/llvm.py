@@ -32,19 +32,28 @@ def function(name: str, count: int, inline: bool = True) -> Callable:
 
     def written(body: Callable) -> Callable:
         @emits(types.void, *[types.int64] * count)
-        def called(builder, *arguments):
+        def code(builder, *arguments):
             function_ir = builder.module.globals.get(name)
             if function_ir is None:
                 function_ir = define(builder.module, name, count, body, inline)
                 function_ir.linkage = "linkonce_odr"
             builder.call(function_ir, arguments)
 
-        return called
+        return code
 
     return written
 
 
 # ---- helpers for bodies ----------------------------------------------------------------------------------------------
+
+
+def called(builder, name: str, result, *arguments):
+    """Call an LLVM intrinsic by name."""
+    intrinsic_ir = builder.module.globals.get(name)
+    if intrinsic_ir is None:
+        kind = ir.FunctionType(result, [a.type for a in arguments])
+        intrinsic_ir = ir.Function(builder.module, kind, name)
+    return builder.call(intrinsic_ir, arguments)
 
 
 def word(number: int) -> ir.Constant:
@@ -74,12 +83,7 @@ def store(builder: ir.IRBuilder, value, base, distance=None, fixed: int = 0) -> 
 def prefetch(builder: ir.IRBuilder, base, distance, write: int = 1) -> None:
     """Prefetch a cache line that will be read, or (write) written."""
     pointer = builder.bitcast(place(builder, base, distance), ir.IntType(8).as_pointer())
-    name = "llvm.prefetch.p0"
-    intrinsic_ir = builder.module.globals.get(name)
-    if intrinsic_ir is None:
-        kind = ir.FunctionType(ir.VoidType(), [pointer.type, INT, INT, INT])
-        intrinsic_ir = ir.Function(builder.module, kind, name)
-    builder.call(intrinsic_ir, [pointer, *[ir.Constant(INT, n) for n in (write, 3, 1)]])
+    called(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, *[ir.Constant(INT, n) for n in (write, 3, 1)])
 
 
 def spread(builder: ir.IRBuilder, number):
@@ -91,11 +95,7 @@ def spread(builder: ir.IRBuilder, number):
 
 def multiply_add(builder: ir.IRBuilder, a, b, c):
     """Compute a * b + c, rounded once (FMA)."""
-    name = f"llvm.fma.v{LANES}f{32 if a.type.element == FLOAT else 64}"
-    intrinsic_ir = builder.module.globals.get(name)
-    if intrinsic_ir is None:
-        intrinsic_ir = ir.Function(builder.module, ir.FunctionType(a.type, [a.type] * 3), name)
-    return builder.call(intrinsic_ir, [a, b, c])
+    return called(builder, f"llvm.fma.v{LANES}f{32 if a.type.element == FLOAT else 64}", a.type, a, b, c)
 
 
 def loop(builder: ir.IRBuilder, count, carried: Sequence, body: Callable, perhaps: bool = False) -> list:

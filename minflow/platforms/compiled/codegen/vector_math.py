@@ -13,8 +13,7 @@ import math
 import numpy as np
 
 from .jit import ir
-from .llvm import INT, LANES, VECTOR, WIDE, filled, multiply_add
-from .vectors import called
+from .llvm import INT, LANES, VECTOR, WIDE, called, filled, multiply_add
 
 WHOLE = ir.VectorType(INT, LANES)
 LN2 = math.log(2)

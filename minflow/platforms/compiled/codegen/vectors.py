@@ -11,7 +11,7 @@ import operator
 
 from . import llvm
 from .jit import PrimitiveModel, emits, intrinsic, ir, lower_builtin, register_model, type_callable, types
-from .llvm import FLOAT, INT, LANES, VECTOR
+from .llvm import FLOAT, INT, LANES, VECTOR, called
 
 BYTES = 4
 WIDE_BYTES = 8 * LANES  # bytes of a vector of float64
@@ -33,15 +33,6 @@ class VectorModel(PrimitiveModel):
 
 
 vector, wide = Vector(types.float32), Vector(types.float64)
-
-
-def called(builder, name: str, result, *arguments):
-    """Call an LLVM intrinsic by name."""
-    intrinsic_ir = builder.module.globals.get(name)
-    if intrinsic_ir is None:
-        kind = ir.FunctionType(result, [a.type for a in arguments])
-        intrinsic_ir = ir.Function(builder.module, kind, name)
-    return builder.call(intrinsic_ir, arguments)
 
 
 def below(builder, count, lanes: int = LANES):

@@ -14,8 +14,8 @@ import numpy as np
 from ....core.op import OPS
 from ..codegen import llvm, vector_math
 from ..codegen.jit import emits, types
-from ..codegen.llvm import LANES, number_at, put
-from ..codegen.vectors import BYTES, called, filled, load_some, store_some, total, vector
+from ..codegen.llvm import LANES, called, number_at, put
+from ..codegen.vectors import BYTES, filled, load_some, store_some, total, vector
 from ..lowering import lowers
 from ..runtime.instructions import instruction, word_at
 from ..runtime.tasks import Task, Workspace

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..codegen import llvm, vector_math
 from ..codegen.jit import CompiledFunction, compiled, emits, float32, ir, types
-from ..codegen.llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
-from ..codegen.vectors import called, filled, load, load_some, multiply_add, store, store_some, vector
+from ..codegen.llvm import FLOAT, LANES, VECTOR, WORD, called, function, number_at, put
+from ..codegen.vectors import filled, load, load_some, multiply_add, store, store_some, vector
 from .conv import BYTES
 
 STEP = LANES * BYTES

@@ -40,6 +40,25 @@ def trained(kind, device, **options):
     return optimizer, mine, closure
 
 
+class Training(flow.nn.Graph):
+    """A step of an optimizer on two parameters, whose gradients differ in each step."""
+
+    def __init__(self, kind, device):
+        super().__init__()
+        self.model = flow.nn.Linear(3, 2)
+        with flow.no_grad():
+            self.model.weight.copy_(flow.tensor(np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)))
+            self.model.bias.fill_(0.5)
+        self.model.to(device)
+        self.config.exact(True)
+        self.add_optimizer(kind(self.model.parameters(), lr=0.1))
+
+    def build(self, x):
+        loss = self.model(x).square().sum()
+        loss.backward()
+        return loss
+
+
 def check_devices(optimizer, cuda):
     """Check that numbers of a state, which rules read, are on the CPU, and all else on the device."""
     held = [(name, x) for state in optimizer.state.values() for name, x in state.items()]
@@ -83,6 +102,19 @@ def test_a_step_reads_nothing_to_the_host(name, cuda):
     with counted() as copies:
         optimizer.step()
     assert not copies
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in ("LBFGS", "Custom")])
+def test_steps_of_a_graph_on_a_device_are_those_on_the_cpu(name, cuda):
+    def run(device):
+        graph, x = Training(KINDS[name], device), np.linspace(0, 1, 12, dtype="float32").reshape(4, 3)
+        graph(flow.tensor(x, device=device))
+        with counted() as copies:
+            losses = [graph(flow.tensor(x * k, device=device)) for k in (1.0, 2.0, 0.5)]
+        return [t.detach().cpu().numpy().tobytes() for t in (*losses, *graph.model.parameters())], copies
+
+    there, copies = run(cuda)
+    assert there == run("cpu")[0] and not copies
 
 
 def test_line_search_on_a_device(cuda):

@@ -5,12 +5,19 @@ kernels, and without a copy to the host.
 """
 
 import copy
+import functools
 
 import numpy as np
 import pytest
 
 import minflow as flow
 from minflow import nn
+from minflow.compiler.executor import run as execute_plan
+from minflow.compiler.passes import PASSES, run_passes
+from minflow.compiler.plan import Plan
+from minflow.core.backend import to_host
+from minflow.core.functionalize import contiguous
+from minflow.core.spec import as_dtype
 from minflow.core.trace import trace
 from minflow.nn.summary import tensors_in
 from tests.cases import Cases
@@ -29,34 +36,34 @@ def check(model, inputs, device, moved=None):
     """Trace and run outputs and gradients of the model on a device. moved: the inputs there, by default all."""
     here, moved = copy.deepcopy(model), moved or [x.to(device) for x in inputs]
     model = model.to(device)
-
-    def outputs_and_gradients(*inputs):
-        outs = tensors_in(model(*inputs))
-        loss_of(outs).backward()
-        return [*outs, *[p.grad for p in model.parameters()]]
-
-    graph, _ = trace(outputs_and_gradients, moved)
+    graph, _ = trace(functools.partial(outputs_and_gradients, model), moved)
     assert {x.spec.device for x in graph.outputs} == {device}
-    run(model, moved)  # the first call of some layers makes their parameters
-    run(here, inputs)
-    model.zero_grad()
-    here.zero_grad()
-    with counted() as copies:
-        there = run(model, moved)
-    assert [bits(x) for x in there] == [bits(x) for x in run(here, inputs)]
-    assert not copies
+    outputs_and_gradients(model, *moved)  # the first call of some layers makes their parameters
+    outputs_and_gradients(here, *inputs)
+    for run in (outputs_and_gradients_of_plan, outputs_and_gradients):
+        with counted() as copies:
+            there = run(model, *moved)
+        assert [*map(bits, there)] == [*map(bits, run(here, *inputs))] and not copies
 
 
-def run(model, inputs):
-    """The outputs and the gradients of all parameters."""
+def outputs_and_gradients(model, *inputs):
     flow.manual_seed(0)
+    model.zero_grad()
     outs = tensors_in(model(*inputs))
     loss_of(outs).backward()
     return [*outs, *[p.grad for p in model.parameters()]]
 
 
-def bits(t):
-    return t if t is None else (t.dtype, tuple(t.shape), t.detach().cpu().numpy().tobytes())
+def outputs_and_gradients_of_plan(model, *inputs):
+    graph, _ = trace(functools.partial(outputs_and_gradients, model), inputs)
+    flow.manual_seed(0)
+    return execute_plan(Plan(run_passes(graph, PASSES)[-1].graph), [contiguous(x).array for x in inputs])
+
+
+def bits(x):
+    """The dtype, shape and bits of a tensor or an array; None for no gradient."""
+    array = x.detach().array if isinstance(x, flow.Tensor) else x
+    return x if x is None else (as_dtype(array.dtype), tuple(array.shape), to_host(array).tobytes())
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
-from ..core.backend import to_host
+from ..core.backend import backend_of_array, to_host
 from ..core.base.errors import MinflowError, ModuleError, StateError, TraceError
 from ..core.context import PerContext
 from ..core.messages.suggestions import did_you_mean, nearest, signature_error
@@ -139,12 +139,12 @@ def check_eval(model: Any, args: tuple) -> None:
     last = last_no_grad_call()
     if array is None or not array.size or not isinstance(last.get(model, ()), tuple):
         return
-    numbers = to_host(array.reshape(-1)[:: max(1, array.size // 64)]).tobytes()
-    now = (mutation_counter.backwards, MODE.get().entered), numbers
+    some = backend_of_array(array).copy(array.reshape(-1)[:: max(1, array.size // 64)])
+    now = (mutation_counter.backwards, MODE.get().entered), some
     before, last[model] = last.get(model), now
     if before is None or before[0] != now[0]:
         return
-    if before[1] == numbers:
+    if to_host(before[1]).tobytes() == to_host(some).tobytes():
         last[model] = "again"  # intentional
         return
     layers = [(n, m) for n, m in model.named_modules() if m.training and type(m).__name__.startswith(MODE_DEPENDENT)]

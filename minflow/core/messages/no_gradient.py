@@ -13,7 +13,7 @@ from ..base.errors import GradError
 from ..context import PerContext
 from ..ir import Where, where_text
 from ..source_location import caller, describe, name_of
-from ..spec import Spec
+from ..spec import Spec, cpu
 
 
 class ElementRead(NamedTuple):
@@ -39,7 +39,8 @@ def record_read(tensor, reader: str) -> None:
 
 
 def number_of(tensor) -> Any:
-    return tensor.array.item() if tensor.array is not None and tensor.spec.size == 1 else None
+    known = tensor.array is not None and tensor.spec.size == 1 and tensor.spec.device is cpu
+    return tensor.array.item() if known else None  # elsewhere it would be one more copy to the host
 
 
 def no_gradient(out, verb: str) -> GradError:

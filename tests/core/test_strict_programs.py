@@ -1,0 +1,129 @@
+"""Check programs on a device that is not the CPU, as users write them: their errors, and the copies that they wait for.
+
+The device is the stand-in of `strict_backend.py`.
+"""
+
+import io
+import warnings
+
+import pytest
+
+import minflow as flow
+import minflow.nn.functional as F
+from minflow import nn
+from tests.strict_backend import UPLOADS, counted, strict_cuda
+
+
+@pytest.fixture(autouse=True)
+def device():
+    with strict_cuda():
+        yield
+
+
+class Predict(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def build(self, x):
+        return self.model(x)
+
+
+@pytest.mark.parametrize("layer", [nn.CircularPad1d(1), nn.AdaptiveMaxPool1d(3)], ids=lambda m: type(m).__name__)
+def test_constants_of_a_graph_are_on_its_device(layer):
+    x = flow.randn(2, 3, 8, device="cuda")
+    graph, expected = Predict(layer), layer(x).tolist()
+    graph(x)
+    uploads = UPLOADS.total()
+    with counted() as copies:
+        result = graph(x)
+    assert not copies and UPLOADS.total() == uploads and result.tolist() == expected
+
+
+def test_views_by_strides():
+    x = flow.arange(12, device="cuda").view(3, 4)
+    y = x[1:, 1:]
+    windows = y.as_strided((2, 2), (4, 1))
+    assert windows.tolist() == [[5, 6], [9, 10]] and windows.is_set_to(x[1:, 1:3]) and not windows.is_set_to(x)
+    windows.zero_()
+    assert x.tolist() == [[0, 1, 2, 3], [4, 0, 0, 7], [8, 0, 0, 11]]
+
+
+# ---- errors that wait ------------------------------------------------------------------------------------------------
+
+
+def wrong_index(x):
+    return x[flow.tensor([5], device="cuda")]  # the wrong line
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x, folder: flow.save(x, io.BytesIO()),
+        lambda x, folder: flow.save(x, folder / "x.safetensors"),
+        lambda x, folder: flow.cuda.synchronize(),
+        lambda x, folder: flow.cuda.synchronize("cuda:0"),
+        lambda x, folder: str(x),
+    ],
+    ids=["open file", "file", "synchronize", "synchronize a device", "print"],
+)
+def test_a_failed_check_is_raised_by_the_next_read(read, tmp_path):
+    x = flow.ones(2, 3, device="cuda")
+    wrong_index(x)
+    line = wrong_index.__code__.co_firstlineno + 1
+    with pytest.raises(flow.OutOfRangeError, match="index 5 is outside axis 0, which has size 2") as error:
+        read(x, tmp_path)
+    assert type(error.value) is flow.OutOfRangeError and error.value.where.endswith(f":{line}")
+    read(x, tmp_path)  # reported once
+
+
+def test_gradient_of_another_device():
+    p = nn.Parameter(flow.ones(2, device="cuda"))
+    with pytest.raises(flow.ShapeError, match="dtype and device of its tensor"):
+        p.grad = flow.ones(2)
+
+
+# ---- copies to the host ----------------------------------------------------------------------------------------------
+
+
+def test_item_of_a_loss_is_one_copy():
+    p = nn.Parameter(flow.ones(3, device="cuda"))
+    loss = p.sum()
+    with counted() as copies:
+        assert loss.item() == float(loss) == 3.0
+    assert copies.total() == 2
+
+
+def test_an_evaluation_without_eval_is_reported_and_seldom_read():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout()).to("cuda")
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
+
+    def step():
+        model(flow.randn(2, 3, device="cuda")).sum().backward()
+        optimizer.step()
+
+    def evaluate(n):
+        with flow.no_grad():
+            for _ in range(n):
+                model(flow.randn(2, 3, device="cuda"))
+
+    with counted() as copies:
+        for _ in range(3):
+            step()
+            evaluate(1)
+    assert not copies
+    with pytest.warns(UserWarning, match="called under no_grad in training mode"):
+        evaluate(2)
+
+
+# ---- mixed precision -------------------------------------------------------------------------------------------------
+
+
+def test_autocast_on_a_device():
+    x = flow.randn(2, 3, device="cuda")
+    with warnings.catch_warnings(), flow.autocast("cuda"):
+        warnings.simplefilter("error")
+        assert F.linear(x, x).dtype is flow.bfloat16 and flow.amp.is_autocast_enabled("cuda")
+        with flow.autocast("cuda", enabled=False):
+            assert F.linear(x, x).dtype is flow.float32
+    assert flow.amp.is_autocast_available("cuda") and not flow.amp.is_autocast_enabled("cuda")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .core.backend import BACKENDS, backend_of as _backend_of, is_available as _available
+from .core.deferred import report_pending as _report_pending
 from .core.functions.tensor_types import make_type as _typed
 from .core.host import HostArray as _HostArray
 from .core.messages.suggestions import name_hints as _name_hints
@@ -129,7 +130,11 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until the GPU is idle; without one, return at once."""
+    """Wait until the GPU is idle, and raise the errors of checks that wait; without one, return."""
+    if is_available():
+        backend = _backend_of(device_of(device))
+        backend.synchronize()
+        _report_pending(backend)
 
 
 def manual_seed(seed: int) -> None:

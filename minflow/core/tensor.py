@@ -317,7 +317,7 @@ class Tensor(
     @grad.setter
     def grad(self, g: Tensor | None) -> None:
         if g is not None and (not isinstance(g, Tensor) or g.spec is not self.spec):
-            fail(ShapeError, "a gradient has the shape and dtype of its tensor", "", tensor=self, grad=g)
+            fail(ShapeError, "a gradient has the shape, dtype and device of its tensor", "", tensor=self, grad=g)
         self.grad_owner().gradient = g
 
     def grad_owner(self) -> Tensor:

@@ -31,6 +31,8 @@ def write(
         put(stream)
         if isinstance(stream, io.BufferedWriter | io.BufferedRandom):  # report a full disk now, not when it is closed
             stream.flush()
+    except MinflowError:
+        raise  # of an earlier check on a device, which waited for this read
     except (OSError, TypeError, ValueError) as error:
         raise error_class(
             f"{what}: the open file cannot be written",

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .core.autograd import run_decomposition
+from .core.backend import is_available
 from .core.base.dtypes import HALF_DTYPES
 from .core.base.errors import DeviceError, DTypeError, StateError
 from .core.base.interrupts import ContextVarScope
@@ -84,11 +85,10 @@ class autocast(ContextVarScope):
         super().__init__()
 
     def value(self) -> Mode:
-        on = self.enabled and self.device_type == "cpu"
-        if self.enabled and not on:
+        available, mode = is_available(self.device_type), MODE.get()
+        if self.enabled and not available:
             warn("autocast: no GPU is available, so float32 stays float32", 'autocast("cpu")')
-        mode = MODE.get()
-        inner = mode.replace(low=self.dtype if on else None if self.device_type == "cpu" else mode.low)
+        inner = mode.replace(low=mode.low if not available else self.dtype if self.enabled else None)
         if inner.low is not None and not isinstance(mode, Casting):
             inner.__class__ = casting_class(type(mode))
         return inner
@@ -103,13 +103,13 @@ class autocast(ContextVarScope):
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """True if autocast has an effect on this device type: only for "cpu"."""
-    return device_type == "cpu"
+    """True if autocast has an effect on this device type: if there is a device of this type."""
+    return is_available(device_type)
 
 
 def is_autocast_enabled(device_type: str = "cpu") -> bool:
     """True inside an enabled autocast."""
-    return device_type == "cpu" and MODE.get().low is not None
+    return is_available(device_type) and MODE.get().low is not None
 
 
 def get_autocast_dtype(device_type: str = "cpu") -> Any:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..backend import namespace
+from ..backend import backend_of_array, namespace
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..functionalize import root_of, stride_probe
 from ..ir import NUMBERS
@@ -371,7 +371,7 @@ def start_of(x: Tensor, base: Tensor) -> int:
     first = last = stride_probe(base)
     for op, attrs in root_of(x)[1]:
         last = last if op.checks else launch(op, (last,), attrs)
-    begin, place = [array.__array_interface__["data"][0] for array in (first, last)]
+    begin, place = [backend_of_array(array).byte_bounds(array)[0] for array in (first, last)]
     return (place - begin) // x.spec.dtype.itemsize
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from .. import functions as F
-from ..backend import namespace, to_host
+from ..backend import backend_of_array, namespace, to_host
 from ..base.errors import DTypeError, GradError, OutOfRangeError, ShapeError, TraceError
 from ..functionalize import stride_probe, write_into
 from ..functions.fill import empty_of, size_of
@@ -49,8 +49,9 @@ class Storage:
 
     def is_set_to(self: Tensor, tensor: Tensor) -> bool:
         """True if both view the same elements of the same memory."""
-        mine, its = [stride_probe(x).__array_interface__ for x in (self, tensor)]
-        return (mine["data"][0], self.shape, self.stride()) == (its["data"][0], tensor.shape, tensor.stride())
+        arrays = [stride_probe(x) for x in (self, tensor)]
+        mine, its = [backend_of_array(array).storage_key(array) for array in arrays]
+        return (mine, self.shape, self.stride()) == (its, tensor.shape, tensor.stride())
 
     def const_data_ptr(self: Tensor) -> int:
         """Address of the first element, for reading."""

@@ -57,6 +57,13 @@ ON_HOST = set(
 SYNCHRONIZE = set(
     "argwhere bincount extract flatnonzero nonzero unique unique_all unique_counts unique_inverse".split()
 )
+AT = {  # ufunc -> the dtypes to which CuPy can add, and so on, at positions
+    "add": "int32 uint32 uint64 float16 float32 float64".split(),
+    "subtract": "int32 uint32".split(),
+    "maximum": (extremes := "int32 uint32 uint64 float32 float64".split()),
+    "minimum": extremes,
+    "bitwise": "int32 int64 uint32 uint64".split(),
+}
 FROM_HOST = {"array", "asarray", "asanyarray"}
 FACTS = set(
     "broadcast_shapes can_cast common_type iscomplexobj isfortran isrealobj isscalar issubdtype may_share_memory ndim "
@@ -190,11 +197,9 @@ class UFunc:
         return self.method("accumulate", ["array", "axis", "dtype", "out"], args, options)
 
     def at(self, a, indices, *b):
-        kinds = "float16 float32 float64 complex64 complex128".split() if self.__name__ in ("add", "subtract") else []
-        kinds += "int32 uint32 uint64".split() if self.__name__ != "subtract" else []
         if "at" not in self.methods:
             raise NotImplementedError(f"`{self.__name__}.at` is not supported")
-        if a.dtype.name not in (kinds if kinds[:1] == ["float16"] else [*kinds, "float32", "float64"]):
+        if a.dtype.name not in AT.get(self.__name__, AT["bitwise"]):
             raise TypeError(f"cupy.{self.__name__}.at does not support {a.dtype}")
         self.numpys.at(inner(a), wrapped_index(a.inner, indices), *map(inner, b))
 
@@ -237,6 +242,7 @@ def wrapped_index(array, index):
         if isinstance(x, list):
             x = StrictArray(np.array(x, "int64" if not x else None))
         if isinstance(x, StrictArray) and x.dtype == bool:
+            copied("the number of True")  # also to write there
             axis += x.ndim
         elif isinstance(x, StrictArray):
             x = StrictArray(x.inner % array.shape[axis] if array.shape[axis] else x.inner)
@@ -364,8 +370,6 @@ class StrictArray:
 
     def __getitem__(self, index):
         items = wrapped_index(self.inner, index)
-        if any(isinstance(x, np.ndarray) and x.dtype == bool for x in items):
-            copied("the number of True")
         result = self.inner[items]
         return StrictArray(self.inner[(*items, ...)] if isinstance(result, np.generic) else result)
 

@@ -74,3 +74,15 @@ def test_the_reference_kernel_runs_on_a_device(op, cuda):
                     assert isinstance(got, StrictArray) and got.dtype == want.dtype and got.shape == want.shape
                     assert got.inner.tobytes() == want.tobytes()
                 assert not copies or op.infer is data_dependent or KERNELS[op, REFERENCE].on_host
+
+
+@pytest.mark.parametrize("dtype", "bool int8 uint8 int32 int64 float16 float64 complex64".split())
+def test_index_add_adds_to_all_dtypes(dtype, cuda):
+    rng = np.random.default_rng(0)
+    x, src = [rng.integers(0, 200, (n, 3)).astype(dtype) for n in (4, 9)]
+    arrays, specs = [x, rng.integers(0, 4, 9), src], (spec_of(x),)
+    results = [
+        computed(OPS["index_add"], call_on(OPS["index_add"], REFERENCE, kind), inputs, {"axis": 0}, specs, empty)[0]
+        for kind, inputs, empty in (("cpu", arrays, np.empty), ("cuda", [*map(StrictArray, arrays)], strict.empty))
+    ]
+    assert results[0].tobytes() == results[1].inner.tobytes() and results[1].dtype == dtype

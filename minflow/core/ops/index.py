@@ -117,11 +117,16 @@ def _(xp, x, index, src, axis, by="indexing", out=None):
 
 
 def add_at(xp, x, index, src) -> None:
-    """Add src to x at positions, which may repeat. CuPy adds floats and a few integers, so the others are added as the
-    unsigned integers of 64 bits that have the same bits.
+    """Add src to x at positions, which may repeat. CuPy adds floats and a few integers, so complex numbers are added in
+    parts, and other integers as the unsigned ones of 64 bits that have the same bits.
     """
-    if on_host(x) or x.dtype.kind in "fc":
+    if on_host(x) or x.dtype.kind == "f":
         xp.add.at(x, index, src)
+        return
+    if x.dtype.kind == "c":
+        src = xp.asarray(src, x.dtype)
+        xp.add.at(x.real, index, src.real)
+        xp.add.at(x.imag, index, src.imag)
         return
     total = x.astype("int64")
     xp.add.at(total.view("uint64"), index, xp.asarray(src, "int64").view("uint64"))

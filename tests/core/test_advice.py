@@ -112,7 +112,7 @@ def test_hint_of_functions_with_variadic_sizes():
     "call, argument",
     [
         (lambda x: flow.equal(x, 3), "other"),
-        (lambda x: flow.kron(-1, x), "a"),
+        (lambda x: flow.kron(-1, x), "input"),
         (lambda x: nn.utils.get_total_norm([0, x]), r"tensors\[0\]"),
     ],
 )

@@ -148,10 +148,8 @@ class Stream:
         """Wait until every step and callback has ended, then raise pending errors. all_threads: see `raise_errors`."""
         self.check_can_wait("waiting for the queue")
         check_timeout(timeout)
-        start, steps = (
-            clock(),
-            [entry.step if isinstance(entry, DeferredCallback) else entry for entry in tuple(self.queue)],
-        )
+        start = clock()
+        steps = [entry.step if isinstance(entry, DeferredCallback) else entry for entry in tuple(self.queue)]
         try:
             ended = self.wait_until_idle(timeout)
         except KeyboardInterrupt:

@@ -163,11 +163,8 @@ class RMSProp(OneRule):
     """
 
     arguments = f"lr_scheduler decay_rate epsilon centered loss_scale_factor {OneRule.last}"
-    decay_rate, epsilon, centered = (
-        float_argument(0.99, 0, 1, open_high=True),
-        float_argument(1e-8, 0),
-        flag_argument(False),
-    )
+    decay_rate, epsilon = float_argument(0.99, 0, 1, open_high=True), float_argument(1e-8, 0)
+    centered = flag_argument(False)
 
     def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor) -> list[Update]:
         s = build.slot(variable, "mean_square")

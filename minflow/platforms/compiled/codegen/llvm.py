@@ -47,13 +47,13 @@ def function(name: str, count: int, inline: bool = True) -> Callable:
 # ---- helpers for bodies ----------------------------------------------------------------------------------------------
 
 
-def called(builder, name: str, result, *arguments):
-    """Call an LLVM intrinsic by name."""
+def called(builder, name: str, result, *arguments, fastmath: Sequence[str] = ()):
+    """Call an LLVM intrinsic by name. fastmath: LLVM's flags."""
     intrinsic_ir = builder.module.globals.get(name)
     if intrinsic_ir is None:
         kind = ir.FunctionType(result, [a.type for a in arguments])
         intrinsic_ir = ir.Function(builder.module, kind, name)
-    return builder.call(intrinsic_ir, arguments)
+    return builder.call(intrinsic_ir, arguments, fastmath=fastmath)
 
 
 def word(number: int) -> ir.Constant:

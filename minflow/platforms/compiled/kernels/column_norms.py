@@ -28,7 +28,7 @@ from ..codegen.vectors import (
 )
 from ..runtime.instructions import instruction
 from ..runtime.tasks import Task, Workspace
-from .nchw16c_norm import FOUND, clear, join
+from .nchw16c_norm import FOUND, add_to, clear, join
 
 TILE = 16  # rows of a tile, which is read twice
 WRITTEN = 8  # rows that are written together
@@ -43,12 +43,8 @@ def column_moments(chunk, scratch, x, parts, rows, columns, chunk_rows):
     parts: (chunks, blocks of 16 columns), STATE bytes each.  scratch: STATE bytes.
     """
     mine = parts + chunk * ((columns + LANES - 1) // LANES) * STATE
-    begin, end, stride, zeros = (
-        chunk * chunk_rows,
-        min((chunk + 1) * chunk_rows, rows),
-        columns * BYTES,
-        filled(float32(0)),
-    )
+    begin, end, stride = chunk * chunk_rows, min((chunk + 1) * chunk_rows, rows), columns * BYTES
+    zeros = filled(float32(0))
     for first in range(begin, end, TILE):
         count = min(TILE, end - first)
         for c in range(0, columns, LANES):
@@ -104,12 +100,8 @@ def join_column_moments(
 def column_grad_sums(chunk, scratch, grad, x, means, parts, rows, columns, chunk_rows):
     """Compute partial sums of grad and of grad * (x - mean) in some rows. parts: as in `column_moments`."""
     mine = parts + chunk * ((columns + LANES - 1) // LANES) * STATE
-    begin, end, stride, zeros = (
-        chunk * chunk_rows,
-        min((chunk + 1) * chunk_rows, rows),
-        columns * BYTES,
-        filled(float32(0)),
-    )
+    begin, end, stride = chunk * chunk_rows, min((chunk + 1) * chunk_rows, rows), columns * BYTES
+    zeros = filled(float32(0))
     for first in range(begin, end, TILE):
         count = min(TILE, end - first)
         for c in range(0, columns, LANES):
@@ -120,8 +112,7 @@ def column_grad_sums(chunk, scratch, grad, x, means, parts, rows, columns, chunk
             for q in range(p, p + count * stride, stride):
                 g = load_some(grad + q, left, zeros)
                 a, b = a + g, multiply_add(g, load_some(x + q, left, zeros) - center, b)
-            store_wide(state, load_wide(state) + widened(a))
-            store_wide(state + WIDE_BYTES, load_wide(state + WIDE_BYTES) + widened(b))
+            add_to(state, widened(a), widened(b))
 
 
 @instruction

@@ -139,11 +139,7 @@ def operation_routine(code, out, a, b, c, a_step, b_step, c_step, count, _, _1, 
 
 def reduce_lanes(builder, name: str, x, flag: str, *start):
     """Reduce the lanes of a vector, in pairs."""
-    kind = f"llvm.vector.reduce.{name}.v{LANES}f32"
-    reduce = builder.module.globals.get(kind)
-    if reduce is None:
-        reduce = ir.Function(builder.module, ir.FunctionType(FLOAT, [*[one.type for one in start], VECTOR]), kind)
-    return builder.call(reduce, [*start, x], fastmath=(flag,))
+    return called(builder, f"llvm.vector.reduce.{name}.v{LANES}f32", FLOAT, *start, x, fastmath=(flag,))
 
 
 @emits(types.float32, vector)

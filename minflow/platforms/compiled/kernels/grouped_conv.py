@@ -31,10 +31,8 @@ def grouped(size: int, rows: int):
         offsets = builder.inttoptr(table, WORD.as_pointer())
 
         def tap(o, sums):
-            first, weights = (
-                llvm.place(builder, a, builder.load(builder.gep(offsets, [o]))),
-                llvm.place(builder, b, builder.mul(o, word(size * LANES))),
-            )
+            first = llvm.place(builder, a, builder.load(builder.gep(offsets, [o])))
+            weights = llvm.place(builder, b, builder.mul(o, word(size * LANES)))
             pixels, sums = [llvm.load(builder, first, fixed=p * LANES) for p in range(rows)], list(sums)
             for k in range(size):
                 weight = llvm.load(builder, weights, fixed=k * LANES)

@@ -113,10 +113,8 @@ def depthwise_conv(
                 continue
             for k in range(0, table.class_count * 32, 32):
                 tap, met = table.taps + word_at(table.classes + k, 0) * PAIR, word_at(table.classes + k, 1)
-                place, several = (
-                    table.places + word_at(table.classes + k, 2) * PAIR,
-                    word_at(table.classes + k, 3) // table.group * some,
-                )
+                place = table.places + word_at(table.classes + k, 2) * PAIR
+                several = word_at(table.classes + k, 3) // table.group * some
                 weigh(source, weights, tap, met, place, several, target, ends)
             for k in range(table.empty // table.group * some):
                 store(target + word_at(table.without, k) * BYTES, clipped(load(ends), low, high))
@@ -203,10 +201,8 @@ def depthwise_weight_grad(
             store(scratch + t * STEP, zeros)
         last, met = (piece + 1) * images // split.pieces, 0
         for n in range(piece * images // split.pieces, last, table.group):
-            source, target = (
-                x + block * x_block + n * table.reads * STEP,
-                grad + block * grad_block + n * table.writes * STEP,
-            )
+            source = x + block * x_block + n * table.reads * STEP
+            target = grad + block * grad_block + n * table.writes * STEP
             some = min(table.group, last - n)
             if stride == 1:
                 slide_products(source, target, some, height, width, scratch, sums)

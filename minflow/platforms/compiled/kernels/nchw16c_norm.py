@@ -68,6 +68,13 @@ def clear(state):
 
 
 @inlined
+def add_to(state, first, second):
+    """Add two vectors of float64 to the pair of them in `state`."""
+    store_wide(state, load_wide(state) + first)
+    store_wide(state + WIDE_BYTES, load_wide(state + WIDE_BYTES) + second)
+
+
+@inlined
 def moments(x, rows, state, tile):
     """Mean and squared deviations of rows, combined into `state`. tile: scratch for those of one tile."""
     clear(state)
@@ -185,8 +192,7 @@ def products(grad, x, rows, center, scale, shift, low, high, state):
             u = load(x + i) - center
             g = inside(load(grad + i), multiply_add(u, scale, shift), low, high)
             a, c = a + g, multiply_add(g, u, c)
-        store_wide(state, load_wide(state) + widened(a + b))
-        store_wide(state + WIDE_BYTES, load_wide(state + WIDE_BYTES) + widened(c + d))
+        add_to(state, widened(a + b), widened(c + d))
 
 
 @inlined
@@ -202,8 +208,7 @@ def add_parts(parts, pieces, state):
     """Add the sums of all pieces of a block."""
     clear(state)
     for part in range(parts, parts + pieces * 2 * WIDE_BYTES, 2 * WIDE_BYTES):
-        store_wide(state, load_wide(state) + load_wide(part))
-        store_wide(state + WIDE_BYTES, load_wide(state + WIDE_BYTES) + load_wide(part + WIDE_BYTES))
+        add_to(state, load_wide(part), load_wide(part + WIDE_BYTES))
 
 
 @instruction

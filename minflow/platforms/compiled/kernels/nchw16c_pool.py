@@ -241,11 +241,8 @@ def pool_windows(
     zeros, piece, first = filled(float32(0)), chunk % split.pieces, chunk // split.pieces * split.chunk_blocks
     for block in range(first, min(first + split.chunk_blocks, split.blocks)):
         for n in range(piece * images // split.pieces, (piece + 1) * images // split.pieces):
-            image, to, clear = (
-                x + block * x_block + n * g.h * g.w * STEP,
-                block * y_block + n * g.height * g.width * STEP,
-                0,
-            )
+            image = x + block * x_block + n * g.h * g.w * STEP
+            to, clear = block * y_block + n * g.height * g.width * STEP, 0
             for i in range(g.height):
                 if (operation in (RETURN, SHARE)) and not whole:  # clear the lines that these windows write first
                     u_end = met(i * g.sh - g.ph, g.kh, g.dh, g.h)[1]
@@ -268,11 +265,8 @@ def visit_line(g, i, image, y, places, operation, divisor, disjoint, divisors):
         left = j * g.sw - g.pw
         v, v_end = met(left, g.kw, g.dw, g.w)
         count = within - j if v == 0 and v_end == g.kw else 1
-        start, target, place = (
-            image + ((top + u * g.dh) * g.w + left + v * g.dw) * STEP,
-            y + j * STEP,
-            places + j * LANES,
-        )
+        start, target = image + ((top + u * g.dh) * g.w + left + v * g.dw) * STEP, y + j * STEP
+        place = places + j * LANES
         rows, columns = u_end - u, v_end - v
         if operation in (AVERAGE, SHARE):
             size = rows * columns if divisor == 0 else divisor

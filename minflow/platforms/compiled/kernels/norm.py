@@ -186,11 +186,8 @@ def batch_norm_grad(arrays, outs, workspace: Workspace, eps) -> list[Task] | Non
         return column_norms.batch_norm_grad(arrays, outs, workspace, eps)
     if math.prod(x.shape[2:]) > SMALL:
         return by_planes(batch_norm_grad_channels, x, [*arrays, *outs], eps)
-    (grads, first), (blocks, steps), gx = (
-        in_blocks(grad, workspace),
-        in_blocks(x, workspace),
-        workspace.array(blocked(x.shape)),
-    )
+    (grads, first), (blocks, steps) = in_blocks(grad, workspace), in_blocks(x, workspace)
+    gx = workspace.array(blocked(x.shape))
     inner = [grads, blocks, weight, weight, *statistics]  # without an activation the bias is not read
     return [
         *first,

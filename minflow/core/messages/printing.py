@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 
-from ..backend import namespace, to_host
+from ..backend import Array, namespace, namespace_of, to_host
 from ..base.errors import DTypeError
 from ..grad.hooks import Handle, hook_on_node
 from ..host import HostArray
@@ -83,15 +83,17 @@ def formatter(array: HostArray):
     return (lambda x: f"{form(x):>{width}}"), width
 
 
-def elements_text(array: HostArray, indent: int) -> str:
-    """The elements in nested brackets, abbreviated if there are more than the threshold."""
+def elements_text(array: Array, indent: int) -> str:
+    """The elements in nested brackets, abbreviated if there are more than the threshold. Only those are read."""
     edges = edges_of(array)
-    shown = namespace().ix_(*[printed_indices(n, edges) for n in array.shape]) if edges else ...
-    form, width = formatter(array[shown])
-    return nested_text(array, indent, form, width, edges)
+    shown = namespace_of(array).ix_(*[printed_indices(n, edges) for n in array.shape]) if edges else ...
+    block = to_host(array[shown])
+    block = block.astype("float32") if block.dtype.name == "bfloat16" else block
+    form, width = formatter(block)
+    return nested_text(block, array.shape, indent, form, width, edges)
 
 
-def edges_of(array: HostArray) -> tuple[int, int] | None:
+def edges_of(array: Array) -> tuple[int, int] | None:
     """(number of elements to show at the start, at the end) of a long axis, fewer for many axes; None shows all."""
     if array.size <= OPTIONS["threshold"]:
         return None
@@ -108,19 +110,24 @@ def printed_indices(n: int, edges: tuple[int, int]) -> list[int]:
     return [*range(head), *range(n - tail, n)] if n > max(head + tail, 1) else [*range(n)]
 
 
-def nested_text(array: HostArray, indent: int, form, width: int, edges: tuple[int, int] | None) -> str:
+def nested_text(
+    array: HostArray, sizes: tuple[int, ...], indent: int, form, width: int, edges: tuple[int, int] | None
+) -> str:
+    """The text of the printed elements of a tensor.
+
+    sizes: those of the axes of the tensor.  edges: the number of elements before and after a gap, see `edges_of`.
+    """
     if not array.ndim:
         return form(array.item())
-    places = printed_indices(len(array), edges) if edges else range(len(array))
-    gap = edges[0] if edges and len(places) < len(array) else None
+    gap = edges[0] if edges and len(array) < sizes[0] else None
     if array.ndim == 1:
         a_line = max(1, (OPTIONS["linewidth"] - indent) // (width + 2))
-        parts = [form(array[i].item()) for i in places] if edges else [*map(form, array.tolist())]
+        parts = [*map(form, array.tolist())]
         if gap is not None:
             parts.insert(gap, " ...")
         lines = [", ".join(parts[i : i + a_line]) for i in range(0, len(parts), a_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
-    rows = [nested_text(array[i], indent + 1, form, width, edges) for i in places]
+    rows = [nested_text(row, sizes[1:], indent + 1, form, width, edges) for row in array]
     if gap is not None:
         rows.insert(gap, "...")
     return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(rows) + "]"
@@ -134,10 +141,8 @@ def tensor_text(tensor) -> str:
     if tensor.array is None or (trace is not None and trace.is_written(tensor)):  # its array is out of date
         parts += ["...", "is_lazy='True'", f"size={tuple(tensor.spec.shape)}"]
     else:
-        array = to_host(tensor.array)
-        array = array.astype("float32") if tensor.dtype.name == "bfloat16" else array
-        parts.append(elements_text(array, len("tensor(")) if array.size else "[]")
-        if not array.size and tensor.spec.shape != (0,):
+        parts.append(elements_text(tensor.array, len("tensor(")) if tensor.spec.size else "[]")
+        if not tensor.spec.size and tensor.spec.shape != (0,):
             parts.append(f"size={tuple(tensor.spec.shape)}")
     if tensor.device.type != "cpu":
         parts.append(f"device='{tensor.device}'")

@@ -127,3 +127,20 @@ def test_autocast_on_a_device():
         with flow.autocast("cuda", enabled=False):
             assert F.linear(x, x).dtype is flow.float32
     assert flow.amp.is_autocast_available("cuda") and not flow.amp.is_autocast_enabled("cuda")
+
+
+def test_text_reads_the_printed_elements():
+    """The others stay on the device: the shape has more elements than the host has memory for."""
+    x = flow.arange(4000, device="cuda").expand(10**6, 10**4, 4000)
+    assert str(x[0, :2]).splitlines()[0] == "tensor([[   0,    1,    2,  ..., 3997, 3998, 3999],"
+    assert str(x).count("3999") == 6 * 6
+
+
+def test_size_and_storage_change_on_the_device():
+    x = flow.arange(6, device="cuda")
+    with counted() as copies:
+        x.resize_(2, 2)
+        y = flow.arange(3, device="cuda").set_()
+        z = flow.arange(3, device="cuda").map_(flow.ones(3, device="cuda"), lambda a, b: a + b)
+    assert x.is_cuda and x.tolist() == [[0, 1], [2, 3]] and y.is_cuda and y.shape == (0,)
+    assert z.is_cuda and z.tolist() == [1, 2, 3] and copies.total() == 2

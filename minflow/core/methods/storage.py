@@ -74,9 +74,9 @@ class Storage:
                 x=self,
                 size=shape,
             )
-        fresh, n = empty_of(shape, self.dtype), min(math.prod(shape), self.numel())
+        fresh, n = empty_of(shape, self.dtype, self.device), min(math.prod(shape), self.numel())
         if shape != self.shape:
-            fresh.read_array("resize_").reshape(-1)[:n] = self.read_array("resize_").reshape(-1)[:n]
+            fresh.array.reshape(-1)[:n] = self.array.reshape(-1)[:n]
             self.data = fresh
         return self
 
@@ -93,7 +93,7 @@ class Storage:
     ) -> Tensor:
         """Make this tensor a view of another tensor's storage, optionally with its own offset, sizes and strides."""
         if source is None:
-            source = empty_of((0,), self.dtype)
+            source = empty_of((0,), self.dtype, self.device)
         if not hasattr(source, "spec") or source.dtype is not self.dtype or (size is None and storage_offset != 0):
             fail(
                 DTypeError,

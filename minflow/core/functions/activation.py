@@ -98,12 +98,8 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x if x > 0, else alpha * (exp(x / alpha) - 1): an elu with a continuous derivative. Barron 2017, eq. 2."""
     check_input("celu", input, floating=True)
     if not alpha:
-        fail(
-            OutOfRangeError,
-            "celu: alpha must not be 0, because x is divided by it",
-            "alpha=1.0; or relu, its limit",
-            input=input,
-        )
+        what = "celu: alpha must not be 0, because x is divided by it"
+        fail(OutOfRangeError, what, "alpha=1.0; or relu, its limit", input=input)
     return write_if_inplace(a.elu, input, inplace, alpha=float(alpha), scale=1.0, input_scale=1.0 / float(alpha))
 
 

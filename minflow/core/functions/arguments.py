@@ -61,12 +61,8 @@ def cast_for_write(op: str, x: Any, dtype: DType, /, **values: Any) -> Any:
     """
     own = x.spec.dtype if is_tensor(x) else as_dtype(type(x))
     if own.rank > dtype.rank:
-        fail(
-            DTypeError,
-            f"{op}: {own.name} cannot be written into {dtype.name}",
-            f"values.to(flow.{dtype.name}) truncates them; or x = x.to(flow.{own.name}) first",
-            **values,
-        )
+        hint = f"values.to(flow.{dtype.name}) truncates them; or x = x.to(flow.{own.name}) first"
+        fail(DTypeError, f"{op}: {own.name} cannot be written into {dtype.name}", hint, **values)
     return to(x, dtype) if is_tensor(x) else cast_number(op, x, dtype, **values)
 
 
@@ -77,12 +73,8 @@ def cast_fill_value(op: str, x: Any, dtype: DType, /, **values: Any) -> Any:
         x = as_operand(x)
     if is_tensor(x):
         if x.spec.ndim:
-            fail(
-                ShapeError,
-                f"{op}: the value has shape {x.spec.shape}, and must have one element",
-                "a function that takes a tensor of values: where, index_copy, scatter(src=...)",
-                **values,
-            )
+            hint = "a function that takes a tensor of values: where, index_copy, scatter(src=...)"
+            fail(ShapeError, f"{op}: the value has shape {x.spec.shape}, and must have one element", hint, **values)
         if x.array is None or x.needs or MODE.get().trace is not None or x.spec.device is not cpu:
             return to(x, dtype)
         x = x.array.item()
@@ -104,12 +96,8 @@ def integer(x: Any, name: str) -> int:
     except Exception as error:
         if not isinstance(error, AttributeError | TypeError) and special_method(error) is None:
             raise
-    fail(
-        DTypeError,
-        f"{name} must be an integer, not {type(x).__name__}",
-        f"{name}=1, or int({name}) of a whole number",
-        **{name: x},
-    )
+    what = f"{name} must be an integer, not {type(x).__name__}"
+    fail(DTypeError, what, f"{name}=1, or int({name}) of a whole number", **{name: x})
 
 
 def is_sequence(x: Any) -> TypeIs[Sequence]:
@@ -125,12 +113,8 @@ def normalize_axis(dim: Any, ndim: int, x: Any = None) -> int:
     dim, limit = integer(dim, "dim"), ndim or 1
     if not -limit <= dim < limit:
         there_are = "there are" if x is None or x.spec.ndim == ndim else "the result has"
-        fail(
-            OutOfRangeError,
-            f"dim {dim} is out of range: {there_are} {ndim} axes, so dim is from {-limit} to {limit - 1}",
-            "x.shape tells the axes; dim=-1 is the last one",
-            **({} if x is None else {"x": x}),
-        )
+        what = f"dim {dim} is out of range: {there_are} {ndim} axes, so dim is from {-limit} to {limit - 1}"
+        fail(OutOfRangeError, what, "x.shape tells the axes; dim=-1 is the last one", **{} if x is None else {"x": x})
     return dim % limit
 
 
@@ -157,12 +141,8 @@ def unique_axes(dim: int | Sequence[int], x: Tensor) -> list[int]:
 def check_min_axes(op: str, x: Tensor, least: int = 1) -> None:
     """Refuse a tensor with fewer than `least` axes."""
     if x.spec.ndim < least:
-        fail(
-            ShapeError,
-            f"{op}: the tensor must have at least {least} axes, got {x.spec.ndim}",
-            "x.reshape(-1) or x.unsqueeze(0)",
-            x=x,
-        )
+        what = f"{op}: the tensor must have at least {least} axes, got {x.spec.ndim}"
+        fail(ShapeError, what, "x.reshape(-1) or x.unsqueeze(0)", x=x)
 
 
 def cast_number(op: str, number: Any, dtype: DType, **values: Any) -> Any:

@@ -69,12 +69,8 @@ def pow(input: Tensor, exponent: Tensor | float) -> Tensor:
     """`input ** exponent`. Raises DTypeError for an integer tensor to a negative integer."""
     input, exponent = as_operand(input), as_operand(exponent)
     if exponent.__class__ is int and exponent < 0 and is_tensor(input) and not input.spec.dtype.floating:
-        fail(
-            DTypeError,
-            f"pow: integers to the power {exponent} are not integers",
-            f"input.float() ** {exponent}",
-            input=input,
-        )
+        what = f"pow: integers to the power {exponent} are not integers"
+        fail(DTypeError, what, f"input.float() ** {exponent}", input=input)
     return e.pow(input, exponent)
 
 
@@ -112,12 +108,8 @@ def where(condition: Tensor, input: Tensor | float | None = None, other: Any = N
     if is_tensor(condition) and condition.spec.dtype is uint8:
         condition = to(condition, bool_)
     if is_tensor(condition) and condition.spec.dtype is not bool_:
-        fail(
-            DTypeError,
-            f"where: the condition must be bool, got {condition.spec.dtype.name}",
-            "a comparison such as x > 0, or condition.bool()",
-            condition=condition,
-        )
+        what = f"where: the condition must be bool, got {condition.spec.dtype.name}"
+        fail(DTypeError, what, "a comparison such as x > 0, or condition.bool()", condition=condition)
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
     values = dict(condition=condition, input=input, other=other)
     return e.where(

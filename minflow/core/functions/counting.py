@@ -31,20 +31,11 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     minlength: minimum length of the result. Raises TraceError in a graph, because the length depends on the data.
     """
     if input.spec.dtype.rank != 1 or input.spec.ndim != 1:
-        fail(
-            DTypeError if input.spec.dtype.rank != 1 else ShapeError,
-            f"bincount: input must be a vector of integers, got {input.spec}",
-            "x.long().flatten()",
-            input=input,
-        )
+        what = f"bincount: input must be a vector of integers, got {input.spec}"
+        fail(DTypeError if input.spec.dtype.rank != 1 else ShapeError, what, "x.long().flatten()", input=input)
     if weights is not None and weights.spec.shape != input.spec.shape:
-        fail(
-            ShapeError,
-            f"bincount: {weights.spec.size} weights for {input.spec.size} elements",
-            "one for each",
-            input=input,
-            weights=weights,
-        )
+        what = f"bincount: {weights.spec.size} weights for {input.spec.size} elements"
+        fail(ShapeError, what, "one for each", input=input, weights=weights)
     minlength = integer(minlength, "minlength")
     if minlength < 0:
         fail(OutOfRangeError, f"bincount: minlength is {minlength}", "0 or more", input=input)
@@ -58,12 +49,8 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     """
     bins = integer(bins, "bins")
     if bins < 1 or not min <= max:
-        fail(
-            OutOfRangeError,
-            f"histc: {bins} bins from {min} to {max}",
-            "at least one bin, the smaller number first",
-            input=input,
-        )
+        what = f"histc: {bins} bins from {min} to {max}"
+        fail(OutOfRangeError, what, "at least one bin, the smaller number first", input=input)
     return o.histc(s.detach(input), bins=bins, low=float(min), high=float(max))
 
 
@@ -81,12 +68,8 @@ def histogram(
     density: normalize so that the area under the histogram is 1. A bin contains its left edge, the last one both.
     """
     if not input.spec.dtype.floating:
-        fail(
-            DTypeError,
-            f"histogram: the input must be floating, got {input.spec.dtype.name}",
-            "input.float()",
-            input=input,
-        )
+        what = f"histogram: the input must be floating, got {input.spec.dtype.name}"
+        fail(DTypeError, what, "input.float()", input=input)
     values, dtype = s.detach(input).reshape(-1), input.spec.dtype
     edges = s.clone(s.detach(to(bins, dtype))) if is_tensor(bins) else even_edges(values, integer(bins, "bins"), range)
     if weight is not None and weight.spec.shape != input.spec.shape:
@@ -118,12 +101,8 @@ def even_edges(values: Tensor, bins: int, ends: Any) -> Tensor:
         fail(OutOfRangeError, f"histogram: {bins} bins", "at least 1", bins=bins)
     if ends is not None:
         if len(ends) != 2 or not all(map(math.isfinite, ends)) or ends[0] > ends[1]:
-            fail(
-                OutOfRangeError,
-                f"histogram: range is {ends!r}",
-                "two finite numbers, the smaller one first",
-                range=ends,
-            )
+            what = f"histogram: range is {ends!r}"
+            fail(OutOfRangeError, what, "two finite numbers, the smaller one first", range=ends)
         low, high = [s.filled(values.spec.replace(shape=()), float(end)) for end in ends]
     elif values.spec.size:
         low, high = aminmax(values)
@@ -168,12 +147,9 @@ def unique_consecutive(
 
 def unique_of(name: str, input: Tensor, runs: bool, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
     if MODE.get().trace is not None:
-        fail(
-            TraceError,
-            f"{name}: the shape of the result depends on the elements, which do not exist while a graph is built",
-            "do it before the call; flow.sort and flow.one_hot(x, n).sum(0) have fixed shapes",
-            input=input,
-        )
+        what = f"{name}: the shape of the result depends on the elements, which do not exist while a graph is built"
+        hint = "do it before the call; flow.sort and flow.one_hot(x, n).sum(0) have fixed shapes"
+        fail(TraceError, what, hint, input=input)
     axis = None if dim is None else normalize_axis(dim, input.spec.ndim, input)
     if dim is not None and not input.spec.ndim:
         fail(ShapeError, f"{name}: dim is {dim}, and the tensor has no axes", "no dim", input=input)
@@ -211,12 +187,8 @@ def searchsorted(
     right, or side="right": after equal ones. sorter: the indices that sort an unsorted sequence.
     """
     if side not in (None, "left", "right") or (side == "left" and right):
-        fail(
-            DTypeError,
-            f"searchsorted: side is {side!r}" + (" and right is True" if right else ""),
-            '"left" or "right"',
-            values=values,
-        )
+        what = f"searchsorted: side is {side!r}" + (" and right is True" if right else "")
+        fail(DTypeError, what, '"left" or "right"', values=values)
     edges = ensure_tensor(sorted_sequence)
     if sorter is not None:
         edges = i.gather(edges, sorter, dim=edges.spec.ndim - 1, by="searchsorted")
@@ -230,12 +202,8 @@ def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, rig
     """
     boundaries = ensure_tensor(boundaries)
     if boundaries.spec.ndim != 1:
-        fail(
-            ShapeError,
-            f"bucketize: the boundaries must be a vector, got {boundaries.spec.ndim} axes",
-            "flow.searchsorted takes a row for each row",
-            boundaries=boundaries,
-        )
+        what = f"bucketize: the boundaries must be a vector, got {boundaries.spec.ndim} axes"
+        fail(ShapeError, what, "flow.searchsorted takes a row for each row", boundaries=boundaries)
     return insertion_index("bucketize", boundaries, input, right, out_int32)
 
 

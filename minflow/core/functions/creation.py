@@ -76,9 +76,8 @@ def from_numpy(array: HostArray) -> Tensor:
     constant with the elements that the array holds at that time.
     """
     if not isinstance(array, HostArray):
-        fail(
-            DTypeError, f"from_numpy() takes a NumPy array, not {type(array).__name__}", "flow.tensor(...)", data=array
-        )
+        what = f"from_numpy() takes a NumPy array, not {type(array).__name__}"
+        fail(DTypeError, what, "flow.tensor(...)", data=array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     trace = MODE.get().trace
@@ -88,12 +87,8 @@ def from_numpy(array: HostArray) -> Tensor:
     if array.flags.c_contiguous:
         return constant_or_lent(result, result, trace)
     if any(n < 0 for n in array.strides):
-        fail(
-            ShapeError,
-            "from_numpy() does not take an array with negative strides",
-            "array.copy()",
-            strides=array.strides,
-        )
+        what = "from_numpy() does not take an array with negative strides"
+        fail(ShapeError, what, "array.copy()", strides=array.strides)
     # a strided array is a view of all elements from its first to its last; a field of a structured array, of its first
     whole = storage_of(array)
     base = Tensor(whole, Spec(whole.shape, as_dtype(array.dtype)))
@@ -273,12 +268,8 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     try:
         return Size(broadcast_shape("broadcast_shapes", dict(zip(map(str, range(len(tuples))), tuples))))
     except ShapeError:
-        fail(
-            ShapeError,
-            "broadcast_shapes: two sizes differ, and none of them is 1",
-            "axes are compared from the right and must be equal or 1",
-            shapes=tuples,
-        )
+        what = "broadcast_shapes: two sizes differ, and none of them is 1"
+        fail(ShapeError, what, "axes are compared from the right and must be equal or 1", shapes=tuples)
 
 
 def full_like(
@@ -333,21 +324,11 @@ def eye(
 def check_steps(first: Any, last: Any, gap: Any) -> None:
     """Raise OutOfRangeError unless steps of `gap` lead from `first` to `last`."""
     if not all(math.isfinite(x) for x in (first, last, gap)):
-        fail(
-            OutOfRangeError,
-            f"arange: start, end and step must be finite, got {first}, {last} and {gap}",
-            "finite numbers",
-            start=first,
-            end=last,
-            step=gap,
-        )
+        what = f"arange: start, end and step must be finite, got {first}, {last} and {gap}"
+        fail(OutOfRangeError, what, "finite numbers", start=first, end=last, step=gap)
     if gap == 0 or (last - first) / gap < 0:
-        fail(
-            OutOfRangeError,
-            f"arange: the step must lead from {first} to {last}, got {gap}",
-            "a nonzero step with the sign of end - start",
-            step=gap,
-        )
+        what = f"arange: the step must lead from {first} to {last}, got {gap}"
+        fail(OutOfRangeError, what, "a nonzero step with the sign of end - start", step=gap)
 
 
 def arange(
@@ -366,27 +347,16 @@ def arange(
         fail(OutOfRangeError, "arange() needs an end", "arange(10), or arange(1, 10)", start=start, end=end)
     start, end = (0, start) if end is None else (0 if start is None else start, end)
     if any(getattr(x, "shape", ()) for x in (start, end, step)):
-        fail(
-            ShapeError,
-            "arange: start, end and step must be one number each",
-            "x.item()",
-            start=start,
-            end=end,
-            step=step,
-        )
+        what = "arange: start, end and step must be one number each"
+        fail(ShapeError, what, "x.item()", start=start, end=end, step=step)
     bounds: list[Any] = [x.item() if isinstance(x, Tensor) else python_number(x) for x in (start, end, step)]
     first, last, gap = bounds
     check_steps(first, last, gap)
     if dtype is None:
         dtype = int64 if all(isinstance(x, int) for x in bounds) else default_dtype()
     if any(isinstance(x, int) and not -(2**63) <= x < 2**63 for x in (first, last)):
-        fail(
-            OutOfRangeError,
-            f"arange from {first} to {last} goes beyond int64",
-            "numbers below 2**63",
-            start=first,
-            end=last,
-        )
+        what = f"arange from {first} to {last} goes beyond int64"
+        fail(OutOfRangeError, what, "numbers below 2**63", start=first, end=last)
     if as_dtype(dtype) is int64:  # fractions are truncated first, as in PyTorch
         if not int(gap):
             fail(OutOfRangeError, f"arange: a step of {gap} is 0 in int64", "flow.arange(...).long()", step=gap)
@@ -428,12 +398,8 @@ def linspace(
 
 def check_count(name: str, n: int) -> None:
     if not isinstance(n, Integral) or n is True or n is False or n < 0:
-        fail(
-            OutOfRangeError,
-            f"{name}: the number of elements must be an integer of at least 0, got {n!r}",
-            f"{name}(..., 10)",
-            number=n,
-        )
+        what = f"{name}: the number of elements must be an integer of at least 0, got {n!r}"
+        fail(OutOfRangeError, what, f"{name}(..., 10)", number=n)
 
 
 # ---- random ------------------------------------------------------------------------------------------------------
@@ -526,9 +492,8 @@ def normal(
     else:
         if (isinstance(mean, Tensor) and mean.ndim) or (isinstance(std, Tensor) and std.ndim):
             hint = "normal(mean, std): the tensors determine the size"
-            fail(
-                ShapeError, "normal: size must not be given together with tensors", hint, mean=mean, std=std, size=size
-            )
+            what = "normal: size must not be given together with tensors"
+            fail(ShapeError, what, hint, mean=mean, std=std, size=size)
         shape = size_of((size,))
     noise = F.normal_of(shape, 0.0, 1.0, as_dtype(float if dtype is None else dtype), generator)
     noise = noise.to(device=next((x.device for x in (mean, std) if isinstance(x, Tensor) and x.ndim), None))

@@ -123,13 +123,8 @@ def slope(x: Tensor, axis: int, space: Any, order: int) -> Tensor:
     part = lambda first, count: narrow(x, axis, first % size, count)
     if is_tensor(space) and space.spec.ndim:
         if space.spec.shape != (size,):
-            fail(
-                ShapeError,
-                f"gradient: {space.spec.size} coordinates for axis {axis} of size {size}",
-                "a vector with one for each sample",
-                x=x,
-                spacing=space,
-            )
+            what = f"gradient: {space.spec.size} coordinates for axis {axis} of size {size}"
+            fail(ShapeError, what, "a vector with one for each sample", x=x, spacing=space)
         gaps = s.reshape(diff(to(space, x.spec.dtype)), shape=(size - 1,) + (1,) * (x.spec.ndim - 1 - axis))
         gap = lambda first, count: narrow(gaps, 0, first % (size - 1), count)
     else:
@@ -176,13 +171,8 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None
 def trapezoids(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor:
     check_min_axes(name, y)
     if x is not None and dx is not None:
-        fail(
-            DTypeError,
-            f"{name}: only one of x and dx may be given",
-            "x, the coordinates, or dx, their distance",
-            x=x,
-            dx=dx,
-        )
+        what = f"{name}: only one of x and dx may be given"
+        fail(DTypeError, what, "x, the coordinates, or dx, their distance", x=x, dx=dx)
     axis = normalize_axis(dim, y.spec.ndim, y)
     if not y.spec.shape[axis]:
         return s.detach(y)
@@ -193,13 +183,8 @@ def trapezoids(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Ten
         return pair * ((1 if dx is None else dx) / 2)
     if x.spec.ndim == 1:
         if x.spec.size != y.spec.shape[axis]:
-            fail(
-                ShapeError,
-                f"{name}: {x.spec.size} coordinates for {y.spec.shape[axis]} samples",
-                "one for each",
-                y=y,
-                x=x,
-            )
+            what = f"{name}: {x.spec.size} coordinates for {y.spec.shape[axis]} samples"
+            fail(ShapeError, what, "one for each", y=y, x=x)
         for _ in range(y.spec.ndim - 1 - axis):
             x = unsqueeze(x, -1)
         return pair * diff(x, dim=axis - y.spec.ndim) / 2

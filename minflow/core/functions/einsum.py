@@ -55,29 +55,19 @@ def parse(equation: str, operands: Any) -> tuple[list[str], str]:
     inputs, arrow, result = equation.replace(" ", "").partition("->")
     strange = re.sub(r"[a-zA-Z,]|\.\.\.", "", inputs + result)
     if strange:
-        fail(
-            ShapeError,
-            f"einsum: {strange[0]!r} in {equation!r} is not a letter",
-            'letters from a to z and from A to Z, "..." and commas',
-        )
+        what = f"einsum: {strange[0]!r} in {equation!r} is not a letter"
+        fail(ShapeError, what, 'letters from a to z and from A to Z, "..." and commas')
     terms = inputs.split(",")
     if len(terms) != len(operands):
-        fail(
-            ShapeError,
-            f"einsum: {equation!r} names {len(terms)} tensors, {len(operands)} are given",
-            "as many as the commas ask for",
-        )
+        what = f"einsum: {equation!r} names {len(terms)} tensors, {len(operands)} are given"
+        fail(ShapeError, what, "as many as the commas ask for")
     extra = [x.spec.ndim - len(term.replace("...", "")) if "..." in term else 0 for term, x in zip(terms, operands)]
     spare = [chr(c) for c in range(0x3B1, 0x3B1 + max(extra, default=0))]  # Greek, which no equation uses
     terms = [term.replace("...", "".join(spare[len(spare) - n :])) for term, n in zip(terms, extra)]
     for k, (term, x) in enumerate(zip(terms, operands)):
         if len(term) != x.spec.ndim:
-            fail(
-                ShapeError,
-                f"einsum: {term!r} names {len(term)} axes, tensor {k} has {x.spec.ndim}",
-                "a letter for each axis",
-                **{f"tensor {k}": x},
-            )
+            what = f"einsum: {term!r} names {len(term)} axes, tensor {k} has {x.spec.ndim}"
+            fail(ShapeError, what, "a letter for each axis", **{f"tensor {k}": x})
     if arrow:
         result = result.replace("...", "".join(spare))
     else:
@@ -85,11 +75,8 @@ def parse(equation: str, operands: Any) -> tuple[list[str], str]:
         result = "".join(spare) + "".join(sorted({c for c in letters if letters.count(c) == 1 and c not in spare}))
     unknown = set(result) - set("".join(terms))
     if unknown or len(set(result)) < len(result):
-        fail(
-            ShapeError,
-            f"einsum: the right side of {equation!r} has a letter twice or one that no tensor has",
-            "letters of the left side, each once",
-        )
+        what = f"einsum: the right side of {equation!r} has a letter twice or one that no tensor has"
+        fail(ShapeError, what, "letters of the left side, each once")
     return terms, result
 
 

@@ -89,13 +89,9 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
     number, input, values = not is_tensor(values), ensure_tensor(input), ensure_tensor(values)
     if input.spec.dtype is not values.spec.dtype:
         dtype = f"flow.{input.dtype.name}"
-        fail(
-            DTypeError,
-            f"heaviside: input is {input.dtype.name}, values are {values.dtype.name}",
-            f"flow.tensor(values, dtype={dtype})" if number else f"values.to({dtype})",
-            input=input,
-            values=values,
-        )
+        what = f"heaviside: input is {input.dtype.name}, values are {values.dtype.name}"
+        hint = f"flow.tensor(values, dtype={dtype})" if number else f"values.to({dtype})"
+        fail(DTypeError, what, hint, input=input, values=values)
     return e.where(c.eq(input, 0), outside_tape(values), to(c.gt(input, 0), input.spec.dtype))
 
 

@@ -35,12 +35,7 @@ def as_transformable(name: str, input: Tensor, real: bool = False) -> Tensor:
     if dtype in HALF_DTYPES:
         fail(DTypeError, f"{name}: not defined for {dtype.name}", "x.float()", input=input)
     if real and dtype.is_complex:
-        fail(
-            DTypeError,
-            f"{name}: the input must be real, got {dtype.name}",
-            "flow.fft.fft(x), or x.real",
-            input=input,
-        )
+        fail(DTypeError, f"{name}: the input must be real, got {dtype.name}", "flow.fft.fft(x), or x.real", input=input)
     return to(input, default_dtype()) if dtype.rank < 2 else input
 
 
@@ -117,14 +112,8 @@ def axes_sizes(
         axes = list(range(ndim))
     sizes = [None] * len(axes) if s is None else [*s] if is_sequence(s) else [s]
     if len(sizes) != len(axes) or (axes and axes[0] < 0):
-        fail(
-            ShapeError,
-            f"{name}: {len(sizes)} sizes for {len(axes)} axes of a tensor with {ndim} axes",
-            "a size for each axis",
-            input=input,
-            s=s,
-            dim=dim,
-        )
+        what = f"{name}: {len(sizes)} sizes for {len(axes)} axes of a tensor with {ndim} axes"
+        fail(ShapeError, what, "a size for each axis", input=input, s=s, dim=dim)
     return axes, sizes
 
 

@@ -37,12 +37,8 @@ def index_for(index: Tensor, input: Tensor) -> Tensor:
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices along `dim` at the positions in a vector of integers."""
     if index.spec.ndim > 1:
-        fail(
-            ShapeError,
-            f"index_select: the index must be a vector, got {index.spec.ndim} axes",
-            "x[index], or flow.gather",
-            index=index,
-        )
+        what = f"index_select: the index must be a vector, got {index.spec.ndim} axes"
+        fail(ShapeError, what, "x[index], or flow.gather", index=index)
     return i.take(
         input,
         s.reshape(index, shape=(index.spec.size,)),
@@ -82,12 +78,8 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | float) ->
     """Copy of input with the slices along `dim` at the positions in a vector of integers filled with a number."""
     value = cast_fill_value("index_fill", value, input.spec.dtype, input=input, value=value)
     if is_tensor(index) and index.spec.ndim > 1:
-        fail(
-            ShapeError,
-            f"index_fill: index must be a vector, got {index.spec.ndim} axes",
-            "index.flatten()",
-            index=index,
-        )
+        what = f"index_fill: index must be a vector, got {index.spec.ndim} axes"
+        fail(ShapeError, what, "index.flatten()", index=index)
     axis = normalize_axis(dim, input.spec.ndim, input)
     if is_tensor(value):
         shape = list(input.spec.shape) or [1]
@@ -106,13 +98,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     axis = normalize_axis(dim, input.spec.ndim, input)
     shapes = [list(input.spec.shape), list(indices.spec.shape)]
     if len(shapes[0]) != len(shapes[1]):
-        fail(
-            ShapeError,
-            "take_along_dim: input and indices must have the same number of axes",
-            "indices.unsqueeze(...)",
-            input=input,
-            indices=indices,
-        )
+        what = "take_along_dim: input and indices must have the same number of axes"
+        fail(ShapeError, what, "indices.unsqueeze(...)", input=input, indices=indices)
     for d in range(len(shapes[0])):
         sizes = {shapes[0][d], shapes[1][d]} - {1}
         if d != axis and len(sizes) == 1:
@@ -146,12 +133,8 @@ argwhere = overloaded(nonzero, "argwhere")
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """A vector of the elements where the mask is True. Raises TraceError in a graph."""
     if mask.spec.dtype is not bool_:
-        fail(
-            DTypeError,
-            f"masked_select: the mask must be bool, got {mask.spec.dtype.name}",
-            "a comparison such as x > 0",
-            mask=mask,
-        )
+        what = f"masked_select: the mask must be bool, got {mask.spec.dtype.name}"
+        fail(DTypeError, what, "a comparison such as x > 0", mask=mask)
     from .shape import broadcast_tensors
 
     input, mask = broadcast_tensors(input, mask)
@@ -166,23 +149,15 @@ def one_hot(input: Tensor, num_classes: int = -1, on_value: float = 1, off_value
     """
     if num_classes == -1:
         if MODE.get().trace is not None:
-            fail(
-                TraceError,
-                "one_hot: num_classes is required while a graph is built, because the elements are not known",
-                "num_classes=10",
-                input=input,
-            )
+            what = "one_hot: num_classes is required while a graph is built, because the elements are not known"
+            fail(TraceError, what, "num_classes=10", input=input)
         if not input.spec.size:
             fail(OutOfRangeError, "one_hot: num_classes is required for an empty tensor", "num_classes=10", input=input)
         num_classes = max(int(input.max()) + 1, 1)
     num_classes = integer(num_classes, "num_classes")
     if num_classes < 1:
-        fail(
-            OutOfRangeError,
-            f"one_hot: num_classes is {num_classes}",
-            "at least 1, or -1 to count them in the data",
-            input=input,
-        )
+        what = f"one_hot: num_classes is {num_classes}"
+        fail(OutOfRangeError, what, "at least 1, or -1 to count them in the data", input=input)
     out = i.one_hot(input, num_classes=num_classes)
     if (on_value, off_value) == (1, 0):
         return out if on_value.__class__ is int else to(out, float32)
@@ -206,9 +181,8 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     ndim = input.spec.ndim
     a, b = normalize_axis(dim1, ndim, input), normalize_axis(dim2, ndim, input)
     if a == b or ndim < 2:
-        fail(
-            ShapeError, f"diagonal: axes {dim1} and {dim2} of a tensor with {ndim} axes", "two different axes", x=input
-        )
+        what = f"diagonal: axes {dim1} and {dim2} of a tensor with {ndim} axes"
+        fail(ShapeError, what, "two different axes", x=input)
     return s.diagonal(input, offset=integer(offset, "offset"), dim1=a, dim2=b)
 
 
@@ -219,12 +193,8 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     if input.spec.ndim == 2:
         return s.clone(s.diagonal(input, offset=diagonal, dim1=0, dim2=1))
     if input.spec.ndim != 1:
-        fail(
-            ShapeError,
-            f"diag: input must have 1 or 2 axes, got {input.spec.ndim}",
-            "flow.diagonal(x, offset, dim1, dim2)",
-            x=input,
-        )
+        what = f"diag: input must have 1 or 2 axes, got {input.spec.ndim}"
+        fail(ShapeError, what, "flow.diagonal(x, offset, dim1, dim2)", x=input)
     n = input.spec.size + abs(diagonal)
     empty = s.zeros_of(input.spec.replace(shape=(n, n)))
     return s.view_write(empty, input, path=((s.diagonal, {"offset": diagonal, "dim1": 0, "dim2": 1}),))

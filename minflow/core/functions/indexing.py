@@ -40,12 +40,8 @@ def entries_of(x: Tensor, index: Tensor) -> list:
         fail(ShapeError, f"indexing: {used} axes are indexed, and the tensor has {ndim}", hint, x=x)
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
-        fail(
-            ShapeError,
-            "indexing: more than one Ellipsis",
-            "x[..., 0] has one, which covers all axes that are not indexed",
-            x=x,
-        )
+        what = "indexing: more than one Ellipsis"
+        fail(ShapeError, what, "x[..., 0] has one, which covers all axes that are not indexed", x=x)
     if dots:
         parts[dots[0] : dots[0] + 1] = [FULL_SLICE] * (ndim - used)
     entries: list = []
@@ -67,9 +63,8 @@ def one_entry(part: Any) -> Any:
         return part
     if isinstance(part, slice):
         if part.step is not None and part.step < 1:
-            fail(
-                OutOfRangeError, f"a slice with step {part.step}", "flow.flip(x, [0]) reverses an axis", step=part.step
-            )
+            what = f"a slice with step {part.step}"
+            fail(OutOfRangeError, what, "flow.flip(x, [0]) reverses an axis", step=part.step)
         return tuple([n if n is None else n.__index__() for n in (part.start, part.stop, part.step)])
     if isinstance(part, list | tuple | range):
         part = host_array([p.tolist() if is_tensor(p) else p for p in part])
@@ -77,21 +72,13 @@ def one_entry(part: Any) -> Any:
     if isinstance(part, bool | HostArray):
         part = MODE.get().tensor_of(part)
     if not is_tensor(part):
-        fail(
-            DTypeError,
-            f"indexing: {type(part).__name__} cannot be an index",
-            "an int, slice, None, ..., a list, or a tensor of integers or bools",
-            index=part,
-        )
+        what = f"indexing: {type(part).__name__} cannot be an index"
+        fail(DTypeError, what, "an int, slice, None, ..., a list, or a tensor of integers or bools", index=part)
     if part.spec.dtype is uint8:  # as in PyTorch, a mask
         part = to(part, bool_)
     if part.spec.dtype.floating:
-        fail(
-            DTypeError,
-            f"indexing: an index must hold integers or bools, got {part.spec.dtype.name}",
-            "index.long()",
-            index=part,
-        )
+        what = f"indexing: an index must hold integers or bools, got {part.spec.dtype.name}"
+        fail(DTypeError, what, "index.long()", index=part)
     return part
 
 

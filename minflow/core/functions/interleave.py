@@ -24,23 +24,14 @@ def interleaved(input: Tensor, repeats: Tensor, dim: int, output_size: int | Non
     """Repeat the elements of input along `dim` (None: their indices), each by its count in a vector of integers."""
     need_index("repeat_interleave", repeats.spec, "repeats")
     if repeats.spec.ndim != 1:
-        fail(
-            ShapeError,
-            f"repeat_interleave: repeats must be a vector, got {repeats.spec.ndim} axes",
-            "repeats.flatten()",
-            repeats=repeats,
-        )
+        what = f"repeat_interleave: repeats must be a vector, got {repeats.spec.ndim} axes"
+        fail(ShapeError, what, "repeats.flatten()", repeats=repeats)
     if input is not None:
         axis = normalize_axis(dim, input.spec.ndim, input)
         size = input.spec.shape[axis] if input.spec.ndim else 1
         if repeats.spec.size not in (1, size):
-            fail(
-                ShapeError,
-                f"repeat_interleave: {repeats.spec.size} repeats for {size} elements along axis {axis}",
-                "one for each, or one for all",
-                input=input,
-                repeats=repeats,
-            )
+            what = f"repeat_interleave: {repeats.spec.size} repeats for {size} elements along axis {axis}"
+            fail(ShapeError, what, "one for each, or one for all", input=input, repeats=repeats)
         repeats = expand(repeats, shape=(size,))
     if output_size is None:
         if MODE.get().trace is not None:

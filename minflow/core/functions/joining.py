@@ -90,12 +90,8 @@ def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tenso
     size, places = input.spec.shape[axis], indices_or_sections
     if is_tensor(places):
         if places.spec.ndim > 1:
-            fail(
-                ShapeError,
-                f"tensor_split: the indices must be a vector, got {places.spec.ndim} axes",
-                "places.flatten()",
-                places=places,
-            )
+            what = f"tensor_split: the indices must be a vector, got {places.spec.ndim} axes"
+            fail(ShapeError, what, "places.flatten()", places=places)
         places = places.tolist()
     if not is_sequence(places):
         parts = integer(places, "indices_or_sections")
@@ -123,12 +119,9 @@ def make_split(name: str, axes: int, axis: int) -> Callable[[Tensor, int | Seque
         if not is_sequence(indices_or_sections) and not is_tensor(indices_or_sections):
             parts, size = integer(indices_or_sections, "indices_or_sections"), input.spec.shape[dim]
             if parts < 1 or size % parts:
-                fail(
-                    ShapeError,
-                    f"{name}: axis {dim} of size {size} cannot be split into {parts} equal parts",
-                    "a number that divides it; or flow.tensor_split, whose parts may differ by one",
-                    x=input,
-                )
+                what = f"{name}: axis {dim} of size {size} cannot be split into {parts} equal parts"
+                hint = "a number that divides it; or flow.tensor_split, whose parts may differ by one"
+                fail(ShapeError, what, hint, x=input)
         return tensor_split(input, indices_or_sections, dim)
 
     cut.__name__ = cut.__qualname__ = name
@@ -194,12 +187,8 @@ def block_diag(*tensors: Tensor) -> Tensor:
     blocks = [at_least_2(x) for x in given]
     for k, x in enumerate(blocks):
         if x.spec.ndim > 2:
-            fail(
-                ShapeError,
-                f"block_diag: tensor {k} must have at most 2 axes, got {x.spec.ndim}",
-                "a list of its matrices",
-                **{f"tensors[{k}]": x},
-            )
+            what = f"block_diag: tensor {k} must have at most 2 axes, got {x.spec.ndim}"
+            fail(ShapeError, what, "a list of its matrices", **{f"tensors[{k}]": x})
     if not blocks:
         return s.full(shape=(1, 0), value=0, dtype=promote(float))
     dtype, width, before, rows = promote(*[x.spec for x in given]), sum([x.spec.shape[1] for x in blocks]), 0, []
@@ -215,12 +204,8 @@ def check_vectors(name: str, tensors: Sequence) -> list:
     """Refuse anything but a sequence of vectors."""
     for k, x in enumerate(tensors):
         if x.spec.ndim != 1:
-            fail(
-                ShapeError,
-                f"{name}: tensor {k} must be a vector, got {x.spec.ndim} axes",
-                "x.flatten()",
-                **{f"tensors[{k}]": x},
-            )
+            what = f"{name}: tensor {k} must be a vector, got {x.spec.ndim} axes"
+            fail(ShapeError, what, "x.flatten()", **{f"tensors[{k}]": x})
     return list(tensors)
 
 
@@ -235,12 +220,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     check_vectors("combinations", [input])
     r = integer(r, "r")
     if r < 0:
-        fail(
-            OutOfRangeError,
-            f"combinations: r must be at least 0, got {r}",
-            "r elements are in each combination",
-            x=input,
-        )
+        what = f"combinations: r must be at least 0, got {r}"
+        fail(OutOfRangeError, what, "r elements are in each combination", x=input)
     if not r:
         return s.zeros_of(input.spec.replace(shape=(0,)))
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations

@@ -25,12 +25,9 @@ def promoted(op: str, *tensors: Any) -> list[Tensor]:
     dtype = promote(*[x.spec.replace(shape=(1,)) for x in tensors])
     for k, x in enumerate(tensors):
         if (x.spec.dtype.rank > 1) is not (dtype.rank > 1):
-            fail(
-                DTypeError,
-                f"{op}: integers and floats cannot be mixed, got {', '.join(y.spec.dtype.name for y in tensors)}",
-                f"{'abcd'[k]}.float() makes floats of integers",
-                **{"abcd"[k]: y for k, y in enumerate(tensors)},
-            )
+            what = f"{op}: integers and floats cannot be mixed, got {', '.join(y.spec.dtype.name for y in tensors)}"
+            hint = f"{'abcd'[k]}.float() makes floats of integers"
+            fail(DTypeError, what, hint, **{"abcd"[k]: y for k, y in enumerate(tensors)})
     return [to(x, dtype) for x in tensors]
 
 
@@ -98,13 +95,8 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The matrix products of two stacks, pair by pair."""
     check_ndims("bmm", (3, 3), input, mat2)
     if input.spec.shape[0] != mat2.spec.shape[0]:
-        fail(
-            ShapeError,
-            f"bmm: {input.spec.shape[0]} matrices and {mat2.spec.shape[0]}",
-            "flow.matmul broadcasts stacks",
-            input=input,
-            mat2=mat2,
-        )
+        what = f"bmm: {input.spec.shape[0]} matrices and {mat2.spec.shape[0]}"
+        fail(ShapeError, what, "flow.matmul broadcasts stacks", input=input, mat2=mat2)
     return matmul(input, mat2)
 
 
@@ -127,13 +119,8 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
         return e.mul(a, b)
     n, m = a.spec.shape[-1], b.spec.shape[-1]
     if n != m:
-        fail(
-            ShapeError,
-            f"inner: the last axes have sizes {n} and {m}",
-            "the last axes must have the same size",
-            a=a,
-            b=b,
-        )
+        what = f"inner: the last axes have sizes {n} and {m}"
+        fail(ShapeError, what, "the last axes must have the same size", a=a, b=b)
     shape = a.spec.shape[:-1] + b.spec.shape[:-1]
     rows = [s.reshape(x.contiguous(), shape=(math.prod(x.spec.shape[:-1]), n)) for x in (a, b)]
     return s.reshape(matmul(rows[0], s.permute(rows[1], dims=(1, 0))), shape=shape)
@@ -188,22 +175,12 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] = 2) -> 
             fail(OutOfRangeError, what, f"dims from 0 to {min(a.spec.ndim, b.spec.ndim)}", a=a, b=b)
         axes_a, axes_b = list(range(a.spec.ndim - n, a.spec.ndim)), list(range(n))
     if len(axes_a) != len(axes_b):
-        fail(
-            ShapeError,
-            f"tensordot: {len(axes_a)} axes of a and {len(axes_b)} of b",
-            "one axis of b for each of a",
-            a=a,
-            b=b,
-        )
+        what = f"tensordot: {len(axes_a)} axes of a and {len(axes_b)} of b"
+        fail(ShapeError, what, "one axis of b for each of a", a=a, b=b)
     for i, j in zip(axes_a, axes_b):
         if a.spec.shape[i] != b.spec.shape[j]:
-            fail(
-                ShapeError,
-                f"tensordot: sizes differ, {a.spec.shape[i]} (axis {i} of a) and {b.spec.shape[j]} (axis {j} of b)",
-                "dims=([axes of a], [axes of b])",
-                a=a,
-                b=b,
-            )
+            what = f"tensordot: sizes differ, {a.spec.shape[i]} (axis {i} of a) and {b.spec.shape[j]} (axis {j} of b)"
+            fail(ShapeError, what, "dims=([axes of a], [axes of b])", a=a, b=b)
     kept_a = [d for d in range(a.spec.ndim) if d not in axes_a]
     kept_b = [d for d in range(b.spec.ndim) if d not in axes_b]
     inner_size = math.prod([a.spec.shape[d] for d in axes_a])

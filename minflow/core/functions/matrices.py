@@ -54,12 +54,8 @@ def pinv(
     rtol = rcond if rtol is None else rtol
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value is not None and not isinstance(value, int | float):
-            fail(
-                DTypeError,
-                f"pinv: {name} must be a number, got {type(value).__name__}",
-                f"{name} as a number",
-                input=input,
-            )
+            what = f"pinv: {name} must be a number, got {type(value).__name__}"
+            fail(DTypeError, what, f"{name} as a number", input=input)
     rtol = (0.0 if atol else smallest(input)) if rtol is None else rtol
     return linear_solvers.pinv(input, rtol=float(rtol), atol=float(atol or 0.0))
 

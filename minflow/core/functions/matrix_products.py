@@ -115,13 +115,8 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     axis_x, axis_y = normalize_axis(dim, x.spec.ndim, x), normalize_axis(dim, y.spec.ndim, y)
     for name, z, axis in (("input", x, axis_x), ("other", y, axis_y)):
         if z.spec.shape[axis] != 3:
-            fail(
-                ShapeError,
-                f"cross: axis {axis} of {name} must have size 3, got {z.spec.shape[axis]}",
-                "vectors of 3 elements along dim",
-                input=x,
-                other=y,
-            )
+            what = f"cross: axis {axis} of {name} must have size 3, got {z.spec.shape[axis]}"
+            fail(ShapeError, what, "vectors of 3 elements along dim", input=x, other=y)
     ahead, behind = (lambda z, a: z.roll(-1, a)), (lambda z, a: z.roll(1, a))
     return e.sub(e.mul(ahead(x, axis_x), behind(y, axis_y)), e.mul(behind(x, axis_x), ahead(y, axis_y)))
 
@@ -136,12 +131,8 @@ def cov(
     observation counts; aweights: its weight.
     """
     if input.spec.ndim > 2:
-        fail(
-            ShapeError,
-            f"cov: input must have at most 2 axes, got {input.spec.ndim}",
-            "variables as rows, observations as columns",
-            input=input,
-        )
+        what = f"cov: input must have at most 2 axes, got {input.spec.ndim}"
+        fail(ShapeError, what, "variables as rows, observations as columns", input=input)
     x = maybe_to(input, None if input.spec.dtype.floating else default_dtype())
     rows = x.reshape(1, -1) if x.spec.ndim < 2 else x
     weights = fweights if aweights is None else aweights if fweights is None else e.mul(aweights, fweights)
@@ -266,12 +257,8 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     n = integer(ind, "ind")
     rows, columns = A.spec.shape[:n], A.spec.shape[n:]
     if n < 1 or math.prod(rows) != math.prod(columns):
-        fail(
-            ShapeError,
-            f"tensorinv: A as a matrix must be square, got {math.prod(rows)} rows and {math.prod(columns)} columns",
-            "ind such that the axes before it and the axes from it on have equal products",
-            A=A,
-        )
+        what = f"tensorinv: A as a matrix must be square, got {math.prod(rows)} rows and {math.prod(columns)} columns"
+        fail(ShapeError, what, "ind such that the axes before it and the axes from it on have equal products", A=A)
     return inverse(A.reshape(math.prod(rows), -1)).reshape(*columns, *rows)
 
 
@@ -281,11 +268,6 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
         A = A.movedim(tuple(dims), tuple(range(A.spec.ndim - len(dims), A.spec.ndim)))
     shape = A.spec.shape[B.spec.ndim :]
     if math.prod(shape) != B.spec.size or A.spec.size != B.spec.size**2:
-        fail(
-            ShapeError,
-            f"tensorsolve: {B.spec.size} equations and {math.prod(shape)} unknowns",
-            "A of shape B.shape + X.shape",
-            A=A,
-            B=B,
-        )
+        what = f"tensorsolve: {B.spec.size} equations and {math.prod(shape)} unknowns"
+        fail(ShapeError, what, "A of shape B.shape + X.shape", A=A, B=B)
     return solve(A.reshape(B.spec.size, -1), B.reshape(-1)).reshape(*shape)

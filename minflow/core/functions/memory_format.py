@@ -39,12 +39,8 @@ CHANNELS_LAST_NDIM = {channels_last: 4, channels_last_3d: 5}  # the number of ax
 def check_format(name: str, format: Any) -> None:
     """Refuse anything that is not a memory format."""
     if not isinstance(format, memory_format | None):
-        fail(
-            DTypeError,
-            f"{name}: memory_format must be a flow.memory_format, got a {type(format).__name__}",
-            "flow.contiguous_format",
-            memory_format=format,
-        )
+        what = f"{name}: memory_format must be a flow.memory_format, got a {type(format).__name__}"
+        fail(DTypeError, what, "flow.contiguous_format", memory_format=format)
 
 
 def view_in_format(x: Any, format: Any) -> Any:

@@ -26,13 +26,8 @@ def roc_auc_score(label: Tensor, pred: Tensor) -> Tensor:
     Source: Hanley & McNeil 1982, "The meaning and use of the area under a ROC curve".
     """
     if label.spec.size != pred.spec.size:
-        fail(
-            ShapeError,
-            f"roc_auc_score: {label.spec.size} labels for {pred.spec.size} predictions",
-            "one for each",
-            label=label,
-            pred=pred,
-        )
+        what = f"roc_auc_score: {label.spec.size} labels for {pred.spec.size} predictions"
+        fail(ShapeError, what, "one for each", label=label, pred=pred)
     positive, pred = to(c.ne(label.reshape(-1), 0), float64), detach(pred).reshape(-1)
     ranked = sort(pred, 0).values
     below, upto = [to(searchsorted(ranked, pred, right=right, dtype=int64), float64) for right in (False, True)]
@@ -50,20 +45,11 @@ def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     y2. Eager only. Source: Girshick et al. 2014, arXiv:1311.2524, section 2.3.
     """
     if MODE.get().trace is not None:
-        fail(
-            TraceError,
-            "nms: the number of boxes depends on the elements, which are not known while a graph is built",
-            "do it before or after the call",
-            boxes=boxes,
-        )
+        what = "nms: the number of boxes depends on the elements, which are not known while a graph is built"
+        fail(TraceError, what, "do it before or after the call", boxes=boxes)
     if boxes.spec.ndim != 2 or boxes.spec.shape[1] != 4 or scores.spec.shape != boxes.spec.shape[:1]:
-        fail(
-            ShapeError,
-            f"nms: boxes of shape {boxes.spec.shape} and scores of shape {scores.spec.shape}",
-            "(n, 4) and (n,)",
-            boxes=boxes,
-            scores=scores,
-        )
+        what = f"nms: boxes of shape {boxes.spec.shape} and scores of shape {scores.spec.shape}"
+        fail(ShapeError, what, "(n, 4) and (n,)", boxes=boxes, scores=scores)
     if not boxes.spec.dtype.floating:
         fail(DTypeError, f"nms: boxes must be floating, got {boxes.spec.dtype.name}", "boxes.float()", boxes=boxes)
     order = argsort(detach(scores), 0, descending=True)

@@ -81,50 +81,30 @@ def kind_of(x: Any) -> str:
 def check_target(name: str, target: Tensor, new: Tensor) -> None:
     """Refuse gradients through `out`, a dtype that cannot hold the result (like PyTorch), another device or shape."""
     if MODE.get().grad and (target.requires_grad or new.requires_grad):
-        fail(
-            GradError,
-            f"{name}: out= does not record gradients, and an input requires one",
-            f"y = {name}(...) without out; or `with flow.no_grad():` around it",
-            out=target,
-            result=new,
-        )
+        what = f"{name}: out= does not record gradients, and an input requires one"
+        hint = f"y = {name}(...) without out; or `with flow.no_grad():` around it"
+        fail(GradError, what, hint, out=target, result=new)
     if new.dtype.rank > target.dtype.rank:
-        fail(
-            DTypeError,
-            f"{name}: the result is {new.dtype.name}, which out, {target.dtype.name}, cannot hold",
-            f"out=flow.empty({tuple(new.shape)}, dtype=flow.{new.dtype.name})",
-            out=target,
-            result=new,
-        )
+        what = f"{name}: the result is {new.dtype.name}, which out, {target.dtype.name}, cannot hold"
+        hint = f"out=flow.empty({tuple(new.shape)}, dtype=flow.{new.dtype.name})"
+        fail(DTypeError, what, hint, out=target, result=new)
     if new.spec.device is not target.spec.device:
-        fail(
-            DeviceError,
-            f"{name}: the result is on {new.spec.device}, out is on {target.spec.device}",
-            f'out=flow.empty({tuple(new.shape)}, device="{new.spec.device}")',
-            out=target,
-            result=new,
-        )
+        what = f"{name}: the result is on {new.spec.device}, out is on {target.spec.device}"
+        hint = f'out=flow.empty({tuple(new.shape)}, device="{new.spec.device}")'
+        fail(DeviceError, what, hint, out=target, result=new)
     if new.spec.shape != target.spec.shape and target.spec.size:
-        fail(
-            ShapeError,
-            f"{name}: the result has the shape {tuple(new.shape)}, out has {tuple(target.shape)}",
-            f"out=flow.empty({tuple(new.shape)}), or out=flow.empty(0), which takes the shape of the result",
-            out=target,
-            result=new,
-        )
+        what = f"{name}: the result has the shape {tuple(new.shape)}, out has {tuple(target.shape)}"
+        hint = f"out=flow.empty({tuple(new.shape)}), or out=flow.empty(0), which takes the shape of the result"
+        fail(ShapeError, what, hint, out=target, result=new)
 
 
 def write_result(name: str, target: Tensor, new: Tensor) -> None:
     """Write the result; an `out` without elements, such as flow.empty(0), first takes its shape."""
     if new.spec.shape != target.spec.shape:
         if target.alias is not None or target.array is None or MODE.get().trace is not None:
-            fail(
-                TraceError if MODE.get().trace is not None else ShapeError,
-                f"{name}: out has no elements and cannot take the shape {tuple(new.shape)} here",
-                f"out=flow.empty({tuple(new.shape)})",
-                out=target,
-                result=new,
-            )
+            what = f"{name}: out has no elements and cannot take the shape {tuple(new.shape)} here"
+            hint = f"out=flow.empty({tuple(new.shape)})"
+            fail(TraceError if MODE.get().trace is not None else ShapeError, what, hint, out=target, result=new)
         bump_mutations()
         fresh = MODE.get().resolve(new).to(target.dtype).clone()
         target.array, target.spec, target.version_counter = fresh.array, fresh.spec, None

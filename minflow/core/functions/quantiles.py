@@ -55,19 +55,11 @@ def nanmean(
 ) -> Tensor:
     """The mean over `dim`, ignoring NaN; NaN if there is nothing else. Raises DTypeError for integers."""
     if not input.spec.dtype.floating:
-        fail(
-            DTypeError,
-            f"nanmean: the input must be floating, got {input.spec.dtype.name}",
-            "input.float()",
-            input=input,
-        )
+        what = f"nanmean: the input must be floating, got {input.spec.dtype.name}"
+        fail(DTypeError, what, "input.float()", input=input)
     if dtype is not None and not as_dtype(dtype).floating:
-        fail(
-            DTypeError,
-            f"nanmean: the dtype must be floating, got {as_dtype(dtype).name}",
-            "dtype=flow.float32",
-            input=input,
-        )
+        what = f"nanmean: the dtype must be floating, got {as_dtype(dtype).name}"
+        fail(DTypeError, what, "dtype=flow.float32", input=input)
     count_not_nan = sum(c.logical_not(c.isnan(input)), dim, keepdim)
     return nansum(input, dim, keepdim, dtype=dtype) / maybe_to(count_not_nan, as_dtype(dtype or input.spec.dtype))
 
@@ -182,12 +174,8 @@ def nanquantile(
 def quantiles(name: str, input: Tensor, q: Tensor | float, dim: int | None, keepdim: bool, how: str) -> Tensor:
     input, q = autocast_float32(input), autocast_float32(q)
     if input.spec.dtype not in (float32, float64):
-        fail(
-            DTypeError,
-            f"{name}: the input must be float32 or float64, got {input.spec.dtype.name}",
-            "input.float()",
-            input=input,
-        )
+        what = f"{name}: the input must be float32 or float64, got {input.spec.dtype.name}"
+        fail(DTypeError, what, "input.float()", input=input)
     if how not in INTERPOLATIONS:
         fail(DTypeError, f"{name}: interpolation is {how!r}", f"one of {', '.join(INTERPOLATIONS)}", input=input)
     q = to(q, input.spec.dtype) if is_tensor(q) and q.spec.dtype is input.spec.dtype else checked_q(name, q, input)
@@ -221,12 +209,7 @@ def quantiles(name: str, input: Tensor, q: Tensor | float, dim: int | None, keep
 def checked_q(name: str, q: Tensor | float, input: Tensor) -> Tensor:
     """Return q in the dtype of the input, with each element checked."""
     if is_tensor(q):
-        fail(
-            DTypeError,
-            f"{name}: q is {q.spec.dtype.name}, the input is {input.spec.dtype.name}",
-            f"q.to({input.spec.dtype})",
-            q=q,
-            input=input,
-        )
+        what = f"{name}: q is {q.spec.dtype.name}, the input is {input.spec.dtype.name}"
+        fail(DTypeError, what, f"q.to({input.spec.dtype})", q=q, input=input)
     check_unit(namespace(), name, "q", q, "a fraction from 0 to 1, such as 0.5")
     return s.constant_beside(input, host_array(q, input.spec.np))

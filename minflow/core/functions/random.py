@@ -31,11 +31,8 @@ def uniform(
     """Uniform random values in [low, high)."""
     low, high = float(low), float(high)
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        fail(
-            OutOfRangeError,
-            f"uniform: low and high must be finite and in order, got [{low}, {high})",
-            "two finite numbers, the lower one first",
-        )
+        what = f"uniform: low and high must be finite and in order, got [{low}, {high})"
+        fail(OutOfRangeError, what, "two finite numbers, the lower one first")
     counter, attrs = draw(generator)
     return r.uniform(counter, shape=tuple(shape), low=low, high=high, dtype=dtype, **attrs)
 

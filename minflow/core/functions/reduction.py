@@ -135,12 +135,8 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
 def extreme(input: Tensor, dim: Any, keepdim: bool, other: Tensor | float, name: str) -> Any:
     if other is not None or is_tensor(dim):
         if keepdim or None not in (dim, other):
-            fail(
-                DTypeError,
-                f"{name}: other and dim must not both be given",
-                f"{name}(x, dim) or {name}(x, other)",
-                dim=dim,
-            )
+            what = f"{name}: other and dim must not both be given"
+            fail(DTypeError, what, f"{name}(x, dim) or {name}(x, other)", dim=dim)
         return (e.maximum if name == "max" else e.minimum)(input, dim if other is None else other)
     if dim is None:
         return (r.amax if name == "max" else r.amin)(input, axis=None, keepdims=keepdim)

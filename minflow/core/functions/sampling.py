@@ -42,20 +42,11 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     """The number of successes in `count` trials with probability `prob` each; the two broadcast."""
     for name, x in (("count", count), ("prob", prob)):
         if not x.spec.dtype.floating:
-            fail(
-                DTypeError,
-                f"binomial: {name} must be floating, got {x.spec.dtype.name}",
-                f"{name}.float()",
-                **{name: x},
-            )
+            what = f"binomial: {name} must be floating, got {x.spec.dtype.name}"
+            fail(DTypeError, what, f"{name}.float()", **{name: x})
     if count.spec.dtype is not prob.spec.dtype:
-        fail(
-            DTypeError,
-            f"binomial: count is {count.spec.dtype.name}, prob is {prob.spec.dtype.name}",
-            f"prob.to({count.spec.dtype})",
-            count=count,
-            prob=prob,
-        )
+        what = f"binomial: count is {count.spec.dtype.name}, prob is {prob.spec.dtype.name}"
+        fail(DTypeError, what, f"prob.to({count.spec.dtype})", count=count, prob=prob)
     counter, attrs = draw(generator)
     return d.binomial(detach(count), detach(prob), counter, **attrs)
 

@@ -112,13 +112,8 @@ def scatter_reduce(
     if reduce not in REDUCTIONS:
         fail(DTypeError, f"scatter_reduce: reduce is {reduce!r}", f"one of {', '.join(REDUCTIONS)}", input=input)
     if src.spec.dtype is not input.spec.dtype:
-        fail(
-            DTypeError,
-            f"scatter_reduce: src is {src.spec.dtype.name}, input is {input.spec.dtype.name}",
-            f"src.to({input.spec.dtype})",
-            input=input,
-            src=src,
-        )
+        what = f"scatter_reduce: src is {src.spec.dtype.name}, input is {input.spec.dtype.name}"
+        fail(DTypeError, what, f"src.to({input.spec.dtype})", input=input, src=src)
     return reduce_into("scatter_reduce", input, dim, index, src, reduce, include_self)
 
 
@@ -153,13 +148,8 @@ def index_reduce(
     index, axis = index_vector("index_reduce", input, index), normalize_axis(dim, input.spec.ndim, input)
     source = cast_for_write("index_reduce", source, input.spec.dtype, input=input, source=source)
     if index.spec.size != (source.spec.shape[axis] if source.spec.ndim else 1):
-        fail(
-            ShapeError,
-            f"index_reduce: {index.spec.size} positions for a source of shape {source.spec.shape}",
-            f"one position for each slice along axis {axis}",
-            index=index,
-            source=source,
-        )
+        what = f"index_reduce: {index.spec.size} positions for a source of shape {source.spec.shape}"
+        fail(ShapeError, what, f"one position for each slice along axis {axis}", index=index, source=source)
     lead = s.reshape(index, shape=(1,) * axis + index.spec.shape + (1,) * max(input.spec.ndim - 1 - axis, 0))
     return reduce_into(
         "index_reduce", input, axis, s.clone(broadcast_to(lead, source.spec.shape)), source, reduce, include_self
@@ -234,13 +224,8 @@ def batch_gather(input: Tensor, indices: Tensor) -> Tensor:
     """
     axis = indices.spec.ndim - 1
     if axis < 0 or input.spec.ndim <= axis or input.spec.shape[:axis] != indices.spec.shape[:-1]:
-        fail(
-            ShapeError,
-            f"batch_gather: indices of shape {indices.spec.shape} for {input.spec.shape}",
-            "(batch, k) for (batch, n, ...)",
-            input=input,
-            indices=indices,
-        )
+        what = f"batch_gather: indices of shape {indices.spec.shape} for {input.spec.shape}"
+        fail(ShapeError, what, "(batch, k) for (batch, n, ...)", input=input, indices=indices)
     rest = input.spec.shape[axis + 1 :]
     wide = s.reshape(indices.contiguous(), shape=indices.spec.shape + (1,) * len(rest))
     return gather(input, axis, s.clone(s.expand(wide, shape=(*indices.spec.shape, *rest))))
@@ -252,13 +237,8 @@ def batch_gather(input: Tensor, indices: Tensor) -> Tensor:
 def write_through(name: str, input: Tensor, src: Tensor, view: Tensor, *path: Any) -> Tensor:
     """Copy of input with src written through a view."""
     if src.spec.shape != view.spec.shape:
-        fail(
-            ShapeError,
-            f"{name}: src must have shape {view.spec.shape}, got {src.spec.shape}",
-            "src.expand(...)",
-            input=input,
-            src=src,
-        )
+        what = f"{name}: src must have shape {view.spec.shape}, got {src.spec.shape}"
+        fail(ShapeError, what, "src.expand(...)", input=input, src=src)
     return s.view_write(input.contiguous(), to(src, input.spec.dtype), path=path)
 
 
@@ -319,9 +299,8 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     offset, ndim = integer(offset, "offset"), input.spec.ndim + 1
     a, b = [normalize_axis(d, ndim) for d in (dim1, dim2)]
     if a == b:
-        fail(
-            ShapeError, f"diag_embed: dim1 {dim1} and dim2 {dim2} are the same axis", "two different axes", input=input
-        )
+        what = f"diag_embed: dim1 {dim1} and dim2 {dim2} are the same axis"
+        fail(ShapeError, what, "two different axes", input=input)
     n, shape = input.spec.shape[-1] + abs(offset), list(input.spec.shape[:-1])
     for axis in sorted((a, b)):
         shape.insert(axis, n)
@@ -390,12 +369,8 @@ def sum_to_size(input: Tensor, *size: int | Sequence[int]) -> Tensor:
     shape = sizes(size)
     lead = input.spec.ndim - len(shape)
     if lead < 0 or any(n not in (1, m) for n, m in zip(shape, input.spec.shape[lead:])):
-        fail(
-            ShapeError,
-            f"sum_to_size: {shape} does not broadcast to {input.spec.shape}",
-            "sizes of 1, or the tensor's own",
-            x=input,
-        )
+        what = f"sum_to_size: {shape} does not broadcast to {input.spec.shape}"
+        fail(ShapeError, what, "sizes of 1, or the tensor's own", x=input)
     if shape and shape == input.spec.shape:
         return input
     repeated = [d for d, n in enumerate(input.spec.shape) if d < lead or n != shape[d - lead]]
@@ -405,12 +380,8 @@ def sum_to_size(input: Tensor, *size: int | Sequence[int]) -> Tensor:
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Convert flat indices into indices of a tensor of this shape: one `int64` tensor for each axis."""
     if indices.spec.dtype.rank != 1:
-        fail(
-            DTypeError,
-            f"unravel_index: indices must be integers, got {indices.spec.dtype.name}",
-            "indices.long()",
-            indices=indices,
-        )
+        what = f"unravel_index: indices must be integers, got {indices.spec.dtype.name}"
+        fail(DTypeError, what, "indices.long()", indices=indices)
     shape = (
         sizes((shape,)) if is_sequence(shape) or (is_tensor(shape) and shape.spec.ndim) else (integer(shape, "shape"),)
     )

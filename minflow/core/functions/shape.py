@@ -55,20 +55,12 @@ def infer_size(shape: tuple[int, ...], total: int, name: str, x: Any) -> tuple[i
     if -1 in shape:
         known = math.prod([n for n in shape if n != -1])
         if known == 0 or total % known:
-            fail(
-                ShapeError,
-                f"{name}: {total} elements do not fill {shape}",
-                "sizes whose product divides the number of elements",
-                x=x,
-            )
+            what = f"{name}: {total} elements do not fill {shape}"
+            fail(ShapeError, what, "sizes whose product divides the number of elements", x=x)
         shape = tuple([total // known if n == -1 else n for n in shape])
     elif math.prod(shape) != total:
-        fail(
-            ShapeError,
-            f"{name}: {total} elements do not fit {shape}, which has {math.prod(shape)}",
-            "-1 stands for the size that fits: x.reshape(x.shape[0], -1)" if x.shape and total else "x.reshape(-1)",
-            x=x,
-        )
+        hint = "-1 stands for the size that fits: x.reshape(x.shape[0], -1)" if x.shape and total else "x.reshape(-1)"
+        fail(ShapeError, f"{name}: {total} elements do not fit {shape}, which has {math.prod(shape)}", hint, x=x)
     return shape
 
 
@@ -128,12 +120,8 @@ def view(input: Tensor, *shape: int | Sequence[int]) -> Tensor:
     except Exception as error:
         raise explain_error(error, view, (input, *shape), {})  # noqa: B904 (the cause is set)
     if not has_view(input, shape):
-        fail(
-            ShapeError,
-            "view: this shape needs a copy, because the tensor is not contiguous (it is transposed or strided)",
-            "x.reshape(...), which copies if necessary",
-            x=input,
-        )
+        what = "view: this shape needs a copy, because the tensor is not contiguous (it is transposed or strided)"
+        fail(ShapeError, what, "x.reshape(...), which copies if necessary", x=input)
     return apply(s.reshape, input, shape=shape)
 
 
@@ -145,12 +133,8 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     if not shape:
         return s.reshape(input, shape=(1,))
     if start > end:
-        fail(
-            OutOfRangeError,
-            f"flatten: start_dim {start_dim} comes after end_dim {end_dim}",
-            "the smaller one first",
-            x=input,
-        )
+        what = f"flatten: start_dim {start_dim} comes after end_dim {end_dim}"
+        fail(OutOfRangeError, what, "the smaller one first", x=input)
     return (
         input
         if start == end
@@ -219,12 +203,8 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
 def t(input: Tensor) -> Tensor:
     """The transposed matrix; a tensor with fewer axes is returned unchanged."""
     if input.spec.ndim > 2:
-        fail(
-            ShapeError,
-            f"t: input must have at most 2 axes, got {input.spec.ndim}",
-            "x.transpose(0, 1), or x.mT for the last two",
-            x=input,
-        )
+        what = f"t: input must have at most 2 axes, got {input.spec.ndim}"
+        fail(ShapeError, what, "x.transpose(0, 1), or x.mT for the last two", x=input)
     return s.permute(input, dims=(1, 0) if input.spec.ndim == 2 else tuple(range(input.spec.ndim)))
 
 
@@ -287,12 +267,8 @@ def repeat(input: Tensor, *times: int | Sequence[int]) -> Tensor:
     times = sizes(times)
     lead = len(times) - input.spec.ndim
     if lead < 0 or any(n < 0 for n in times):
-        fail(
-            ShapeError,
-            f"repeat: {times} for a tensor with {input.spec.ndim} axes",
-            "a number of at least 0 for each axis",
-            x=input,
-        )
+        what = f"repeat: {times} for a tensor with {input.spec.ndim} axes"
+        fail(ShapeError, what, "a number of at least 0 for each axis", x=input)
     shape = (1,) * lead + input.spec.shape
     apart = s.reshape(input, shape=tuple([m for n in shape for m in (1, n)]))
     wide = s.expand(apart, shape=tuple([m for n, k in zip(shape, times) for m in (k, n)]))
@@ -339,12 +315,8 @@ def repeat_interleave(
 def cat(tensors: Sequence, dim: int = 0) -> Tensor:
     """Concatenate tensors along an axis, promoted to a common dtype."""
     if is_tensor(tensors) or not tensors:
-        fail(
-            DTypeError,
-            "cat: tensors must be a list or tuple of at least one tensor",
-            "flow.cat([a, b])",
-            tensors=tensors,
-        )
+        what = "cat: tensors must be a list or tuple of at least one tensor"
+        fail(DTypeError, what, "flow.cat([a, b])", tensors=tensors)
     tensors = [ensure_tensor(x) for x in tensors]
     dtype = promote(*[x.spec for x in tensors])
     full = [
@@ -367,21 +339,14 @@ def stack(tensors: Sequence, dim: int = 0) -> Tensor:
     if is_tensor(tensors):
         return cat([unsqueeze(x, dim) for x in unbind(tensors)], dim)
     if isinstance(tensors, bytes | bytearray | memoryview):
-        fail(
-            DTypeError,
-            f"stack: tensors must be a list or tuple of tensors, got {tensors!r}",
-            "flow.stack([a, b])",
-            tensors=tensors,
-        )
+        what = f"stack: tensors must be a list or tuple of tensors, got {tensors!r}"
+        fail(DTypeError, what, "flow.stack([a, b])", tensors=tensors)
     tensors = [ensure_tensor(x) for x in tensors]
     for k, x in enumerate(tensors):
         if x.spec.shape != tensors[0].spec.shape:
-            fail(
-                ShapeError,
-                f"stack: tensor {k} has shape {x.spec.shape}, the first one has {tensors[0].spec.shape}",
-                "tensors of the same shape; cat joins along an existing axis",
-                **{"tensors[0]": tensors[0], f"tensors[{k}]": x},
-            )
+            what = f"stack: tensor {k} has shape {x.spec.shape}, the first one has {tensors[0].spec.shape}"
+            hint = "tensors of the same shape; cat joins along an existing axis"
+            fail(ShapeError, what, hint, **{"tensors[0]": tensors[0], f"tensors[{k}]": x})
     if tensors:
         dim = normalize_axis(dim, tensors[0].spec.ndim + 1, tensors[0])
     return cat([unsqueeze(x, dim) for x in tensors], dim)
@@ -409,12 +374,8 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     size = input.spec.shape[axis]
     first = start + size if start < 0 else start
     if not 0 <= first <= size or not 0 <= length <= size - first:
-        fail(
-            OutOfRangeError,
-            f"narrow: {length} elements from {start} on, but axis {axis} has size {size}",
-            "start + length <= size",
-            x=input,
-        )
+        what = f"narrow: {length} elements from {start} on, but axis {axis} has size {size}"
+        fail(OutOfRangeError, what, "start + length <= size", x=input)
     return s.getitem(input, index=(*(FULL_SLICE,) * axis, (first, first + length, None)))
 
 
@@ -434,21 +395,13 @@ def split(input: Tensor, split_size_or_sections: int | Sequence[int], dim: int =
     if is_sequence(split_size_or_sections):
         parts = [integer(n, "size") for n in split_size_or_sections]
         if sum(parts) != size or any(n < 0 for n in parts):
-            fail(
-                ShapeError,
-                f"split: the sizes {parts} add up to {sum(parts)}, axis {axis} has {size}",
-                "sizes that add up to it",
-                x=input,
-            )
+            what = f"split: the sizes {parts} add up to {sum(parts)}, axis {axis} has {size}"
+            fail(ShapeError, what, "sizes that add up to it", x=input)
     else:
         step = integer(split_size_or_sections, "split_size")
         if step < 1:
-            fail(
-                OutOfRangeError,
-                f"split: the size of a part must be at least 1, got {step}",
-                "a size of at least 1",
-                x=input,
-            )
+            what = f"split: the size of a part must be at least 1, got {step}"
+            fail(OutOfRangeError, what, "a size of at least 1", x=input)
         parts = [min(step, size - start) for start in range(0, size, step)] or [0]
     starts = [sum(parts[:k]) for k in range(len(parts))]
     return tuple([narrow(input, axis, start, n) for start, n in zip(starts, parts)])

@@ -49,13 +49,8 @@ class Adapted:
 
     def bernoulli(self: Tensor, p: Tensor | float | None = None, *, generator: Generator | None = None) -> Tensor:
         if getattr(p, "shape", ()):
-            fail(
-                ShapeError,
-                "bernoulli: p must be a number, got a tensor",
-                "p.bernoulli() draws with these probabilities",
-                x=self,
-                p=p,
-            )
+            what = "bernoulli: p must be a number, got a tensor"
+            fail(ShapeError, what, "p.bernoulli() draws with these probabilities", x=self, p=p)
         return F.bernoulli(self, generator=generator) if p is None else F.bernoulli_like(self, p, generator=generator)
 
     # ---- along an axis -----------------------------------------------------------------------------------------------

@@ -61,12 +61,8 @@ class InPlace:
 
     def cumprod_(self: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
         if dtype is not None and dtype is not self.dtype:
-            fail(
-                DTypeError,
-                f"cumprod_: the tensor is {self.dtype.name}, and in place it keeps its dtype",
-                "x.cumprod(dim, dtype=...)",
-                x=self,
-            )
+            what = f"cumprod_: the tensor is {self.dtype.name}, and in place it keeps its dtype"
+            fail(DTypeError, what, "x.cumprod(dim, dtype=...)", x=self)
         return call_inplace(F.cumprod, self, dim)
 
     def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
@@ -79,13 +75,9 @@ class InPlace:
     def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
         """Copy the elements of another tensor, broadcast, into this one."""
         if len(getattr(other, "shape", ())) > self.spec.ndim:
-            fail(
-                ShapeError,
-                f"copy_: {tuple(other.shape)} cannot be broadcast to {tuple(self.shape)}, which has fewer axes",
-                "other.reshape(x.shape)" if other.numel() == self.numel() else "a tensor that broadcasts to it",
-                x=self,
-                other=other,
-            )
+            what = f"copy_: {tuple(other.shape)} cannot be broadcast to {tuple(self.shape)}, which has fewer axes"
+            hint = "other.reshape(x.shape)" if other.numel() == self.numel() else "a tensor that broadcasts to it"
+            fail(ShapeError, what, hint, x=self, other=other)
         mode = MODE.get()
         recorded = mode.grad and hasattr(other, "spec") and mode.resolve(other).needs
         # two tensors of one Value would share their hooks

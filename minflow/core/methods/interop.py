@@ -54,12 +54,8 @@ class Interop:
     ) -> Any:
         """The capsule through which another library shares this memory. stream: ignored on the CPU."""
         if self.requires_grad:
-            fail(
-                GradError,
-                "DLPack cannot export a tensor that requires grad: the other library would not record gradients",
-                ".detach() first",
-                tensor=self,
-            )
+            what = "DLPack cannot export a tensor that requires grad: the other library would not record gradients"
+            fail(GradError, what, ".detach() first", tensor=self)
         new = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # NumPy 2.0 has none of these
         self.read_array("dlpack")
         return lend(self).__dlpack__(**{k: v for k, v in new.items() if v is not None})

@@ -40,12 +40,8 @@ class Shapes(Storage):
             shape = (*shape, *[x for x in (dtype, size) if x is not None])
         if shape and type(shape[0]) is DType:
             if len(shape) > 1 or shape[0] is not self.dtype:
-                fail(
-                    DTypeError,
-                    f"view: the bits of {self.dtype.name} cannot be viewed as {shape[0].name}",
-                    f"x.to({shape[0]}) converts the values",
-                    x=self,
-                )
+                what = f"view: the bits of {self.dtype.name} cannot be viewed as {shape[0].name}"
+                fail(DTypeError, what, f"x.to({shape[0]}) converts the values", x=self)
             shape = self.spec.shape
         return F.view(self, as_sizes(shape))
 

@@ -67,13 +67,9 @@ class Storage:
         """Resize in place: the first elements are kept, and new ones are uninitialized."""
         shape = size_of(sizes)
         if MODE.get().trace is not None or self.requires_grad:
-            fail(
-                TraceError if MODE.get().trace is not None else GradError,
-                "resize_ is not possible while a graph is built, or on a tensor that requires grad",
-                "x.reshape(...), or flow.cat with the elements to add",
-                x=self,
-                size=shape,
-            )
+            what = "resize_ is not possible while a graph is built, or on a tensor that requires grad"
+            hint = "x.reshape(...), or flow.cat with the elements to add"
+            fail(TraceError if MODE.get().trace is not None else GradError, what, hint, x=self, size=shape)
         fresh, n = empty_of(shape, self.dtype, self.device), min(math.prod(shape), self.numel())
         if shape != self.shape:
             fresh.array.reshape(-1)[:n] = self.array.reshape(-1)[:n]
@@ -124,40 +120,23 @@ class Storage:
 
 def apply_elementwise(target: Tensor, name: str, function: Callable, *others: Tensor) -> Tensor:
     if target.requires_grad:
-        fail(
-            GradError,
-            f"{name}: the tensor requires grad, and the derivative of a Python function is not known",
-            "x.detach(), or an autograd.Function",
-            x=target,
-        )
+        what = f"{name}: the tensor requires grad, and the derivative of a Python function is not known"
+        fail(GradError, what, "x.detach(), or an autograd.Function", x=target)
     if not callable(function) and target.numel():
-        fail(
-            DTypeError,
-            f"{name}: the argument must be a function, got {type(function).__name__}",
-            "lambda x: x + 1",
-            function=function,
-        )
+        what = f"{name}: the argument must be a function, got {type(function).__name__}"
+        fail(DTypeError, what, "lambda x: x + 1", function=function)
     arrays = [to_host(MODE.get().tensor_of(x).read_array(name)) for x in (target, *others)]
     try:
         rows = namespace().broadcast_arrays(*arrays)
     except ValueError:
         rows = ()
     if not rows or rows[0].shape != arrays[0].shape:
-        fail(
-            ShapeError,
-            f"{name}: the other tensors cannot be broadcast to shape {tuple(target.shape)}",
-            "other.expand_as(x)",
-            x=target,
-            **{f"other{k}": x for k, x in enumerate(others)},
-        )
+        what = f"{name}: the other tensors cannot be broadcast to shape {tuple(target.shape)}"
+        fail(ShapeError, what, "other.expand_as(x)", x=target, **{f"other{k}": x for k, x in enumerate(others)})
     results = [function(*row) for row in zip(*[row.reshape(-1).tolist() for row in rows])]
     try:
         written = host_array(results, arrays[0].dtype)
     except OverflowError:
-        fail(
-            OutOfRangeError,
-            f"{name}: the function returned a value that does not fit into {target.dtype.name}",
-            "x.long() first",
-            x=target,
-        )
+        what = f"{name}: the function returned a value that does not fit into {target.dtype.name}"
+        fail(OutOfRangeError, what, "x.long() first", x=target)
     return write_into(target, written.reshape(arrays[0].shape))

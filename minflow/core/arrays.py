@@ -127,12 +127,8 @@ def to_numpy(data, depth: int):
     array, depth = to_numpy(to_host(data.read_array("tensor")), 0), max(depth, 0)
     if array.ndim < depth or array.size != math.prod(array.shape[:depth]):
         one = ("one element", "one axis")[depth] if depth < 2 else f"{depth} axes"
-        fail(
-            ShapeError,
-            f"tensor() of lists: a tensor in them must have {one}, got shape {array.shape}",
-            "flow.stack([...]) or flow.cat([...]) of tensors",
-            element=data,
-        )
+        what = f"tensor() of lists: a tensor in them must have {one}, got shape {array.shape}"
+        fail(ShapeError, what, "flow.stack([...]) or flow.cat([...]) of tensors", element=data)
     return array.reshape(array.shape[:depth])
 
 

@@ -397,31 +397,19 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
             raise no_gradient(out, verb)
         if g is None:
             if out.spec.size != 1:
-                fail(
-                    GradError,
-                    f"{verb}: only a scalar has one gradient, and this tensor has {out.spec.size} elements",
-                    "reduce it first: .sum() or .mean(); or pass gradient=, a tensor of the same shape",
-                    output=out,
-                )
+                what = f"{verb}: only a scalar has one gradient, and this tensor has {out.spec.size} elements"
+                hint = "reduce it first: .sum() or .mean(); or pass gradient=, a tensor of the same shape"
+                fail(GradError, what, hint, output=out)
             if out.spec.dtype.is_complex:
-                fail(
-                    GradError,
-                    f"{verb}: a complex number has no single gradient",
-                    ".abs() or .real of it; or pass gradient=, a complex tensor of its shape",
-                    output=out,
-                )
+                hint = ".abs() or .real of it; or pass gradient=, a complex tensor of its shape"
+                fail(GradError, f"{verb}: a complex number has no single gradient", hint, output=out)
             g = filled(out.spec, MODE.get().seed)
         else:
             g = MODE.get().tensor_of(g)
             g = g if MODE.get().seed == 1 else g * MODE.get().seed
             if g.shape != out.shape:
-                fail(
-                    ShapeError,
-                    f"{verb}: the gradient has shape {g.spec.shape}, the tensor has {out.spec.shape}",
-                    "pass a gradient of the same shape as the tensor",
-                    output=out,
-                    gradient=g,
-                )
+                what = f"{verb}: the gradient has shape {g.spec.shape}, the tensor has {out.spec.shape}"
+                fail(ShapeError, what, "pass a gradient of the same shape as the tensor", output=out, gradient=g)
             g = g if g.dtype is out.dtype else cast(g, dtype=out.dtype)
         seeds.append(g)
     return seeds
@@ -510,20 +498,12 @@ def gradients(
     outs = [mode.resolve(t) for t in as_tuple(outputs)]
     sources = [mode.resolve(x) for x in as_tuple(inputs)]
     if not sources:
-        fail(
-            GradError,
-            "grad: inputs is empty, so there is nothing to differentiate by",
-            "autograd.grad(loss, [x])",
-            inputs=inputs,
-        )
+        what = "grad: inputs is empty, so there is nothing to differentiate by"
+        fail(GradError, what, "autograd.grad(loss, [x])", inputs=inputs)
     for i, x in enumerate(sources):
         if not x.needs:
-            fail(
-                GradError,
-                f"grad: input {i} does not require grad",
-                "x.requires_grad_() before computing the output",
-                input=x,
-            )
+            what = f"grad: input {i} does not require grad"
+            fail(GradError, what, "x.requires_grad_() before computing the output", input=x)
     passed = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
     seeds = seeds_for(outs, passed, "grad")
     wanted = [mode.grad_key(x.value) for x in sources]
@@ -533,12 +513,8 @@ def gradients(
     results = tuple([result.get(value) for value in wanted])
     for i, (x, g) in enumerate(zip(sources, results)):
         if g is None and not allow_unused:
-            fail(
-                GradError,
-                f"grad: the outputs do not depend on input {i}",
-                "allow_unused=True gives None for it",
-                input=x,
-            )
+            what = f"grad: the outputs do not depend on input {i}"
+            fail(GradError, what, "allow_unused=True gives None for it", input=x)
     return results
 
 

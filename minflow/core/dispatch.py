@@ -155,9 +155,5 @@ def overflow_error(op: Any, inputs: Sequence) -> MinflowError:
 
 def refuse_input(op: Any, x: Any) -> None:
     """Raise DTypeError for an input that is neither a tensor nor a number."""
-    fail(
-        DTypeError,
-        f"{op.name}: an input is {type(x).__name__}, neither a tensor nor a number",
-        "flow.tensor(...) makes a tensor of lists and arrays",
-        input=x,
-    )
+    what = f"{op.name}: an input is {type(x).__name__}, neither a tensor nor a number"
+    fail(DTypeError, what, "flow.tensor(...) makes a tensor of lists and arrays", input=x)

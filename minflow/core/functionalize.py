@@ -204,12 +204,8 @@ def is_contiguous(tensor) -> bool:
 
 
 def refuse_outdated_view(view) -> NoReturn:
-    fail(
-        GradError,
-        "a view made under no_grad is used, and its base was written where gradients are recorded",
-        "make the view outside no_grad, or detach() it",
-        base=view,
-    )
+    what = "a view made under no_grad is used, and its base was written where gradients are recorded"
+    fail(GradError, what, "make the view outside no_grad, or detach() it", base=view)
 
 
 def repeated_axes(tensor) -> list[int]:
@@ -239,23 +235,15 @@ def write_into(target, new, *, target_unused: bool = False):
     root, path = root_of(target)
     check_inplace(mode, handle, target)
     if repeated_axes(target) or (target.array is not None and not is_writable(target)):
-        fail(
-            ShapeError,
-            "an in-place write to a tensor whose elements are repeated or read-only (expand, or a read-only array)",
-            "clone() it first",
-            target=handle,
-        )
+        what = "an in-place write to a tensor whose elements are repeated or read-only (expand, or a read-only array)"
+        fail(ShapeError, what, "clone() it first", target=handle)
     if not hasattr(new, "spec"):
         new = python_number(new)
         number = new.__class__ in NUMBERS
         new = filled(target.spec, new) if number else mode.tensor_of(new)
         if new.dtype.rank > target.dtype.rank:
-            fail(
-                DTypeError,
-                f"{new.dtype.name} elements are written into a tensor of {target.dtype.name}, which cannot hold them",
-                f"x = x.to({new.dtype}) first",
-                target=handle,
-            )
+            what = f"{new.dtype.name} elements are written into a tensor of {target.dtype.name}, which cannot hold them"
+            fail(DTypeError, what, f"x = x.to({new.dtype}) first", target=handle)
     if new.spec.device is not target.spec.device:
         new = new.to(target.spec.device)
     if new.dtype is not target.dtype:
@@ -267,12 +255,8 @@ def write_into(target, new, *, target_unused: bool = False):
         new = expand(new, shape=target.spec.shape) if new.spec.shape != target.spec.shape else new
     new = mode.resolve(new)
     if mode.grad and root.alias is not None and root.alias.path is None and (new.needs or root.alias.base.needs):
-        fail(
-            GradError,
-            "a view made under no_grad is written where gradients are recorded: none can pass through it",
-            "make the view outside no_grad, or detach() it",
-            target=handle,
-        )
+        what = "a view made under no_grad is written where gradients are recorded: none can pass through it"
+        fail(GradError, what, "make the view outside no_grad, or detach() it", target=handle)
     if mode.grad and not path and root.needs and (target_unused or not new.needs):
         new = apply(overwritten, contiguous(new), root)
     mode.write(target, root, path, new)
@@ -285,12 +269,9 @@ def check_inplace(mode, handle, target) -> None:
     """Raise GradError for an in-place write to a leaf that requires grad. handle: the tensor that the user named."""
     for t in (target, root := root_of(target)[0]) if mode.grad else ():
         if t.needs and (mode.leaf(t.value) is not None or not root.needs):  # the last: a view of a view made a leaf
-            fail(
-                GradError,
-                "a leaf that requires grad is written in place: backward could not find its old values",
-                "do it under `with flow.no_grad():`, or on a clone()",
-                leaf=handle if t is target else t,
-            )
+            what = "a leaf that requires grad is written in place: backward could not find its old values"
+            hint = "do it under `with flow.no_grad():`, or on a clone()"
+            fail(GradError, what, hint, leaf=handle if t is target else t)
 
 
 def apply_inplace(op: Op, target, *others, **attrs):
@@ -305,12 +286,9 @@ def apply_inplace(op: Op, target, *others, **attrs):
     dtype, specs, _ = infer(op, inputs, attrs)
     if dtype is not None:
         if dtype.rank > target.dtype.rank:
-            fail(
-                DTypeError,
-                f"{op.name}_: the result is {dtype.name}, which {target.dtype.name} cannot hold",
-                f"x = x.{op.name}(...) makes a new tensor; or convert first: x = x.to({dtype})",
-                target=target,
-            )
+            what = f"{op.name}_: the result is {dtype.name}, which {target.dtype.name} cannot hold"
+            hint = f"x = x.{op.name}(...) makes a new tensor; or convert first: x = x.to({dtype})"
+            fail(DTypeError, what, hint, target=target)
         return write_result(target, op(*inputs, **attrs))
     if specs[0] is not target.spec:
         refuse_result(op, inputs, specs[0], target)
@@ -376,19 +354,13 @@ def write_result(target, new):
     target can hold.
     """
     if new.dtype.rank > target.dtype.rank:
-        fail(
-            DTypeError,
-            f"an in-place method gives {new.dtype.name}, which {target.dtype.name} cannot hold",
-            f"the form without the underscore; or convert first: x = x.to({new.dtype})",
-            target=target,
-        )
+        what = f"an in-place method gives {new.dtype.name}, which {target.dtype.name} cannot hold"
+        hint = f"the form without the underscore; or convert first: x = x.to({new.dtype})"
+        fail(DTypeError, what, hint, target=target)
     if new.shape != target.shape:
-        fail(
-            ShapeError,
-            f"an in-place method gives the shape {tuple(new.shape)}, the tensor has {tuple(target.shape)}",
-            "an in-place write cannot change the shape: use the form without the underscore",
-            target=target,
-        )
+        what = f"an in-place method gives the shape {tuple(new.shape)}, the tensor has {tuple(target.shape)}"
+        hint = "an in-place write cannot change the shape: use the form without the underscore"
+        fail(ShapeError, what, hint, target=target)
     return write_into(target, new)
 
 

@@ -241,11 +241,8 @@ class Op:
                 result.append(attrs.pop(name))
         if len(result) != len(self.inputs):
             wanted = ", ".join(self.inputs)
-            fail(
-                DTypeError,
-                f"{self.name}: takes {len(self.inputs)} input{'s' * (len(self.inputs) != 1)}, got {len(result)}",
-                f"{self.name}({wanted})",
-            )
+            what = f"{self.name}: takes {len(self.inputs)} input{'s' * (len(self.inputs) != 1)}, got {len(result)}"
+            fail(DTypeError, what, f"{self.name}({wanted})")
         return tuple(result)
 
     def __repr__(self) -> str:

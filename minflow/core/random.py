@@ -115,12 +115,8 @@ def words_of(state) -> list[int]:
             return [int(word) % 2**64 for word in array.tolist()]
     except (TypeError, ValueError, OverflowError):
         pass
-    fail(
-        StateError,
-        "this is not a state of a generator",
-        "pass the int64[2] that get_state() or flow.get_rng_state() returned",
-        state=state,
-    )
+    what = "this is not a state of a generator"
+    fail(StateError, what, "pass the int64[2] that get_state() or flow.get_rng_state() returned", state=state)
 
 
 current_generator = PerContext(Generator)

@@ -257,13 +257,8 @@ class Tensor(
 
     def __contains__(self, element: Any) -> bool:
         if not comparable(element) or isinstance(element, HostArray):
-            fail(
-                DTypeError,
-                f"in: {type(element).__name__} in a tensor",
-                "a number or a tensor on the left",
-                element=element,
-                tensor=self,
-            )
+            what = f"in: {type(element).__name__} in a tensor"
+            fail(DTypeError, what, "a number or a tensor on the left", element=element, tensor=self)
         return bool((self == element).any())
 
     def __hash__(self) -> int:
@@ -285,19 +280,11 @@ class Tensor(
         turned off for a computed tensor.
         """
         if requires_grad and not self.spec.differentiable:
-            fail(
-                GradError,
-                f"only floating tensors can require grad, not {self.dtype.name}",
-                "x.float() first",
-                tensor=self,
-            )
+            what = f"only floating tensors can require grad, not {self.dtype.name}"
+            fail(GradError, what, "x.float() first", tensor=self)
         if not requires_grad and not self.is_leaf:
-            fail(
-                GradError,
-                "requires_grad can be turned off for leaves only, and this tensor was computed",
-                ".detach()",
-                tensor=self,
-            )
+            what = "requires_grad can be turned off for leaves only, and this tensor was computed"
+            fail(GradError, what, ".detach()", tensor=self)
         if self.array is None and (mode := MODE.get()).trace is not None:  # while a graph is built: its Value stays
             self.needs = bool(requires_grad)
             mode.leaves[self.value] = self
@@ -384,21 +371,12 @@ class Tensor(
         if not isinstance(other, Tensor):
             fail(DTypeError, "x.data = ... takes a tensor", "flow.tensor(...)", value=other)
         if MODE.get().trace is not None:
-            fail(
-                TraceError,
-                "x.data = ... while a graph is built: x would have no elements after it",
-                "with flow.no_grad(): x.copy_(other), which the graph repeats at each call",
-                x=self,
-                other=other,
-            )
+            what = "x.data = ... while a graph is built: x would have no elements after it"
+            hint = "with flow.no_grad(): x.copy_(other), which the graph repeats at each call"
+            fail(TraceError, what, hint, x=self, other=other)
         if self.spec is not other.spec and self.needs and not self.is_leaf:
-            fail(
-                GradError,
-                "x.data = ... of a computed tensor with a gradient must keep its shape and dtype",
-                "x = other, or x.detach() first",
-                x=self,
-                other=other,
-            )
+            what = "x.data = ... of a computed tensor with a gradient must keep its shape and dtype"
+            fail(GradError, what, "x = other, or x.detach() first", x=self, other=other)
         bump_mutations()
         twin = other.data
         self.array, self.version_counter, self.alias = twin.array, twin.version_counter, twin.alias
@@ -429,12 +407,8 @@ class Tensor(
     def item(self) -> bool | int | float:
         """The element of a tensor with one element, as a Python number. Raises ShapeError for more."""
         if self.spec.size != 1 and self.array is not None:
-            fail(
-                ShapeError,
-                f"item() of a tensor with {self.spec.size} elements",
-                ".tolist(), or .mean().item()",
-                tensor=self,
-            )
+            what = f"item() of a tensor with {self.spec.size} elements"
+            fail(ShapeError, what, ".tolist(), or .mean().item()", tensor=self)
         return self.read_array("item").item()
 
     def tolist(self) -> Any:
@@ -445,12 +419,8 @@ class Tensor(
         """Its only element as a Python number, for the method `verb`. Raises ShapeError for several elements."""
         if self.spec.size != 1 and self.array is not None:
             hint = ".any() or .all()" if verb == "bool" else ".item() of one element, or .tolist()"
-            fail(
-                ShapeError,
-                f"{verb}() of a tensor with {self.spec.size} elements has no single answer",
-                hint,
-                tensor=self,
-            )
+            what = f"{verb}() of a tensor with {self.spec.size} elements has no single answer"
+            fail(ShapeError, what, hint, tensor=self)
         if self.spec.dtype.is_complex and verb in ("float", "int"):
             fail(DTypeError, f"{verb}() of a complex number", "x.real, x.imag or x.abs()", tensor=self)
         return self.read_array(verb).item()
@@ -491,12 +461,8 @@ class Tensor(
     def __deepcopy__(self, memo: dict) -> Self:
         """A copy of the elements; tensors that shared an array share its copy. The tape is not copied."""
         if self.requires_grad and not self.is_leaf:
-            fail(
-                GradError,
-                "deepcopy of a tensor that was computed and requires grad: its tape cannot be copied",
-                "copy.deepcopy(x.detach()), or x.detach().clone()",
-                tensor=self,
-            )
+            what = "deepcopy of a tensor that was computed and requires grad: its tape cannot be copied"
+            fail(GradError, what, "copy.deepcopy(x.detach()), or x.detach().clone()", tensor=self)
         note_read(self, "deepcopy")
         twin = memo[id(self)] = object.__new__(type(self))
         fixed = dict.fromkeys(("array", "spec", "value", "alias", "version_counter", "gradient", "needs", "hooks"))
@@ -558,12 +524,8 @@ class Tensor(
             elif isinstance(x, bool):
                 copy = x
             else:
-                fail(
-                    DTypeError,
-                    f"to() takes a dtype, a device or a tensor, not {type(x).__name__}",
-                    "x.to(flow.float64)",
-                    argument=x,
-                )
+                what = f"to() takes a dtype, a device or a tensor, not {type(x).__name__}"
+                fail(DTypeError, what, "x.to(flow.float64)", argument=x)
         result = self
         if device is not None and Device(device) is not self.device:
             backend_of(Device(device))

@@ -190,13 +190,9 @@ class Trace(Mode):
         at = bisect.bisect(self.spans, (first,))
         for start, end, other in self.spans[max(at - 1, 0) : at + 1]:
             if start < last and first < end:
-                fail(
-                    TraceError,
-                    "two tensors overlap in memory without one being a view of the other",
-                    "make one with indexing or reshape from the other, or clone() it",
-                    one=source.out_specs[0],
-                    other=other.out_specs[0],
-                )
+                what = "two tensors overlap in memory without one being a view of the other"
+                hint = "make one with indexing or reshape from the other, or clone() it"
+                fail(TraceError, what, hint, one=source.out_specs[0], other=other.out_specs[0])
         self.spans.insert(at, (first, last, source))
 
     # ---- numbers that the program reads while it is traced -------------------------------------------------------
@@ -451,22 +447,14 @@ class Trace(Mode):
         states = []
         for buffers, name, old, new in self.restore_buffers():
             if old.array is None or id(old.array) in self.created:
-                fail(
-                    TraceError,
-                    f"the buffer {name!r} is registered and assigned in one build",
-                    "register_buffer in __init__",
-                    buffer=old,
-                )
+                what = f"the buffer {name!r} is registered and assigned in one build"
+                fail(TraceError, what, "register_buffer in __init__", buffer=old)
             if single := alone(old):
                 symbol = self.resolve(old)
                 source = next(v.node for v, s in self.leaves.items() if s is symbol and isinstance(v.node, Source))
                 if symbol.value.node is not source:
-                    fail(
-                        TraceError,
-                        f"the buffer {name!r} is written in place and then assigned in one build",
-                        f"assign only: {name} = {name} + 1 instead of {name}.add_(1)",
-                        buffer=old,
-                    )
+                    what = f"the buffer {name!r} is written in place and then assigned in one build"
+                    fail(TraceError, what, f"assign only: {name} = {name} + 1 instead of {name}.add_(1)", buffer=old)
             else:
                 source = Source(STATE, old.spec, array=empty(old.spec), name=name)
                 self.graph.states.append(source)

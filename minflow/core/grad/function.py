@@ -39,11 +39,8 @@ class Context:
 
     def save_for_forward(self, *tensors) -> None:
         """Raise GradError: `jvp` is not called here, so it needs no tensors."""
-        fail(
-            GradError,
-            "ctx.save_for_forward keeps tensors for jvp, which is not called here",
-            "leave it out: func.jvp computes its result from backward",
-        )
+        what = "ctx.save_for_forward keeps tensors for jvp, which is not called here"
+        fail(GradError, what, "leave it out: func.jvp computes its result from backward")
 
     def mark_dirty(self, *tensors) -> None:
         """Declare which inputs forward writes in place. It must return them, and `apply` returns the same tensors."""
@@ -69,9 +66,8 @@ def only_tensors(verb: str, values: tuple, hint: str, or_none: bool = False) -> 
     """The values, if all are tensors; else raise GradError. or_none: allow None."""
     for i, value in enumerate(values):
         if not hasattr(value, "spec") and not (or_none and value is None):
-            fail(
-                GradError, f"ctx.{verb}: argument {i} must be a tensor, got {with_article(value)}", hint, argument=value
-            )
+            what = f"ctx.{verb}: argument {i} must be a tensor, got {with_article(value)}"
+            fail(GradError, what, hint, argument=value)
     return values
 
 
@@ -112,12 +108,8 @@ class Function:
                 warn(f"{cls.__name__}.{name} is not called here", instead)
         if "vjp" in vars(cls):  # PyTorch's other name for backward
             if "backward" in vars(cls):
-                fail(
-                    GradError,
-                    f"{cls.__name__} defines both backward and vjp, which is one method with two names",
-                    "one of them",
-                    vjp=vars(cls)["vjp"],
-                )
+                what = f"{cls.__name__} defines both backward and vjp, which is one method with two names"
+                fail(GradError, what, "one of them", vjp=vars(cls)["vjp"])
             cls.backward = vars(cls)["vjp"]
 
     @staticmethod
@@ -151,12 +143,8 @@ class Function:
         outs = as_tuple(results)
         for i, out in enumerate(outs):
             if not hasattr(out, "spec"):
-                fail(
-                    GradError,
-                    f"{cls.__name__}.forward: result {i} is {type(out).__name__}, not a tensor",
-                    "forward returns a tensor or a tuple of tensors",
-                    result=out,
-                )
+                what = f"{cls.__name__}.forward: result {i} is {type(out).__name__}, not a tensor"
+                fail(GradError, what, "forward returns a tensor or a tuple of tensors", result=out)
         written = check_dirty(cls, ctx, args, outs)
         flags = [not any(out is t for t in ctx.constant) for out in outs]
         bound = mode.bind(
@@ -186,12 +174,8 @@ def check_dirty(cls: type[Function], ctx: Context, args: tuple, outs: tuple) -> 
                 "ctx.mark_dirty(x) for an argument x that forward writes in place",
             )
         elif not any(t is out for out in outs):
-            fail(
-                GradError,
-                f"{cls.__name__}.forward: an argument is marked dirty and not returned",
-                "return it: x.mul_(2); ctx.mark_dirty(x); return x",
-                argument=t,
-            )
+            what = f"{cls.__name__}.forward: an argument is marked dirty and not returned"
+            fail(GradError, what, "return it: x.mul_(2); ctx.mark_dirty(x); return x", argument=t)
     dirty = [t for t in ctx.dirty if any(t is x for x in args)]
     return {i: out for i, out in enumerate(outs) if any(out is t for t in dirty)}
 

@@ -23,12 +23,7 @@ def inputs_of(owner: str, inputs: Any, create_graph: bool) -> tuple[Tensor, ...]
     listed = as_tuple(inputs)
     for i, x in enumerate(listed):
         if not isinstance(x, Tensor) or not x.spec.floating:
-            fail(
-                GradError,
-                f"{owner}: input {i} must be a floating tensor",
-                "flow.tensor([1.0, 2.0])",
-                input=x,
-            )
+            fail(GradError, f"{owner}: input {i} must be a floating tensor", "flow.tensor([1.0, 2.0])", input=x)
     return tuple([x.clone() if create_graph and x.requires_grad else x.detach().requires_grad_() for x in listed])
 
 
@@ -36,12 +31,8 @@ def outputs_of(owner: str, outputs: Any) -> tuple[Tensor, ...]:
     listed = as_tuple(outputs)
     for i, out in enumerate(listed):
         if not isinstance(out, Tensor):
-            fail(
-                GradError,
-                f"{owner}: output {i} of the function is a {type(out).__name__}, not a tensor",
-                "return a tensor or a tuple of tensors",
-                output=out,
-            )
+            what = f"{owner}: output {i} of the function is a {type(out).__name__}, not a tensor"
+            fail(GradError, what, "return a tensor or a tuple of tensors", output=out)
     return listed
 
 
@@ -49,13 +40,8 @@ def vector_for(owner: str, v: Any, same_structure: Sequence[Tensor], of: str) ->
     """The given vector for these tensors; by default 1, if there is a single element."""
     if v is None:
         if len(same_structure) != 1 or same_structure[0].numel() != 1:
-            fail(
-                GradError,
-                f"{owner}: v is required unless there is a single element",
-                f"v like {of}",
-                tensors=len(same_structure),
-                first=same_structure[0],
-            )
+            what = f"{owner}: v is required unless there is a single element"
+            fail(GradError, what, f"v like {of}", tensors=len(same_structure), first=same_structure[0])
         return (ones_like(same_structure[0]),)
     listed = as_tuple(v)
     if len(listed) != len(same_structure) or any(
@@ -88,12 +74,8 @@ def gradients_or_zeros(
         )
     if strict and any(g is None for g in found):
         i = next(i for i, g in enumerate(found) if g is None)
-        fail(
-            GradError,
-            f"{owner}: the outputs do not depend on input {i}",
-            "strict=False gives 0 for it",
-            input=inputs[i],
-        )
+        what = f"{owner}: the outputs do not depend on input {i}"
+        fail(GradError, what, "strict=False gives 0 for it", input=inputs[i])
     return tuple([zeros_like(x) if g is None else g for g, x in zip(found, inputs)])
 
 
@@ -172,12 +154,8 @@ def gradient_of(owner: str, func: Callable, strict: bool) -> Callable:
     def gradient(*xs: Tensor) -> tuple:
         (out,) = outputs_of(owner, func(*xs))[:1]
         if out.numel() != 1:
-            fail(
-                GradError,
-                f"{owner}: the function must return a single element, got {out.numel()}",
-                "reduce it: .sum() or .mean()",
-                output=out,
-            )
+            what = f"{owner}: the function must return a single element, got {out.numel()}"
+            fail(GradError, what, "reduce it: .sum() or .mean()", output=out)
         return gradients_or_zeros(owner, [out.reshape(())], xs, [None], True, strict)
 
     return gradient

@@ -24,12 +24,8 @@ def gradcheck(
     checked = [i for i, x in enumerate(inputs) if getattr(x, "requires_grad", False)]
     for i in checked:
         if inputs[i].dtype.itemsize < 8:
-            fail(
-                GradError,
-                f"gradcheck: input {i} is {inputs[i].dtype.name}, too coarse for differences of {eps}",
-                "flow.tensor(..., dtype=flow.float64, requires_grad=True)",
-                input=inputs[i],
-            )
+            what = f"gradcheck: input {i} is {inputs[i].dtype.name}, too coarse for differences of {eps}"
+            fail(GradError, what, "flow.tensor(..., dtype=flow.float64, requires_grad=True)", input=inputs[i])
     outputs = as_tuple(function(*inputs))
     for k, out in enumerate(outputs):
         if not getattr(out, "needs", False):

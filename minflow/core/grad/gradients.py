@@ -30,11 +30,8 @@ def grad(
     only_inputs: accepted; always True, as in PyTorch.
     """
     if materialize_grads and allow_unused is False:
-        fail(
-            GradError,
-            "grad: materialize_grads=True returns zeros for an unused input, allow_unused=False raises an error",
-            "leave out allow_unused",
-        )
+        what = "grad: materialize_grads=True returns zeros for an unused input, allow_unused=False raises an error"
+        fail(GradError, what, "leave out allow_unused")
     inputs = as_tuple(inputs)
     unused = bool(allow_unused or materialize_grads)
     if is_grads_batched:

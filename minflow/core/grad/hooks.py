@@ -59,9 +59,8 @@ def hook_on(tensor, hook: Callable) -> Handle:
     mode = MODE.get()
     own = mode.resolve(tensor)
     if not own.needs:
-        fail(
-            GradError, "register_hook on a tensor that does not require grad", "x.requires_grad_() first", tensor=tensor
-        )
+        what = "register_hook on a tensor that does not require grad"
+        fail(GradError, what, "x.requires_grad_() first", tensor=tensor)
     value = mode.grad_key(own.value)
     return as_handle(tensor, own, value, add_hook(hooks_at(value.node, value.index), hook, "hook(grad)"))
 
@@ -71,26 +70,14 @@ def post_accumulate_on(tensor, hook: Callable) -> Handle:
     mode = MODE.get()
     own = mode.resolve(tensor)
     if not own.needs:
-        fail(
-            GradError,
-            "register_post_accumulate_grad_hook on a tensor that does not require grad",
-            "x.requires_grad_() first",
-            tensor=tensor,
-        )
+        what = "register_post_accumulate_grad_hook on a tensor that does not require grad"
+        fail(GradError, what, "x.requires_grad_() first", tensor=tensor)
     if not own.is_leaf:
-        fail(
-            GradError,
-            "register_post_accumulate_grad_hook on a computed tensor, which accumulates no .grad",
-            "x.register_hook(hook), which gets the gradient",
-            tensor=tensor,
-        )
+        what = "register_post_accumulate_grad_hook on a computed tensor, which accumulates no .grad"
+        fail(GradError, what, "x.register_hook(hook), which gets the gradient", tensor=tensor)
     if mode.trace is not None and mode.watch is None:
-        fail(
-            GradError,
-            "register_post_accumulate_grad_hook while a job is built, whose variables have no .grad",
-            "x.register_hook(hook), which gets the gradient",
-            tensor=tensor,
-        )
+        what = "register_post_accumulate_grad_hook while a job is built, whose variables have no .grad"
+        fail(GradError, what, "x.register_hook(hook), which gets the gradient", tensor=tensor)
     value = mode.grad_key(own.value)
     return as_handle(tensor, own, value, add_hook(hooks_at(value.node, AFTER), hook, "hook(parameter)"))
 
@@ -98,12 +85,8 @@ def post_accumulate_on(tensor, hook: Callable) -> Handle:
 def hook_on_node(node: Node, kind: str, hook: Callable, call: str) -> Handle:
     """Run `hook` before (OUTPUTS) or after (INPUTS) the gradients of a node are computed."""
     if not node.needs:
-        fail(
-            GradError,
-            "a hook on the node of a leaf, which computes no gradients",
-            "x.register_hook(hook) of the leaf itself, or x.register_post_accumulate_grad_hook(hook)",
-            node=node,
-        )
+        hint = "x.register_hook(hook) of the leaf itself, or x.register_post_accumulate_grad_hook(hook)"
+        fail(GradError, "a hook on the node of a leaf, which computes no gradients", hint, node=node)
     return add_hook(hooks_at(node, kind), hook, call)
 
 
@@ -164,13 +147,8 @@ def run_after(hooks: Mapping, leaf) -> None:
     """Run the hooks of a leaf whose `.grad` was accumulated."""
     for _, hook in sorted(hooks.get(AFTER, {}).items()):
         if (new := hook(leaf)) is not None:
-            refuse(
-                GradError,
-                hook,
-                f"must return None, got {with_article(new)}",
-                "set p.grad inside the hook, or change it in place",
-                {"returned": describe(new)},
-            )
+            hint = "set p.grad inside the hook, or change it in place"
+            refuse(GradError, hook, f"must return None, got {with_article(new)}", hint, {"returned": describe(new)})
 
 
 def run_before_node(node: Node, gs: list) -> list:
@@ -198,13 +176,9 @@ def replaced_gradients(hook: Callable, new: Any, old: list | tuple, noun: str = 
     if not isinstance(new, tuple | list):
         new = (new,)
     if len(new) != len(old):
-        refuse(
-            GradError,
-            hook,
-            f"must return {len(old)} {noun}{'s' * (len(old) != 1)}, got {len(new)}",
-            "a tuple with one for each, or None to keep them all",
-            {"returned": describe(new)},
-        )
+        what = f"must return {len(old)} {noun}{'s' * (len(old) != 1)}, got {len(new)}"
+        hint = "a tuple with one for each, or None to keep them all"
+        refuse(GradError, hook, what, hint, {"returned": describe(new)})
     return [
         y
         if y is None or (x is None and hasattr(y, "spec"))
@@ -216,13 +190,8 @@ def replaced_gradients(hook: Callable, new: Any, old: list | tuple, noun: str = 
 def check_replacement(hook: Callable, new: Any, old, wanted: str):
     """The tensor that a hook returned in place of `old`: it must have the same shape and dtype."""
     if not hasattr(new, "spec"):
-        refuse(
-            GradError,
-            hook,
-            f"must return {wanted}, got {with_article(new)}",
-            "return grad * 0.5",
-            {"returned": describe(new), "gradient": describe(old)},
-        )
+        what = f"must return {wanted}, got {with_article(new)}"
+        refuse(GradError, hook, what, "return grad * 0.5", {"returned": describe(new), "gradient": describe(old)})
     new = MODE.get().resolve(new)
     if old is None or new.spec is old.spec:
         return new

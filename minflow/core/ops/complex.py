@@ -128,12 +128,8 @@ view_as_complex = define(
 @kernel(view_as_complex)
 def _(xp, x):
     if x.size and x.strides[-1] != x.itemsize:
-        fail(
-            ShapeError,
-            "view_as_complex: real and imaginary part must be adjacent in memory",
-            "x.contiguous()",
-            x=spec_of(x),
-        )
+        what = "view_as_complex: real and imaginary part must be adjacent in memory"
+        fail(ShapeError, what, "x.contiguous()", x=spec_of(x))
     return x.view(f"c{2 * x.itemsize}")[..., 0]
 
 

@@ -97,12 +97,8 @@ def qr_spec(op: str, a: Spec, complete: bool) -> tuple[Spec, Spec]:
 def _qr_gradient(g, out0, out1, complete):
     m, n = out0.spec.shape[-2], out1.spec.shape[-1]
     if complete and m > n:
-        fail(
-            LinAlgError,
-            f"qr: mode='complete' has no gradient if there are more rows ({m}) than columns ({n})",
-            "mode='reduced', whose q is determined by the matrix",
-            r=out1,
-        )
+        what = f"qr: mode='complete' has no gradient if there are more rows ({m}) than columns ({n})"
+        fail(LinAlgError, what, "mode='reduced', whose q is determined by the matrix", r=out1)
     gq, gr = (0 * out if x is None else x for x, out in zip(g, (out0, out1)))
     if m >= n:
         return tall_qr_grad(gq, gr, out0, out1)

@@ -76,11 +76,8 @@ def no_second_gradient(layer: str) -> Callable:
     """The gradient rule of a gradient op, which is not implemented."""
 
     def rule(g):
-        fail(
-            GradError,
-            f"{layer}: the gradient of its gradient is not defined",
-            f"nn.{layer}Cell in a loop over the steps: it consists of ordinary ops",
-        )
+        what = f"{layer}: the gradient of its gradient is not defined"
+        fail(GradError, what, f"nn.{layer}Cell in a loop over the steps: it consists of ordinary ops")
 
     return rule
 

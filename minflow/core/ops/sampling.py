@@ -93,12 +93,8 @@ def check_weights(xp, p, rows) -> None:
 def need_positive(xp, op: str, name: str, x) -> None:
     if x.size and not x.min() >= 0:
         number, at = first_wrong(xp, x, ~(x >= 0), name)
-        fail(
-            OutOfRangeError,
-            f"{op}: {name} must be at least 0, got {number:.4g}{at}",
-            f"{name}.clamp(min=0)",
-            **{name: spec_of(x)},
-        )
+        what = f"{op}: {name} must be at least 0, got {number:.4g}{at}"
+        fail(OutOfRangeError, what, f"{name}.clamp(min=0)", **{name: spec_of(x)})
 
 
 def poisson_spec(rate: Spec, counter, offset: int) -> Spec:

@@ -150,12 +150,8 @@ def with_checked_labels(function: Callable) -> Callable:
         try:
             return function(xp, *arrays, out=out, **attrs)
         except IndexError:
-            fail(
-                OutOfRangeError,
-                f"cross_entropy: labels go from {arrays[1].min()} to {arrays[1].max()}, and some are not classes",
-                "labels from 0 to the number of classes minus 1",
-                labels=spec_of(arrays[1]),
-            )
+            what = f"cross_entropy: labels go from {arrays[1].min()} to {arrays[1].max()}, and some are not classes"
+            fail(OutOfRangeError, what, "labels from 0 to the number of classes minus 1", labels=spec_of(arrays[1]))
 
     return run
 

@@ -120,12 +120,8 @@ def no_closed_form(name: str):
     """The rule of an input whose derivative has no closed form: backward is refused there."""
 
     def rule(g):
-        fail(
-            GradError,
-            f"{name}: its derivative in the first argument has no closed form",
-            f"{name}(x.detach(), y)",
-            gradient=g,
-        )
+        what = f"{name}: its derivative in the first argument has no closed form"
+        fail(GradError, what, f"{name}(x.detach(), y)", gradient=g)
 
     return rule
 

@@ -130,11 +130,8 @@ def read_once(path: Path) -> Saved:
         sizes = {name: os.fstat(file.fileno()).st_size for name, file in opened.items()}
         free = free_bytes()
         if free is not None and sum(sizes.values()) > free:  # hashing a sparse file could take hours
-            refuse(
-                f"{path} has {sum(sizes.values()):,} bytes, more than the free memory",
-                "a machine with more memory",
-                free=f"{free:,} bytes",
-            )
+            what = f"{path} has {sum(sizes.values()):,} bytes, more than the free memory"
+            refuse(what, "a machine with more memory", free=f"{free:,} bytes")
         budget = BASE_BUDGET + BUDGET_PER_BYTE * sum(sizes.values())
         meta = read_meta(path, opened[META])
         check_hashes(path, meta, opened, stack)
@@ -226,11 +223,8 @@ def check_format(data: Any, file: Path) -> None:
         raise Malformed("an object with format and version", data)
     check_choice(data.get("format"), "format", [FORMAT])
     if check_int(data.get("version"), "version", 1) > VERSION:
-        refuse(
-            f"{file} is of version {data['version']} of the format, this minflow reads up to version {VERSION}",
-            "a newer minflow",
-            version=data["version"],
-        )
+        what = f"{file} is of version {data['version']} of the format, this minflow reads up to version {VERSION}"
+        refuse(what, "a newer minflow", version=data["version"])
 
 
 def check_hashes(path: Path, meta: dict[str, Any], opened: dict[str, BinaryIO], stack: ExitStack) -> None:
@@ -286,9 +280,5 @@ def check_header(path: Path, file: BinaryIO, budget: int) -> None:
         length -= len(block)
     file.seek(0)
     if needed > budget:
-        refuse(
-            f"{path}: its header has too many parts for its size",
-            "",
-            needed=f"{needed:,} bytes of memory or more",
-            allowed=f"{budget:,} bytes",
-        )
+        what = f"{path}: its header has too many parts for its size"
+        refuse(what, "", needed=f"{needed:,} bytes of memory or more", allowed=f"{budget:,} bytes")

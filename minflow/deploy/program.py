@@ -117,19 +117,11 @@ def program_of(obj: Any, dynamic: Any = None, prepare: Callable[[Program], Progr
     if isinstance(obj, Job):
         return program_of_job(obj, dynamic, prepare)
     if not isinstance(obj, RunningGraph):
-        fail(
-            GraphError,
-            f"only a graph or a job function can be saved or exported, got a {type(obj).__name__}",
-            "class MyGraph(nn.Graph): ..., an object of it, called once",
-            got=obj,
-        )
+        what = f"only a graph or a job function can be saved or exported, got a {type(obj).__name__}"
+        fail(GraphError, what, "class MyGraph(nn.Graph): ..., an object of it, called once", got=obj)
     if obj._last is None:
-        fail(
-            GraphError,
-            f"{obj.name} was never called, so there is no computation to save",
-            f"call it once with an example of its inputs: {obj.name.rpartition('_')[0]}()(x)",
-            graph=obj.name,
-        )
+        hint = f"call it once with an example of its inputs: {obj.name.rpartition('_')[0]}()(x)"
+        fail(GraphError, f"{obj.name} was never called, so there is no computation to save", hint, graph=obj.name)
     compiled = obj._last
     compiled.relink()
     frozen = frozen_record(obj, compiled).built_in
@@ -211,19 +203,11 @@ def program_of_job(job: Job, dynamic: Any, prepare: Callable[[Program], Program]
         )
     compiled = job.compiled
     if compiled is None:
-        fail(
-            GraphError,
-            f"the job {job.name} was never called, so there is no computation to save",
-            f"{job.name}(...) once",
-            job=job.name,
-        )
+        what = f"the job {job.name} was never called, so there is no computation to save"
+        fail(GraphError, what, f"{job.name}(...) once", job=job.name)
     if job.devices > 1:
-        fail(
-            GraphError,
-            f"the job {job.name} runs on {job.devices} devices; a saved job must run on one",
-            "flow.config.cpu_device_num(1)",
-            job=job.name,
-        )
+        what = f"the job {job.name} runs on {job.devices} devices; a saved job must run on one"
+        fail(GraphError, what, "flow.config.cpu_device_num(1)", job=job.name)
     program = prepare(program_of_step(job, compiled, compiled.part.stages[0].graph, compiled.uses))
     if not dynamic:
         return program
@@ -292,27 +276,15 @@ class TensorCollector:
     def add(self, name: str, kind: str, tensor: Tensor) -> int:
         """Index of a tensor, which is added if new; tensors that share a storage share an index."""
         if tensor.array is None:
-            fail(
-                GraphError,
-                f"{name} is a symbolic tensor, which has no numbers to save",
-                "a tensor made before build",
-                tensor=tensor,
-            )
+            what = f"{name} is a symbolic tensor, which has no numbers to save"
+            fail(GraphError, what, "a tensor made before build", tensor=tensor)
         if tensor.alias is not None and tensor.alias.path and kind != "captured":
-            fail(
-                GraphError,
-                f"{name} is a view of another tensor, and a saved {kind} has a storage of its own",
-                f"{kind} = tensor.clone()",
-                tensor=tensor,
-            )
+            what = f"{name} is a view of another tensor, and a saved {kind} has a storage of its own"
+            fail(GraphError, what, f"{kind} = tensor.clone()", tensor=tensor)
         key = key_of(tensor.array)
         if kind != "captured" and key not in self.sources and name in self.traced:
-            fail(
-                GraphError,
-                f"{name} is not the tensor of the last call",
-                "call it once more, then save it",
-                tensor=tensor,
-            )
+            what = f"{name} is not the tensor of the last call"
+            fail(GraphError, what, "call it once more, then save it", tensor=tensor)
         if key not in self.indices:
             self.indices[key] = len(self.tensors)
             self.tensors.append(ProgramTensor(self.unique_name(name), kind, tensor, self.sources.get(key)))
@@ -371,12 +343,8 @@ class TensorCollector:
                 name = "generator" if generator is default_generator else "generator of its own"
                 self.tensors.append(ProgramTensor(self.unique_name(name), "generator", None, source, generator, draws))
             elif source.read is not None:
-                fail(
-                    GraphError,
-                    f"{source.name or 'a number'} is computed at each call by a Python function, which is not saved",
-                    "give it to build as an input",
-                    place=source.name,
-                )
+                what = f"{source.name or 'a number'} is computed at each call by a Python function, which is not saved"
+                fail(GraphError, what, "give it to build as an input", place=source.name)
             else:
                 kind = "constant" if source.op is CONSTANT else "captured"
                 tensor = tensors.get(id(source.array))
@@ -420,12 +388,8 @@ class Modules:
     def index_of(self, path: str, module: Any) -> int:
         key = id(module)
         if key in self.visiting:
-            fail(
-                GraphError,
-                f"{path} contains itself, which a file cannot represent",
-                "a module inside another, not around it",
-                module=type(module).__name__,
-            )
+            what = f"{path} contains itself, which a file cannot represent"
+            fail(GraphError, what, "a module inside another, not around it", module=type(module).__name__)
         if key in self.indices:
             return self.indices[key]
         number = self.indices[key] = len(self.entries)

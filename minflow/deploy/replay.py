@@ -148,31 +148,21 @@ class LoadedGraph(Graph):
             )
         for state, tensor in zip(self._document.states, self._tensors):
             if self.training and state.kind == "parameter" and tensor.requires_grad and not state.requires_grad:
-                fail(
-                    GraphError,
-                    f"{self.name}: {state.name} took no gradient when the graph was saved, so there is none for it",
-                    f"{state.name}.requires_grad_(False); or save the graph again where its class is",
-                    **{state.name: tensor},
-                )
+                what = f"{self.name}: {state.name} took no gradient when the graph was saved, so there is none for it"
+                hint = f"{state.name}.requires_grad_(False); or save the graph again where its class is"
+                fail(GraphError, what, hint, **{state.name: tensor})
         run: Any = None
         try:
             run = Replay(self, self._document, args, kwargs)
             return run.run_all()
         except Malformed as error:  # valid at the saved sizes, but not at these
-            fail(
-                ShapeError,
-                f"{self.name}: {error.place} must be {error.expected} at these sizes of the dynamic axes",
-                "sizes nearer to those that it was saved with",
-                found=error.actual,
-                **({} if run is None else run.sizes),
-            )
+            what = f"{self.name}: {error.place} must be {error.expected} at these sizes of the dynamic axes"
+            hint = "sizes nearer to those that it was saved with"
+            fail(ShapeError, what, hint, found=error.actual, **{} if run is None else run.sizes)
         except RecursionError:
-            fail(
-                GraphError,
-                f"{self.name}: its module calls are nested deeper than Python's recursion limit",
-                "sys.setrecursionlimit(100_000), if the file is to be trusted",
-                calls=len(self._document.nodes),
-            )
+            what = f"{self.name}: its module calls are nested deeper than Python's recursion limit"
+            hint = "sys.setrecursionlimit(100_000), if the file is to be trusted"
+            fail(GraphError, what, hint, calls=len(self._document.nodes))
 
 
 def saved_axes(graph: LoadedGraph) -> dict[int, dict[int, str]]:
@@ -387,12 +377,9 @@ class Replay:
         """
         needed = sum([spec.nbytes for spec in specs])
         if needed > MIN_CHECKED_BYTES and needed > self.free_memory:
-            fail(
-                OutOfMemoryError,
-                f"{self.graph.name}: {entry.op.name} gives {specs[0]}, {needed:,} bytes",
-                "smaller inputs; a machine with more memory",
-                free=f"{self.free_memory:,} bytes",
-            )
+            what = f"{self.graph.name}: {entry.op.name} gives {specs[0]}, {needed:,} bytes"
+            hint = "smaller inputs; a machine with more memory"
+            fail(OutOfMemoryError, what, hint, free=f"{self.free_memory:,} bytes")
 
     @cached_property
     def free_memory(self) -> float:

@@ -40,12 +40,8 @@ def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> N
         settings, parts = config_as_data(obj), obj.config.accumulation
         optimizers, tensors = optimizers_as_data(obj)
         if both := sorted(arrays.keys() & tensors.keys()):
-            fail(
-                GraphError,
-                f"{obj.name}: {both[0]} names a tensor of a module and a state of the optimizer",
-                "another name for the tensor",
-                tensors=both,
-            )
+            what = f"{obj.name}: {both[0]} names a tensor of a module and a state of the optimizer"
+            fail(GraphError, what, "another name for the tensor", tensors=both)
         arrays |= {name: tensor.array for name, tensor in tensors.items()}
     meta = {
         "format": FORMAT, "version": VERSION,

@@ -54,13 +54,8 @@ def check_versions(ops: Mapping[str, int]) -> Mapping[str, int]:
             by, hint = f"and nothing converts version {missing[0]}", "save the graph again from its code"
         else:
             continue
-        refuse(
-            f"{name}: the graph was written with version {version}, {by}",
-            hint,
-            op=name,
-            in_the_file=version,
-            here=op.version,
-        )
+        what = f"{name}: the graph was written with version {version}, {by}"
+        refuse(what, hint, op=name, in_the_file=version, here=op.version)
     return ops
 
 

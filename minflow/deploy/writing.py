@@ -91,12 +91,8 @@ class ProgramWriter:
             return {"name": held.name, "kind": held.kind, "draws": held.draws, "words": [key, counter]}
         spec = held.tensor.spec
         if spec.dtype.name not in WRITTEN_DTYPES:
-            fail(
-                GraphError,
-                f"{held.name} has the dtype {spec.dtype.name}, which a file of weights cannot hold",
-                f"one of {', '.join(WRITTEN_DTYPES)}",
-                tensor=held.tensor,
-            )
+            what = f"{held.name} has the dtype {spec.dtype.name}, which a file of weights cannot hold"
+            fail(GraphError, what, f"one of {', '.join(WRITTEN_DTYPES)}", tensor=held.tensor)
         result: dict[str, Any] = {"name": held.name, "kind": held.kind, "spec": spec_text(spec)}
         if held.tensor.requires_grad:
             result["requires_grad"] = True
@@ -119,12 +115,8 @@ class ProgramWriter:
                 node.op, {**node.attrs, **{k: v for k, v in size_dependent.items() if isinstance(k, str)}}
             )
         except (TypeError, Malformed) as error:
-            fail(
-                GraphError,
-                f"{self.program.names[node]} at {where_text(node.where)} cannot be saved: {error}",
-                "numbers, texts and tuples of them as attributes",
-                op=node.op.name,
-            )
+            what = f"{self.program.names[node]} at {where_text(node.where)} cannot be saved: {error}"
+            fail(GraphError, what, "numbers, texts and tuples of them as attributes", op=node.op.name)
         if attrs:
             result["attrs"] = attrs
         result["out"] = [spec_text(spec) for spec in node.out_specs]

@@ -30,18 +30,11 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
     stream = path if hasattr(path, "write") else None
     path = Path() if stream is not None else files.checked_path(path, "save", 'flow.save(state, "model.safetensors")')
     if not isinstance(obj, dict | list | tuple) and hasattr(obj, "state_dict"):
-        fail(
-            CheckpointError,
-            f"save: a {type(obj).__name__} cannot be saved as an object, only its tensors",
-            "flow.save(model.state_dict(), path), and later model.load_state_dict(flow.load(path))",
-        )
+        hint = "flow.save(model.state_dict(), path), and later model.load_state_dict(flow.load(path))"
+        fail(CheckpointError, f"save: a {type(obj).__name__} cannot be saved as an object, only its tensors", hint)
     if dynamic is not None:
-        fail(
-            CheckpointError,
-            "save: dynamic is only for graphs, whose inputs it describes",
-            "flow.save(graph, path, dynamic=...)",
-            dynamic=dynamic,
-        )
+        what = "save: dynamic is only for graphs, whose inputs it describes"
+        fail(CheckpointError, what, "flow.save(graph, path, dynamic=...)", dynamic=dynamic)
     writer = Writer()
     tree = writer.encode(obj)
     renumber_objects(tree, {})
@@ -57,19 +50,11 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
     try:
         if not path.suffix:
             if os.path.lexists(path) and not os.path.isdir(path):
-                fail(
-                    CheckpointError,
-                    f"save: {path} must be a folder, since it has no suffix, got a file",
-                    f'"{path}.safetensors", or remove the file first',
-                    path=str(path),
-                )
+                what = f"save: {path} must be a folder, since it has no suffix, got a file"
+                fail(CheckpointError, what, f'"{path}.safetensors", or remove the file first', path=str(path))
             if os.path.isfile(path / files.GRAPH):
-                fail(
-                    CheckpointError,
-                    f"save: {path} holds a saved graph",
-                    "another folder; or remove this one first",
-                    path=str(path),
-                )
+                what = f"save: {path} holds a saved graph"
+                fail(CheckpointError, what, "another folder; or remove this one first", path=str(path))
             created = not os.path.isdir(path)
             path.mkdir(exist_ok=True)
             file = path / DATA_FILE

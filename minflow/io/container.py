@@ -186,24 +186,16 @@ def read(path: Path, file: BinaryIO | None = None) -> tuple[dict[str, HostArray]
         for e in entries:
             arrays[e.name] = read_array(path, file, e, checksum)
     if checksum is not None and checksum.text() != metadata[CHECKSUM_KEY]:
-        refuse(
-            path,
-            "the checksum differs, so the data is not what was saved",
-            saved=metadata[CHECKSUM_KEY],
-            read=checksum.text(),
-        )
+        what = "the checksum differs, so the data is not what was saved"
+        refuse(path, what, saved=metadata[CHECKSUM_KEY], read=checksum.text())
     return arrays, structure
 
 
 def read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any], int]:
     """(the JSON header, the offset of the data)."""
     if size < 8:
-        refuse(
-            path,
-            f"{size} bytes are too few for a safetensors file",
-            "was the download complete?",
-            size=f"{size} bytes",
-        )
+        what = f"{size} bytes are too few for a safetensors file"
+        refuse(path, what, "was the download complete?", size=f"{size} bytes")
     (length,) = struct.unpack("<Q", file.read(8))
     if length > min(size - 8, MAX_HEADER_BYTES):
         refuse(
@@ -215,12 +207,8 @@ def read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any], 
         )
     text = file.read(length)
     if not text.startswith(b"{"):
-        refuse(
-            path,
-            "this is not a safetensors file: the header does not begin with {",
-            "a file written by flow.save, safetensors or numpy.savez",
-            first_bytes=text[:8],
-        )
+        what = "this is not a safetensors file: the header does not begin with {"
+        refuse(path, what, "a file written by flow.save, safetensors or numpy.savez", first_bytes=text[:8])
     try:
         header = json.loads(text.decode(), object_pairs_hook=unique_pairs, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -296,12 +284,8 @@ def entry_of(path: Path, name: str, fields: Any) -> Entry:
     if not whole or len(offsets) != 2:
         refuse(path, f"shape and offsets of {name!r} must be integers of at least 0", shape=shape, data_offsets=offsets)
     if not isinstance(dtype, str) or dtype not in READ_DTYPES:
-        refuse(
-            path,
-            f"array {name!r} has the dtype {dtype!r}, which minflow does not read",
-            "convert it before: x.float(), or leave it out",
-            known=", ".join(READ_DTYPES),
-        )
+        what = f"array {name!r} has the dtype {dtype!r}, which minflow does not read"
+        refuse(path, what, "convert it before: x.float(), or leave it out", known=", ".join(READ_DTYPES))
     if len(shape) > 64:
         refuse(path, f"array {name!r} has {len(shape)} axes", "at most 64", shape=shape)
     itemsize = int(READ_DTYPES[dtype][0][2:])  # 4 of "<f4"
@@ -311,13 +295,8 @@ def entry_of(path: Path, name: str, fields: Any) -> Entry:
     size = math.prod(shape) * itemsize
     begin, end = offsets
     if end - begin != size:
-        refuse(
-            path,
-            f"array {name!r} has {end - begin} bytes, and its shape needs {size}",
-            shape=shape,
-            dtype=dtype,
-            data_offsets=offsets,
-        )
+        what = f"array {name!r} has {end - begin} bytes, and its shape needs {size}"
+        refuse(path, what, shape=shape, dtype=dtype, data_offsets=offsets)
     return Entry(name, dtype, tuple(shape), begin, end)
 
 
@@ -336,11 +315,8 @@ def structure_of(path: Path, metadata: Any) -> str | None:
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         refuse(path, "the metadata is not a dict of strings", metadata=metadata)
     if (STRUCTURE_KEY in metadata) != (CHECKSUM_KEY in metadata):
-        refuse(
-            path,
-            f"only one of {STRUCTURE_KEY!r} and {CHECKSUM_KEY!r} is there, and flow.save writes both",
-            metadata=sorted(metadata),
-        )
+        what = f"only one of {STRUCTURE_KEY!r} and {CHECKSUM_KEY!r} is there, and flow.save writes both"
+        refuse(path, what, metadata=sorted(metadata))
     return metadata.get(STRUCTURE_KEY)
 
 
@@ -354,12 +330,8 @@ def read_array(path: Path, file: Any, e: Entry, checksum: Checksum | None) -> Ho
         chunk = flat[start : start + CHUNK_BYTES]
         bytes_read = file.readinto(chunk.data)
         if bytes_read != chunk.size:
-            refuse(
-                path,
-                f"the file ends inside {e.name!r}",
-                read=f"{start + (bytes_read or 0)} bytes",
-                expected=f"{flat.size} bytes",
-            )
+            what = f"the file ends inside {e.name!r}"
+            refuse(path, what, read=f"{start + (bytes_read or 0)} bytes", expected=f"{flat.size} bytes")
         if checksum is not None:
             checksum.add(chunk.data)
     if e.dtype == "BOOL" and array.size and array.view("uint8").max() > 1:

@@ -96,19 +96,15 @@ def check_gaps(path: Path, archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo
     end = least = 0  # least: names may be encoded in fewer bytes than here, and the local header may omit the name
     for info in sorted(infos, key=lambda info: info.header_offset):
         if info.header_offset < least:
-            refuse(
-                path, f"{info.filename!r} overlaps the array before it", begins_at=info.header_offset, expected=least
-            )
+            what = f"{info.filename!r} overlaps the array before it"
+            refuse(path, what, begins_at=info.header_offset, expected=least)
         least = info.header_offset + 30 + info.compress_size
         if info.header_offset > end + MAX_GAP:
             refuse(path, f"{info.header_offset - end} bytes before {info.filename!r} belong to no array")
         end = info.header_offset + 30 + len(info.filename.encode()) + info.compress_size
     if archive.start_dir > end + MAX_GAP:
-        refuse(
-            path,
-            f"{archive.start_dir - end} bytes before the central directory belong to no array",
-            listed=[info.filename for info in infos],
-        )
+        what = f"{archive.start_dir - end} bytes before the central directory belong to no array"
+        refuse(path, what, listed=[info.filename for info in infos])
 
 
 def check_memory(path: Path, infos: list[zipfile.ZipInfo]) -> None:
@@ -129,32 +125,20 @@ def read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> 
     """Read one array, after checking its header against the size of its entry."""
     name = info.filename.removesuffix(".npy")
     if info.file_size > MAX_COMPRESSION_RATIO * info.compress_size + 4096:
-        refuse(
-            path,
-            f"array {name!r} claims more bytes than its compressed data can hold",
-            claimed=info.file_size,
-            packed=info.compress_size,
-        )
+        what = f"array {name!r} claims more bytes than its compressed data can hold"
+        refuse(path, what, claimed=info.file_size, packed=info.compress_size)
     with archive.open(info) as file:
         try:
             shape, dtype = npy_header(file)
         except ValueError as error:
             refuse(path, f"array {name!r} has no readable header", reason=error)
         if dtype.hasobject:
-            refuse(
-                path,
-                f"array {name!r} holds Python objects, which only unpickling could read",
-                "save numeric arrays: numpy.savez(path, **arrays)",
-                dtype=dtype,
-            )
+            what = f"array {name!r} holds Python objects, which only unpickling could read"
+            refuse(path, what, "save numeric arrays: numpy.savez(path, **arrays)", dtype=dtype)
         native = dtype.newbyteorder("=").name
         if WIDER_DTYPE.get(native, native) not in DType.table:
-            refuse(
-                path,
-                f"array {name!r} is {dtype}, for which minflow has no dtype",
-                f"array.astype(one of {', '.join(DType.table)})",
-                dtype=dtype,
-            )
+            what = f"array {name!r} is {dtype}, for which minflow has no dtype"
+            refuse(path, what, f"array.astype(one of {', '.join(DType.table)})", dtype=dtype)
         if any(n < 0 for n in shape) or math.prod(n or 1 for n in shape) * max(dtype.itemsize, 1) >= 2**63:
             refuse(path, f"array {name!r} has a shape that no array can have", shape=shape)
         needed, there = math.prod(shape) * dtype.itemsize, info.file_size - file.tell()

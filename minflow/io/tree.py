@@ -64,31 +64,19 @@ class Writer:
         try:
             x.encode()
         except UnicodeEncodeError:
-            fail(
-                CheckpointError,
-                f"save: {shown} is a string with half a character (a lone surrogate), which no file can hold",
-                "x.encode('utf-8', 'replace').decode()",
-                value=x,
-            )
+            what = f"save: {shown} is a string with half a character (a lone surrogate), which no file can hold"
+            fail(CheckpointError, what, "x.encode('utf-8', 'replace').decode()", value=x)
         return str(x)
 
     def check_integer(self, x: int, shown: str) -> int:
         if abs(x) >= INTEGER_LIMIT:
-            fail(
-                CheckpointError,
-                f"save: {shown} is an integer of more than {MAX_DIGITS} digits",
-                "hex(x), a string",
-                bits=x.bit_length(),
-            )
+            what = f"save: {shown} is an integer of more than {MAX_DIGITS} digits"
+            fail(CheckpointError, what, "hex(x), a string", bits=x.bit_length())
         return x
 
     def container(self, x: Any, path: tuple, shown: str) -> list:
         if id(x) in self.enclosing_ids:
-            fail(
-                CheckpointError,
-                f"save: {shown} contains itself",
-                "remove the entry that leads back to it",
-            )
+            fail(CheckpointError, f"save: {shown} contains itself", "remove the entry that leads back to it")
         if len(self.enclosing_ids) >= MAX_DEPTH:
             fail(CheckpointError, f"save: {shown} is nested more than {MAX_DEPTH} levels deep", "a flatter structure")
         self.enclosing_ids.append(id(x))
@@ -132,12 +120,8 @@ class Writer:
     def add_array(self, array: Array, path: tuple, shown: str) -> str:
         """Store an array and return its name in the file; views of exactly the same memory are stored once."""
         if array.dtype.newbyteorder("=").name not in WRITTEN_DTYPES:  # safetensors has no complex128
-            fail(
-                CheckpointError,
-                f"save: {shown} is an array of {array.dtype}",
-                f"one of {', '.join(WRITTEN_DTYPES)}; flow.view_as_real(x) of a complex tensor",
-                value=array.dtype,
-            )
+            hint = f"one of {', '.join(WRITTEN_DTYPES)}; flow.view_as_real(x) of a complex tensor"
+            fail(CheckpointError, f"save: {shown} is an array of {array.dtype}", hint, value=array.dtype)
         backend = backend_of_array(array)
         key = backend, backend.storage_key(array), array.shape, array.strides, array.dtype.str
         if array.size and key in self.names_by_memory:

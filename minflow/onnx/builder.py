@@ -155,10 +155,8 @@ class Builder:
     def static_spec(self, value: Value, *axes: int) -> Spec:
         """The spec of an input whose sizes (or those of these axes) are static; otherwise refuse the node."""
         if any(not isinstance(n, int) for axis, n in enumerate(self.sizes_of(value)) if not axes or axis in axes):
-            self.refuse(
-                f"its ONNX converter needs static sizes, and {value.spec} depends on {', '.join(self.axes)}",
-                "leave that axis out of dynamic",
-            )
+            what = f"its ONNX converter needs static sizes, and {value.spec} depends on {', '.join(self.axes)}"
+            self.refuse(what, "leave that axis out of dynamic")
         return value.spec
 
     def shape(self, node: Node, attr: str = "shape", unknown: bool = False) -> str:

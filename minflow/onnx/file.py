@@ -258,12 +258,8 @@ def replace_names(what: str, names: list[str], others: Sequence[str] | None) -> 
     if len(set(others)) < len(others):
         fail(GraphError, f"onnx.export: {what}_names has a name twice", f"another name for each {what}", names=others)
     if len(others) > len(names) and what == "output":
-        fail(
-            GraphError,
-            f"onnx.export: {len(others)} output_names for {len(names)} outputs",
-            f"one name for each of {', '.join(names)}",
-            names=others,
-        )
+        hint = f"one name for each of {', '.join(names)}"
+        fail(GraphError, f"onnx.export: {len(others)} output_names for {len(names)} outputs", hint, names=others)
     if len(others) > len(names):  # PyTorch renames the parameters with the rest
         warn(
             f"onnx.export, input_names: {len(others)} names for {len(names)} inputs; parameters keep theirs",

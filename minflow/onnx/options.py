@@ -63,16 +63,11 @@ def check_options(options: Mapping[str, Any], opset: int | None, training: bool)
             kept = name == "training" and value == TrainingMode.PRESERVE and not training
             if (value or None) != (fits or None) and not kept and not (name == "export_params" and value is None):
                 asked = f"{name}={getattr(value, 'name', value)}"
-                fail(
-                    GraphError,
-                    f"onnx.export: {asked} asks for a file that minflow does not write",
-                    hint,
-                    **{name: value},
-                )
+                what = f"onnx.export: {asked} asks for a file that minflow does not write"
+                fail(GraphError, what, hint, **{name: value})
         elif name not in DEFAULT_BEHAVIOR and name not in WITHOUT_EFFECT:
-            fail(
-                CallError, f"onnx.export has no argument {name!r}", "help(flow.onnx.export) lists them", **{name: value}
-            )
+            what = f"onnx.export has no argument {name!r}"
+            fail(CallError, what, "help(flow.onnx.export) lists them", **{name: value})
     if idle := [name for name in options if name in WITHOUT_EFFECT and options[name]]:
         warn(f"onnx.export, {', '.join(idle)}: without effect", "leave it out; each file is checked by onnx.checker")
     if opset not in (None, OPSET):
@@ -92,14 +87,9 @@ def dynamic_of(
     the file.
     """
     if sum(x is not None for x in (dynamic, axes, shapes)) > 1:
-        fail(
-            GraphError,
-            "onnx.export: dynamic axes are named twice",
-            "one of dynamic, dynamic_axes, dynamic_shapes",
-            dynamic=dynamic,
-            dynamic_axes=axes,
-            dynamic_shapes=shapes,
-        )
+        what = "onnx.export: dynamic axes are named twice"
+        hint = "one of dynamic, dynamic_axes, dynamic_shapes"
+        fail(GraphError, what, hint, dynamic=dynamic, dynamic_axes=axes, dynamic_shapes=shapes)
     own = [source.name for source in inputs]
     known = dict(zip(names, own)) | dict(zip(own, own))
     if isinstance(dynamic, Mapping):
@@ -114,12 +104,8 @@ def from_dynamic_axes(axes: Any, known: Mapping[str, str], outputs: Sequence[str
     from those of the inputs.
     """
     if not isinstance(axes, Mapping):
-        fail(
-            GraphError,
-            "onnx.export: dynamic_axes must be a dict from names to axes",
-            'dynamic_axes={"x": {0: "batch"}}',
-            dynamic_axes=axes,
-        )
+        what = "onnx.export: dynamic_axes must be a dict from names to axes"
+        fail(GraphError, what, 'dynamic_axes={"x": {0: "batch"}}', dynamic_axes=axes)
     wanted = {}
     for key, value in axes.items():
         if key in known:
@@ -127,12 +113,9 @@ def from_dynamic_axes(axes: Any, known: Mapping[str, str], outputs: Sequence[str
                 {axis: axis_identifier(name) for axis, name in value.items()} if isinstance(value, Mapping) else value
             )
         elif key not in outputs:
-            fail(
-                GraphError,
-                f"onnx.export: dynamic_axes names {key!r}, and there is no such input or output",
-                f"{', '.join(known)}; of outputs {', '.join(outputs)}; input_names and output_names name them",
-                dynamic_axes=axes,
-            )
+            what = f"onnx.export: dynamic_axes names {key!r}, and there is no such input or output"
+            hint = f"{', '.join(known)}; of outputs {', '.join(outputs)}; input_names and output_names name them"
+            fail(GraphError, what, hint, dynamic_axes=axes)
     return {key: value for key, value in wanted.items() if value}
 
 
@@ -151,12 +134,8 @@ def from_dynamic_shapes(shapes: Any, inputs: Sequence[Source]) -> Axes:
         for key, value in shapes.items():
             mine = [s for s in inputs if s.name == key or s.name.startswith(f"{key}[")]
             if not mine:
-                fail(
-                    GraphError,
-                    f"onnx.export: dynamic_shapes names {key!r}, and there is no such input",
-                    f"its inputs are {', '.join(s.name for s in inputs)}",
-                    dynamic_shapes=shapes,
-                )
+                what = f"onnx.export: dynamic_shapes names {key!r}, and there is no such input"
+                fail(GraphError, what, f"its inputs are {', '.join(s.name for s in inputs)}", dynamic_shapes=shapes)
             wanted.update(named_axes(value, iter(mine)))
     else:
         wanted.update(named_axes(list(shapes), iter(rest)))

@@ -37,30 +37,21 @@ def axes_of(dynamic: Any, names: Sequence[str], specs: Sequence[Spec]) -> Axes:
         if isinstance(wanted, list | tuple):
             wanted = {axis: f"{re.sub(r'[^A-Za-z0-9]+', '_', names[i]).strip('_')}_{axis}" for axis in wanted}
         if not isinstance(wanted, Mapping):
-            refuse(
-                f"dynamic: the input {names[i]} must have a dict from axes to names, got {wanted!r}",
-                EXAMPLE,
-                inputs,
-            )
+            what = f"dynamic: the input {names[i]} must have a dict from axes to names, got {wanted!r}"
+            refuse(what, EXAMPLE, inputs)
         for axis, name in wanted.items():
             n = specs[i].ndim
             if type(axis) is not int or not -n <= axis < n:
-                refuse(
-                    f"dynamic: the input {names[i]} has no axis {axis!r}",
-                    f"its axes are 0 to {n - 1}" if n else "it has no axes: leave it out",
-                    inputs,
-                )
+                what = f"dynamic: the input {names[i]} has no axis {axis!r}"
+                refuse(what, f"its axes are 0 to {n - 1}" if n else "it has no axes: leave it out", inputs)
             if not isinstance(name, str) or not name.isidentifier():
                 refuse(f"dynamic: the name of axis {axis} of {names[i]} must be a word, got {name!r}", EXAMPLE, inputs)
             if (place := (i, axis % n)) in [p for other in axes.values() for p in other]:
                 refuse(f"dynamic: axis {place[1]} of {names[i]} is named twice", "one name for each axis", inputs)
             axes.setdefault(name, []).append(place)
     if len(axes) > MAX_DYNAMIC_AXES:
-        refuse(
-            f"dynamic: {len(axes)} axes have a size of their own, and at most {MAX_DYNAMIC_AXES} can",
-            "one name for axes whose sizes are equal",
-            {"axes": ", ".join(axes)},
-        )
+        what = f"dynamic: {len(axes)} axes have a size of their own, and at most {MAX_DYNAMIC_AXES} can"
+        refuse(what, "one name for axes whose sizes are equal", {"axes": ", ".join(axes)})
     result = {name: tuple(sorted(places)) for name, places in axes.items()}
     sizes_of(result, specs, names)
     return result
@@ -93,21 +84,14 @@ def sizes_of(axes: Axes, specs: Sequence[Spec], names: Sequence[str] = ()) -> di
     for name, places in axes.items():
         inputs = {names[i]: specs[i] for i, _ in places}
         if any(axis >= specs[i].ndim for i, axis in places):
-            refuse(
-                f"the axis {name!r} is missing in an input",
-                ", ".join(f"axis {axis} of {names[i]}" for i, axis in places),
-                inputs,
-                kind=ShapeError,
-            )
+            what = f"the axis {name!r} is missing in an input"
+            refuse(what, ", ".join(f"axis {axis} of {names[i]}" for i, axis in places), inputs, kind=ShapeError)
         found = {specs[i].shape[axis] for i, axis in places}
         if len(found) > 1:
             texts = [f"{specs[i].shape[axis]} (axis {axis} of {names[i]})" for i, axis in places]
-            refuse(
-                f"the axis {name!r} has one size in all inputs, not {' and '.join(texts)}",
-                "inputs of one size there; or another name for an axis with a size of its own",
-                inputs,
-                kind=ShapeError,
-            )
+            what = f"the axis {name!r} has one size in all inputs, not {' and '.join(texts)}"
+            hint = "inputs of one size there; or another name for an axis with a size of its own"
+            refuse(what, hint, inputs, kind=ShapeError)
         sizes[name] = found.pop()
         if sizes[name] < 1:
             refuse(f"the axis {name!r} has size {sizes[name]}", "a size of at least 1", inputs, kind=ShapeError)

@@ -76,23 +76,15 @@ class SizedConstant:
         check_sizes("a constant", shape, sizes)
         needed, free = math.prod(shape) * (24 if self.step else dtype.itemsize), free_bytes()
         if free is not None and needed > free:
-            refuse(
-                f"a constant of the shape {tuple(shape)} needs {needed:,} bytes of memory, and {free:,} are free",
-                "smaller inputs along these axes",
-                sizes,
-                kind=OutOfMemoryError,
-            )
+            what = f"a constant of the shape {tuple(shape)} needs {needed:,} bytes of memory, and {free:,} are free"
+            refuse(what, "smaller inputs along these axes", sizes, kind=OutOfMemoryError)
         try:
             if not self.step:
                 return namespace().full(shape, first, dtype)
             return (first + self.step * namespace().arange(shape[0])).astype(dtype)
         except (OverflowError, TypeError, ValueError) as error:  # valid at the saved sizes, but not at these
-            refuse(
-                f"no {dtype} is a constant that begins with {first} and has the shape {tuple(shape)} ({error})",
-                "smaller inputs along these axes",
-                sizes,
-                kind=ShapeError,
-            )
+            what = f"no {dtype} is a constant that begins with {first} and has the shape {tuple(shape)} ({error})"
+            refuse(what, "smaller inputs along these axes", sizes, kind=ShapeError)
 
 
 def evaluate_sizes(x: Any, sizes: Mapping[str, int], check: Callable | None = None) -> Any:

@@ -120,11 +120,9 @@ def check_aligned(graphs: Sequence[Graph], labels: Sequence[str]) -> None:
         for graph, key in zip(graphs, keys)
     ]
     if any(end != ends[0] for end in ends) or len({len(graph.states) for graph in graphs}) > 1:
-        refuse(
-            "the results, updates or inputs of build differ at another size of the dynamic axes",
-            "a branch of build that depends on the size is traced for one size",
-            dict(zip(labels, graphs_text(graphs))),
-        )
+        what = "the results, updates or inputs of build differ at another size of the dynamic axes"
+        hint = "a branch of build that depends on the size is traced for one size"
+        refuse(what, hint, dict(zip(labels, graphs_text(graphs))))
 
 
 def graphs_text(graphs: Sequence[Graph]) -> list[str]:
@@ -194,9 +192,8 @@ class SizeTraces:
             failed = dict(itertools.islice(self.errors.items(), MAX_SHOWN_ERRORS))
             if more := list(self.errors)[MAX_SHOWN_ERRORS:]:
                 failed["and at"] = "; ".join(more)
-            refuse(
-                f"build fails at other sizes of the dynamic axis {name!r} than that of the example", self.hint(), failed
-            )
+            what = f"build fails at other sizes of the dynamic axis {name!r} than that of the example"
+            refuse(what, self.hint(), failed)
 
     def hint(self) -> str:
         """Suggest further axes that may have to be dynamic."""
@@ -237,11 +234,9 @@ def solve_sizes(
         traces.require(traces.try_sizes(dict(zip(axes, combination))), " and ".join(axes))
     programs = list(traces.programs.values())
     if len({str(program.out_tree) for program in programs}) > 1:
-        refuse(
-            "build returns another structure at another size of the dynamic axes",
-            "one tensor with the axis in it, in place of a list of as many tensors",
-            {"sizes": list(traces.programs)},
-        )
+        what = "build returns another structure at another size of the dynamic axes"
+        hint = "one tensor with the axis in it, in place of a list of as many tensors"
+        refuse(what, hint, {"sizes": list(traces.programs)})
     size_dependent, sized_constants = find_dependent(
         tuple(axes), {sizes: program.graph for sizes, program in traces.programs.items()}
     )
@@ -260,11 +255,9 @@ def check_results(
     for i, value in enumerate([] if program is None else program.graph.outputs):
         shapes = [values[i].spec.shape for values in results]
         if {len(shape) for shape in shapes} != {value.spec.ndim}:
-            refuse(
-                f"result {i} of build has another number of axes at a size of 1",
-                "x.squeeze(1) names an axis; x.squeeze() takes away each one of size 1",
-                {label(solver.dicts[0]): list(shapes[0]), label(sizes): list(value.spec.shape)},
-            )
+            what = f"result {i} of build has another number of axes at a size of 1"
+            hint = "x.squeeze(1) names an axis; x.squeeze() takes away each one of size 1"
+            refuse(what, hint, {label(solver.dicts[0]): list(shapes[0]), label(sizes): list(value.spec.shape)})
 
 
 def candidates(n: int) -> list[int]:

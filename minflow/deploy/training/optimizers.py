@@ -125,30 +125,21 @@ class OptimizerWriter:
         """Raise GraphError for an optimizer that is not in the table, or that has hooks or replaced methods."""
         optimizer, kind = self.optimizer, type(self.optimizer)
         if kind not in OPTIMIZERS:
-            self.refuse(
-                f"{self.kind} is not a built-in optimizer with an update rule; only those can be saved",
-                "flow.optim.SGD, Adam, AdamW, ...",
-                optimizer=self.kind,
-            )
+            what = f"{self.kind} is not a built-in optimizer with an update rule; only those can be saved"
+            self.refuse(what, "flow.optim.SGD, Adam, AdamW, ...", optimizer=self.kind)
         if optimizer.pre_hooks or optimizer.post_hooks:
-            self.refuse(
-                f"{self.kind} has step hooks, which are functions",
-                "remove them: handle.remove()",
-                hooks=len(optimizer.pre_hooks) + len(optimizer.post_hooks),
-            )
+            what = f"{self.kind} has step hooks, which are functions"
+            hint = "remove them: handle.remove()"
+            self.refuse(what, hint, hooks=len(optimizer.pre_hooks) + len(optimizer.post_hooks))
         for name, value in vars(optimizer).items():
             if hasattr(kind, name) and name not in ("in_step", "idle", "backwards"):
-                self.refuse(
-                    f"{self.kind}.{name} was replaced on the object itself", f"del optimizer.{name}", **{name: value}
-                )
+                what = f"{self.kind}.{name} was replaced on the object itself"
+                self.refuse(what, f"del optimizer.{name}", **{name: value})
 
     def name(self, p: Tensor) -> str:
         if id(p) not in self.names:
-            self.refuse(
-                f"a parameter of {self.kind} belongs to no module of the graph, so it has no name",
-                "hold it in a module that the graph has: self.weight = nn.Parameter(...)",
-                parameter=p,
-            )
+            what = f"a parameter of {self.kind} belongs to no module of the graph, so it has no name"
+            self.refuse(what, "hold it in a module that the graph has: self.weight = nn.Parameter(...)", parameter=p)
         return self.names[id(p)]
 
     def group(self, group: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,17 +176,11 @@ class OptimizerWriter:
         }
         for name, value in own.items():
             if name not in attributes or callable(value):
-                self.refuse(
-                    f"{kind.__name__}.{name} is not part of what a schedule has built in",
-                    f"leave {name} out",
-                    **{name: value},
-                )
+                what = f"{kind.__name__}.{name} is not part of what a schedule has built in"
+                self.refuse(what, f"leave {name} out", **{name: value})
         if scheduler.optimizer is not self.optimizer:
-            self.refuse(
-                f"{kind.__name__} sets the rates of another optimizer",
-                "make it with this optimizer",
-                optimizer=type(scheduler.optimizer).__name__,
-            )
+            what = f"{kind.__name__} sets the rates of another optimizer"
+            self.refuse(what, "make it with this optimizer", optimizer=type(scheduler.optimizer).__name__)
         if id(scheduler) in self.seen or depth > MAX_DEPTH:
             self.refuse(f"the same {kind.__name__} occurs twice", "an object for each place", scheduler=kind.__name__)
         self.seen.add(id(scheduler))
@@ -214,22 +199,13 @@ class OptimizerWriter:
         kind = type(scheduler)
         name = kind.__name__
         if kind in (lr_scheduler.LambdaLR, lr_scheduler.MultiplicativeLR):
-            self.refuse(
-                f"{name} holds a function, and a file holds no code",
-                "a schedule that is made of numbers: MultiStepLR, LinearLR, CosineAnnealingLR, SequentialLR, ...",
-                scheduler=name,
-            )
+            hint = "a schedule that is made of numbers: MultiStepLR, LinearLR, CosineAnnealingLR, SequentialLR, ..."
+            self.refuse(f"{name} holds a function, and a file holds no code", hint, scheduler=name)
         if kind is lr_scheduler.ReduceLROnPlateau:
-            self.refuse(
-                "ReduceLROnPlateau needs a metric, which a graph does not give it",
-                "step it after the graph's call, and save its state_dict",
-                scheduler=name,
-            )
-        self.refuse(
-            f"{name} is not a built-in schedule; only those can be saved",
-            "flow.optim.lr_scheduler.MultiStepLR, LinearLR, SequentialLR, ...",
-            scheduler=name,
-        )
+            what = "ReduceLROnPlateau needs a metric, which a graph does not give it"
+            self.refuse(what, "step it after the graph's call, and save its state_dict", scheduler=name)
+        what = f"{name} is not a built-in schedule; only those can be saved"
+        self.refuse(what, "flow.optim.lr_scheduler.MultiStepLR, LinearLR, SequentialLR, ...", scheduler=name)
 
 
 # ---- loading ---------------------------------------------------------------------------------------------------------

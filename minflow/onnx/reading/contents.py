@@ -62,9 +62,8 @@ def read(path: Any) -> Contents:
 
 def content(file: Path) -> bytes:
     if file.is_dir():
-        refuse(
-            "this is a folder", "a file in it; of a graph that flow.save wrote, flow.load_graph(path)", path=str(file)
-        )
+        what = "this is a folder"
+        refuse(what, "a file in it; of a graph that flow.save wrote, flow.load_graph(path)", path=str(file))
     why, data = "", b""
     try:
         with open_regular(file) as stream:
@@ -127,12 +126,8 @@ class Contents:
         if total > MAX_NODES:
             refuse("there are too many operations in this file", operations=f"{total:,}", most=f"{MAX_NODES:,}")
         if max(len(graph.input), len(graph.output)) > MAX_ENDS:
-            refuse(
-                "there are too many inputs or outputs in this file",
-                most=f"{MAX_ENDS:,}",
-                inputs=f"{len(graph.input):,}",
-                outputs=f"{len(graph.output):,}",
-            )
+            what = "there are too many inputs or outputs in this file"
+            refuse(what, most=f"{MAX_ENDS:,}", inputs=f"{len(graph.input):,}", outputs=f"{len(graph.output):,}")
         for node in own:
             if max(len(node.input), len(node.output)) > MAX_ENDS:
                 refuse(
@@ -275,11 +270,8 @@ class Contents:
         for i, op in enumerate(ops):
             for value in filter(None, op.message.output):
                 if value in makers or value in given:
-                    refuse(
-                        "two operations have the same output, or one has the name of an input",
-                        value=short(value),
-                        operation=op.name,
-                    )
+                    what = "two operations have the same output, or one has the name of an input"
+                    refuse(what, value=short(value), operation=op.name)
                 makers[value] = i
         reads = {i: {makers[value] for value in op.reads if value in makers} for i, op in enumerate(ops)}
         for op in ops:

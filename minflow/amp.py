@@ -76,12 +76,8 @@ class autocast(ContextVarScope):
         self.device_type, self.enabled = device_type, enabled
         self.dtype = bfloat16 if dtype is None else as_dtype(dtype)
         if enabled and self.dtype not in HALF_DTYPES:
-            fail(
-                DTypeError,
-                f"autocast: dtype must be bfloat16 or float16, got {self.dtype.name}",
-                "flow.bfloat16 or flow.float16",
-                dtype=self.dtype,
-            )
+            what = f"autocast: dtype must be bfloat16 or float16, got {self.dtype.name}"
+            fail(DTypeError, what, "flow.bfloat16 or flow.float16", dtype=self.dtype)
         super().__init__()
 
     def value(self) -> Mode:
@@ -163,12 +159,8 @@ class GradScaler:
     def load_state_dict(self, state_dict: dict) -> None:
         """Ignore the state of a PyTorch scaler. Raises StateError for any other state."""
         if not isinstance(state_dict, Mapping) or not STATE_KEYS.issuperset(state_dict):
-            fail(
-                StateError,
-                "GradScaler.load_state_dict: this is not the state of a GradScaler",
-                "scaler.state_dict()",
-                state_dict=state_dict,
-            )
+            what = "GradScaler.load_state_dict: this is not the state of a GradScaler"
+            fail(StateError, what, "scaler.state_dict()", state_dict=state_dict)
 
 
 __all__ = ["GradScaler", "autocast", "get_autocast_dtype", "is_autocast_available", "is_autocast_enabled"]

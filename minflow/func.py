@@ -74,12 +74,8 @@ class _TransformDepth(ContextVarScope):
 def _as_leaf(x: Any, nested: bool) -> Any:
     """Tensor to differentiate by: a new leaf, or inside another transform a clone that stays on its tape."""
     if not isinstance(x, Tensor) or not x.spec.floating:
-        fail(
-            GradError,
-            "func: an argument to differentiate by must be a floating tensor",
-            "argnums= of another argument",
-            argument=x,
-        )
+        what = "func: an argument to differentiate by must be a floating tensor"
+        fail(GradError, what, "argnums= of another argument", argument=x)
     return x.clone() if x.requires_grad and nested else x.detach().requires_grad_()
 
 
@@ -92,12 +88,8 @@ def _checked_argnums(owner: str, argnums: int | tuple[int, ...], args: tuple) ->
     indices = list(argnums) if isinstance(argnums, tuple | list) else [argnums]
     for i in indices:
         if not isinstance(i, int) or not -len(args) <= i < len(args):
-            fail(
-                GradError,
-                f"{owner}: argnums must be the index of one of {len(args)} arguments, got {argnums!r}",
-                "argnums=0",
-                argnums=argnums,
-            )
+            what = f"{owner}: argnums must be the index of one of {len(args)} arguments, got {argnums!r}"
+            fail(GradError, what, "argnums=0", argnums=argnums)
     return [i % len(args) for i in indices]
 
 
@@ -118,12 +110,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
             result = func(*[targets.get(i, x) for i, x in enumerate(args)], **kwargs)
             value = result[0] if has_aux else result
             if not isinstance(value, Tensor) or value.ndim != 0:
-                fail(
-                    GradError,
-                    "grad: the function must return a single number",
-                    "reduce it: .sum()",
-                    value=value,
-                )
+                fail(GradError, "grad: the function must return a single number", "reduce it: .sum()", value=value)
             flat = [leaf for i in indices for leaf in _tree_leaves(targets[i])]
             grads: Any = [None] * len(flat)
             if value.requires_grad:
@@ -261,12 +248,8 @@ def vmap(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         dims = tuple(in_dims) if isinstance(in_dims, tuple | list) else (in_dims,) * len(args)
         if len(dims) != len(args):
-            fail(
-                ShapeError,
-                f"vmap: in_dims has {len(dims)} entries for {len(args)} arguments",
-                "in_dims=(0, None)",
-                in_dims=in_dims,
-            )
+            what = f"vmap: in_dims has {len(dims)} entries for {len(args)} arguments"
+            fail(ShapeError, what, "in_dims=(0, None)", in_dims=in_dims)
         axes = [leaf for arg, dim in zip(args, dims) for leaf in _leaf_axes(dim, arg)]
         flat = [leaf for arg in args for leaf in _tree_leaves(arg)]
         sizes = {x.shape[axis] for x, axis in zip(flat, axes) if axis is not None}
@@ -280,9 +263,8 @@ def vmap(
                 in_dims=in_dims,
             )
         if not (count := sizes.pop()):
-            fail(
-                ShapeError, "vmap: the batch is empty, so the shapes of the results are unknown", "at least one sample"
-            )
+            what = "vmap: the batch is empty, so the shapes of the results are unknown"
+            fail(ShapeError, what, "at least one sample")
         results = []
         for i in range(count):
             part = iter([x if axis is None else x.select(axis, i) for x, axis in zip(flat, axes)])
@@ -298,12 +280,8 @@ def vmap(
 def _stack_results(column: Any, place: int | None) -> Tensor:
     for x in column:
         if not isinstance(x, Tensor):
-            fail(
-                ShapeError,
-                f"vmap: the function must return tensors, got {type(x).__name__}",
-                "return tensors, or tuples and dicts of them",
-                result=x,
-            )
+            what = f"vmap: the function must return tensors, got {type(x).__name__}"
+            fail(ShapeError, what, "return tensors, or tuples and dicts of them", result=x)
     return column[0] if place is None else stack(list(column), place)
 
 
@@ -315,12 +293,8 @@ def _leaf_axes(dim: Any, tree: Any) -> list:
         return [axis for key in tree for axis in _leaf_axes(dim[key], tree[key])]
     if isinstance(dim, list | tuple) and isinstance(tree, list | tuple) and len(dim) == len(tree):
         return [axis for d, t in zip(dim, tree) for axis in _leaf_axes(d, t)]
-    fail(
-        ShapeError,
-        f"vmap: {dim!r} does not match the structure of an argument",
-        "an axis, None, or a tree of the argument's structure",
-        dims=dim,
-    )
+    what = f"vmap: {dim!r} does not match the structure of an argument"
+    fail(ShapeError, what, "an axis, None, or a tree of the argument's structure", dims=dim)
     return []
 
 
@@ -350,13 +324,8 @@ def functional_call(
     }
     unknown, missing = sorted(set(passed) - set(places)), sorted(set(places) - set(passed)) if strict else []
     if unknown or missing:
-        fail(
-            GradError,
-            f"functional_call: {len(unknown)} names are unknown, {len(missing)} missing",
-            "dict(module.named_parameters())",
-            unknown=", ".join(unknown),
-            missing=", ".join(missing),
-        )
+        what = f"functional_call: {len(unknown)} names are unknown, {len(missing)} missing"
+        fail(GradError, what, "dict(module.named_parameters())", unknown=", ".join(unknown), missing=", ".join(missing))
     if tie_weights:
         same = {id(getattr(p, h)[k]): passed[n] for n, (p, k, h) in places.items() if n in passed}
         passed |= {

@@ -61,19 +61,11 @@ def custom_op(
 
     def decorate(function: Callable) -> Op:
         if not callable(function):
-            fail(
-                ShapeError,
-                f"custom op {name}: the kernel must be a function",
-                "def kernel(xp, x): return ...",
-                got=function,
-            )
+            what = f"custom op {name}: the kernel must be a function"
+            fail(ShapeError, what, "def kernel(xp, x): return ...", got=function)
         if type(version) is not int or version < 1:
-            fail(
-                OutOfRangeError,
-                f"custom op {name}: version must be an integer of at least 1",
-                "version=2",
-                version=version,
-            )
+            what = f"custom op {name}: version must be an integer of at least 1"
+            fail(OutOfRangeError, what, "version=2", version=version)
         old = OPS.pop(name, None)
         try:
             op = define(

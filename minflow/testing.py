@@ -55,13 +55,8 @@ def assert_close(
     Raises AssertionError with the number of elements that differ and the largest difference.
     """
     if (rtol is None) != (atol is None):
-        _fail(
-            DTypeError,
-            "assert_close: rtol and atol must be given together",
-            "rtol=1e-5, atol=1e-8",
-            rtol=rtol,
-            atol=atol,
-        )
+        what = "assert_close: rtol and atol must be given together"
+        _fail(DTypeError, what, "rtol=1e-5, atol=1e-8", rtol=rtol, atol=atol)
     for place, a, b in leaf_pairs(actual, expected, "", msg):
         why = describe_difference(a, b, rtol, atol, equal_nan, check_dtype, check_stride)
         if why:

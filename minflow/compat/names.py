@@ -59,12 +59,9 @@ def alias_library(library: str) -> None:
         if name in LibraryFinder.aliases:
             continue
         if name == library and name in sys.modules:
-            fail(
-                StateError,
-                f"compat: the real {name} is already imported",
-                f"import minflow.compat.{name} before it",
-                file=getattr(sys.modules[name], "__file__", name),
-            )
+            what = f"compat: the real {name} is already imported"
+            hint = f"import minflow.compat.{name} before it"
+            fail(StateError, what, hint, file=getattr(sys.modules[name], "__file__", name))
         if name == library or library == "torch" or not is_installed(name):
             LibraryFinder.aliases = {**LibraryFinder.aliases, name: ours}
     if LibraryFinder not in sys.meta_path:

@@ -34,11 +34,8 @@ def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW"
     ((29, 50, 1, 8, 8), (29, 50))
     """
     if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or not 1 <= batch_size <= 300:
-        fail(
-            OutOfRangeError,
-            f"digits: batch_size must be from 1 to 300, the size of the test part, got {batch_size}",
-            "batch_size=100",
-        )
+        what = f"digits: batch_size must be from 1 to 300, the size of the test part, got {batch_size}"
+        fail(OutOfRangeError, what, "batch_size=100")
     if data_format not in ("NCHW", "NHWC"):
         fail(OutOfRangeError, f"digits: data_format must be 'NCHW' or 'NHWC', got {data_format!r}", '"NCHW" or "NHWC"')
     parts = []
@@ -59,11 +56,8 @@ def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW"
 def digit_arrays(train: bool, image_size: int) -> tuple[np.ndarray, np.ndarray]:
     """Images `float32[n, image_size, image_size]` in [0, 1], labels `uint8[n]`. Shared: do not write to them."""
     if image_size not in (8, 28):
-        fail(
-            OutOfRangeError,
-            f"digits: image_size must be 8 or 28, got {image_size}",
-            "8, their own size, or 28, that of MNIST",
-        )
+        what = f"digits: image_size must be 8 or 28, got {image_size}"
+        fail(OutOfRangeError, what, "8, their own size, or 28, that of MNIST")
     arrays = read_npz(FILE, EXPECTED)
     chosen = (np.arange(1797) % TEST_STRIDE == 0) != train
     images, labels = arrays["images"][chosen].astype("float32") / 16, arrays["labels"][chosen]

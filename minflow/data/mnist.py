@@ -48,11 +48,8 @@ def load_mnist(
     check_batch("train_batch_size", train_batch_size, EXPECTED["y_train"][0][0])
     check_batch("test_batch_size", test_batch_size, EXPECTED["y_test"][0][0])
     if data_format not in ("NCHW", "NHWC"):
-        fail(
-            ShapeError,
-            f"load_mnist: data_format must be 'NCHW' or 'NHWC', got {data_format!r}",
-            '"NCHW" (channels first) or "NHWC" (channels last)',
-        )
+        what = f"load_mnist: data_format must be 'NCHW' or 'NHWC', got {data_format!r}"
+        fail(ShapeError, what, '"NCHW" (channels first) or "NHWC" (channels last)')
     arrays = mnist_arrays(url, hash_check, out_dir)
     train = split_batches(arrays["x_train"], arrays["y_train"], train_batch_size, data_format)
     return train, split_batches(arrays["x_test"], arrays["y_test"], test_batch_size, data_format)
@@ -63,12 +60,8 @@ def mnist_arrays(
 ) -> dict[str, np.ndarray]:
     """The four arrays of `mnist.npz`, found or downloaded. Any file with the right arrays is accepted."""
     if sha256 is not None and (not isinstance(sha256, str) or len(sha256) != 64):
-        fail(
-            DataError,
-            "load_mnist: hash_check is not a sha256",
-            "64 hex digits; or None to skip the check",
-            hash_check=sha256,
-        )
+        what = "load_mnist: hash_check is not a sha256"
+        fail(DataError, what, "64 hex digits; or None to skip the check", hash_check=sha256)
     if url is not None and not isinstance(url, str):
         fail(DataError, "load_mnist: url is not a string", 'url="https://..."', url=url)
     own = None if out_dir is None else folder(out_dir, "load_mnist")

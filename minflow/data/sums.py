@@ -40,12 +40,8 @@ class Sums(NamedTuple):
         row = [int(i) for i in ids]
         unknown = [i for i in row if not 0 <= i < len(self.alphabet)]
         if unknown:
-            fail(
-                OutOfRangeError,
-                "decode: there is no symbol with this id",
-                f"0 to {len(self.alphabet) - 1}",
-                id=unknown[0],
-            )
+            what = "decode: there is no symbol with this id"
+            fail(OutOfRangeError, what, f"0 to {len(self.alphabet) - 1}", id=unknown[0])
         return "".join([self.alphabet[i] for i in row])
 
 

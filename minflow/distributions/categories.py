@@ -24,12 +24,8 @@ class Categorical(Distribution):
         self.by_probs = probs is not None
         (x,) = broadcast_parameters(probs if self.by_probs else logits)
         if x.ndim < 1:
-            fail(
-                ShapeError,
-                f"{type(self).__name__}: the weights must have at least one axis",
-                "the last axis is that of the classes",
-                weights=x,
-            )
+            what = f"{type(self).__name__}: the weights must have at least one axis"
+            fail(ShapeError, what, "the last axis is that of the classes", weights=x)
         super().__init__(x.shape[:-1], (), validate_args)
         if self.by_probs:
             self.require("probs", x, (x >= 0) & (x.sum(-1, keepdim=True) > 0), ">= 0, and not all 0")

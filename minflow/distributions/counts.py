@@ -16,11 +16,8 @@ from .inverse_cdf import open_uniform
 
 def check_probs_or_logits(kind: str, probs, logits) -> None:
     if (probs is None) == (logits is None):
-        fail(
-            OutOfRangeError,
-            f"{kind}: {'neither' if probs is None else 'both'} of probs and logits given",
-            "one of probs=... and logits=...",
-        )
+        what = f"{kind}: {'neither' if probs is None else 'both'} of probs and logits given"
+        fail(OutOfRangeError, what, "one of probs=... and logits=...")
 
 
 class BinaryDistribution(Distribution):

@@ -97,11 +97,8 @@ class Distribution:
 
     def rsample(self, sample_shape=()) -> Tensor:
         """Draw a sample through which gradients reach the parameters (Kingma & Welling 2014, section 2.4)."""
-        fail(
-            GradError,
-            f"{type(self).__name__}: samples do not pass gradients",
-            "sample() and log_prob(), as in REINFORCE",
-        )
+        what = f"{type(self).__name__}: samples do not pass gradients"
+        fail(GradError, what, "sample() and log_prob(), as in REINFORCE")
 
     def sample(self, sample_shape=()) -> Tensor:
         """Draw a sample without gradient."""
@@ -114,11 +111,7 @@ class Distribution:
 
     def raise_unavailable(self, what: str) -> Any:
         """Raise the error for a quantity that this distribution does not provide."""
-        fail(
-            OutOfRangeError,
-            f"{type(self).__name__}: {what} is not known in closed form",
-            "an average over samples",
-        )
+        fail(OutOfRangeError, f"{type(self).__name__}: {what} is not known in closed form", "an average over samples")
 
     def log_prob(self, value) -> Tensor:
         """The log-probability (or log-density) of a value; the event axes are reduced."""
@@ -197,11 +190,8 @@ class Independent(Distribution):
         self.base_dist, self.reinterpreted_batch_ndims = base_distribution, reinterpreted_batch_ndims
         shape, kept = base_distribution.batch_shape, len(base_distribution.batch_shape) - reinterpreted_batch_ndims
         if kept < 0:
-            fail(
-                ShapeError,
-                f"Independent: {reinterpreted_batch_ndims} axes of batch shape {list(shape)}",
-                f"reinterpreted_batch_ndims from 0 to {len(shape)}",
-            )
+            what = f"Independent: {reinterpreted_batch_ndims} axes of batch shape {list(shape)}"
+            fail(ShapeError, what, f"reinterpreted_batch_ndims from 0 to {len(shape)}")
         super().__init__(shape[:kept], shape[kept:] + base_distribution.event_shape, validate_args)
 
     @property

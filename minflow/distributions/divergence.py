@@ -35,11 +35,8 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
         for other in type(q).__mro__:
             if (one, other) in FORMULAS:
                 return FORMULAS[one, other](p, q)
-    fail(
-        ShapeError,
-        f"kl_divergence: no formula for {type(p).__name__} and {type(q).__name__}",
-        "x = p.sample((1000,)); (p.log_prob(x) - q.log_prob(x)).mean(0), or register_kl",
-    )
+    what = f"kl_divergence: no formula for {type(p).__name__} and {type(q).__name__}"
+    fail(ShapeError, what, "x = p.sample((1000,)); (p.log_prob(x) - q.log_prob(x)).mean(0), or register_kl")
 
 
 @register_kl(Normal, Normal)
@@ -133,9 +130,6 @@ def _(p, q):
 @register_kl(Independent, Independent)
 def _(p, q):
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        fail(
-            ShapeError,
-            f"kl_divergence: events of {p.reinterpreted_batch_ndims} axes and of {q.reinterpreted_batch_ndims}",
-            "the same reinterpreted_batch_ndims",
-        )
+        what = f"kl_divergence: events of {p.reinterpreted_batch_ndims} axes and of {q.reinterpreted_batch_ndims}"
+        fail(ShapeError, what, "the same reinterpreted_batch_ndims")
     return p.sum_event_axes(kl_divergence(p.base_dist, q.base_dist))

@@ -165,20 +165,12 @@ class MultivariateNormal(Distribution):
         }
         passed = [name for name, x in choices.items() if x is not None]
         if len(passed) != 1:
-            fail(
-                ShapeError,
-                f"MultivariateNormal: {' and '.join(passed) or 'no matrix'} given",
-                "one of covariance_matrix, precision_matrix and scale_tril",
-            )
+            what = f"MultivariateNormal: {' and '.join(passed) or 'no matrix'} given"
+            fail(ShapeError, what, "one of covariance_matrix, precision_matrix and scale_tril")
         matrix = choices[passed[0]]
         if loc.ndim < 1 or matrix.ndim < 2 or matrix.shape[-2:] != (loc.shape[-1],) * 2:
-            fail(
-                ShapeError,
-                f"MultivariateNormal: loc of shape {list(loc.shape)} and a matrix of {list(matrix.shape)}",
-                "loc (..., n) and the matrix (..., n, n)",
-                loc=loc,
-                matrix=matrix,
-            )
+            what = f"MultivariateNormal: loc of shape {list(loc.shape)} and a matrix of {list(matrix.shape)}"
+            fail(ShapeError, what, "loc (..., n) and the matrix (..., n, n)", loc=loc, matrix=matrix)
         if covariance_matrix is not None:
             tril = F.cholesky(covariance_matrix)
         elif precision_matrix is not None:  # if P = K @ K.T with K upper, the inverse of K.T is lower

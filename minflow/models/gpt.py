@@ -44,11 +44,8 @@ class CausalSelfAttention(nn.Module):
     def __init__(self, config: GPTConfig):
         super().__init__()
         if config.n_embd % config.n_head:
-            fail(
-                ShapeError,
-                f"GPT: n_embd is {config.n_embd}, and n_head {config.n_head} does not divide it",
-                "each head has n_embd / n_head numbers",
-            )
+            what = f"GPT: n_embd is {config.n_embd}, and n_head {config.n_head} does not divide it"
+            fail(ShapeError, what, "each head has n_embd / n_head numbers")
         self.c_attn = nn.Linear(config.n_embd, 3 * config.n_embd, bias=config.bias)
         self.c_proj = nn.Linear(config.n_embd, config.n_embd, bias=config.bias)
         self.resid_dropout = nn.Dropout(config.dropout)
@@ -135,12 +132,8 @@ class GPT(nn.Module):
     def forward(self, idx: Tensor, targets: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         t = idx.shape[1]
         if t > self.config.block_size:
-            fail(
-                ShapeError,
-                f"GPT: the text has {t} tokens, block_size is {self.config.block_size}",
-                "idx[:, -config.block_size:]",
-                idx=idx,
-            )
+            what = f"GPT: the text has {t} tokens, block_size is {self.config.block_size}"
+            fail(ShapeError, what, "idx[:, -config.block_size:]", idx=idx)
         parts = self.transformer
         x = parts.drop(parts.wte(idx) + parts.wpe(arange(t, device=idx.device)))
         for block in parts.h:
@@ -159,11 +152,8 @@ class GPT(nn.Module):
         only. Runs eagerly, without gradients; call `model.eval()` first. Raises OutOfRangeError unless temperature > 0.
         """
         if not temperature > 0:
-            fail(
-                OutOfRangeError,
-                f"generate: temperature must be above 0, got {temperature!r}",
-                "temperature=1.0; top_k=1 takes the most likely token",
-            )
+            what = f"generate: temperature must be above 0, got {temperature!r}"
+            fail(OutOfRangeError, what, "temperature=1.0; top_k=1 takes the most likely token")
         with no_grad():
             for _ in range(max_new_tokens):
                 logits, _ = self(idx[:, -self.config.block_size :])

@@ -39,12 +39,8 @@ def checkpoint(
     """
     mode = MODE.get()
     if not callable(function):
-        fail(
-            GradError,
-            f"checkpoint: the first argument is a {type(function).__name__}, not a function or module",
-            "checkpoint(layer, x)",
-            function=function,
-        )
+        what = f"checkpoint: the first argument is a {type(function).__name__}, not a function or module"
+        fail(GradError, what, "checkpoint(layer, x)", function=function)
     if mode.trace is not None or not mode.grad:
         return function(*args, **kwargs)
     again = CheckpointedCall(function, args, kwargs, preserve_rng_state)
@@ -53,12 +49,7 @@ def checkpoint(
         result = again.run([x.detach().requires_grad_(x.requires_grad) for x in inputs])
     outs = as_tuple(result)
     if not all(isinstance(out, Tensor) for out in outs):
-        fail(
-            GradError,
-            "checkpoint: the function must return tensors",
-            "return a tensor or a tuple",
-            result=result,
-        )
+        fail(GradError, "checkpoint: the function must return tensors", "return a tensor or a tuple", result=result)
     leaves = used_parameters(outs, {id(x) for x in again.inputs})
     again.inputs = []
     kept = Checkpoint.apply(again, tuple([out.detach() for out in outs]), *inputs, *leaves)
@@ -152,12 +143,8 @@ def checkpoint_sequential(
     """Run functions (a Sequential, or a list) in sequence. All but the last of `segments` parts are checkpointed."""
     listed = list(functions.children()) if hasattr(functions, "children") else list(functions)
     if not isinstance(segments, int) or not 1 <= segments <= len(listed):
-        fail(
-            GradError,
-            f"checkpoint_sequential: {segments} segments of {len(listed)} functions",
-            "at least 1, and at most one for each function",
-            segments=segments,
-        )
+        what = f"checkpoint_sequential: {segments} segments of {len(listed)} functions"
+        fail(GradError, what, "at least 1, and at most one for each function", segments=segments)
     size = len(listed) // segments
 
     def part(first: int, last: int) -> Callable:

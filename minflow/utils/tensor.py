@@ -14,24 +14,17 @@ from ..core.tensor import Tensor
 def from_torch(torch_tensor: Any) -> Tensor:
     """Make a tensor that shares the memory of a PyTorch tensor, without its tape. Raises DTypeError for other types."""
     if isinstance(torch_tensor, Tensor) or not hasattr(torch_tensor, "detach"):
-        fail(
-            DTypeError,
-            f"from_torch takes a PyTorch tensor, got {type(torch_tensor).__name__}",
-            "flow.tensor(...) for numbers, flow.from_numpy(...) for an array",
-            torch_tensor=torch_tensor,
-        )
+        what = f"from_torch takes a PyTorch tensor, got {type(torch_tensor).__name__}"
+        hint = "flow.tensor(...) for numbers, flow.from_numpy(...) for an array"
+        fail(DTypeError, what, hint, torch_tensor=torch_tensor)
     return from_numpy(torch_tensor.detach().cpu().numpy())
 
 
 def to_torch(flow_tensor: Tensor) -> Any:
     """Make a PyTorch tensor that shares the memory of ours, without its tape. Requires the package torch."""
     if not isinstance(flow_tensor, Tensor):
-        fail(
-            DTypeError,
-            f"to_torch takes a minflow tensor, got {type(flow_tensor).__name__}",
-            "flow.tensor(...)",
-            flow_tensor=flow_tensor,
-        )
+        what = f"to_torch takes a minflow tensor, got {type(flow_tensor).__name__}"
+        fail(DTypeError, what, "flow.tensor(...)", flow_tensor=flow_tensor)
     return need("torch", "to_torch").from_numpy(flow_tensor.detach().numpy())
 
 

@@ -64,12 +64,8 @@ ProcessGroup = Group
 def check_single_rank(name: str, what: str, value: Any) -> None:
     """Raise DeviceError for a rank other than 0 or a world size other than 1."""
     if value not in (None, -1, int(what == "world_size")):
-        fail(
-            DeviceError,
-            f"distributed.{name}: minflow runs in one process, rank 0 of 1",
-            f"{what}={int(what == 'world_size')}, or start the program by `python` alone",
-            **{what: value},
-        )
+        hint = f"{what}={int(what == 'world_size')}, or start the program by `python` alone"
+        fail(DeviceError, f"distributed.{name}: minflow runs in one process, rank 0 of 1", hint, **{what: value})
 
 
 def is_available() -> bool:

@@ -26,12 +26,8 @@ def spawn(
 ) -> None:
     """Call fn(0, *args) in this process. Raises DeviceError unless nprocs is 1."""
     if nprocs != 1:
-        fail(
-            DeviceError,
-            f"multiprocessing.spawn of {nprocs} processes: minflow trains in one",
-            "nprocs=1; DataLoader(num_workers=2) loads in several",
-            nprocs=nprocs,
-        )
+        what = f"multiprocessing.spawn of {nprocs} processes: minflow trains in one"
+        fail(DeviceError, what, "nprocs=1; DataLoader(num_workers=2) loads in several", nprocs=nprocs)
     fn(0, *args)
 
 

@@ -25,12 +25,8 @@ class Settings:
 
 def check_count(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        fail(
-            OutOfRangeError,
-            f"{name}: the number of threads must be an integer of at least 1",
-            f"flow.{name}(1)",
-            value=value,
-        )
+        what = f"{name}: the number of threads must be an integer of at least 1"
+        fail(OutOfRangeError, what, f"flow.{name}(1)", value=value)
     return value
 
 
@@ -51,12 +47,8 @@ def set_num_threads(num: int) -> None:
     """
     Settings.threads = check_count("set_num_threads", num)
     if num > MAX_THREADS:
-        fail(
-            OutOfRangeError,
-            f"set_num_threads: the number of threads must be at most {MAX_THREADS}, got {num}",
-            "os.cpu_count() is usual",
-            num=num,
-        )
+        what = f"set_num_threads: the number of threads must be at most {MAX_THREADS}, got {num}"
+        fail(OutOfRangeError, what, "os.cpu_count() is usual", num=num)
     try:
         import threadpoolctl  # type: ignore[import-not-found]
     except ImportError:
@@ -83,12 +75,8 @@ def set_num_interop_threads(num: int) -> None:
 def set_float32_matmul_precision(precision: str) -> None:
     """Store "highest", "high" or "medium". It has no effect: float32 products are always computed in float32."""
     if precision not in PRECISIONS:
-        fail(
-            OutOfRangeError,
-            "set_float32_matmul_precision: unknown precision",
-            ", ".join(PRECISIONS),
-            precision=precision,
-        )
+        what = "set_float32_matmul_precision: unknown precision"
+        fail(OutOfRangeError, what, ", ".join(PRECISIONS), precision=precision)
     Settings.precision = precision
 
 

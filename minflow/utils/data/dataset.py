@@ -28,11 +28,8 @@ class Dataset:
     """A dataset with indexed samples: a subclass defines `__getitem__(index)` and `__len__()`."""
 
     def __getitem__(self, index: Any) -> Any:
-        fail(
-            LoaderError,
-            f"{type(self).__name__} has no __getitem__",
-            "def __getitem__(self, index): return image, label",
-        )
+        what = f"{type(self).__name__} has no __getitem__"
+        fail(LoaderError, what, "def __getitem__(self, index): return image, label")
 
     def __add__(self, other: Dataset) -> ConcatDataset:
         return ConcatDataset([self, other])
@@ -45,11 +42,8 @@ class IterableDataset(Dataset):
         fail(LoaderError, f"{type(self).__name__} has no __iter__", "def __iter__(self): yield image, label")
 
     def __getitem__(self, index: Any) -> Any:
-        fail(
-            LoaderError,
-            f"{type(self).__name__} is an IterableDataset: its samples have no indices",
-            "for sample in dataset: ...",
-        )
+        what = f"{type(self).__name__} is an IterableDataset: its samples have no indices"
+        fail(LoaderError, what, "for sample in dataset: ...")
 
     def __add__(self, other: Dataset) -> ChainDataset:  # type: ignore[override]
         return ChainDataset([self, other])
@@ -64,12 +58,8 @@ class TensorDataset(Dataset):
             fail(LoaderError, "TensorDataset needs at least one tensor", "TensorDataset(images, labels)")
         for i, t in enumerate(self.tensors):
             if not isinstance(t, Tensor) or t.ndim == 0:
-                fail(
-                    LoaderError,
-                    f"TensorDataset: argument {i} is not a tensor with rows",
-                    "flow.tensor(...)",
-                    argument=t,
-                )
+                what = f"TensorDataset: argument {i} is not a tensor with rows"
+                fail(LoaderError, what, "flow.tensor(...)", argument=t)
         if len({len(t) for t in self.tensors}) > 1:
             named = {f"tensor {i}": t for i, t in enumerate(self.tensors)}
             fail(
@@ -104,11 +94,8 @@ def check_indices(indices: Sequence[int], length: int) -> HostArray:
     where = host_array(indices, "int64")
     if where.size and (where.min() < -length or where.max() >= length):
         wrong = next(int(i) for i in where if not -length <= i < length)
-        fail(
-            OutOfRangeError,
-            f"there is no sample {wrong} in a dataset of {length}",
-            "a sampler must yield indices below len(dataset)",
-        )
+        what = f"there is no sample {wrong} in a dataset of {length}"
+        fail(OutOfRangeError, what, "a sampler must yield indices below len(dataset)")
     return where % length if where.size and where.min() < 0 else where
 
 
@@ -118,11 +105,8 @@ class ConcatDataset(Dataset):
     def __init__(self, datasets: Any):
         self.datasets = list(datasets)
         if not self.datasets or any(isinstance(d, IterableDataset) for d in self.datasets):
-            fail(
-                LoaderError,
-                "ConcatDataset takes at least one dataset, and no IterableDataset",
-                "ConcatDataset([first, second])",
-            )
+            what = "ConcatDataset takes at least one dataset, and no IterableDataset"
+            fail(LoaderError, what, "ConcatDataset([first, second])")
         self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))
 
     def __len__(self) -> int:
@@ -131,11 +115,8 @@ class ConcatDataset(Dataset):
     def __getitem__(self, index: Any) -> Any:
         number = index + len(self) if index < 0 else index
         if not 0 <= number < len(self):
-            fail(
-                OutOfRangeError,
-                f"there is no sample {index} in a dataset of {len(self)}",
-                "an index below len(dataset)",
-            )
+            what = f"there is no sample {index} in a dataset of {len(self)}"
+            fail(OutOfRangeError, what, "an index below len(dataset)")
         part = bisect.bisect_right(self.cumulative_sizes, number)
         return self.datasets[part][number - (self.cumulative_sizes[part - 1] if part else 0)]
 
@@ -147,12 +128,8 @@ class ChainDataset(IterableDataset):
         self.datasets = list(datasets)
         for i, each in enumerate(self.datasets):
             if not isinstance(each, IterableDataset):
-                fail(
-                    LoaderError,
-                    f"ChainDataset: entry {i} must be an IterableDataset, got a {type(each).__name__}",
-                    "ConcatDataset for datasets with indexed samples",
-                    entry=i,
-                )
+                what = f"ChainDataset: entry {i} must be an IterableDataset, got a {type(each).__name__}"
+                fail(LoaderError, what, "ConcatDataset for datasets with indexed samples", entry=i)
 
     def __iter__(self) -> Iterator:
         return itertools.chain.from_iterable(self.datasets)
@@ -166,20 +143,14 @@ class StackDataset(Dataset):
 
     def __init__(self, *args: Any, **kwargs: Any):
         if bool(args) == bool(kwargs):
-            fail(
-                LoaderError,
-                "StackDataset takes at least one dataset, either all by position or all by keyword",
-                "StackDataset(images, labels) or StackDataset(image=images, label=labels)",
-            )
+            what = "StackDataset takes at least one dataset, either all by position or all by keyword"
+            fail(LoaderError, what, "StackDataset(images, labels) or StackDataset(image=images, label=labels)")
         self.datasets = args or kwargs
         lengths = {len(each) for each in self.parts()}
         if len(lengths) > 1:
             counts = ", ".join(map(str, sorted(lengths)))
-            fail(
-                LoaderError,
-                f"StackDataset: the datasets have {counts} samples, not one number",
-                "datasets of the same length",
-            )
+            what = f"StackDataset: the datasets have {counts} samples, not one number"
+            fail(LoaderError, what, "datasets of the same length")
 
     def parts(self) -> list:
         """The datasets, in order."""
@@ -228,11 +199,9 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Genera
         for i in range(count - sum(sizes)):  # the samples left over by rounding go to the first parts, one each
             sizes[i % len(sizes)] += 1
     if sum(sizes) != count or any(n < 0 for n in sizes):
-        fail(
-            LoaderError,
-            f"random_split: the lengths {list(lengths)} add up to {sum(sizes)}, and the dataset has {count} samples",
-            "lengths that add up to len(dataset), or fractions that add up to 1, such as [0.8, 0.2]",
-        )
+        what = f"random_split: the lengths {list(lengths)} add up to {sum(sizes)}, and the dataset has {count} samples"
+        hint = "lengths that add up to len(dataset), or fractions that add up to 1, such as [0.8, 0.2]"
+        fail(LoaderError, what, hint)
     order = permutation(count, generator).tolist()
     ends = list(itertools.accumulate(sizes))
     return [Subset(dataset, order[end - n : end]) for n, end in zip(sizes, ends)]

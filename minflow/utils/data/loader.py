@@ -67,11 +67,8 @@ class DataLoader:
         if isinstance(dataset, type):
             fail(LoaderError, f"DataLoader: {dataset.__name__} is a class, not a dataset", f"{dataset.__name__}(...)")
         if workers not in WORKER_POOLS:
-            fail(
-                LoaderError,
-                f"DataLoader: workers must be 'thread' or 'process', got {workers!r}",
-                'workers="thread" or workers="process"',
-            )
+            what = f"DataLoader: workers must be 'thread' or 'process', got {workers!r}"
+            fail(LoaderError, what, 'workers="thread" or workers="process"')
         if not (
             isinstance(num_workers, int)
             and num_workers >= 0
@@ -89,35 +86,19 @@ class DataLoader:
                 prefetch_factor=prefetch_factor,
             )
         if sampler is not None and shuffle:
-            fail(
-                LoaderError,
-                "DataLoader: shuffle=True and a sampler both determine the order of samples",
-                "one of them",
-            )
+            what = "DataLoader: shuffle=True and a sampler both determine the order of samples"
+            fail(LoaderError, what, "one of them")
         if self.iterable and (shuffle or sampler is not None or batch_sampler is not None):
-            fail(
-                LoaderError,
-                "DataLoader: an IterableDataset determines the order of its samples",
-                "shuffle inside its __iter__",
-            )
+            what = "DataLoader: an IterableDataset determines the order of its samples"
+            fail(LoaderError, what, "shuffle inside its __iter__")
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
-            fail(
-                LoaderError,
-                "DataLoader: a batch_sampler excludes batch_size, shuffle, sampler and drop_last",
-                "one or the other",
-            )
+            what = "DataLoader: a batch_sampler excludes batch_size, shuffle, sampler and drop_last"
+            fail(LoaderError, what, "one or the other")
         if batch_size is None and drop_last:
-            fail(
-                LoaderError,
-                "DataLoader: drop_last=True needs batches, and batch_size is None",
-                "drop_last=False",
-            )
+            fail(LoaderError, "DataLoader: drop_last=True needs batches, and batch_size is None", "drop_last=False")
         if not self.iterable and sampler is None and batch_sampler is None and not hasattr(dataset, "__len__"):
-            fail(
-                LoaderError,
-                f"DataLoader: {type(dataset).__name__} has no __len__, so the range of its indices is not known",
-                "def __len__(self): return ..., or make it an IterableDataset",
-            )
+            what = f"DataLoader: {type(dataset).__name__} has no __len__, so the range of its indices is not known"
+            fail(LoaderError, what, "def __len__(self): return ..., or make it an IterableDataset")
         if sampler is None and not self.iterable:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
         if batch_sampler is not None:

@@ -58,11 +58,8 @@ class RandomSampler(Sampler):
         super().__init__(data_source)
         self.replacement, self.wanted, self.generator = replacement, num_samples, generator
         if num_samples is not None and (not isinstance(num_samples, int) or num_samples <= 0):
-            fail(
-                LoaderError,
-                f"RandomSampler: num_samples must be positive, got {num_samples}",
-                "a positive number of samples",
-            )
+            what = f"RandomSampler: num_samples must be positive, got {num_samples}"
+            fail(LoaderError, what, "a positive number of samples")
 
     @property
     def num_samples(self) -> int:
@@ -112,11 +109,8 @@ class WeightedRandomSampler(Sampler):
             or (self.weights < 0).any()
             or not self.weights.any()
         ):
-            fail(
-                LoaderError,
-                "WeightedRandomSampler: weights must be finite, not negative, and not all 0",
-                "one weight per sample",
-            )
+            what = "WeightedRandomSampler: weights must be finite, not negative, and not all 0"
+            fail(LoaderError, what, "one weight per sample")
         if not replacement and num_samples > (positive := xp.count_nonzero(self.weights)):
             fail(
                 LoaderError,

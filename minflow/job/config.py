@@ -34,33 +34,19 @@ WITHOUT_EFFECT = """
     static_mem_alloc_algo_white_list static_mem_alloc_policy_white_list tensorrt_use_fp16 tensorrt_use_int8
     use_boxing_v2 use_memory_allocation_algorithm_v2 use_nccl_inter_node_communication use_tensorrt use_xla_jit
 """.split()
+SETTINGS = "default_data_type default_logical_view default_placement_scope concurrency_width exact".split()
 SETTING_GROUPS = {
-    "static_mem_alloc_policy_white_list": (
-        "add",
-        "remove",
-        "has",
-        "policy_mem_size_first",
-        "policy_mutual_exclusion_first",
-        "policy_time_line",
-    ),
-    "qat": (
-        "per_channel_weight_quantization",
-        "symmetric",
-        "moving_min_max_momentum",
-        "moving_min_max_stop_update_after_iters",
-        "target_backend",
-    ),
-    "tensorrt": ("use_fp16", "use_int8", "int8_calibration"),
-    "train": (
-        "primary_lr",
-        "model_update_conf",
-        "loss_scale_factor",
-        "secondary_lr",
-        "weight_l1",
-        "bias_l1",
-        "weight_l2",
-        "bias_l2",
-    ),
+    "static_mem_alloc_policy_white_list": """
+        add remove has policy_mem_size_first policy_mutual_exclusion_first policy_time_line
+    """.split(),
+    "qat": """
+        per_channel_weight_quantization symmetric moving_min_max_momentum moving_min_max_stop_update_after_iters
+        target_backend
+    """.split(),
+    "tensorrt": "use_fp16 use_int8 int8_calibration".split(),
+    "train": """
+        primary_lr model_update_conf loss_scale_factor secondary_lr weight_l1 bias_l1 weight_l2 bias_l2
+    """.split(),
 }
 REPLACEMENT_HINTS = {
     "train": "flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss) inside the job"
@@ -156,16 +142,7 @@ class FunctionConfig:
             return SettingGroup(self, name)
         if name in WITHOUT_EFFECT:
             return lambda *args: self.record(name, *(args or (True,)))
-        known = [
-            *WITHOUT_EFFECT,
-            *SETTING_GROUPS,
-            "default_data_type",
-            "default_logical_view",
-            "default_placement_scope",
-            "concurrency_width",
-            "exact",
-        ]
-        raise unknown_setting("function_config()", name, known)
+        raise unknown_setting("function_config()", name, [*WITHOUT_EFFECT, *SETTING_GROUPS, *SETTINGS])
 
     def __repr__(self) -> str:
         parts = [f"default_data_type={self.data_type.name}", f"default_logical_view={self.logical_view}"]

@@ -70,24 +70,13 @@ else:
     CodeLibrary = CompilerBase = Context = DefaultPassBuilder = LoweringPass = PassManager = register_pass = NumbaStub()
 
 # Passes of numba for features that the kernels do not use: closures, exceptions, reference counting.
-UNNEEDED = {
-    "AnnotateTypes",
-    "DeadBranchPrune",
-    "DumpParforDiagnostics",
-    "FindLiterallyCalls",
-    "GenericRewrites",
-    "IRLegalization",
-    "InlineClosureLikes",
-    "InlineOverloads",
-    "LiteralPropagationSubPipelinePass",
-    "LiteralUnroll",
-    "MakeFunctionToJitFunction",
-    "NoPythonSupportedFeatureValidation",
-    "NopythonRewrites",
-    "RewriteDynamicRaises",
-    "RewriteSemanticConstants",
-    "WithLifting",
-}
+UNNEEDED = frozenset(
+    """
+    AnnotateTypes DeadBranchPrune DumpParforDiagnostics FindLiterallyCalls GenericRewrites IRLegalization
+    InlineClosureLikes InlineOverloads LiteralPropagationSubPipelinePass LiteralUnroll MakeFunctionToJitFunction
+    NoPythonSupportedFeatureValidation NopythonRewrites RewriteDynamicRaises RewriteSemanticConstants WithLifting
+    """.split()
+)
 
 
 class KernelLibrary(CodeLibrary):

@@ -53,6 +53,20 @@ def test_relu_mask_moves_behind_max_pool():
     same_bits(graph, after, x, bits=bits)
 
 
+def test_relu_mask_of_reference_kernels_keeps_zeros(reference_kernels):
+    """They multiply by the mask, so a masked negative cotangent is -0.0, whether it is scattered before or after."""
+
+    def cotangent(x, w):
+        before = x * w
+        y = nn.functional.max_pool2d(before.relu(), 2)
+        return flow.autograd.grad(-(y * 3).sum(), [before])[0]
+
+    graph = pooling_graph(cotangent)
+    after = reorder_relu_pool_grad(graph)
+    assert after is not graph
+    same_bits(graph, after, np.random.default_rng(0).integers(-3, 2, (4, 3, 16, 16)).astype("float32"))
+
+
 def test_relu_mask_stays_for_overlapping_windows_and_other_users():
     def read_again(x, w):
         h = (x * w).relu()

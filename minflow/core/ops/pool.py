@@ -139,7 +139,11 @@ def _(xp, grad, indices, shape, apart):
     images = xp.arange(shape[0] * shape[1]).reshape(shape[0], shape[1], 1, 1)
     flat = images * (shape[2] * shape[3]) + indices
     total = xp.zeros(math.prod(shape))
-    xp.add.at(total, flat.reshape(-1), grad.reshape(-1).astype("float64"))
+    cotangents = grad.reshape(-1).astype("float64")
+    if apart:  # -0.0 stays, so that a ReLU's mask may come first (compiler/passes/relu_pool_reorder.py)
+        total[flat.reshape(-1)] = cotangents
+    else:
+        xp.add.at(total, flat.reshape(-1), cotangents)
     return total.reshape(shape).astype(grad.dtype)
 
 

@@ -1,6 +1,7 @@
 """Check that errors about elements on a device come with the next value that the program reads, and name their line."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,7 +145,8 @@ def test_checks_belong_to_their_context(device):
 
 def line_of(text: str) -> str:
     """The place in this file of the only line that ends with this comment."""
-    (number,) = [k for k, line in enumerate(open(__file__), 1) if line.rstrip().endswith(f"# {text}")]
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    (number,) = [k for k, line in enumerate(lines, 1) if line.endswith(f"# {text}")]
     return f"test_deferred.py:{number}"
 
 

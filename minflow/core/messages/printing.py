@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from typing import Any
 
 from ..backend import Array, namespace, namespace_of, to_host
 from ..base.errors import DTypeError
@@ -14,7 +15,7 @@ from ..ir import INPUTS, OUTPUTS, Node, Value, where_text
 from ..mode import MODE
 
 MAX_PRINTED = 5_000  # largest number of elements to print of a tensor above the threshold
-OPTIONS = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
+OPTIONS: dict[str, Any] = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
 PROFILES = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},

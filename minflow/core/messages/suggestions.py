@@ -61,7 +61,8 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     Case and underscores are ignored; a different number at the end is never taken for a typing error.
     """
     asked = normalized(name)
-    letters, result = set(asked), []
+    letters = set(asked)
+    result: list[tuple[int, str]] = []
     if len(name) > MAX_NAME_LENGTH:  # hardly typed by hand, and the edit distance of long texts is slow
         return result
     for other in known:

@@ -80,7 +80,8 @@ def shortest(call: Callable[[], object], long: float = LONG) -> float:
 
     The first call does not count, since it may touch memory for the first time.
     """
-    clock, seconds = time.perf_counter, []
+    clock = time.perf_counter
+    seconds: list[float] = []
     call()
     end = clock() + long
     while len(seconds) < LEAST or clock() < end:

@@ -76,7 +76,7 @@ def slices(flat) -> list[tuple[slice, slice]] | None:
     """
     span = int(flat.max() - flat.min()) + 1
     every = max(1, -(-flat.size // span))
-    found = []
+    found: list[tuple[slice, slice]] = []
     for first in range(every):
         part, start = flat[first::every], 0
         if not part.size:

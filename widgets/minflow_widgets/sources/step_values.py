@@ -60,6 +60,6 @@ def numbers_of(result, training: bool) -> Numbers:
         size = getattr(array, "size", 1)
         if size == 1:
             numbers[name] = float(array.item() if hasattr(array, "item") else array)
-        elif training and i == 0 and 0 < size <= MAX_AVERAGED_SIZE and array.dtype.kind == "f":  # type: ignore[union-attr]  # numbers have size 1
-            numbers[name] = float(array.mean())  # type: ignore[union-attr]
+        elif training and i == 0 and 0 < size <= MAX_AVERAGED_SIZE and array.dtype.kind == "f":  # numbers have size 1
+            numbers[name] = float(array.mean())
     return (tuple(numbers), tuple(numbers.values())) if numbers else NO_NUMBERS

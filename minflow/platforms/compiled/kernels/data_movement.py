@@ -321,7 +321,8 @@ def clone(arrays: Sequence, outs: Sequence, workspace: Workspace) -> list[Task] 
 
 
 def cat(arrays: Sequence, outs: Sequence, workspace: Workspace, dim: int) -> list[Task] | None:
-    tasks, start, (out,) = [], 0, outs
+    tasks: list[Task] = []
+    start, (out,) = 0, outs
     for x in arrays:
         end = start + x.shape[dim]
         more = copy(x, out[(*[slice(None)] * dim, slice(start, end))]) if x.size else []

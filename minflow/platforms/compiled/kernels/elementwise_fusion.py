@@ -14,7 +14,7 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -486,7 +486,8 @@ KINDS = {fusion.SCALAR: SCALAR, fusion.ROW: ROW, fusion.FULL: FULL, fusion.MASK:
 
 
 def bytecode_of(code) -> Bytecode:
-    bytecode, known = Bytecode(code.rows, code.columns), {}
+    bytecode = Bytecode(code.rows, code.columns)
+    known: dict[Any, Register] = {}  # an input with how it is read, or a result -> its register
     inputs = {value: i for i, value in enumerate(code.inputs)}
 
     def register(x: Value | float, shape: tuple) -> Register | float:

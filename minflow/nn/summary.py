@@ -170,8 +170,8 @@ class Summary:
 def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
     """Run the model once and return its tree: layers with their output shapes, parameters and multiply-accumulates.
 
-    inputs: tensors, or shapes (then float32 zeros of that shape): `summary(model, (50, 1, 28, 28))`. Without inputs
-    nothing runs. options: keyword arguments of the model.
+    inputs: tensors, or shapes (then float32 zeros of that shape, on the device of the model):
+    `summary(model, (50, 1, 28, 28))`. Without inputs nothing runs. options: keyword arguments of the model.
 
     MACs: multiply-accumulates of this batch, forward only: rows * inner * columns of a matrix product, output elements
     * (input channels / groups) * kernel area of a convolution. All ops that run inside a module are counted, so
@@ -186,7 +186,8 @@ def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
         fail(DTypeError, what, "summary(model, (64, 3, 32, 32))", model=model)
     if not inputs and not options:
         return Summary(module_record(model))
-    arguments = [example(x) for x in inputs]
+    device = next((p.device for p in model.parameters()), None)
+    arguments = [example(x, device) for x in inputs]
     seen: dict[int, Observation] = {id(m): Observation() for m in model.modules()}
     handles = [handle for m in model.modules() for handle in observe(m, seen[id(m)])]
     buffers = [(b, b.detach().clone()) for b in model.buffers()]
@@ -213,10 +214,10 @@ def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
     return Summary(module_record(model, seen))
 
 
-def example(x: Any) -> Any:
-    """Return a tensor for a shape; any other value unchanged."""
+def example(x: Any, device: Any) -> Any:
+    """Return a tensor on this device for a shape; any other value unchanged."""
     is_shape = isinstance(x, Sequence) and not isinstance(x, str) and len(x) and all(isinstance(n, int) for n in x)
-    return zeros(*x) if is_shape else x
+    return zeros(*x, device=device) if is_shape else x
 
 
 def observe(module: Module, seen: Observation) -> list:

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from ..core import functions as F
 from ..core.base.errors import GradError, OutOfRangeError, ShapeError
+from ..core.deferred import defer
 from ..core.functions.arguments import ensure_tensor, is_tensor, to
 from ..core.grad.modes import no_grad
 from ..core.mode import MODE
@@ -62,15 +64,23 @@ class Distribution:
         return self._event_shape
 
     def require(self, name: str, x: Tensor, valid: Tensor | None, what: str) -> None:
-        """Refuse invalid parameters. valid: bool, True for valid elements."""
-        if self.validate and valid is not None and not is_tracing() and not bool(valid.all()):
-            number = float(x.detach()[~valid].flatten()[0]) if valid.shape == x.shape else float("nan")
-            fail(
-                OutOfRangeError,
-                f"{type(self).__name__}: {name} must be {what}, one is {number:.4g}",
-                "validate_args=False skips this check",
-                **{name: x},
-            )
+        """Refuse invalid parameters; on a device, with the next value that is read. valid: bool, True for valid
+        elements.
+        """
+        if not self.validate or valid is None or is_tracing():
+            return
+        text, hint = f"{type(self).__name__}: {name} must be {what}, one is ", "validate_args=False skips this check"
+        same, spec = valid.shape == x.shape, x.spec
+        if spec.device is not cpu and spec.size:
+            numbers = F.where(valid, -math.inf, x.detach().float()) if same else x.new_full((), math.nan)
+
+            def report(wrong: float, number: float) -> OutOfRangeError | None:
+                return OutOfRangeError(f"{text}{number:.4g}", values={name: spec}, hint=hint) if wrong else None
+
+            defer((text,), [(~valid).any().array, numbers.max().array], report)
+        elif not bool(valid.all()):
+            number = float(x.detach()[~valid].flatten()[0]) if same else math.nan
+            fail(OutOfRangeError, f"{text}{number:.4g}", hint, **{name: x})
 
     def validate_value(self, value) -> Tensor:
         """Convert a value to a tensor, and check that its shape and elements are possible."""

@@ -144,3 +144,17 @@ def test_size_and_storage_change_on_the_device():
         z = flow.arange(3, device="cuda").map_(flow.ones(3, device="cuda"), lambda a, b: a + b)
     assert x.is_cuda and x.tolist() == [[0, 1], [2, 3]] and y.is_cuda and y.shape == (0,)
     assert z.is_cuda and z.tolist() == [1, 2, 3] and copies.total() == 2
+
+
+def test_summary_of_a_shape_runs_on_the_device_of_the_model():
+    assert "float32[2, 4] on cuda:0" in str(flow.summary(nn.Linear(3, 4).to("cuda"), (2, 3)))
+
+
+def test_distributions_are_checked_with_the_next_read():
+    mean, scale = flow.zeros(2, device="cuda"), flow.ones(2, device="cuda")
+    with counted() as copies:
+        flow.distributions.Normal(mean, scale).log_prob(mean)
+        flow.distributions.Normal(mean, scale - 2)
+    assert not copies
+    with pytest.raises(flow.OutOfRangeError, match="Normal: scale must be > 0, one is -1"):
+        mean.tolist()

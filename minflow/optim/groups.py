@@ -180,9 +180,5 @@ def as_number(owner: str, name: str, value: Any) -> float:
             raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        fail(
-            OptimError,
-            f"{owner}: {name} must be a number, got {with_article(value)}",
-            f"{name}=0.01",
-            **{name: value},
-        )
+        what = f"{owner}: {name} must be a number, got {with_article(value)}"
+        fail(OptimError, what, f"{name}=0.01", **{name: value})

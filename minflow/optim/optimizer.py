@@ -90,12 +90,8 @@ def rate_of(optimizer: Optimizer, group: Mapping[str, Any]) -> float:
         return float(rate)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         name = type(optimizer).__name__
-        fail(
-            OptimError,
-            f"{name}: the learning rate of a group must be a number, got {rate!r}",
-            'group["lr"] = 0.1',
-            lr=rate,
-        )
+        what = f"{name}: the learning rate of a group must be a number, got {rate!r}"
+        fail(OptimError, what, 'group["lr"] = 0.1', lr=rate)
 
 
 def hyperparameters(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,13 +152,8 @@ def with_step_hooks(step: Function) -> Function:
         for hook in pre_hooks:
             if (changed := hook(self, args, kwargs)) is not None:
                 if not isinstance(changed, tuple) or len(changed) != 2:
-                    refuse_hook(
-                        OptimError,
-                        hook,
-                        f"must return (args, kwargs) or None, got {with_article(changed)}",
-                        "return args, kwargs",
-                        {"returned": describe(changed)},
-                    )
+                    what = f"must return (args, kwargs) or None, got {with_article(changed)}"
+                    refuse_hook(OptimError, hook, what, "return args, kwargs", {"returned": describe(changed)})
                 args, kwargs = changed
         self.in_step = True
         try:
@@ -523,13 +514,9 @@ class Optimizer:
         for hook in list(self.state_hooks[kind].values()):
             if (changed := hook(self, state)) is not None:
                 if not isinstance(changed, Mapping):
-                    refuse_hook(
-                        StateError,
-                        hook,
-                        f"must return a dict or None, got {with_article(changed)}",
-                        "change the dict inside the hook",
-                        {"returned": describe(changed)},
-                    )
+                    what = f"must return a dict or None, got {with_article(changed)}"
+                    hint = "change the dict inside the hook"
+                    refuse_hook(StateError, hook, what, hint, {"returned": describe(changed)})
                 state = changed
         return state
 

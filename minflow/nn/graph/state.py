@@ -209,9 +209,5 @@ def checked_steps(graph: Any, name: str, value: Any) -> int:
         array = array_of(value)
         return integer(array.reshape(-1)[0] if array is not None and array.size == 1 else value)
     except Refused as reason:
-        fail(
-            StateError,
-            f"{graph.name}.load_state_dict: {name}: {reason}; nothing was loaded",
-            "int64[1], 0 or more",
-            found=messages.Unquoted(messages.short_repr(value)),
-        )
+        what = f"{graph.name}.load_state_dict: {name}: {reason}; nothing was loaded"
+        fail(StateError, what, "int64[1], 0 or more", found=messages.Unquoted(messages.short_repr(value)))

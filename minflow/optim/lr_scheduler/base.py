@@ -191,13 +191,9 @@ class LRScheduler:
             try:
                 result[name] = copy_matching(value, saved[name])
             except Refused as reason:
-                refuse(
-                    type(self).__name__,
-                    f"{name} cannot be loaded: {reason}",
-                    "the state_dict of a scheduler of the same class",
-                    current=value,
-                    saved=saved[name],
-                )
+                what = f"{name} cannot be loaded: {reason}"
+                hint = "the state_dict of a scheduler of the same class"
+                refuse(type(self).__name__, what, hint, current=value, saved=saved[name])
         return result, []
 
     def check(self) -> None:

@@ -59,12 +59,8 @@ class LambdaLR(LRScheduler):
             try:
                 values = {name: copy_matching(value, attributes[name]) for name, value in now.items()}
             except Refused as reason:
-                refuse(
-                    owner,
-                    f"an attribute of a function cannot be loaded: {reason}",
-                    f"a {owner} with the same functions",
-                    current=now,
-                )
+                what = f"an attribute of a function cannot be loaded: {reason}"
+                refuse(owner, what, f"a {owner} with the same functions", current=now)
             writes.append(functools.partial(function.__dict__.update, values))
         return result, writes
 

@@ -6,7 +6,7 @@ readings = [
     Reading(
         "R5.1",
         "r5_record",
-        "views.show.view_of",
+        "views.show.picture",
         "Which function makes the record of any object?",
         "record_of",
         "record = record_of(x, values=values",

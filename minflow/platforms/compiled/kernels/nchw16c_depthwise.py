@@ -121,13 +121,15 @@ def depthwise_conv(
 
 
 def blocks_conv2d(arrays: list, outs: list, workspace: Workspace, shape, groups, act, **window) -> list[Task] | None:
-    return filtered(*arrays, outs[0], shape, window, False, BOUNDS[act])
+    x, w, bias = arrays
+    return filtered(x, w, bias, outs[0], shape, window, False, BOUNDS[act])
 
 
 def blocks_conv2d_input_grad(
     arrays: list, outs: list, workspace: Workspace, shape, groups, **window
 ) -> list[Task] | None:
-    return filtered(*arrays, 0, outs[0], shape, window, True, BOUNDS[""])
+    grad, w = arrays
+    return filtered(grad, w, 0, outs[0], shape, window, True, BOUNDS[""])
 
 
 def filtered(x, w, bias, y, shape: tuple, window: dict, back: bool, bounds: tuple) -> list[Task] | None:

@@ -16,6 +16,7 @@ from typing import Any
 import minflow_widgets
 
 import minflow as flow
+from minflow.core.methods.forwarded import METHODS, Forwarded
 
 PACKAGE = Path(flow.__file__).parent
 
@@ -185,11 +186,15 @@ def group_of(namespace: str, name: str) -> str:
 
 
 def defining_file(namespace: str, name: str) -> str:
-    """The file that defines a name, such as `core/functions/shape`."""
+    """The file that defines a name, such as `core/functions/shape`; of a row of a table of methods, with its topic."""
     holder = namespaces()[namespace]
     if isinstance(holder, type):
         owner = next(kind for kind in holder.__mro__ if name in vars(kind))
         module = owner.__module__
+        if owner is Forwarded:
+            base = name.removesuffix("_")
+            topic = next((topic for topic, names in METHODS.items() if base in names.split()), "others in place")
+            module = f"{module}/{topic.replace(' ', '_')}"
     else:
         value = getattr(holder, name)
         try:

@@ -3,15 +3,17 @@
 The device is the stand-in of `strict_backend.py`.
 """
 
+import gc
 import io
 import warnings
+import weakref
 
 import pytest
 
 import minflow as flow
 import minflow.nn.functional as F
 from minflow import nn
-from tests.strict_backend import UPLOADS, counted, strict_cuda
+from tests.strict_backend import UPLOADS, StrictArray, counted, strict_cuda
 
 
 @pytest.fixture(autouse=True)
@@ -158,3 +160,52 @@ def test_distributions_are_checked_with_the_next_read():
     assert not copies
     with pytest.raises(flow.OutOfRangeError, match="Normal: scale must be > 0, one is -1"):
         mean.tolist()
+
+
+class Training(Predict):
+    def __init__(self, model):
+        super().__init__(model)
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
+
+    def build(self, x):
+        loss = self.model(x).sum()
+        loss.backward()
+        return loss
+
+
+def test_waiting_checks_do_not_keep_a_graph():
+    graph = Training(nn.Linear(3, 4).to("cuda"))
+    graph(flow.ones(2, 3, device="cuda"))
+    memory = weakref.ref(graph)
+    del graph
+    gc.collect()
+    assert memory() is None
+
+
+def test_infinite_loss_of_a_graph_is_reported_with_the_next_read():
+    graph = Training(nn.Linear(3, 4).to("cuda"))
+    loss = graph(flow.full((2, 3), float("inf"), device="cuda"))
+    with pytest.warns(UserWarning, match="(?s)a training step returned .*step  *1\n.*learning rate  0.1"):
+        loss.item()
+
+
+def test_steps_leave_no_arrays(monkeypatch):
+    create, arrays = StrictArray.__init__, []
+
+    def create_counted(self, inner):
+        create(self, inner)
+        arrays.append(weakref.ref(self))
+
+    monkeypatch.setattr(StrictArray, "__init__", create_counted)
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)).to("cuda")
+    optimizer = flow.optim.Adam(model.parameters())
+    counts = []
+    for _ in range(30):
+        optimizer.zero_grad()
+        x, y = flow.randn(5, 3).to("cuda"), flow.randint(0, 2, (5,)).to("cuda")
+        F.cross_entropy(model(x), y).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        arrays[:] = [array for array in arrays if array() is not None]
+        counts.append(len(arrays))
+    assert len(set(counts[5:])) == 1

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
+from types import MethodType
 from typing import Any
-from weakref import WeakSet, ref
+from weakref import WeakMethod, WeakSet, ref
 
 from ..backend import Array, namespace_of, on_host
 from ..context import PerContext
@@ -235,16 +236,20 @@ def check_results(
         total = array.sum()
         if on_host(array) and math.isfinite(total):
             continue
-        warning = what, rates, where or caller(3), f"at {where_text(where)}" if where else here()
+        place = where or caller(3), f"at {where_text(where)}" if where else here()
         if on_host(array):
-            warn_of_result(float(total), step, *warning)
+            warn_of_result(float(total), step, what, rates, *place)
             return
         xp = namespace_of(array)
+        # the check must not keep the plan of a graph
+        rates_now = WeakMethod(rates) if isinstance(rates, MethodType) else lambda: rates
         defer(
             ("results", what),
             [xp.where(xp.isfinite(total), -math.inf, -step), xp.isnan(total)],
-            lambda first, nan, warning=warning: (
-                warn_of_result(math.nan if nan else math.inf, int(-first), *warning) if first > -math.inf else None
+            lambda first, nan, place=place, rates_now=rates_now: (
+                warn_of_result(math.nan if nan else math.inf, int(-first), what, rates_now() or tuple, *place)
+                if first > -math.inf
+                else None
             ),
         )
 

@@ -76,6 +76,7 @@ def insert_block(folder, path, block):
         text = "\n".join([*lines[:end], "", block.rstrip("\n"), *lines[end:]])
     else:
         text += f"{chr(10) * 2 * bool(text)}{block}"
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
 
 

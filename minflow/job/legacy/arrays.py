@@ -260,7 +260,8 @@ def constant_scalar(value: Any, dtype: DType | None = None) -> Tensor:
 @takes_name
 def constant_like(like: Tensor, value: Any, dtype: DType | None = None) -> Tensor:
     """A constant with the shape of `like`, and its dtype by default."""
-    return constant(value, like.spec.dtype if dtype is None else dtype, tuple(like.spec.shape))
+    result = constant(value, like.spec.dtype if dtype is None else dtype, tuple(like.spec.shape))
+    return result.to(device=like.spec.device)
 
 
 @takes_name

@@ -209,3 +209,24 @@ def test_steps_leave_no_arrays(monkeypatch):
         arrays[:] = [array for array in arrays if array() is not None]
         counts.append(len(arrays))
     assert len(set(counts[5:])) == 1
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        lambda x, i: x[i],
+        lambda x, i: x.index_select(0, i),
+        lambda x, i: x.gather(0, i[:, None]),
+        lambda x, i: x.index_add_(0, i, flow.ones(1, 3, device="cuda")),
+        lambda x, i: F.embedding(i, x),
+    ],
+    ids=["index", "index_select", "gather", "index_add_", "embedding"],
+)
+def test_index_into_an_empty_axis_is_refused_at_once(select):
+    with pytest.raises(flow.OutOfRangeError, match="index 1"):
+        select(flow.zeros(0, 3, device="cuda"), flow.tensor([1], device="cuda"))
+
+
+def test_legacy_constants_are_beside_their_tensor():
+    assert flow.constant_like(flow.ones(2, device="cuda"), 3.0).tolist() == [3.0, 3.0]
+    assert flow.constant_like(flow.ones(2, device="cuda"), 3.0).is_cuda

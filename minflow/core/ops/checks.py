@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from ..backend import on_host
+from ..backend import namespace, on_host, to_host
 from ..base.dtypes import ArrayDType
 from ..base.errors import DivisionError, MinflowError, OutOfRangeError
 from ..deferred import defer
@@ -51,6 +51,8 @@ def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
     """Refuse an index outside [0, size), or [-size, size) if `by` counts negative indices from the end."""
     low = -size if by in FROM_THE_END else 0
     if index.__class__ in DEVICE_OF_ARRAY:  # `not on_host`, inlined
+        if index.size and not size:  # every index is wrong, and a kernel cannot run
+            return check_bounds(namespace(), by, to_host(index), size, axis, x)
         specs = spec_of(index), None if x is None else spec_of(x)
 
         def error(least: float, most: float) -> OutOfRangeError:

@@ -18,6 +18,7 @@ from .core.base import gc_pause as _gc_pause  # first: pausing the garbage colle
 from .core.messages import suggestions as _suggestions
 from .core import eager as _eager, trace as _trace  # the modes: the default one, and the one of graphs
 from .platforms import numpy as _numpy_kernels  # without this line, reference kernels run instead
+from .distributed.virtual import virtual_ranks as virtual_ranks
 from .core.functions.creation import (
     arange as arange,
     as_tensor as as_tensor,
@@ -49,6 +50,7 @@ from .core.base.errors import (
     CallError as CallError,
     CheckpointError as CheckpointError,
     ContextError as ContextError,
+    RankError as RankError,
     DTypeError as DTypeError,
     DataError as DataError,
     DeviceError as DeviceError,
@@ -614,13 +616,26 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.(c
 __version__ = "0.1.0"
 
 if _TYPE_CHECKING:
-    from . import data, fft, func, library, models, onnx, special, typing, utils, vision
+    from . import data, distributed, fft, func, library, models, onnx, special, typing, utils, vision
     from . import testing
-    from .compat.namespaces import accelerator, backends, comm, distributed, jit
+    from .compat.namespaces import accelerator, backends, comm, jit
 
 # Modules that many programs do not need: imported on first use. _LAZY_COMPAT is for programs for GPUs and clusters.
-_LAZY = ("data", "distributions", "fft", "func", "library", "models", "onnx", "special", "typing", "utils", "vision")
-_LAZY_COMPAT = ("accelerator", "backends", "comm", "distributed", "jit", "testing")
+_LAZY = (
+    "data",
+    "distributed",
+    "distributions",
+    "fft",
+    "func",
+    "library",
+    "models",
+    "onnx",
+    "special",
+    "typing",
+    "utils",
+    "vision",
+)
+_LAZY_COMPAT = ("accelerator", "backends", "comm", "jit", "testing")
 
 
 def __getattr__(name: str) -> _Any:

@@ -1,4 +1,4 @@
-"""Rank and world size (`flow.env`): minflow runs in one process, rank 0 of 1.
+"""Rank and world size (`flow.env`). A program that was started alone is rank 0 of 1.
 
 Also the cluster settings of OneFlow's job functions. They are recorded in SETTINGS, by name, and have no effect.
 """
@@ -8,28 +8,29 @@ from __future__ import annotations
 from typing import Any
 
 from .core.messages.suggestions import name_hints as _name_hints
+from .distributed.world import world as _world
 
 SETTINGS: dict[str, Any] = {}
 
 
 def get_rank() -> int:
-    """Return the rank of this process, 0."""
-    return 0
+    """Return the rank of this process, or of this virtual rank."""
+    return _world().rank
 
 
 def get_local_rank() -> int:
-    """Return the rank of this process on this machine, 0."""
-    return 0
+    """Return the rank of this process among those of this machine."""
+    return _world().local_rank
 
 
 def get_world_size() -> int:
-    """Return the number of processes, 1."""
-    return 1
+    """Return the number of ranks."""
+    return _world().size
 
 
 def get_node_size() -> int:
-    """Return the number of machines, 1."""
-    return 1
+    """Return the number of machines."""
+    return _world().machines
 
 
 def init() -> bool:

@@ -23,7 +23,7 @@ from .core.source_location import here
 
 ROOT = __name__.rpartition(".")[0]
 ALIASES = {
-    **{name: f"compat.namespaces.{name}" for name in """accelerator backends comm distributed hub jit mps
+    **{name: f"compat.namespaces.{name}" for name in """accelerator backends comm hub jit mps
     multiprocessing
         types version""".split()},
     **{f"backends.{name}": f"compat.namespaces.backends:{name}"

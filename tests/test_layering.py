@@ -90,7 +90,7 @@ ROOMS = {
         "compiler.passes.decomposition",
     ],
     "diagnosis": ["core", "compiler", "views"],
-    "compat.namespaces": ["core"],
+    "compat.namespaces": ["core", "distributed"],
     "platforms.numpy": ["core"],
     "platforms.compiled": [
         "core.base.errors",
@@ -115,6 +115,7 @@ ROOMS = {
     ],
     "nn": [
         "core",
+        "distributed",
         "compiler",
         "views",
         "diagnosis",
@@ -126,7 +127,7 @@ ROOMS = {
     "optim": ["core", "nn"],
     "io": ["core", "nn"],
     "data": ["core", "diagnosis", "io"],
-    "utils": ["core"],
+    "utils": ["core", "distributed"],
     "vision": ["core", "nn", "io", "data", "utils"],
     "models": ["core", "nn"],
     "job": [
@@ -154,7 +155,8 @@ ROOMS = {
     "import_aliases": ["core"],
     "testing": ["core"],
     "cuda": ["core"],
-    "env": ["core"],
+    "env": ["core", "distributed"],
+    "distributed": ["core"],
     "library": ["core"],
     "typing": ["core", "job"],
     "linalg": ["core"],
@@ -187,6 +189,7 @@ ROOMS = {
         "doctor",
         "exercises",
         "platforms.compiled",
+        "distributed",
         "core.base.errors",
         "core.messages.invocation",
         "core.base.optional",
@@ -243,8 +246,8 @@ MECHANISM = [
 ]
 # The most lines of code, without the examples that ops are tested with: of the mechanism, and of all that minflow
 # imports and its widgets, without exercises. `python -m tests.test_layering` prints the lines of each room.
-MECHANISM_MOST = 4260
-PACKAGE_MOST = 83_500
+MECHANISM_MOST = 4290
+PACKAGE_MOST = 82_000
 # Rooms with parts that are counted apart.
 PARTS = ("core.ops", "core.functions", "core.methods", "job.legacy", "onnx.converters", "exercises.lessons")
 FILES_MOST = 12  # Python files in a folder, `__init__` left out

@@ -27,8 +27,10 @@ class Context:
     """The state of one rank.
 
     rank: its index among `world_size` ranks.  plan_lock: held while a plan of this Context runs, see
-    `compiler/executor.py`.  values: what `PerContext` keeps.
+    `compiler/executor.py`.  values: what `PerContext` keeps.  communicator: how it reaches other ranks, or None.
     """
+
+    communicator: Any = None
 
     def __init__(self, rank: int = 0, world_size: int = 1):
         self.rank, self.world_size = rank, world_size

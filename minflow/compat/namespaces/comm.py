@@ -1,7 +1,7 @@
-"""`flow.comm`: OneFlow's collectives, for a single process. Read next: `distributed.py`."""
+"""`flow.comm`: OneFlow's collectives. They are those of `flow.distributed`, except that `recv` returns its tensor."""
 
 from ...core.messages.suggestions import name_hints as _name_hints
-from .distributed import (
+from ...distributed import (
     all_gather as all_gather,
     all_gather_into_tensor as all_gather_into_tensor,
     all_reduce as all_reduce,
@@ -14,5 +14,6 @@ from .distributed import (
     reduce_scatter_tensor as reduce_scatter_tensor,
     scatter as scatter,
 )
+from ...distributed.messages import recv as recv, send as send
 
 __getattr__ = _name_hints("flow.comm", globals())

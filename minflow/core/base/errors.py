@@ -161,6 +161,10 @@ class ContextError(MinflowError, RuntimeError):
     """A thread whose rank is unknown, or an object of another rank."""
 
 
+class RankError(MinflowError, RuntimeError):
+    """A collective that not all ranks have called, or a rank that does not exist."""
+
+
 class GraphError(MinflowError, RuntimeError):
     """A graph that is malformed or misused."""
 

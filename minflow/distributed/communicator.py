@@ -1,0 +1,166 @@
+"""Communicator: moves arrays of the host between the ranks of a group, and checks that all ranks do the same.
+
+Each call of a collective has a fingerprint: its number, kind, shape and dtype. Ranks compare them before any element
+moves, since two collectives in another order would otherwise mix up their elements silently. A rank that does not
+arrive until the deadline, has ended or has raised an error ends the collective on all ranks with a RankError.
+Two implementations: threads of one process (`virtual.py`), and processes (`mpi.py`). Read next: `collectives.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..core.backend import namespace
+from ..core.base.errors import RankError
+from ..core.host import HostArray
+from ..core.source_location import here
+
+DEADLINE = 300.0  # seconds that a rank waits for the others; MINFLOW_COLLECTIVE_TIMEOUT sets another default
+REDUCTIONS = {  # names of ufuncs
+    "sum": "add",
+    "product": "multiply",
+    "min": "minimum",
+    "max": "maximum",
+    "band": "bitwise_and",
+    "bor": "bitwise_or",
+    "bxor": "bitwise_xor",
+}
+
+
+def default_deadline() -> float:
+    return float(os.environ.get("MINFLOW_COLLECTIVE_TIMEOUT") or DEADLINE)
+
+
+class Fingerprint(NamedTuple):
+    """A call of a collective. `where` is for messages: ranks may call it from different lines."""
+
+    number: int
+    kind: str
+    facts: str
+    where: str
+
+    @property
+    def key(self) -> str:
+        return f"#{self.number} {self.kind}{self.facts}"
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.where}"
+
+
+class Communicator:
+    """The ranks of a group, as one of them sees it. Arrays are those of the host, C-contiguous.
+
+    rank: the index of this rank in the group.  ranks: those of the world that belong to it, in order.
+    deadline: seconds to wait for the others.  local_rank: the rank among those of this machine.  machines: the number
+    of machines.
+    """
+
+    def __init__(self, rank: int, ranks: Sequence[int], deadline: float | None = None):
+        self.rank, self.ranks = rank, tuple(ranks)
+        self.deadline = default_deadline() if deadline is None else deadline
+        self.calls, self.local_rank, self.machines = 0, rank, 1
+
+    @property
+    def size(self) -> int:
+        return len(self.ranks)
+
+    def fingerprint(self, kind: str, facts: str = "") -> Fingerprint:
+        """That of the next collective."""
+        self.calls += 1
+        return Fingerprint(self.calls, kind, facts, here())
+
+    # ---- what an implementation defines ------------------------------------------------------------------------------
+
+    def exchange(self, what: Fingerprint, mine: Any) -> list[Any]:
+        """Hand over an object and return those of all ranks, by rank. Nobody may change them."""
+        raise NotImplementedError
+
+    def send(self, array: HostArray, to: int, tag: int = 0) -> None:
+        """Send an array to a rank of the group. May return before it has arrived."""
+        raise NotImplementedError
+
+    def receive(self, out: HostArray, source: int | None, tag: int = 0) -> int:
+        """Receive an array of this shape and dtype from a rank, or from any; return the rank."""
+        raise NotImplementedError
+
+    def group(self, ranks: Sequence[int]) -> Communicator | None:
+        """The communicator of some ranks; None on the others. All ranks call it, with the same ranks."""
+        raise NotImplementedError
+
+    # ---- collectives, in terms of `exchange` -------------------------------------------------------------------------
+
+    def barrier(self) -> None:
+        """Wait until all ranks have called it."""
+        self.exchange(self.fingerprint("barrier"), None)
+
+    def all_reduce(self, array: HostArray, by: str = "sum") -> None:
+        """Overwrite an array with the reduction over all ranks: the same bits on each."""
+        array[...] = reduced(self.exchange(self.fingerprint("all_reduce", f" {by}{facts_of(array)}"), array.copy()), by)
+
+    def all_gather(self, array: HostArray) -> list[HostArray]:
+        """The arrays of all ranks, by rank; they may differ in shape."""
+        return self.exchange(self.fingerprint("all_gather", f" {array.dtype}"), array.copy())
+
+    def broadcast(self, array: HostArray, source: int) -> None:
+        """Overwrite an array with that of one rank."""
+        what = self.fingerprint("broadcast", f" from {source}{facts_of(array)}")
+        array[...] = self.exchange(what, array.copy() if source == self.rank else None)[source]
+
+    def reduce_scatter(self, parts: Sequence[HostArray], by: str = "sum") -> HostArray:
+        """Part `rank` of the reduction over all ranks. parts: one array for each rank."""
+        what = self.fingerprint("reduce_scatter", f" {by}{''.join(map(facts_of, parts))}")
+        return reduced([theirs[self.rank] for theirs in self.exchange(what, [part.copy() for part in parts])], by)
+
+    def all_to_all(self, parts: Sequence[HostArray]) -> list[HostArray]:
+        """Part `rank` of each rank. parts: one array for each rank."""
+        what = self.fingerprint("all_to_all", f" {len(parts)} parts")
+        return [theirs[self.rank] for theirs in self.exchange(what, [part.copy() for part in parts])]
+
+
+def facts_of(array: HostArray) -> str:
+    return f" {array.dtype}{list(array.shape)}"
+
+
+def reduced(arrays: Sequence[HostArray], by: str) -> HostArray:
+    """The reduction of arrays, in the order of ranks."""
+    return functools.reduce(getattr(namespace(), REDUCTIONS[by]), arrays)
+
+
+def mismatch(whats: Sequence[Fingerprint]) -> RankError:
+    """The error for ranks that call different collectives."""
+    return RankError(
+        "the ranks do not call the same collective",
+        values={f"rank {rank}": what for rank, what in enumerate(whats)},
+        where=here(),
+        hint="each rank calls the same collectives in the same order, with the same shapes and dtypes",
+    )
+
+
+class Alone(Communicator):
+    """The communicator of a program that has one rank."""
+
+    def __init__(self) -> None:
+        super().__init__(0, [0])
+        self.letters: dict[int, list[HostArray]] = {}
+
+    def exchange(self, what: Fingerprint, mine: Any) -> list[Any]:
+        return [mine]
+
+    def send(self, array: HostArray, to: int, tag: int = 0) -> None:
+        self.letters.setdefault(tag, []).append(array.copy())
+
+    def receive(self, out: HostArray, source: int | None, tag: int = 0) -> int:
+        if not self.letters.get(tag):
+            raise RankError(
+                "a program with one rank waits for an array that it has not sent",
+                where=here(),
+                hint="send first; minflow launch -n 2 program.py starts two ranks",
+            )
+        out[...] = self.letters[tag].pop(0)
+        return 0
+
+    def group(self, ranks: Sequence[int]) -> Communicator | None:
+        return self if list(ranks) == [0] else None

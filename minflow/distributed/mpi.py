@@ -1,0 +1,114 @@
+"""Ranks that are processes: mpi4py and an MPI library, both from wheels (extra `mpi`).
+
+Waiting polls, so that a deadline can end it: MPI itself waits forever for a rank that has raised an error. Processes
+that wait sleep in between, since with more ranks than cores a polling rank keeps the others from computing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.backend import namespace
+from ..core.base.optional import import_optional
+from ..core.host import HostArray
+from .communicator import Communicator, Fingerprint, facts_of, mismatch, reduced
+
+POLLS = 2000  # polls before a wait begins to sleep, if each rank has a core
+NAP = 20e-6  # seconds
+ABORTED = 71  # exit code after a deadline
+
+
+class MPICommunicator(Communicator):
+    """A group of processes. comm: mpi4py's communicator."""
+
+    def __init__(self, comm: Any, ranks: Sequence[int] | None = None, deadline: float | None = None):
+        super().__init__(comm.rank, range(comm.size) if ranks is None else ranks, deadline)
+        self.comm, self.mpi = comm, import_optional("mpi4py.MPI", "several processes")
+        self.checks = os.environ.get("MINFLOW_CHECK_COLLECTIVES", "1") != "0"
+        self.polls = POLLS if comm.size <= (os.cpu_count() or 1) else 0
+
+        if ranks is None:
+            here = comm.Split_type(self.mpi.COMM_TYPE_SHARED)
+            self.local_rank, first = here.rank, comm.allgather(here.rank == 0)
+            self.machines = sum(first)
+
+    def wait(self, request: Any, what: Any) -> Any:
+        """Wait for a request; after the deadline, end all ranks."""
+        status, begin, polls = self.mpi.Status(), time.perf_counter(), 0
+        while not request.Test(status):
+            polls += 1
+            if polls > self.polls:
+                time.sleep(NAP)
+                if time.perf_counter() - begin > self.deadline:
+                    text = (
+                        f"minflow: rank {self.rank}: after {self.deadline:g} seconds not all ranks have called {what}"
+                    )
+                    print(text, file=sys.stderr, flush=True)
+                    self.comm.Abort(ABORTED)
+                    os._exit(ABORTED)  # Abort may return before the launcher has ended this process
+        return status
+
+    def agree(self, what: Fingerprint) -> None:
+        """Check that all ranks call this collective. Raises RankError."""
+        if not self.checks or self.size == 1:
+            return
+        number = int.from_bytes(hashlib.blake2b(what.key.encode(), digest_size=7).digest(), "big")
+        both = namespace().array([number, -number], "int64")
+        self.wait(self.comm.Iallreduce(self.mpi.IN_PLACE, both, op=self.mpi.MAX), what)
+        if both[0] != -both[1]:
+            raise mismatch(self.comm.allgather(what))
+
+    def exchange(self, what: Fingerprint, mine: Any) -> list[Any]:
+        self.agree(what)
+        if self.size > 1:
+            self.wait(self.comm.Ibarrier(), what)  # the next call waits without a deadline
+        return self.comm.allgather(mine)
+
+    def barrier(self) -> None:
+        what = self.fingerprint("barrier")
+        self.agree(what)
+        self.wait(self.comm.Ibarrier(), what)
+
+    def all_reduce(self, array: HostArray, by: str = "sum") -> None:
+        what = self.fingerprint("all_reduce", f" {by}{facts_of(array)}")
+        if not self.is_native(array):
+            array[...] = reduced(self.exchange(what, array), by)
+            return
+        self.agree(what)
+        operation = {"sum": "SUM", "product": "PROD", "min": "MIN", "max": "MAX"}.get(by, by.upper())
+        self.wait(self.comm.Iallreduce(self.mpi.IN_PLACE, array, op=getattr(self.mpi, operation)), what)
+
+    def broadcast(self, array: HostArray, source: int) -> None:
+        what = self.fingerprint("broadcast", f" from {source}{facts_of(array)}")
+        self.agree(what)
+        self.wait(self.comm.Ibcast(array.reshape(-1).view("uint8"), root=source), what)
+
+    def is_native(self, array: HostArray) -> bool:
+        """True if MPI can compute with the dtype."""
+        return array.dtype.kind in "iufc" and array.dtype.name not in ("float16", "bfloat16")
+
+    def send(self, array: HostArray, to: int, tag: int = 0) -> None:
+        what = f"send of {array.dtype}{list(array.shape)} to rank {to}"
+        self.wait(self.comm.Isend(array.reshape(-1).view("uint8"), dest=to, tag=tag), what)
+
+    def receive(self, out: HostArray, source: int | None, tag: int = 0) -> int:
+        what = f"receive of {out.dtype}{list(out.shape)} from {'any rank' if source is None else f'rank {source}'}"
+        sender = self.mpi.ANY_SOURCE if source is None else source
+        return self.wait(self.comm.Irecv(out.reshape(-1).view("uint8"), source=sender, tag=tag), what).source
+
+    def group(self, ranks: Sequence[int]) -> Communicator | None:
+        self.agree(self.fingerprint("new_group", f" {list(ranks)}"))
+        mine = self.rank in ranks
+        comm = self.comm.Split(0 if mine else self.mpi.UNDEFINED, list(ranks).index(self.rank) if mine else 0)
+        return MPICommunicator(comm, [self.ranks[rank] for rank in ranks], self.deadline) if mine else None
+
+
+def start_processes() -> MPICommunicator:
+    """The communicator of all processes that the launcher has started."""
+    mpi = import_optional("mpi4py.MPI", "several processes")
+    return MPICommunicator(mpi.COMM_WORLD)

@@ -1,0 +1,215 @@
+"""Virtual ranks: several ranks in one process, each on a thread of its own, in a notebook or a test.
+
+    with flow.virtual_ranks(4) as ranks:
+        losses = ranks.run(train)  # a list, by rank
+
+Ranks share modules and tensors only if a function takes them from outside; each creates its own. They share the lock
+of Python, so they run no faster than one rank, with the same collectives, errors and results as processes.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..core.base.errors import MinflowError, RankError, ShapeError
+from ..core.context import Context, current_context, virtual_contexts
+from ..core.host import HostArray
+from ..core.source_location import fail, here
+from .communicator import Communicator, Fingerprint, mismatch
+
+SLICE = 0.1  # seconds after which a waiting thread looks for Ctrl-C
+
+
+class Round:
+    """One exchange: what each rank has handed over."""
+
+    def __init__(self, size: int):
+        self.whats: list[Fingerprint | None] = [None] * size
+        self.values: list[Any] = [None] * size
+        self.count = 0
+
+
+class VirtualWorld:
+    """The state that virtual ranks share. changed: notified when a rank arrives, sends, ends or fails.
+
+    ended: ranks whose function has returned.  failed: (rank, error) of the first one that has raised an error.
+    """
+
+    def __init__(self, size: int):
+        self.size = size
+        self.changed = threading.Condition()
+        self.rounds: dict[tuple[int, ...], Round] = {}
+        self.letters: dict[tuple[int, int, int], deque] = {}  # (sender, receiver, tag) -> arrays
+        self.ended: set[int] = set()
+        self.failed: tuple[int, BaseException] | None = None
+        self.threads: list[threading.Thread] = []
+
+    def wait(self, done: Callable[[], Any], missing: Callable[[], list[int]], what: Any, deadline: float) -> None:
+        """Wait, with `changed` held. missing: the ranks that are waited for, for errors."""
+        end = time.monotonic() + deadline
+        while not done():
+            if self.failed is not None:
+                rank, error = self.failed
+                raise RankError(
+                    f"rank {rank} has raised {type(error).__name__} while this rank waited in {what}",
+                    values={f"rank {rank}": str(error).partition("\n")[0]},
+                    where=here(),
+                    hint="correct that error",
+                )
+            if gone := [rank for rank in missing() if rank in self.ended]:
+                raise RankError(
+                    f"rank {gone[0]} has ended without {what}",
+                    where=here(),
+                    hint="each rank calls the same collectives in the same order",
+                )
+            if (left := end - time.monotonic()) <= 0:
+                places = {f"rank {rank}": self.place_of(rank) for rank in missing()}
+                raise RankError(
+                    f"after {deadline:g} seconds not all ranks have called {what}",
+                    values=places,
+                    where=here(),
+                    hint="each rank calls the same collectives; init_process_group(timeout=...) for slower ranks",
+                )
+            self.changed.wait(min(left, SLICE))
+
+    def place_of(self, rank: int) -> str:
+        """Where a rank is now."""
+        frame = sys._current_frames().get(self.threads[rank].ident or 0) if rank < len(self.threads) else None
+        if frame is None:
+            return "has not started"
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        return f"is at {frame.f_code.co_filename}:{frame.f_lineno}  {line}"
+
+    def fail(self, rank: int, error: BaseException) -> None:
+        with self.changed:
+            self.failed = self.failed or (rank, error)
+            self.changed.notify_all()
+
+
+class VirtualCommunicator(Communicator):
+    """A group of virtual ranks."""
+
+    def __init__(self, world: VirtualWorld, rank: int, ranks: Sequence[int], deadline: float | None = None):
+        super().__init__(rank, ranks, deadline)
+        self.world = world
+
+    def exchange(self, what: Fingerprint, mine: Any) -> list[Any]:
+        world = self.world
+        with world.changed:
+            current = world.rounds.setdefault(self.ranks, Round(self.size))
+            current.whats[self.rank], current.values[self.rank] = what, mine
+            current.count += 1
+            if current.count == self.size:
+                del world.rounds[self.ranks]
+                world.changed.notify_all()
+            world.wait(
+                lambda: current.count == self.size,
+                lambda: [rank for rank, known in zip(self.ranks, current.whats) if known is None],
+                what,
+                self.deadline,
+            )
+        if len({known.key for known in current.whats if known is not None}) > 1:
+            raise mismatch(current.whats)  # type: ignore[arg-type]  # all have arrived
+        return current.values
+
+    def send(self, array: HostArray, to: int, tag: int = 0) -> None:
+        with self.world.changed:
+            self.world.letters.setdefault((self.ranks[self.rank], self.ranks[to], tag), deque()).append(array.copy())
+            self.world.changed.notify_all()
+
+    def receive(self, out: HostArray, source: int | None, tag: int = 0) -> int:
+        me, letters = self.ranks[self.rank], self.world.letters
+        sources = [rank for rank in range(self.size) if source in (None, rank)]
+
+        def arrived() -> list[int]:
+            return [rank for rank in sources if letters.get((self.ranks[rank], me, tag))]
+
+        what = f"receive of {out.dtype}{list(out.shape)} from {'any rank' if source is None else f'rank {source}'}"
+        with self.world.changed:
+            self.world.wait(arrived, lambda: [] if source is None else [self.ranks[source]], what, self.deadline)
+            found = arrived()[0]
+            array = letters[self.ranks[found], me, tag].popleft()
+        if array.shape != out.shape or array.dtype != out.dtype:
+            raise RankError(
+                f"rank {found} has sent an array of another shape or dtype",
+                values={"sent": f"{array.dtype}{list(array.shape)}", "expected": f"{out.dtype}{list(out.shape)}"},
+                where=here(),
+                hint="send and recv tensors of one shape and dtype",
+            )
+        out[...] = array
+        return found
+
+    def group(self, ranks: Sequence[int]) -> Communicator | None:
+        self.exchange(self.fingerprint("new_group", f" {list(ranks)}"), None)
+        chosen = [self.ranks[rank] for rank in ranks]
+        if self.rank not in ranks:
+            return None
+        return VirtualCommunicator(self.world, list(ranks).index(self.rank), chosen, self.deadline)
+
+
+class VirtualRanks:
+    """The open virtual ranks. `run(function, *args)` calls a function on each of them and returns the results."""
+
+    def __init__(self, contexts: Sequence[Context]):
+        self.contexts = contexts
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    def run(self, function: Callable, *args: Any, **options: Any) -> list[Any]:
+        """Call function(*args) on each rank, on threads of their own; return the results by rank.
+
+        Raises the error of the first rank that fails, after all have ended.
+        """
+        world, results = VirtualWorld(len(self)), [None] * len(self)
+
+        def work(rank: int) -> None:
+            try:
+                current_context().communicator = VirtualCommunicator(world, rank, range(len(self)))
+                results[rank] = function(*args, **options)
+            except BaseException as error:
+                world.fail(rank, error)
+            finally:
+                with world.changed:
+                    world.ended.add(rank)
+                    world.changed.notify_all()
+
+        world.threads[:] = [
+            context.spawn(work, rank, name=f"rank {rank}", start=False) for rank, context in enumerate(self.contexts)
+        ]
+        try:
+            for thread in world.threads:
+                thread.start()
+            for thread in world.threads:
+                while thread.is_alive():
+                    thread.join(SLICE)
+        except BaseException as error:  # Ctrl-C: ranks that wait for others end, too
+            world.fail(-1, error)
+            raise
+        if world.failed is not None:
+            rank, error = world.failed
+            if not isinstance(error, MinflowError) or f"rank {rank}" not in str(error):
+                error.add_note(f"on rank {rank} of {len(self)}")
+            raise error
+        return results
+
+    __call__ = run
+
+
+@contextmanager
+def virtual_ranks(count: int) -> Iterator[VirtualRanks]:
+    """Open `count` virtual ranks in this process. In the block, `ranks.run(function)` runs a function on each.
+
+    A rank has its own random numbers, sessions of jobs and graphs; `flow.env.get_rank()` tells it apart.
+    """
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        fail(ShapeError, f"virtual_ranks takes a number of ranks, at least 1, not {count!r}", "virtual_ranks(4)")
+    with virtual_contexts(count) as contexts:
+        yield VirtualRanks(contexts)

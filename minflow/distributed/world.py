@@ -1,0 +1,51 @@
+"""The world of this rank: the communicator of all ranks, found at first use."""
+
+from __future__ import annotations
+
+import os
+
+from ..core.base.errors import RankError
+from ..core.context import PROCESS_CONTEXT, current_context
+from ..core.messages.invocation import command
+from ..core.source_location import here
+from .communicator import Alone, Communicator
+
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")  # variables in which launchers tell the number of ranks
+
+
+def launched_size() -> int:
+    """The number of processes that a launcher has started; 1 without one."""
+    found = [int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdecimal()]
+    return found[0] if found else 1
+
+
+def world() -> Communicator:
+    """The communicator of all ranks, as this one sees it. Raises RankError if no launcher has started the ranks."""
+    context = current_context()
+    if context.communicator is None:
+        context.communicator = start() if context is PROCESS_CONTEXT else Alone()
+    return context.communicator
+
+
+def start() -> Communicator:
+    """Join the other processes of a launcher; without one, this process is the only rank."""
+    size, wanted = launched_size(), int(os.environ.get("WORLD_SIZE") or 1)
+    if size == 1 and wanted == 1:
+        return Alone()
+    if size == 1:
+        raise RankError(
+            f"WORLD_SIZE is {wanted}, and no launcher has started this process: its ranks cannot find each other",
+            where=here(),
+            hint=command("launch", "-n", str(wanted), "program.py"),
+        )
+    from .mpi import start_processes
+
+    found = start_processes()
+    if found.size != size:
+        raise RankError(
+            f"the launcher has started {size} processes, and mpi4py knows {found.size}",
+            where=here(),
+            hint=command("launch", "-n", str(size), "program.py") + ", which uses the launcher of mpi4py's library",
+        )
+    PROCESS_CONTEXT.rank, PROCESS_CONTEXT.world_size = found.rank, found.size
+    return found

@@ -1,4 +1,4 @@
-"""The command line: `minflow lab | run | doctor | onnx | exercises | slides`. Start at `main`.
+"""The command line: `minflow lab | run | launch | doctor | onnx | exercises | slides`. Start at `main`.
 
 `lab` opens JupyterLab on the learner's copy of the course (see course.py), `run 00` executes one notebook without a
 browser and prints its outputs, `doctor` reports what is installed (doctor.py), `onnx` writes a saved graph as an ONNX
@@ -31,6 +31,10 @@ def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a Windows console cannot encode every character of a path or a tape
             stream.reconfigure(errors="backslashreplace")
+    if typed[:1] == ["launch"]:
+        from minflow.distributed.launch import main as launch
+
+        return launch(typed[1:])
     start = not typed or (typed[0].startswith("-") and typed[0] not in ("-h", "--help", *VERSION))
     options, rest = parser().parse_known_args(["lab", *typed] if start else typed)
     if rest and options.command is not lab:
@@ -55,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument(*VERSION, action="version", version=f"minflow {version()}")
     commands = top.add_subparsers(
-        title="commands", metavar="lab | run | doctor | onnx | exercises | slides | warmup", required=True
+        title="commands", metavar="lab | run | launch | doctor | onnx | exercises | slides | warmup", required=True
     )
 
     text = "open JupyterLab on your copy of the course"
@@ -83,6 +87,8 @@ def parser() -> argparse.ArgumentParser:
         help="in the notebook's own folder, not in a temporary one: it reads or writes files there",
     )
     sub.set_defaults(command=run)
+
+    commands.add_parser("launch", help="run a program on several ranks: minflow launch -n 4 program.py")
 
     sub = commands.add_parser("doctor", help="check the installation and say what to do about missing parts")
     sub.set_defaults(command=lambda options: doctor())

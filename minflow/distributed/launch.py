@@ -1,0 +1,214 @@
+"""Launch a program on several ranks: `minflow launch -n 4 program.py`, `python -m minflow.distributed.launch`.
+
+    minflow launch -n 4 train.py --epochs 3            # processes, by mpiexec of the environment
+    minflow launch -n 4 --virtual train.py             # threads of one process, without MPI
+    python -m minflow.distributed.launch --nproc_per_node 4 train.py
+
+The options are those of `oneflow.distributed.launch`. Each line of output begins with its rank. An error on one rank
+ends all of them. Read next: `virtual.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import os
+import runpy
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..core.base.errors import MinflowError, MissingDependencyError, RankError
+from ..core.base.optional import install_command
+from ..core.context import current_context
+from .virtual import virtual_ranks
+
+WORKER = "--minflow-rank"  # the first argument of a process that `launch` has started
+FAILED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    ranks = "--nproc_per_node", "--nproc-per-node"
+    parser.add_argument("-n", *ranks, dest="ranks", type=int, default=1, metavar="N", help="ranks on each machine (1)")
+    parser.add_argument("--virtual", action="store_true", help="threads of one process instead of processes")
+    parser.add_argument("--nnodes", type=int, default=1, help="number of machines (1)")
+    parser.add_argument("--node_rank", "--node-rank", type=int, default=0, help="the index of this machine (0)")
+    parser.add_argument("--master_addr", "--master-addr", default="127.0.0.1", help="set as MASTER_ADDR")
+    parser.add_argument("--master_port", "--master-port", type=int, default=29500, help="set as MASTER_PORT")
+    parser.add_argument("--logdir", help="folder of the logs of --redirect_stdout_and_stderr (log)")
+    parser.add_argument("--redirect_stdout_and_stderr", action="store_true", help="write output to LOGDIR/rank_N.log")
+    parser.add_argument("--no_python", action="store_true", help="run the program itself, not by Python")
+    parser.add_argument("-m", "--module", action="store_true", help="the program is the name of a module")
+    parser.add_argument("program", help="the program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+
+
+def launch(options: argparse.Namespace) -> int:
+    """Run a program on several ranks; return the exit code."""
+    if options.ranks < 1:
+        raise RankError(f"there must be at least one rank, not {options.ranks}", hint="-n 4")
+    if options.nnodes > 1:
+        raise RankError(
+            f"minflow launch starts ranks on one machine, not on {options.nnodes}",
+            hint=f"mpiexec -n {options.nnodes * options.ranks} -hosts a,b {sys.executable} {options.program}: "
+            "a program that mpiexec or srun starts has its ranks, too",
+        )
+    if options.virtual:
+        if options.no_python or options.redirect_stdout_and_stderr:
+            raise RankError("--virtual runs Python in one process", hint="without --no_python and --redirect_...")
+        return run_virtual(options)
+    return run_processes(options)
+
+
+# ---- processes -------------------------------------------------------------------------------------------------------
+
+
+def launcher() -> str:
+    """The mpiexec beside the MPI library that mpi4py loads: that of this environment."""
+    found = Path(sysconfig.get_path("scripts")) / ("mpiexec.exe" if os.name == "nt" else "mpiexec")
+    if importlib.util.find_spec("mpi4py") is None or not found.exists():
+        raise MissingDependencyError(
+            "mpi4py and MPICH are not installed, which start several processes",
+            hint=f"{install_command('mpi4py')}; or --virtual, which runs the ranks as threads",
+        )
+    return str(found)
+
+
+def run_processes(options: argparse.Namespace) -> int:
+    worker = [sys.executable, "-u", "-m", __spec__.name if __spec__ else __name__, WORKER, *forwarded(options)]
+    environment = os.environ | {
+        "MASTER_ADDR": options.master_addr,
+        "MASTER_PORT": str(options.master_port),
+        "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", str(threads_per_rank(options.ranks))),
+    }
+    process = subprocess.Popen([launcher(), "-n", str(options.ranks), "-l", *worker], env=environment)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.wait()  # mpiexec has got the signal, too, and ends the ranks
+        return 130
+
+
+def threads_per_rank(ranks: int) -> int:
+    return max((os.cpu_count() or 1) // ranks, 1)
+
+
+def forwarded(options: argparse.Namespace) -> list[str]:
+    """The arguments of a worker."""
+    words = ["--logdir", options.logdir] if options.logdir else []
+    words += [f"--{name}" for name in ("redirect_stdout_and_stderr", "no_python", "module") if getattr(options, name)]
+    return [*words, options.program, *options.arguments]
+
+
+def work(words: Sequence[str]) -> None:
+    """One rank: run the program, and end all ranks if it fails."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    options = parser.parse_args(words)
+    from .world import world
+
+    ranks = world()
+    os.environ.update(RANK=str(ranks.rank), WORLD_SIZE=str(ranks.size), LOCAL_RANK=str(ranks.local_rank))
+    if options.redirect_stdout_and_stderr:
+        folder = Path(options.logdir or "log")
+        folder.mkdir(parents=True, exist_ok=True)
+        sys.stdout = sys.stderr = (folder / f"rank_{ranks.rank}.log").open("w", buffering=1, encoding="utf-8")
+    try:
+        if options.no_python:
+            code = subprocess.run([options.program, *options.arguments]).returncode
+        else:
+            run_program(options)
+            code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else FAILED if error.code else 0
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        code = FAILED
+    sys.stdout.flush(), sys.stderr.flush()
+    if code:
+        from mpi4py import MPI
+
+        MPI.COMM_WORLD.Abort(code)
+
+
+def run_program(options: argparse.Namespace) -> None:
+    """Run a program as `python program.py` does."""
+    sys.argv = [options.program, *options.arguments]
+    if options.module:
+        runpy.run_module(options.program, run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = str(Path(options.program).resolve().parent)
+        runpy.run_path(options.program, run_name="__main__")
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+
+class RankedOutput:
+    """A stream that begins each line with the rank of the thread that writes it."""
+
+    def __init__(self, stream: Any):
+        self.stream, self.begun, self.lock = stream, dict[int, str](), threading.Lock()
+
+    def write(self, text: str) -> int:
+        rank = current_context().rank
+        with self.lock:
+            *lines, rest = (self.begun.get(rank, "") + text).split("\n")
+            self.begun[rank] = rest
+            for line in lines:
+                self.stream.write(f"[{rank}] {line}\n")
+        return len(text)
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def run_virtual(options: argparse.Namespace) -> int:
+    """Run a program on virtual ranks. Its module is not `sys.modules["__main__"]`, which they cannot share."""
+    if options.module:
+        spec = importlib.util.find_spec(options.program)
+        path = spec.origin if spec is not None else None
+    else:
+        path = options.program
+    if path is None or not Path(path).is_file():
+        raise RankError(f"there is no program {options.program!r}", hint="the path of a Python file; -m for a module")
+    code = compile(Path(path).read_bytes(), path, "exec")
+    sys.argv = [path, *options.arguments]
+    sys.path[0] = str(Path(path).resolve().parent)
+
+    def run() -> None:
+        with contextlib.suppress(SystemExit):
+            exec(code, {"__name__": "__main__", "__file__": path, "__builtins__": __builtins__})
+
+    out = RankedOutput(sys.stdout)
+    with contextlib.redirect_stdout(out), virtual_ranks(options.ranks) as ranks:  # type: ignore[type-var]
+        ranks.run(run)
+    return 0
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if words is None else words)
+    if words[:1] == [WORKER]:
+        work(words[1:])
+        return 0
+    parser = argparse.ArgumentParser(prog="minflow launch", description="Run a program on several ranks.")
+    add_arguments(parser)
+    try:
+        return launch(parser.parse_args(words))
+    except MinflowError as error:
+        print(error, file=sys.stderr)
+        return FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

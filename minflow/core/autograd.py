@@ -13,6 +13,7 @@ import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, ValuesView
+from threading import get_ident
 from typing import Any
 from weakref import ref
 
@@ -449,13 +450,24 @@ def backward(
                 run_after(value.node.hooks, leaf)
 
     keep = create_graph if retain_graph is None else retain_graph
+    CALLBACKS.pop(get_ident(), None)  # of a backward that has raised an error
     grads = backprop(outputs, seeds, keep, create_graph, wanted, finish)
     mutation_counter.backwards += 1
     for value, g in grads.items():
         if value not in done:
             finish(value, g)
+    for callback in CALLBACKS.pop(get_ident(), ()) if CALLBACKS else ():
+        callback()
     if mode.has_listeners(events.BackwardDone):
         events.emit(events.BackwardDone(len(grads), caller(3), tuple(outputs)))
+
+
+CALLBACKS: dict[int, list[Callable]] = {}  # thread -> what to call at the end of the backward that it runs
+
+
+def at_end_of_backward(callback: Callable) -> None:
+    """Call a function at the end of the backward that this thread runs; for hooks."""
+    CALLBACKS.setdefault(get_ident(), []).append(callback)
 
 
 def accumulate_grad(leaf, g, taken: set[int], create_graph: bool) -> None:

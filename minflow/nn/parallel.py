@@ -1,7 +1,4 @@
-"""Wrappers for models on several devices, for programs that use them. They only call the module.
-
-Their parameters are named "module.fc1.weight", as in PyTorch, so that a state_dict saved from one fits.
-"""
+"""Training on several ranks (DistributedDataParallel), and DataParallel, which only calls its module."""
 
 from __future__ import annotations
 
@@ -9,8 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..core.autograd import at_end_of_backward
+from ..core.backend import namespace, to_host
+from ..core.base.errors import GradError, GraphError, ModuleError
+from ..core.grad.modes import is_grad_enabled
+from ..core.host import host_array
 from ..core.messages.suggestions import name_hints as _name_hints
-from ..core.source_location import warn
+from ..core.source_location import fail, warn
+from ..distributed.collectives import member, put
+from ..distributed.communicator import Communicator
 from .module import Module
 
 
@@ -26,24 +30,165 @@ class DataParallel(Module):
         return self.module(*inputs, **kwargs)
 
 
-class DistributedDataParallel(Module):
-    """module(input), in a single process. Gradients are already those of the whole batch.
+class ReducedModule(type):
+    """The class of DistributedDataParallel: the modules that it has prepared are its instances."""
 
-    All other arguments, such as device_ids or find_unused_parameters, have no effect.
+    def __instancecheck__(cls, module: Any) -> bool:
+        return isinstance(vars(module).get("reducer"), Reducer) if hasattr(module, "__dict__") else False
+
+
+class DistributedDataParallel(metaclass=ReducedModule):
+    """Train copies of a module on several ranks, each with its part of the batch.
+
+    Returns the module itself, prepared: its parameters and buffers become those of rank 0, and each backward replaces
+    the gradients by their mean over the ranks, so that equal optimizers keep the copies equal. If the parts of the
+    batch are equally large, that is the gradient of the whole batch. `model.module` is the module, too, and
+    `model.no_sync()` a context manager for backwards that only add up.
+
+    process_group: the ranks; by default all.  broadcast_buffers: each training forward copies the buffers of rank 0.
+    bucket_cap_mb: gradients are reduced together up to this size.  find_unused_parameters: True if a backward may leave
+    out parameters; otherwise that is an error. The other arguments have no effect. Source: Li et al. 2020 (VLDB),
+    section 3.2.
     """
 
-    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, *args: Any, **options: Any):
-        super().__init__()
-        warn("DistributedDataParallel: there is one process, so the module runs as it is", "the module itself")
-        self.module = module
+    def __new__(
+        cls,
+        module: Any,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool = True,
+        init_sync: bool = True,
+        process_group: Any = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        **options: Any,
+    ) -> Any:
+        if not isinstance(module, Module):
+            fail(ModuleError, "DistributedDataParallel takes a module", "DistributedDataParallel(model)", module=module)
+        reducer = Reducer(module, member(process_group, "DistributedDataParallel"), find_unused_parameters)
+        if init_sync and reducer.among.size > 1:
+            for tensor in (*module.parameters(), *module.buffers()):
+                reducer.broadcast(tensor)
+        reducer.listen(int((bucket_cap_mb or 25) * (1 << 20)), broadcast_buffers)
+        vars(module).update(reducer=reducer, module=module, no_sync=reducer.no_sync)
+        return module
 
-    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        return self.module(*inputs, **kwargs)
+
+class Bucket:
+    """Parameters of one dtype whose gradients are reduced by one call. waiting: those without one in this backward."""
+
+    def __init__(self) -> None:
+        self.parameters: list[Any] = []
+        self.nbytes = 0
+        self.waiting: set[int] = set()
+
+
+class Reducer:
+    """Averages the gradients of a module over the ranks, bucket by bucket in a fixed order, while backward runs."""
+
+    def __init__(self, module: Module, among: Communicator, find_unused: bool):
+        self.among, self.find_unused, self.on, self.running = among, find_unused, True, False
+        self.names = {id(p): name for name, p in module.named_parameters()}
+        self.module, self.buckets, self.done = module, list[Bucket](), 0
+        self.bucket_of: dict[int, Bucket] = {}
+
+    def listen(self, limit: int, broadcast_buffers: bool) -> None:
+        """Divide the parameters into buckets, the last ones first, and register the hooks."""
+        if self.among.size == 1:
+            return
+        for p in reversed([p for p in self.module.parameters() if p.requires_grad]):
+            last = self.buckets[-1] if self.buckets else None
+            if last is None or last.nbytes + p.nbytes > limit or last.parameters[0].dtype is not p.dtype:
+                self.buckets.append(last := Bucket())
+            last.parameters.append(p)
+            last.nbytes += p.nbytes
+            self.bucket_of[id(p)] = last
+            p.register_post_accumulate_grad_hook(self.ready)
+        if broadcast_buffers:
+            self.module.register_forward_pre_hook(self.before_forward)
+
+    def before_forward(self, module: Module, inputs: Any) -> None:
+        if self.on and module.training and is_grad_enabled():
+            for buffer in module.buffers():
+                self.broadcast(buffer)
+
+    def broadcast(self, tensor: Any) -> None:
+        """Overwrite a tensor with that of rank 0."""
+        array = host_array(tensor.detach().read_array("broadcast"))
+        self.among.broadcast(array, 0)
+        if self.among.rank:
+            put(tensor, array)
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Context manager that does nothing: gradients are never summed over processes."""
-        yield
+        """Let backwards in this block add up gradients of this rank only; the next one outside averages the sum."""
+        self.on, before = False, self.on
+        try:
+            yield
+        finally:
+            self.on = before
+
+    def ready(self, parameter: Any) -> None:
+        """A hook: the gradient of a parameter is complete."""
+        if parameter.array is None:
+            fail(
+                GraphError,
+                "DistributedDataParallel: a graph cannot average gradients over ranks yet",
+                "loss.backward() and optimizer.step() in eager code",
+            )
+        if not self.on:
+            return
+        if not self.running:
+            self.running, self.done = True, 0
+            for bucket in self.buckets:
+                bucket.waiting = {id(p) for p in bucket.parameters}
+            at_end_of_backward(self.finish)
+        self.bucket_of[id(parameter)].waiting.discard(id(parameter))
+        self.reduce_complete()
+
+    def reduce_complete(self) -> None:
+        """Reduce the next buckets whose gradients are all there."""
+        while self.done < len(self.buckets) and not self.buckets[self.done].waiting:
+            self.reduce(self.buckets[self.done])
+            self.done += 1
+
+    def finish(self) -> None:
+        """At the end of a backward: deal with parameters without a gradient."""
+        self.running = False
+        missing = [self.names[i] for bucket in self.buckets[self.done :] for i in bucket.waiting]
+        if missing and not self.find_unused:
+            fail(
+                GradError,
+                f"DistributedDataParallel: {len(missing)} parameters got no gradient on rank {self.among.rank}, so it "
+                "cannot be averaged",
+                "DistributedDataParallel(model, find_unused_parameters=True); or requires_grad_(False) for them",
+                unused=", ".join(sorted(missing)),
+            )
+        for bucket in self.buckets[self.done :]:
+            self.reduce(bucket)
+
+    def reduce(self, bucket: Bucket) -> None:
+        """Average the gradients of a bucket; those that no rank has stay None."""
+        first, xp = bucket.parameters[0], namespace()
+        total = sum([p.numel() for p in bucket.parameters])
+        used = xp.array([p.grad is not None for p in bucket.parameters], "int64")
+        flat, at = xp.zeros(total, first.spec.np), 0
+        for p in bucket.parameters:
+            if p.grad is not None:
+                flat[at : at + p.numel()] = to_host(p.grad.array).reshape(-1)
+            at += p.numel()
+        if self.find_unused:
+            self.among.all_reduce(used, "max")
+        self.among.all_reduce(flat)
+        flat /= self.among.size
+        at = 0
+        for p, anywhere in zip(bucket.parameters, used):
+            if anywhere:
+                if p.grad is None:
+                    p.grad = p.detach().clone()
+                put(p.grad, flat[at : at + p.numel()].reshape(p.shape))
+            at += p.numel()
 
 
 def data_parallel(

@@ -17,6 +17,7 @@ from ...core.host import HostArray
 from ...core.host.float_warnings import silent
 from ...core.random import Generator
 from ...core.source_location import fail
+from ...distributed import get_rank, get_world_size
 from .scalar_random import random_words64
 
 
@@ -140,7 +141,7 @@ class DistributedSampler(Sampler):
 
     The order is that of the dataset, or a shuffle from `seed` and the epoch (call `set_epoch(n)` before each one),
     which is the same in all processes. All processes get equally many: the first samples are repeated, or with
-    drop_last the last ones are dropped. Without rank and num_replicas there is one process, with all samples.
+    drop_last the last ones are dropped. Without rank and num_replicas they are those of this rank.
     """
 
     def __init__(
@@ -154,8 +155,8 @@ class DistributedSampler(Sampler):
     ):
         super().__init__(dataset)
         self.dataset, self.shuffle, self.seed, self.drop_last, self.epoch = dataset, shuffle, seed, drop_last, 0
-        self.num_replicas = 1 if num_replicas is None else num_replicas
-        self.rank = 0 if rank is None else rank
+        self.num_replicas = get_world_size() if num_replicas is None else num_replicas
+        self.rank = get_rank() if rank is None else rank
         if (
             not isinstance(self.num_replicas, int)
             or not isinstance(self.rank, int)

@@ -1,0 +1,216 @@
+"""Programs for several ranks, each a function that asserts. They run on virtual ranks; this script, on processes."""
+
+import sys
+
+import numpy as np
+
+import minflow as flow
+from minflow import distributed as dist, nn
+from minflow.nn.parallel import DistributedDataParallel
+from minflow.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+FLOAT, INT = (flow.float32, flow.float64, flow.float16, flow.bfloat16), (flow.int32, flow.int64, flow.uint8)
+
+
+def of_rank(rank, dtype=flow.float32):
+    """A tensor that differs on each rank."""
+    return (flow.arange(6).reshape(2, 3) + rank).to(dtype)
+
+
+def all_reduce_combines_all_ranks():
+    size, rank = dist.get_world_size(), dist.get_rank()
+    for dtype in (*FLOAT, *INT):
+        parts = [of_rank(r, dtype).float().numpy() for r in range(size)]
+        expected = {
+            "SUM": sum(parts), "PRODUCT": np.prod(parts, 0), "MIN": np.min(parts, 0), "MAX": np.max(parts, 0),
+        }  # fmt: skip
+        for op, wanted in expected.items():
+            t = of_rank(rank, dtype)
+            assert dist.all_reduce(t, op=getattr(dist.ReduceOp, op)) is None
+            wanted = wanted % 256 if dtype is flow.uint8 else wanted
+            rounding = 2.0**-7 if dtype in (flow.float16, flow.bfloat16) else 0
+            assert t.dtype is dtype and np.allclose(t.float().numpy(), wanted, rtol=rounding, atol=0), (dtype, op)
+    t = of_rank(rank)
+    assert dist.all_reduce(t, op=dist.ReduceOp.AVG, async_op=True).wait()
+    assert np.allclose(t.numpy(), of_rank(0).numpy() + (size - 1) / 2)
+    bits = flow.tensor([1 << rank, 3])
+    dist.all_reduce(bits, op=dist.ReduceOp.BOR)
+    assert bits.tolist() == [(1 << size) - 1, 3]
+
+
+def tensors_move_between_ranks():
+    size, rank = dist.get_world_size(), dist.get_rank()
+    last = size - 1
+    t = of_rank(rank)
+    dist.broadcast(t, src=last)
+    assert t.tolist() == of_rank(last).tolist()
+    t = of_rank(rank)
+    dist.reduce(t, dst=last)
+    assert t.tolist() == (sum(of_rank(r) for r in range(size)) if rank == last else of_rank(rank)).tolist()
+    gathered = [flow.zeros(2, 3) for _ in range(size)]
+    dist.all_gather(gathered, of_rank(rank))
+    assert [g.tolist() for g in gathered] == [of_rank(r).tolist() for r in range(size)]
+    together = flow.zeros(2 * size, 3)
+    dist.all_gather_into_tensor(together, of_rank(rank))
+    assert together.tolist() == flow.cat([of_rank(r) for r in range(size)]).tolist()
+    places = [flow.zeros(2, 3) for _ in range(size)] if rank == last else None
+    dist.gather(of_rank(rank), places, dst=last)
+    assert places is None or [p.tolist() for p in places] == [of_rank(r).tolist() for r in range(size)]
+    mine = flow.zeros(2, 3)
+    dist.scatter(mine, [of_rank(r) for r in range(size)] if rank == last else None, src=last)
+    assert mine.tolist() == of_rank(rank).tolist()
+    dist.reduce_scatter(mine, [of_rank(10 * part + rank) for part in range(size)])
+    assert mine.tolist() == sum(of_rank(10 * rank + r) for r in range(size)).tolist()
+    part = flow.zeros(1, 3)
+    dist.reduce_scatter_tensor(part, flow.arange(3.0 * size).reshape(size, 3) * (rank + 1))
+    assert (
+        part.tolist() == (flow.arange(3.0 * size).reshape(size, 3)[rank : rank + 1] * sum(range(1, size + 1))).tolist()
+    )
+    received = [flow.zeros(2, 3) for _ in range(size)]
+    dist.all_to_all(received, [of_rank(10 * rank + to) for to in range(size)])
+    assert [r.tolist() for r in received] == [of_rank(10 * r + rank).tolist() for r in range(size)]
+    rows = flow.zeros(size, 2)
+    dist.all_to_all_single(rows, flow.full((size, 2), float(rank)))
+    assert rows.tolist() == [[float(r)] * 2 for r in range(size)]
+
+
+def a_ring_of_sends():
+    size, rank = dist.get_world_size(), dist.get_rank()
+    dist.send(of_rank(rank), (rank + 1) % size, tag=3)
+    t = flow.zeros(2, 3)
+    assert dist.recv(t, (rank - 1) % size, tag=3) == (rank - 1) % size
+    assert t.tolist() == of_rank((rank - 1) % size).tolist()
+    flow.comm.send(of_rank(rank, flow.int32)[:1], (rank + 1) % size)
+    t = flow.comm.recv((rank - 1) % size)
+    assert t.dtype is flow.int32 and t.tolist() == of_rank((rank - 1) % size)[:1].tolist()
+
+
+def objects_are_copied():
+    size, rank = dist.get_world_size(), dist.get_rank()
+    mine, found = {"rank": rank}, [None] * size
+    dist.all_gather_object(found, mine)
+    assert found == [{"rank": r} for r in range(size)] and found[rank] is not mine
+    words = ["a", 1] if rank == 0 else [None, None]
+    dist.broadcast_object_list(words)
+    assert words == ["a", 1]
+    out = [None]
+    dist.scatter_object_list(out, list(range(size)) if rank == 0 else None)
+    assert out == [rank]
+
+
+def groups_have_ranks_of_their_own():
+    size, rank = dist.get_world_size(), dist.get_rank()
+    chosen = list(range(size))[::-2]  # the last one, and every second one before it
+    group = dist.new_group(chosen)
+    t = flow.tensor([float(rank)])
+    dist.all_reduce(t, group=group)
+    if rank in chosen:
+        assert dist.get_rank(group) == chosen.index(rank) == dist.get_group_rank(group, rank)
+        assert dist.get_process_group_ranks(group) == chosen and t.item() == sum(chosen)
+    else:
+        assert dist.get_rank(group) == -1 == dist.get_world_size(group) and t.item() == rank
+    dist.barrier()
+
+
+def views_and_parameters_are_written_in_place():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    whole = flow.zeros(3, 2)
+    row = whole[1]
+    row.fill_(float(rank))
+    dist.all_reduce(row)
+    assert whole.tolist() == [[0, 0], [sum(range(size))] * 2, [0, 0]]
+    weight = nn.Parameter(flow.full((2,), float(rank)))
+    dist.broadcast(weight, src=size - 1)
+    assert weight.tolist() == [size - 1.0] * 2 and weight.requires_grad
+
+
+class Net(nn.Module):
+    """With a buffer, a frozen parameter and a parameter that half of the calls leave out."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)
+        self.spare = nn.Linear(8, 1)
+        self.frozen = nn.Parameter(flow.ones(3), requires_grad=False)
+
+    def forward(self, x, spare=False):
+        return (self.spare if spare else self.last)(self.first(x).tanh())
+
+
+def data_parallel_training_equals_one_rank():
+    size, rank = dist.get_world_size(), dist.get_rank()
+    rng = np.random.default_rng(0)
+    x, y = [flow.tensor(rng.standard_normal((12 * size, n))) for n in (4, 1)]
+
+    def trained(model, loader, steps_of):
+        optimizer = flow.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.05)
+        for _ in range(3):
+            for part, target in loader:
+                optimizer.zero_grad()
+                steps_of(model, part, target)
+                optimizer.step()
+        return model
+
+    def step(model, part, target):
+        ((model(part) - target) ** 2).mean().backward()
+
+    flow.manual_seed(0)
+    alone = trained(Net().double(), [(x[i::3], y[i::3]) for i in range(3)], step)
+    flow.manual_seed(rank)  # rank 0 has the weights of `alone`, the others get them from it
+    own = Net().double()
+    model = DistributedDataParallel(own, find_unused_parameters=True, bucket_cap_mb=1e-4)
+    assert model is own and model.module is own and isinstance(model, DistributedDataParallel)
+    assert len(own.reducer.buckets) != 1 or size == 1
+    parts = [(x[i::3][rank::size], y[i::3][rank::size]) for i in range(3)]
+    trained(model, parts, step)
+    for (name, p), q in zip(model.named_parameters(), alone.parameters()):
+        assert np.abs(p.detach().numpy() - q.detach().numpy()).max() < 1e-12, name
+    assert model.spare.weight.grad is None
+
+
+def gradients_add_up_without_sync():
+    size, rank = dist.get_world_size(), dist.get_rank()
+    model = DistributedDataParallel(nn.Linear(2, 1, bias=False))
+    x = flow.full((1, 2), float(rank + 1))
+    with model.no_sync():
+        model(x).sum().backward()
+    assert model.weight.grad.tolist() == [[rank + 1.0] * 2]
+    model(x).sum().backward()
+    assert np.allclose(model.weight.grad.numpy(), 2 * sum(range(1, size + 1)) / size)
+
+
+def buffers_are_those_of_rank_0():
+    flow.manual_seed(dist.get_rank())
+    model = DistributedDataParallel(nn.BatchNorm1d(3, affine=False, track_running_stats=True))
+    model.running_mean.fill_(float(dist.get_rank()))
+    model.train()
+    model(flow.zeros(4, 3))
+    assert model.running_mean.tolist() == [0.0] * 3
+    model.eval()
+    model.running_mean.fill_(float(dist.get_rank()))
+    model(flow.zeros(4, 3))
+    assert model.running_mean.tolist() == [float(dist.get_rank())] * 3
+
+
+def samplers_divide_the_data():
+    size, rank = dist.get_world_size(), dist.get_rank()
+    data = TensorDataset(flow.arange(4 * size))
+    sampler = DistributedSampler(data)
+    sampler.set_epoch(2)
+    assert (sampler.num_replicas, sampler.rank) == (size, rank) == (flow.env.get_world_size(), flow.env.get_rank())
+    mine = [int(n) for (batch,) in DataLoader(data, batch_size=2, sampler=sampler) for n in batch]
+    found = [None] * size
+    dist.all_gather_object(found, mine)
+    assert sorted(n for numbers in found for n in numbers) == list(range(4 * size)) and len(mine) == 4
+
+
+PROGRAMS = [f for f in list(vars().values()) if callable(f) and getattr(f, "__module__", "") == __name__ and
+            not isinstance(f, type) and f is not of_rank]  # fmt: skip
+
+if __name__ == "__main__":
+    dist.init_process_group(timeout=60)
+    for program in PROGRAMS:
+        program()
+        dist.barrier()
+    print(f"{len(PROGRAMS)} programs passed on rank {dist.get_rank()} of {sys.argv[1]}")
+    assert dist.get_world_size() == int(sys.argv[1])

@@ -1,0 +1,219 @@
+"""Ranks that work together: the programs of `rank_programs.py`, and what happens if one of them fails."""
+
+import importlib.util
+import re
+import sys
+import threading
+import time
+
+import pytest
+
+import minflow as flow
+from minflow import distributed as dist, nn
+from minflow.nn.parallel import DistributedDataParallel
+from tests.distributed.rank_programs import PROGRAMS, Net
+from tests.processes import TOP, python
+
+mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed (extra mpi)")
+launch = "-m", "minflow.distributed.launch"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_virtual_ranks(program, size):
+    with flow.virtual_ranks(size) as ranks:
+        assert ranks.run(program) == [None] * size
+
+
+@mpi
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_processes(size):
+    done = python(*launch, "-n", str(size), TOP / "tests/distributed/rank_programs.py", str(size), path=[TOP])
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = f"{len(PROGRAMS)} programs passed on rank"
+    assert sorted(re.findall(rf"{said} (\d) of {size}$", done.stdout, re.MULTILINE)) == [str(r) for r in range(size)]
+
+
+FAULTS = {  # what a rank does -> what the error says
+    "shape": "the ranks do not call the same collective\n.*rank 0 .*all_reduce sum float32.5.",
+    "order": "the ranks do not call the same collective\n.*rank 0 .*all_reduce .*\n.*rank 1 .*barrier",
+    "missing": "after 1 seconds not all ranks have called #1 all_reduce",
+    "raises": "ValueError: oops",
+}
+PROGRAM = """
+import sys, time
+import minflow as flow
+from minflow import distributed as dist
+
+def main(fault):
+    dist.init_process_group(timeout=1)
+    rank, t = dist.get_rank(), flow.ones(4)
+    if fault == "shape":
+        dist.all_reduce(t if rank else flow.ones(5))
+    elif fault == "order":
+        dist.barrier() if rank else dist.all_reduce(t)
+        dist.all_reduce(t) if rank else dist.barrier()
+    elif fault == "missing":
+        dist.all_reduce(t) if rank else time.sleep(3)
+    elif rank == 1:
+        raise ValueError("oops")
+    dist.barrier()
+
+main(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("how", ["--virtual", pytest.param("", marks=mpi)])
+def test_a_fault_ends_all_ranks(fault, how, tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    begin = time.monotonic()
+    done = python(*launch, "-n", "3", *[how] * bool(how), tmp_path / "program.py", fault, path=[TOP])
+    text = re.sub(r"^\[\d\] ", "", done.stdout + done.stderr, flags=re.MULTILINE)
+    assert done.returncode and re.search(FAULTS[fault], text), text
+    assert time.monotonic() - begin < 60
+
+
+def test_error_of_a_rank_is_raised_with_its_rank():
+    def work():
+        if dist.get_rank() == 2:
+            raise ValueError("oops")
+        dist.barrier()
+
+    with flow.virtual_ranks(3) as ranks, pytest.raises(ValueError, match="oops") as caught:
+        ranks.run(work)
+    assert caught.value.__notes__ == ["on rank 2 of 3"]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("rank ")]
+
+
+def test_a_rank_that_has_ended_is_named():
+    with flow.virtual_ranks(2) as ranks, pytest.raises(flow.RankError, match="rank 1 has ended without #1 barrier"):
+        ranks.run(lambda: dist.get_rank() or dist.barrier())
+
+
+def test_place_of_a_missing_rank_is_shown():
+    release = threading.Event()
+
+    def work():
+        dist.init_process_group(timeout=0.3)
+        if dist.get_rank() == 1:
+            release.wait(20)  # this line
+        else:
+            try:
+                dist.barrier()
+            finally:
+                release.set()
+
+    with flow.virtual_ranks(2) as ranks, pytest.raises(flow.RankError, match=r"rank 1 +is at .*:\d+") as caught:
+        ranks.run(work)
+    assert "after 0.3 seconds not all ranks have called #1 barrier" in str(caught.value)
+
+
+def test_receive_of_another_shape_is_refused():
+    def work():
+        if dist.get_rank():
+            dist.send(flow.ones(3), 0)
+        else:
+            dist.recv(flow.ones(4), 1)
+
+    with (
+        flow.virtual_ranks(2) as ranks,
+        pytest.raises(flow.RankError, match=r"sent +float32\[3\]\s+expected +float32\[4\]"),
+    ):
+        ranks.run(work)
+
+
+@pytest.mark.parametrize(
+    "call, match",
+    [
+        (lambda: dist.broadcast(flow.ones(2), src=5), "rank 5 does not belong to the group"),
+        (lambda: dist.all_reduce([1.0]), "tensor must be a tensor, got"),
+        (lambda: dist.all_reduce(flow.ones(2), op="sums"), "unknown reduction 'sums'"),
+        (lambda: dist.all_gather([flow.ones(2)] * 3, flow.ones(2)), "a list of 1 tensors, one for each rank, got 3"),
+        (lambda: dist.all_gather_into_tensor(flow.ones(3), flow.ones(2)), "3 elements, and the ranks together 2"),
+        (lambda: dist.init_process_group(world_size=4), "world_size is 4, and the launcher gave 1"),
+        (lambda: dist.new_group([0, 1]), "there is no rank 1 among 1[\\s\\S]*minflow launch -n 2"),
+        (lambda: dist.recv(flow.ones(2), 0), "waits for an array that it has not sent"),
+        (lambda: dist.all_reduce(flow.ones(2), group=3), "group must be a process group, got 3"),
+        (lambda: flow.virtual_ranks(0).__enter__(), "a number of ranks, at least 1, not 0"),
+        (lambda: DistributedDataParallel(lambda x: x), "DistributedDataParallel takes a module"),
+    ],
+)
+def test_mistakes_are_explained(call, match):
+    with pytest.raises(flow.MinflowError, match=match):
+        call()
+
+
+def test_world_size_without_a_launcher_is_refused():
+    done = python("-c", "import minflow as flow; flow.env.get_rank()", WORLD_SIZE="2", RANK="0")
+    assert "WORLD_SIZE is 2, and no launcher has started this process" in done.stderr
+    assert "launch -n 2 program.py" in done.stderr
+
+
+def test_collectives_are_refused_in_a_graph():
+    class Reduced(nn.Graph):
+        def build(self, x):
+            dist.all_reduce(x)
+            return x
+
+    with pytest.raises(flow.TraceError, match=r"all_reduce\(\) reads the elements of a symbolic tensor"):
+        Reduced()(flow.ones(2))
+
+
+def test_unused_parameters_are_named():
+    def work():
+        model = DistributedDataParallel(Net())
+        model(flow.ones(2, 4)).sum().backward()
+
+    with flow.virtual_ranks(2) as ranks:
+        with pytest.raises(flow.GradError, match=r"4 parameters got no gradient on rank [01]") as caught:
+            ranks.run(work)
+    assert "norm.bias, norm.weight, spare.bias, spare.weight" in str(caught.value)
+
+
+def test_ranks_train_graphs_and_jobs_side_by_side():
+    """Each rank has its own graphs; a rank waits in a collective between two of their steps."""
+
+    class Train(nn.Graph):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
+
+        def build(self, x):
+            loss = self.model(x).pow(2).mean()
+            loss.backward()
+            return loss
+
+    def work():
+        flow.manual_seed(0)
+        graph, losses = Train(nn.Linear(3, 2)), []
+        for _ in range(20):
+            loss = graph(flow.ones(2, 3))
+            dist.all_reduce(loss)
+            losses.append(loss.item())
+        return losses
+
+    with flow.virtual_ranks(1) as ranks:
+        (alone,) = ranks.run(work)
+    with flow.virtual_ranks(3) as ranks:
+        assert [[pytest.approx(3 * x) for x in alone]] * 3 == ranks.run(work)
+
+
+def test_many_collectives_under_load():
+    """The order of threads changes all the time; no call hangs or mixes up two calls."""
+    sys.setswitchinterval(1e-5)
+    try:
+
+        def work():
+            t, total = flow.ones(3), 0
+            for i in range(300):
+                t.fill_(float(i + dist.get_rank()))
+                dist.all_reduce(t)
+                total += t[0].item()
+            return total
+
+        with flow.virtual_ranks(4) as ranks:
+            assert set(ranks.run(work)) == {float(sum(4 * i + 6 for i in range(300)))}
+    finally:
+        sys.setswitchinterval(5e-3)

@@ -448,7 +448,7 @@ CONVERSIONS = {"array": array, "asarray": asarray, "asanyarray": asarray}
 
 
 def member(name: str, kind: str, parameters: list):
-    """What the namespace has under this name; None if NumPy has nothing to compute it with."""
+    """The member of the namespace with this name; None if NumPy cannot compute it."""
     numpys = np
     for part in name.split("."):
         numpys = getattr(numpys, part, None)

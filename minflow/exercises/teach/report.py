@@ -158,7 +158,7 @@ def as_html(given: ClassReport) -> str:
     head, wrong = ("exercise", "wrong answer", "learners", "attempts", "what the hint says"), wrong_answers(given)
     parts += [
         "<h2>Wrong answers of the class</h2>",
-        table("What to explain next, the most common first.", head, wrong[:COMMON]),
+        table("Mistakes to explain next, the most common first.", head, wrong[:COMMON]),
     ]
     if rarer := wrong[COMMON:]:
         parts.append(

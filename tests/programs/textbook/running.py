@@ -25,7 +25,7 @@ def changed(text: str) -> str:
 
 
 def prepared(library, seed: int = 0):
-    """What sets the weights of a model, drawn by NumPy, and returns it."""
+    """A function that sets the weights of a model, drawn by NumPy, and returns the model."""
     rng = np.random.default_rng(seed)
 
     def prepare(model):
@@ -66,7 +66,7 @@ def drawing_by_numpy(library, seed: int = 1):
 
 
 def losses(name: str, library: str) -> list[float]:
-    """What the program returns. library: "torch" or "minflow"."""
+    """The losses that the program returns. library: "torch" or "minflow"."""
     module = importlib.import_module(library)
     text = (HERE / f"{name}.py").read_text(encoding="utf-8")
     names = {"__name__": f"textbook_{name}"}

@@ -102,7 +102,7 @@ def ring(parts, send):
 
 @exercise.wrong("no message",
                 "The sums are right, but you took the numbers of other devices without sending them.",
-                "What goes from device to device goes through `send`.")
+                "Everything that goes from device to device goes through `send`.")
 def ring(parts, send):
     return [np.sum(parts, axis=0) for _ in parts]
 
@@ -130,7 +130,7 @@ def ring(parts, send):
 
 @exercise.wrong("adds again",
                 "In the second half you add again. There, pieces are only copied.",
-                "What arrives in the second half is finished: it takes the place of the old piece.")
+                "A piece that arrives in the second half is finished: it takes the place of the old one.")
 def ring(parts, send):
     return rounds(parts, send, len(parts) - 1, len(parts) - 1, add=True)
 

@@ -76,6 +76,7 @@ CORE = [
 ROOMS = {
     "core": [],
     "compiler": ["core"],
+    "distributed": ["core"],
     "views": [
         "core.backend",
         "core.base.errors",
@@ -156,7 +157,6 @@ ROOMS = {
     "testing": ["core"],
     "cuda": ["core"],
     "env": ["core", "distributed"],
-    "distributed": ["core"],
     "library": ["core"],
     "typing": ["core", "job"],
     "linalg": ["core"],

@@ -465,9 +465,12 @@ def backward(
 CALLBACKS: dict[int, list[Callable]] = {}  # thread -> what to call at the end of the backward that it runs
 
 
-def at_end_of_backward(callback: Callable) -> None:
-    """Call a function at the end of the backward that this thread runs; for hooks."""
-    CALLBACKS.setdefault(get_ident(), []).append(callback)
+def at_end_of_backward(callback: Callable) -> bool:
+    """Call a function at the end of the backward that this thread runs; for hooks. Return False if it is already."""
+    callbacks = CALLBACKS.setdefault(get_ident(), [])
+    if new := callback not in callbacks:
+        callbacks.append(callback)
+    return new
 
 
 def accumulate_grad(leaf, g, taken: set[int], create_graph: bool) -> None:

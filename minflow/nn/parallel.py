@@ -46,9 +46,10 @@ class DistributedDataParallel(metaclass=ReducedModule):
     `model.no_sync()` a context manager for backwards that only add up.
 
     process_group: the ranks; by default all.  broadcast_buffers: each training forward copies the buffers of rank 0.
+    init_sync, or broadcast_parameters as in OneFlow: False if parameters and buffers are equal already.
     bucket_cap_mb: gradients are reduced together up to this size.  find_unused_parameters: True if a backward may leave
-    out parameters; otherwise that is an error. The other arguments have no effect. Source: Li et al. 2020 (VLDB),
-    section 3.2.
+    out parameters; otherwise that is an error. The other arguments, of PyTorch and OneFlow, do not change results and
+    have no effect. Source: Li et al. 2020 (VLDB), section 3.2.
     """
 
     def __new__(
@@ -62,12 +63,18 @@ class DistributedDataParallel(metaclass=ReducedModule):
         process_group: Any = None,
         bucket_cap_mb: float | None = None,
         find_unused_parameters: bool = False,
-        **options: Any,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        *,
+        broadcast_parameters: bool = True,
+        bucket_size: int = 10,
+        use_bucket: bool = True,
     ) -> Any:
         if not isinstance(module, Module):
             fail(ModuleError, "DistributedDataParallel takes a module", "DistributedDataParallel(model)", module=module)
         reducer = Reducer(module, member(process_group, "DistributedDataParallel"), find_unused_parameters)
-        if init_sync and reducer.among.size > 1:
+        if init_sync and broadcast_parameters and reducer.among.size > 1:
             for tensor in (*module.parameters(), *module.buffers()):
                 reducer.broadcast(tensor)
         reducer.listen(int((bucket_cap_mb or 25) * (1 << 20)), broadcast_buffers)
@@ -88,7 +95,7 @@ class Reducer:
     """Averages the gradients of a module over the ranks, bucket by bucket in a fixed order, while backward runs."""
 
     def __init__(self, module: Module, among: Communicator, find_unused: bool):
-        self.among, self.find_unused, self.on, self.running = among, find_unused, True, False
+        self.among, self.find_unused, self.on = among, find_unused, True
         self.names = {id(p): name for name, p in module.named_parameters()}
         self.module, self.buckets, self.done = module, list[Bucket](), 0
         self.bucket_of: dict[int, Bucket] = {}
@@ -139,11 +146,10 @@ class Reducer:
             )
         if not self.on:
             return
-        if not self.running:
-            self.running, self.done = True, 0
+        if at_end_of_backward(self.finish):  # the first gradient of this backward
+            self.done = 0
             for bucket in self.buckets:
                 bucket.waiting = {id(p) for p in bucket.parameters}
-            at_end_of_backward(self.finish)
         self.bucket_of[id(parameter)].waiting.discard(id(parameter))
         self.reduce_complete()
 
@@ -155,7 +161,6 @@ class Reducer:
 
     def finish(self) -> None:
         """At the end of a backward: deal with parameters without a gradient."""
-        self.running = False
         missing = [self.names[i] for bucket in self.buckets[self.done :] for i in bucket.waiting]
         if missing and not self.find_unused:
             fail(

@@ -1,5 +1,6 @@
 """Programs for several ranks, each a function that asserts. They run on virtual ranks; this script, on processes."""
 
+import contextlib
 import sys
 
 import numpy as np
@@ -177,6 +178,32 @@ def gradients_add_up_without_sync():
     assert model.weight.grad.tolist() == [[rank + 1.0] * 2]
     model(x).sum().backward()
     assert np.allclose(model.weight.grad.numpy(), 2 * sum(range(1, size + 1)) / size)
+
+
+def a_failed_backward_leaves_the_next_one_complete():
+    size, rank = dist.get_world_size(), dist.get_rank()
+    layers = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1, bias=False))
+    model = DistributedDataParallel(layers, bucket_cap_mb=1e-6)  # a bucket for each parameter
+    x = flow.full((1, 2), float(rank + 1))
+    hidden = model[0](x)
+    hidden.register_hook(lambda g: 1 / 0)
+    with contextlib.suppress(ZeroDivisionError):
+        model[1](hidden).sum().backward()
+    model.zero_grad()
+    model(x).sum().backward()
+    mean = flow.full((1, 2), sum(range(1, size + 1)) / size)
+    assert np.allclose(model[1].weight.grad.numpy(), model[0](mean).detach().numpy())
+    assert np.allclose(model[0].bias.grad.numpy(), model[1].weight.detach().numpy()[0])
+
+
+def parameters_are_those_of_rank_0_unless_told_otherwise():
+    flow.manual_seed(dist.get_rank())
+    layer = nn.Linear(2, 1)
+    mine = layer.weight.tolist()
+    DistributedDataParallel(layer, broadcast_parameters=False, bucket_size=2)
+    assert layer.weight.tolist() == mine
+    flow.manual_seed(0)
+    assert DistributedDataParallel(layer).weight.tolist() == nn.Linear(2, 1).weight.tolist()
 
 
 def buffers_are_those_of_rank_0():

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from ..core.backend import namespace
 from ..core.base.errors import DTypeError, RankError, ShapeError
 from ..core.context import PerContext
 from ..core.functionalize import write_into
@@ -19,6 +20,7 @@ from ..core.functions.creation import from_numpy
 from ..core.grad.modes import no_grad
 from ..core.host import HostArray, host_array
 from ..core.source_location import describe, fail
+from ..core.spec import spec_of
 from ..core.tensor import Tensor
 from .communicator import Communicator
 from .world import world
@@ -147,12 +149,18 @@ def init_process_group(
             fail(
                 RankError,
                 f"init_process_group: {name} is {wanted}, and the launcher gave {found}",
-                f"leave out {name}; minflow launch -n {max(world_size, 1)} program.py starts the ranks",
-                **{name: wanted, "world_size found": all_ranks.size},
+                f"leave out {name}; minflow launch -n {max(world_size or 1, 1)} program.py starts the ranks",
+                **{name: wanted, f"{name} found": found},
             )
-    if timeout is not None:
-        all_ranks.deadline = timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
+    all_ranks.deadline = seconds(timeout, all_ranks.deadline)
     started().started, started().backend = True, str(backend or "gloo")
+
+
+def seconds(timeout: timedelta | float | None, default: float) -> float:
+    """The seconds of a timeout."""
+    if timeout is None:
+        return default
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
@@ -178,15 +186,24 @@ def get_backend(group: ProcessGroup | None = None) -> str:
 
 
 def new_group(
-    ranks: Sequence[int] | None = None, timeout: Any = None, backend: Any = None, pg_options: Any = None
+    ranks: Sequence[int] | None = None,
+    timeout: timedelta | float | None = None,
+    backend: Any = None,
+    pg_options: Any = None,
 ) -> Any:
-    """Return the group of some ranks. All ranks call it; those outside get GroupMember.NON_GROUP_MEMBER."""
+    """Return the group of some ranks. All ranks call it; those outside get GroupMember.NON_GROUP_MEMBER.
+
+    timeout: as of init_process_group, for collectives of this group.  backend and pg_options have no effect.
+    """
     all_ranks = world()
     chosen = list(range(all_ranks.size) if ranks is None else ranks)
     for rank in chosen:
         check_rank("new_group", "ranks", rank, all_ranks)
     found = all_ranks.group(chosen)
-    return ProcessGroup.NON_GROUP_MEMBER if found is None else ProcessGroup(found)  # type: ignore[attr-defined]
+    if found is None:
+        return ProcessGroup.NON_GROUP_MEMBER  # type: ignore[attr-defined]
+    found.deadline = seconds(timeout, found.deadline)
+    return ProcessGroup(found)
 
 
 def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
@@ -241,7 +258,14 @@ def elements(by: str, name: str, tensor: Any) -> HostArray:
 
 
 def put(tensor: Tensor, array: HostArray) -> None:
-    """Overwrite the elements of a tensor, which the tape does not see."""
+    """Overwrite the elements of a tensor, which the tape does not see. Raises ShapeError, DTypeError if they differ."""
+    if (tensor.shape, tensor.spec.np) != (array.shape, array.dtype):
+        fail(
+            ShapeError if tensor.shape != array.shape else DTypeError,
+            f"other ranks have sent {spec_of(array)}, which a tensor of {tensor.spec} cannot receive",
+            "tensors of one shape and dtype on all ranks",
+            tensor=tensor,
+        )
     with no_grad():
         write_into(tensor, from_numpy(host_array(array)))
 
@@ -250,7 +274,8 @@ def check_list(by: str, name: str, tensors: Any, among: Communicator) -> list:
     """A list of one tensor for each rank."""
     if not isinstance(tensors, list | tuple) or len(tensors) != among.size:
         got = f"{len(tensors)}" if isinstance(tensors, list | tuple) else describe(tensors)
-        fail(ShapeError, f"{by}: {name} must be a list of {among.size} tensors, one for each rank, got {got}")
+        what = f"{by}: {name} must be a list of {among.size} tensors, one for each rank, got {got}"
+        fail(ShapeError, what, "[flow.empty_like(x) for _ in range(get_world_size())]")
     return list(tensors)
 
 
@@ -344,11 +369,7 @@ def all_gather_into_tensor(
 
 def put_flat(tensor: Tensor, arrays: Sequence[HostArray]) -> None:
     """Overwrite the elements of a tensor, in order, with those of arrays."""
-    flat, at = host_array(tensor.detach().read_array("all_gather")).reshape(-1), 0
-    for array in arrays:
-        flat[at : at + array.size] = array.reshape(-1)
-        at += array.size
-    put(tensor, flat.reshape(tensor.shape))
+    put(tensor, namespace().concatenate([array.reshape(-1) for array in arrays]).reshape(tensor.shape))
 
 
 def check_total(by: str, output: Tensor, wanted: int, input: Tensor) -> None:
@@ -457,7 +478,10 @@ def all_to_all_single(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send parts of `input`, divided along axis 0, to all ranks; `output` becomes those received, in order of ranks."""
+    """Send parts of `input`, divided along axis 0, to all ranks; `output` becomes those received, in order of ranks.
+
+    input_split_sizes: the rows of each part; by default equal.  output_split_sizes: checked.
+    """
     among = communicator_of(group, "all_to_all_single")
     if among is not None:
         array = elements("all_to_all_single", "input", input)
@@ -471,6 +495,15 @@ def all_to_all_single(
             )
         ends = [sum(sizes[: i + 1]) for i in range(among.size)]
         arrays = among.all_to_all([array[end - n : end] for n, end in zip(sizes, ends)])
+        received = [len(a) for a in arrays]
+        if list(output_split_sizes or received) != received:
+            fail(
+                ShapeError,
+                f"all_to_all_single: output_split_sizes is {list(output_split_sizes or ())}, and the ranks have sent "
+                f"{received} rows",
+                "the sizes that the others have in input_split_sizes",
+                output=output,
+            )
         check_total("all_to_all_single", output, sum([a.size for a in arrays]), input)
         put_flat(output, arrays)
     return completed(async_op)
@@ -500,16 +533,24 @@ def isend(tensor: Tensor, dst: int, group: ProcessGroup | None = None, tag: int 
 
 
 def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
-    """Wait until all ranks have called it."""
+    """Wait until all ranks have called it. device_ids has no effect."""
     among = communicator_of(group, "barrier")
     if among is not None:
         among.barrier()
     return completed(async_op)
 
 
-def monitored_barrier(group: ProcessGroup | None = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """`barrier`, whose error names the ranks that are missing, as that of every collective here."""
-    barrier(group)
+def monitored_barrier(
+    group: ProcessGroup | None = None, timeout: timedelta | float | None = None, wait_all_ranks: bool = False
+) -> None:
+    """`barrier` with its own timeout. wait_all_ranks has no effect: the error names all ranks that are missing."""
+    among = communicator_of(group, "monitored_barrier")
+    if among is not None:
+        before, among.deadline = among.deadline, seconds(timeout, among.deadline)
+        try:
+            among.barrier()
+        finally:
+            among.deadline = before
 
 
 # ---- objects ---------------------------------------------------------------------------------------------------------
@@ -541,7 +582,7 @@ def gather_object(
 def broadcast_object_list(
     object_list: list, src: int = 0, group: ProcessGroup | None = None, device: Any = None
 ) -> None:
-    """Set the elements of a list to copies of those of rank `src`."""
+    """Set the elements of a list to copies of those of rank `src`. device has no effect."""
     among = communicator_of(group, "broadcast_object_list")
     if among is not None:
         source = get_group_rank(group, src)

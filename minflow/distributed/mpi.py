@@ -31,7 +31,6 @@ class MPICommunicator(Communicator):
         self.comm, self.mpi = comm, import_optional("mpi4py.MPI", "several processes")
         self.checks = os.environ.get("MINFLOW_CHECK_COLLECTIVES", "1") != "0"
         self.polls = POLLS if comm.size <= (os.cpu_count() or 1) else 0
-
         if ranks is None:
             here = comm.Split_type(self.mpi.COMM_TYPE_SHARED)
             self.local_rank, first = here.rank, comm.allgather(here.rank == 0)

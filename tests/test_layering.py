@@ -196,7 +196,14 @@ ROOMS = {
     ],
     "course": ["io.atomic", "io.files"],
     "run_notebook": ["core.messages.invocation"],
-    "doctor": ["course", "platforms.compiled.compile_cache", "core.messages.invocation", "core.base.optional"],
+    "doctor": [
+        "course",
+        "platforms.compiled.compile_cache",
+        "distributed",
+        "core.base.errors",
+        "core.messages.invocation",
+        "core.base.optional",
+    ],
     "__main__": ["cli"],
 }
 # Introspection is above what it shows. These modules alone attach it to public classes and functions.

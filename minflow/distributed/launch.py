@@ -191,7 +191,7 @@ def run_virtual(options: argparse.Namespace) -> int:
             exec(code, {"__name__": "__main__", "__file__": path, "__builtins__": __builtins__})
 
     out = RankedOutput(sys.stdout)
-    with contextlib.redirect_stdout(out), virtual_ranks(options.ranks) as ranks:  # type: ignore[type-var]
+    with contextlib.redirect_stdout(out), virtual_ranks(options.ranks) as ranks:
         ranks.run(run)
     return 0
 

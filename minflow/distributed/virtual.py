@@ -194,10 +194,10 @@ class VirtualRanks:
             world.fail(-1, error)
             raise
         if world.failed is not None:
-            rank, error = world.failed
-            if not isinstance(error, MinflowError) or f"rank {rank}" not in str(error):
-                error.add_note(f"on rank {rank} of {len(self)}")
-            raise error
+            rank, cause = world.failed
+            if not isinstance(cause, MinflowError) or f"rank {rank}" not in str(cause):
+                cause.add_note(f"on rank {rank} of {len(self)}")
+            raise cause
         return results
 
     __call__ = run

@@ -49,8 +49,8 @@ def check_range(x, low: float, high: float, error: Callable[[float, float], Minf
 
 def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
     """Refuse an index outside [0, size), or [-size, size) if `by` counts negative indices from the end."""
-    low = -size if by in FROM_THE_END else 0
-    if index.__class__ in DEVICE_OF_ARRAY:  # `not on_host`, inlined
+    low, kind = -size if by in FROM_THE_END else 0, index.__class__
+    if kind in DEVICE_OF_ARRAY:  # `not on_host`, inlined
         if index.size and not size:  # every index is wrong, and a kernel cannot run
             return check_bounds(namespace(), by, to_host(index), size, axis, x)
         specs = spec_of(index), None if x is None else spec_of(x)

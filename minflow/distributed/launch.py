@@ -58,6 +58,10 @@ def launch(options: argparse.Namespace) -> int:
             hint=f"mpiexec -n {options.nnodes * options.ranks} -hosts a,b {sys.executable} {options.program}: "
             "a program that mpiexec or srun starts has its ranks, too",
         )
+    if options.node_rank:
+        raise RankError(f"--node_rank is {options.node_rank}, and there is one machine", hint="leave it out")
+    if options.logdir and not options.redirect_stdout_and_stderr:
+        raise RankError("--logdir without --redirect_stdout_and_stderr has no effect", hint="add it")
     if options.virtual:
         if options.no_python or options.redirect_stdout_and_stderr:
             raise RankError("--virtual runs Python in one process", hint="without --no_python and --redirect_...")
@@ -125,9 +129,7 @@ def work(words: Sequence[str]) -> None:
             run_program(options)
             code = 0
     except SystemExit as error:
-        code = error.code if isinstance(error.code, int) else FAILED if error.code else 0
-        if isinstance(error.code, str):
-            print(error.code, file=sys.stderr)
+        code = exit_code(error)
     except BaseException as error:
         sys.excepthook(type(error), error, error.__traceback__)
         code = FAILED
@@ -169,6 +171,11 @@ class RankedOutput:
     def flush(self) -> None:
         self.stream.flush()
 
+    def close(self) -> None:
+        """Write the last lines, if they have no end."""
+        for rank in [rank for rank, rest in self.begun.items() if rest]:
+            self.stream.write(f"[{rank}] {self.begun.pop(rank)}\n")
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
@@ -186,14 +193,28 @@ def run_virtual(options: argparse.Namespace) -> int:
     sys.argv = [path, *options.arguments]
     sys.path[0] = str(Path(path).resolve().parent)
 
-    def run() -> None:
-        with contextlib.suppress(SystemExit):
+    def run() -> int:
+        try:
             exec(code, {"__name__": "__main__", "__file__": path, "__builtins__": __builtins__})
+        except SystemExit as error:
+            return exit_code(error)
+        return 0
 
-    out = RankedOutput(sys.stdout)
-    with contextlib.redirect_stdout(out), virtual_ranks(options.ranks) as ranks:
-        ranks.run(run)
-    return 0
+    with (
+        contextlib.closing(RankedOutput(sys.stdout)) as out,
+        contextlib.redirect_stdout(out),
+        virtual_ranks(options.ranks) as ranks,
+    ):
+        return max(ranks.run(run))
+
+
+def exit_code(error: SystemExit) -> int:
+    """The exit code of a program that has called sys.exit. Prints a message that it gave instead."""
+    if isinstance(error.code, int):
+        return error.code
+    if error.code:
+        print(error.code, file=sys.stderr)
+    return FAILED if error.code else 0
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -11,6 +11,7 @@ import pytest
 
 import minflow as flow
 from minflow import distributed as dist, nn
+from minflow.distributed.launch import main
 from minflow.nn.parallel import DistributedDataParallel
 from tests.distributed.rank_programs import PROGRAMS, Net
 from tests.processes import TOP, python
@@ -73,6 +74,20 @@ def test_a_fault_ends_all_ranks(fault, how, tmp_path):
     text = re.sub(r"^\[\d\] ", "", done.stdout + done.stderr, flags=re.MULTILINE)
     assert done.returncode and re.search(FAULTS[fault], text), text
     assert time.monotonic() - begin < 60
+
+
+@pytest.mark.parametrize("how", ["--virtual", pytest.param("", marks=mpi)])
+def test_exit_code_and_unfinished_lines(how, tmp_path):
+    program = "import sys, minflow as flow\nrank = flow.env.get_rank()\nprint('half', end='')\nsys.exit(3 * rank)"
+    (tmp_path / "program.py").write_text(program)
+    done = python(*launch, "-n", "2", *[how] * bool(how), tmp_path / "program.py", path=[TOP])
+    assert done.returncode == 3 and "half" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("option", [("--node_rank", "1"), ("--logdir", "logs")], ids=str)
+def test_options_without_effect_are_refused(option, capsys):
+    assert main(["-n", "2", "--virtual", *option, "program.py"]) == 1
+    assert option[0] in capsys.readouterr().err
 
 
 def test_error_of_a_rank_is_raised_with_its_rank():
@@ -181,6 +196,13 @@ def test_collectives_are_refused_in_a_graph():
 
     with pytest.raises(flow.TraceError, match=r"all_reduce\(\) reads the elements of a symbolic tensor"):
         Reduced()(flow.ones(2))
+
+
+def test_statistics_over_ranks_are_refused():
+    x, layer = flow.ones(4, 3), nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(3))
+    assert layer(x).tolist() == nn.BatchNorm1d(3)(x).tolist()
+    with flow.virtual_ranks(2) as ranks, pytest.raises(flow.RankError, match="SyncBatchNorm cannot .* several ranks"):
+        ranks.run(lambda: layer(x))
 
 
 def test_unused_parameters_are_named():

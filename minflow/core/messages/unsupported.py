@@ -15,7 +15,7 @@ def rows(names: str, why: str, namespace: str = "") -> dict[str, str]:
     return dict.fromkeys([f"{namespace}{name}" for name in names.split()], why)
 
 
-REASON_ONE_PROCESS = "minflow runs in one process on one machine: leave it out, tensors are whole here"
+REASON_WHOLE = "tensors are not divided among ranks: leave it out, each rank has whole tensors"
 REASON_SPARSE = "tensors are dense: x.nonzero() and flow.gather say which numbers are meant, index_add puts them back"
 REASON_QUANTIZED = (
     "numbers are not quantized: x.half() stores less, nn.Module and autograd.Function can round by a scale"
@@ -37,16 +37,16 @@ REASON_SCRIPT = "flow.save(graph, folder) of an nn.Graph, and flow.load_graph(fo
 REASON_CUDA_STREAMS = "there are no CUDA streams: time.perf_counter() measures, and what is called has been computed"
 
 REFUSED: dict[str, str] = {
-    # one process
+    # several ranks
     **rows("placement placement.* sbp sbp.* global_view global_view.* utils.global_view utils.global_view.* "
-           "one_embedding one_embedding.* _oneflow_internal.* framework.distribute", REASON_ONE_PROCESS),
+           "one_embedding one_embedding.* _oneflow_internal.* framework.distribute", REASON_WHOLE),
     **rows("to_global to_local to_consistent local_to_global global_to_global placement sbp check_meta_consistency "
-           "redistribute", REASON_ONE_PROCESS, "Tensor."),
-    **rows("to_global to_local to_consistent", REASON_ONE_PROCESS, "nn.Module."),
-    **rows("init_rdma rdma_is_initialized all_device_placement", REASON_ONE_PROCESS, "env."),
+           "redistribute", REASON_WHOLE, "Tensor."),
+    **rows("to_global to_local to_consistent", REASON_WHOLE, "nn.Module."),
+    **rows("init_rdma rdma_is_initialized all_device_placement", REASON_WHOLE, "env."),
     **rows("distributed.rpc distributed.rpc.* distributed.pipeline* distributed.fsdp* distributed.tensor* "
-           "distributed.optim* distributed.elastic* distributed.launch distributed.run futures futures.*",
-           REASON_ONE_PROCESS),
+           "distributed.optim* futures futures.*", REASON_WHOLE),
+    **rows("elastic* launch run", "minflow launch -n 4 program.py starts ranks", "distributed."),
     **rows("irecv", "recv, which returns when the tensor has arrived", "distributed."),
     # file formats and image ops of OneFlow
     **rows("COCOReader OFRecordReader OFRecordRawDecoder OFRecordBytesDecoder OFRecordImageDecoder "
@@ -105,7 +105,7 @@ REFUSED: dict[str, str] = {
     **rows("Event Stream ExternalStream stream current_stream default_stream set_stream CUDAGraph graph "
            "graphs graphs.* make_graphed_callables nvtx nvtx.* profiler", REASON_CUDA_STREAMS, "cuda."),
     **rows("Stream Event", REASON_CUDA_STREAMS), **rows("record_stream", REASON_CUDA_STREAMS, "Tensor."),
-    **rows("comm comm.* nccl nccl.* sparse sparse.*", REASON_ONE_PROCESS, "cuda."),
+    **rows("comm comm.* nccl nccl.* sparse sparse.*", REASON_WHOLE, "cuda."),
     **rows("tensorrt contrib.*", "it is for one kind of device: leave it out"),
     # vision
     **rows("AutoAugment AutoAugmentPolicy RandAugment TrivialAugmentWide AugMix", REASON_AUGMENT, "vision.transforms."),

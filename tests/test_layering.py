@@ -76,7 +76,7 @@ CORE = [
 ROOMS = {
     "core": [],
     "compiler": ["core"],
-    "distributed": ["core"],
+    "distributed": ["core", "compat.names"],
     "views": [
         "core.backend",
         "core.base.errors",
@@ -148,7 +148,7 @@ ROOMS = {
     "deploy": ["core", "compiler", "nn", "optim", "io", "job", "introspection.graph.listing"],
     "onnx": ["core", "compiler", "views", "nn", "io", "deploy", "introspection.graph.explore"],
     "distributions": ["core"],
-    "compat": ["core", "nn", "compat.namespaces"],
+    "compat": ["core", "nn", "distributed", "compat.namespaces"],
     "platforms": ["core", "platforms.compiled.policy"],
     # Public namespaces of one screen each: `flow.amp`, `flow.autograd`, ...
     "amp": ["core"],

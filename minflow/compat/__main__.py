@@ -1,6 +1,7 @@
 """`python -m minflow.compat script.py arguments ...`: run a OneFlow or PyTorch program with minflow.
 
-`--torch` makes `import torch` return minflow even if PyTorch is installed. `-m package.module` runs a module.
+`--torch` makes `import torch` return minflow even if PyTorch is installed. `-m package.module` runs a module;
+`-m oneflow.distributed.launch`, and PyTorch's launchers, are `launch.py`.
 The program is `__main__`, has its own sys.argv, and its tracebacks begin at its own lines.
 """
 
@@ -10,9 +11,11 @@ import os
 import runpy
 import sys
 
-from .names import alias_library, is_installed
+from .launch import launch
+from .names import alias_libraries
 
 USAGE = "usage: python -m minflow.compat [--torch] script.py | -m module  [arguments ...]"
+LAUNCHERS = "oneflow.distributed.launch", "torch.distributed.launch", "torch.distributed.run"
 
 
 def main(argv: list[str]) -> int:
@@ -26,9 +29,9 @@ def main(argv: list[str]) -> int:
     if not run_as_module and not os.path.exists(argv[0]):
         print(f"python -m minflow.compat: there is no file {argv[0]!r}", file=sys.stderr)
         return 2
-    alias_library("oneflow")
-    if force_torch or not is_installed("torch"):
-        alias_library("torch")
+    if run_as_module and argv[1] in LAUNCHERS:
+        return launch([*["--torch"] * force_torch, *argv[2:]])
+    alias_libraries(force_torch)
     sys.argv = argv[run_as_module:]
     sys.path[0] = os.getcwd() if run_as_module else os.path.dirname(os.path.realpath(argv[0]))
     try:

@@ -66,3 +66,10 @@ def alias_library(library: str) -> None:
             LibraryFinder.aliases = {**LibraryFinder.aliases, name: ours}
     if LibraryFinder not in sys.meta_path:
         sys.meta_path.insert(0, LibraryFinder)  # type: ignore[arg-type]
+
+
+def alias_libraries(force_torch: bool) -> None:
+    """Alias oneflow, and torch unless it is installed. force_torch: even then."""
+    alias_library("oneflow")
+    if force_torch or not is_installed("torch"):
+        alias_library("torch")

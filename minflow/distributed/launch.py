@@ -19,7 +19,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--redirect_stdout_and_stderr", action="store_true", help="write output to LOGDIR/rank_N.log")
     parser.add_argument("--no_python", action="store_true", help="run the program itself, not by Python")
     parser.add_argument("-m", "--module", action="store_true", help="the program is the name of a module")
+    parser.add_argument("--compat", action="store_true", help="import oneflow is minflow; torch, unless installed")
+    parser.add_argument("--torch", action="store_true", help="--compat, and import torch is minflow even if installed")
     parser.add_argument("program", help="the program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
 
@@ -105,7 +107,8 @@ def threads_per_rank(ranks: int) -> int:
 def forwarded(options: argparse.Namespace) -> list[str]:
     """The arguments of a worker."""
     words = ["--logdir", options.logdir] if options.logdir else []
-    words += [f"--{name}" for name in ("redirect_stdout_and_stderr", "no_python", "module") if getattr(options, name)]
+    flags = "redirect_stdout_and_stderr", "no_python", "module", "compat", "torch"
+    words += [f"--{name}" for name in flags if getattr(options, name)]
     return [*words, options.program, *options.arguments]
 
 
@@ -142,12 +145,21 @@ def work(words: Sequence[str]) -> None:
 
 def run_program(options: argparse.Namespace) -> None:
     """Run a program as `python program.py` does."""
+    serve_other_names(options)
     sys.argv = [options.program, *options.arguments]
     if options.module:
         runpy.run_module(options.program, run_name="__main__", alter_sys=True)
     else:
         sys.path[0] = str(Path(options.program).resolve().parent)
         runpy.run_path(options.program, run_name="__main__")
+
+
+def serve_other_names(options: argparse.Namespace) -> None:
+    """Let programs import minflow as oneflow and torch, if the options say so."""
+    if options.compat or options.torch:
+        from ..compat.names import alias_libraries
+
+        alias_libraries(options.torch)
 
 
 # ---- threads ---------------------------------------------------------------------------------------------------------
@@ -180,6 +192,26 @@ class RankedOutput:
         return getattr(self.stream, name)
 
 
+class RankedEnvironment(os._Environ):
+    """The class of os.environ while virtual ranks run: each reads its own RANK, LOCAL_RANK and WORLD_SIZE."""
+
+    def __getitem__(self, name: str) -> str:
+        context = current_context()
+        own = {"RANK": context.rank, "LOCAL_RANK": context.rank, "WORLD_SIZE": context.world_size}
+        return str(own[name]) if name in own else super().__getitem__(name)
+
+
+@contextlib.contextmanager
+def ranked_environment() -> Iterator[None]:
+    """Let each virtual rank read its own RANK in the block. os.environ stays the same object, which others hold."""
+    plain = type(os.environ)
+    try:
+        os.environ.__class__ = RankedEnvironment
+        yield
+    finally:
+        os.environ.__class__ = plain
+
+
 def run_virtual(options: argparse.Namespace) -> int:
     """Run a program on virtual ranks. Its module is not `sys.modules["__main__"]`, which they cannot share."""
     if options.module:
@@ -189,6 +221,7 @@ def run_virtual(options: argparse.Namespace) -> int:
         path = options.program
     if path is None or not Path(path).is_file():
         raise RankError(f"there is no program {options.program!r}", hint="the path of a Python file; -m for a module")
+    serve_other_names(options)
     code = compile(Path(path).read_bytes(), path, "exec")
     sys.argv = [path, *options.arguments]
     sys.path[0] = str(Path(path).resolve().parent)
@@ -203,6 +236,7 @@ def run_virtual(options: argparse.Namespace) -> int:
     with (
         contextlib.closing(RankedOutput(sys.stdout)) as out,
         contextlib.redirect_stdout(out),
+        ranked_environment(),
         virtual_ranks(options.ranks) as ranks,
     ):
         return max(ranks.run(run))

@@ -152,6 +152,7 @@ OTHER_WRITERS = {
     "minflow/platforms/compiled/compile_cache.py": "an archive in memory",
     "minflow/utils/data/channel.py": "memory that is shared with worker processes",
     "minflow/exercises/teach/worker.py": "the standard output of a worker process",
+    "minflow/distributed/launch.py": "the standard output of a rank, to which lines are appended",
     "minflow/cli.py": "/dev/null in the place of a closed standard output",
     "minflow/exercises/lessons/l12/all_or_nothing.py": "answers to an exercise about writing files",
 }

@@ -86,7 +86,7 @@ def launcher() -> str:
 
 
 def run_processes(options: argparse.Namespace) -> int:
-    worker = [sys.executable, "-u", "-m", __spec__.name if __spec__ else __name__, WORKER, *forwarded(options)]
+    worker = [sys.executable, "-m", __spec__.name if __spec__ else __name__, WORKER, *forwarded(options)]
     environment = os.environ | {
         "MASTER_ADDR": options.master_addr,
         "MASTER_PORT": str(options.master_port),
@@ -119,6 +119,9 @@ def work(words: Sequence[str]) -> None:
     options = parser.parse_args(words)
     from .world import world
 
+    streams: Any = sys.stdout, sys.stderr
+    for stream in streams:  # whole lines, since mpiexec puts the rank before each part
+        stream.reconfigure(line_buffering=True, write_through=False)
     ranks = world()
     os.environ.update(RANK=str(ranks.rank), WORLD_SIZE=str(ranks.size), LOCAL_RANK=str(ranks.local_rank))
     if options.redirect_stdout_and_stderr:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from .base.errors import DeviceError, InternalError
 from .source_location import here
-from .spec import DEVICE_OF_ARRAY, Device, Spec, as_dtype, cpu
+from .spec import DEVICE_OF_ARRAY, Device, Spec, cpu
 
 if TYPE_CHECKING:
     from .host import HostArray
@@ -68,10 +68,6 @@ class Backend:
     def to_host(self, array: Array) -> HostArray:
         """The elements in the memory of the host, which waits for them. May share memory on the CPU."""
         raise NotImplementedError
-
-    def spec_of(self, array: Array) -> Spec:
-        """The shape, dtype and device of an array."""
-        return Spec(array.shape, as_dtype(array.dtype), self.device)
 
     def is_writable(self, array: Array) -> bool:
         """False if the elements must not be written."""
@@ -154,14 +150,19 @@ def backend_of(device: Device) -> Backend:
     if found is None:
         kind = BACKENDS.get(device.type)
         if kind is None or not is_available(device.type) or device.index >= kind.count():
-            raise DeviceError(
-                f"there is no device {device} here",
-                values={"available": ", ".join(kind for kind in BACKENDS if is_available(kind))},
-                where=here(),
-                hint='device = "cuda" if flow.cuda.is_available() else "cpu"',
-            )
+            raise unavailable(device)
         found = OPEN[device] = kind(device)
     return found
+
+
+def unavailable(device: Device, by: str = "") -> DeviceError:
+    """The error for a device that is not here."""
+    return DeviceError(
+        f"{by}there is no device {device} here",
+        values={"available": ", ".join(kind for kind in BACKENDS if is_available(kind))},
+        where=here(),
+        hint='device = "cuda" if flow.cuda.is_available() else "cpu"',
+    )
 
 
 def is_array(x: Any) -> bool:

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .backend import unavailable
 from .base.errors import DeviceError, DTypeError, MinflowError, OutOfMemoryError, TraceError
 from .ir import NUMBERS
 from .kernels import DECOMPOSED, EAGER_PLATFORMS, ON_CHANGE, is_large, platforms_of, runs_decomposed, select
@@ -74,11 +75,7 @@ def specialized_kernel(op: Any, specs: tuple, outs: tuple, attrs: Mapping, devic
 def check_device(name: str, device: Device) -> None:
     """Raise DeviceError if eager code has no kernels for this device."""
     if device.type not in EAGER_PLATFORMS:
-        raise DeviceError(
-            f"{name}: there is no device {device} here",
-            values={"available": ", ".join(EAGER_PLATFORMS)},
-            hint='device = "cuda" if flow.cuda.is_available() else "cpu"',
-        )
+        raise unavailable(device, f"{name}: ")
 
 
 def check_memory(name: str, outs: Sequence[Spec]) -> None:
@@ -100,15 +97,15 @@ def resolve(op: Any, specs: tuple, attrs: Mapping) -> tuple:
     """(dtype to compute in or None, output specs or None), as `infer` returns them: shapes and dtypes by the op's rule,
     then the device. specs: the Spec of each tensor input, the type of each Python number.
     """
-    dtype, outs = consult(op, on_device(specs, cpu), attrs)
+    dtype, outs = consult(op, with_device(specs, cpu), attrs)
     device = attrs["device"] if op.moves else device_of_result(op, specs)
     if device is None or outs is None:
         return dtype, outs
-    specs = zip(op.outputs, outs, on_device(outs, device))
+    specs = zip(op.outputs, outs, with_device(outs, device))
     return dtype, tuple([out if name in op.host_inputs else moved for name, out, moved in specs])
 
 
-def on_device(specs: tuple, device: Device) -> tuple:
+def with_device(specs: tuple, device: Device) -> tuple:
     """These specs on a device; types of numbers, and None for a data-dependent shape, are unchanged."""
     return tuple([s.replace(device=device) if isinstance(s, Spec) and s.device is not device else s for s in specs])
 

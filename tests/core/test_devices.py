@@ -8,7 +8,7 @@ import pytest
 import minflow as flow
 from minflow.core.autograd import grad
 from minflow.core.dispatch import apply
-from minflow.core.infer import data_dependent, infer, on_device, resolve
+from minflow.core.infer import data_dependent, infer, resolve, with_device
 from minflow.core.ir import NUMBERS
 from minflow.core.mode import using
 from minflow.core.op import OPS
@@ -56,8 +56,8 @@ def with_numbers_on_host(op, outs) -> tuple:
 def test_results_are_on_the_device_of_the_inputs(op):
     for specs, attrs in calls(op):
         dtype, outs = resolve(op, specs, attrs)
-        moved = on_device(specs, cuda)
-        expected = outs if outs is None or moved == specs else on_device(outs, cuda)
+        moved = with_device(specs, cuda)
+        expected = outs if outs is None or moved == specs else with_device(outs, cuda)
         assert resolve(op, moved, attrs) == (dtype, expected and with_numbers_on_host(op, expected))
 
 
@@ -70,7 +70,7 @@ def test_each_input_on_another_device_is_refused_by_name(op):
             for k, (name, spec) in enumerate(zip(names, specs)):
                 if not isinstance(spec, Spec):
                     continue
-                mixed = [*on_device(specs, cuda)]
+                mixed = [*with_device(specs, cuda)]
                 mixed[k] = spec
                 with case(f"{name} on the CPU, of {specs}"):
                     if name in strict and any(isinstance(s, Spec) for i, s in enumerate(specs) if i != k):
@@ -80,7 +80,7 @@ def test_each_input_on_another_device_is_refused_by_name(op):
                             resolve(op, tuple(mixed), attrs)
                     elif any(isinstance(s, Spec) for i, s in enumerate(specs) if i != k):
                         outs = resolve(op, tuple(mixed), attrs)[1] or ()
-                        assert outs == with_numbers_on_host(op, on_device(outs, cuda))
+                        assert outs == with_numbers_on_host(op, with_device(outs, cuda))
 
 
 @pytest.mark.parametrize("specs", [(vector(cuda), vector(cpu)), (vector(cpu), vector(cuda))])

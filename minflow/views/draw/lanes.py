@@ -21,6 +21,7 @@ FONT_SIZE, SMALL_FONT_SIZE, LINE_HEIGHT = 12, 11, 17
 MIN_FILLED_WIDTH = 8  # pixels: narrower boxes have the color of their rim
 MIN_CUT_WIDTH = 56  # pixels: in wider boxes, words that do not fit are cut
 MIN_WAIT_WIDTH = 2.5  # pixels: narrower dashed boxes are not drawn
+MIN_NAMED_WAIT_WIDTH = 48  # pixels: wider ones have a word
 
 Colors = tuple[str, str]  # fill, rim
 FAILED_COLORS: Colors = theme.PALE_RED, theme.RED
@@ -136,9 +137,10 @@ class Card:
 
     def wait(self, x: float, y: float, width: float) -> None:
         if width > MIN_WAIT_WIDTH:
-            look = {"fill": theme.PLATE if width > 48 else "none", "stroke": theme.LINE, "stroke_dasharray": "2 2"}
+            fill = theme.PLATE if width > MIN_NAMED_WAIT_WIDTH else "none"
+            look = {"fill": fill, "stroke": theme.LINE, "stroke_dasharray": "2 2"}
             self.parts.append(svg.rect(x, y + 1, width, BAR_HEIGHT - 2, **look))
-        if width > 48:
+        if width > MIN_NAMED_WAIT_WIDTH:
             self.text(x + width / 2, y + 13, "waits", theme.MUTED, text_anchor="middle", font_size=SMALL_FONT_SIZE)
 
     def box(self, x: float, y: float, width: float, tall: float, colors: Colors, words: str) -> None:

@@ -1,6 +1,7 @@
 """Programs for several ranks, each a function that asserts. They run on virtual ranks; this script, on processes."""
 
 import contextlib
+import copy
 import sys
 
 import numpy as np
@@ -221,6 +222,58 @@ def buffers_are_those_of_rank_0():
     model.running_mean.fill_(float(dist.get_rank()))
     model(flow.zeros(4, 3))
     assert model.running_mean.tolist() == [float(dist.get_rank())] * 3
+
+
+def batch_statistics_are_those_of_all_ranks():
+    size, rank = dist.get_world_size(), dist.get_rank()
+    counts = [2, 1, 0, 3][:size]
+    begin = sum(counts[:rank])
+    mine = slice(begin, begin + counts[rank])
+    flow.manual_seed(0)
+    for layer, rest, momentum in ((nn.BatchNorm1d, (), 0.1), (nn.BatchNorm2d, (2, 3), None)):
+        alone = layer(4, momentum=momentum, dtype=flow.float64)
+        nn.init.normal_(alone.weight), nn.init.normal_(alone.bias)
+        sync = nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(alone))
+        whole = 1000 + flow.randn(sum(counts), 4, *rest, dtype=flow.float64)
+        factor = flow.randn_like(whole)
+        results = []
+        for model, part in ((alone, slice(None)), (sync, mine)):
+            x = whole[part].clone().requires_grad_()
+            for _ in range(2):  # running statistics
+                out = model(x)
+            (g,) = flow.autograd.grad((out**3 * factor[part]).sum(), x, create_graph=True)
+            ((g * factor[part]).sum() + out.square().sum()).backward()
+            results.append([out, g, x.grad])
+        for wanted, found in zip(*results):
+            assert np.abs((wanted[mine] - found).detach().numpy()).max(initial=0) < 1e-12 * wanted.abs().max().item()
+        for p, q in zip(alone.parameters(), sync.parameters()):
+            dist.all_reduce(q.grad)
+            assert np.allclose(q.grad.numpy(), p.grad.numpy(), rtol=1e-12, atol=1e-12 * p.grad.abs().max().item())
+        for p, q in zip(alone.buffers(), sync.buffers()):
+            assert np.allclose(q.numpy(), p.numpy(), rtol=1e-12, atol=0)
+        alone.eval(), sync.eval()
+        assert np.allclose(sync(whole).detach().numpy(), alone(whole).detach().numpy(), rtol=1e-12, atol=1e-12)
+        half = nn.SyncBatchNorm(4).half()(whole[mine].half() - 1000)
+        expected = nn.BatchNorm2d(4)((whole.half() - 1000).float().reshape(sum(counts), 4, -1, 1)).reshape(whole.shape)
+        assert half.dtype is flow.float16 and np.allclose(
+            half.detach().float().numpy(), expected[mine].detach().numpy(), rtol=1e-3, atol=1e-3
+        )
+
+
+def batch_norms_train_in_parallel():
+    size, rank = dist.get_world_size(), dist.get_rank()
+    flow.manual_seed(0)
+    alone = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 1)).double()
+    model = DistributedDataParallel(nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(alone)))
+    x = flow.randn(4 * size, 3, dtype=flow.float64)
+    for net, part in ((alone, x), (model, x[4 * rank : 4 * rank + 4])):
+        optimizer = flow.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(10):
+            optimizer.zero_grad()
+            (net(part) - part.prod(1, keepdim=True)).square().mean().backward()
+            optimizer.step()
+    for name, wanted in alone.state_dict().items():
+        assert np.allclose(model.state_dict()[name].numpy(), wanted.numpy(), rtol=1e-12, atol=1e-12), name
 
 
 def samplers_divide_the_data():

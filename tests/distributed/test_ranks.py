@@ -198,11 +198,38 @@ def test_collectives_are_refused_in_a_graph():
         Reduced()(flow.ones(2))
 
 
-def test_statistics_over_ranks_are_refused():
-    x, layer = flow.ones(4, 3), nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(3))
-    assert layer(x).tolist() == nn.BatchNorm1d(3)(x).tolist()
-    with flow.virtual_ranks(2) as ranks, pytest.raises(flow.RankError, match="SyncBatchNorm cannot .* several ranks"):
-        ranks.run(lambda: layer(x))
+class Normalized(nn.Graph):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def build(self, x):
+        return self.layer(x)
+
+
+@pytest.mark.parametrize(
+    "work, error, match",
+    [
+        (
+            lambda: Normalized(nn.SyncBatchNorm(3))(flow.ones(4, 3)),
+            flow.GraphError,
+            "a graph cannot compute statistics",
+        ),
+        (
+            lambda: nn.SyncBatchNorm(3)(flow.ones(1 - dist.get_rank(), 3)),
+            flow.ShapeError,
+            r"one element on all ranks together, \[[01], 3\] here",
+        ),
+        (
+            lambda: nn.SyncBatchNorm(3, process_group=dist.new_group([0]))(flow.ones(4, 3)),
+            flow.RankError,
+            "SyncBatchNorm: this rank does not belong to the group",
+        ),
+    ],
+)
+def test_mistakes_with_statistics_over_ranks(work, error, match):
+    with flow.virtual_ranks(2) as ranks, pytest.raises(error, match=match):
+        ranks.run(work)
 
 
 def test_unused_parameters_are_named():

@@ -71,12 +71,23 @@ def batch_norm(
     weight = filled(each, 1.0) if weight is None else weight
     bias = filled(each, 0.0) if bias is None else bias
     out, mean, var = norm.batch_norm(input, weight, bias, eps=float(eps))
-    count = x.size // channels[0] if channels[0] else 0
+    move_running_stats(running_mean, running_var, mean, var, momentum, x.size // channels[0] if channels[0] else 0)
+    return out
+
+
+def move_running_stats(
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    mean: Tensor,
+    var: Tensor,
+    momentum: float | Tensor,
+    count: float,
+) -> None:
+    """Move running statistics towards those of a batch. var: biased.  count: the elements of a channel."""
     if running_mean is not None and running_var is not None and count:
         with no_grad():
             running_mean.mul_(1 - momentum).add_(mean.detach() * momentum)
             running_var.mul_(1 - momentum).add_(var.detach() * (momentum * (count / max(count - 1, 1))))
-    return out
 
 
 def normalize_with_stats(

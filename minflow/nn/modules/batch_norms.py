@@ -1,23 +1,43 @@
-"""Batch norm under other names: SyncBatchNorm on one rank, OneFlow's FusedBatchNorm. Read next: `norm.py`."""
+"""Other batch norms: SyncBatchNorm, over several ranks, and OneFlow's FusedBatchNorm. Read next: `norm.py`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...core.base.errors import RankError
+from ...core.base.dtypes import HALF_DTYPES
+from ...core.base.errors import GraphError, ShapeError
+from ...core.functions.creation import full
+from ...core.functions.shape import cat
+from ...core.grad.function import Function
 from ...core.source_location import fail
-from ...core.spec import Device, DType
+from ...core.spec import Device, DType, float32
 from ...core.tensor import Tensor
-from ...distributed.collectives import get_world_size
+from ...distributed.collectives import all_reduce, member
 from .. import functional as F
+from ..functional.norm import move_running_stats, per_channel
 from ..module import Module
 from .norm import BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d
 
 
-class SyncBatchNorm(BatchNorm):
-    __doc__ = f"""Batch norm over the examples of all ranks. On one rank it is BatchNorm.
+class SumOverRanks(Function):
+    """The sum of a tensor over the ranks of a group. Its gradient is the sum of the gradients that all ranks have."""
 
-    x: float (N, C, ...). Raises RankError if it is trained on several ranks of process_group. {BatchNorm.__doc__}"""
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Any) -> Tensor:
+        ctx.group, out = group, x.clone()
+        all_reduce(out, group=group)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple:
+        return SumOverRanks.apply(g, ctx.group), None
+
+
+class SyncBatchNorm(BatchNorm):
+    __doc__ = f"""Batch norm whose mean and var, in training mode, are those of the batches of all ranks together.
+
+    x: float (N, C, ...); N may differ between ranks. process_group: the ranks, by default all. All of them call forward
+    and backward. On one rank, and in evaluation mode, it is BatchNorm. {BatchNorm.__doc__}"""
     axes = (2, 3, 4, 5)
 
     def __init__(
@@ -36,15 +56,49 @@ class SyncBatchNorm(BatchNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 
-    def forward(self, x: Tensor) -> Tensor:
-        if self.training and get_world_size(self.process_group) > 1:
+    def normalize(self, input: Tensor, *stats: Any) -> Tensor:
+        if not self.training or member(self.process_group, "SyncBatchNorm").size == 1:
+            return super().normalize(input, *stats)
+        if input.array is None:
             fail(
-                RankError,
-                "SyncBatchNorm cannot compute statistics over several ranks yet",
-                "BatchNorm2d, with the statistics of each rank; or GroupNorm, which needs none of the batch",
-                x=x,
+                GraphError,
+                "SyncBatchNorm: a graph cannot compute statistics over several ranks yet",
+                "eager code; or BatchNorm2d, with the statistics of each rank",
+                input=input,
             )
-        return super().forward(x)
+        return self.normalize_over_ranks(input, *stats)
+
+    def normalize_over_ranks(
+        self,
+        input: Tensor,
+        running_mean: Tensor | None,
+        running_var: Tensor | None,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        from_batch: bool,
+        momentum: float | Tensor,
+        eps: float,
+    ) -> Tensor:
+        """F.batch_norm of the batches of all ranks, concatenated along axis 0: the part of this rank.
+
+        The squares are summed about the mean of all ranks, since a difference of large sums would lose digits.
+        """
+        x = input.to(float32) if input.dtype in HALF_DTYPES else input
+        axes = (0, *range(2, x.ndim))
+        counted = cat([x.sum(axes), full((1,), float(x.numel() // x.shape[1]), dtype=x.dtype)])
+        totals = SumOverRanks.apply(counted, self.process_group)
+        count = totals[-1].item()
+        if count == 1:
+            what = f"SyncBatchNorm: each channel has one element on all ranks together, {list(input.shape)} here"
+            fail(ShapeError, what, "model.eval(); or a larger batch", input=input)
+        mean = totals[:-1] / count
+        centered = x - per_channel(mean, x)
+        var = SumOverRanks.apply(centered.square().sum(axes), self.process_group) / count
+        move_running_stats(running_mean, running_var, mean, var, momentum, count)
+        scale = (var + eps).rsqrt()
+        out = centered * per_channel(scale if weight is None else scale * weight, x)
+        out = out if bias is None else out + per_channel(bias, x)
+        return out.to(input.dtype) if input.dtype in HALF_DTYPES else out
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

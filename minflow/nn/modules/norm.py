@@ -5,7 +5,7 @@ Read next: `../functional/norm.py`; `group_norm.py`, `instance_norm.py`.
 
 from __future__ import annotations
 
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from ...core.base.errors import ShapeError
 from ...core.functions.creation import ones, tensor, zeros
@@ -86,7 +86,7 @@ class BatchNorm(Norm, ByAxes):
                 average = 1.0 / self.num_batches_tracked.to(input.dtype)
         from_batch = self.training or self.running_mean is None
         keep = not self.training or self.track_running_stats
-        return F.batch_norm(
+        return self.normalize(
             input,
             self.running_mean if keep else None,
             self.running_var if keep else None,
@@ -96,6 +96,10 @@ class BatchNorm(Norm, ByAxes):
             average,
             self.eps,
         )
+
+    def normalize(self, input: Tensor, *stats: Any) -> Tensor:
+        """Return F.batch_norm of these arguments; subclasses override it."""
+        return F.batch_norm(input, *stats)
 
     def check_input(self, input: Tensor) -> None:
         """Raise ShapeError if the input does not have the axes of this layer."""

@@ -64,6 +64,8 @@ def launch(options: argparse.Namespace) -> int:
         raise RankError(f"--node_rank is {options.node_rank}, and there is one machine", hint="leave it out")
     if options.logdir and not options.redirect_stdout_and_stderr:
         raise RankError("--logdir without --redirect_stdout_and_stderr has no effect", hint="add it")
+    if options.no_python and (options.module or options.compat or options.torch):
+        raise RankError("--no_python does not go with -m, --compat or --torch", hint="leave out --no_python")
     if options.virtual:
         if options.no_python or options.redirect_stdout_and_stderr:
             raise RankError("--virtual runs Python in one process", hint="without --no_python and --redirect_...")
@@ -87,17 +89,24 @@ def launcher() -> str:
 
 def run_processes(options: argparse.Namespace) -> int:
     worker = [sys.executable, "-m", __spec__.name if __spec__ else __name__, WORKER, *forwarded(options)]
-    environment = os.environ | {
-        "MASTER_ADDR": options.master_addr,
-        "MASTER_PORT": str(options.master_port),
-        "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", str(threads_per_rank(options.ranks))),
-    }
+    environment = (
+        os.environ
+        | address(options)
+        | {
+            "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", str(threads_per_rank(options.ranks))),
+        }
+    )
     process = subprocess.Popen([launcher(), "-n", str(options.ranks), "-l", *worker], env=environment)
     try:
         return process.wait()
     except KeyboardInterrupt:
         process.wait()  # mpiexec has got the signal, too, and ends the ranks
         return 130
+
+
+def address(options: argparse.Namespace) -> dict[str, str]:
+    """Variables of os.environ that a program may read. Ranks find each other without them."""
+    return {"MASTER_ADDR": options.master_addr, "MASTER_PORT": str(options.master_port)}
 
 
 def threads_per_rank(ranks: int) -> int:
@@ -225,6 +234,7 @@ def run_virtual(options: argparse.Namespace) -> int:
     if path is None or not Path(path).is_file():
         raise RankError(f"there is no program {options.program!r}", hint="the path of a Python file; -m for a module")
     serve_other_names(options)
+    os.environ.update(address(options))
     code = compile(Path(path).read_bytes(), path, "exec")
     sys.argv = [path, *options.arguments]
     sys.path[0] = str(Path(path).resolve().parent)

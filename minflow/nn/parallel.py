@@ -100,6 +100,12 @@ class Reducer:
         self.module, self.buckets, self.done = module, list[Bucket](), 0
         self.bucket_of: dict[int, Bucket] = {}
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.among.size == 1:
+            return super().__reduce_ex__(protocol)
+        hint = "copy its state: Model().load_state_dict(model.state_dict()); or copy it before DistributedDataParallel"
+        fail(ModuleError, "a module of DistributedDataParallel cannot be copied or pickled", hint, model=self.module)
+
     def listen(self, limit: int, broadcast_buffers: bool) -> None:
         """Divide the parameters into buckets, the last ones first, and register the hooks."""
         if self.among.size == 1:

@@ -1,6 +1,8 @@
 """Ranks that work together: the programs of `rank_programs.py`, and what happens if one of them fails."""
 
+import copy
 import importlib.util
+import pickle
 import re
 import sys
 import threading
@@ -78,13 +80,16 @@ def test_a_fault_ends_all_ranks(fault, how, tmp_path):
 
 @pytest.mark.parametrize("how", ["--virtual", pytest.param("", marks=mpi)])
 def test_exit_code_and_unfinished_lines(how, tmp_path):
-    program = "import sys, minflow as flow\nrank = flow.env.get_rank()\nprint('half', end='')\nsys.exit(3 * rank)"
-    (tmp_path / "program.py").write_text(program)
+    (tmp_path / "program.py").write_text(
+        "import os, sys, minflow as flow\n"
+        "print(os.environ['MASTER_PORT'], 'half', end='')\n"
+        "sys.exit(3 * flow.env.get_rank())"
+    )
     done = python(*launch, "-n", "2", *[how] * bool(how), tmp_path / "program.py", path=[TOP])
-    assert done.returncode == 3 and "half" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 3 and "29500 half" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("option", [("--node_rank", "1"), ("--logdir", "logs")], ids=str)
+@pytest.mark.parametrize("option", [("--node_rank", "1"), ("--logdir", "logs"), ("--no_python", "-m")], ids=str)
 def test_options_without_effect_are_refused(option, capsys):
     assert main(["-n", "2", "--virtual", *option, "program.py"]) == 1
     assert option[0] in capsys.readouterr().err
@@ -230,6 +235,20 @@ class Normalized(nn.Graph):
 def test_mistakes_with_statistics_over_ranks(work, error, match):
     with flow.virtual_ranks(2) as ranks, pytest.raises(error, match=match):
         ranks.run(work)
+
+
+def test_copies_of_prepared_modules_are_refused():
+    def work():
+        model = DistributedDataParallel(nn.Linear(2, 1))
+        for copied in (copy.deepcopy, pickle.dumps):
+            with pytest.raises(flow.ModuleError, match="cannot be copied or pickled[\\s\\S]*load_state_dict"):
+                copied(model)
+
+    with flow.virtual_ranks(2) as ranks:
+        ranks.run(work)
+    alone = DistributedDataParallel(nn.Linear(2, 1))
+    for copied in (copy.deepcopy(alone), pickle.loads(pickle.dumps(alone))):
+        assert copied.weight.tolist() == alone.weight.tolist()
 
 
 def test_unused_parameters_are_named():

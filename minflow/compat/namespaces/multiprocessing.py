@@ -26,8 +26,9 @@ def spawn(
 ) -> None:
     """Call fn(0, *args) in this process. Raises DeviceError unless nprocs is 1."""
     if nprocs != 1:
-        what = f"multiprocessing.spawn of {nprocs} processes: minflow trains in one"
-        fail(DeviceError, what, "nprocs=1; DataLoader(num_workers=2) loads in several", nprocs=nprocs)
+        what = f"multiprocessing.spawn of {nprocs} processes: a program does not start its own ranks"
+        hint = f"minflow launch -n {nprocs} program.py, which calls fn(flow.env.get_rank(), ...); nprocs=1"
+        fail(DeviceError, what, hint, nprocs=nprocs)
     fn(0, *args)
 
 

@@ -7,6 +7,7 @@ Ranks are processes (`minflow launch -n 4 program.py`), or threads of one proces
 from ..core.messages.suggestions import name_hints as _name_hints
 from .collectives import (
     GroupMember as GroupMember,
+    P2POp as P2POp,
     ProcessGroup as ProcessGroup,
     ReduceOp as ReduceOp,
     Work as Work,
@@ -17,6 +18,7 @@ from .collectives import (
     all_to_all as all_to_all,
     all_to_all_single as all_to_all_single,
     barrier as barrier,
+    batch_isend_irecv as batch_isend_irecv,
     broadcast as broadcast,
     broadcast_object_list as broadcast_object_list,
     destroy_process_group as destroy_process_group,
@@ -30,6 +32,7 @@ from .collectives import (
     get_world_size as get_world_size,
     group as group,
     init_process_group as init_process_group,
+    irecv as irecv,
     is_available as is_available,
     is_gloo_available as is_gloo_available,
     is_initialized as is_initialized,

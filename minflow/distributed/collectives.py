@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +22,7 @@ from ..core.host import HostArray, host_array
 from ..core.source_location import describe, fail
 from ..core.spec import spec_of
 from ..core.tensor import Tensor
-from .communicator import Communicator
+from .communicator import Communicator, Pending
 from .world import world
 
 
@@ -37,17 +37,36 @@ REDUCE_OPS = {value for name, value in vars(ReduceOp).items() if name.isupper()}
 
 
 class Work:
-    """Handle of an asynchronous collective, which has completed."""
+    """Handle of an asynchronous call. Collectives have completed; a send or receive completes in `wait`."""
+
+    def __init__(self, finish: Callable[[], Any] | None = None):
+        self.finish = finish
 
     def wait(self, timeout: Any = None) -> bool:
-        """Return True: the collective is complete."""
+        """Wait until the call is complete; return True."""
+        finish, self.finish = self.finish, None
+        if finish is not None:
+            finish()
         return True
 
     def is_completed(self) -> bool:
-        """Return True: the collective is complete."""
-        return True
+        """Wait until the call is complete; return True."""
+        return self.wait()
 
     is_success = is_completed
+
+
+class Received(Work):
+    """Handle of a receive, which writes the tensor when it completes."""
+
+    def __init__(self, pending: Pending, tensor: Tensor, array: HostArray):
+        self.pending = pending
+
+        def finish() -> None:
+            pending()
+            put(tensor, array)
+
+        super().__init__(finish)
 
 
 class ProcessGroup:
@@ -511,25 +530,44 @@ def all_to_all_single(
 
 def send(tensor: Tensor, dst: int, group: ProcessGroup | None = None, tag: int = 0) -> None:
     """Send a tensor to rank `dst`, which calls recv."""
-    among = member(group, "send")
-    check_rank("send", "dst", dst, world())
-    among.send(elements("send", "tensor", tensor), get_group_rank(group, dst), tag)
+    isend(tensor, dst, group, tag).wait()
 
 
 def recv(tensor: Tensor, src: int | None = None, group: ProcessGroup | None = None, tag: int = 0) -> int:
     """Overwrite `tensor` with that which rank `src`, or any rank, sends; return that rank."""
-    among, array = member(group, "recv"), elements("recv", "tensor", tensor)
-    if src is not None:
-        check_rank("recv", "src", src, world())
-    source = among.receive(array, None if src is None else get_group_rank(group, src), tag)
-    put(tensor, array)
-    return among.ranks[source]
+    work = irecv(tensor, src, group, tag)
+    work.wait()
+    return member(group, "recv").ranks[work.pending.rank]
 
 
 def isend(tensor: Tensor, dst: int, group: ProcessGroup | None = None, tag: int = 0) -> Work:
-    """`send`, with a Work that has completed."""
-    send(tensor, dst, group, tag)
-    return Work()
+    """Begin to send a tensor to rank `dst`, and return at once. `wait` of the result waits until it has left."""
+    among = member(group, "send")
+    check_rank("send", "dst", dst, world())
+    return Work(among.start_send(elements("send", "tensor", tensor), get_group_rank(group, dst), tag))
+
+
+def irecv(tensor: Tensor, src: int | None = None, group: ProcessGroup | None = None, tag: int = 0) -> Received:
+    """Begin to receive a tensor from rank `src`, or any. `wait` of the result overwrites `tensor`."""
+    among, array = member(group, "recv"), elements("recv", "tensor", tensor)
+    if src is not None:
+        check_rank("recv", "src", src, world())
+    source = None if src is None else get_group_rank(group, src)
+    return Received(among.start_receive(array, source, tag), tensor, array)
+
+
+class P2POp:
+    """A send or receive for batch_isend_irecv. op: isend or irecv.  peer: the other rank."""
+
+    def __init__(self, op: Any, tensor: Tensor, peer: int, group: ProcessGroup | None = None, tag: int = 0):
+        if getattr(op, "__name__", None) not in ("isend", "irecv"):
+            fail(RankError, f"P2POp: op must be isend or irecv, got {describe(op)}", "P2POp(dist.isend, tensor, 1)")
+        self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
+
+
+def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
+    """Begin all sends and receives of a list, and return their Works."""
+    return [each.op(each.tensor, each.peer, each.group, each.tag) for each in p2p_op_list]
 
 
 def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None) -> Work | None:

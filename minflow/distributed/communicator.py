@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..core.backend import namespace
@@ -50,6 +50,20 @@ class Fingerprint(NamedTuple):
         return f"{self.key} {self.where}"
 
 
+class Pending:
+    """A send or receive that has begun. Calling it completes it, once, and returns the other rank."""
+
+    def __init__(self, finish: Callable[[], int]):
+        self.finish: Callable[[], int] | None = finish
+        self.rank = -1
+
+    def __call__(self) -> int:
+        if self.finish is not None:
+            finish, self.finish = self.finish, None
+            self.rank = finish()
+        return self.rank
+
+
 class Communicator:
     """The ranks of a group, as one of them sees it. Arrays are those of the host, C-contiguous.
 
@@ -62,6 +76,7 @@ class Communicator:
         self.rank, self.ranks = rank, tuple(ranks)
         self.deadline = default_deadline() if deadline is None else deadline
         self.calls, self.local_rank, self.machines = 0, rank, 1
+        self.receives: dict[tuple[int | None, int], Pending] = {}  # the last one, by source and tag
 
     @property
     def size(self) -> int:
@@ -78,12 +93,27 @@ class Communicator:
         """Hand over an object and return those of all ranks, by rank. Nobody may change them."""
         raise NotImplementedError
 
-    def send(self, array: HostArray, to: int, tag: int = 0) -> None:
-        """Send an array to a rank of the group. May return before it has arrived."""
+    def start_send(self, array: HostArray, to: int, tag: int = 0) -> Pending:
+        """Begin to send an array, which stays as it is, to a rank of the group."""
         raise NotImplementedError
 
+    def start_receive(self, out: HostArray, source: int | None, tag: int = 0) -> Pending:
+        """Begin to receive an array of this shape and dtype from a rank, or from any.
+
+        Receives from one rank with one tag complete in the order of their calls.
+        """
+        before = self.receives.get((source, tag))
+
+        def finish() -> int:
+            if before is not None:
+                before()
+            return self.receive(out, source, tag)
+
+        self.receives[source, tag] = started = Pending(finish)
+        return started
+
     def receive(self, out: HostArray, source: int | None, tag: int = 0) -> int:
-        """Receive an array of this shape and dtype from a rank, or from any; return the rank."""
+        """Wait for an array, and return the rank that has sent it."""
         raise NotImplementedError
 
     def group(self, ranks: Sequence[int]) -> Communicator | None:
@@ -129,6 +159,17 @@ def reduced(arrays: Sequence[HostArray], by: str) -> HostArray:
     return functools.reduce(getattr(namespace(), REDUCTIONS[by]), arrays)
 
 
+def check_received(rank: int, sent: str, out: HostArray) -> None:
+    """Raise RankError if the array that a rank has sent is not one of this shape and dtype."""
+    if sent != facts_of(out):
+        raise RankError(
+            f"rank {rank} has sent an array of another shape or dtype",
+            values={"sent": sent.strip(), "expected": facts_of(out).strip()},
+            where=here(),
+            hint="send and recv tensors of one shape and dtype",
+        )
+
+
 def mismatch(whats: Sequence[Fingerprint]) -> RankError:
     """The error for ranks that call different collectives."""
     return RankError(
@@ -149,8 +190,9 @@ class Alone(Communicator):
     def exchange(self, what: Fingerprint, mine: Any) -> list[Any]:
         return [mine]
 
-    def send(self, array: HostArray, to: int, tag: int = 0) -> None:
+    def start_send(self, array: HostArray, to: int, tag: int = 0) -> Pending:
         self.letters.setdefault(tag, []).append(array.copy())
+        return Pending(lambda: to)
 
     def receive(self, out: HostArray, source: int | None, tag: int = 0) -> int:
         if not self.letters.get(tag):
@@ -159,7 +201,9 @@ class Alone(Communicator):
                 where=here(),
                 hint="send first; minflow launch -n 2 program.py starts two ranks",
             )
-        out[...] = self.letters[tag].pop(0)
+        array = self.letters[tag].pop(0)
+        check_received(0, facts_of(array), out)
+        out[...] = array
         return 0
 
     def group(self, ranks: Sequence[int]) -> Communicator | None:

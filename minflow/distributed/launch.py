@@ -15,10 +15,12 @@ import contextlib
 import importlib.util
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import sysconfig
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from .virtual import virtual_ranks
 
 WORKER = "--minflow-rank"  # the first argument of a process that `launch` has started
 FAILED = 1
+DRAIN = 0.3  # seconds in which mpiexec reads the last lines of a rank before it ends all of them
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,6 +91,7 @@ def launcher() -> str:
 
 
 def run_processes(options: argparse.Namespace) -> int:
+    labels = ["-l"] * options.no_python  # ranks of Python label their lines, which mpiexec would break
     worker = [sys.executable, "-m", __spec__.name if __spec__ else __name__, WORKER, *forwarded(options)]
     environment = (
         os.environ
@@ -96,12 +100,15 @@ def run_processes(options: argparse.Namespace) -> int:
             "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", str(threads_per_rank(options.ranks))),
         }
     )
-    process = subprocess.Popen([launcher(), "-n", str(options.ranks), "-l", *worker], env=environment)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    process = subprocess.Popen([launcher(), "-n", str(options.ranks), *labels, *worker], env=environment)
     try:
         return process.wait()
-    except KeyboardInterrupt:
-        process.wait()  # mpiexec has got the signal, too, and ends the ranks
-        return 130
+    except (KeyboardInterrupt, SystemExit) as error:
+        process.terminate()  # mpiexec ends the ranks
+        process.wait()
+        return 130 if isinstance(error, KeyboardInterrupt) else int(error.code)  # type: ignore[arg-type]
 
 
 def address(options: argparse.Namespace) -> dict[str, str]:
@@ -129,9 +136,11 @@ def work(words: Sequence[str]) -> None:
     from .world import world
 
     streams: Any = sys.stdout, sys.stderr
-    for stream in streams:  # whole lines, since mpiexec puts the rank before each part
+    for stream in streams:  # whole lines, since ranks print at the same time
         stream.reconfigure(line_buffering=True, write_through=False)
     ranks = world()
+    if not options.no_python:
+        sys.stdout, sys.stderr = RankedOutput(sys.stdout), RankedOutput(sys.stderr)
     os.environ.update(RANK=str(ranks.rank), WORLD_SIZE=str(ranks.size), LOCAL_RANK=str(ranks.local_rank))
     if options.redirect_stdout_and_stderr:
         folder = Path(options.logdir or "log")
@@ -148,11 +157,23 @@ def work(words: Sequence[str]) -> None:
     except BaseException as error:
         sys.excepthook(type(error), error, error.__traceback__)
         code = FAILED
-    sys.stdout.flush(), sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        stream.close() if isinstance(stream, RankedOutput) else stream.flush()
     if code:
         from mpi4py import MPI
 
+        time.sleep(DRAIN)
         MPI.COMM_WORLD.Abort(code)
+
+
+def exit_code(error: SystemExit) -> int:
+    """The exit code that Python gives to a SystemExit; prints its message, if any, and the rank that has failed."""
+    code = error.code if isinstance(error.code, int) else FAILED if error.code else 0
+    if code:
+        rank = current_context().rank
+        message = f": {error.code}" if error.code is not code else ""
+        print(f"minflow: rank {rank} has ended with exit code {code}{message}", file=sys.stderr, flush=True)
+    return code
 
 
 def run_program(options: argparse.Namespace) -> None:
@@ -199,6 +220,7 @@ class RankedOutput:
         """Write the last lines, if they have no end."""
         for rank in [rank for rank, rest in self.begun.items() if rest]:
             self.stream.write(f"[{rank}] {self.begun.pop(rank)}\n")
+        self.stream.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
@@ -239,29 +261,24 @@ def run_virtual(options: argparse.Namespace) -> int:
     sys.argv = [path, *options.arguments]
     sys.path[0] = str(Path(path).resolve().parent)
 
-    def run() -> int:
+    def run() -> None:
         try:
             exec(code, {"__name__": "__main__", "__file__": path, "__builtins__": __builtins__})
         except SystemExit as error:
-            return exit_code(error)
-        return 0
+            if failed := exit_code(error):
+                raise SystemExit(failed) from None
 
-    with (
-        contextlib.closing(RankedOutput(sys.stdout)) as out,
-        contextlib.redirect_stdout(out),
-        ranked_environment(),
-        virtual_ranks(options.ranks) as ranks,
-    ):
-        return max(ranks.run(run))
-
-
-def exit_code(error: SystemExit) -> int:
-    """The exit code of a program that has called sys.exit. Prints a message that it gave instead."""
-    if isinstance(error.code, int):
-        return error.code
-    if error.code:
-        print(error.code, file=sys.stderr)
-    return FAILED if error.code else 0
+    try:
+        with (
+            contextlib.closing(RankedOutput(sys.stdout)) as out,
+            contextlib.redirect_stdout(out),
+            ranked_environment(),
+            virtual_ranks(options.ranks) as ranks,
+        ):
+            ranks.run(run)
+    except SystemExit as error:
+        return int(error.code or FAILED)
+    return 0
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -16,10 +16,11 @@ from typing import Any
 from ..core.backend import namespace
 from ..core.base.optional import import_optional
 from ..core.host import HostArray
-from .communicator import Communicator, Fingerprint, facts_of, mismatch, reduced
+from .communicator import Communicator, Fingerprint, Pending, check_received, facts_of, mismatch, reduced
 
 POLLS = 2000  # polls before a wait begins to sleep, if each rank has a core
 NAP = 20e-6  # seconds
+HEADER = 256  # bytes before the elements of a message: their dtype and shape
 ABORTED = 71  # exit code after a deadline
 
 
@@ -91,20 +92,39 @@ class MPICommunicator(Communicator):
         """True if MPI can compute with the dtype."""
         return array.dtype.kind in "iufc" and array.dtype.name not in ("float16", "bfloat16")
 
-    def send(self, array: HostArray, to: int, tag: int = 0) -> None:
-        what = f"send of {array.dtype}{list(array.shape)} to rank {to}"
-        self.wait(self.comm.Isend(array.reshape(-1).view("uint8"), dest=to, tag=tag), what)
+    def start_send(self, array: HostArray, to: int, tag: int = 0) -> Pending:
+        what = f"send of{facts_of(array)} to rank {to}"
+        message = bytearray(header(array))
+        message += memoryview(array.reshape(-1).view("uint8"))
+        request = self.comm.Isend(message, dest=to, tag=tag)
+        return Pending(lambda: self.wait(request, what) and to)
 
-    def receive(self, out: HostArray, source: int | None, tag: int = 0) -> int:
-        what = f"receive of {out.dtype}{list(out.shape)} from {'any rank' if source is None else f'rank {source}'}"
-        sender = self.mpi.ANY_SOURCE if source is None else source
-        return self.wait(self.comm.Irecv(out.reshape(-1).view("uint8"), source=sender, tag=tag), what).source
+    def start_receive(self, out: HostArray, source: int | None, tag: int = 0) -> Pending:
+        what = f"receive of{facts_of(out)} from {'any rank' if source is None else f'rank {source}'}"
+        message = bytearray(HEADER + out.nbytes)
+        request = self.comm.Irecv(message, source=self.mpi.ANY_SOURCE if source is None else source, tag=tag)
+
+        def finish() -> int:
+            try:
+                rank = self.wait(request, what).source
+            except self.mpi.Exception:  # the array is larger than this one; the begin of the message has arrived
+                rank = -1 if source is None else source
+            if message[:HEADER] != header(out):
+                check_received(rank, message[:HEADER].decode().rstrip(), out)
+            memoryview(out.reshape(-1).view("uint8"))[:] = memoryview(message)[HEADER:]
+            return rank
+
+        return Pending(finish)
 
     def group(self, ranks: Sequence[int]) -> Communicator | None:
         self.agree(self.fingerprint("new_group", f" {list(ranks)}"))
         mine = self.rank in ranks
         comm = self.comm.Split(0 if mine else self.mpi.UNDEFINED, list(ranks).index(self.rank) if mine else 0)
         return MPICommunicator(comm, [self.ranks[rank] for rank in ranks], self.deadline) if mine else None
+
+
+def header(array: HostArray) -> bytes:
+    return facts_of(array).encode()[:HEADER].ljust(HEADER)
 
 
 def start_processes() -> MPICommunicator:

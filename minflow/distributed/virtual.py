@@ -9,6 +9,7 @@ of Python, so they run no faster than one rank, with the same collectives, error
 
 from __future__ import annotations
 
+import ctypes
 import linecache
 import sys
 import threading
@@ -22,9 +23,10 @@ from ..core.base.errors import MinflowError, RankError, ShapeError
 from ..core.context import Context, current_context, virtual_contexts
 from ..core.host import HostArray
 from ..core.source_location import fail, here
-from .communicator import Communicator, Fingerprint, mismatch
+from .communicator import Communicator, Fingerprint, Pending, check_received, facts_of, mismatch
 
 SLICE = 0.1  # seconds after which a waiting thread looks for Ctrl-C
+GRACE = 2.0  # seconds that other ranks get to end after an error of one, before they are interrupted
 
 
 class Round:
@@ -33,7 +35,10 @@ class Round:
     def __init__(self, size: int):
         self.whats: list[Fingerprint | None] = [None] * size
         self.values: list[Any] = [None] * size
-        self.count = 0
+
+    @property
+    def complete(self) -> bool:
+        return None not in self.whats
 
 
 class VirtualWorld:
@@ -104,25 +109,36 @@ class VirtualCommunicator(Communicator):
         world = self.world
         with world.changed:
             current = world.rounds.setdefault(self.ranks, Round(self.size))
+            if (other := current.whats[self.rank]) is not None:
+                raise RankError(
+                    f"two threads of rank {self.ranks[self.rank]} call collectives at the same time",
+                    values={"one": other, "other": what},
+                    where=here(),
+                    hint="one thread per rank calls collectives, since all ranks call them in the same order",
+                )
             current.whats[self.rank], current.values[self.rank] = what, mine
-            current.count += 1
-            if current.count == self.size:
+            if current.complete:
                 del world.rounds[self.ranks]
                 world.changed.notify_all()
-            world.wait(
-                lambda: current.count == self.size,
-                lambda: [rank for rank, known in zip(self.ranks, current.whats) if known is None],
-                what,
-                self.deadline,
-            )
+            try:
+                world.wait(
+                    lambda: current.complete,
+                    lambda: [rank for rank, known in zip(self.ranks, current.whats) if known is None],
+                    what,
+                    self.deadline,
+                )
+            except BaseException:
+                current.whats[self.rank] = None
+                raise
         if len({known.key for known in current.whats if known is not None}) > 1:
             raise mismatch(current.whats)  # type: ignore[arg-type]  # all have arrived
         return current.values
 
-    def send(self, array: HostArray, to: int, tag: int = 0) -> None:
+    def start_send(self, array: HostArray, to: int, tag: int = 0) -> Pending:
         with self.world.changed:
             self.world.letters.setdefault((self.ranks[self.rank], self.ranks[to], tag), deque()).append(array.copy())
             self.world.changed.notify_all()
+        return Pending(lambda: to)
 
     def receive(self, out: HostArray, source: int | None, tag: int = 0) -> int:
         me, letters = self.ranks[self.rank], self.world.letters
@@ -136,13 +152,7 @@ class VirtualCommunicator(Communicator):
             self.world.wait(arrived, lambda: [] if source is None else [self.ranks[source]], what, self.deadline)
             found = arrived()[0]
             array = letters[self.ranks[found], me, tag].popleft()
-        if array.shape != out.shape or array.dtype != out.dtype:
-            raise RankError(
-                f"rank {found} has sent an array of another shape or dtype",
-                values={"sent": f"{array.dtype}{list(array.shape)}", "expected": f"{out.dtype}{list(out.shape)}"},
-                where=here(),
-                hint="send and recv tensors of one shape and dtype",
-            )
+        check_received(found, facts_of(array), out)
         out[...] = array
         return found
 
@@ -152,6 +162,22 @@ class VirtualCommunicator(Communicator):
         if self.rank not in ranks:
             return None
         return VirtualCommunicator(self.world, list(ranks).index(self.rank), chosen, self.deadline)
+
+
+def join(threads: Sequence[threading.Thread], seconds: float) -> bool:
+    """Wait for threads, at most some seconds. True if all have ended."""
+    end = time.monotonic() + seconds
+    for thread in threads:
+        while thread.is_alive() and (left := end - time.monotonic()) > 0:
+            thread.join(min(left, SLICE))
+    return not any([thread.is_alive() for thread in threads])
+
+
+def interrupt(threads: Sequence[threading.Thread]) -> None:
+    """Raise SystemExit in the Python code of threads, as Ctrl-C raises KeyboardInterrupt in the main thread."""
+    for thread in threads:
+        if thread.is_alive():
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
 
 
 class VirtualRanks:
@@ -166,7 +192,8 @@ class VirtualRanks:
     def run(self, function: Callable, *args: Any, **options: Any) -> list[Any]:
         """Call function(*args) on each rank, on threads of their own; return the results by rank.
 
-        Raises the error of the first rank that fails, after all have ended.
+        Raises the error of the first rank that fails, after all have ended. A rank that computes on is interrupted; one
+        that sleeps or is in a call of another library goes on until that returns.
         """
         world, results = VirtualWorld(len(self)), [None] * len(self)
 
@@ -187,16 +214,20 @@ class VirtualRanks:
         try:
             for thread in world.threads:
                 thread.start()
-            for thread in world.threads:
-                while thread.is_alive():
-                    thread.join(SLICE)
-        except BaseException as error:  # Ctrl-C: ranks that wait for others end, too
+            while world.failed is None and not join(world.threads, SLICE):
+                pass
+        except BaseException as error:  # Ctrl-C
             world.fail(-1, error)
+            interrupt(world.threads)
+            join(world.threads, GRACE)
             raise
         if world.failed is not None:
             rank, cause = world.failed
             if not isinstance(cause, MinflowError) or f"rank {rank}" not in str(cause):
                 cause.add_note(f"on rank {rank} of {len(self)}")
+            if not join(world.threads, GRACE):  # ranks that wait for others have ended
+                interrupt(world.threads)
+                join(world.threads, GRACE)
             raise cause
         return results
 

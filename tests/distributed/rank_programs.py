@@ -91,6 +91,36 @@ def a_ring_of_sends():
     assert t.dtype is flow.int32 and t.tolist() == of_rank((rank - 1) % size)[:1].tolist()
 
 
+def sends_and_receives_begin_before_they_complete():
+    """All ranks send first: large arrays wait until the receiver takes them."""
+    size, rank = dist.get_world_size(), dist.get_rank()
+    to, source = (rank + 1) % size, (rank - 1) % size
+    for count in (0, 3, 300_000):
+        mine, first, second = flow.full((count,), float(rank)), flow.zeros(count), flow.zeros(count)
+        works = [dist.isend(mine, to), dist.isend(mine + 0.5, to)]
+        receives = [dist.irecv(first, source), dist.irecv(second, source)]
+        assert all([work.wait() for work in works])
+        assert all([work.wait() for work in receives[::-1]])
+        assert first.tolist() == [float(source)] * count and second.tolist() == [source + 0.5] * count
+    operations = [
+        dist.P2POp(dist.isend, flow.tensor(rank), to),
+        dist.P2POp(dist.irecv, found := flow.tensor(9), source),
+    ]
+    assert all([work.is_completed() for work in dist.batch_isend_irecv(operations)]) and found.item() == source
+
+
+def received_arrays_have_the_shape_and_dtype_that_were_sent():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for wrong in (flow.zeros(2), flow.zeros(4), flow.zeros(3, dtype=flow.int32)):
+        dist.isend(flow.ones(3), (rank + 1) % size)
+        try:
+            dist.recv(wrong, (rank - 1) % size)
+        except flow.RankError as error:
+            assert "has sent an array of another shape or dtype" in str(error) and "float32[3]" in str(error)
+        else:
+            raise AssertionError(f"received into {wrong}")
+
+
 def objects_are_copied():
     size, rank = dist.get_world_size(), dist.get_rank()
     mine, found = {"rank": rank}, [None] * size

@@ -1,9 +1,13 @@
 """Ranks that work together: the programs of `rank_programs.py`, and what happens if one of them fails."""
 
+import contextlib
 import copy
 import importlib.util
+import os
 import pickle
 import re
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -43,6 +47,9 @@ FAULTS = {  # what a rank does -> what the error says
     "order": "the ranks do not call the same collective\n.*rank 0 .*all_reduce .*\n.*rank 1 .*barrier",
     "missing": "after 1 seconds not all ranks have called #1 all_reduce",
     "raises": "ValueError: oops",
+    "exits": "rank 1 has ended with exit code 3",
+    "exits with a message": "rank 1 has ended with exit code 1: bad settings",
+    "computes on": "after 1 seconds not all ranks have called",
 }
 PROGRAM = """
 import sys, time
@@ -59,8 +66,14 @@ def main(fault):
         dist.all_reduce(t) if rank else dist.barrier()
     elif fault == "missing":
         dist.all_reduce(t) if rank else time.sleep(3)
-    elif rank == 1:
+    elif fault == "exits" and rank == 1:
+        sys.exit(3)
+    elif fault == "exits with a message" and rank == 1:
+        sys.exit("bad settings")
+    elif fault == "raises" and rank == 1:
         raise ValueError("oops")
+    while fault == "computes on" and rank == 1:
+        pass
     dist.barrier()
 
 main(sys.argv[1])
@@ -74,7 +87,8 @@ def test_a_fault_ends_all_ranks(fault, how, tmp_path):
     begin = time.monotonic()
     done = python(*launch, "-n", "3", *[how] * bool(how), tmp_path / "program.py", fault, path=[TOP])
     text = re.sub(r"^\[\d\] ", "", done.stdout + done.stderr, flags=re.MULTILINE)
-    assert done.returncode and re.search(FAULTS[fault], text), text
+    assert re.search(FAULTS[fault], text), text
+    assert done.returncode == 3 if fault == "exits" else done.returncode, text
     assert time.monotonic() - begin < 60
 
 
@@ -93,6 +107,69 @@ def test_exit_code_and_unfinished_lines(how, tmp_path):
 def test_options_without_effect_are_refused(option, capsys):
     assert main(["-n", "2", "--virtual", *option, "program.py"]) == 1
     assert option[0] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("how", ["--virtual", pytest.param("", marks=mpi)])
+def test_lines_are_printed_whole(how, tmp_path):
+    (tmp_path / "program.py").write_text("print('a', 1, 'b')\nprint('no', 'newline', end='')")
+    done = python(*launch, "-n", "2", *[how] * bool(how), tmp_path / "program.py", path=[TOP])
+    assert {line.strip() for line in done.stdout.splitlines()} >= {"[0] a 1 b", "[1] a 1 b"}
+    assert done.stdout.count("no newline") == 2
+
+
+@mpi
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_launcher_ends_all_ranks(number, tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import os, time\nprint(os.getpid(), flush=True)\nfor i in range(600):\n    time.sleep(0.1)\n"
+    )
+    words = [sys.executable, *launch, "-n", "2", str(tmp_path / "program.py")]
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(TOP)}, start_new_session=True
+    )
+    ranks = [int(process.stdout.readline().split()[-1]) for _ in range(2)]
+    process.send_signal(number)
+    assert process.wait(timeout=30) == 128 + number
+    process.stdout.close()
+    for rank in ranks:
+        with pytest.raises(ProcessLookupError):
+            os.kill(rank, 0)
+
+
+def test_interrupt_ends_virtual_ranks_that_compute():
+    def work():
+        if dist.get_rank() == 0:
+            signal.raise_signal(signal.SIGINT)
+        while True:
+            pass
+
+    with flow.virtual_ranks(3) as ranks:
+        with pytest.raises(KeyboardInterrupt):
+            ranks.run(work)
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("rank ")]
+        assert ranks.run(dist.get_rank) == [0, 1, 2]
+
+
+def test_two_threads_of_a_rank_cannot_call_collectives_at_once():
+    def work():
+        if dist.get_rank():
+            return
+        thread = flow.core.context.current_context().spawn(other)
+        while not any(world.rounds for world in [flow.distributed.world.world().world]):
+            time.sleep(0.001)
+        dist.barrier()
+        thread.join()
+
+    def other():
+        with contextlib.suppress(flow.RankError):
+            dist.barrier()
+
+    def both():
+        dist.init_process_group(timeout=20)
+        work() if dist.get_rank() == 0 else time.sleep(1)
+
+    with flow.virtual_ranks(2) as ranks, pytest.raises(flow.RankError, match="two threads of rank 0 call collectives"):
+        ranks.run(both)
 
 
 def test_error_of_a_rank_is_raised_with_its_rank():
@@ -178,6 +255,7 @@ def test_receive_of_another_shape_is_refused():
         (lambda: dist.new_group([0, 1]), "there is no rank 1 among 1[\\s\\S]*minflow launch -n 2"),
         (lambda: dist.recv(flow.ones(2), 0), "waits for an array that it has not sent"),
         (lambda: dist.all_reduce(flow.ones(2), group=3), "group must be a process group, got 3"),
+        (lambda: dist.P2POp(dist.send, flow.ones(2), 0), "op must be isend or irecv"),
         (lambda: flow.virtual_ranks(0).__enter__(), "a number of ranks, at least 1, not 0"),
         (lambda: DistributedDataParallel(lambda x: x), "DistributedDataParallel takes a module"),
     ],

@@ -34,7 +34,7 @@ class ReducedModule(type):
     """The class of DistributedDataParallel: the modules that it has prepared are its instances."""
 
     def __instancecheck__(cls, module: Any) -> bool:
-        return isinstance(vars(module).get("reducer"), Reducer) if hasattr(module, "__dict__") else False
+        return type(getattr(module, "__dict__", {}).get("reducer")) is Reducer
 
 
 class DistributedDataParallel(metaclass=ReducedModule):
@@ -100,11 +100,9 @@ class Reducer:
         self.module, self.buckets, self.done = module, list[Bucket](), 0
         self.bucket_of: dict[int, Bucket] = {}
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        if self.among.size == 1:
-            return super().__reduce_ex__(protocol)
-        hint = "copy its state: Model().load_state_dict(model.state_dict()); or copy it before DistributedDataParallel"
-        fail(ModuleError, "a module of DistributedDataParallel cannot be copied or pickled", hint, model=self.module)
+    def __reduce__(self) -> Any:
+        """A copy of the module, such as a moving average of its weights, or a saved one, is an ordinary module."""
+        return CopiedReducer, ()
 
     def listen(self, limit: int, broadcast_buffers: bool) -> None:
         """Divide the parameters into buckets, the last ones first, and register the hooks."""
@@ -200,6 +198,13 @@ class Reducer:
                     p.grad = p.detach().clone()
                 put(p.grad, flat[at : at + p.numel()].reshape(p.shape))
             at += p.numel()
+
+
+class CopiedReducer(Reducer):
+    """That of a copy of a prepared module: it reduces nothing."""
+
+    def __init__(self) -> None:
+        self.on = False
 
 
 def data_parallel(

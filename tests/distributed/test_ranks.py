@@ -57,7 +57,7 @@ import minflow as flow
 from minflow import distributed as dist
 
 def main(fault):
-    dist.init_process_group(timeout=1 if fault == "missing" else 60)
+    dist.init_process_group(timeout=1 if fault in ("missing", "computes on") else 60)
     rank, t = dist.get_rank(), flow.ones(4)
     if fault == "shape":
         dist.all_reduce(t if rank else flow.ones(5))
@@ -84,12 +84,10 @@ main(sys.argv[1])
 @pytest.mark.parametrize("how", ["--virtual", pytest.param("", marks=mpi)])
 def test_a_fault_ends_all_ranks(fault, how, tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
-    begin = time.monotonic()
     done = python(*launch, "-n", "3", *[how] * bool(how), tmp_path / "program.py", fault, path=[TOP])
     text = re.sub(r"^\[\d\] ", "", done.stdout + done.stderr, flags=re.MULTILINE)
     assert re.search(FAULTS[fault], text), text
     assert done.returncode == 3 if fault == "exits" else done.returncode, text
-    assert time.monotonic() - begin < 60
 
 
 @pytest.mark.parametrize("how", ["--virtual", pytest.param("", marks=mpi)])
@@ -315,18 +313,27 @@ def test_mistakes_with_statistics_over_ranks(work, error, match):
         ranks.run(work)
 
 
-def test_copies_of_prepared_modules_are_refused():
-    def work():
-        model = DistributedDataParallel(nn.Linear(2, 1))
-        for copied in (copy.deepcopy, pickle.dumps):
-            with pytest.raises(flow.ModuleError, match="cannot be copied or pickled[\\s\\S]*load_state_dict"):
-                copied(model)
+@pytest.mark.parametrize("size", [1, 2])
+def test_copies_of_prepared_modules_are_ordinary_modules(size):
+    """As the moving average of weights that only one rank evaluates."""
 
-    with flow.virtual_ranks(2) as ranks:
-        ranks.run(work)
-    alone = DistributedDataParallel(nn.Linear(2, 1))
-    for copied in (copy.deepcopy(alone), pickle.loads(pickle.dumps(alone))):
-        assert copied.weight.tolist() == alone.weight.tolist()
+    def work():
+        model = DistributedDataParallel(nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1)))
+        for copied in (copy.deepcopy(model.module), pickle.loads(pickle.dumps(model))):
+            assert not isinstance(copied, DistributedDataParallel) and isinstance(model, DistributedDataParallel)
+            assert copied[0].weight.tolist() == model[0].weight.tolist() and copied.module is copied
+            if dist.get_rank() == 0:  # no collective: the other rank does not come
+                copied(flow.ones(3, 2)).sum().backward()
+                with copied.no_sync():
+                    copied(flow.ones(3, 2)).sum().backward()
+            assert model[0].weight.grad is None
+        twin = DistributedDataParallel(copy.deepcopy(model))
+        twin(flow.full((3, 2), dist.get_rank() + 1.0)).pow(2).sum().backward()
+        return twin[0].bias.grad.tolist()
+
+    with flow.virtual_ranks(size) as ranks:
+        first, *others = ranks.run(work)
+    assert others == [first] * (size - 1)
 
 
 def test_unused_parameters_are_named():

@@ -76,7 +76,7 @@ CORE = [
 ROOMS = {
     "core": [],
     "compiler": ["core"],
-    "distributed": ["core", "compat.names"],
+    "distributed": ["core"],
     "views": [
         "core.backend",
         "core.base.errors",
@@ -149,6 +149,7 @@ ROOMS = {
     "onnx": ["core", "compiler", "views", "nn", "io", "deploy", "introspection.graph.explore"],
     "distributions": ["core"],
     "compat": ["core", "nn", "distributed", "compat.namespaces"],
+    "distributed.launch": ["core", "distributed", "compat.names"],
     "platforms": ["core", "platforms.compiled.policy"],
     # Public namespaces of one screen each: `flow.amp`, `flow.autograd`, ...
     "amp": ["core"],

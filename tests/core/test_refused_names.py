@@ -21,7 +21,7 @@ from minflow.core.messages.unsupported import REFUSED, reason
         (flow.jit, "save", "load_graph"),
         (flow.cuda, "Event", "perf_counter"),
         (flow.hub, "load_state_dict_from_url", "flow.load"),
-        (flow.env, "init_rdma", "one process"),
+        (flow.env, "init_rdma", "not divided among ranks"),
     ],
 )
 def test_refused_name_suggests_an_alternative(room, name, hint):
@@ -35,7 +35,7 @@ def test_attributes_of_tensors_and_modules():
         with pytest.raises(AttributeError) as caught:
             getattr(owner, name)
         assert hint in attribute_hint(caught.value)
-    with pytest.raises(AttributeError, match="one process"):
+    with pytest.raises(AttributeError, match="not divided among ranks"):
         nn.Linear(1, 1).to_global
 
 

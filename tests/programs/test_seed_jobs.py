@@ -101,7 +101,7 @@ def test_sync_training_prints_falling_losses_and_saves(printed):
     *losses, last = out["lenet_train.py"]
     losses = [float(x) for x in losses]
     assert last == "model saved" and len(losses) == 20  # one per epoch: an epoch has fewer than 20 batches
-    assert losses[0] > 2.3 and losses[-1] < 0.3
+    assert losses[0] > 2.3 and losses[-1] < 0.5
     assert (folder / "lenet_models_1" / "snapshot_done").read_bytes() == b""
     assert np.fromfile(folder / "lenet_models_1" / "conv2-weight" / "out", "<f4").size == 64 * 32 * 5 * 5
 

@@ -47,7 +47,6 @@ REFUSED: dict[str, str] = {
     **rows("distributed.rpc distributed.rpc.* distributed.pipeline* distributed.fsdp* distributed.tensor* "
            "distributed.optim* futures futures.*", REASON_WHOLE),
     **rows("elastic* launch run", "minflow launch -n 4 program.py starts ranks", "distributed."),
-    **rows("irecv", "recv, which returns when the tensor has arrived", "distributed."),
     # file formats and image ops of OneFlow
     **rows("COCOReader OFRecordReader OFRecordRawDecoder OFRecordBytesDecoder OFRecordImageDecoder "
            "OFRecordImageDecoderRandomCrop OFRecordImageGpuDecoderRandomCropResize OFRecordImageDecoder* "

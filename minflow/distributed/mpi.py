@@ -95,7 +95,7 @@ class MPICommunicator(Communicator):
     def start_send(self, array: HostArray, to: int, tag: int = 0) -> Pending:
         what = f"send of{facts_of(array)} to rank {to}"
         message = bytearray(header(array))
-        message += memoryview(array.reshape(-1).view("uint8"))
+        message += array.reshape(-1).view("uint8").data
         request = self.comm.Isend(message, dest=to, tag=tag)
         return Pending(lambda: self.wait(request, what) and to)
 
@@ -111,7 +111,7 @@ class MPICommunicator(Communicator):
                 rank = -1 if source is None else source
             if message[:HEADER] != header(out):
                 check_received(rank, message[:HEADER].decode().rstrip(), out)
-            memoryview(out.reshape(-1).view("uint8"))[:] = memoryview(message)[HEADER:]
+            out.reshape(-1).view("uint8").data[:] = memoryview(message)[HEADER:]
             return rank
 
         return Pending(finish)

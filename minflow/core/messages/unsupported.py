@@ -46,7 +46,7 @@ REFUSED: dict[str, str] = {
     **rows("init_rdma rdma_is_initialized all_device_placement", REASON_WHOLE, "env."),
     **rows("distributed.rpc distributed.rpc.* distributed.pipeline* distributed.fsdp* distributed.tensor* "
            "distributed.optim* futures futures.*", REASON_WHOLE),
-    **rows("elastic* launch run", "minflow launch -n 4 program.py starts ranks", "distributed."),
+    **rows("elastic* run", "minflow launch -n 4 program.py starts ranks", "distributed."),
     # file formats and image ops of OneFlow
     **rows("COCOReader OFRecordReader OFRecordRawDecoder OFRecordBytesDecoder OFRecordImageDecoder "
            "OFRecordImageDecoderRandomCrop OFRecordImageGpuDecoderRandomCropResize OFRecordImageDecoder* "

@@ -286,7 +286,7 @@ class Plan(Layout):
         for call in self.start(self.calls, self.nodes):
             call()
             marks.append(event())
-        self.seconds = [after.seconds_since(before) for before, after in itertools.pairwise(marks)]
+        self.seconds = [self.backend.seconds_between(*pair) for pair in itertools.pairwise(marks)]
 
 
 def copy_in(copy: Array, array: HostArray) -> None:

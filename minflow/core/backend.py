@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .base.errors import DeviceError, InternalError
 from .source_location import here
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
     from .op import Op
 
 Array: TypeAlias = Any  # an array of the library of its device
-
-
-class Event(Protocol):
-    """A point in the work of a device."""
-
-    def seconds_since(self, earlier: Any) -> float:
-        """The time between two events of one device. Waits until both have happened."""
-        ...
 
 
 class Backend:
@@ -88,8 +80,12 @@ class Backend:
     def synchronize(self) -> None:
         """Wait for all work on this device."""
 
-    def event(self) -> Event:
+    def event(self) -> Any:
         """The point in the work of this device that has been submitted until now."""
+        raise NotImplementedError
+
+    def seconds_between(self, before: Any, after: Any) -> float:
+        """The time between two events. Waits until both have happened."""
         raise NotImplementedError
 
     def special(self, by: str) -> Any:

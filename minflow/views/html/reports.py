@@ -23,7 +23,8 @@ from .page import CARD_STYLE, FAINT_STYLE, NO_MATH, RULE_COLOR, picture_card
 
 CELL_STYLE = "padding:2px 10px 2px 0;vertical-align:top;text-align:left;border:0"
 NO_WRAP = ";white-space:nowrap"
-NAME_STYLE = "min-width:12em;overflow-wrap:anywhere"  # long names wrap, so that the columns to the right stay visible
+WRAP_STYLE = "overflow-wrap:anywhere"  # long names wrap, so that the columns to the right stay visible
+NAME_STYLE = f"min-width:12em;{WRAP_STYLE}"
 NUMBER_STYLE = CELL_STYLE.replace("left", "right") + NO_WRAP
 PHASE_COLORS = {"forward": theme.BLUE, "backward": theme.AMBER, "recompute": theme.VIOLET, "optimizer": theme.GREEN}
 MAX_INDENT = 24  # em: the deepest level that is indented further
@@ -67,14 +68,16 @@ def bar(x: Bar) -> str:
     return f'<div style="width:{MAX_BAR_WIDTH}px;margin-top:3px;background:{TRACK_COLOR}">{inner}</div>'
 
 
-def cell_html(cell: str | Cell | Bar) -> str:
+def cell_html(cell: str | Cell | Bar, first: bool) -> str:
+    """A cell. first: True for the first two columns, which hold the name of a row."""
     if isinstance(cell, Bar):
         return bar(cell)
     if isinstance(cell, str):
         return safe(cell)
     page = cell.page or ""
     indent = 0.7 * (len(page) - len(page.lstrip()))
-    look = f"{NAME_STYLE};margin-left:{min(indent, MAX_INDENT)}em" if indent else NAME_STYLE
+    look = NAME_STYLE if first else WRAP_STYLE
+    look += f";margin-left:{min(indent, MAX_INDENT)}em" if indent else ""
     more = f"<br>{faint(cell.more)}" if cell.more else ""
     return f'<div style="{look}">{safe(page)}{"".join(map(badge, cell.badges))}{more}</div>'
 
@@ -88,7 +91,7 @@ def sheet_html(sheet: Sheet) -> str:
             continue
         names = [cell if isinstance(cell, str) else cell.page for cell in part.head]
         columns = [i for i, name in enumerate(names) if name is not None]
-        rows = [[cell_html(row[i]) for i in columns] for row in part.rows]
+        rows = [[cell_html(row[i], i < 2) for i in columns] for row in part.rows]
         right = [n for n, i in enumerate(columns) if i in part.right]
         parts.append(table([name for name in names if name is not None], rows, right))
     return card(sheet.title, "".join(parts))

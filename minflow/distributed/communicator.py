@@ -90,7 +90,7 @@ class Communicator:
     # ---- what an implementation defines ------------------------------------------------------------------------------
 
     def exchange(self, what: Fingerprint, mine: Any) -> list[Any]:
-        """Hand over an object and return those of all ranks, by rank. Nobody may change them."""
+        """Hand over an object and return those of all ranks, by rank, which must not be changed."""
         raise NotImplementedError
 
     def start_send(self, array: HostArray, to: int, tag: int = 0) -> Pending:

@@ -28,9 +28,11 @@ class Context:
 
     rank: its index among `world_size` ranks.  plan_lock: held while a plan of this Context runs, see
     `compiler/executor.py`.  values: what `PerContext` keeps.  communicator: how it reaches other ranks, or None.
+    here: returns the user's line for an error; `source_location.py` sets it.
     """
 
     communicator: Any = None
+    here: Callable[[], str] = str
 
     def __init__(self, rank: int = 0, world_size: int = 1):
         self.rank, self.world_size = rank, world_size
@@ -70,6 +72,7 @@ def context_of_unbound_thread() -> Context:
         raise ContextError(
             f"this thread belongs to none of the {len(VIRTUAL)} virtual ranks, which are open",
             values={"thread": threading.current_thread().name},
+            where=Context.here(),
             hint="start it with current_context().spawn(function) in the code of a rank",
         )
     return PROCESS_CONTEXT

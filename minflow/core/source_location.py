@@ -18,7 +18,7 @@ import numpy as np
 
 from .base.errors import MinflowError, MinflowWarning, MissingDependencyError, shown
 from .base.optional import import_optional
-from .context import PerContext
+from .context import Context, PerContext
 from .ir import Where, line_number, where_text
 from .mode import MODE
 
@@ -62,6 +62,9 @@ def here() -> str:
     """The place for an error: "in LeNet.fc1, called at In[9]:5"."""
     scope, line = MODE.get().scope.lstrip("/"), where_text(caller(2))
     return f"in {scope}, called at {line}" if scope else f"at {line}"
+
+
+Context.here = here
 
 
 def name_of(x: Any, otherwise: str) -> str:

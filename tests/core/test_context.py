@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import threading
 import warnings
 
@@ -205,6 +206,7 @@ def test_thread_of_unknown_rank_is_refused_while_ranks_are_open():
     on_ranks(2, run)
     assert len(refused) == 2
     for message in refused:
+        assert re.search(r"\n  at test_context\.py:\d+\n", message), message
         assert "none of the 2 virtual ranks" in message and "of a user" in message and "spawn" in message
     thread = threading.Thread(target=draw)
     thread.start()

@@ -10,10 +10,10 @@ of Python, so they run no faster than one rank, with the same collectives, error
 from __future__ import annotations
 
 import ctypes
-import linecache
 import sys
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +24,7 @@ from ..core.context import Context, current_context, virtual_contexts
 from ..core.host import HostArray
 from ..core.source_location import fail, here
 from .communicator import Communicator, Fingerprint, Pending, check_received, facts_of, mismatch
+from .places import place
 
 SLICE = 0.1  # seconds after which a waiting thread looks for Ctrl-C
 GRACE = 2.0  # seconds that other ranks get to end after an error of one, before they are interrupted
@@ -86,11 +87,8 @@ class VirtualWorld:
 
     def place_of(self, rank: int) -> str:
         """Where a rank is now."""
-        frame = sys._current_frames().get(self.threads[rank].ident or 0) if rank < len(self.threads) else None
-        if frame is None:
-            return "has not started"
-        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-        return f"is at {frame.f_code.co_filename}:{frame.f_lineno}  {line}"
+        frame = sys._current_frames().get(self.threads[rank].ident or 0)
+        return place([(frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(frame)] if frame else ())
 
     def fail(self, rank: int, error: BaseException) -> None:
         with self.changed:

@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any
 
 from ..core.base.errors import MinflowError, MissingDependencyError, RankError
@@ -246,33 +247,75 @@ def ranked_environment() -> Iterator[None]:
         os.environ.__class__ = plain
 
 
+class RankedMain(ModuleType):
+    """`sys.modules["__main__"]` while virtual ranks run a program: the module of the rank that looks at it.
+
+    So a rank pickles its own classes, and unpickles them as its own.
+    """
+
+    def __init__(self, modules: Sequence[ModuleType]):
+        super().__init__("__main__")
+        super().__setattr__("modules", modules)
+
+    def __getattribute__(self, name: str) -> Any:
+        return getattr(super().__getattribute__("modules")[current_context().rank], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(super().__getattribute__("modules")[current_context().rank], name, value)
+
+
+@contextlib.contextmanager
+def ranked_main(modules: Sequence[ModuleType]) -> Iterator[None]:
+    """Let each virtual rank have its own `__main__` in the block."""
+    plain = sys.modules["__main__"]
+    try:
+        sys.modules["__main__"] = RankedMain(modules)
+        yield
+    finally:
+        sys.modules["__main__"] = plain
+
+
+def program_code(options: argparse.Namespace) -> tuple[CodeType, dict[str, Any]]:
+    """The code of a program, and the names that its module has from the start, as `python` gives them."""
+    try:
+        if options.module:
+            sys.path[0] = os.getcwd()
+            _, spec, code = runpy._get_module_details(options.program)  # type: ignore[attr-defined]
+            return code, {"__file__": spec.origin, "__spec__": spec, "__package__": spec.parent}
+        sys.path[0] = str(Path(options.program).resolve().parent)
+        text = Path(options.program).read_bytes()
+        return compile(text, options.program, "exec"), {"__file__": options.program, "__spec__": None}
+    except (ImportError, OSError) as error:
+        hint = "the path of a Python file; -m for a module"
+        raise RankError(f"there is no program {options.program!r}: {error}", hint=hint) from None
+
+
 def run_virtual(options: argparse.Namespace) -> int:
-    """Run a program on virtual ranks. Its module is not `sys.modules["__main__"]`, which they cannot share."""
-    if options.module:
-        spec = importlib.util.find_spec(options.program)
-        path = spec.origin if spec is not None else None
-    else:
-        path = options.program
-    if path is None or not Path(path).is_file():
-        raise RankError(f"there is no program {options.program!r}", hint="the path of a Python file; -m for a module")
+    """Run a program on virtual ranks, each with a module `__main__` of its own."""
     serve_other_names(options)
     os.environ.update(address(options))
-    code = compile(Path(path).read_bytes(), path, "exec")
-    sys.argv = [path, *options.arguments]
-    sys.path[0] = str(Path(path).resolve().parent)
+    code, names = program_code(options)
+    sys.argv = [names["__file__"], *options.arguments]
+    modules = [ModuleType("__main__") for _ in range(options.ranks)]
 
     def run() -> None:
+        names_of_rank = vars(modules[current_context().rank])
         try:
-            exec(code, {"__name__": "__main__", "__file__": path, "__builtins__": __builtins__})
+            exec(code, names_of_rank)
         except SystemExit as error:
             if failed := exit_code(error):
                 raise SystemExit(failed) from None
 
+    for module in modules:
+        vars(module).update(names, __builtins__=__builtins__)
     try:
         with (
             contextlib.closing(RankedOutput(sys.stdout)) as out,
+            contextlib.closing(RankedOutput(sys.stderr)) as errors,
             contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(errors),
             ranked_environment(),
+            ranked_main(modules),
             virtual_ranks(options.ranks) as ranks,
         ):
             ranks.run(run)
@@ -291,7 +334,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         return launch(parser.parse_args(words))
     except MinflowError as error:
-        print(error, file=sys.stderr)
+        print(error, *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
         return FAILED
 
 

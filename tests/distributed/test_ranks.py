@@ -45,6 +45,7 @@ def test_processes(size):
 FAULTS = {  # what a rank does -> what the error says
     "shape": "the ranks do not call the same collective\n.*rank 0 .*all_reduce sum float32.5.",
     "order": "the ranks do not call the same collective\n.*rank 0 .*all_reduce .*\n.*rank 1 .*barrier",
+    "explains": "ShapeError: matmul: .*|on rank 1 of 3",
     "missing": "after 1 seconds not all ranks have called #1 all_reduce",
     "raises": "ValueError: oops",
     "exits": "rank 1 has ended with exit code 3",
@@ -72,6 +73,8 @@ def main(fault):
         sys.exit("bad settings")
     elif fault == "raises" and rank == 1:
         raise ValueError("oops")
+    elif fault == "explains" and rank == 1:
+        flow.ones(2, 3) @ flow.ones(2, 3)
     while fault == "computes on" and rank == 1:
         pass
     dist.barrier()
@@ -113,6 +116,41 @@ def test_lines_are_printed_whole(how, tmp_path):
     done = python(*launch, "-n", "2", *[how] * bool(how), tmp_path / "program.py", path=[TOP])
     assert {line.strip() for line in done.stdout.splitlines()} >= {"[0] a 1 b", "[1] a 1 b"}
     assert done.stdout.count("no newline") == 2
+
+
+MAIN = """
+import pickle, sys
+from dataclasses import dataclass
+from minflow import distributed as dist
+
+@dataclass
+class Settings:
+    lr: float
+
+Settings.rank = dist.get_rank()
+found = [None, None]
+dist.all_gather_object(found, Settings(0.1 * dist.get_rank()))
+print([s.lr for s in found], [s.rank for s in found], __package__, sys.argv[1:], file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("how", ["--virtual", pytest.param("", marks=mpi)])
+def test_ranks_run_a_package_and_pickle_its_classes(how, tmp_path):
+    """Each rank has its own `__main__`, and what others have pickled becomes objects of its own classes."""
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package/__init__.py").write_text("print('initialized as', __name__)")
+    (tmp_path / "package/__main__.py").write_text(MAIN)
+    done = python(*launch, "-n", "2", *[how] * bool(how), "-m", "package", "a", cwd=tmp_path)
+    said = [f"[{rank}] [0.0, 0.1] [{rank}, {rank}] package ['a']" for rank in range(2)]
+    assert sorted(done.stderr.splitlines()) == said and not done.returncode, done.stdout + done.stderr
+    assert done.stdout.count("initialized as package") == done.stdout.count("initialized") == (1 if how else 2)
+
+
+@pytest.mark.parametrize("words", [["-m", "no_such_module"], ["no_such_program.py"], ["tests"]])
+def test_a_program_that_does_not_exist(words, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    assert main(["--virtual", *words]) == 1
+    assert f"there is no program {words[-1]!r}: " in capsys.readouterr().err
 
 
 @mpi
@@ -201,6 +239,9 @@ def timeout_of_a_call():
     return lambda: dist.monitored_barrier(timeout=0.3)
 
 
+PLACE = r"rank 1 +is at test_ranks.py:\d+  release\.wait.*this line"
+
+
 @pytest.mark.parametrize("call_of", [timeout_of_all, timeout_of_a_group, timeout_of_a_call])
 def test_place_of_a_missing_rank_is_shown(call_of):
     release = threading.Event()
@@ -215,7 +256,7 @@ def test_place_of_a_missing_rank_is_shown(call_of):
             finally:
                 release.set()
 
-    with flow.virtual_ranks(2) as ranks, pytest.raises(flow.RankError, match=r"rank 1 +is at .*:\d+") as caught:
+    with flow.virtual_ranks(2) as ranks, pytest.raises(flow.RankError, match=PLACE) as caught:
         ranks.run(work)
     assert "after 0.3 seconds not all ranks have called #1 barrier" in str(caught.value)
 

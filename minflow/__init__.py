@@ -470,6 +470,7 @@ from .core.base.dtypes import (
     int16 as int16,
     promote_types as promote_types,
 )
+from .core.base.placement import Placement as _Placement
 from .core.functions import (
     adjoint as adjoint,
     angle as angle,
@@ -488,7 +489,7 @@ from .core.functions import (
 )
 from .core.functions.tensor_types import set_default_tensor_type as set_default_tensor_type, make_type as _typed
 from .core.tensor import Size as Size, Tensor as Tensor
-from . import amp as amp, autograd as autograd, cuda as cuda, env as env, linalg as linalg
+from . import amp as amp, autograd as autograd, cuda as cuda, env as env, linalg as linalg, sbp as sbp
 from . import nn as nn, optim as optim
 from .nn.functional import (
     adaptive_avg_pool1d as adaptive_avg_pool1d,
@@ -598,6 +599,7 @@ from .views.front import show as show
 
 newaxis = None
 device = _Device
+placement = _Placement
 dtype = _DType
 layout = _Layout
 lu = _packed_lu

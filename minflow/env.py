@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .core.base.placement import Placement as _Placement
 from .core.messages.suggestions import name_hints as _name_hints
 from .distributed.world import world as _world
 
@@ -31,6 +32,11 @@ def get_world_size() -> int:
 def get_node_size() -> int:
     """Return the number of machines."""
     return _world().machines
+
+
+def all_device_placement(device_type: str) -> _Placement:
+    """Return the placement on all ranks, `flow.placement.all(device_type)`."""
+    return _Placement.all(device_type)
 
 
 def init() -> bool:
@@ -80,6 +86,7 @@ def logbuflevel(level: int) -> None:
 
 
 __all__ = [
+    "all_device_placement",
     "ctrl_port",
     "current_resource",
     "data_port",

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from minflow.sbp import sbp
 from tests.test_completion import FOREIGN, MODULES
 
 SPREAD = (["args", "options"], ["args", "kwargs"], ["inputs", "attrs"])
@@ -48,7 +49,7 @@ def first_line(doc) -> str:
 def test_public_names_are_documented(room):
     named = {name: it for name, it in NAMES.items() if name.rpartition(".")[0] == room}
     assert first_line(MODULES[room].__doc__)
-    called = {n: it for n, it in named.items() if callable(it) and not isinstance(it, ModuleType)}
+    called = {n: it for n, it in named.items() if callable(it) and not isinstance(it, ModuleType | sbp)}
     assert not [n for n, it in called.items() if not first_line(vars(it).get("__doc__") if isinstance(it, type) else
                 it.__doc__)], "no docstring"  # fmt: skip
     assert not [n for n, it in called.items() if n not in ANY and spread(it)], "arguments without names"

@@ -59,12 +59,18 @@ class Context:
 CONTEXTS: weakref.WeakSet[Context] = weakref.WeakSet()  # all of this process
 PROCESS_CONTEXT = Context()  # of every thread that has not entered another one
 CURRENT: ContextVar[Context | None] = ContextVar("context", default=None)
+WORLD: list[Callable[[], Any]] = []  # distributed/ fills it with `world.world`
 VIRTUAL: list[Context] = []  # the Contexts of virtual ranks, while they are open
 
 
 def current_context() -> Context:
     """The Context of this thread. Raises ContextError in a thread of unknown rank while virtual ranks are open."""
     return CURRENT.get() or (context_of_unbound_thread() if VIRTUAL else PROCESS_CONTEXT)
+
+
+def world() -> Any:
+    """The communicator of all ranks. The ranks that a launcher has started join at its first use."""
+    return WORLD[0]()
 
 
 def context_of_unbound_thread() -> Context:

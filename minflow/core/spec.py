@@ -12,7 +12,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .base.dtypes import (
     BY_PYTHON,
@@ -39,7 +39,9 @@ from .base.dtypes import (
     wider,
 )
 from .base.errors import DeviceError, ShapeError
-from .base.placement import Placement, Sbp
+
+if TYPE_CHECKING:
+    from .base.placement import Placement, Sbp
 
 LARGE = 1 << 14  # elements of a large array: launching a compiled kernel costs less than it saves
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..core.base.errors import RankError
-from ..core.context import PROCESS_CONTEXT, current_context
+from ..core.context import PROCESS_CONTEXT, WORLD, current_context
 from ..core.messages.invocation import command
 from ..core.source_location import here
 from .communicator import Alone, Communicator
@@ -49,3 +49,6 @@ def start() -> Communicator:
         )
     PROCESS_CONTEXT.rank, PROCESS_CONTEXT.world_size = found.rank, found.size
     return found
+
+
+WORLD[:] = [world]

@@ -75,6 +75,7 @@ RENAMED_ARGUMENTS = {
     "nn.init.*": "data_format=:NCHW",
     "nn.utils.clip_grad_norm_": "fused=",
     "optim.lr_scheduler.PolynomialLR": "decay_batch=steps",
+    "sbp.split": "axis=dim",
     "Tensor.split": "split_size_or_sections=split_size",
     "Tensor.uniform_": "a=low b=high from=low to=high",
     "Tensor.random_": "from=low to=high",

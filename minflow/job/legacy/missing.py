@@ -31,7 +31,7 @@ FLOW = {
         object_segmentation_polygon_to_mask detection
     """.split(), "numpy on the arrays, before the call"),
     **dict.fromkeys("""
-        hierarchical_parallel_cast eager_nccl_all_reduce distributed_partial_fc_sample sbp current_machine_id
+        hierarchical_parallel_cast eager_nccl_all_reduce distributed_partial_fc_sample current_machine_id
         current_resource inter_job_reuse_mem_strategy InitEagerGlobalSession distribute_concat distribute_split
         distribute_clone distribute_add distribute_map nccl
     """.split(), ONE_MACHINE),
@@ -50,7 +50,6 @@ FLOW = {
     "dtypes": "flow.float32, flow.float64, flow.float16, flow.int8, flow.int32, flow.int64, flow.uint8",
     "char": "flow.int8",
     "empty_initializer": "flow.zeros_initializer()",
-    "placement": "flow.scope.placement(\"cpu\", \"0:0\")",
     "util": "flow.utils",
     "categorical_ordinal_encode": "np.unique(keys, return_inverse=True), before the call",
     "pad_grad": "nothing: gradients of flow.pad are worked out",

@@ -40,6 +40,7 @@ CORE = [
     "source_location",
     "backend",
     "base.placement",
+    "sharding",
     "deferred",
     "kernels",
     "infer",

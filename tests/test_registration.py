@@ -19,6 +19,7 @@ from minflow.core.op import OPS, Op
 from minflow.core.tensor import Tensor
 from tests import exported_cases
 from tests.core import oracles
+from tests.core.oracles import GLOBAL_OPS
 
 # Ops that are not called by name -> what calls them.
 INTERNAL = {
@@ -43,6 +44,7 @@ INTERNAL = {
     "max_pool2d_pick": "the second gradient of max_pool2d",
     **dict.fromkeys(("conv2d_input_grad", "conv2d_weight_grad"), "the gradient of conv2d"),
 }
+INTERNAL |= dict.fromkeys(GLOBAL_OPS, "global tensors")
 INTERNAL |= {"rnn": "nn.RNN", "rnn_cell": "rnn_tanh_cell and rnn_relu_cell", "lstm_projected": "nn.LSTM"}
 INTERNAL |= {
     "recurrence": "the gradient of cumprod",
@@ -179,7 +181,7 @@ def ops() -> list[str]:
         f"{name}: a row in tests/core/oracles.py"
         for name in OPS
         if name not in oracles.ORACLES
-        and name not in ("unrecorded", "strided_look", "recompute", *COMPLEX)
+        and name not in ("unrecorded", "strided_look", "recompute", *COMPLEX, *GLOBAL_OPS)
         and not OPS[name].gradient_of
     ]
     return (

@@ -20,6 +20,7 @@ from weakref import ref
 from .backend import Array, namespace_of
 from .base import events
 from .base.errors import GradError, NonFiniteError, ShapeError
+from .context import current_context
 from .dispatch import apply, refuse_symbolic
 from .functionalize import apply_inplace, move_retain_hook
 from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
@@ -40,12 +41,14 @@ from .ir import (
     toposort,
     where_text,
 )
+from .kernels import DECOMPOSED
 from .messages.no_gradient import no_gradient
 from .messages.training_warnings import check_losses, check_state
 from .mode import MODE, Mode, mutation_counter, using
 from .op import Op
 from .ops.complex import conj
 from .ops.elementwise import add
+from .ops.global_tensors import boxed, boxed_like
 from .ops.shape import cast, clone, filled, sum_to
 from .source_location import NOTICES, caller, fail
 from .spec import Spec, cpu
@@ -216,6 +219,20 @@ def run_decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
     specs = [gs[0].spec.replace(shape=()) if x.__class__ in NUMBERS else x.spec for x in inputs]
     results = [found.get(x.value) if needs >> i & 1 else None for i, x in enumerate(leaves)]
     return [filled(spec, 0) if g is None else g for g, spec in zip(results, specs)]
+
+
+def run_global(mode: Mode, op: Op, inputs: Sequence, attrs: Mapping, call: Any):
+    """Run an op on global tensors as its decomposition, or after boxing its inputs to the distributions it needs."""
+    if call is DECOMPOSED:
+        outs = run_decomposition(op, inputs, attrs)
+        return outs if op.many else outs[0]
+    rank = current_context().rank
+    moved = [x if sbp is None else boxed(x, call.placement, sbp, rank) for x, sbp in zip(inputs, call.inputs)]
+    result = mode.run(op, tuple(moved), attrs)
+    if op.is_view:
+        result = clone(result)
+        result.is_boxed_copy = True
+    return result
 
 
 def decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
@@ -477,6 +494,8 @@ def accumulate_grad(leaf, g, taken: set[int], create_graph: bool) -> None:
     """Add g to `.grad` of a leaf. Leaves never share the array of their `.grad`, and it is never a view."""
     if leaf.label and not leaf.has_optimizer:
         check_state().untracked.append(ref(leaf))
+    if leaf.spec.placement is not None:
+        g = boxed_like(g, leaf.spec, current_context().rank)
     if leaf.gradient is not None:
         # accumulated_after_step: a step has used this gradient and it was not zeroed; optim warns if the sum is used
         # again

@@ -7,9 +7,10 @@ Read next: `autograd.py`, which follows the tape backward.
 
 from __future__ import annotations
 
-from .autograd import run_decomposition
-from .backend import Array, backend_of
+from .autograd import run_decomposition, run_global
+from .backend import Array, backend_of, empty
 from .base.errors import GradError
+from .context import current_context
 from .dispatch import refuse_input, refuse_symbolic
 from .functionalize import (
     Alias,
@@ -26,13 +27,15 @@ from .functionalize import (
 from .functions.creation import as_tensor
 from .host import HostArray, HostScalar, host_array
 from .host.float_warnings import silent
-from .infer import INFER_CACHE_LIMIT, check_memory, infer
+from .infer import GLOBAL, INFER_CACHE_LIMIT, check_memory, infer
 from .ir import NUMBERS, InnerTape, Node, Source, Value, VersionCounter, new_value, where_text
 from .kernels import CALLS, DECOMPOSED, ON_CHANGE, launch
 from .memory import MIN_CHECKED_BYTES
 from .mode import DEFAULT, MODE, Mode, using
 from .op import Op
+from .ops.global_tensors import boxed_like
 from .ops.shape import reshape, run_in_dtype, view_write
+from .sharding import GlobalCall, coordinates
 from .source_location import caller
 from .spec import Device, cpu, spec_of
 from .tensor import Tensor, blank, new_tensor
@@ -125,7 +128,7 @@ class Eager(Mode):
         else:
             dtype, specs, ready = infer(op, inputs, attrs, specs)
             if dtype is not None or ready is DECOMPOSED:
-                return self.by_other_ops(op, inputs, values, attrs, dtype, specs, needs)
+                return self.by_other_ops(op, inputs, values, attrs, dtype, ready if dtype is GLOBAL else specs, needs)
             for array in arrays:
                 if array is None:  # symbolic; some kernels accept None; if one raises, `apply` explains the error
                     refuse_symbolic(inputs)
@@ -166,7 +169,9 @@ class Eager(Mode):
         return results
 
     def by_other_ops(self, op: Op, inputs, values, attrs, dtype, specs, needs):
-        """Run an op with casts of its inputs to `dtype` around it, or as its decomposition."""
+        """Run an op with casts of its inputs to `dtype` around it, as its decomposition, or on global tensors."""
+        if dtype is GLOBAL:
+            return self.on_ranks(op, inputs, attrs, specs, needs)
         if dtype is not None:
             return run_in_dtype(self, op, inputs, attrs, dtype, specs)
         return self.decomposed(op, inputs, values, attrs, specs, needs)
@@ -193,6 +198,37 @@ class Eager(Mode):
                     outs[i].value, outs[i].needs = new_value(Value, (node, i, outs[i].spec)), True
         return outs if op.many else outs[0]
 
+    def on_ranks(self, op: Op, inputs, attrs, call, needs):
+        """Run an op on global tensors."""
+        if call is DECOMPOSED or call.boxes:
+            return run_global(self, op, inputs, attrs, call)
+        return self.run_local(op, inputs, attrs, call, needs)
+
+    def run_local(self, op: Op, inputs, attrs, call: GlobalCall, needs):
+        """Run an op on the local arrays of global tensors that are distributed as it needs them."""
+        refuse_symbolic(inputs)
+        rank = current_context().rank
+        local, specs = call.local(rank)
+        arrays = [x.array if isinstance(x, Tensor) else x for x in inputs]
+        if call.placement is None or coordinates(call.placement, rank) is not None:
+            found = without_float_warnings(launch, op, arrays, local, specs)
+            found = found if op.many else [found]
+        else:
+            found = [empty(spec) for spec in specs]
+        outs = [
+            spec or spec_of(array).replace(placement=call.placement, sbp=call.whole)
+            for spec, array in zip(call.outs, found)
+        ]
+        results = list(map(new_tensor, found, outs))
+        if op.is_view:
+            make_view(self, results[0], inputs[0], op, attrs)
+        elif op.distributes and found[0] is arrays[0]:
+            results[0].version_counter = version_counter_of(inputs[0])
+        if needs and self.grad and (needs := needs & op.differentiable):
+            values = [(x.value if x.needs else x.spec) if isinstance(x, Tensor) else x for x in inputs]
+            self.record(op, inputs, values, attrs, tuple(outs), needs, results, 7)
+        return results if op.many else results[0]
+
     def run_decomposed(self, op: Op, arrays, attrs):
         tensors = [x if x.__class__ in NUMBERS else new_tensor(x, spec_of(x)) for x in arrays]
         with using(self.replace(grad=False)):
@@ -217,7 +253,10 @@ class Eager(Mode):
         (attr,) = attrs.values()
         known = VIEW_CACHE.get(key := (op, x.spec, attr))
         if known is None:
-            _, (spec,), ready = infer(op, (x,), attrs)
+            dtype, specs, ready = infer(op, (x,), attrs)
+            if dtype is GLOBAL:
+                return self.on_ranks(op, (x,), attrs, ready, x.needs)
+            (spec,) = specs
             known = spec, ready, (op, attrs)
             if op is reshape and spec.nbytes > MIN_CHECKED_BYTES:  # checked at each call: it copies an expanded tensor
                 if root.spec.nbytes < spec.nbytes:
@@ -395,10 +434,15 @@ class Eager(Mode):
 
     def update(self, op: Op, targets, inputs, attrs) -> None:
         """Run the update rule of an optimizer on the storage of its targets, without new arrays."""
-        arrays = [t.array if isinstance(t, Tensor) else t for t in inputs]
+        arrays, rank = [t.array if isinstance(t, Tensor) else t for t in inputs], current_context().rank
         for t in targets:
             before_write(t.version_counter)
-        if infer(op, inputs, attrs)[0] is None:
+        dtype, _, call = infer(op, inputs, attrs)
+        if dtype is GLOBAL and not call.boxes and list(call.outs) == [t.spec for t in targets]:
+            local, specs = call.local(rank)
+            outs = [t.array for t in targets]
+            without_float_warnings(launch, op, arrays, local, specs, outs if op.many else outs[0])
+        elif dtype is None:
             without_float_warnings(
                 launch,
                 op,
@@ -407,9 +451,9 @@ class Eager(Mode):
                 [t.spec for t in targets],
                 [t.array for t in targets] if op.many else targets[0].array,
             )
-        else:  # bfloat16
+        else:  # bfloat16, or global tensors of several distributions
             for t, new in zip(targets, self.run(op, inputs, attrs) if op.many else [self.run(op, inputs, attrs)]):
-                t.array[...] = new.array
+                t.array[...] = boxed_like(new, t.spec, rank).array
         where = caller(3)
         for t in targets:
             bump_version(t, where)

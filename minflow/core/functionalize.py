@@ -13,14 +13,16 @@ from typing import Any, NamedTuple, NoReturn
 
 from .backend import Array, backend_of, namespace
 from .base.errors import DeviceError, DTypeError, GradError, ShapeError
+from .context import current_context
 from .dispatch import apply, overflow_error, refuse_symbolic
 from .host import HostArray, python_number
 from .host.float_warnings import silent
-from .infer import infer
+from .infer import GLOBAL, infer
 from .ir import NUMBERS, RETAIN, ExternalUsers, Value, VersionCounter, Where, hooks_at
 from .kernels import launch
 from .mode import MODE, bump_mutations, using
 from .op import Op
+from .ops.global_tensors import boxed_like
 from .ops.shape import apply_path, cast, clone, detach, expand, filled, overwritten
 from .source_location import caller, explain, fail
 from .spec import Spec
@@ -253,6 +255,12 @@ def write_into(target, new, *, target_unused: bool = False):
         if lead > 0 and set(new.shape[:lead]) == {1}:  # numpy and PyTorch drop leading axes of size 1
             new = new.reshape(new.shape[lead:])
         new = expand(new, shape=target.spec.shape) if new.spec.shape != target.spec.shape else new
+    if target.spec.placement is not None:
+        if new.spec.placement is None and new.spec.ndim:
+            what = "a local tensor is written into a global one"
+            hint = "x.to_global(placement, sbp) of the new elements first"
+            fail(DeviceError, what, hint, target=handle, new=new)
+        new = boxed_like(new, target.spec, current_context().rank)
     new = mode.resolve(new)
     if mode.grad and root.alias is not None and root.alias.path is None and (new.needs or root.alias.base.needs):
         what = "a view made under no_grad is written where gradients are recorded: none can pass through it"
@@ -267,7 +275,11 @@ def write_into(target, new, *, target_unused: bool = False):
 
 def check_inplace(mode, handle, target) -> None:
     """Raise GradError for an in-place write to a leaf that requires grad. handle: the tensor that the user named."""
-    for t in (target, root := root_of(target)[0]) if mode.grad else ():
+    root = root_of(target)[0]
+    if root.is_boxed_copy:
+        what = "an in-place write to a view of a global tensor whose elements were gathered from other ranks"
+        fail(ShapeError, what, "clone() it first, or write the whole tensor", view=handle)
+    for t in (target, root) if mode.grad else ():
         if t.needs and (mode.leaf(t.value) is not None or not root.needs):  # the last: a view of a view made a leaf
             what = "a leaf that requires grad is written in place: backward could not find its old values"
             hint = "do it under `with flow.no_grad():`, or on a clone()"
@@ -284,6 +296,8 @@ def apply_inplace(op: Op, target, *others, **attrs):
         sum([1 << i for i, x in enumerate(inputs) if hasattr(x, "spec") and mode.resolve(x).needs]) if mode.grad else 0
     )
     dtype, specs, _ = infer(op, inputs, attrs)
+    if dtype is GLOBAL:
+        return write_result(target, op(*inputs, **attrs))
     if dtype is not None:
         if dtype.rank > target.dtype.rank:
             what = f"{op.name}_: the result is {dtype.name}, which {target.dtype.name} cannot hold"

@@ -13,15 +13,18 @@ from typing import Any
 
 from .backend import unavailable
 from .base.errors import DeviceError, DTypeError, MinflowError, OutOfMemoryError, TraceError
+from .base.placement import Placement
 from .ir import NUMBERS
 from .kernels import DECOMPOSED, EAGER_PLATFORMS, ON_CHANGE, is_large, platforms_of, runs_decomposed, select
 from .memory import MIN_CHECKED_BYTES, free_bytes_if_short, size_text
 from .mode import MODE
+from .sharding import GlobalCall, logical
 from .source_location import explain, here, input_names
 from .spec import DEPENDS_ON_DEFAULT, Device, Spec, bfloat16, cpu, default_dtype, promote
 
 INFER_CACHE: dict = {}  # results of `infer`, bounded; errors are not cached
 INFER_CACHE_LIMIT = 20_000
+GLOBAL = object()  # in place of a dtype: the inputs are global tensors, see `infer`
 DEPENDS_ON_DEFAULT.append(INFER_CACHE.clear)
 ON_CHANGE.append(INFER_CACHE.clear)
 
@@ -29,7 +32,8 @@ ON_CHANGE.append(INFER_CACHE.clear)
 def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
     """The result of `resolve`, cached, with a kernel: (None, output specs, result of `specialized_kernel`); or (dtype
     that the inputs must be cast to, None, None); or (bfloat16, output specs, None) if the op must be computed in
-    float32. `run_in_dtype` does the casts of the last two. specs: those of the inputs, if all are tensors and the
+    float32. `run_in_dtype` does the casts of the last two. For global tensors, (GLOBAL, output specs, GlobalCall), or
+    (GLOBAL, None, DECOMPOSED). specs: those of the inputs, if all are tensors and the
     caller has them.
     """
     specs = specs or tuple([x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs])
@@ -42,6 +46,13 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
         key = None
     try:
         dtype, outs = resolve(op, specs, attrs)
+        if dtype is None and (op.distributes or any([s.__class__ is Spec and s.placement is not None for s in specs])):
+            result = infer_global(op, specs, attrs, outs)
+            if key is not None:
+                if len(INFER_CACHE) >= INFER_CACHE_LIMIT:
+                    INFER_CACHE.clear()
+                INFER_CACHE[key] = result
+            return result
         known = outs is not None and outs != (None,)
         large = known and not op.is_view and sum([s.nbytes for s in outs]) > MIN_CHECKED_BYTES
         device = outs[0].device if known else cpu
@@ -72,6 +83,47 @@ def specialized_kernel(op: Any, specs: tuple, outs: tuple, attrs: Mapping, devic
     return None if specialize is None else specialize(*specs, **attrs)
 
 
+def infer_global(op: Any, specs: tuple, attrs: Mapping, outs: tuple) -> tuple:
+    """The result of `infer` for global tensors. Raises DeviceError if they are on different ranks."""
+    if op.composite:
+        return GLOBAL, None, DECOMPOSED
+    placement = common_placement(op, specs) if not op.distributes else None
+    call = GlobalCall(op, placement, specs, attrs, outs)
+    return GLOBAL, call.outs, call
+
+
+def common_placement(op: Any, specs: tuple) -> Placement:
+    """The placement of an op's global tensors. 0-d local tensors, and inputs that an op reads on the CPU, count as
+    numbers: they are the same on each rank.
+    """
+    first, placement = "", None
+    for name, s in zip(input_names(op, specs), specs):
+        if not isinstance(s, Spec):
+            continue
+        if s.placement is None and (s.ndim == 0 or name.partition("[")[0] in op.host_inputs):
+            continue
+        if not first:
+            first, placement = name, s.placement
+        elif s.placement != placement:
+            raise mixed_placements(op, first, placement, name, s.placement)
+    return placement
+
+
+def mixed_placements(op: Any, first: str, one: Placement | None, name: str, other: Placement | None) -> DeviceError:
+    if one is None or other is None:
+        local, whole = (first, name) if one is None else (name, first)
+        placement = other if one is None else one
+        return DeviceError(
+            f"{op.name}: {{{whole}}} is a global tensor, and {{{local}}} is a local one",
+            hint=f"{{{local}}}.to_global(placement={placement}, sbp=flow.sbp.broadcast), if each rank has the same "
+            f"elements; or {{{whole}}}.to_local()",
+        )
+    return DeviceError(
+        f"{op.name}: {{{first}}} is on the ranks {list(one.order)}, and {{{name}}} on the ranks {list(other.order)}",
+        hint=f"{{{name}}}.to_global(placement={{{first}}}.placement)",
+    )
+
+
 def check_device(name: str, device: Device) -> None:
     """Raise DeviceError if eager code has no kernels for this device."""
     if device.type not in EAGER_PLATFORMS:
@@ -97,6 +149,9 @@ def resolve(op: Any, specs: tuple, attrs: Mapping) -> tuple:
     """(dtype to compute in or None, output specs or None), as `infer` returns them: shapes and dtypes by the op's rule,
     then the device. specs: the Spec of each tensor input, the type of each Python number.
     """
+    if op.distributes:
+        return None, (op.infer(*specs, **attrs),)
+    specs = tuple(map(logical, specs))
     dtype, outs = consult(op, with_device(specs, cpu), attrs)
     device = attrs["device"] if op.moves else device_of_result(op, specs)
     if device is None or outs is None:

@@ -58,6 +58,12 @@ class Op:
     host_inputs: inputs that the op reads on the CPU, even if the others are on another device; an output of the same
     name is on the CPU too.  moved_inputs: inputs that may be on the CPU, from which each call copies them to the device
     of the others; so may 0-d tensors.
+    sharding: labels of the axes of all inputs and outputs (`sharding.py`): a pattern, or a function (*specs, **attrs)
+    that returns one. None for the default: all tensors whole on each rank; of an elementwise op, any axis split.
+    linear: groups of inputs, "x" or "x, y", that may be partial sums while the others are whole; or a function.
+    local_attrs: the attr that is the shape of the result; or a function (attrs, local input specs, local output specs)
+    that returns the attrs of the op on local arrays that differ.
+    distributes: the result has another distribution than the inputs: the shape rule states it.
     storable: False if a file cannot hold the op, since it needs values known only at run time.
     examples: the inputs that it is tested with.  doc: its docstring.
     decompose: for a composite op, the function (*inputs, **attrs) of other ops that defines its result and gradient.
@@ -108,6 +114,10 @@ class Op:
     moved_inputs: Sequence[str] = ()
     moves: bool = False
     number_inputs: Sequence[str] = ()
+    sharding: str | Callable | None = None
+    linear: Sequence[str] | Callable = ()
+    local_attrs: str | Callable = ""
+    distributes: bool = False
     storable: bool = True
     slow_on_numpy: bool | Callable = False
     examples: Sequence = ()

@@ -145,7 +145,7 @@ class Spec:
             spec.dtype, spec.device, spec.placement, spec.sbp = dtype, device, placement, sbp
             spec.np, spec.ndim, spec.floating = dtype.np, len(shape), dtype.floating
             spec.differentiable = dtype.rank > 1
-            plain = dtype.floating and shape != () and dtype is not bfloat16 and device is cpu
+            plain = placement is None and dtype.floating and shape != () and dtype is not bfloat16 and device is cpu
             spec.plain = plain + (plain and spec.size < LARGE)
             spec.as_tuple = (spec,)
             spec = cls.table.setdefault((shape, dtype, device, placement, sbp), spec)

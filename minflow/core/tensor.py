@@ -43,6 +43,7 @@ from .methods.complex import Complex
 from .methods.creation import Creation
 from .methods.dtypes import DTypes
 from .methods.forwarded import Forwarded
+from .methods.global_tensors import GlobalTensors, whole_array
 from .methods.in_place import InPlace
 from .methods.interop import Interop
 from .methods.operators import Operators, comparable
@@ -98,6 +99,7 @@ class Tensor(
     Creation,
     DTypes,
     Complex,
+    GlobalTensors,
     Interop,
     Display,
 ):
@@ -118,6 +120,7 @@ class Tensor(
     needs = False
     has_optimizer = False  # of a parameter: it belongs to an optimizer
     label = ""  # its attribute name in a Module
+    is_boxed_copy = False  # a view of a global tensor whose elements came from other ranks: it must not be written
     has_leaf_views = False  # while tracing: a view of it was made a leaf
     retains: Callable | None = None  # the hook of `retain_grad`
     hooks: dict | None = None  # of a leaf: `Node.hooks` of its Source
@@ -179,8 +182,6 @@ class Tensor(
         """The memory layout: always `flow.strided`."""
         return strided
 
-    is_global = property(lambda self: False, doc="False: it lives in one process.")
-    is_local = property(lambda self: True, doc="True: it lives in one process.")
     is_cuda = property(lambda self: self.spec.device.type == "cuda", doc="True if it is on a GPU.")
     is_sparse = property(lambda self: False, doc="False: all tensors are dense.")
     is_lazy = property(lambda self: self.array is None, doc="True for a symbolic tensor, which a graph will compute.")
@@ -389,6 +390,8 @@ class Tensor(
     def read_array(self, verb: str) -> HostArray:
         """The elements on the host, for the method `verb`: on the CPU its own array, elsewhere a copy."""
         note_read(self, verb)
+        if self.spec.placement is not None:
+            return whole_array(self)
         return self.array if self.spec.device is cpu else to_host(self.array)
 
     def numpy(self, *, force: bool = False) -> HostArray:

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .autograd import run_decomposition
+from .autograd import run_decomposition, run_global
 from .backend import Array, backend_of_array, constant_on, empty
 from .base.errors import TraceError
 from .dispatch import refuse_input
@@ -31,8 +31,9 @@ from .functionalize import (
 from .functions.creation import as_tensor
 from .grad.hooks import hooks_known
 from .host import HostArray, HostScalar, host_array
-from .infer import infer
+from .infer import GLOBAL, infer
 from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, outputs_of, where_text
+from .kernels import DECOMPOSED
 from .mode import MODE, Mode, using
 from .op import Op
 from .ops.shape import apply_path, clone, detach, run_in_dtype, unrecorded, view_write
@@ -88,8 +89,11 @@ class Trace(Mode):
 
     def run(self, op: Op, inputs, attrs):
         inputs = tuple([self.input_of(op, x) for x in inputs])
-        dtype, specs, _ = infer(op, inputs, attrs)
-        if dtype is not None:
+        dtype, specs, call = infer(op, inputs, attrs)
+        if dtype is GLOBAL:
+            if call is DECOMPOSED or call.boxes:
+                return run_global(self, op, inputs, attrs, call)
+        elif dtype is not None:
             return run_in_dtype(self, op, inputs, attrs, dtype, specs)
         needs = sum([1 << i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.needs]) & op.differentiable
         paths = self.paths_of(op, inputs, attrs) if needs and op.decompose is not None else [needs] * len(specs)

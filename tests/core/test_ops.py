@@ -28,13 +28,14 @@ from minflow.core.spec import float64, spec_of
 from minflow.core.tensor import Tensor
 from minflow.core.trace import trace
 from tests.cases import Cases
-from tests.core.oracles import FREE_GRADIENT, IN_LINE, ORACLES, TOLERANCE
+from tests.core.oracles import FREE_GRADIENT, GLOBAL_OPS, IN_LINE, ORACLES, TOLERANCE
 
 # only the engine calls them: test_inplace.py, test_tensor.py, test_graph.py
 # Complex numbers have tests of their own: test_complex.py.
 COMPLEX = {"complex", "conj", "real", "imag", "view_as_real", "view_as_complex", "fft"}
 GRADIENTS = {name for name, op in OPS.items() if op.gradient_of}  # tested by the composite op
 BY_DESIGN = {"unrecorded", "strided_look", "recompute", *COMPLEX, *GRADIENTS}
+BY_DESIGN |= GLOBAL_OPS
 NO_FORMULA = {"igamma", "igammac", "zeta"}  # for the derivative in their first input: backward is refused
 NO_FRESH = {"cast"}
 

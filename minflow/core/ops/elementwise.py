@@ -66,6 +66,7 @@ add = define(
     elementwise="same",
     scalar=lambda b, x, y: b.add(x, y),
     domain="holomorphic",
+    linear=("a, b",),
     examples=binary(),
     doc="a + b; logical or for bools.",
 )
@@ -90,6 +91,7 @@ mul = define(
     elementwise="same",
     scalar=lambda b, x, y: b.mul(x, y),
     domain="holomorphic",
+    linear=("a", "b"),
     examples=binary(),
     doc="a * b; logical and for bools.",
 )

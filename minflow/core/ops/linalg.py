@@ -84,6 +84,8 @@ matmul = define(
     ),
     domain="holomorphic",
     autocast="lower",
+    sharding=lambda a, b, ta, tb: f"...{'km' if ta else 'mk'}, ...{'nk' if tb else 'kn'} -> ...mn",
+    linear=("a", "b"),
     macs=lambda out, a, b, ta, tb: out.size * a.shape[-2 if ta else -1],
     examples=[
         case(floats(3, 4), floats(4, 2), ta=False, tb=False),

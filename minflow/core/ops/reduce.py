@@ -14,6 +14,7 @@ from ..base.errors import ShapeError
 from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
+from ..sharding import summed_labels
 from ..spec import Spec, bool_, float32, float64, int64
 from .compare import eq, isnan, logical_or
 from .elementwise import where
@@ -62,6 +63,8 @@ sum = define(
     lambda g, x_spec, axis: expand_reduced(g, x_spec, axis),
     domain="holomorphic",
     flops=1,
+    sharding=lambda x, axis, keepdims: summed_labels(x.ndim, axis, keepdims),
+    linear=("x",),
     attr_kinds={"axis": "integers or None"},
     examples=[*EXAMPLES, *EMPTY_EXAMPLES, *INTEGERS],
     doc="The sum; int64 for bools and integers.",

@@ -14,14 +14,17 @@ from collections.abc import Callable
 from ..backend import namespace, on_device, on_host
 from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..context import current_context
 from ..dispatch import apply
 from ..host import HostArray, host_array, python_number
 from ..host.float_warnings import silent
 from ..kernels import calls_of, device_of, kernel
 from ..mode import MODE
 from ..op import define
+from ..sharding import local_spec, without_partial
 from ..spec import DType, Spec, bfloat16, bool_, cpu, finfo, float32, float64, iinfo
 from .examples import case, distinct, floats, ints, strided, unary
+from .global_tensors import as_global
 from .rules import need_axis, need_spec
 
 
@@ -34,8 +37,18 @@ def apply_path(x, path):
 
 def filled(spec: Spec, value):
     """A tensor of this spec, on its device, filled with one value."""
+    if spec.placement is not None:
+        return filled_global(spec, value)
     place = {} if spec.device is cpu else {"device": spec.device}
     return full(shape=spec.shape, value=value, dtype=spec.dtype, **place)
+
+
+def filled_global(spec: Spec, value):
+    """`filled` for a global tensor, of which each rank makes its part; broadcast where `spec` has partial sums."""
+    assert spec.placement is not None and spec.sbp is not None
+    rank, target = current_context().rank, (spec.placement, without_partial(spec.sbp))
+    part = filled(local_spec(spec.replace(sbp=target[1]), rank), value)
+    return as_global(part, shape=spec.shape, target=target, rank=rank)
 
 
 def zeros_of(spec: Spec):

@@ -1,0 +1,123 @@
+"""Methods of global tensors: conversion from and to local tensors, and reading all elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..base.errors import DTypeError, SbpError, ShapeError
+from ..base.placement import Placement, Sbp, parse_sbp
+from ..context import world
+from ..host import HostArray
+from ..mode import DEFAULT, using
+from ..ops.global_tensors import as_global, as_local, boxed, share
+from ..sharding import coordinates, local_spec, without_partial
+from ..source_location import fail
+from ..spec import Spec
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+SbpLike = Sbp | Sequence[Sbp]
+
+
+class GlobalTensors:
+    """Attributes and methods of global tensors. Source: Yuan et al. 2021 (arXiv:2110.15032), section 3."""
+
+    if TYPE_CHECKING:
+        spec: Spec
+
+    is_global = property(lambda self: self.spec.placement is not None, doc="True if its parts are on several ranks.")
+    is_local = property(lambda self: self.spec.placement is None, doc="True if it belongs to this rank only.")
+
+    @property
+    def placement(self) -> Placement:
+        """The ranks that hold a global tensor. Raises SbpError for a local one."""
+        if self.spec.placement is None:
+            fail(SbpError, "a local tensor has no placement", "x.to_global(placement, sbp)", x=self)
+        return self.spec.placement
+
+    @property
+    def sbp(self) -> tuple[Sbp, ...]:
+        """The distribution of a global tensor along each axis of its placement. Raises SbpError for a local one."""
+        if self.spec.sbp is None:
+            fail(SbpError, "a local tensor has no sbp", "x.to_global(placement, sbp)", x=self)
+        return self.spec.sbp
+
+    def to_global(
+        self: Any,
+        placement: Placement | None = None,
+        sbp: SbpLike | None = None,
+        *,
+        grad_sbp: SbpLike | None = None,
+        check_meta: bool = True,
+        copy: bool = False,
+    ) -> Tensor:
+        """A local tensor as this rank's part of a global one; or a global tensor with another placement or sbp.
+
+        All ranks call it. With `split` the local tensors are joined along that dim, with `partial_sum` they are added
+        up, and with `broadcast` the elements of the first rank count.
+        grad_sbp: the sbp of the gradient; by default that of this tensor, with `broadcast` for `partial_sum`.
+        check_meta: False to rely on local tensors of one shape and dtype without asking the other ranks.
+        copy: True to copy even if nothing changes.
+        Raises SbpError for a local tensor without placement and sbp; ShapeError if the shapes of the local
+        tensors are not those of a balanced split; DTypeError if their dtypes differ.
+        """
+        comm = world()
+        if self.is_local and (placement is None or sbp is None):
+            what = "to_global of a local tensor needs a placement and an sbp"
+            hint = 'x.to_global(flow.placement("cpu", ranks=[0, 1]), flow.sbp.split(0))'
+            fail(SbpError, what, hint, x=self, placement=placement, sbp=sbp)
+        placement = self.spec.placement if placement is None else placement
+        target = self.spec.sbp if sbp is None else parse_sbp(sbp, placement, self.ndim)
+        gradient = None if grad_sbp is None else parse_sbp(grad_sbp, placement, self.ndim)
+        if self.is_global:
+            gradient = without_partial(self.spec.sbp) if gradient is None else gradient
+            result = boxed(self, placement, target, comm.rank, gradient)
+        else:
+            shape = logical_shape(self, placement, target, check_meta)
+            part = self if coordinates(placement, comm.rank) is not None else self[:0].flatten()
+            part = share(part, target=(placement, target)) if Sbp("broadcast") in target else part
+            result = as_global(part, shape=shape, target=(placement, target), rank=comm.rank)
+        return result.clone() if copy and result is self else result
+
+    def to_local(self: Any, *, copy: bool = False) -> Tensor:
+        """This rank's part of a global tensor, which shares its memory; without elements on ranks that are outside of
+        the placement. Raises SbpError for a local tensor.
+        """
+        if self.is_local:
+            fail(SbpError, "to_local of a tensor that is local already", "the tensor itself", x=self)
+        result = as_local(self, rank=world().rank)
+        return result.clone() if copy else result
+
+
+def logical_shape(x: Any, placement: Placement, sbp: tuple[Sbp, ...], check: bool) -> tuple[int, ...]:
+    """The shape of the global tensor of which each rank has a part."""
+    comm = world()
+    mine = tuple(x.shape), x.dtype.name
+    found = comm.exchange(comm.fingerprint("to_global", f" {placement} {sbp}"), mine) if check else [mine] * comm.size
+    shapes = {rank: found[rank][0] for rank in placement.order}
+    dtypes = {rank: found[rank][1] for rank in placement.order}
+    if len(set(dtypes.values())) > 1:
+        fail(DTypeError, "to_global: the dtypes of the local tensors differ", "x.to(flow.float32)", dtypes=dtypes)
+    if len({len(shape) for shape in shapes.values()}) > 1:
+        fail(ShapeError, "to_global: the local tensors have different numbers of axes", "x.reshape()", shapes=shapes)
+    result = list(shapes[placement.order[0]])
+    at = {coordinates(placement, rank): shape for rank, shape in shapes.items()}
+    for dim in {s.dim for s in sbp if s.kind == "split"}:
+        splits = [s.kind == "split" and s.dim == dim for s in sbp]
+        result[dim] = sum([n[dim] for place, n in at.items() if all(on or not i for on, i in zip(splits, place))])
+    spec = Spec(tuple(result), x.dtype, x.spec.device, placement, sbp)
+    wanted = {rank: local_spec(spec, rank).shape for rank in placement.order}
+    if check and wanted != shapes:
+        what = f"to_global: these are not the parts of a balanced split of a tensor of shape {spec.shape}"
+        fail(ShapeError, what, "parts of equal size, or one element more on the first ranks", parts=shapes, need=wanted)
+    return spec.shape
+
+
+def whole_array(x: Tensor) -> HostArray:
+    """All elements of a global tensor, on each rank of its placement; none on the others. All of them call it."""
+    spec = x.spec
+    assert spec.placement is not None
+    with using(DEFAULT.replace(grad=False)):
+        return boxed(x, spec.placement, (Sbp("broadcast"),) * len(spec.placement.hierarchy), world().rank).array

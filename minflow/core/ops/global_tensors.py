@@ -1,0 +1,118 @@
+"""Ops between distributions: of a global tensor to another one, and between local and global tensors.
+
+Their shape rules see placements. The kernels of `boxing` and `share`, which reach other ranks, are in
+the package `distributed`. Read next: `sharding.py`.
+"""
+
+from __future__ import annotations
+
+from ..base.placement import Placement, Sbp
+from ..kernels import kernel
+from ..op import define
+from ..sharding import local_spec, without_partial
+from ..spec import Spec
+
+Distribution = tuple[Placement, tuple[Sbp, ...]]
+
+
+def distributed(x: Spec, shape: tuple[int, ...], target: Distribution) -> Spec:
+    return Spec(shape, x.dtype, x.device, *target)
+
+
+def boxed_spec(x: Spec, shape, source: Distribution, target: Distribution, gradient, rank: int) -> Spec:
+    """A global spec for a global tensor; for the local array of one, in a plan of one rank, that of a local array."""
+    out = distributed(x, shape, target)
+    return local_spec(out, rank) if x.placement is None else out
+
+
+def boxing_gradient(g, shape, source: Distribution, target: Distribution, gradient, rank: int):
+    """Within one placement the distribution of a gradient is left to the op that reads it, unless it is given."""
+    if gradient is None and source[0] == target[0]:
+        return g
+    sbp = without_partial(source[1]) if gradient is None else gradient
+    return boxed(g, source[0], sbp, rank)
+
+
+boxing = define(
+    "boxing(x; shape, source, target, gradient, rank)",
+    infer=boxed_spec,
+    vjp=boxing_gradient,
+    distributes=True,
+    domain="holomorphic",
+    dtype_agnostic=True,
+    storable=False,
+    doc="The same tensor on another placement, or with another sbp. shape: the logical one.  source, target: pairs of "
+    "a placement and the sbp.  gradient: the sbp of its gradient; None to leave it to the op that reads it.",
+)
+
+as_global = define(
+    "as_global(x; shape, target, rank)",
+    infer=lambda x, shape, target, rank: distributed(x, shape, target),
+    vjp=lambda g, target, rank: as_local(boxed(g, target[0], without_partial(target[1]), rank), rank=rank),
+    distributes=True,
+    domain="holomorphic",
+    dtype_agnostic=True,
+    storable=False,
+    doc="The global tensor whose local parts are the arrays of these tensors. shape: the logical one.",
+)
+
+as_local = define(
+    "as_local(x; rank)",
+    infer=local_spec,
+    vjp=lambda g, x_spec, rank: as_global(
+        g, shape=x_spec.shape, target=(x_spec.placement, without_partial(x_spec.sbp)), rank=rank
+    ),
+    distributes=True,
+    domain="holomorphic",
+    dtype_agnostic=True,
+    storable=False,
+    doc="The local part of a global tensor.",
+)
+
+share = define(
+    "share(x; target)",
+    infer=lambda x, target: x,
+    vjp=lambda g: g,
+    domain="holomorphic",
+    dtype_agnostic=True,
+    storable=False,
+    doc="Along each axis of ranks whose sbp is broadcast, the elements of the first rank.",
+)
+
+
+@kernel(as_global)
+def _(xp, x, shape, target, rank, out=None):
+    if out is None:
+        return x
+    xp.copyto(out, x)
+    return out
+
+
+@kernel(as_local)
+def _(xp, x, rank, out=None):
+    if out is None:
+        return x
+    xp.copyto(out, x)
+    return out
+
+
+def boxed(x, placement: Placement, sbp: tuple[Sbp, ...], rank: int, gradient: tuple[Sbp, ...] | None = None):
+    """The tensor itself if it has this distribution; else its copy with it. A local tensor of the same elements on each
+    rank counts as broadcast.
+    """
+    spec = x.spec
+    if spec.placement is None:
+        whole = (Sbp("broadcast"),) * len(placement.hierarchy)
+        x = as_global(x, shape=spec.shape, target=(placement, whole), rank=rank)
+        spec = x.spec
+    if spec.placement == placement and spec.sbp == sbp:
+        return x
+    attrs = {"source": (spec.placement, spec.sbp), "target": (placement, sbp), "gradient": gradient}
+    return boxing(x, shape=spec.shape, **attrs, rank=rank)
+
+
+def boxed_like(x, spec: Spec, rank: int):
+    """The tensor with the distribution of a spec; itself if that is local."""
+    if spec.placement is None or spec.sbp is None:
+        return x
+    return boxed(x, spec.placement, spec.sbp, rank)

@@ -20,6 +20,7 @@ from weakref import ref
 from .backend import Array, namespace_of
 from .base import events
 from .base.errors import GradError, NonFiniteError, ShapeError
+from .base.placement import broadcast
 from .context import current_context
 from .dispatch import apply, refuse_symbolic
 from .functionalize import apply_inplace, move_retain_hook
@@ -48,7 +49,7 @@ from .mode import MODE, Mode, mutation_counter, using
 from .op import Op
 from .ops.complex import conj
 from .ops.elementwise import add
-from .ops.global_tensors import boxed, boxed_like
+from .ops.global_tensors import as_local, boxed, boxed_like
 from .ops.shape import cast, clone, filled, sum_to
 from .source_location import NOTICES, caller, fail
 from .spec import Spec, cpu
@@ -305,6 +306,9 @@ def fit(g, spec: Spec):
     if g.shape != spec.shape:
         g = sum_to(g, shape=spec.shape)
     g = g if g.dtype is spec.dtype else cast(g, dtype=spec.dtype)
+    if spec.placement is None and g.spec.placement is not None:  # of a 0-d local input
+        rank = current_context().rank
+        g = as_local(boxed(g, g.spec.placement, (broadcast,) * len(g.spec.placement.hierarchy), rank), rank=rank)
     return g if g.spec.device is spec.device else g.to(spec.device)  # of a 0-d input on the CPU
 
 

@@ -39,11 +39,17 @@ from .base.dtypes import (
     wider,
 )
 from .base.errors import DeviceError, ShapeError
+from .context import CURRENT, PROCESS_CONTEXT
 
 if TYPE_CHECKING:
     from .base.placement import Placement, Sbp
 
 LARGE = 1 << 14  # elements of a large array: launching a compiled kernel costs less than it saves
+
+
+def rank_here() -> int:
+    """The rank of this thread, in whose number OneFlow prints the CPU; 0 in a program without ranks."""
+    return (CURRENT.get() or PROCESS_CONTEXT).rank
 
 
 class Device:
@@ -61,6 +67,8 @@ class Device:
         if kind not in ("cpu", "cuda") or (number and not number.isdigit()) or (number and index is not None):
             raise DeviceError(f"there is no device {type!r}", hint='"cpu", "cuda" or "cuda:0"')
         key = kind, int(number or index or 0)
+        if key == ("cpu", rank_here()):
+            key = "cpu", 0
         result = cls.table.get(key)
         if result is None:
             result = cls.table[key] = super().__new__(cls)
@@ -74,10 +82,10 @@ class Device:
         return self
 
     def __str__(self) -> str:
-        return f"{self.type}:{self.index}"
+        return f"{self.type}:{rank_here() if self == cpu else self.index}"
 
     def __repr__(self) -> str:
-        return f"device(type='{self.type}', index={self.index})"
+        return "device(type='{}', index={})".format(*str(self).split(":"))
 
 
 cpu = Device("cpu")

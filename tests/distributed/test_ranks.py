@@ -434,3 +434,11 @@ def test_many_collectives_under_load():
             assert set(ranks.run(work)) == {float(sum(4 * i + 6 for i in range(300)))}
     finally:
         sys.setswitchinterval(5e-3)
+
+
+def test_each_rank_prints_its_number_as_that_of_the_cpu():
+    """As in OneFlow."""
+    with flow.virtual_ranks(2) as ranks:
+        texts = ranks.run(lambda: (str((x := flow.ones(2)).device), flow.device(str(x.device)) is x.device))
+    assert texts == [("cpu:0", True), ("cpu:1", True)]
+    assert str(flow.ones(2).device) == "cpu:0"

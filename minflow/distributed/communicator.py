@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from ..core.host import HostArray
 from ..core.source_location import here
 
 DEADLINE = 300.0  # seconds that a rank waits for the others; MINFLOW_COLLECTIVE_TIMEOUT sets another default
+POSTED = 64  # messages that a rank sends before it waits until one has arrived
 REDUCTIONS = {  # names of ufuncs
     "sum": "add",
     "product": "multiply",
@@ -77,6 +79,9 @@ class Communicator:
         self.deadline = default_deadline() if deadline is None else deadline
         self.calls, self.local_rank, self.machines = 0, rank, 1
         self.receives: dict[tuple[int | None, int], Pending] = {}  # the last one, by source and tag
+        self.posted: deque[Pending] = deque()
+        self.subgroups: dict[tuple[int, ...], Communicator] = {}
+        self.sent = 0  # bytes that boxing has sent from this rank to others
 
     @property
     def size(self) -> int:
@@ -96,6 +101,12 @@ class Communicator:
     def start_send(self, array: HostArray, to: int, tag: int = 0) -> Pending:
         """Begin to send an array, which stays as it is, to a rank of the group."""
         raise NotImplementedError
+
+    def post(self, array: HostArray, to: int, tag: int) -> None:
+        """Send an array, which stays as it is, without waiting for the receiver, unless many arrays are under way."""
+        if len(self.posted) == POSTED:
+            self.posted.popleft()()
+        self.posted.append(self.start_send(array, to, tag))
 
     def start_receive(self, out: HostArray, source: int | None, tag: int = 0) -> Pending:
         """Begin to receive an array of this shape and dtype from a rank, or from any.
@@ -117,7 +128,19 @@ class Communicator:
         raise NotImplementedError
 
     def group(self, ranks: Sequence[int]) -> Communicator | None:
-        """The communicator of some ranks; None on the others. All ranks call it, with the same ranks."""
+        """A new communicator of some ranks; None on the others. All ranks call it, with the same ranks."""
+        raise NotImplementedError
+
+    def subgroup(self, ranks: tuple[int, ...]) -> Communicator:
+        """The communicator of some ranks, which only they call; always the same one."""
+        if ranks not in self.subgroups:
+            self.subgroups[ranks] = self.start_subgroup(ranks)
+        found = self.subgroups[ranks]
+        found.deadline = self.deadline
+        return found
+
+    def start_subgroup(self, ranks: tuple[int, ...]) -> Communicator:
+        """The communicator of some ranks at their first use of it."""
         raise NotImplementedError
 
     # ---- collectives, in terms of `exchange` -------------------------------------------------------------------------
@@ -126,9 +149,10 @@ class Communicator:
         """Wait until all ranks have called it."""
         self.exchange(self.fingerprint("barrier"), None)
 
-    def all_reduce(self, array: HostArray, by: str = "sum") -> None:
+    def all_reduce(self, array: HostArray, by: str = "sum", what: Fingerprint | None = None) -> None:
         """Overwrite an array with the reduction over all ranks: the same bits on each."""
-        array[...] = reduced(self.exchange(self.fingerprint("all_reduce", f" {by}{facts_of(array)}"), array.copy()), by)
+        what = what or self.fingerprint("all_reduce", f" {by}{facts_of(array)}")
+        array[...] = reduced(self.exchange(what, array.copy()), by)
 
     def all_gather(self, array: HostArray) -> list[HostArray]:
         """The arrays of all ranks, by rank; they may differ in shape."""
@@ -148,6 +172,17 @@ class Communicator:
         """Part `rank` of each rank. parts: one array for each rank."""
         what = self.fingerprint("all_to_all", f" {len(parts)} parts")
         return [theirs[self.rank] for theirs in self.exchange(what, [part.copy() for part in parts])]
+
+    def transfer(
+        self, parts: dict[int, HostArray], shapes: dict[int, tuple[int, ...]], dtype: Any, what: Fingerprint
+    ) -> dict[int, HostArray]:
+        """Send a part to each of some ranks, and return those of others by rank. shapes: of the parts to receive.
+
+        Parts need not be contiguous; one array may go to several ranks.
+        """
+        copies = {id(part): part.copy() for part in parts.values()}
+        arrived = self.exchange(what, {rank: copies[id(part)] for rank, part in parts.items()})
+        return {rank: arrived[rank][self.rank] for rank in shapes}
 
 
 def facts_of(array: HostArray) -> str:
@@ -208,3 +243,6 @@ class Alone(Communicator):
 
     def group(self, ranks: Sequence[int]) -> Communicator | None:
         return self if list(ranks) == [0] else None
+
+    def start_subgroup(self, ranks: tuple[int, ...]) -> Communicator:
+        return self

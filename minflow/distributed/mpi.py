@@ -7,10 +7,12 @@ that wait sleep in between, since with more ranks than cores a polling rank keep
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from ..core.backend import namespace
@@ -21,6 +23,7 @@ from .communicator import Communicator, Fingerprint, Pending, check_received, fa
 POLLS = 2000  # polls before a wait begins to sleep, if each rank has a core
 NAP = 20e-6  # seconds
 HEADER = 256  # bytes before the elements of a message: their dtype and shape
+SUBGROUP = 32_001  # tag of the messages before a group of some ranks begins
 ABORTED = 71  # exit code after a deadline
 
 
@@ -74,8 +77,8 @@ class MPICommunicator(Communicator):
         self.agree(what)
         self.wait(self.comm.Ibarrier(), what)
 
-    def all_reduce(self, array: HostArray, by: str = "sum") -> None:
-        what = self.fingerprint("all_reduce", f" {by}{facts_of(array)}")
+    def all_reduce(self, array: HostArray, by: str = "sum", what: Fingerprint | None = None) -> None:
+        what = what or self.fingerprint("all_reduce", f" {by}{facts_of(array)}")
         if not self.is_native(array):
             array[...] = reduced(self.exchange(what, array), by)
             return
@@ -87,6 +90,27 @@ class MPICommunicator(Communicator):
         what = self.fingerprint("broadcast", f" from {source}{facts_of(array)}")
         self.agree(what)
         self.wait(self.comm.Ibcast(array.reshape(-1).view("uint8"), root=source), what)
+
+    def transfer(
+        self, parts: dict[int, HostArray], shapes: dict[int, tuple[int, ...]], dtype: Any, what: Fingerprint
+    ) -> dict[int, HostArray]:
+        self.agree(what)
+        packed = {id(part): part.ravel() for part in parts.values()}  # once if it goes to several ranks
+        sizes = {rank: math.prod(shape) for rank, shape in shapes.items()}
+        starts = dict(zip(packed, accumulate([len(part) for part in packed.values()], initial=0)))
+        places = dict(zip(sizes, accumulate(sizes.values(), initial=0)))
+        outgoing = next(iter(packed.values())) if len(packed) == 1 else joined(packed.values(), dtype)
+        incoming = namespace().empty(sum(sizes.values()), dtype)
+
+        def message(array: HostArray, *tables: dict[int, int]) -> list:
+            in_bytes = [[table.get(rank, 0) * dtype.itemsize for rank in range(self.size)] for table in tables]
+            return [array.view("uint8"), tuple(in_bytes), self.mpi.BYTE]
+
+        counts = {rank: part.size for rank, part in parts.items()}
+        begins = {rank: starts[id(part)] for rank, part in parts.items()}
+        request = self.comm.Ialltoallv(message(outgoing, counts, begins), message(incoming, sizes, places))
+        self.wait(request, what)
+        return {rank: incoming[places[rank] :][: sizes[rank]].reshape(shape) for rank, shape in shapes.items()}
 
     def is_native(self, array: HostArray) -> bool:
         """True if MPI can compute with the dtype."""
@@ -121,6 +145,19 @@ class MPICommunicator(Communicator):
         mine = self.rank in ranks
         comm = self.comm.Split(0 if mine else self.mpi.UNDEFINED, list(ranks).index(self.rank) if mine else 0)
         return MPICommunicator(comm, [self.ranks[rank] for rank in ranks], self.deadline) if mine else None
+
+    def start_subgroup(self, ranks: tuple[int, ...]) -> Communicator:
+        hello = namespace().empty(0, "uint8")
+        for rank in ranks:  # MPI waits without a deadline until all have come
+            self.post(hello, rank, SUBGROUP)
+        for rank in ranks:
+            self.start_receive(hello, rank, SUBGROUP)()
+        comm = self.comm.Create_group(self.comm.group.Incl(ranks))
+        return MPICommunicator(comm, [self.ranks[rank] for rank in ranks], self.deadline)
+
+
+def joined(parts: Iterable[HostArray], dtype: Any) -> HostArray:
+    return namespace().concatenate([namespace().empty(0, dtype), *parts])
 
 
 def header(array: HostArray) -> bytes:

@@ -15,7 +15,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,7 +51,7 @@ class VirtualWorld:
     def __init__(self, size: int):
         self.size = size
         self.changed = threading.Condition()
-        self.rounds: dict[tuple[int, ...], Round] = {}
+        self.rounds: dict[tuple, Round] = {}  # by the key of a group
         self.letters: dict[tuple[int, int, int], deque] = {}  # (sender, receiver, tag) -> arrays
         self.ended: set[int] = set()
         self.failed: tuple[int, BaseException] | None = None
@@ -97,16 +97,18 @@ class VirtualWorld:
 
 
 class VirtualCommunicator(Communicator):
-    """A group of virtual ranks."""
+    """A group of virtual ranks. key: the same on its ranks, and another one for each group."""
 
-    def __init__(self, world: VirtualWorld, rank: int, ranks: Sequence[int], deadline: float | None = None):
+    def __init__(
+        self, world: VirtualWorld, rank: int, ranks: Sequence[int], deadline: float | None = None, key: tuple = ()
+    ):
         super().__init__(rank, ranks, deadline)
-        self.world = world
+        self.world, self.key = world, key
 
     def exchange(self, what: Fingerprint, mine: Any) -> list[Any]:
         world = self.world
         with world.changed:
-            current = world.rounds.setdefault(self.ranks, Round(self.size))
+            current = world.rounds.setdefault(self.key, Round(self.size))
             if (other := current.whats[self.rank]) is not None:
                 raise RankError(
                     f"two threads of rank {self.ranks[self.rank]} call collectives at the same time",
@@ -116,7 +118,7 @@ class VirtualCommunicator(Communicator):
                 )
             current.whats[self.rank], current.values[self.rank] = what, mine
             if current.complete:
-                del world.rounds[self.ranks]
+                del world.rounds[self.key]
                 world.changed.notify_all()
             try:
                 world.wait(
@@ -155,11 +157,17 @@ class VirtualCommunicator(Communicator):
         return found
 
     def group(self, ranks: Sequence[int]) -> Communicator | None:
-        self.exchange(self.fingerprint("new_group", f" {list(ranks)}"), None)
+        what = self.fingerprint("new_group", f" {list(ranks)}")
+        self.exchange(what, None)
+        return self.part(ranks, what.number) if self.rank in ranks else None
+
+    def start_subgroup(self, ranks: tuple[int, ...]) -> Communicator:
+        return self.part(ranks, ranks)
+
+    def part(self, ranks: Sequence[int], name: Hashable) -> Communicator:
+        """The communicator of some ranks of this group. name: of the part in the group."""
         chosen = [self.ranks[rank] for rank in ranks]
-        if self.rank not in ranks:
-            return None
-        return VirtualCommunicator(self.world, list(ranks).index(self.rank), chosen, self.deadline)
+        return VirtualCommunicator(self.world, list(ranks).index(self.rank), chosen, self.deadline, (*self.key, name))
 
 
 def join(threads: Sequence[threading.Thread], seconds: float) -> bool:

@@ -1,0 +1,365 @@
+"""Boxing: moves the elements of a global tensor from one distribution to another.
+
+A route of one or more layouts leads from the source to the target, the one with the fewest bytes of some that are
+tried. Each step of it is an all-reduce, the zero padding of partial sums, or moves of regions between ranks, which
+gather, scatter, exchange and reduce. All ranks compute the same route from the shape. Source of the bytes of each
+pair: Yuan et al. 2021 (arXiv:2110.15032), table 2. Read next: `communicator.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise, product
+from typing import Any, NamedTuple, TypeAlias
+
+from ..core.backend import namespace
+from ..core.base.placement import Placement, Sbp, broadcast, split
+from ..core.host import HostArray
+from ..core.kernels import kernel
+from ..core.ops.global_tensors import boxing, share
+from ..core.sharding import coordinates, part
+from .communicator import Communicator
+from .world import world
+
+Region: TypeAlias = tuple[tuple[int, int], ...]  # (start, stop) of each dim
+Shape: TypeAlias = tuple[int, ...]
+ROUTES = 4096  # routes and moves that are cached
+TAG = 32_000  # of messages between placements, which programs do not use
+
+
+class Layout(NamedTuple):
+    """The distribution of a tensor: a placement, and an Sbp for each axis of its hierarchy."""
+
+    placement: Placement
+    sbp: tuple[Sbp, ...]
+
+    def __str__(self) -> str:
+        return "[" + ", ".join([f"split({sbp.dim})" * (sbp.kind == "split") or sbp.kind for sbp in self.sbp]) + "]"
+
+    def axes(self, kind: str) -> list[int]:
+        """The axes of ranks with this kind of Sbp."""
+        return [axis for axis, sbp in enumerate(self.sbp) if sbp.kind == kind]
+
+    def replace(self, changes: dict[int, Sbp]) -> Layout:
+        """The layout with other Sbps along some axes of ranks."""
+        return self._replace(sbp=tuple([changes.get(axis, sbp) for axis, sbp in enumerate(self.sbp)]))
+
+    def at(self, rank: int) -> tuple[int, ...]:
+        """The position of a rank of the placement along each axis of ranks."""
+        return coordinates(self.placement, rank)  # type: ignore[return-value]  # the rank is inside
+
+
+class Move(NamedTuple):
+    """Elements that go from a rank to a rank, which may be the same. term: their index among the summands."""
+
+    source: int
+    target: int
+    term: int
+    region: Region
+
+
+# ---- regions -------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(ROUTES)
+def region_of(shape: Shape, layout: Layout, rank: int) -> Region:
+    """The region that a rank of the placement holds."""
+    region = [(0, size) for size in shape]
+    for sbp, count, index in zip(layout.sbp, layout.placement.hierarchy, layout.at(rank)):
+        if sbp.kind == "split":
+            start, stop = region[sbp.dim]
+            offset, size = part(stop - start, count, index)
+            region[sbp.dim] = start + offset, start + offset + size
+    return tuple(region)
+
+
+def shape_of(region: Region) -> Shape:
+    return tuple([stop - start for start, stop in region])
+
+
+def intersection(a: Region, b: Region) -> Region | None:
+    """The region in both; None if it has no elements."""
+    common = tuple([(max(i, k), min(j, l)) for (i, j), (k, l) in zip(a, b)])
+    return common if all([start < stop for start, stop in common]) else None
+
+
+def place(region: Region, inside: Region) -> tuple[Any, ...]:
+    """The index of a region in the array of another one."""
+    return *[slice(start - begin, stop - begin) for (start, stop), (begin, _) in zip(region, inside)], ...
+
+
+def nests(shape: Shape, inner: Layout, outer: Layout) -> bool:
+    """True if each rank holds in one layout a part of its region in another one of the same placement."""
+    pairs = [(region_of(shape, inner, rank), region_of(shape, outer, rank)) for rank in inner.placement.order]
+    return all([intersection(a, b) == a or math.prod(shape_of(a)) == 0 for a, b in pairs])
+
+
+# ---- routes --------------------------------------------------------------------------------------------------------
+
+
+def fixed_axes(source: Layout, target: Layout) -> list[int]:
+    """Axes of ranks along which nothing moves.
+
+    Along an axis that splits a dim, only if no outer axis changes its part of that dim.
+    """
+    if source.placement.hierarchy != target.placement.hierarchy:
+        return []
+    fixed, moved, same = [], set(), source.placement == target.placement
+    for axis, (before, after) in enumerate(zip(source.sbp, target.sbp)):
+        if before == after and (before.kind == "partial_sum" or (same and before.dim not in moved)):
+            fixed.append(axis)
+        else:
+            moved.update({sbp.dim for sbp in (before, after) if sbp.kind == "split"})
+    return fixed
+
+
+@lru_cache(ROUTES)
+def moves(shape: Shape, source: Layout, target: Layout) -> list[Move]:
+    """The moves that give each rank of the target its region. The target makes no axis of partial sums.
+
+    A rank takes its own elements if it has them, and else those of one of the ranks with the same ones, in turn.
+    """
+    fixed = fixed_axes(source, target)
+    summed = [axis for axis in source.axes("partial_sum") if axis not in fixed]
+    holders: dict[tuple, dict[tuple, dict[Region, list[int]]]] = {}  # by position along fixed axes, along summed ones
+    for rank in source.placement.order:
+        at, region = source.at(rank), region_of(shape, source, rank)
+        terms = holders.setdefault(tuple([at[axis] for axis in fixed]), {})
+        terms.setdefault(tuple([at[axis] for axis in summed]), {}).setdefault(region, []).append(rank)
+    found = []
+    for turn, rank in enumerate(target.placement.order):
+        at, region = target.at(rank), region_of(shape, target, rank)
+        for term, regions in enumerate(holders[tuple([at[axis] for axis in fixed])].values()):
+            for held, ranks in regions.items():
+                if (common := intersection(held, region)) is not None:
+                    giver = rank if rank in ranks else ranks[turn % len(ranks)]
+                    found.append(Move(giver, rank, term, common))
+    return found
+
+
+def is_sum(source: Layout, target: Layout) -> bool:
+    """True if the step only adds partial sums up, on all ranks."""
+    changes = {(a.kind, b.kind) for a, b in zip(source.sbp, target.sbp) if a != b}
+    return source.placement == target.placement and changes == {("partial_sum", "broadcast")}
+
+
+def is_padding(source: Layout, target: Layout) -> bool:
+    """True if the step only makes partial sums of elements that the ranks have."""
+    changes = {b.kind for a, b in zip(source.sbp, target.sbp) if a != b}
+    return source.placement == target.placement and changes == {"partial_sum"}
+
+
+def neighbors(layout: Layout, rank: int, fixed: Sequence[int]) -> tuple[int, ...]:
+    """The ranks at the same position along fixed axes, in order."""
+    at = [layout.at(rank)[axis] for axis in fixed]
+    return tuple([other for other in layout.placement.order if [layout.at(other)[axis] for axis in fixed] == at])
+
+
+def sent(shape: Shape, source: Layout, target: Layout) -> dict[int, int]:
+    """The number of elements that each rank sends in one step."""
+    elements = dict.fromkeys(source.placement.order, 0)
+    if is_sum(source, target):  # each rank adds one part up, and sends it to the others
+        for rank in elements:
+            size = math.prod(shape_of(region_of(shape, source, rank)))
+            ranks = neighbors(source, rank, fixed_axes(source, target))
+            own = part(size, len(ranks), ranks.index(rank))[1]
+            elements[rank] = size - own + (len(ranks) - 1) * own
+    elif not is_padding(source, target):
+        for move in moves(shape, source, target):
+            if move.source != move.target:
+                elements[move.source] += math.prod(shape_of(move.region))
+    return elements
+
+
+def refined(shape: Shape, layout: Layout, axes: Sequence[int]) -> Layout:
+    """The layout with splits along some axes of ranks, each of the longest dim that no inner axis splits."""
+    for axis in axes:
+        inner = {sbp.dim for sbp in layout.sbp[axis + 1 :]}
+        sizes = shape_of(region_of(shape, layout, layout.placement.order[0]))
+        if free := [dim for dim in range(len(shape)) if dim not in inner]:
+            layout = layout.replace({axis: split(max(free, key=sizes.__getitem__))})
+    return layout
+
+
+def unpadded(shape: Shape, source: Layout, target: Layout) -> Layout:
+    """The layout from which zero padding makes the partial sums of the target."""
+    axes = [axis for axis in target.axes("partial_sum") if axis not in fixed_axes(source, target)]
+    layout = target.replace(dict.fromkeys(axes, broadcast))
+    if source.placement != target.placement:
+        return refined(shape, layout, axes)
+    for axis in axes:
+        if source.sbp[axis].kind == "split":
+            split_there = layout.replace({axis: source.sbp[axis]})
+            layout = split_there if nests(shape, split_there, layout) else layout
+    return layout
+
+
+def towards(shape: Shape, source: Layout, target: Layout) -> list[Layout]:
+    """Steps to a target on the same ranks which make their regions smaller, and then sum them up."""
+    layout, steps = source, []
+    for kind in ("broadcast", "partial_sum"):
+        for axis in layout.axes(kind):
+            smaller = layout.replace({axis: target.sbp[axis]})
+            if target.sbp[axis].kind == "split" and nests(shape, smaller, layout):
+                layout = smaller
+        steps.append(layout)
+    sums = [axis for axis in layout.axes("partial_sum") if target.sbp[axis].kind == "broadcast"]
+    return [*steps, layout.replace(dict.fromkeys(sums, broadcast))]
+
+
+@lru_cache(ROUTES)
+def route(shape: Shape, source: Layout, target: Layout) -> list[Layout]:
+    """The layouts from the source to the target: those with the fewest bytes, then with the fewest of any rank."""
+    last = unpadded(shape, source, target)
+    sums = [axis for axis in source.axes("partial_sum") if axis not in fixed_axes(source, target)]
+    begins = [[], [refined(shape, source, sums)]]
+    if source.placement == target.placement:
+        begins.append(towards(shape, source, last))
+    ends = [[], [refined(shape, last, last.axes("broadcast"))]]
+    routes = []
+    for begin, end in product(begins, ends):
+        layouts = [source, *begin, *end, last, target]
+        layouts = [source, *[after for before, after in pairwise(layouts) if before != after]]
+        steps = [sent(shape, before, after).values() for before, after in pairwise(layouts)]
+        routes.append((sum(map(sum, steps)), sum(map(max, steps)), len(layouts), layouts))
+    return min(routes, key=lambda route: route[:3])[3]
+
+
+# ---- steps ---------------------------------------------------------------------------------------------------------
+
+
+def all_reduced(array: HostArray, source: Layout, target: Layout, facts: str) -> HostArray:
+    """The sum over the ranks of the group of this one."""
+    everyone = world()
+    group = everyone.subgroup(neighbors(source, everyone.rank, fixed_axes(source, target)))
+    out = namespace().array(array, order="C")
+    if group.size > 1:
+        group.all_reduce(out, what=group.fingerprint("boxing", facts))
+    return out
+
+
+def padded(array: HostArray, shape: Shape, source: Layout, target: Layout) -> HostArray:
+    """The array as a partial sum: with zeros around it, or for one of the ranks that have the same elements."""
+    rank = world().rank
+    mine, whole = region_of(shape, source, rank), region_of(shape, target, rank)
+    copies = [axis for axis in source.axes("broadcast") if target.sbp[axis].kind == "partial_sum"]
+    out = namespace().zeros(shape_of(whole), array.dtype)
+    if not any([source.at(rank)[axis] for axis in copies]):
+        out[place(mine, whole)] = array
+    return out
+
+
+def moved(array: HostArray, shape: Shape, dtype: Any, source: Layout, target: Layout, facts: str) -> HostArray:
+    """The region of this rank in the target, from the ranks that have its elements."""
+    everyone = world()
+    rank = everyone.rank
+    all_moves = moves(shape, source, target)
+    outgoing = {move.target: move.region for move in all_moves if move.source == rank != move.target}
+    incoming = [move for move in all_moves if move.target == rank]
+    mine = region_of(shape, source, rank) if rank in source.placement.order else ()
+    slices = {region: array[place(region, mine)] for region in outgoing.values()}
+    parts = {other: slices[region] for other, region in outgoing.items()}
+    shapes = {move.source: shape_of(move.region) for move in incoming if move.source != rank}
+    if source.placement == target.placement:
+        found = transferred(everyone, all_moves, source, target, parts, shapes, dtype, facts)
+    else:
+        found = sent_and_received(everyone, parts, shapes, dtype)
+    if rank not in target.placement.order:
+        return array
+    whole = region_of(shape, target, rank)
+    out, add = namespace().empty(shape_of(whole), dtype), namespace().add
+    for move in sorted(incoming, key=lambda move: move.term):  # the order of the summands decides the bits
+        elements = array[place(move.region, mine)] if move.source == rank else found[move.source]
+        there = out[place(move.region, whole)]
+        if move.term:
+            add(there, elements, out=there)
+        else:
+            there[...] = elements
+    return out
+
+
+def transferred(
+    everyone: Communicator,
+    all_moves: Sequence[Move],
+    source: Layout,
+    target: Layout,
+    parts: dict[int, HostArray],
+    shapes: dict[int, Shape],
+    dtype: Any,
+    facts: str,
+) -> dict[int, HostArray]:
+    """Exchange parts within the group of ranks between which elements move, in one collective."""
+    ranks = neighbors(source, everyone.rank, fixed_axes(source, target))
+    if not any([move.source != move.target and move.target in ranks for move in all_moves]):
+        return {}
+    group = everyone.subgroup(ranks)
+    of_group = {rank: position for position, rank in enumerate(ranks)}
+    found = group.transfer(
+        {of_group[rank]: array for rank, array in parts.items()},
+        {of_group[rank]: shape for rank, shape in shapes.items()},
+        dtype,
+        group.fingerprint("boxing", facts),
+    )
+    return {ranks[position]: array for position, array in found.items()}
+
+
+def sent_and_received(
+    everyone: Communicator, parts: dict[int, HostArray], shapes: dict[int, Shape], dtype: Any
+) -> dict[int, HostArray]:
+    """Send parts and receive others by messages: ranks that only send go on, so stages of a pipeline overlap."""
+    for rank, array in parts.items():
+        everyone.post(namespace().array(array, order="C"), rank, TAG)
+    found = {rank: namespace().empty(shape, dtype) for rank, shape in shapes.items()}
+    for rank, out in found.items():
+        everyone.start_receive(out, rank, TAG)()
+    return found
+
+
+def box(
+    array: HostArray,
+    shape: Shape,
+    dtype: Any,
+    source: tuple[Placement, tuple[Sbp, ...]],
+    target: tuple[Placement, tuple[Sbp, ...]],
+) -> HostArray:
+    """The part of this rank in the target, of a tensor of which it has `array` in the source.
+
+    shape: that of the whole tensor.  Ranks outside both placements need not call it. The result shares no memory with
+    the array, except that it is the array if source and target are equal.
+    """
+    begin, end, everyone = Layout(*source), Layout(*target), world()
+    if begin == end:
+        return array
+    facts = f" {dtype}{list(shape)} {begin} -> {end}"
+    for before, after in pairwise(route(shape, begin, end)):
+        if everyone.rank not in before.placement.order + after.placement.order:
+            continue
+        everyone.sent += sent(shape, before, after).get(everyone.rank, 0) * dtype.itemsize
+        if is_sum(before, after):
+            array = all_reduced(array, before, after, facts)
+        elif is_padding(before, after):
+            array = padded(array, shape, before, after)
+        else:
+            array = moved(array, shape, dtype, before, after, facts)
+    if everyone.rank not in end.placement.order:
+        return namespace().empty((0, *shape[1:]), dtype)
+    return array
+
+
+@kernel(boxing, on_host=True)
+def _(xp, x, shape, source, target, gradient, rank):
+    return box(x, shape, x.dtype, source, target)
+
+
+@kernel(share, on_host=True)
+def _(xp, x, target):
+    out, everyone, layout = xp.array(x, order="C"), world(), Layout(*target)
+    if everyone.rank in layout.placement.order:
+        split_axes = [axis for axis in range(len(layout.sbp)) if axis not in layout.axes("broadcast")]
+        group = everyone.subgroup(neighbors(layout, everyone.rank, split_axes))
+        if group.size > 1:
+            group.broadcast(out, 0)
+            everyone.sent += out.nbytes * (group.size - 1) * (group.rank == 0)
+    return out

@@ -103,3 +103,30 @@ def test_a_rank_outside_the_world_is_refused_where_the_world_is_known():
             ranks.run(flow.placement, "cpu", [0, 5])
         with pytest.raises(MinflowError, match="no rank 5"):
             ranks.run(outside.check_world)
+
+
+def test_tensors_of_ranks_outside_of_the_placement_do_not_count():
+    def main():
+        inside = flow.env.get_rank() != 1
+        x = flow.ones(2, 3, dtype=flow.float64) if inside else flow.zeros(7)
+        y = x.to_global(flow.placement("cpu", [0, 2]), S(0), copy=True)
+        assert (y.shape, y.dtype, y.sbp) == ((4, 3), flow.float64, (S(0),))
+        assert y.to_local().shape == ((2, 3) if inside else (0, 3)) and y.to_local().dtype is flow.float64
+        y.to_local().zero_()
+        assert not inside or x.sum() == 6
+
+    with flow.virtual_ranks(3) as ranks:
+        ranks.run(main)
+
+
+@pytest.mark.parametrize(
+    "args", ["None, S(0)", "PAIR, None", "'cpu', S(0)", "PAIR, S(2)", "SQUARE, [S(0)]", "SQUARE, B"]
+)
+def test_wrong_arguments_of_to_global(args):
+    def main():
+        with pytest.raises(MinflowError) as caught:
+            eval(f"flow.ones(2, 3).to_global({args})", globals())
+        assert caught.value.hint and caught.value.where
+
+    with flow.virtual_ranks(2) as ranks:
+        ranks.run(main)

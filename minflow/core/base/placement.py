@@ -7,7 +7,7 @@ Source: Yuan et al. 2021 (arXiv:2110.15032), section 3. Must not depend on tenso
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeAlias
 
 from ..backend import is_available
 from ..context import CURRENT, PROCESS_CONTEXT, world
@@ -147,6 +147,9 @@ def split(dim: int) -> Sbp:
     if not isinstance(dim, int) or isinstance(dim, bool):
         fail(DTypeError, "the dim of a split must be an integer", "flow.sbp.split(0)", dim=dim)
     return Sbp("split", dim)
+
+
+SbpLike: TypeAlias = Sbp | Sequence[Sbp]
 
 
 def parse_sbp(sbp: Any, placement: Placement, ndim: int) -> tuple[Sbp, ...]:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..base.dtypes import dtype_named
 from ..base.errors import DTypeError, SbpError, ShapeError
-from ..base.placement import Placement, Sbp, parse_sbp
+from ..base.placement import Placement, Sbp, SbpLike, broadcast, parse_sbp
 from ..context import world
 from ..host import HostArray
 from ..mode import DEFAULT, using
-from ..ops.global_tensors import as_global, as_local, boxed, share
+from ..ops.global_tensors import Distribution, as_global, as_local, boxed, share
 from ..sharding import coordinates, local_spec, without_partial
 from ..source_location import fail
 from ..spec import Spec
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
-
-SbpLike = Sbp | Sequence[Sbp]
 
 
 class GlobalTensors:
@@ -56,30 +54,31 @@ class GlobalTensors:
         """A local tensor as this rank's part of a global one; or a global tensor with another placement or sbp.
 
         All ranks call it. With `split` the local tensors are joined along that dim, with `partial_sum` they are added
-        up, and with `broadcast` the elements of the first rank count.
-        grad_sbp: the sbp of the gradient; by default that of this tensor, with `broadcast` for `partial_sum`.
+        up, and with `broadcast` the elements of the first rank count. The tensors of ranks outside of the placement do
+        not count.
+        grad_sbp: the sbp of the gradient of a global tensor; by default its own, with `broadcast` for `partial_sum`.
         check_meta: False to rely on local tensors of one shape and dtype without asking the other ranks.
         copy: True to copy even if nothing changes.
         Raises SbpError for a local tensor without placement and sbp; ShapeError if the shapes of the local
         tensors are not those of a balanced split; DTypeError if their dtypes differ.
         """
-        comm = world()
-        if self.is_local and (placement is None or sbp is None):
+        own, rank = self.spec, world().rank
+        placement, sbp = own.placement if placement is None else placement, own.sbp if sbp is None else sbp
+        if not isinstance(placement, Placement) or sbp is None:
             what = "to_global of a local tensor needs a placement and an sbp"
             hint = 'x.to_global(flow.placement("cpu", ranks=[0, 1]), flow.sbp.split(0))'
             fail(SbpError, what, hint, x=self, placement=placement, sbp=sbp)
-        placement = self.spec.placement if placement is None else placement
-        target = self.spec.sbp if sbp is None else parse_sbp(sbp, placement, self.ndim)
-        gradient = None if grad_sbp is None else parse_sbp(grad_sbp, placement, self.ndim)
+        placement.check_world()
         if self.is_global:
-            gradient = without_partial(self.spec.sbp) if gradient is None else gradient
-            result = boxed(self, placement, target, comm.rank, gradient)
-        else:
-            shape = logical_shape(self, placement, target, check_meta)
-            part = self if coordinates(placement, comm.rank) is not None else self[:0].flatten()
-            part = share(part, target=(placement, target)) if Sbp("broadcast") in target else part
-            result = as_global(part, shape=shape, target=(placement, target), rank=comm.rank)
-        return result.clone() if copy and result is self else result
+            gradient = without_partial(own.sbp) if grad_sbp is None else parse_sbp(grad_sbp, own.placement, own.ndim)
+            result = boxed(self, placement, parse_sbp(sbp, placement, own.ndim), rank, gradient)
+            return result.clone() if copy and result is self else result
+        spec, target = logical_spec(self, placement, sbp, check_meta)
+        part = self.clone() if copy else self
+        if rank not in placement.order:  # of any shape and dtype
+            part = self.reshape(-1)[:0].reshape(local_spec(spec, rank).shape).to(spec.dtype)
+        part = share(part, target=target) if broadcast in target[1] else part
+        return as_global(part, shape=spec.shape, target=target, rank=rank)
 
     def to_local(self: Any, *, copy: bool = False) -> Tensor:
         """This rank's part of a global tensor, which shares its memory; without elements on ranks that are outside of
@@ -91,8 +90,8 @@ class GlobalTensors:
         return result.clone() if copy else result
 
 
-def logical_shape(x: Any, placement: Placement, sbp: tuple[Sbp, ...], check: bool) -> tuple[int, ...]:
-    """The shape of the global tensor of which each rank has a part."""
+def logical_spec(x: Any, placement: Placement, sbp: SbpLike, check: bool) -> tuple[Spec, Distribution]:
+    """The spec of the global tensor of which each rank has a part, and its distribution."""
     comm = world()
     mine = tuple(x.shape), x.dtype.name
     found = comm.exchange(comm.fingerprint("to_global", f" {placement} {sbp}"), mine) if check else [mine] * comm.size
@@ -103,16 +102,17 @@ def logical_shape(x: Any, placement: Placement, sbp: tuple[Sbp, ...], check: boo
     if len({len(shape) for shape in shapes.values()}) > 1:
         fail(ShapeError, "to_global: the local tensors have different numbers of axes", "x.reshape()", shapes=shapes)
     result = list(shapes[placement.order[0]])
-    at = {coordinates(placement, rank): shape for rank, shape in shapes.items()}
-    for dim in {s.dim for s in sbp if s.kind == "split"}:
-        splits = [s.kind == "split" and s.dim == dim for s in sbp]
+    axes = parse_sbp(sbp, placement, len(result))
+    at = {coordinates(placement, rank) or (): shape for rank, shape in shapes.items()}
+    for dim in {s.dim for s in axes if s.kind == "split"}:
+        splits = [s.kind == "split" and s.dim == dim for s in axes]
         result[dim] = sum([n[dim] for place, n in at.items() if all(on or not i for on, i in zip(splits, place))])
-    spec = Spec(tuple(result), x.dtype, x.spec.device, placement, sbp)
+    spec = Spec(tuple(result), dtype_named(dtypes[placement.order[0]]), x.spec.device, placement, axes)
     wanted = {rank: local_spec(spec, rank).shape for rank in placement.order}
     if check and wanted != shapes:
         what = f"to_global: these are not the parts of a balanced split of a tensor of shape {spec.shape}"
         fail(ShapeError, what, "parts of equal size, or one element more on the first ranks", parts=shapes, need=wanted)
-    return spec.shape
+    return spec, (placement, axes)
 
 
 def whole_array(x: Tensor) -> HostArray:
@@ -120,4 +120,4 @@ def whole_array(x: Tensor) -> HostArray:
     spec = x.spec
     assert spec.placement is not None
     with using(DEFAULT.replace(grad=False)):
-        return boxed(x, spec.placement, (Sbp("broadcast"),) * len(spec.placement.hierarchy), world().rank).array
+        return boxed(x, spec.placement, (broadcast,) * len(spec.placement.hierarchy), world().rank).array

@@ -1,0 +1,148 @@
+"""Check the rows of every op with its examples: ranks that each run it on their part give the result of one rank.
+
+The parts are cut and joined here, in one process, for each row that an op has on 1 to 5 ranks; the examples have sizes
+that none of these divides, axes shorter than the ranks, and axes of size 0. Gradients are checked on virtual ranks. An
+op without a row of parts is in `WHOLE`, with the reason.
+"""
+
+import numpy as np
+import pytest
+
+from minflow.core.base.placement import Placement, broadcast, partial_sum
+from minflow.core.infer import data_dependent, resolve
+from minflow.core.ir import NUMBERS
+from minflow.core.kernels import launch
+from minflow.core.op import OPS
+from minflow.core.ops import update, update_adaptive, update_moments  # noqa: F401  (they define ops)
+from minflow.core.ops.examples import cases
+from minflow.core.sharding import local_attrs, local_slices, local_spec, rows_of
+from minflow.core.spec import spec_of
+from tests.cases import Cases
+from tests.core.test_ops import many, weight
+
+SIZES = 1, 2, 3, 4, 5
+WHOLE = {  # why an op has no row of parts -> its names
+    "no tensor is given": "full uniform normal randint randperm",
+    "each element draws by its place in the whole": "bernoulli multinomial poisson binomial",
+}
+# ops whose rows follow
+LATER = """
+copy_to cast getitem reshape permute expand detach diagonal view_write overwritten sum_to cat pad complex conj
+real imag view_as_real view_as_complex fft where frexp polygamma take index_add index_put ravel_index gather
+scatter scatter_add tril triu checked_labels one_hot flip roll mean var prod amax amin median argmax argmin any
+all cumsum nanmedian mode_place searchsorted isin groups histc sort topk recurrence cumprod cummax cummin
+logcumsumexp inverse solve solve_triangular pinv det cofactors slogdet matrix_exp cholesky qr eigh eig svd lu
+lu_permutation dropout scatter_reduce as_strided windows softmax log_softmax nll nll_grad softmax_cross_entropy
+softmax_cross_entropy_grad conv2d conv2d_input_grad conv2d_weight_grad max_pool2d max_pool2d_grad
+max_pool2d_pick avg_pool2d avg_pool2d_grad adaptive_avg_pool2d adaptive_avg_pool2d_grad batch_norm
+batch_norm_grad sgd sgd_momentum sgd_dampened adam adam_amsgrad accumulate im2col col2im at_least pair_distances
+pair_distances_grad ctc ctc_grad rnn rnn_grad gru gru_grad lstm lstm_projected lstm_grad lstm_projected_grad
+adamax nadam radam lamb rmsprop rmsprop_momentum rmsprop_centered rmsprop_centered_momentum adagrad adadelta
+rprop asgd
+"""
+EXEMPT = {op.name for op in OPS.values() if op.composite or op.distributes or op.infer is data_dependent}
+
+
+def examples_of(op) -> list:
+    """(arrays, attrs) of each example, in the dtype in which the op runs."""
+    found = [(example.arrays(), dict(example.attrs)) for example in cases(op)]
+    return [*map(lambda call: in_one_dtype(op, *call), found), *COMPLEX_EXAMPLES.get(op.name, [])]
+
+
+def in_one_dtype(op, arrays: list, attrs: dict) -> tuple[list, dict]:
+    dtype, _ = resolve(op, specs_of(arrays), attrs)
+    arrays = [np.array(x, order="C") if hasattr(x, "dtype") else x for x in arrays]
+    return [x.astype(dtype.np) if dtype is not None and hasattr(x, "dtype") else x for x in arrays], attrs
+
+
+def complex_array(*shape: int) -> np.ndarray:
+    rng = np.random.default_rng(3)
+    return rng.normal(size=shape) + 1j * rng.normal(size=shape)
+
+
+COMPLEX_EXAMPLES = {
+    "complex": [([weight(1, (3, 4)), weight(2, (4,))], {})],
+    **{name: [([complex_array(3, 4)], {})] for name in ("conj", "real", "imag", "view_as_real")},
+    "view_as_complex": [([weight(1, (3, 4, 2))], {})],
+    "fft": [([complex_array(3, 4)], {"axis": 0, "inverse": inverse}) for inverse in (False, True)],
+}
+
+
+def specs_of(arrays: list) -> tuple:
+    return tuple([x.__class__ if x.__class__ in NUMBERS else spec_of(x) for x in arrays])
+
+
+def line(count: int) -> Placement:
+    return Placement.of("cpu", tuple(range(count)), (count,))
+
+
+def cut(x: np.ndarray, sbp, count: int) -> list[np.ndarray]:
+    """The local arrays of ranks that hold x with this sbp."""
+    if sbp is broadcast:
+        return [x] * count
+    if sbp is partial_sum:
+        rng = np.random.default_rng(5)
+        terms = [rng.normal(size=x.shape).astype(x.dtype) for _ in range(count - 1)]
+        return [*terms, np.asarray(x - sum(terms, np.zeros_like(x)))]
+    spec = spec_of(x).replace(placement=line(count), sbp=(sbp,))
+    return [x[local_slices(spec, rank)].copy() for rank in range(count)]
+
+
+def joined(parts: list[np.ndarray], spec, sbp) -> np.ndarray:
+    """The tensor of which ranks hold these parts."""
+    if sbp is broadcast:
+        for other in parts[1:]:
+            np.testing.assert_array_equal(other, parts[0])
+        return parts[0]
+    if sbp is partial_sum:
+        return np.sum(parts, 0)
+    result, spec = np.empty(spec.shape, parts[0].dtype), spec.replace(placement=line(len(parts)), sbp=(sbp,))
+    for rank, part in enumerate(parts):
+        result[local_slices(spec, rank)] = part
+    return result
+
+
+def assert_equal(got: np.ndarray, want: np.ndarray) -> None:
+    assert got.shape == want.shape and got.dtype == want.dtype
+    if want.dtype.kind in "fc":
+        tolerance = 1e-12 if want.dtype.itemsize >= 8 and want.dtype.char != "F" else 2e-6
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=10 * tolerance)
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+def check_row(op, arrays: list, attrs: dict, outs: tuple, row, count: int) -> None:
+    """Ranks that hold parts as a row says get parts of the results as it says."""
+    placed = lambda spec, sbp: spec if sbp is None else spec.replace(placement=line(count), sbp=(sbp,))
+    ins = [placed(spec, sbp) for spec, sbp in zip(specs_of(arrays), row.inputs)]
+    whole = [placed(spec, sbp) for spec, sbp in zip(outs, row.outputs)]
+    parts = [[x] * count if sbp is None else cut(x, sbp, count) for x, sbp in zip(arrays, row.inputs)]
+    results = []
+    for rank in range(count):
+        local = [local_spec(spec, rank) for spec in whole]
+        found = many(launch(op, [x[rank] for x in parts], local_attrs(op, attrs, local, ins, rank), local))
+        assert [spec_of(np.asarray(x)) for x in found] == local
+        results.append(found)
+    for k, want in enumerate(many(launch(op, arrays, attrs, outs))):
+        assert_equal(joined([found[k] for found in results], outs[k], row.outputs[k]), want)
+
+
+WITH_ROWS = [op for op in OPS.values() if (op.examples or op.name in COMPLEX_EXAMPLES) and op.name not in EXEMPT]
+
+
+@pytest.mark.parametrize("op", WITH_ROWS, ids=lambda op: op.name)
+def test_rows(op):
+    distributed = False
+    with Cases() as case, np.errstate(all="ignore"):
+        for k, (arrays, attrs) in enumerate(examples_of(op)):
+            specs = specs_of(arrays)
+            _, outs = resolve(op, specs, attrs)
+            for count in SIZES:
+                for row in rows_of(op, specs, attrs, outs, count):
+                    distributed |= any(s is not broadcast for s in row.outputs)
+                    with case(f"example {k} on {count} ranks, {row}"):
+                        check_row(op, arrays, attrs, outs, row, count)
+    reasons = [reason for reason, names in WHOLE.items() if op.name in names.split()]
+    if op.name in LATER.split():
+        return
+    assert len(reasons) + distributed == 1, f"{op.name}: rows of parts: {distributed}; reasons for none: {reasons}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .base.placement import Placement, Sbp, broadcast, partial_sum, split
@@ -143,23 +143,29 @@ def summed_labels(ndim: int, axis: Any, keepdims: bool) -> list[Labels]:
     return [tuple(range(ndim)), tuple([label for d, label in enumerate(out) if keepdims or d not in summed])]
 
 
+def reduction_labels(x: Spec, axis: Any, keepdims: bool, **_: Any) -> list[Labels]:
+    """The labels of a reduction that needs whole lines."""
+    return kept_labels(x.ndim, axis, keepdims)
+
+
+def whole_lines(count: int) -> Callable:
+    """The labels of an op that needs whole lines along its attr `axis`. count: of its inputs and outputs."""
+    return lambda x, *others, axis, **_: kept_labels(x.ndim, axis)[:1] * count
+
+
 def reshape_labels(old: Sequence[int], new: Sequence[int]) -> list[Labels]:
     """Labels of the input and output of a reshape: the first axes of groups of axes with one product correspond."""
     labels: list[list] = [[None] * len(old), [None] * len(new)]
-    i = j = 0
-    if 0 in old:
-        return [tuple(x) for x in labels]
-    while i < len(old) and j < len(new):
-        first, a, b = (i, j), old[i], new[j]
+    left, right = [[d for d, n in enumerate(shape) if n != 1] for shape in (old, new)]
+    while 0 not in old and left:
+        i, j = left.pop(0), right.pop(0)
+        labels[0][i] = labels[1][j] = i
+        a, b = old[i], new[j]
         while a != b:
             if a < b:
-                i += 1
-                a *= old[i]
+                a *= old[left.pop(0)]
             else:
-                j += 1
-                b *= new[j]
-        labels[0][first[0]] = labels[1][first[1]] = first
-        i, j = i + 1, j + 1
+                b *= new[right.pop(0)]
     return [tuple(x) for x in labels]
 
 
@@ -172,12 +178,7 @@ def rows_of(op: Any, specs: Sequence, attrs: Mapping, outs: Sequence[Spec], coun
     yield Row(whole, (broadcast,) * len(outs))
     if outs[0] is None or count == 1:
         return
-    facts = op.sharding(*specs, **attrs) if callable(op.sharding) else op.sharding
-    if facts is None and op.elementwise:
-        facts = elementwise_labels(specs, outs)
-    tensors = [*specs, *outs]
-    if facts is not None:
-        yield from split_rows(labels_of(facts, tensors), tensors, len(specs), count)
+    yield from split_rows(labels_of_call(op, specs, attrs, outs), [*specs, *outs], len(specs), count)
     linear = op.linear(*specs, **attrs) if callable(op.linear) else op.linear
     names = [op.inputs[0]] * len(specs) if op.variadic else op.inputs
     for group in linear:
@@ -186,6 +187,14 @@ def rows_of(op: Any, specs: Sequence, attrs: Mapping, outs: Sequence[Spec], coun
         if all([isinstance(s, Spec) and s.differentiable for s, mine in zip(specs, ours) if mine]):
             inputs = [partial_sum if mine else s for s, mine in zip(whole, ours)]
             yield Row(tuple(inputs), (partial_sum,) * len(outs))
+
+
+def labels_of_call(op: Any, specs: Sequence, attrs: Mapping, outs: Sequence[Spec]) -> list[Labels]:
+    """The labels of all inputs and outputs of a call."""
+    facts = op.sharding(*specs, **attrs) if callable(op.sharding) else op.sharding
+    if facts is not None:
+        return labels_of(facts, [*specs, *outs])
+    return elementwise_labels(specs, outs) if op.elementwise else [()] * (len(specs) + len(outs))
 
 
 def split_rows(labels: Sequence[Labels], tensors: Sequence, inputs: int, count: int) -> Iterator[Row]:

@@ -22,23 +22,19 @@ from tests.core.test_ops import many, weight
 
 SIZES = 1, 2, 3, 4, 5
 WHOLE = {  # why an op has no row of parts -> its names
+    "strides address the elements of the whole": "as_strided",
+    "one result of all elements": "median nanmedian groups",
     "no tensor is given": "full uniform normal randint randperm",
     "each element draws by its place in the whole": "bernoulli multinomial poisson binomial",
 }
 # ops whose rows follow
 LATER = """
-copy_to cast getitem reshape permute expand detach diagonal view_write overwritten sum_to cat pad complex conj
-real imag view_as_real view_as_complex fft where frexp polygamma take index_add index_put ravel_index gather
-scatter scatter_add tril triu checked_labels one_hot flip roll mean var prod amax amin median argmax argmin any
-all cumsum nanmedian mode_place searchsorted isin groups histc sort topk recurrence cumprod cummax cummin
-logcumsumexp inverse solve solve_triangular pinv det cofactors slogdet matrix_exp cholesky qr eigh eig svd lu
-lu_permutation dropout scatter_reduce as_strided windows softmax log_softmax nll nll_grad softmax_cross_entropy
-softmax_cross_entropy_grad conv2d conv2d_input_grad conv2d_weight_grad max_pool2d max_pool2d_grad
-max_pool2d_pick avg_pool2d avg_pool2d_grad adaptive_avg_pool2d adaptive_avg_pool2d_grad batch_norm
-batch_norm_grad sgd sgd_momentum sgd_dampened adam adam_amsgrad accumulate im2col col2im at_least pair_distances
-pair_distances_grad ctc ctc_grad rnn rnn_grad gru gru_grad lstm lstm_projected lstm_grad lstm_projected_grad
-adamax nadam radam lamb rmsprop rmsprop_momentum rmsprop_centered rmsprop_centered_momentum adagrad adadelta
-rprop asgd
+    dropout softmax log_softmax nll nll_grad softmax_cross_entropy softmax_cross_entropy_grad conv2d
+    conv2d_input_grad conv2d_weight_grad max_pool2d max_pool2d_grad max_pool2d_pick avg_pool2d avg_pool2d_grad
+    adaptive_avg_pool2d adaptive_avg_pool2d_grad batch_norm batch_norm_grad sgd sgd_momentum sgd_dampened adam
+    adam_amsgrad accumulate ctc ctc_grad rnn rnn_grad gru gru_grad lstm lstm_projected lstm_grad lstm_projected_grad
+    adamax nadam radam lamb rmsprop rmsprop_momentum rmsprop_centered rmsprop_centered_momentum adagrad adadelta
+    rprop asgd
 """
 EXEMPT = {op.name for op in OPS.values() if op.composite or op.distributes or op.infer is data_dependent}
 
@@ -46,7 +42,7 @@ EXEMPT = {op.name for op in OPS.values() if op.composite or op.distributes or op
 def examples_of(op) -> list:
     """(arrays, attrs) of each example, in the dtype in which the op runs."""
     found = [(example.arrays(), dict(example.attrs)) for example in cases(op)]
-    return [*map(lambda call: in_one_dtype(op, *call), found), *COMPLEX_EXAMPLES.get(op.name, [])]
+    return [*map(lambda call: in_one_dtype(op, *call), found), *MORE_EXAMPLES.get(op.name, [])]
 
 
 def in_one_dtype(op, arrays: list, attrs: dict) -> tuple[list, dict]:
@@ -60,7 +56,9 @@ def complex_array(*shape: int) -> np.ndarray:
     return rng.normal(size=shape) + 1j * rng.normal(size=shape)
 
 
-COMPLEX_EXAMPLES = {
+MORE_EXAMPLES = {
+    "reshape": [([weight(1, (4, 6))], {"shape": shape}) for shape in ((4, 2, 3), (24,), (1, 4, 1, 6), (2, 2, 3, 2))],
+    "expand": [([weight(1, (4, 1))], {"shape": (2, 4, 3)})],
     "complex": [([weight(1, (3, 4)), weight(2, (4,))], {})],
     **{name: [([complex_array(3, 4)], {})] for name in ("conj", "real", "imag", "view_as_real")},
     "view_as_complex": [([weight(1, (3, 4, 2))], {})],
@@ -127,7 +125,7 @@ def check_row(op, arrays: list, attrs: dict, outs: tuple, row, count: int) -> No
         assert_equal(joined([found[k] for found in results], outs[k], row.outputs[k]), want)
 
 
-WITH_ROWS = [op for op in OPS.values() if (op.examples or op.name in COMPLEX_EXAMPLES) and op.name not in EXEMPT]
+WITH_ROWS = [op for op in OPS.values() if (op.examples or op.name in MORE_EXAMPLES) and op.name not in EXEMPT]
 
 
 @pytest.mark.parametrize("op", WITH_ROWS, ids=lambda op: op.name)
@@ -139,7 +137,7 @@ def test_rows(op):
             _, outs = resolve(op, specs, attrs)
             for count in SIZES:
                 for row in rows_of(op, specs, attrs, outs, count):
-                    distributed |= any(s is not broadcast for s in row.outputs)
+                    distributed |= any(s is not None and s.kind == "split" for s in row.inputs)
                     with case(f"example {k} on {count} ranks, {row}"):
                         check_row(op, arrays, attrs, outs, row, count)
     reasons = [reason for reason, names in WHOLE.items() if op.name in names.split()]

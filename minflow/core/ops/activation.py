@@ -29,6 +29,7 @@ relu6_grad = define(
     dict(x=lambda g, y: relu6_grad(g, y)),
     elementwise="same",
     scalar=lambda b, x, y: b.select(b.or_(b.le(y, 0), b.ge(y, 6)), 0, x),
+    linear=("x",),
     examples=[
         case(floats(3, 4), floats(3, 4, high=8.0)),
         case(floats(()), floats(())),
@@ -69,6 +70,7 @@ leaky_relu_grad = define(
     dict(grad=lambda g, x, slope: leaky_relu_grad(g, x, slope)),
     elementwise="same",
     scalar=lambda b, grad, x, slope: b.select(b.gt(x, 0), grad, b.mul(grad, slope)),
+    linear=("grad",),
     examples=[
         case(floats(3, 4), floats(3, 4), 0.01),
         case(floats(()), floats(()), 0.5),

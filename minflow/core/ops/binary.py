@@ -156,6 +156,7 @@ frexp = define(
     "frexp(x) -> mantissa, exponent",
     frexp_spec,
     lambda g, out1: g[0] / exp2(detach(out1)),
+    sharding="... -> ..., ...",
     examples=[floats(3, 4), floats(()), floats(0, 3), strided(4, 5), floats(5, dtype="float32")],
     doc="(mantissa, exponent) with x = mantissa * 2**exponent and 1/2 <= |mantissa| < 1.",
 )

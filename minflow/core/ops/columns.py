@@ -75,6 +75,8 @@ im2col = define(
         g, shape=x_spec.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
     ),
     flops=0,
+    sharding="n c . . -> n c .",
+    linear=("x",),
     examples=[case(floats(*shape), **(WINDOW_ATTRS | o)) for shape, o in CASES],
     doc="(N, C, H, W) as (N, C * KH * KW, positions): column p holds the pixels under the window at position p.",
 )
@@ -85,6 +87,9 @@ col2im = define(
     lambda g, kernel_size, stride, padding, dilation: im2col(
         g, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
     ),
+    sharding="n c . -> n c . .",
+    linear=("columns",),
+    local_attrs="shape",
     examples=[case(floats(*columns_of(shape, o)), shape=shape, **(WINDOW_ATTRS | o)) for shape, o in CASES],
     doc="The adjoint of im2col: columns added back to their pixels; overlapping windows are summed.",
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..base.errors import DTypeError, ShapeError
 from ..kernels import kernel
 from ..op import define
+from ..sharding import whole_lines
 from ..source_location import fail
 from ..spec import Spec, spec_of
 from .rules import broadcast_shape, mark, need_axis
@@ -44,6 +45,8 @@ complex = define(
     complex_spec,
     dict(real=lambda g: real(g), imag=lambda g: imag(g)),
     domain="complex",
+    sharding="..., ... -> ...",
+    linear=("real, imag",),
     doc="real + i * imag.",
 )
 
@@ -62,6 +65,8 @@ conj = define(
     lambda g: conj(g),
     alias_safe=True,
     domain="complex",
+    sharding="... -> ...",
+    linear=("x",),
     doc="The complex conjugate: the imaginary part negated.",
 )
 kernel(conj, ufunc="conjugate")
@@ -72,6 +77,8 @@ real = define(
     lambda g, x_spec: cast(g, dtype=x_spec.dtype),
     is_view=True,
     domain="complex",
+    sharding="... -> ...",
+    linear=("x",),
     doc="The real part, a view.",
 )
 kernel(real, lambda xp, x: x.real)
@@ -82,6 +89,8 @@ imag = define(
     lambda g: g * 1j,
     is_view=True,
     domain="complex",
+    sharding="... -> ...",
+    linear=("x",),
     doc="The imaginary part, a view.",
 )
 kernel(imag, lambda xp, x: x.imag)
@@ -92,6 +101,8 @@ view_as_real = define(
     lambda g: view_as_complex(g.contiguous()),
     is_view=True,
     domain="complex",
+    sharding="... -> ... .",
+    linear=("x",),
     doc="Real and imaginary part along a new last axis, a view.",
 )
 
@@ -121,6 +132,8 @@ view_as_complex = define(
     lambda g: view_as_real(g),
     is_view=True,
     domain="complex",
+    sharding="... . -> ...",
+    linear=("x",),
     doc="Pairs (real, imaginary) along the last axis as complex elements, a view.",
 )
 
@@ -145,6 +158,8 @@ fft = define(
     fft_spec,
     lambda g, axis, inverse: fft(g, axis=axis, inverse=inverse),  # the matrix of the transform is symmetric
     domain="holomorphic",
+    sharding=whole_lines(2),
+    linear=("x",),
     doc="out[k] = sum of x[j] * exp(-2 pi i j k / n) along an axis; inverse: exp(2 pi i j k / n), not divided by n.",
 )
 

@@ -9,6 +9,7 @@ import math
 
 from ..kernels import kernel
 from ..op import define
+from ..sharding import whole_lines
 from ..spec import Spec, int64
 from .elementwise import exp
 from .examples import case, distinct, floats, ints, strided
@@ -43,6 +44,8 @@ recurrence = define(
     "recurrence(a, b; axis)",
     recurrence_spec,
     {"a, b": lambda g, a, out, axis: recurrence_grads(g, a, out, axis)},
+    sharding=whole_lines(3),
+    linear=("b",),
     examples=[
         case(floats(3, 4), floats(3, 4), axis=0),
         case(floats(2, 5, 3), floats(2, 5, 3), axis=1),
@@ -72,6 +75,7 @@ cumprod = define(
     cumulative_rule("cumprod"),
     # for each factor: the product before it times a recurrence over those after it, without a division
     lambda g, x, out, axis: shift(out, axis, 1, 1) * from_end(recurrence, shift(x, axis, -1, 0), g, axis=axis),
+    sharding=whole_lines(2),
     examples=[
         case(floats(3, 4), axis=0),
         case(floats(2, 3, 4), axis=1),
@@ -98,6 +102,7 @@ def extreme_op(name: str, ufunc: str, doc: str):
         f"{name}(x; axis) -> values, indices",
         infer,
         lambda g, out1, x_spec, axis: scatter_add(zeros_of(x_spec), out1, g[0], dim=axis),
+        sharding=whole_lines(3),
         examples=[
             case(distinct(3, 4), axis=0),
             case(distinct(2, 3, 4), axis=1),
@@ -132,6 +137,7 @@ logcumsumexp = define(
     "logcumsumexp(x; axis)",
     logcumsumexp_spec,
     lambda g, x, out, axis: logcumsumexp_grad(g, x, out, axis),
+    sharding=whole_lines(2),
     examples=[
         case(floats(3, 4), axis=0),
         case(floats(2, 3, 4), axis=1),

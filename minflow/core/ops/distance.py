@@ -26,6 +26,7 @@ at_least = define(
     lambda x, least, name: need_floating("clamp", x),
     lambda g: g,
     second_order=False,  # its gradient deliberately differs from its derivative
+    sharding="... -> ...",
     examples=[
         case(positive(3, 4), least=0.1, name="var"),
         case(floats(()), least=-3.0, name=""),
@@ -74,6 +75,7 @@ pair_distances = define(
     ),
     second_order=False,
     autocast="float32",
+    sharding="... m ., ... n . -> ... m n",
     examples=[
         *[case(floats(3, 4), floats(2, 4), p=p) for p in (2.0, 1.0, math.inf, 0.0, 3.0, 1.5)],
         case(floats(2, 3, 4), floats(2, 5, 4), p=2.0),
@@ -95,6 +97,7 @@ pair_distances_grad = define(
     "pair_distances_grad(grad, a, b, distance; p)",
     pairs_grad,
     second_order=False,
+    sharding="... m n, ... m ., ... n ., ... m n -> ... m .",
     examples=[case(floats(3, 2), floats(3, 4), floats(2, 4), positive(3, 2), p=p) for p in (2.0, 1.0, 0.0, 3.0, 0.5)]
     + [
         case(

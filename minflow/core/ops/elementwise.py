@@ -79,6 +79,7 @@ sub = define(
     elementwise="same",
     scalar=lambda b, x, y: b.sub(x, y),
     domain="holomorphic",
+    linear=("a, b",),
     examples=binary(),
     doc="a - b.",
 )
@@ -104,6 +105,7 @@ div = define(
     elementwise="float",
     scalar=lambda b, x, y: b.div(x, y),
     domain="holomorphic",
+    linear=("a",),
     examples=binary(low=0.3, high=2.0),
     doc="a / b; integers give the default float dtype.",
 )
@@ -244,6 +246,7 @@ lerp = define(
     ),
     elementwise="float",
     scalar=lerp_formula,
+    linear=("a, b",),
     examples=[
         case(floats(3, 4), floats(3, 4), floats(3, 4)),
         case(floats(3, 1), floats(4), 0.3),
@@ -366,6 +369,8 @@ where = define(
     scalar=lambda b, condition, x, y: b.select(condition, x, y),
     domain="holomorphic",
     number_inputs=("a", "b"),
+    sharding="..., ..., ... -> ...",
+    linear=("a, b",),
     examples=[
         case(bools(3, 4), floats(3, 4), floats(3, 4)),
         case(bools(4), floats(3, 1), floats(())),
@@ -397,6 +402,7 @@ neg = define(
     elementwise="same",
     scalar=lambda b, x: b.neg(x),
     domain="holomorphic",
+    linear=("x",),
     examples=unary(),
     doc="-x.",
 )
@@ -616,6 +622,7 @@ relu_grad = define(
     dict(x=lambda g, y: relu_grad(g, y)),
     elementwise="same",
     scalar=lambda b, x, y: b.select(b.eq(y, 0), 0, x),
+    linear=("x",),
     examples=[
         case(floats(3, 4), floats(3, 4, low=0)),
         case(floats(()), floats((), low=0)),

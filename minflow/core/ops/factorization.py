@@ -75,6 +75,7 @@ cholesky = define(
     lambda a: check_square("cholesky", a),
     _cholesky_gradient,
     autocast="float32",
+    sharding="... . . -> ... . .",
     examples=DEFINITE_EXAMPLES,
     doc="The lower triangular L with L @ L.T = a, for a symmetric positive definite a, whose lower triangle is read.",
 )
@@ -120,6 +121,7 @@ qr = define(
     lambda a, complete: qr_spec("qr", a, complete),
     _qr_gradient,
     autocast="float32",
+    sharding="... . . -> ... . ., ... . .",
     examples=[
         case(regular_matrices(3, 3), complete=False),
         case(regular_matrices(2, 4, 3), complete=False),
@@ -166,6 +168,7 @@ eigh = define(
     lambda a: (check_square("eigh", a).replace(shape=a.shape[:-1]), a),
     _eigh_gradient,
     autocast="float32",
+    sharding="... . . -> ... ., ... . .",
     examples=DEFINITE_EXAMPLES,
     doc="Ascending eigenvalues, and eigenvectors as columns, of a symmetric a (its lower triangle).",
 )
@@ -187,6 +190,7 @@ eig = define(
     lambda a: tuple(
         s.replace(dtype=a.dtype.to_complex()) for s in (check_square("eig", a).replace(shape=a.shape[:-1]), a)
     ),
+    sharding="... . . -> ... ., ... . .",
     examples=[regular_matrices(3, 3), floats(2, 4, 4), regular_matrices(2, 2, dtype="float32"), floats(0, 0)],
     doc="The complex eigenvalues, unordered, and the eigenvectors as columns, of a square a. No gradient.",
 )
@@ -241,6 +245,7 @@ svd = define(
     lambda a, complete: svd_spec(a, complete),
     _svd_gradient,
     autocast="float32",
+    sharding="... . . -> ... . ., ... ., ... . .",
     examples=[
         case(floats(3, 3), complete=False),
         case(floats(2, 4, 3), complete=False),
@@ -286,6 +291,7 @@ lu = define(
     "lu(a) -> packed, pivots",
     lambda a: (check_matrices("lu", a), a.replace(shape=(*a.shape[:-2], min(a.shape[-2:])), dtype=int32)),
     {"a": _lu_gradient},
+    sharding="... . . -> ... . ., ... .",
     examples=[
         regular_matrices(3, 3),
         floats(2, 4, 4),
@@ -326,6 +332,7 @@ def permutation_spec(pivots: Spec, size: int, dtype) -> Spec:
 lu_permutation = define(
     "lu_permutation(pivots; size, dtype)",
     permutation_spec,
+    sharding="... . -> ... . .",
     examples=[
         case(ints(3, low=3, high=4), size=3, dtype=float64),
         case(ints(2, 2, low=2, high=4), size=3, dtype=float32),

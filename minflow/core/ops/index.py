@@ -15,6 +15,7 @@ from ..base.errors import DTypeError, ShapeError
 from ..infer import data_dependent
 from ..kernels import kernel
 from ..op import define
+from ..sharding import Labels, kept_labels
 from ..spec import Spec, int64
 from .checks import FROM_THE_END, check_bounds, check_labels
 from .examples import bools, case, floats, ints, strided
@@ -43,6 +44,17 @@ def take_spec(x: Spec, index: Spec, axis: int, by: str = "indexing") -> Spec:
     return x.replace(shape=x.shape[:axis] + index.shape + x.shape[axis + 1 :])
 
 
+def take_labels(x: Spec, index: Spec, axis: int, **_) -> list[Labels]:
+    kept = kept_labels(x.ndim, axis)[0]
+    places = tuple([("index", d) for d in range(index.ndim)])
+    return [kept, places, (*kept[:axis], *places, *kept[axis + 1 :])]
+
+
+def index_write_labels(x: Spec, index: Spec, src, axis: int, **_) -> list[Labels]:
+    kept, places = kept_labels(x.ndim, axis)[0], (None,) * index.ndim
+    return [kept, places, (*kept[:axis], *places, *kept[axis + 1 :]), kept]
+
+
 take = define(
     "take(x, index; axis, by)",
     take_spec,
@@ -51,6 +63,8 @@ take = define(
     flops=0,
     reads_rows=True,
     moved_inputs=("index",),
+    sharding=take_labels,
+    linear=("x",),
     examples=[
         case(floats(5, 3), ints(4, high=5), axis=0),
         case(floats(3, 5, 2), ints(2, 4, low=-5, high=5), axis=1),
@@ -97,6 +111,8 @@ index_add = define(
     domain="holomorphic",
     flops=1,
     moved_inputs=("index",),
+    sharding=index_write_labels,
+    linear=("x, src",),
     examples=[
         case(floats(5, 3), ints(7, high=5), floats(7, 3), axis=0),
         case(floats(3, 4, 2), ints(2, 3, low=-4, high=4), floats(3, 2, 3, 2), axis=1),
@@ -143,6 +159,8 @@ index_put = define(
     domain="holomorphic",
     number_inputs=("src",),
     moved_inputs=("index",),
+    sharding=index_write_labels,
+    linear=("x, src",),
     examples=[
         case(floats(1, 3), ints(1, high=1), floats(1, 3), axis=0),
         case(floats(3, 5), ints((), high=5), floats(3), axis=1),
@@ -178,6 +196,7 @@ ravel_index = define(
     ravel_spec,
     number_inputs=("index",),
     moved_inputs=("index",),
+    sharding=lambda *index, **_: ", ".join(["..."] * len(index)) + "-> ...",
     examples=[
         case(ints(4, high=3), ints(4, low=-5, high=5), shape=(3, 5)),
         case(ints(4, 1, high=3), ints(2, high=5), 1, shape=(3, 5, 2)),
@@ -224,6 +243,12 @@ def gather_spec(x: Spec, index: Spec, *src, dim: int, by: str = "indexing") -> S
     return x
 
 
+def gather_labels(x: Spec, index: Spec, *src, dim: int, **_) -> list[Labels]:
+    """The labels of gather and scatter: axes other than `dim` that the index has in full."""
+    same = tuple([None if d == dim or n != m else d for d, (n, m) in enumerate(zip(x.shape, index.shape))])
+    return [same, same, *[same for _ in src], same]
+
+
 def index_grid(xp, by: str, x, index, dim: int):
     """The index of each element: one broadcastable array per axis."""
     check_bounds(xp, by, index, x.shape[dim], dim)
@@ -255,6 +280,8 @@ gather = define(
     domain="holomorphic",
     flops=0,
     reads_rows=True,
+    sharding=gather_labels,
+    linear=("x",),
     examples=[
         case(floats(3, 4), ints(2, 4, high=3), dim=0),
         case(floats(3, 4), ints(2, 6, low=-4, high=4), dim=1),
@@ -289,6 +316,8 @@ scatter = define(
     dict(x=lambda g, index, dim: scatter(g, index, 0, dim=dim), src=lambda g, index, dim: gather(g, index, dim=dim)),
     domain="holomorphic",
     number_inputs=("src",),
+    sharding=gather_labels,
+    linear=("x, src",),
     examples=[*SCATTER_EXAMPLES, case(floats(3, 4), ints(3, 2, high=4), 1.5, dim=1)],
     doc="x with x[i, index[i, j]] = src[i, j] for dim 1, and so on; src may be a number.",
 )
@@ -306,6 +335,8 @@ scatter_add = define(
     gather_spec,
     dict(x=lambda g: g, src=lambda g, index, dim: gather(g, index, dim=dim)),
     domain="holomorphic",
+    sharding=gather_labels,
+    linear=("x, src",),
     examples=[*SCATTER_EXAMPLES, case(floats(3, 4), ints(6, 4, high=3), floats(6, 4), dim=0)],
     doc="x with x[i, index[i, j]] += src[i, j] for dim 1, and so on; repeated positions accumulate.",
     slow_on_numpy=True,
@@ -362,6 +393,8 @@ def triangle(name: str, doc: str):
         alias_safe=True,
         domain="holomorphic",
         flops=0,
+        sharding="... . . -> ... . .",
+        linear=("x",),
         doc=doc,
         examples=[
             case(floats(3, 4), diagonal=0),
@@ -407,6 +440,7 @@ checked_labels = define(
     lambda labels, loss, classes, ignore_index: need_index(loss, labels, "labels"),
     is_view=True,
     checks=True,
+    sharding="... -> ...",
     examples=[case(ints(4, high=3), loss="cross_entropy", classes=3, ignore_index=-100)],
     doc="The labels of a loss, each checked to be a class; in a graph, this replaces the check that eager makes "
     "beforehand.",
@@ -422,6 +456,7 @@ def _(xp, labels, loss, classes, ignore_index):
 one_hot = define(
     "one_hot(index; num_classes)",
     one_hot_spec,
+    sharding="... -> ... .",
     examples=[
         case(ints(4, high=3), num_classes=3),
         case(ints(2, 3, high=3), num_classes=5),
@@ -463,6 +498,8 @@ flip = define(
     lambda g, axes: flip(g, axes=axes),
     domain="holomorphic",
     flops=0,
+    sharding=lambda x, axes, **_: kept_labels(x.ndim, axes),
+    linear=("x",),
     examples=[
         case(floats(3, 4), axes=(0,)),
         case(floats(2, 3, 4), axes=(0, 2)),
@@ -485,6 +522,8 @@ roll = define(
     lambda g, shifts, axes: roll(g, shifts=tuple([-s for s in shifts]), axes=axes),
     domain="holomorphic",
     flops=0,
+    sharding=lambda x, axes, **_: kept_labels(x.ndim, axes),
+    linear=("x",),
     examples=[
         case(floats(3, 4), shifts=(1,), axes=(0,)),
         case(floats(2, 3, 4), shifts=(-1, 2), axes=(0, 2)),

@@ -132,6 +132,7 @@ inverse = define(
     lambda a: check_square("inverse", a),
     lambda g, out: -dot(transposed(out), g, transposed(out)),
     autocast="float32",
+    sharding="... . . -> ... . .",
     examples=SQUARE_EXAMPLES,
     doc="The inverse matrix.",
 )
@@ -147,6 +148,8 @@ solve = define(
     lambda a, b: solution_shape("solve", a, b),
     {"a, b": lambda g, a, out: (lambda gb: (-matmul(gb, out, ta=False, tb=True), gb))(solve(transposed(a), g))},
     autocast="float32",
+    sharding="... . ., ... . n -> ... . n",
+    linear=("b",),
     examples=[
         case(regular_matrices(3, 3), floats(3, 2)),
         case(regular_matrices(2, 3, 3), floats(3, 1)),
@@ -176,6 +179,8 @@ solve_triangular = define(
             lambda gb: (-triangle(matmul(gb, out, ta=False, tb=True), upper, unit), gb)
         )(solve_triangular(transposed(a), g, upper=not upper, unit=unit))
     },
+    sharding="... . ., ... . n -> ... . n",
+    linear=("b",),
     examples=[
         case(regular_matrices(3, 3), floats(3, 2), upper=False, unit=False),
         case(regular_matrices(2, 3, 3), floats(3, 1), upper=True, unit=False),
@@ -213,6 +218,7 @@ pinv = define(
     lambda a, rtol, atol: check_matrices("pinv", a).replace(shape=(*a.shape[:-2], a.shape[-1], a.shape[-2])),
     _pinv_gradient,
     autocast="float32",
+    sharding="... . . -> ... . .",
     examples=[
         case(regular_matrices(3, 3), rtol=1e-12, atol=0.0),
         case(floats(2, 4, 2), rtol=1e-12, atol=0.0),
@@ -256,6 +262,7 @@ det = define(
     lambda a: per_matrix("det", a),
     lambda g, a: mul(g.unsqueeze(-1).unsqueeze(-1), cofactors(a)),
     autocast="float32",
+    sharding="... . . -> ...",
     examples=SQUARE_EXAMPLES,
     doc="The determinant: the factor by which the matrix scales volumes.",
 )
@@ -277,6 +284,7 @@ cofactors = define(
     "cofactors(a)",
     lambda a: check_square("cofactors", a),
     _cofactors_gradient,
+    sharding="... . . -> ... . .",
     examples=SQUARE_EXAMPLES,
     doc="The gradient of the determinant, det(a) * inverse(a).T, also for singular matrices.",
 )
@@ -299,6 +307,7 @@ slogdet = define(
     lambda a: (per_matrix("slogdet", a),) * 2,
     lambda g, a: 0 * a if g[1] is None else mul(g[1].unsqueeze(-1).unsqueeze(-1), transposed(inverse(a))),
     autocast="float32",
+    sharding="... . . -> ..., ...",
     examples=SQUARE_EXAMPLES,
     doc="The sign of the determinant, and the logarithm of its absolute value, which does not overflow.",
 )
@@ -325,6 +334,7 @@ matrix_exp = define(
     "matrix_exp(a)",
     lambda a: check_square("matrix_exp", a),
     _matrix_exp_gradient,
+    sharding="... . . -> ... . .",
     examples=[floats(3, 3), floats(2, 4, 4), floats(2, 2, dtype="float32"), floats(1, 1), floats(0, 0)],
     doc="The matrix exponential, I + a + a @ a / 2 + ... (Al-Mohy & Higham 2009, by SciPy).",
 )

@@ -14,6 +14,7 @@ from ..host.float_warnings import silent
 from ..infer import data_dependent
 from ..kernels import kernel
 from ..op import define
+from ..sharding import whole_lines
 from ..source_location import fail, here
 from ..spec import DType, Spec, bool_, int32, int64, spec_of
 from .checks import first_wrong
@@ -65,6 +66,7 @@ def one_axis_spec(x: Spec, axis: int) -> Spec:
 mode_place = define(
     "mode_place(x; axis)",
     one_axis_spec,
+    sharding=whole_lines(2),
     examples=[
         case(ints(3, 6, high=3), axis=1),
         case(ints(7, high=3), axis=0),
@@ -106,6 +108,7 @@ def searchsorted_spec(edges: Spec, x: Spec, right: bool, dtype: DType) -> Spec:
 searchsorted = define(
     "searchsorted(edges, x; right, dtype)",
     searchsorted_spec,
+    sharding=lambda edges, x, **_: "., ... -> ..." if edges.ndim == 1 else "... ., ... n -> ... n",
     examples=[
         case(distinct(5)(layout=lambda a: a[a.argsort()]), floats(3, 4), right=False, dtype=int64),
         case(ints(6, high=1), ints(4, low=-1, high=2), right=True, dtype=int32),
@@ -130,6 +133,7 @@ def _(xp, edges, x, right, dtype, out=None):
 isin = define(
     "isin(x, among; invert)",
     lambda x, among, invert: x.replace(dtype=bool_),
+    sharding=lambda x, among, invert: [tuple(range(x.ndim)), (None,) * among.ndim, tuple(range(x.ndim))],
     examples=[
         case(ints(3, 4), ints(2), invert=False),
         case(ints(5), ints(0), invert=True),
@@ -255,6 +259,7 @@ def histc_spec(x: Spec, bins: int, low: float, high: float) -> Spec:
 histc = define(
     "histc(x; bins, low, high)",
     histc_spec,
+    sharding=lambda x, bins, low, high: "... -> ." if low != high else None,
     examples=[
         case(floats(3, 5), bins=4, low=-1.0, high=1.5),
         case(floats(7, dtype="float32"), bins=3, low=0, high=0),

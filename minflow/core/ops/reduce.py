@@ -14,7 +14,7 @@ from ..base.errors import ShapeError
 from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
-from ..sharding import summed_labels
+from ..sharding import reduction_labels, summed_labels, whole_lines
 from ..spec import Spec, bool_, float32, float64, int64
 from .compare import eq, isnan, logical_or
 from .elementwise import where
@@ -98,6 +98,8 @@ mean = define(
     domain="holomorphic",
     flops=1,
     attr_kinds={"axis": "integers or None"},
+    sharding=reduction_labels,
+    linear=("x",),
     examples=EXAMPLES,
     doc="The sum divided by the count; NaN if there are no elements.",
 )
@@ -122,6 +124,7 @@ var = define(
     ),
     flops=4,
     attr_kinds={"axis": "integers or None"},
+    sharding=reduction_labels,
     examples=[case(m.inputs[0], **m.attrs, correction=k) for m, k in zip(EXAMPLES, (1, 0, 1, 0, 0.5, 1))],
     doc="Squared distances to the mean, summed and divided by the count minus `correction`.",
 )
@@ -158,6 +161,7 @@ prod = define(
     autocast="float32",
     flops=1,
     attr_kinds={"axis": "integers or None"},
+    sharding=reduction_labels,
     examples=[*EXAMPLES, *EMPTY_EXAMPLES, *INTEGERS, case(positive(3, 4), axis=(0,), keepdims=False)],
     doc="The product; int64 for bools and integers.",
 )
@@ -208,6 +212,7 @@ def extreme_op(name: str, method: str, doc: str):
         f"{name}(x; axis, keepdims)",
         lambda x, axis, keepdims: reduced(nonempty_spec(name, x, axis), axis, keepdims),
         lambda g, x, out, axis: divide_among_extremes(g, x, out, axis),
+        sharding=reduction_labels,
         examples=[*[case(distinct(*m.inputs[0].shape), **m.attrs) for m in EXAMPLES[:3]], *EXAMPLES[3:], *INTEGERS],
         flops=1,
         attr_kinds={"axis": "integers or None"},
@@ -260,6 +265,7 @@ def arg_op(name: str, doc: str):
         f"{name}(x; axis, keepdims)",
         infer,
         attr_kinds={"axis": "integer or None"},
+        sharding=reduction_labels,
         doc=doc,
         examples=[
             case(distinct(3, 4), axis=None, keepdims=False),
@@ -283,6 +289,7 @@ def quantifier(name: str, doc: str):
         f"{name}(x; axis, keepdims)",
         lambda x, axis, keepdims: reduced(x, axis, keepdims).replace(dtype=bool_),
         domain="complex",
+        sharding=reduction_labels,
         examples=[*EXAMPLES, *EMPTY_EXAMPLES, *INTEGERS],
         attr_kinds={"axis": "integers or None"},
         doc=doc,
@@ -301,6 +308,8 @@ cumsum = define(
     lambda g, axis: flip(cumsum(flip(g, axes=(axis,)), axis=axis), axes=(axis,)),
     domain="holomorphic",
     flops=1,
+    sharding=whole_lines(2),
+    linear=("x",),
     examples=[
         case(floats(3, 4), axis=0),
         case(floats(2, 3, 4), axis=1),

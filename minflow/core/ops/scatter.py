@@ -7,7 +7,7 @@ from ..op import define
 from .compare import eq, logical_and
 from .elementwise import where
 from .examples import case, distinct, floats, ints
-from .index import gather, gather_spec, index_grid, scatter, scatter_add
+from .index import gather, gather_labels, gather_spec, index_grid, scatter, scatter_add
 from .shape import cast, zeros_of
 
 UFUNCS = {"prod": "multiply", "amax": "maximum", "amin": "minimum"}
@@ -35,6 +35,7 @@ scatter_reduce = define(
             product_grad if reduce == "prod" else divide_among_extremes
         )(g, x, index, src, out, dim, include_self)
     },
+    sharding=gather_labels,
     examples=[
         case(floats(3, 4), ints(5, 4, high=3), floats(5, 4), dim=0, reduce="prod", include_self=True),
         case(floats(3, 4), ints(3, 3, high=4), floats(3, 3), dim=1, reduce="prod", include_self=False),

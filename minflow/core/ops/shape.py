@@ -21,7 +21,15 @@ from ..host.float_warnings import silent
 from ..kernels import calls_of, device_of, kernel
 from ..mode import MODE
 from ..op import define
-from ..sharding import local_spec, without_partial
+from ..sharding import (
+    Labels,
+    elementwise_labels,
+    kept_labels,
+    labels_of_call,
+    local_spec,
+    reshape_labels,
+    without_partial,
+)
 from ..spec import DType, Spec, bfloat16, bool_, cpu, finfo, float32, float64, iinfo
 from .examples import case, distinct, floats, ints, strided, unary
 from .global_tensors import as_global
@@ -70,6 +78,7 @@ clone = define(
     scalar=lambda b, x: x,
     domain="holomorphic",
     dtype_agnostic=True,
+    linear=("x",),
     examples=unary(),
     doc="A copy that passes gradients.",
 )
@@ -92,6 +101,8 @@ copy_to = define(
     storable=False,
     domain="holomorphic",
     dtype_agnostic=True,
+    sharding="... -> ...",
+    linear=("x",),
     examples=[case(floats(3, 4), device=cpu), case(floats(()), device=cpu), case(strided(4, 5), device=cpu)],
     doc="A copy on another device.",
 )
@@ -111,6 +122,8 @@ cast = define(
     vjp=lambda g, x_spec: cast(g, dtype=x_spec.dtype),
     domain="complex",
     dtype_agnostic=True,
+    sharding="... -> ...",
+    linear=lambda x, dtype: ("x",) if dtype.rank > 1 else (),
     examples=[
         case(floats(3, 4), dtype=float64),
         case(ints(3), dtype=float32),
@@ -243,12 +256,31 @@ def getitem_spec(x: Spec, index: tuple) -> Spec:
     return x.replace(shape=tuple(shape) + x.shape[axis:])
 
 
+def indexed_labels(x: Spec, index: tuple) -> list[Labels]:
+    """The labels of basic indexing: axes that are taken whole can be split."""
+    kept, result = iter(range(x.ndim)), []
+    for i in (*index, *[Ellipsis] * (Ellipsis not in index)):
+        if i is None:
+            result.append(None)
+        elif i is Ellipsis:
+            used = sum(1 for i in index if i is not None and i is not Ellipsis)
+            result += [next(kept) for _ in range(x.ndim - used)]
+        elif i.__class__ is tuple:
+            whole = slice(*i).indices(x.shape[axis := next(kept)]) == (0, x.shape[axis], 1)
+            result.append(axis if whole else None)
+        else:
+            next(kept)
+    return [tuple([d if d in result else None for d in range(x.ndim)]), tuple(result)]
+
+
 getitem = define(
     "getitem(x; index)",
     infer=getitem_spec,
     is_view=True,
     cached_view=True,
     vjp=lambda g, x_spec, index: view_write(zeros_of(x_spec), g, path=((getitem, {"index": index}),)),
+    sharding=indexed_labels,
+    linear=("x",),
     examples=[
         case(floats(3, 4), index=(1,)),
         case(floats(3, 4), index=((0, 3, 2), None, -1)),
@@ -284,6 +316,9 @@ reshape = define(
     is_view=True,
     cached_view=True,
     vjp=lambda g, x_spec: reshape(g.contiguous(), shape=x_spec.shape),
+    sharding=lambda x, shape: reshape_labels(x.shape, shape),
+    linear=("x",),
+    local_attrs="shape",
     examples=[case(floats(3, 4), shape=(2, 6)), case(floats(()), shape=(1, 1)), case(floats(0, 3), shape=(3, 0))],
     doc="A contiguous tensor in another shape.",
 )
@@ -307,6 +342,8 @@ permute = define(
     is_view=True,
     cached_view=True,
     vjp=lambda g, dims: permute(g, dims=tuple(sorted(range(len(dims)), key=dims.__getitem__))),
+    sharding=lambda x, dims: [tuple(range(x.ndim)), dims],
+    linear=("x",),
     examples=[case(floats(2, 3, 4), dims=(2, 0, 1)), case(floats(3, 4), dims=(1, 0)), case(floats(()), dims=())],
     doc="x with its axes permuted.",
 )
@@ -331,6 +368,9 @@ expand = define(
     is_view=True,
     cached_view=True,
     vjp=lambda g, x_spec: sum_to(g, shape=x_spec.shape),
+    sharding=lambda x, shape: elementwise_labels([x], [x.replace(shape=shape)]),
+    linear=("x",),
+    local_attrs="shape",
     examples=[
         case(floats(3, 1), shape=(2, 3, 4)),
         case(floats(()), shape=(3,)),
@@ -359,6 +399,8 @@ detach = define(
     "detach(x)",
     infer=lambda x: x,
     is_view=True,
+    sharding="... -> ...",
+    linear=("x",),
     examples=[floats(3, 4), floats(())],
     doc="The same storage outside the tape: it passes no gradient.",
 )
@@ -383,6 +425,11 @@ def diagonal_spec(x: Spec, **places: int) -> Spec:
     return x.replace(shape=diagonal_of(namespace().broadcast_to(False, x.shape), **places).shape)
 
 
+def diagonal_labels(x: Spec, offset: int, dim1: int, dim2: int) -> list[Labels]:
+    labels = kept_labels(x.ndim, (dim1, dim2))[0]
+    return [labels, (*[d for d in labels if d is not None], None)]
+
+
 diagonal = define(
     "diagonal(x; offset, dim1, dim2)",
     infer=diagonal_spec,
@@ -390,6 +437,8 @@ diagonal = define(
     vjp=lambda g, x_spec, offset, dim1, dim2: view_write(
         zeros_of(x_spec), g, path=((diagonal, {"offset": offset, "dim1": dim1, "dim2": dim2}),)
     ),
+    sharding=diagonal_labels,
+    linear=("x",),
     examples=[case(floats(3, 4), offset=0, dim1=0, dim2=1), case(floats(2, 3, 3), offset=-1, dim1=1, dim2=2)],
     doc="The diagonal of two axes, as the last axis.",
 )
@@ -419,6 +468,21 @@ def view_write_spec(base: Spec, value, path) -> Spec:
     return base
 
 
+def path_labels(base: Spec, value, path) -> list[Labels]:
+    """The labels of a write: axes of the base that each view of the path takes whole. A view whose attrs depend on the
+    part of a rank keeps none.
+    """
+    kept, place = tuple(range(base.ndim)), base
+    for op, attrs in path:
+        after = op.infer(place, **attrs)
+        before, found = labels_of_call(op, (place,), attrs, (after,))
+        known = dict(zip(before, kept)) if not op.local_attrs else {}
+        kept, place = tuple([None if d is None else known.get(d) for d in found] or [None] * after.ndim), after
+    repeated = elementwise_labels([value], [place])[0]
+    labels = tuple([d if d in kept else None for d in range(base.ndim)])
+    return [labels, tuple([None if d is None else kept[d] for d in repeated]), labels]
+
+
 view_write = define(
     "view_write(base, value; path)",
     infer=view_write_spec,
@@ -429,6 +493,8 @@ view_write = define(
     ),
     domain="complex",  # moves elements, also between a complex base and its real view
     dtype_agnostic=True,
+    sharding=path_labels,
+    linear=("base, value",),
     examples=[
         case(floats(3, 4), floats(4), path=((getitem, {"index": (1,)}),)),
         case(
@@ -462,6 +528,8 @@ unrecorded = define(
     vjp=dict(old=lambda g: g),
     is_view=True,
     second_order=False,  # its gradient deliberately differs from its derivative
+    sharding="..., ... -> ...",
+    linear=("new, old",),
     examples=[],
     doc="A write outside the tape: the value is `new`, gradients pass to `old` as if nothing was written.",
 )
@@ -472,6 +540,8 @@ overwritten = define(
     infer=lambda new, old: unrecorded_spec(new, old),
     vjp=dict(new=lambda g: g, old=lambda g: zeros_of(g.spec)),
     is_view=True,
+    sharding="..., ... -> ...",
+    linear=("new, old",),
     examples=[case(floats(3, 4), floats(3, 4)), case(floats(()), floats(()))],
     doc="`new` in place of `old`, which stays on the tape with the gradient 0: `y.zero_()`.",
 )
@@ -491,6 +561,9 @@ sum_to = define(
     vjp=lambda g, x_spec: expand(g, shape=x_spec.shape),
     domain="holomorphic",
     flops=1,
+    sharding=lambda x, shape: elementwise_labels([x.replace(shape=shape)], [x])[::-1],
+    linear=("x",),
+    local_attrs="shape",
     examples=[
         case(floats(3, 4), shape=(1, 4)),
         case(floats(2, 3, 4), shape=(3, 1)),
@@ -541,6 +614,8 @@ cat = define(
     elementwise=None,
     domain="holomorphic",
     dtype_agnostic=True,
+    sharding=lambda *tensors, dim: kept_labels(tensors[0].ndim, dim)[:1] * (len(tensors) + 1),
+    linear=("*tensors",),
     examples=[
         case(floats(2, 3), floats(4, 3), dim=0),
         case(floats(2, 1), strided(2, 3), floats(2, 0), dim=1),
@@ -567,6 +642,8 @@ pad = define(
     domain="holomorphic",
     dtype_agnostic=True,
     flops=0,
+    sharding=lambda x, widths, value: kept_labels(x.ndim, [d for d, width in enumerate(widths) if width != (0, 0)]),
+    linear=lambda x, widths, value: () if value else ("x",),
     examples=[
         case(floats(3, 4), widths=((0, 0), (1, 2)), value=0),
         case(strided(2, 3), widths=((2, 0), (0, 1)), value=1.5),

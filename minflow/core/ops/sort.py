@@ -6,6 +6,7 @@ from ..backend import on_host
 from ..base.errors import OutOfRangeError
 from ..kernels import CALLS, calls_of, device_of, kernel
 from ..op import define
+from ..sharding import whole_lines
 from ..spec import Spec, int64
 from .examples import case, distinct, floats, ints
 from .index import scatter
@@ -24,6 +25,7 @@ sort = define(
     "sort(x; axis, descending) -> values, indices",
     sort_spec,
     lambda g, out1, axis: scatter(zeros_of(g[0].spec), out1, g[0], dim=axis),
+    sharding=whole_lines(3),
     examples=[
         case(distinct(5), axis=0, descending=False),
         case(distinct(3, 4), axis=0, descending=True),
@@ -66,6 +68,7 @@ topk = define(
     "topk(x; k, axis, descending) -> values, indices",
     topk_spec,
     lambda g, out1, x_spec, axis: scatter(zeros_of(x_spec), out1, g[0], dim=axis),
+    sharding=whole_lines(3),
     examples=[
         case(distinct(100), k=3, axis=0, descending=True),
         case(distinct(3, 70), k=2, axis=1, descending=False),

@@ -96,6 +96,7 @@ polygamma = define(
     "polygamma(x; n)",
     polygamma_spec,
     lambda g, x, n: g * polygamma(x, n=n + 1),
+    sharding="... -> ...",
     examples=[
         case(positive(3, 4), n=1),
         case(positive(()), n=2),

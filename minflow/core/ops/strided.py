@@ -8,6 +8,7 @@ from ..backend import namespace
 from ..base.errors import OutOfRangeError, ShapeError
 from ..kernels import kernel
 from ..op import define
+from ..sharding import kept_labels
 from ..spec import Spec
 from .examples import case, floats, strided
 from .index import index_add
@@ -36,6 +37,7 @@ as_strided = define(
     lambda g, x_spec, size, stride, offset: as_strided_grad(g, x_spec, size, stride, offset),
     is_view=True,
     attr_kinds={"size": "sizes", "stride": "sizes", "offset": "natural"},
+    linear=("x",),
     examples=[
         case(floats(3, 4), size=(2, 2), stride=(1, 5), offset=1),
         case(floats(6), size=(4, 3), stride=(1, 1), offset=0),
@@ -80,6 +82,8 @@ windows = define(
     windows_spec,
     lambda g, x_spec, dim, size, step: windows_grad(g, x_spec, dim, size, step),
     is_view=True,
+    sharding=lambda x, dim, **_: [kept_labels(x.ndim, dim)[0], (*kept_labels(x.ndim, dim)[0], None)],
+    linear=("x",),
     examples=[
         case(floats(7), dim=0, size=3, step=2),
         case(floats(2, 5, 3), dim=1, size=2, step=1),

@@ -205,9 +205,12 @@ def inner_gradients(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]]:
 
 
 def run_decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
-    """The results of a composite op, or of the op of its gradients, by other ops."""
+    """The results of a composite op, or of the op of its gradients, by other ops; of any op, if `on_ranks` has them."""
     if op.decompose is not None:
         return decomposition(op, inputs, attrs)
+    if op.on_ranks is not None:
+        outs = op.on_ranks(**attrs)(*inputs, **attrs)
+        return outs if op.many else [outs]
     assert op.gradient_of is not None
     mode, count, attrs = MODE.get(), len(op.gradient_of.outputs), dict(attrs)
     needs = attrs.pop("needs")

@@ -438,7 +438,8 @@ class Eager(Mode):
         for t in targets:
             before_write(t.version_counter)
         dtype, _, call = infer(op, inputs, attrs)
-        if dtype is GLOBAL and not call.boxes and list(call.outs) == [t.spec for t in targets]:
+        runs_here = dtype is GLOBAL and call is not DECOMPOSED and not call.boxes
+        if runs_here and list(call.outs) == [t.spec for t in targets]:
             local, specs = call.local(rank)
             outs = [t.array for t in targets]
             without_float_warnings(launch, op, arrays, local, specs, outs if op.many else outs[0])

@@ -85,7 +85,7 @@ def specialized_kernel(op: Any, specs: tuple, outs: tuple, attrs: Mapping, devic
 
 def infer_global(op: Any, specs: tuple, attrs: Mapping, outs: tuple) -> tuple:
     """The result of `infer` for global tensors. Raises DeviceError if they are on different ranks."""
-    if op.composite:
+    if op.composite or (op.on_ranks is not None and op.on_ranks(**attrs) is not None):
         return GLOBAL, None, DECOMPOSED
     placement = common_placement(op, specs) if not op.distributes else None
     call = GlobalCall(op, placement, specs, attrs, outs)

@@ -61,8 +61,11 @@ class Op:
     sharding: labels of the axes of all inputs and outputs (`sharding.py`): a pattern, or a function (*specs, **attrs)
     that returns one. None for the default: all tensors whole on each rank; of an elementwise op, any axis split.
     linear: groups of inputs, "x" or "x, y", that may be partial sums while the others are whole; or a function.
-    local_attrs: the attr that is the shape of the result; or a function (attrs, local input specs, local output specs)
-    that returns the attrs of the op on local arrays that differ.
+    local_attrs: the attr that is the shape of the result; "part" for kernels that take `part=`, the shape of the global
+    result and the first index of this rank's part; or a function (attrs, local input specs, local output specs) that
+    returns the attrs of the op on local arrays that differ.
+    on_ranks: a function (**attrs) that returns a function (*inputs, **attrs) of other ops, which runs in place of the
+    op on global tensors; or None.
     distributes: the result has another distribution than the inputs: the shape rule states it.
     storable: False if a file cannot hold the op, since it needs values known only at run time.
     examples: the inputs that it is tested with.  doc: its docstring.
@@ -117,6 +120,7 @@ class Op:
     sharding: str | Callable | None = None
     linear: Sequence[str] | Callable = ()
     local_attrs: str | Callable = ""
+    on_ranks: Callable | None = None
     distributes: bool = False
     storable: bool = True
     slow_on_numpy: bool | Callable = False

@@ -73,6 +73,12 @@ def local_spec(spec: Spec, rank: int) -> Spec:
     return Spec(shape, spec.dtype, spec.device)
 
 
+def part_of(spec: Spec, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shape of a global tensor, and the first index of the part of a rank."""
+    slices = local_slices(spec, rank) or ()
+    return spec.shape, tuple([s.start for s in slices])
+
+
 def logical(spec: Any) -> Any:
     """A spec without its distribution, as shape rules see it; a type of numbers is unchanged."""
     return spec.replace(placement=None, sbp=None) if isinstance(spec, Spec) and spec.placement is not None else spec
@@ -178,7 +184,9 @@ def rows_of(op: Any, specs: Sequence, attrs: Mapping, outs: Sequence[Spec], coun
     yield Row(whole, (broadcast,) * len(outs))
     if outs[0] is None or count == 1:
         return
-    yield from split_rows(labels_of_call(op, specs, attrs, outs), [*specs, *outs], len(specs), count)
+    tensors, numbers = [*specs, *outs], [i for i, name in enumerate(op.outputs) if name in op.host_inputs]
+    for inputs, outputs in split_rows(labels_of_call(op, specs, attrs, outs), tensors, len(specs), count):
+        yield Row(inputs, tuple([broadcast if i in numbers else s for i, s in enumerate(outputs)]))
     linear = op.linear(*specs, **attrs) if callable(op.linear) else op.linear
     names = [op.inputs[0]] * len(specs) if op.variadic else op.inputs
     for group in linear:
@@ -280,7 +288,11 @@ class GlobalCall:
         self.boxes = self.inputs != have
         self.outs = tuple(
             [
-                None if out is None else out.replace(placement=placement, sbp=tuple([row.outputs[i] for row in rows]))
+                None
+                if out is None
+                else specs[op.inputs.index(op.outputs[i])]
+                if op.outputs[i] in op.host_inputs
+                else out.replace(placement=placement, sbp=tuple([row.outputs[i] for row in rows]))
                 for i, out in enumerate(outs)
             ]
         )
@@ -290,16 +302,16 @@ class GlobalCall:
         found = self.by_rank.get(rank)
         if found is None:
             outs = tuple([s if s is None else local_spec(s, rank) for s in self.outs])
-            found = self.by_rank[rank] = local_attrs(self.op, self.attrs, outs, self.specs, rank), outs
+            found = self.by_rank[rank] = local_attrs(self.op, self.attrs, self.specs, self.outs, rank), outs
         return found
 
 
-def local_attrs(op: Any, attrs: Mapping, outs: Sequence[Spec], specs: Sequence, rank: int) -> Mapping:
-    """The attrs of an op on the local arrays of a rank."""
+def local_attrs(op: Any, attrs: Mapping, specs: Sequence, outs: Sequence[Spec], rank: int) -> Mapping:
+    """The attrs of an op on the local arrays of a rank. specs, outs: of the global tensors."""
     how = op.local_attrs
     if not how:
         return attrs
-    if isinstance(how, str):
-        return {**attrs, how: outs[0].shape}
-    ins = [local_spec(s, rank) if isinstance(s, Spec) else s for s in specs]
-    return {**attrs, **how(attrs, ins, outs)}
+    if how == "part":
+        return {**attrs, "part": part_of(outs[0], rank)}
+    ins, outs = [[local_spec(s, rank) if isinstance(s, Spec) else s for s in tensors] for tensors in (specs, outs)]
+    return {**attrs, how: outs[0].shape} if isinstance(how, str) else {**attrs, **how(attrs, ins, outs)}

@@ -8,12 +8,14 @@ Read next: `../../platforms/numpy/conv.py`, the fast kernels.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
 from ..base.errors import DTypeError, ShapeError
 from ..kernels import kernel
 from ..op import define
+from ..sharding import Labels
 from ..spec import Spec
 from .examples import case, floats, strided
 from .rules import need_floating, need_spec, via_float32
@@ -114,6 +116,21 @@ def weight_grad_spec(grad: Spec, x: Spec, shape, **geometry) -> Spec:
     return weight
 
 
+def conv_labels(x: Spec, groups: int) -> tuple[Labels, Labels, Labels]:
+    """Labels of images, filters and their cross-correlation. Channels can be split if they are one group each, or all
+    one group.
+    """
+    alone, channels = groups == x.shape[1] > 1, groups == 1
+    filters = "c" if alone else "f" if channels else None
+    c = "c" if alone or channels else None
+    return ("n", c, None, None), (filters, c if channels else None, None, None), ("n", filters, None, None)
+
+
+def local_groups(attrs: Mapping, x: Spec, weight: Spec) -> int:
+    """The number of groups of the channels that one rank has."""
+    return max(x.shape[1], 1) if attrs["groups"] > 1 == weight.shape[1] else attrs["groups"]
+
+
 GEOMETRY = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1)
 CASES: list[tuple[Any, ...]] = [
     ((2, 3, 6, 5), (4, 3, 3, 2), {}),
@@ -145,6 +162,9 @@ conv2d = define(
     ),
     autocast="lower",
     macs=lambda out, x, weight, **_: out.size * math.prod(weight.shape[1:]),
+    sharding=lambda x, weight, groups, **_: conv_labels(x, groups),
+    linear=("x", "weight"),
+    local_attrs=lambda attrs, ins, outs: {"groups": local_groups(attrs, *ins)},
     examples=[
         *[case(floats(*x), floats(*w), **(GEOMETRY | o)) for x, w, o in CASES],
         case(strided(1, 2, 4, 4), floats(2, 2, 3, 3), **GEOMETRY),
@@ -166,6 +186,11 @@ conv2d_input_grad = define(
     ),
     autocast="lower",
     macs=lambda out, grad, weight, **_: grad.size * math.prod(weight.shape[1:]),
+    sharding=lambda grad, weight, shape, groups, **_: (lambda x, weight, out: (out, weight, x))(
+        *conv_labels(grad.replace(shape=shape), groups)
+    ),
+    linear=("grad", "weight"),
+    local_attrs=lambda attrs, ins, outs: {"shape": outs[0].shape, "groups": local_groups(attrs, outs[0], ins[1])},
     examples=[case(floats(*out_shape(x, w, o)), floats(*w), shape=x, **(GEOMETRY | o)) for x, w, o in CASES],
     doc="The gradient of conv2d with respect to its images.",
     slow_on_numpy=True,
@@ -183,6 +208,9 @@ conv2d_weight_grad = define(
         ),
     ),
     macs=lambda out, grad, x, **_: grad.size * math.prod(out.shape[1:]),
+    sharding=lambda grad, x, groups, **_: (lambda x, weight, out: (out, x, weight))(*conv_labels(x, groups)),
+    linear=("grad", "x"),
+    local_attrs=lambda attrs, ins, outs: {"shape": outs[0].shape, "groups": local_groups(attrs, ins[1], outs[0])},
     examples=[case(floats(*out_shape(x, w, o)), floats(*x), shape=w, **(GEOMETRY | o)) for x, w, o in CASES],
     doc="The gradient of conv2d with respect to its filters.",
     slow_on_numpy=True,

@@ -66,6 +66,7 @@ ctc = define(
     second_order=False,
     autocast="float32",
     host_inputs=("input_lengths", "target_lengths"),
+    sharding=lambda log_probs, targets, *_, **__: ". n ., n ., n, n -> n" if targets.ndim == 2 else None,
     examples=[case(*each, blank=0) for each in CASES],
     doc="-log probability that the frames (T, N, C) spell each of N targets, without repeats and blanks.",
 )
@@ -81,6 +82,8 @@ ctc_grad = define(
     ctc_grad_spec,
     second_order=False,
     host_inputs=("input_lengths", "target_lengths"),
+    sharding=lambda grad, log_probs, targets, *_, **__: "n, . n ., n ., n, n -> . n ." if targets.ndim == 2 else None,
+    linear=("grad",),
     examples=[case(floats(each[0].shape[1], dtype=each[0].dtype), *each, blank=0) for each in CASES],
     doc="The gradient of ctc: minus the probability of each class in each frame, given the target.",
 )

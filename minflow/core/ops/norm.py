@@ -16,7 +16,7 @@ from .examples import case, floats, positive, strided
 from .pool import avg_pool2d
 from .reduce import mean as average, sum as total
 from .rules import is_number, need_floating, need_spec
-from .shape import filled, pad, reshape
+from .shape import filled, in_float32, pad, reshape
 
 
 def channel_shape(ndim: int) -> tuple[int, ...]:
@@ -56,11 +56,24 @@ def batch_norm_rule(g, x, weight, out1, out2, eps):
     return batch_norm_grad(g[0], x, weight, out1, out2, eps=eps)
 
 
+@in_float32
+def batch_norm_parts(x, weight, bias, eps):
+    """batch_norm by sums, which are those of all ranks if the batch is split."""
+    shape, axes = channel_shape(x.spec.ndim), other_axes(x.spec.ndim)
+    count = max(x.spec.size // max(x.spec.shape[1], 1), 1)
+    mean = total(x, axis=axes, keepdims=True) / count
+    moved = x - mean
+    var = total(moved * moved, axis=axes, keepdims=False) / count
+    scale = weight * rsqrt(var + eps)
+    return moved * scale.reshape(shape) + bias.reshape(shape), mean.flatten(), var
+
+
 batch_norm = define(
     "batch_norm(x, weight, bias; eps) -> y, mean, var",
     batch_spec,
     {"x, weight, bias": batch_norm_rule},
     flops=6,  # mean 1, variance 3, scale and shift 2
+    on_ranks=lambda **_: batch_norm_parts,
     examples=[
         case(floats(4, 3, 2, 2), positive(3), floats(3), eps=1e-5),
         case(floats(5, 3), positive(3), floats(3), eps=0.1),

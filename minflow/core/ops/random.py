@@ -9,16 +9,20 @@ Read next: `core/random.py`; `functions/random.py`.
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 
 from ..base.errors import DTypeError, OutOfRangeError
 from ..kernels import kernel
 from ..op import define
 from ..random import bits
+from ..sharding import Labels
 from ..spec import DType, Spec, bfloat16, float16, float32, float64, int64
 from .checks import check_unit
 from .examples import case, floats, ints
 from .rules import need_floating, need_spec
 
+Part = tuple[tuple[int, ...], tuple[int, ...]]  # the shape of a global tensor, and the first index of a rank's part
 COUNTER_EXAMPLE = ints(2, high=100)
 
 
@@ -57,11 +61,31 @@ def normal_floats(xp, counter, offset: int, size: int, dtype: DType, start: int 
     return pairs[start % 2 : start % 2 + size]
 
 
+def of_elements(xp, draw: Callable, shape, part: Part | None):
+    """Draw the elements of a tensor of this shape, or of a part of a larger one, by `draw(size, start)`."""
+    if part is None or not math.prod(shape):
+        return draw(math.prod(shape), 0).reshape(shape)
+    whole, first = part
+    steps = [math.prod(whole[axis + 1 :]) for axis in range(len(whole))]
+    places = xp.zeros((1,) * len(shape), "int64")
+    for axis, (n, step) in enumerate(zip(shape, steps)):
+        places = places + xp.arange(0, n * step, step).reshape([-1 if d == axis else 1 for d in range(len(shape))])
+    start, size = sum(map(operator.mul, first, steps)), int(places[(-1,) * len(shape)]) + 1
+    drawn = draw(size, start)
+    return drawn.reshape(shape) if size == math.prod(shape) else drawn[places]
+
+
 def as_result(xp, numbers, shape, dtype: DType, out):
     """Return `numbers` as the result, in its shape and dtype, and in `out` if that is given."""
     out = xp.empty(shape, dtype.np) if out is None else out
     xp.copyto(out, numbers.reshape(shape), casting="unsafe")
     return out
+
+
+def drawn_labels(x: Spec, results: int = 1) -> list[Labels]:
+    """Labels of a tensor, of key and counter, and of results, whose elements are drawn one by one."""
+    axes = tuple(range(x.ndim))
+    return [axes, (None,), *[axes] * results]
 
 
 def need_counter(op: str, counter) -> None:
@@ -91,8 +115,8 @@ uniform = define(
 
 
 @kernel(uniform)
-def _(xp, counter, shape, low, high, dtype, offset, out=None):
-    u = uniform_floats(xp, counter, offset, math.prod(shape), dtype)
+def _(xp, counter, shape, low, high, dtype, offset, part=None, out=None):
+    u = of_elements(xp, lambda size, start: uniform_floats(xp, counter, offset, size, dtype, start), shape, part)
     if (low, high) != (0, 1):
         u = u * u.dtype.type(high - low) + u.dtype.type(low)
         last = xp.nextafter(dtype.np.type(high), dtype.np.type(low))  # rounding may have produced `high`
@@ -113,11 +137,12 @@ normal = define(
 
 
 @kernel(normal)
-def _(xp, counter, shape, mean, std, dtype, offset, out=None):
-    return as_result(xp, normal_floats(xp, counter, offset, math.prod(shape), dtype) * std + mean, shape, dtype, out)
+def _(xp, counter, shape, mean, std, dtype, offset, part=None, out=None):
+    z = of_elements(xp, lambda size, start: normal_floats(xp, counter, offset, size, dtype, start), shape, part)
+    return as_result(xp, z * std + mean, shape, dtype, out)
 
 
-def randint_spec(counter, shape, low, high, dtype, offset) -> Spec:
+def randint_spec(counter, shape, low, high, dtype, **_) -> Spec:
     need_counter("randint", counter)
     if low >= high:
         raise OutOfRangeError(f"randint: there is no integer in [{low}, {high})", hint="the second number is excluded")
@@ -140,8 +165,9 @@ randint = define(
 
 
 @kernel(randint)
-def _(xp, counter, shape, low, high, dtype, offset, out=None):
-    wide = words(xp, counter, offset, math.prod(shape)).astype("uint64") * xp.uint64(high - low)
+def _(xp, counter, shape, low, high, dtype, offset, part=None, out=None):
+    drawn = of_elements(xp, lambda size, start: words(xp, counter, offset, size, start), shape, part)
+    wide = drawn.astype("uint64") * xp.uint64(high - low)
     return as_result(xp, (wide >> xp.uint64(32)).astype("int64") + low, shape, dtype, out)
 
 
@@ -165,7 +191,7 @@ def _(xp, counter, n, dtype, offset, out=None):
     return as_result(xp, xp.argsort((pair[:, 0] << xp.uint64(32)) | pair[:, 1], kind="stable"), (n,), dtype, out)
 
 
-def bernoulli_spec(p: Spec, counter, offset) -> Spec:
+def bernoulli_spec(p: Spec, counter, **_) -> Spec:
     need_floating("bernoulli", p, "p")
     need_counter("bernoulli", counter)
     return p
@@ -175,6 +201,8 @@ bernoulli = define(
     "bernoulli(p, counter; offset)",
     bernoulli_spec,
     host_inputs=("counter",),
+    sharding=lambda p, counter, **_: drawn_labels(p),
+    local_attrs="part",
     examples=[
         case(floats(3, 4, low=0.1, high=0.9), COUNTER_EXAMPLE, offset=0),
         case(floats((), low=0.1, high=0.9), COUNTER_EXAMPLE, offset=1),
@@ -184,13 +212,14 @@ bernoulli = define(
 
 
 @kernel(bernoulli)
-def _(xp, p, counter, offset, out=None):
+def _(xp, p, counter, offset, part=None, out=None):
     check_unit(xp, "bernoulli", "p", p, "p.sigmoid()")
-    hit = words(xp, counter, offset, p.size).reshape(p.shape) < p.astype("float64") * 2.0**32
+    drawn = of_elements(xp, lambda size, start: words(xp, counter, offset, size, start), p.shape, part)
+    hit = drawn < p.astype("float64") * 2.0**32
     return hit.astype(p.dtype) if out is None else as_result(xp, hit, p.shape, None, out)
 
 
-def dropout_spec(x: Spec, counter, p: float, offset):
+def dropout_spec(x: Spec, counter, p: float, **_):
     need_floating("dropout", x)
     need_counter("dropout", counter)
     if not 0 <= p <= 1:
@@ -207,6 +236,8 @@ dropout = define(
     dict(x=lambda g, out1: None if g[0] is None else g[0] * out1),  # the mask itself has no gradient
     flops=1,
     host_inputs=("counter",),
+    sharding=lambda x, counter, **_: drawn_labels(x, results=2),
+    local_attrs="part",
     examples=[
         case(floats(3, 5), COUNTER_EXAMPLE, p=0.5, offset=0),
         case(floats(()), COUNTER_EXAMPLE, p=0.25, offset=0),
@@ -219,10 +250,14 @@ dropout = define(
 
 
 @kernel(dropout)
-def _(xp, x, counter, p, offset, out=None):
+def _(xp, x, counter, p, offset, part=None, out=None):
     y, mask = (xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)) if out is None else out
-    half = words(xp, counter, offset, (x.size + 1) // 2).view("uint16")[: x.size]
-    keep = half.reshape(x.shape) >= round(p * 2**16)
+
+    def halves(size: int, start: int):
+        first, last = start // 2, (start + size + 1) // 2
+        return words(xp, counter, offset, last - first, first).view("uint16")[start % 2 : start % 2 + size]
+
+    keep = of_elements(xp, halves, x.shape, part) >= round(p * 2**16)
     xp.multiply(keep, x.dtype.type(1 / (1 - p) if p < 1 else 0), out=mask)
     xp.multiply(x, mask, out=y)
     return y, mask

@@ -12,11 +12,12 @@ from ..deferred import defer
 from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
+from ..sharding import elementwise_labels
 from ..source_location import fail, need
 from ..spec import Spec, float64, int64, spec_of
 from .checks import check_range, check_unit, first_wrong, refuse
 from .examples import case, floats, positive
-from .random import COUNTER_EXAMPLE, as_result, need_counter, uniform_floats
+from .random import COUNTER_EXAMPLE, Part, as_result, drawn_labels, need_counter, of_elements, uniform_floats
 from .rules import broadcast_shape, need_floating, need_spec, write_out
 
 
@@ -97,7 +98,11 @@ def need_positive(xp, op: str, name: str, x) -> None:
         fail(OutOfRangeError, what, f"{name}.clamp(min=0)", **{name: spec_of(x)})
 
 
-def poisson_spec(rate: Spec, counter, offset: int) -> Spec:
+def uniform_elements(xp, counter, offset: int, shape, part: Part | None):
+    return of_elements(xp, lambda size, start: uniform_floats(xp, counter, offset, size, float64, start), shape, part)
+
+
+def poisson_spec(rate: Spec, counter, **_) -> Spec:
     need_floating("poisson", rate, "rate")
     need_counter("poisson", counter)
     return rate
@@ -107,6 +112,8 @@ poisson = define(
     "poisson(rate, counter; offset)",
     poisson_spec,
     host_inputs=("counter",),
+    sharding=lambda rate, counter, **_: drawn_labels(rate),
+    local_attrs="part",
     examples=[
         case(positive(3, 4), COUNTER_EXAMPLE, offset=0),
         case(floats(0), COUNTER_EXAMPLE, offset=1),
@@ -117,10 +124,10 @@ poisson = define(
 
 
 @kernel(poisson, on_host=True)
-def _(xp, rate, counter, offset, out=None):
+def _(xp, rate, counter, offset, part=None, out=None):
     special = need("scipy.special", "poisson")
     need_positive(xp, "poisson", "rate", rate)
-    u, rates = uniform_floats(xp, counter, offset, rate.size, float64).reshape(rate.shape), rate.astype("float64")
+    u, rates = uniform_elements(xp, counter, offset, rate.shape, part), rate.astype("float64")
     counts = smallest_count(xp, u, special.pdtrik, special.pdtr, rates)
     return as_result(xp, counts, rate.shape, spec_of(rate).dtype, out)
 
@@ -133,7 +140,7 @@ def smallest_count(xp, u, inverse, below, *law):
         return xp.where(below(lower, *law) >= u, lower, count)
 
 
-def binomial_spec(count: Spec, prob: Spec, counter, offset: int) -> Spec:
+def binomial_spec(count: Spec, prob: Spec, counter, **_) -> Spec:
     need_floating("binomial", count, "count")
     need_spec("binomial", None, prob=prob)
     need_counter("binomial", counter)
@@ -144,6 +151,10 @@ binomial = define(
     "binomial(count, prob, counter; offset)",
     binomial_spec,
     host_inputs=("counter",),
+    sharding=lambda count, prob, counter, **_: (lambda n, p, out: (n, p, (None,), out))(
+        *elementwise_labels([count, prob], [binomial_spec(count, prob, counter)])
+    ),
+    local_attrs="part",
     examples=[
         case(floats(3, 1, low=5, high=9), floats(4, low=0.1, high=0.9), COUNTER_EXAMPLE, offset=0),
         case(
@@ -158,12 +169,12 @@ binomial = define(
 
 
 @kernel(binomial, on_host=True)
-def _(xp, count, prob, counter, offset, out=None):
+def _(xp, count, prob, counter, offset, part=None, out=None):
     special = need("scipy.special", "binomial")
     check_unit(xp, "binomial", "prob", prob, "prob.sigmoid()")
     need_positive(xp, "binomial", "count", count)
     n, p = xp.broadcast_arrays(xp.floor(count.astype("float64")), prob.astype("float64"))
-    u = uniform_floats(xp, counter, offset, n.size, float64).reshape(n.shape)
+    u = uniform_elements(xp, counter, offset, n.shape, part)
     hits = smallest_count(xp, u, special.bdtrik, lambda k, n, p: special.bdtr(k, n.astype("int64"), p), n, p)
     # the inverse fails for prob 0 and 1
     hits = xp.where(p == 0, 0, xp.where(p == 1, n, xp.minimum(hits, n)))

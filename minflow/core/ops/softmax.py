@@ -14,6 +14,7 @@ from ..base.errors import OutOfRangeError, ShapeError
 from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
+from ..sharding import Labels, kept_labels
 from ..source_location import fail
 from ..spec import Spec, float16, float32, spec_of
 from .compare import ne
@@ -21,7 +22,7 @@ from .elementwise import exp
 from .examples import case, floats, ints, strided
 from .reduce import sum as total
 from .rules import need_axis, need_floating, need_index, need_spec, via_float32
-from .shape import cast, filled, reshape
+from .shape import cast, filled, in_float32, reshape
 
 
 def softmax_spec(op: str):
@@ -63,6 +64,7 @@ softmax = define(
     softmax_spec("softmax"),
     lambda g, out, dim: softmax_slope(as_float32(g), as_float32(out), dim),
     flops=4,
+    sharding=lambda x, dim: kept_labels(x.ndim, dim),
     examples=SHAPES,
     doc="exp(x) / sum(exp(x)) along an axis.",
 )
@@ -90,6 +92,7 @@ log_softmax = define(
     softmax_spec("log_softmax"),
     lambda g, out, dim: as_float32(g) - exp(as_float32(out)) * kept_sum(as_float32(g), dim),
     flops=4,
+    sharding=lambda x, dim: kept_labels(x.ndim, dim),
     examples=SHAPES,
     doc="log(softmax(x)) along an axis, computed without overflow.",
 )
@@ -185,6 +188,28 @@ def scores_spec(x: Spec, labels: Spec, grad: Spec, reduction: str) -> Spec:
     return x
 
 
+def example_labels(x: Spec, reduction: str) -> tuple[Labels, Labels, Labels]:
+    """Labels of scores, of their classes, and of losses: examples can be split, except those of a mean, whose number
+    each rank would need.
+    """
+    axis = axis_of_classes(x.ndim)
+    scores = tuple([None if d == axis or reduction == "mean" else d for d in range(x.ndim)])
+    labels = scores[:axis] + scores[axis + 1 :]
+    return scores, labels, labels if reduction == "none" else ()
+
+
+def mean_of_sums(loss: Callable) -> Callable:
+    """On global tensors: the loss with the reduction "mean" by the one with "sum"."""
+
+    @in_float32
+    def parts(x, labels, ignore_index, reduction):
+        result = loss(x, labels, ignore_index=ignore_index, reduction="sum")
+        counted = total(cast(ne(labels, ignore_index), dtype=x.spec.dtype), axis=None, keepdims=False)
+        return (result[0] / counted, *result[1:]) if isinstance(result, list | tuple) else result / counted
+
+    return parts
+
+
 def row_scale(xp, g, keep, n, reduction: str):
     """The factor of each example's gradient: a number, or one per example."""
     if reduction == "mean":
@@ -214,6 +239,9 @@ nll = define(
     ),
     autocast="float32",
     flops=1,
+    sharding=lambda x, labels, ignore_index, reduction: example_labels(x, reduction),
+    linear=("x",),
+    on_ranks=lambda reduction, **_: mean_of_sums(nll) if reduction == "mean" else None,
     examples=LOSSES,
     doc="-x[label] of each example: the loss of log-probabilities.",
 )
@@ -239,6 +267,11 @@ nll_grad = define(
         grad=lambda g, labels, ignore_index, reduction: nll(g, labels, ignore_index=ignore_index, reduction=reduction)
     ),
     flops=1,
+    sharding=lambda grad, labels, shape, ignore_index, reduction: example_labels(grad.replace(shape=shape), reduction)[
+        ::-1
+    ],
+    linear=("grad",),
+    local_attrs="shape",
     examples=[
         case(floats(()), ints(3, high=4), shape=(3, 4), **OPTIONS),
         case(floats(2, 4), ints(2, 4, high=3), shape=(2, 3, 4), ignore_index=1, reduction="none"),
@@ -280,6 +313,11 @@ softmax_cross_entropy = define(
     dict(x=cross_entropy_rule),
     autocast="float32",
     flops=4,
+    sharding=lambda x, labels, ignore_index, reduction: (
+        *example_labels(x, reduction),
+        example_labels(x, reduction)[0],
+    ),
+    on_ranks=lambda reduction, **_: mean_of_sums(softmax_cross_entropy) if reduction == "mean" else None,
     examples=LOSSES,
     doc="-log softmax(x)[label]; the second result, softmax(x), is saved for the gradient.",
     slow_on_numpy=True,
@@ -334,6 +372,11 @@ softmax_cross_entropy_grad = define(
         grad=scale_rule,
     ),
     flops=2,
+    sharding=lambda probs, labels, grad, ignore_index, reduction: (
+        *example_labels(probs, reduction),
+        example_labels(probs, reduction)[0],
+    ),
+    linear=("grad",),
     examples=[
         case(floats(3, 4, low=0.1, high=0.9), ints(3, high=4), floats(()), **OPTIONS),
         case(floats(2, 3, 4, low=0.1, high=0.9), ints(2, 4, high=3), floats(2, 4), ignore_index=1, reduction="none"),

@@ -13,6 +13,7 @@ from typing import Any
 from ..base.errors import DTypeError, ShapeError
 from ..kernels import kernel
 from ..op import Op, define, parse_signature
+from ..sharding import Labels
 from ..spec import Spec
 from .examples import case, floats, positive
 from .rules import need_spec
@@ -34,7 +35,7 @@ NUMBERS = {"step", "lr", "mu", "eta", "mu_product"}  # inputs that are 0-d; all 
 
 def define_rule(signature: str, **facts: Any) -> Op:
     """Define an update rule; see `define` for the facts. The outputs have the specs of the inputs that they replace."""
-    op, names, _, _ = parse_signature(signature)
+    op, names, _, outputs = parse_signature(signature)
 
     def infer(*specs: Spec, **attrs):
         p = specs[0]
@@ -54,8 +55,12 @@ def define_rule(signature: str, **facts: Any) -> Op:
         return kept if len(kept) > 1 else p
 
     numbers = [name for name in names if name in NUMBERS]
-    module = sys._getframe(1).f_globals["__name__"]
-    return define(signature, infer, alias_safe=True, host_inputs=numbers, module=module, **facts)
+
+    def sharding(p: Spec, *_: Spec, **attrs) -> list[Labels]:
+        return [() if name in NUMBERS else tuple(range(p.ndim)) for name in (*names, *outputs)]
+
+    facts = {"sharding": sharding, "module": sys._getframe(1).f_globals["__name__"]} | facts
+    return define(signature, infer, alias_safe=True, host_inputs=numbers, **facts)
 
 
 small, rate, count = floats(3, 4), positive((), low=0.01, high=0.1), floats((), low=1.0, high=1.0, dtype="float32")
@@ -205,6 +210,7 @@ accumulate = define(
     host_inputs=("count",),
     alias_safe=True,
     flops=1,
+    sharding=lambda total, *_: [(axes := tuple(range(total.ndim))), axes, (), axes],
     examples=[
         case(small, small(), floats((), low=0.0, high=0.0)),
         case(small, small(), floats((), low=2.0, high=2.0)),

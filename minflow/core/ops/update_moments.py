@@ -9,7 +9,10 @@ import math
 
 from ..host.float_warnings import silent
 from ..kernels import kernel
+from .elementwise import where
 from .examples import case, floats, positive
+from .reduce import sum as total
+from .shape import cast
 from .update import count, define_rule, descent_gradient, empty, rate, running_mean, single, small, square
 
 
@@ -136,10 +139,25 @@ def _(xp, p, grad, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps, weight_deca
     return p - update, exp_avg, exp_avg_sq, step + 1
 
 
+def lamb_parts(p, grad, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize):
+    """lamb in other ops, which find the norms of tensors of which each rank has a part."""
+    now = step + 1
+    down = descent_gradient(p, grad, 0.0 if decoupled else weight_decay, maximize)
+    exp_avg, exp_avg_sq = running_mean(exp_avg, down, 1 - beta1), beta2 * exp_avg_sq + (1 - beta2) * down * down
+    fix1, fix2 = [1 - beta ** now.double() if corrected else now / now for beta in (beta1, beta2)]
+    update = exp_avg / fix1 / ((exp_avg_sq / fix2).sqrt() + eps)
+    ours, its = [total(a.double() * a.double(), axis=None, keepdims=False).sqrt() for a in (p, update)]
+    trust = where((ours > 0) & (its > 0), ours / its, 1.0)
+    if decoupled and weight_decay:
+        update = update + weight_decay * p
+    return p - cast(lr * trust, dtype=p.spec.dtype) * update, exp_avg, exp_avg_sq, now
+
+
 lamb = define_rule(
     "lamb(p, grad, exp_avg, exp_avg_sq, step, lr; beta1, beta2, eps, weight_decay, decoupled, corrected, maximize)"
     " -> p, exp_avg, exp_avg_sq, step",
-    # a norm needs the whole array
+    sharding=None,  # a norm needs the whole array
+    on_ranks=lambda **_: lamb_parts,
     examples=[
         case(small, small(), small(), square, count, rate, decoupled=True, corrected=True, **betas),
         case(

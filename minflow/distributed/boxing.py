@@ -230,91 +230,81 @@ def route(shape: Shape, source: Layout, target: Layout) -> list[Layout]:
 # ---- steps ---------------------------------------------------------------------------------------------------------
 
 
-def all_reduced(array: HostArray, source: Layout, target: Layout, facts: str) -> HostArray:
+def all_reduced(array: HostArray, source: Layout, target: Layout, facts: str, out: HostArray | None) -> HostArray:
     """The sum over the ranks of the group of this one."""
-    everyone = world()
+    everyone, xp = world(), namespace()
+    array = xp.asarray(array, order="C")
+    out = xp.empty_like(array) if out is None else out
     group = everyone.subgroup(neighbors(source, everyone.rank, fixed_axes(source, target)))
-    out = namespace().array(array, order="C")
     if group.size > 1:
-        group.all_reduce(out, what=group.fingerprint("boxing", facts))
+        group.all_reduce(array, what=group.fingerprint("boxing", facts), out=out)
+    else:
+        out[...] = array
     return out
 
 
-def padded(array: HostArray, shape: Shape, source: Layout, target: Layout) -> HostArray:
+def padded(array: HostArray, shape: Shape, source: Layout, target: Layout, out: HostArray | None) -> HostArray:
     """The array as a partial sum: with zeros around it, or for one of the ranks that have the same elements."""
     rank = world().rank
     mine, whole = region_of(shape, source, rank), region_of(shape, target, rank)
     copies = [axis for axis in source.axes("broadcast") if target.sbp[axis].kind == "partial_sum"]
-    out = namespace().zeros(shape_of(whole), array.dtype)
+    out = namespace().empty(shape_of(whole), array.dtype) if out is None else out
+    out[...] = 0
     if not any([source.at(rank)[axis] for axis in copies]):
         out[place(mine, whole)] = array
     return out
 
 
-def moved(array: HostArray, shape: Shape, dtype: Any, source: Layout, target: Layout, facts: str) -> HostArray:
+def moved(
+    array: HostArray, shape: Shape, dtype: Any, source: Layout, target: Layout, facts: str, out: HostArray | None
+) -> HostArray:
     """The region of this rank in the target, from the ranks that have its elements."""
-    everyone = world()
-    rank = everyone.rank
-    all_moves = moves(shape, source, target)
-    outgoing = {move.target: move.region for move in all_moves if move.source == rank != move.target}
-    incoming = [move for move in all_moves if move.target == rank]
+    everyone, xp = world(), namespace()
+    rank, all_moves = everyone.rank, moves(shape, source, target)
     mine = region_of(shape, source, rank) if rank in source.placement.order else ()
+    outgoing = {move.target: move.region for move in all_moves if move.source == rank != move.target}
     slices = {region: array[place(region, mine)] for region in outgoing.values()}
     parts = {other: slices[region] for other, region in outgoing.items()}
-    shapes = {move.source: shape_of(move.region) for move in incoming if move.source != rank}
-    if source.placement == target.placement:
-        found = transferred(everyone, all_moves, source, target, parts, shapes, dtype, facts)
+    incoming, places = [], {}
+    if rank in target.placement.order:
+        whole = region_of(shape, target, rank)
+        out = xp.empty(shape_of(whole), dtype) if out is None else out
+        incoming = [(move, out[place(move.region, whole)]) for move in all_moves if move.target == rank]
+        places = {
+            move.source: xp.empty(there.shape, dtype) if move.term else there
+            for move, there in incoming
+            if move.source != rank
+        }
+    if source.placement != target.placement:
+        send_and_receive(everyone, parts, places, facts)
     else:
-        found = sent_and_received(everyone, parts, shapes, dtype)
-    if rank not in target.placement.order:
-        return array
-    whole = region_of(shape, target, rank)
-    out, add = namespace().empty(shape_of(whole), dtype), namespace().add
-    for move in sorted(incoming, key=lambda move: move.term):  # the order of the summands decides the bits
-        elements = array[place(move.region, mine)] if move.source == rank else found[move.source]
-        there = out[place(move.region, whole)]
+        ranks = neighbors(source, rank, fixed_axes(source, target))
+        if any([move.source != move.target and move.target in ranks for move in all_moves]):
+            group, by_rank = everyone.subgroup(ranks), ranks.index
+            group.transfer(
+                {by_rank(other): part for other, part in parts.items()},
+                {by_rank(other): there for other, there in places.items()},
+                group.fingerprint("boxing", facts),
+            )
+    for move, there in sorted(incoming, key=lambda pair: pair[0].term):  # their order decides the bits of sums
+        elements = array[place(move.region, mine)] if move.source == rank else places[move.source]
         if move.term:
-            add(there, elements, out=there)
-        else:
+            xp.add(there, elements, out=there)
+        elif move.source == rank:
             there[...] = elements
-    return out
+    return array if out is None else out
 
 
-def transferred(
-    everyone: Communicator,
-    all_moves: Sequence[Move],
-    source: Layout,
-    target: Layout,
-    parts: dict[int, HostArray],
-    shapes: dict[int, Shape],
-    dtype: Any,
-    facts: str,
-) -> dict[int, HostArray]:
-    """Exchange parts within the group of ranks between which elements move, in one collective."""
-    ranks = neighbors(source, everyone.rank, fixed_axes(source, target))
-    if not any([move.source != move.target and move.target in ranks for move in all_moves]):
-        return {}
-    group = everyone.subgroup(ranks)
-    of_group = {rank: position for position, rank in enumerate(ranks)}
-    found = group.transfer(
-        {of_group[rank]: array for rank, array in parts.items()},
-        {of_group[rank]: shape for rank, shape in shapes.items()},
-        dtype,
-        group.fingerprint("boxing", facts),
-    )
-    return {ranks[position]: array for position, array in found.items()}
-
-
-def sent_and_received(
-    everyone: Communicator, parts: dict[int, HostArray], shapes: dict[int, Shape], dtype: Any
-) -> dict[int, HostArray]:
+def send_and_receive(
+    everyone: Communicator, parts: dict[int, HostArray], places: dict[int, HostArray], facts: str
+) -> None:
     """Send parts and receive others by messages: ranks that only send go on, so stages of a pipeline overlap."""
     for rank, array in parts.items():
-        everyone.post(namespace().array(array, order="C"), rank, TAG)
-    found = {rank: namespace().empty(shape, dtype) for rank, shape in shapes.items()}
-    for rank, out in found.items():
-        everyone.start_receive(out, rank, TAG)()
-    return found
+        everyone.post(namespace().asarray(array, order="C"), rank, TAG, facts)
+    for rank, there in places.items():
+        buffer = namespace().empty(there.shape, there.dtype)
+        everyone.start_receive(buffer, rank, TAG, facts)()
+        there[...] = buffer
 
 
 def box(
@@ -323,6 +313,7 @@ def box(
     dtype: Any,
     source: tuple[Placement, tuple[Sbp, ...]],
     target: tuple[Placement, tuple[Sbp, ...]],
+    out: HostArray | None = None,
 ) -> HostArray:
     """The part of this rank in the target, of a tensor of which it has `array` in the source.
 
@@ -331,26 +322,31 @@ def box(
     """
     begin, end, everyone = Layout(*source), Layout(*target), world()
     if begin == end:
-        return array
-    facts = f" {dtype}{list(shape)} {begin} -> {end}"
-    for before, after in pairwise(route(shape, begin, end)):
+        if out is None:
+            return array
+        out[...] = array
+        return out
+    facts = f" boxing {dtype}{list(shape)} {begin} -> {end}"
+    steps = list(pairwise(route(shape, begin, end)))
+    for before, after in steps:
         if everyone.rank not in before.placement.order + after.placement.order:
             continue
         everyone.sent += sent(shape, before, after).get(everyone.rank, 0) * dtype.itemsize
+        last = out if after is steps[-1][1] else None
         if is_sum(before, after):
-            array = all_reduced(array, before, after, facts)
+            array = all_reduced(array, before, after, facts, last)
         elif is_padding(before, after):
-            array = padded(array, shape, before, after)
+            array = padded(array, shape, before, after, last)
         else:
-            array = moved(array, shape, dtype, before, after, facts)
+            array = moved(array, shape, dtype, before, after, facts, last)
     if everyone.rank not in end.placement.order:
-        return namespace().empty((0, *shape[1:]), dtype)
+        return namespace().empty((0, *shape[1:]), dtype) if out is None else out
     return array
 
 
 @kernel(boxing, on_host=True)
-def _(xp, x, shape, source, target, gradient, rank):
-    return box(x, shape, x.dtype, source, target)
+def _(xp, x, shape, source, target, gradient, rank, out=None):
+    return box(x, shape, x.dtype, source, target, out)
 
 
 @kernel(share, on_host=True)

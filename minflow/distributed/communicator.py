@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 from ..core.backend import namespace
 from ..core.base.errors import RankError
 from ..core.host import HostArray
+from ..core.sharding import part
 from ..core.source_location import here
 
 DEADLINE = 300.0  # seconds that a rank waits for the others; MINFLOW_COLLECTIVE_TIMEOUT sets another default
+LARGE = 65_536  # bytes of an array from which on ranks share the work of a reduction
 POSTED = 64  # messages that a rank sends before it waits until one has arrived
 REDUCTIONS = {  # names of ufuncs
     "sum": "add",
@@ -98,18 +100,18 @@ class Communicator:
         """Hand over an object and return those of all ranks, by rank, which must not be changed."""
         raise NotImplementedError
 
-    def start_send(self, array: HostArray, to: int, tag: int = 0) -> Pending:
-        """Begin to send an array, which stays as it is, to a rank of the group."""
+    def start_send(self, array: HostArray, to: int, tag: int = 0, facts: str = "") -> Pending:
+        """Begin to send an array, which stays as it is, to a rank of the group. facts: what the receiver expects."""
         raise NotImplementedError
 
-    def post(self, array: HostArray, to: int, tag: int) -> None:
+    def post(self, array: HostArray, to: int, tag: int, facts: str = "") -> None:
         """Send an array, which stays as it is, without waiting for the receiver, unless many arrays are under way."""
         if len(self.posted) == POSTED:
             self.posted.popleft()()
-        self.posted.append(self.start_send(array, to, tag))
+        self.posted.append(self.start_send(array, to, tag, facts))
 
-    def start_receive(self, out: HostArray, source: int | None, tag: int = 0) -> Pending:
-        """Begin to receive an array of this shape and dtype from a rank, or from any.
+    def start_receive(self, out: HostArray, source: int | None, tag: int = 0, facts: str = "") -> Pending:
+        """Begin to receive an array of this shape and dtype, sent with these facts, from a rank, or from any.
 
         Receives from one rank with one tag complete in the order of their calls.
         """
@@ -118,12 +120,12 @@ class Communicator:
         def finish() -> int:
             if before is not None:
                 before()
-            return self.receive(out, source, tag)
+            return self.receive(out, source, tag, facts + facts_of(out))
 
         self.receives[source, tag] = started = Pending(finish)
         return started
 
-    def receive(self, out: HostArray, source: int | None, tag: int = 0) -> int:
+    def receive(self, out: HostArray, source: int | None, tag: int, facts: str) -> int:
         """Wait for an array, and return the rank that has sent it."""
         raise NotImplementedError
 
@@ -149,10 +151,17 @@ class Communicator:
         """Wait until all ranks have called it."""
         self.exchange(self.fingerprint("barrier"), None)
 
-    def all_reduce(self, array: HostArray, by: str = "sum", what: Fingerprint | None = None) -> None:
-        """Overwrite an array with the reduction over all ranks: the same bits on each."""
-        what = what or self.fingerprint("all_reduce", f" {by}{facts_of(array)}")
-        array[...] = reduced(self.exchange(what, array.copy()), by)
+    def all_reduce(
+        self, array: HostArray, by: str = "sum", what: Fingerprint | None = None, out: HostArray | None = None
+    ) -> None:
+        """Overwrite an array, or `out`, with the reduction over all ranks: the same bits on each."""
+        what, out = what or self.fingerprint("all_reduce", f" {by}{facts_of(array)}"), array if out is None else out
+        if array.nbytes < LARGE:
+            out[...] = reduced(self.exchange(what, array.copy()), by)
+            return
+        start, size = part(array.size, self.size, self.rank)  # each rank reduces one part
+        mine = reduced([theirs.reshape(-1)[start : start + size] for theirs in self.exchange(what, array)], by)
+        namespace().concatenate(self.exchange(what, mine), out=out.reshape(-1))
 
     def all_gather(self, array: HostArray) -> list[HostArray]:
         """The arrays of all ranks, by rank; they may differ in shape."""
@@ -173,16 +182,15 @@ class Communicator:
         what = self.fingerprint("all_to_all", f" {len(parts)} parts")
         return [theirs[self.rank] for theirs in self.exchange(what, [part.copy() for part in parts])]
 
-    def transfer(
-        self, parts: dict[int, HostArray], shapes: dict[int, tuple[int, ...]], dtype: Any, what: Fingerprint
-    ) -> dict[int, HostArray]:
-        """Send a part to each of some ranks, and return those of others by rank. shapes: of the parts to receive.
+    def transfer(self, parts: dict[int, HostArray], places: dict[int, HostArray], what: Fingerprint) -> None:
+        """Send a part to each of some ranks, and write those of others into places. Both are by rank.
 
-        Parts need not be contiguous; one array may go to several ranks.
+        The arrays need not be contiguous; one part may go to several ranks.
         """
         copies = {id(part): part.copy() for part in parts.values()}
         arrived = self.exchange(what, {rank: copies[id(part)] for rank, part in parts.items()})
-        return {rank: arrived[rank][self.rank] for rank in shapes}
+        for rank, place in places.items():
+            place[...] = arrived[rank][self.rank]
 
 
 def facts_of(array: HostArray) -> str:
@@ -194,12 +202,12 @@ def reduced(arrays: Sequence[HostArray], by: str) -> HostArray:
     return functools.reduce(getattr(namespace(), REDUCTIONS[by]), arrays)
 
 
-def check_received(rank: int, sent: str, out: HostArray) -> None:
-    """Raise RankError if the array that a rank has sent is not one of this shape and dtype."""
-    if sent != facts_of(out):
+def check_received(rank: int, sent: str, expected: str) -> None:
+    """Raise RankError if a rank has sent another array than one with these facts."""
+    if sent != expected:
         raise RankError(
             f"rank {rank} has sent an array of another shape or dtype",
-            values={"sent": sent.strip(), "expected": facts_of(out).strip()},
+            values={"sent": sent.strip(), "expected": expected.strip()},
             where=here(),
             hint="send and recv tensors of one shape and dtype",
         )
@@ -220,24 +228,24 @@ class Alone(Communicator):
 
     def __init__(self) -> None:
         super().__init__(0, [0])
-        self.letters: dict[int, list[HostArray]] = {}
+        self.letters: dict[int, list[tuple[str, HostArray]]] = {}
 
     def exchange(self, what: Fingerprint, mine: Any) -> list[Any]:
         return [mine]
 
-    def start_send(self, array: HostArray, to: int, tag: int = 0) -> Pending:
-        self.letters.setdefault(tag, []).append(array.copy())
+    def start_send(self, array: HostArray, to: int, tag: int = 0, facts: str = "") -> Pending:
+        self.letters.setdefault(tag, []).append((facts + facts_of(array), array.copy()))
         return Pending(lambda: to)
 
-    def receive(self, out: HostArray, source: int | None, tag: int = 0) -> int:
+    def receive(self, out: HostArray, source: int | None, tag: int, facts: str) -> int:
         if not self.letters.get(tag):
             raise RankError(
                 "a program with one rank waits for an array that it has not sent",
                 where=here(),
                 hint="send first; minflow launch -n 2 program.py starts two ranks",
             )
-        array = self.letters[tag].pop(0)
-        check_received(0, facts_of(array), out)
+        sent, array = self.letters[tag].pop(0)
+        check_received(0, sent, facts)
         out[...] = array
         return 0
 

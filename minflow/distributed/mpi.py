@@ -7,12 +7,10 @@ that wait sleep in between, since with more ranks than cores a polling rank keep
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.backend import namespace
@@ -77,54 +75,51 @@ class MPICommunicator(Communicator):
         self.agree(what)
         self.wait(self.comm.Ibarrier(), what)
 
-    def all_reduce(self, array: HostArray, by: str = "sum", what: Fingerprint | None = None) -> None:
+    def all_reduce(
+        self, array: HostArray, by: str = "sum", what: Fingerprint | None = None, out: HostArray | None = None
+    ) -> None:
         what = what or self.fingerprint("all_reduce", f" {by}{facts_of(array)}")
+        source, out = (self.mpi.IN_PLACE, array) if out is None else (array, out)
         if not self.is_native(array):
-            array[...] = reduced(self.exchange(what, array), by)
+            out[...] = reduced(self.exchange(what, array), by)
             return
         self.agree(what)
         operation = {"sum": "SUM", "product": "PROD", "min": "MIN", "max": "MAX"}.get(by, by.upper())
-        self.wait(self.comm.Iallreduce(self.mpi.IN_PLACE, array, op=getattr(self.mpi, operation)), what)
+        self.wait(self.comm.Iallreduce(source, out, op=getattr(self.mpi, operation)), what)
 
     def broadcast(self, array: HostArray, source: int) -> None:
         what = self.fingerprint("broadcast", f" from {source}{facts_of(array)}")
         self.agree(what)
-        self.wait(self.comm.Ibcast(array.reshape(-1).view("uint8"), root=source), what)
+        self.wait(self.comm.Ibcast(in_bytes(array), root=source), what)
 
-    def transfer(
-        self, parts: dict[int, HostArray], shapes: dict[int, tuple[int, ...]], dtype: Any, what: Fingerprint
-    ) -> dict[int, HostArray]:
+    def transfer(self, parts: dict[int, HostArray], places: dict[int, HostArray], what: Fingerprint) -> None:
         self.agree(what)
-        packed = {id(part): part.ravel() for part in parts.values()}  # once if it goes to several ranks
-        sizes = {rank: math.prod(shape) for rank, shape in shapes.items()}
-        starts = dict(zip(packed, accumulate([len(part) for part in packed.values()], initial=0)))
-        places = dict(zip(sizes, accumulate(sizes.values(), initial=0)))
-        outgoing = next(iter(packed.values())) if len(packed) == 1 else joined(packed.values(), dtype)
-        incoming = namespace().empty(sum(sizes.values()), dtype)
-
-        def message(array: HostArray, *tables: dict[int, int]) -> list:
-            in_bytes = [[table.get(rank, 0) * dtype.itemsize for rank in range(self.size)] for table in tables]
-            return [array.view("uint8"), tuple(in_bytes), self.mpi.BYTE]
-
-        counts = {rank: part.size for rank, part in parts.items()}
-        begins = {rank: starts[id(part)] for rank, part in parts.items()}
-        request = self.comm.Ialltoallv(message(outgoing, counts, begins), message(incoming, sizes, places))
-        self.wait(request, what)
-        return {rank: incoming[places[rank] :][: sizes[rank]].reshape(shape) for rank, shape in shapes.items()}
+        xp = namespace()
+        packed = {id(part): xp.asarray(part, order="C") for part in parts.values()}
+        buffers = {rank: xp.asarray(place, order="C") for rank, place in places.items()}
+        requests = [self.comm.Irecv(in_bytes(buffer), source=rank) for rank, buffer in buffers.items()]
+        requests += [self.comm.Isend(in_bytes(packed[id(part)]), dest=rank) for rank, part in parts.items()]
+        for request in requests:
+            self.wait(request, what)
+        for rank, place in places.items():
+            if buffers[rank] is not place:
+                place[...] = buffers[rank]
 
     def is_native(self, array: HostArray) -> bool:
         """True if MPI can compute with the dtype."""
         return array.dtype.kind in "iufc" and array.dtype.name not in ("float16", "bfloat16")
 
-    def start_send(self, array: HostArray, to: int, tag: int = 0) -> Pending:
-        what = f"send of{facts_of(array)} to rank {to}"
-        message = bytearray(header(array))
-        message += array.reshape(-1).view("uint8").data
+    def start_send(self, array: HostArray, to: int, tag: int = 0, facts: str = "") -> Pending:
+        facts += facts_of(array)
+        what = f"send of{facts} to rank {to}"
+        message = bytearray(header(facts))
+        message += in_bytes(array).data
         request = self.comm.Isend(message, dest=to, tag=tag)
         return Pending(lambda: self.wait(request, what) and to)
 
-    def start_receive(self, out: HostArray, source: int | None, tag: int = 0) -> Pending:
-        what = f"receive of{facts_of(out)} from {'any rank' if source is None else f'rank {source}'}"
+    def start_receive(self, out: HostArray, source: int | None, tag: int = 0, facts: str = "") -> Pending:
+        facts += facts_of(out)
+        what = f"receive of{facts} from {'any rank' if source is None else f'rank {source}'}"
         message = bytearray(HEADER + out.nbytes)
         request = self.comm.Irecv(message, source=self.mpi.ANY_SOURCE if source is None else source, tag=tag)
 
@@ -133,9 +128,9 @@ class MPICommunicator(Communicator):
                 rank = self.wait(request, what).source
             except self.mpi.Exception:  # the array is larger than this one; the begin of the message has arrived
                 rank = -1 if source is None else source
-            if message[:HEADER] != header(out):
-                check_received(rank, message[:HEADER].decode().rstrip(), out)
-            out.reshape(-1).view("uint8").data[:] = memoryview(message)[HEADER:]
+            if message[:HEADER] != header(facts):
+                check_received(rank, message[:HEADER].decode().rstrip(), facts)
+            in_bytes(out).data[:] = memoryview(message)[HEADER:]
             return rank
 
         return Pending(finish)
@@ -156,12 +151,12 @@ class MPICommunicator(Communicator):
         return MPICommunicator(comm, [self.ranks[rank] for rank in ranks], self.deadline)
 
 
-def joined(parts: Iterable[HostArray], dtype: Any) -> HostArray:
-    return namespace().concatenate([namespace().empty(0, dtype), *parts])
+def in_bytes(array: HostArray) -> HostArray:
+    return array.reshape(-1).view("uint8")
 
 
-def header(array: HostArray) -> bytes:
-    return facts_of(array).encode()[:HEADER].ljust(HEADER)
+def header(facts: str) -> bytes:
+    return facts.encode()[:HEADER].ljust(HEADER)
 
 
 def start_processes() -> MPICommunicator:

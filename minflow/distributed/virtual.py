@@ -134,25 +134,26 @@ class VirtualCommunicator(Communicator):
             raise mismatch(current.whats)  # type: ignore[arg-type]  # all have arrived
         return current.values
 
-    def start_send(self, array: HostArray, to: int, tag: int = 0) -> Pending:
+    def start_send(self, array: HostArray, to: int, tag: int = 0, facts: str = "") -> Pending:
+        letter = facts + facts_of(array), array.copy()
         with self.world.changed:
-            self.world.letters.setdefault((self.ranks[self.rank], self.ranks[to], tag), deque()).append(array.copy())
+            self.world.letters.setdefault((self.ranks[self.rank], self.ranks[to], tag), deque()).append(letter)
             self.world.changed.notify_all()
         return Pending(lambda: to)
 
-    def receive(self, out: HostArray, source: int | None, tag: int = 0) -> int:
+    def receive(self, out: HostArray, source: int | None, tag: int, facts: str) -> int:
         me, letters = self.ranks[self.rank], self.world.letters
         sources = [rank for rank in range(self.size) if source in (None, rank)]
 
         def arrived() -> list[int]:
             return [rank for rank in sources if letters.get((self.ranks[rank], me, tag))]
 
-        what = f"receive of {out.dtype}{list(out.shape)} from {'any rank' if source is None else f'rank {source}'}"
+        what = f"receive of{facts} from {'any rank' if source is None else f'rank {source}'}"
         with self.world.changed:
             self.world.wait(arrived, lambda: [] if source is None else [self.ranks[source]], what, self.deadline)
             found = arrived()[0]
-            array = letters[self.ranks[found], me, tag].popleft()
-        check_received(found, facts_of(array), out)
+            sent, array = letters[self.ranks[found], me, tag].popleft()
+        check_received(found, sent, facts)
         out[...] = array
         return found
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import random
 import sys
 
 import ml_dtypes
@@ -84,11 +85,15 @@ def check(shape, dtype, source, target):
     return sum([count for _, count in results])
 
 
-def check_pairs(sources, targets, shape):
-    """Box between all distributions on some placements."""
-    for source, target in itertools.product(sources, targets):
-        for pair in itertools.product(layouts(source, len(shape)), layouts(target, len(shape))):
-            check(shape, "float64", *pair)
+def check_pairs(placements, shape, most=400):
+    """Box between the distributions on some placements; of many pairs, a random sample."""
+    pairs = [
+        pair
+        for both in itertools.product(placements, repeat=2)
+        for pair in itertools.product(*[layouts(placement, len(shape)) for placement in both])
+    ]
+    for source, target in pairs if len(pairs) <= most else random.Random(len(shape)).sample(pairs, most):
+        check(shape, "float64", source, target)
 
 
 def bytes_are_those_of_the_table():
@@ -111,21 +116,31 @@ def bytes_are_those_of_the_table():
 
 def all_dtypes_are_boxed():
     """Sums of booleans are their disjunction."""
-    everywhere = layouts(of_ranks(*range(world().size)), 2)
-    for dtype in DTYPES:
-        for source, target in itertools.product(everywhere, repeat=2):
-            check((5, 3), dtype, source, target)
+    everywhere = of_ranks(*range(world().size))
+    ways = [(split(0), broadcast), (partial_sum, broadcast), (partial_sum, split(1)), (split(0), partial_sum)]
+    for dtype, way in itertools.product(DTYPES, ways):
+        check((5, 3), dtype, *[Layout(everywhere, (sbp,)) for sbp in way])
+
+
+def bits_of_sums_are_equal():
+    """On all ranks, and if it is done again; also of an array that ranks add up in parts."""
+    everyone = world()
+    everywhere = of_ranks(*range(everyone.size))
+    source, target = [(everywhere, (sbp,)) for sbp in (partial_sum, broadcast)]
+    for shape in ((5, 3), (300, 101)):
+        mine = np.random.default_rng(everyone.rank).standard_normal(shape)
+        found = {box(mine, shape, mine.dtype, source, target).tobytes() for _ in range(3)}
+        assert len(found.union(*everyone.exchange(everyone.fingerprint("check"), found))) == 1
 
 
 def main(size):
     assert world().size == size
-    everywhere = of_ranks(*range(size))
-    for shape in SHAPES:
-        check_pairs([everywhere], [everywhere], shape)
-    placements = [placement for placement in PLACEMENTS if max(placement.order) < size]
-    check_pairs(placements, placements, (5, 3))
+    for shape in ((5, 7), (0, 3), ()):
+        check_pairs([of_ranks(*range(size))], shape)
+    check_pairs([placement for placement in PLACEMENTS if max(placement.order) < size], (5, 3), most=100)
     bytes_are_those_of_the_table()
     all_dtypes_are_boxed()
+    bits_of_sums_are_equal()
     print("boxing is right on rank", world().rank)
 
 

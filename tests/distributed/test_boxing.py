@@ -14,6 +14,7 @@ from tests.distributed.boxing_programs import (
     PLACEMENTS,
     SHAPES,
     all_dtypes_are_boxed,
+    bits_of_sums_are_equal,
     bytes_are_those_of_the_table,
     check_pairs,
     of_ranks,
@@ -30,21 +31,19 @@ def run(size, program, *args):
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_all_pairs(size, shape):
-    placement = of_ranks(*range(size))
-    run(size, check_pairs, [placement], [placement], shape)
+    run(size, check_pairs, [of_ranks(*range(size))], shape)
 
 
 @pytest.mark.parametrize("hierarchy", [(2, 2), (2, 3), (3, 2), (1, 2), (2, 1, 2)], ids=str)
 @pytest.mark.parametrize("shape", [(8, 12), (5, 3), (1, 4), (3, 0), ()], ids=str)
 def test_all_pairs_of_hierarchies(hierarchy, shape):
     size = math.prod(hierarchy)
-    placement = of_ranks(*range(size), hierarchy=hierarchy)
-    run(size, check_pairs, [placement], [placement], shape)
+    run(size, check_pairs, [of_ranks(*range(size), hierarchy=hierarchy)], shape)
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (2,), ()], ids=str)
 def test_all_pairs_of_placements(shape):
-    run(6, check_pairs, PLACEMENTS, PLACEMENTS, shape)
+    run(6, check_pairs, PLACEMENTS, shape, 3000)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
@@ -53,8 +52,9 @@ def test_bytes(size):
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_dtypes(size):
+def test_dtypes_and_bits(size):
     run(size, all_dtypes_are_boxed)
+    run(size, bits_of_sums_are_equal)
 
 
 @mpi
@@ -76,6 +76,19 @@ def test_a_rank_that_boxes_otherwise_is_explained():
         run(2, work)
     assert re.search(r"rank 0 .*boxing float64\[4, 2\] \[partial_sum\] -> \[split\(0\)\]", str(caught.value))
     assert re.search(r"rank 1 .*boxing float64\[4, 2\] \[partial_sum\] -> \[broadcast\]", str(caught.value))
+
+
+def test_a_message_of_another_boxing_is_explained():
+    def work():
+        shape = 2 + world().rank, 3
+        mine = np.ones(shape if world().rank == 0 else (0, 3))
+        first, second = [(of_ranks(rank), (broadcast,)) for rank in (0, 1)]
+        box(mine, shape, mine.dtype, first, second)
+
+    with pytest.raises(flow.RankError, match="rank 0 has sent an array of another shape") as caught:
+        run(2, work)
+    assert re.search(r"sent +boxing float64\[2, 3\] \[broadcast\] -> \[broadcast\]", str(caught.value))
+    assert re.search(r"expected +boxing float64\[3, 3\] \[broadcast\] -> \[broadcast\]", str(caught.value))
 
 
 def test_subsets_of_ranks_box_without_the_others():

@@ -28,7 +28,7 @@ from .functionalize import (
     with_own_version,
     write_into,
 )
-from .functions.fill import finish
+from .functions.fill import Place, finish, place_of
 from .functions.memory_format import Layout, strided, view_in_format
 from .functions.tensor_types import data_or_shape, parse_type, type_of
 from .grad.hooks import Handle, hook_on, post_accumulate_on
@@ -55,6 +55,7 @@ from .spec import Device, DType, Spec, as_dtype, bfloat16, cpu, default_dtype, s
 
 if TYPE_CHECKING:
     from .base.dtypes import DTypeLike
+    from .base.placement import Placement, SbpLike
 
 READ_HINTS = {  # reader -> hint of the error for reading the elements of a symbolic tensor
     "bool": "flow.where(cond, a, b) takes the place of if",
@@ -136,9 +137,11 @@ class Tensor(
         needs: bool = True,
         *more: Any,
         device: Device | str | None = None,
+        placement: Placement | None = None,
+        sbp: SbpLike | None = None,
     ):
         if spec.__class__ is not Spec:
-            twin = from_numbers(device, array, spec, value, needs, more)
+            twin = from_numbers(place_of(device, placement, sbp), array, spec, value, needs, more)
             array, spec, value, needs = twin.array, twin.spec, twin.value, twin.needs
             self.version_counter, self.alias = twin.version_counter, twin.alias
         else:
@@ -403,7 +406,7 @@ class Tensor(
         array = self.read_array("numpy")
         if self.spec.dtype is bfloat16:
             fail(DTypeError, "numpy() of bfloat16, which numpy does not have", "x.float().numpy()", tensor=self)
-        if self.spec.device is not cpu:
+        if self.spec.device is not cpu or self.spec.placement is not None:
             return array
         return lend(self) if force or not self.requires_grad else read_only(array)
 
@@ -619,10 +622,10 @@ def new_tensor(array: Any, spec: Spec, value: Value | None = None) -> Tensor:
     return tensor
 
 
-def from_numbers(device: Device | str | None, first: Any, *rest: Any) -> Tensor:
+def from_numbers(place: Place, first: Any, *rest: Any) -> Tensor:
     """The tensor of `Tensor(2, 3)` and `Tensor([1., 2.])`, in the default dtype; `Tensor(other)` shares its storage."""
     sizes = [first, *[x for x in rest[:2] if x is not None], *([rest[2]] if rest[2] is not True else []), *rest[3]]
-    return finish(data_or_shape("Tensor", tuple(sizes), default_dtype()), device, False)
+    return finish(data_or_shape("Tensor", tuple(sizes), default_dtype()), place, False)
 
 
 def note_read(tensor: Tensor, verb: str) -> None:

@@ -119,6 +119,17 @@ def test_tensors_of_ranks_outside_of_the_placement_do_not_count():
         ranks.run(main)
 
 
+def test_local_to_global_and_global_to_global_take_one_kind():
+    x, one = flow.ones(2), flow.placement("cpu", [0])
+    y = x.local_to_global(one, B)
+    assert y.is_global and not hasattr(x, "placement") and not hasattr(x, "sbp") and y.placement is one
+    assert y.global_to_global(sbp=S(0)).sbp == (S(0),)
+    with pytest.raises(MinflowError, match=r"x  float32\[2\]"):
+        x.global_to_global(one, B)
+    with pytest.raises(MinflowError, match=r"x  float32\[2\]"):
+        y.local_to_global(one, B)
+
+
 @pytest.mark.parametrize(
     "args", ["None, S(0)", "PAIR, None", "'cpu', S(0)", "PAIR, S(2)", "SQUARE, [S(0)]", "SQUARE, B"]
 )

@@ -19,7 +19,11 @@ from tests.fuzz import differences
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "coverage.md"
 LISTS = {"OneFlow 1.0": "oneflow-1.0.tsv", "PyTorch 2.13": "torch.tsv"}
-OBJECTS = {"Tensor": minflow.ones(1), "nn.Module": minflow.nn.Linear(1, 1)}  # namespaces whose attributes are listed
+GLOBAL = {"placement": minflow.placement("cpu", [0]), "sbp": minflow.sbp.broadcast}
+OBJECTS = {
+    "Tensor": minflow.ones(1, **GLOBAL),
+    "nn.Module": minflow.nn.Linear(1, 1),
+}  # namespaces whose attributes are listed
 MOST = 12  # names that a pattern of differences.md may match without being about most names
 SHORT = {"nn.functional.": "F.", "nn.init.": "init."}  # spelling of a namespace in docs/differences.md
 

@@ -3,6 +3,7 @@
 Eager code gets concrete tensors. In a trace, a rule (`zeros`, `randn`) becomes a node, and a tensor made from data is a
 constant. The parts that do not need the Tensor class are in `fill.py`; this module handles arguments.
 layout, pin_memory and memory_format are accepted and ignored: every tensor is strided and in main memory.
+placement, sbp: of a new global tensor, in place of a device. All ranks call the function with the same arguments.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from ..source_location import fail
 from ..spec import Device, Spec, as_dtype, default_dtype, int64, spec_of
 from ..tensor import Size, Tensor
 from .arguments import common_shape, integer
-from .fill import as_leaf, copy_of, empty_of, finish, full_of, ones_of, place_of, size_of, zeros_of
+from .fill import as_leaf, copy_of, empty_of, finish, full_of, ones_of, place_like, place_of, size_of, zeros_of
 from .windows import evenly_spaced
 
 if TYPE_CHECKING:
     from ..base.dtypes import DTypeLike
+    from ..base.placement import Placement, SbpLike
     from ..random import Generator
     from .memory_format import Layout
 
@@ -48,6 +50,8 @@ def tensor(
     device: Device | str | None = None,
     requires_grad: bool = False,
     *,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
@@ -59,7 +63,7 @@ def tensor(
     tensor([[1, 2],
             [3, 4]], dtype=minflow.int64)
     """
-    return as_leaf(copy_of(data, dtype, place_of(device)), requires_grad)
+    return as_leaf(copy_of(data, dtype, place_of(device, placement, sbp)), requires_grad)
 
 
 def as_tensor(data: Any, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
@@ -168,11 +172,13 @@ def full(
     dtype: DTypeLike | None = None,
     device: Device | str | None = None,
     requires_grad: bool = False,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """A tensor filled with one value. dtype: by default that of the value."""
-    return as_leaf(full_of(size, fill_value, dtype, place_of(device)), requires_grad)
+    return as_leaf(full_of(size, fill_value, dtype, place_of(device, placement, sbp)), requires_grad)
 
 
 @overloaded
@@ -182,11 +188,14 @@ def zeros(
     dtype: DTypeLike | None = None,
     device: Device | str | None = None,
     requires_grad: bool = False,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """A tensor of zeros; `zeros(2, 3)` or `zeros((2, 3))`."""
-    return as_leaf(zeros_of(size_of(shape, size), float if dtype is None else dtype, place_of(device)), requires_grad)
+    place = place_of(device, placement, sbp)
+    return as_leaf(zeros_of(size_of(shape, size), float if dtype is None else dtype, place), requires_grad)
 
 
 @overloaded
@@ -196,11 +205,14 @@ def ones(
     dtype: DTypeLike | None = None,
     device: Device | str | None = None,
     requires_grad: bool = False,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """A tensor of ones."""
-    return as_leaf(ones_of(size_of(shape, size), float if dtype is None else dtype, place_of(device)), requires_grad)
+    place = place_of(device, placement, sbp)
+    return as_leaf(ones_of(size_of(shape, size), float if dtype is None else dtype, place), requires_grad)
 
 
 def empty(
@@ -209,12 +221,15 @@ def empty(
     dtype: DTypeLike | None = None,
     device: Device | str | None = None,
     requires_grad: bool = False,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
     memory_format: Layout | None = None,
 ) -> Tensor:
     """An uninitialized tensor (zeros in a trace)."""
-    return as_leaf(empty_of(size_of(shape, size), float if dtype is None else dtype, place_of(device)), requires_grad)
+    place = place_of(device, placement, sbp)
+    return as_leaf(empty_of(size_of(shape, size), float if dtype is None else dtype, place), requires_grad)
 
 
 @overloaded
@@ -224,13 +239,16 @@ def zeros_like(
     device: Device | str | None = None,
     requires_grad: bool = False,
     *,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
     memory_format: Layout | None = None,
 ) -> Tensor:
     """Zeros of the shape, dtype and device of `input`."""
     dtype = input.dtype if dtype is None else dtype
-    return finish(zeros_of(size_of((input.shape,)), dtype, Device(input.device)), device, requires_grad)
+    place = place_like(input, device, placement, sbp)
+    return as_leaf(zeros_of(size_of((input.shape,)), dtype, place), requires_grad)
 
 
 @overloaded
@@ -240,13 +258,16 @@ def ones_like(
     device: Device | str | None = None,
     requires_grad: bool = False,
     *,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
     memory_format: Layout | None = None,
 ) -> Tensor:
     """Ones of the shape, dtype and device of `input`."""
     dtype = input.dtype if dtype is None else dtype
-    return finish(ones_of(size_of((input.shape,)), dtype, Device(input.device)), device, requires_grad)
+    place = place_like(input, device, placement, sbp)
+    return as_leaf(ones_of(size_of((input.shape,)), dtype, place), requires_grad)
 
 
 def new_ones(
@@ -279,13 +300,16 @@ def full_like(
     dtype: DTypeLike | None = None,
     device: Device | str | None = None,
     requires_grad: bool = False,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
     memory_format: Layout | None = None,
 ) -> Tensor:
     """A tensor filled with one value, with the shape, dtype and device of `input`."""
     dtype = input.dtype if dtype is None else dtype
-    return finish(full_of(input.shape, fill_value, dtype, Device(input.device)), device, requires_grad)
+    place = place_like(input, device, placement, sbp)
+    return as_leaf(full_of(input.shape, fill_value, dtype, place), requires_grad)
 
 
 def empty_like(
@@ -294,13 +318,16 @@ def empty_like(
     dtype: DTypeLike | None = None,
     device: Device | str | None = None,
     requires_grad: bool = False,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
     memory_format: Layout | None = None,
 ) -> Tensor:
     """An uninitialized tensor with the shape, dtype and device of `input`."""
     dtype = input.dtype if dtype is None else dtype
-    return finish(empty_of(size_of((input.shape,)), dtype, Device(input.device)), device, requires_grad)
+    place = place_like(input, device, placement, sbp)
+    return as_leaf(empty_of(size_of((input.shape,)), dtype, place), requires_grad)
 
 
 def eye(
@@ -310,6 +337,8 @@ def eye(
     dtype: DTypeLike | None = None,
     device: Device | str | None = None,
     requires_grad: bool = False,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
@@ -318,7 +347,7 @@ def eye(
     dtype = as_dtype(float if dtype is None else dtype)
     if n >= 0 and (m is None or m >= 0):
         check_memory("eye", [Spec((n, n if m is None else m), dtype)])
-    return tensor(namespace().eye(n, m, dtype=dtype.np), None, device, requires_grad)
+    return tensor(namespace().eye(n, m, dtype=dtype.np), None, device, requires_grad, placement=placement, sbp=sbp)
 
 
 def check_steps(first: Any, last: Any, gap: Any) -> None:
@@ -339,6 +368,8 @@ def arange(
     dtype: DTypeLike | None = None,
     device: Device | str | None = None,
     requires_grad: bool = False,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
@@ -365,7 +396,7 @@ def arange(
     elements = namespace().arange(first, last, gap)
     if elements.dtype.kind == "f":  # NumPy accumulates a rounded step: -2.8e-14 for 0
         elements = first + gap * namespace().arange(len(elements))
-    return tensor(elements, dtype, device, requires_grad)
+    return tensor(elements, dtype, device, requires_grad, placement=placement, sbp=sbp)
 
 
 def linspace(
@@ -376,6 +407,8 @@ def linspace(
     dtype: DTypeLike | None = None,
     device: Device | str | None = None,
     requires_grad: bool = False,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
@@ -384,7 +417,8 @@ def linspace(
     dtype = as_dtype(default_dtype() if dtype is None else dtype)
     check_memory("linspace", [Spec((int(steps),), dtype)])
     if dtype.floating:
-        return tensor(evenly_spaced(float(start), float(end), steps), dtype, device, requires_grad)
+        elements = evenly_spaced(float(start), float(end), steps)
+        return tensor(elements, dtype, device, requires_grad, placement=placement, sbp=sbp)
     for name, x in (("start", start), ("end", end)):
         if not math.isfinite(x):
             what = f"linspace: {name} is {x}, which {dtype.name} cannot hold"
@@ -393,7 +427,8 @@ def linspace(
     xp = namespace()
     step, n = (last - first) / max(steps - 1, 1), xp.arange(steps)
     elements = xp.where(n < steps // 2, first + step * n, last - step * (steps - 1 - n))
-    return tensor(elements if steps != 1 else [first], dtype, device, requires_grad)
+    data = elements if steps != 1 else [first]
+    return tensor(data, dtype, device, requires_grad, placement=placement, sbp=sbp)
 
 
 def check_count(name: str, n: int) -> None:
@@ -412,12 +447,14 @@ def rand(
     device: Device | str | None = None,
     generator: Generator | None = None,
     requires_grad: bool = False,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """Uniform random values in [0, 1)."""
-    dtype = as_dtype(float if dtype is None else dtype)
-    return finish(F.uniform(size_of(shape, size), 0.0, 1.0, dtype, generator), device, requires_grad)
+    dtype, place = as_dtype(float if dtype is None else dtype), place_of(device, placement, sbp)
+    return finish(F.uniform(size_of(shape, size), 0.0, 1.0, dtype, generator), place, requires_grad)
 
 
 def randn(
@@ -427,12 +464,14 @@ def randn(
     device: Device | str | None = None,
     generator: Generator | None = None,
     requires_grad: bool = False,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """Normal random values with mean 0 and standard deviation 1."""
-    dtype = as_dtype(float if dtype is None else dtype)
-    return finish(F.normal_of(size_of(shape, size), 0.0, 1.0, dtype, generator), device, requires_grad)
+    dtype, place = as_dtype(float if dtype is None else dtype), place_of(device, placement, sbp)
+    return finish(F.normal_of(size_of(shape, size), 0.0, 1.0, dtype, generator), place, requires_grad)
 
 
 def randint(
@@ -444,6 +483,8 @@ def randint(
     generator: Generator | None = None,
     requires_grad: bool = False,
     *,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
@@ -452,8 +493,8 @@ def randint(
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
-    dtype = as_dtype(int if dtype is None else dtype)
-    return finish(F.randint_of(size_of((size,)), low, high, dtype, generator), device, requires_grad)
+    dtype, place = as_dtype(int if dtype is None else dtype), place_of(device, placement, sbp)
+    return finish(F.randint_of(size_of((size,)), low, high, dtype, generator), place, requires_grad)
 
 
 def randperm(
@@ -463,12 +504,15 @@ def randperm(
     device: Device | str | None = None,
     generator: Generator | None = None,
     requires_grad: bool = False,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """0 to n - 1 in random order."""
     check_count("randperm", n)
-    return finish(F.randperm_of(n, as_dtype(int if dtype is None else dtype), generator), device, requires_grad)
+    dtype, place = as_dtype(int if dtype is None else dtype), place_of(device, placement, sbp)
+    return finish(F.randperm_of(n, dtype, generator), place, requires_grad)
 
 
 def normal(
@@ -480,6 +524,8 @@ def normal(
     generator: Generator | None = None,
     requires_grad: bool = False,
     *,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
@@ -496,8 +542,10 @@ def normal(
             fail(ShapeError, what, hint, mean=mean, std=std, size=size)
         shape = size_of((size,))
     noise = F.normal_of(shape, 0.0, 1.0, as_dtype(float if dtype is None else dtype), generator)
-    noise = noise.to(device=next((x.device for x in (mean, std) if isinstance(x, Tensor) and x.ndim), None))
-    return finish(noise * std + mean, device, requires_grad)
+    place = place_of(device, placement, sbp)
+    like = next((x for x in (mean, std) if isinstance(x, Tensor) and x.ndim), None)
+    noise = noise if like is None else finish(noise, place_like(like, None), False)
+    return finish(noise * std + mean, place, requires_grad)
 
 
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
@@ -512,18 +560,16 @@ def rand_like(
     device: Device | str | None = None,
     generator: Generator | None = None,
     requires_grad: bool = False,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
     memory_format: Layout | None = None,
 ) -> Tensor:
     """Uniform random values in [0, 1) with the shape, dtype and device of `input`."""
-    return rand(
-        input.shape,
-        dtype=input.dtype if dtype is None else dtype,
-        device=input.device if device is None else device,
-        generator=generator,
-        requires_grad=requires_grad,
-    )
+    dtype = input.dtype if dtype is None else as_dtype(dtype)
+    place = place_like(input, device, placement, sbp)
+    return finish(F.uniform(input.shape, 0.0, 1.0, dtype, generator), place, requires_grad)
 
 
 def randn_like(
@@ -533,18 +579,16 @@ def randn_like(
     device: Device | str | None = None,
     generator: Generator | None = None,
     requires_grad: bool = False,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
     memory_format: Layout | None = None,
 ) -> Tensor:
     """Normal random values with the shape, dtype and device of `input`."""
-    return randn(
-        input.shape,
-        dtype=input.dtype if dtype is None else dtype,
-        device=input.device if device is None else device,
-        generator=generator,
-        requires_grad=requires_grad,
-    )
+    dtype = input.dtype if dtype is None else as_dtype(dtype)
+    place = place_like(input, device, placement, sbp)
+    return finish(F.normal_of(input.shape, 0.0, 1.0, dtype, generator), place, requires_grad)
 
 
 def randint_like(
@@ -556,6 +600,8 @@ def randint_like(
     generator: Generator | None = None,
     requires_grad: bool = False,
     *,
+    placement: Placement | None = None,
+    sbp: SbpLike | None = None,
     layout: Layout | None = None,
     pin_memory: bool = False,
     memory_format: Layout | None = None,
@@ -564,5 +610,6 @@ def randint_like(
     0.
     """
     low, high = (0, low) if high is None else (low, high)
-    dtype, device = input.dtype if dtype is None else dtype, input.device if device is None else device
-    return randint(low, high, input.shape, dtype, device, generator, requires_grad)
+    dtype = input.dtype if dtype is None else as_dtype(dtype)
+    place = place_like(input, device, placement, sbp)
+    return finish(F.randint_of(input.shape, low, high, dtype, generator), place, requires_grad)

@@ -6,15 +6,21 @@ The creation functions and `x.new_zeros(2)` call these. Data is passed to the mo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..arrays import array_of
 from ..backend import backend_of, empty
-from ..base.errors import DTypeError, ShapeError
+from ..base.errors import DTypeError, SbpError, ShapeError
+from ..base.placement import Placement, SbpLike, broadcast, parse_sbp
+from ..context import world
 from ..host import python_number
 from ..infer import check_memory
 from ..mode import MODE
-from ..ops.shape import full
+from ..ops.global_tensors import as_global, share
+from ..ops.shape import clone, full
+from ..sharding import coordinates, local_slices, local_spec
 from ..source_location import fail
 from ..spec import Device, Spec, as_dtype, cpu
 from .arguments import integer, is_sequence, is_tensor
@@ -24,18 +30,74 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-def finish(result: Tensor, device: Device | str | None, requires_grad: bool) -> Tensor:
-    """Return a new tensor on its device, as a leaf if requires_grad."""
-    return as_leaf(result if device is None else result.to(device=device), requires_grad)
+class Ranks(NamedTuple):
+    """The placement and the sbp that a program names for new global tensors."""
+
+    placement: Placement
+    sbp: SbpLike
+
+
+Place: TypeAlias = Device | Ranks | None  # of a new tensor; None for the CPU
+GLOBAL_MODE: ContextVar[Ranks | None] = ContextVar("global_mode", default=None)  # see `utils/global_view.py`
+
+
+def finish(result: Tensor, place: Place | str, requires_grad: bool) -> Tensor:
+    """Return a new tensor in its place, as a leaf if requires_grad."""
+    if isinstance(place, Ranks) and result.spec.placement is not None:
+        result = result.to_global(place.placement, place.sbp)
+    elif isinstance(place, Ranks):
+        whole = result
+        result = global_of(place, whole.spec, lambda part: clone(whole[part]), differs=True)
+    elif place is not None:
+        result = result.to(device=place)
+    return as_leaf(result, requires_grad)
 
 
 def as_leaf(result: Tensor, requires_grad: bool) -> Tensor:
     return result.requires_grad_() if requires_grad else result
 
 
-def place_of(device: Device | str | None) -> Device | None:
-    """The device that a program names for a new tensor. Raises DeviceError if it is not available."""
-    return None if device is None else backend_of(Device(device)).device
+def place_of(device: Device | str | None, placement: Placement | None = None, sbp: SbpLike | None = None) -> Place:
+    """The place that a program names for a new tensor; that of the current `global_mode` comes before a device. Raises
+    DeviceError for a device that is not available, and SbpError for a placement without sbp or with a device.
+    """
+    if placement is None and sbp is None:
+        return GLOBAL_MODE.get() or (None if device is None else backend_of(Device(device)).device)
+    if placement is None or sbp is None or device is not None:
+        what = "a new global tensor needs a placement and an sbp, and no device"
+        hint = 'placement=flow.placement("cpu", ranks=[0, 1]), sbp=flow.sbp.broadcast'
+        fail(SbpError, what, hint, placement=placement, sbp=sbp, device=device)
+    return Ranks(placement, sbp)
+
+
+def place_like(input: Tensor, device: Any, placement: Placement | None = None, sbp: SbpLike | None = None) -> Place:
+    """The place of a new tensor, by default that of another tensor."""
+    own = input.spec
+    if device is None and own.placement is not None:
+        return place_of(None, placement or own.placement, own.sbp if sbp is None else sbp)
+    if placement is None and sbp is None:
+        return Device(input.device) if device is None else backend_of(Device(device)).device
+    return place_of(device, placement, sbp)
+
+
+def global_of(ranks: Ranks, spec: Spec, part_of: Callable[[tuple[slice, ...]], Any], differs: bool = False) -> Tensor:
+    """A global tensor of which each rank computes its part. The parts of partial sums are 0 but for the first one.
+
+    spec: its shape and dtype.  part_of: a function of the part as an index, which returns the elements.
+    differs: True if ranks may compute different elements for one part; then those of the first one count.
+    """
+    placement, sbp = ranks.placement, parse_sbp(ranks.sbp, ranks.placement, spec.ndim)
+    placement.check_world()
+    rank, device = world().rank, backend_of(Device(placement.type)).device
+    spec = spec.replace(device=device, placement=placement, sbp=sbp)
+    index, at = local_slices(spec, rank), coordinates(placement, rank)
+    if index is None or at is None or any(i and s.kind == "partial_sum" for i, s in zip(at, sbp)):
+        part = full_on(device, local_spec(spec, rank).shape, 0, spec.dtype)
+    else:
+        part = part_of(index).to(device=device)
+    target = placement, sbp
+    part = share(part, target=target) if differs and broadcast in sbp else part
+    return as_global(part, shape=spec.shape, target=target, rank=rank)
 
 
 def size_of(sizes: tuple, size: Any = None) -> tuple[int, ...]:
@@ -58,40 +120,49 @@ def number_of(number: Any, by: str, name: str, example: str) -> Any:
     return number
 
 
-def full_of(size: Any, number: Any, dtype: DTypeLike | None = None, device: Device | None = None) -> Tensor:
+def full_of(size: Any, number: Any, dtype: DTypeLike | None = None, place: Place = None) -> Tensor:
     """A tensor filled with one value, of the value's own dtype if dtype is None."""
     number = number_of(number, "full", "fill_value", "full((2, 3), 1.5)")
     if is_tensor(size) and size.ndim:
         what = "full: the size must be integers, got a tensor"
         fail(ShapeError, what, "full_like(tensor, ...), or tensor.shape", size=size)
-    return full_on(device, size_of((size,)), number, dtype if dtype is not None else type(number))
+    return full_on(place, size_of((size,)), number, dtype if dtype is not None else type(number))
 
 
-def zeros_of(shape: tuple[int, ...], dtype: DTypeLike, device: Device | None = None) -> Tensor:
-    return full_on(device, shape, 0, dtype)
+def zeros_of(shape: tuple[int, ...], dtype: DTypeLike, place: Place = None) -> Tensor:
+    return full_on(place, shape, 0, dtype)
 
 
-def ones_of(shape: tuple[int, ...], dtype: DTypeLike, device: Device | None = None) -> Tensor:
-    return full_on(device, shape, 1, dtype)
+def ones_of(shape: tuple[int, ...], dtype: DTypeLike, place: Place = None) -> Tensor:
+    return full_on(place, shape, 1, dtype)
 
 
-def full_on(device: Device | None, shape: tuple[int, ...], value: Any, dtype: DTypeLike) -> Tensor:
-    place = {} if device is None or device is cpu else {"device": device}  # a graph for the CPU names no device
-    return full(shape=shape, value=value, dtype=as_dtype(dtype), **place)
+def full_on(place: Place, shape: tuple[int, ...], value: Any, dtype: DTypeLike) -> Tensor:
+    dtype = as_dtype(dtype)
+    if isinstance(place, Ranks):
+        return global_of(place, Spec(shape, dtype), lambda part: full_on(None, sizes_of(part), value, dtype))
+    device = {} if place is None or place is cpu else {"device": place}  # a graph for the CPU names no device
+    return full(shape=shape, value=value, dtype=dtype, **device)
 
 
-def empty_of(shape: tuple[int, ...], dtype: DTypeLike, device: Device | None = None) -> Tensor:
-    """An uninitialized tensor; zeros in a trace, which has no memory."""
-    if MODE.get().trace:
-        return zeros_of(shape, dtype, device)
-    spec = Spec(shape, as_dtype(dtype), device or cpu)
+def sizes_of(index: tuple[slice, ...]) -> tuple[int, ...]:
+    return tuple([part.stop - part.start for part in index])
+
+
+def empty_of(shape: tuple[int, ...], dtype: DTypeLike, place: Place = None) -> Tensor:
+    """An uninitialized tensor; zeros in a trace, which has no memory, and on several ranks."""
+    if MODE.get().trace or isinstance(place, Ranks):
+        return zeros_of(shape, dtype, place)
+    spec = Spec(shape, as_dtype(dtype), place or cpu)
     check_memory("empty", [spec])
     return MODE.get().constant(empty(spec), spec.device)
 
 
-def copy_of(data: Any, dtype: DTypeLike | None = None, device: Device | None = None) -> Tensor:
-    """A tensor with its own copy of `data`."""
+def copy_of(data: Any, dtype: DTypeLike | None = None, place: Place = None) -> Tensor:
+    """A tensor with its own copy of `data`; on several ranks, of its part of it."""
     dtype = None if dtype is None else as_dtype(dtype)
+    if isinstance(place, Ranks):
+        return finish(copy_of(data, dtype), place, False)
     if is_tensor(data):
-        return data.detach().clone().to(dtype=dtype, device=device)
-    return MODE.get().constant(array_of(data, dtype), device or cpu)
+        return data.detach().clone().to(dtype=dtype, device=place)
+    return MODE.get().constant(array_of(data, dtype), place or cpu)

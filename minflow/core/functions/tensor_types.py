@@ -15,7 +15,7 @@ from ..ops.shape import getitem
 from ..source_location import fail
 from ..spec import Device
 from .arguments import is_tensor
-from .fill import copy_of, empty_of, place_of, size_of
+from .fill import copy_of, empty_of, finish, place_of, size_of
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -38,7 +38,7 @@ class TypedTensor(type):
     def __call__(cls, *data: Any, device: Device | str | None = None) -> Tensor:
         """A tensor of this dtype: `LongTensor([1, 2])` from data, `FloatTensor(2, 3)` from a shape, uninitialized."""
         place = place_of(cls.kind if device is None else device)
-        return data_or_shape(cls.__name__, data, cls.dtype, place)
+        return finish(data_or_shape(cls.__name__, data, cls.dtype), place, False)
 
     def __instancecheck__(cls, x: Tensor) -> bool:
         return is_tensor(x) and x.spec.dtype is cls.dtype and x.spec.device.type == cls.kind
@@ -54,22 +54,22 @@ def make_type(name: str, kind: str = "cpu") -> TypedTensor:
     return TypedTensor(name, (), {"dtype": dtype, "kind": kind, "__doc__": doc, "__module__": home})
 
 
-def data_or_shape(name: str, data: tuple, dtype: DType, device: Device | None = None) -> Tensor:
+def data_or_shape(name: str, data: tuple, dtype: DType) -> Tensor:
     """The data of a new tensor: uninitialized for a shape, `Tensor(2, 3)`; or the elements, `Tensor([1., 2.])`.
 
     A tensor that already has the dtype gives a view, not a copy; `Tensor(x)` takes any dtype.
     """
     if len(data) == 1 and is_tensor(data[0]):
         same = name == "Tensor" or data[0].spec.dtype is dtype
-        return getitem(data[0], index=()).to(device=device) if same else data[0].to(dtype, device=device)
+        return getitem(data[0], index=()) if same else data[0].to(dtype)
     if len(data) == 1 and data[0].__class__.__name__ == "Size":
-        return empty_of(size_of(tuple(data[0])), dtype, device)
+        return empty_of(size_of(tuple(data[0])), dtype)
     if all(isinstance(python_number(n), int) for n in data):
-        return empty_of(size_of(data if data else (0,)), dtype, device)
+        return empty_of(size_of(data if data else (0,)), dtype)
     if len(data) != 1 or isinstance(data[0], float | HostScalar):
         what = f"{name} takes a list, an array or a tensor, or the sizes of a shape"
         fail(ShapeError, what, f"{name}([1.5]), or flow.tensor(1.5)", arguments=data)
-    return copy_of(data[0], dtype, device)
+    return copy_of(data[0], dtype)
 
 
 def type_of(x: Tensor) -> str:

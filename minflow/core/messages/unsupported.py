@@ -38,10 +38,10 @@ REASON_CUDA_STREAMS = "there are no CUDA streams: time.perf_counter() measures, 
 
 REFUSED: dict[str, str] = {
     # several ranks
-    **rows("global_view global_view.* utils.global_view utils.global_view.* "
-           "one_embedding one_embedding.* _oneflow_internal.* framework.distribute", REASON_WHOLE),
-    **rows("to_global to_local to_consistent local_to_global global_to_global placement sbp check_meta_consistency "
-           "redistribute", REASON_WHOLE, "Tensor."),
+    **rows("one_embedding one_embedding.* _oneflow_internal.* framework.distribute", REASON_WHOLE),
+    **rows("global_view global_view.*", "flow.utils.global_view"),
+    **rows("to_consistent redistribute", "x.to_global(placement, sbp)", "Tensor."),
+    **rows("check_meta_consistency", "x.to_global(placement, sbp) compares shapes and dtypes of all ranks", "Tensor."),
     **rows("to_global to_local to_consistent", REASON_WHOLE, "nn.Module."),
     **rows("init_rdma rdma_is_initialized", REASON_WHOLE, "env."),
     **rows("distributed.rpc distributed.rpc.* distributed.pipeline* distributed.fsdp* distributed.tensor* "

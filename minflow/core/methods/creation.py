@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..functions.fill import as_leaf, copy_of, empty_of, finish, full_of, ones_of, place_of, size_of, zeros_of
+from ..functions.fill import as_leaf, copy_of, empty_of, full_of, ones_of, place_like, size_of, zeros_of
 from ..messages.suggestions import hint_methods
 
 if TYPE_CHECKING:
     from ..base.dtypes import DTypeLike
+    from ..base.placement import Placement, SbpLike
     from ..functions.memory_format import Layout
     from ..spec import Device
     from ..tensor import Tensor
@@ -26,11 +27,13 @@ class Creation:
         device: Device | str | None = None,
         requires_grad: bool = False,
         *,
+        placement: Placement | None = None,
+        sbp: SbpLike | None = None,
         layout: Layout | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
         """A tensor from data, by default in the dtype of this one."""
-        place = place_of(device) or self.device
+        place = place_like(self, device, placement, sbp)
         return as_leaf(copy_of(data, self.dtype if dtype is None else dtype, place), requires_grad)
 
     def new_full(
@@ -41,13 +44,14 @@ class Creation:
         device: Device | str | None = None,
         requires_grad: bool = False,
         *,
+        placement: Placement | None = None,
+        sbp: SbpLike | None = None,
         layout: Layout | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
         """A tensor filled with one value, by default in the dtype and on the device of this one."""
-        return finish(
-            full_of(size, fill_value, self.dtype if dtype is None else dtype, self.device), device, requires_grad
-        )
+        place = place_like(self, device, placement, sbp)
+        return as_leaf(full_of(size, fill_value, self.dtype if dtype is None else dtype, place), requires_grad)
 
     def new_zeros(
         self: Tensor,
@@ -55,13 +59,14 @@ class Creation:
         dtype: DTypeLike | None = None,
         device: Device | str | None = None,
         requires_grad: bool = False,
+        placement: Placement | None = None,
+        sbp: SbpLike | None = None,
         layout: Layout | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
         """Zeros, by default in the dtype and on the device of this one."""
-        return finish(
-            zeros_of(size_of(size), self.dtype if dtype is None else dtype, self.device), device, requires_grad
-        )
+        place = place_like(self, device, placement, sbp)
+        return as_leaf(zeros_of(size_of(size), self.dtype if dtype is None else dtype, place), requires_grad)
 
     def new_ones(
         self: Tensor,
@@ -69,12 +74,13 @@ class Creation:
         dtype: DTypeLike | None = None,
         device: Device | str | None = None,
         requires_grad: bool = False,
+        placement: Placement | None = None,
+        sbp: SbpLike | None = None,
         layout: Layout | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
-        return finish(
-            ones_of(size_of(size), self.dtype if dtype is None else dtype, self.device), device, requires_grad
-        )
+        place = place_like(self, device, placement, sbp)
+        return as_leaf(ones_of(size_of(size), self.dtype if dtype is None else dtype, place), requires_grad)
 
     def new_empty(
         self: Tensor,
@@ -82,10 +88,11 @@ class Creation:
         dtype: DTypeLike | None = None,
         device: Device | str | None = None,
         requires_grad: bool = False,
+        placement: Placement | None = None,
+        sbp: SbpLike | None = None,
         layout: Layout | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
         """An uninitialized tensor, by default in the dtype and on the device of this one."""
-        return finish(
-            empty_of(size_of(size), self.dtype if dtype is None else dtype, self.device), device, requires_grad
-        )
+        place = place_like(self, device, placement, sbp)
+        return as_leaf(empty_of(size_of(size), self.dtype if dtype is None else dtype, place), requires_grad)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..base.dtypes import dtype_named
-from ..base.errors import DTypeError, SbpError, ShapeError
+from ..base.errors import DTypeError, MissingNameError, SbpError, ShapeError
 from ..base.placement import Placement, Sbp, SbpLike, broadcast, parse_sbp
 from ..context import world
 from ..host import HostArray
@@ -30,16 +30,16 @@ class GlobalTensors:
 
     @property
     def placement(self) -> Placement:
-        """The ranks that hold a global tensor. Raises SbpError for a local one."""
+        """The ranks that hold a global tensor. Raises AttributeError for a local one."""
         if self.spec.placement is None:
-            fail(SbpError, "a local tensor has no placement", "x.to_global(placement, sbp)", x=self)
+            fail(MissingNameError, "a local tensor has no placement", "x.to_global(placement, sbp)", x=self)
         return self.spec.placement
 
     @property
     def sbp(self) -> tuple[Sbp, ...]:
-        """The distribution of a global tensor along each axis of its placement. Raises SbpError for a local one."""
+        """The distribution of a global tensor along each axis of its ranks. Raises AttributeError for a local one."""
         if self.spec.sbp is None:
-            fail(SbpError, "a local tensor has no sbp", "x.to_global(placement, sbp)", x=self)
+            fail(MissingNameError, "a local tensor has no sbp", "x.to_global(placement, sbp)", x=self)
         return self.spec.sbp
 
     def to_global(
@@ -79,6 +79,28 @@ class GlobalTensors:
             part = self.reshape(-1)[:0].reshape(local_spec(spec, rank).shape).to(spec.dtype)
         part = share(part, target=target) if broadcast in target[1] else part
         return as_global(part, shape=spec.shape, target=target, rank=rank)
+
+    def local_to_global(
+        self: Any, placement: Placement, sbp: SbpLike, *, check_meta: bool = True, copy: bool = False
+    ) -> Tensor:
+        """`to_global` of a local tensor. Raises SbpError for a global one."""
+        if self.is_global:
+            fail(SbpError, "local_to_global of a tensor that is global already", "x.to_global(placement, sbp)", x=self)
+        return self.to_global(placement, sbp, check_meta=check_meta, copy=copy)
+
+    def global_to_global(
+        self: Any,
+        placement: Placement | None = None,
+        sbp: SbpLike | None = None,
+        *,
+        grad_sbp: SbpLike | None = None,
+        check_meta: bool = False,
+        copy: bool = False,
+    ) -> Tensor:
+        """`to_global` of a global tensor. Raises SbpError for a local one."""
+        if self.is_local:
+            fail(SbpError, "global_to_global of a local tensor", "x.to_global(placement, sbp)", x=self)
+        return self.to_global(placement, sbp, grad_sbp=grad_sbp, check_meta=check_meta, copy=copy)
 
     def to_local(self: Any, *, copy: bool = False) -> Tensor:
         """This rank's part of a global tensor, which shares its memory; without elements on ranks that are outside of

@@ -13,13 +13,14 @@ from functools import cached_property
 from typing import Any
 
 from ..core.context import current_context
-from ..core.ir import Graph, Node, VersionCounter, outputs_of
+from ..core.ir import Graph, Node, Source, VersionCounter, outputs_of
 from ..core.mode import mutation_counter
 from ..core.trace import Trace
 from .executor import BUILD_LOCK, collector_waiting
 from .names import op_names
 from .passes import Pass, Stage, run_passes
 from .passes.decomposition import expand
+from .passes.localization import is_global, localize
 from .plan import Plan
 from .target import HOST, Target
 
@@ -65,7 +66,8 @@ class CompiledPart:
     def __init__(self, part: Part, passes: Iterable[Pass], platforms: Sequence[str]):
         start = time.perf_counter()
         self.name, self.kept = part.name, part.kept
-        self.stages: list[Stage] = run_passes(part.graph, passes)
+        steps = [localize, *passes] if is_global(part.graph) else passes
+        self.stages: list[Stage] = run_passes(part.graph, steps)
         middle = time.perf_counter()
         self.graph = self.stages[-1].graph
         traced = dict.fromkeys([node.whole or node for node in part.graph.nodes])
@@ -80,6 +82,9 @@ class CompiledPart:
 
     def make_plan(self, part: Part) -> None:
         """Make the plan of the graph, with its states as they are linked now."""
+        for state in self.graph.states:
+            if isinstance(state.origin, Source):  # of a global tensor
+                state.link, state.array = state.origin.link, state.origin.array
         self.plan = Plan(
             self.graph, len(self.graph.outputs) - part.results, part.version_counters, self.name_of, self.platforms
         )

@@ -67,6 +67,7 @@ class Op:
     on_ranks: a function (**attrs) that returns a function (*inputs, **attrs) of other ops, which runs in place of the
     op on global tensors; or None.
     distributes: the result has another distribution than the inputs: the shape rule states it.
+    communicates: the kernel exchanges arrays with other ranks, which run it, too.
     storable: False if a file cannot hold the op, since it needs values known only at run time.
     examples: the inputs that it is tested with.  doc: its docstring.
     decompose: for a composite op, the function (*inputs, **attrs) of other ops that defines its result and gradient.
@@ -122,6 +123,7 @@ class Op:
     local_attrs: str | Callable = ""
     on_ranks: Callable | None = None
     distributes: bool = False
+    communicates: bool = False
     storable: bool = True
     slow_on_numpy: bool | Callable = False
     examples: Sequence = ()

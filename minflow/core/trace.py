@@ -165,7 +165,9 @@ class Trace(Mode):
 
     def state(self, array: Array, tensor: Tensor | None = None, read: Callable | None = None) -> Tensor:
         """The symbol of the State (or constant) with this array, made at first use. read: see `Source`."""
-        key = backend_of_array(array).storage_key(array), array.shape, array.strides, array.dtype
+        key: tuple = backend_of_array(array).storage_key(array), array.shape, array.strides, array.dtype
+        if tensor is not None and tensor.spec.placement is not None:
+            key = *key, tensor.spec, array.size or id(array)  # arrays without elements may share an address
         if key not in self.symbols:
             kind = CONSTANT if id(array) in self.created else STATE
             own, read = (array, read) if read is not None else self.state_buffer(array, tensor)

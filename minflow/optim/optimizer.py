@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from ..core.backend import full, namespace
 from ..core.base import events
 from ..core.base.errors import GraphError, OptimError, StateError, clean, with_article
+from ..core.context import current_context
 from ..core.functionalize import is_writable
 from ..core.grad.hooks import Handle, check_callable, refuse as refuse_hook
 from ..core.grad.modes import enable_grad, no_grad
@@ -26,6 +27,7 @@ from ..core.host.float_warnings import silent
 from ..core.messages.training_warnings import check_gradients, check_state, defer_gradient_check
 from ..core.mode import MODE, bump_mutations, mutation_counter, using
 from ..core.op import Op
+from ..core.sharding import local_spec
 from ..core.source_location import NOTICES, describe, fail, warn
 from ..core.spec import Device, Spec, cpu, float32
 from ..core.tensor import Tensor
@@ -409,7 +411,8 @@ class Optimizer:
         for name in self.state_names(group):
             if name not in state:
                 spec = Spec((), float32) if name in self.scalar_states else p.spec  # rules read numbers on the host
-                state[name] = Tensor(full(spec, self.initial_value(name, group)), spec)
+                part = local_spec(spec, current_context().rank)
+                state[name] = Tensor(full(part, self.initial_value(name, group)), spec)
                 bump_mutations()
         return state
 

@@ -258,7 +258,7 @@ ORACLES = {
 TOLERANCE: dict[str, float] = {"fmod": 1e-6, "remainder": 1e-6, "pow": 1e-6, **oracles_linalg.TOLERANCE}
 
 # Outputs without a gradient of their own, which a rule omits because they are never differentiated.
-GLOBAL_OPS = {"boxing", "as_global", "as_local", "share"}  # tests/distributed
+GLOBAL_OPS = {"boxing", "as_global", "as_local", "in_order", "share"}  # tests/distributed
 FREE_GRADIENT: dict[str, tuple[int, ...]] = {
     "dropout": (1,),
     "batch_norm": (1, 2),

@@ -1,7 +1,8 @@
 """Graph passes: pure and exact functions from a Graph to a Graph, each in its own file.
 
 Read in this order: `rewrite.py` (the one helper), `dead_code.py`, `constant_folding.py`, `common_subexpressions.py`,
-`decomposition.py`, `node_order.py`. `nn.Graph.passes` starts as a copy of PASSES and may be edited.
+`decomposition.py`, `node_order.py`; and `localization.py`, which runs first if there are global tensors.
+`nn.Graph.passes` starts as a copy of PASSES and may be edited.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ...core.base.errors import GraphError, MinflowError
+from ...core.context import current_context
 from ...core.ir import Graph
+from ...core.sharding import local_spec
+from ...core.spec import Spec
 from .common_subexpressions import common_subexpressions
 from .constant_folding import constant_folding
 from .dead_code import dead_code
@@ -46,6 +50,13 @@ def pass_name(step: Pass) -> str:
     return getattr(step, "__name__", type(step).__name__)
 
 
+def interface(graph: Graph) -> tuple[list[Spec], list[Spec]]:
+    """The specs of the outputs and inputs of a graph on this rank."""
+    rank = current_context().rank
+    outputs = [local_spec(v.spec, rank) for v in graph.outputs]
+    return outputs, [local_spec(s.out_specs[0], rank) for s in graph.inputs]
+
+
 def run_passes(graph: Graph, passes: Iterable[Pass]) -> list[Stage]:
     """Run the passes in order; return the trace and the graph after each pass, each one verified.
 
@@ -64,8 +75,8 @@ def run_passes(graph: Graph, passes: Iterable[Pass]) -> list[Stage]:
         except MinflowError as error:
             error.what = f"after pass {pass_name(step)}: {error.what}"
             raise
-        before, now = ([v.spec for v in g.outputs] for g in (graph, after))
-        if before != now or [s.out_specs for s in graph.inputs] != [s.out_specs for s in after.inputs]:
+        (before, inputs), (now, inputs_now) = interface(graph), interface(after)
+        if before != now or inputs != inputs_now:
             raise GraphError(
                 f"pass {pass_name(step)} changed the inputs or outputs of the graph",
                 values={"outputs before": before, "outputs after": now},

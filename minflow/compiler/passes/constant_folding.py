@@ -20,6 +20,7 @@ def constant_folding(graph: Graph) -> Graph:
         if (
             any(x not in known for x in values)
             or node.op.custom_backward
+            or node.op.communicates
             or sum(s.nbytes for s in node.out_specs) > MAX_CONSTANT_BYTES
         ):
             kept.append(node)

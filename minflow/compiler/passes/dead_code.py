@@ -9,9 +9,11 @@ def dead_code(graph: Graph) -> Graph:
     """Remove nodes and states without users.
 
     States with a `read` function are kept: a generator advances by all draws of the trace, even removed ones, so
-    passes do not change later draws.
+    passes do not change later draws. Ops that communicate are kept once their rank has a graph of its own: the other
+    ranks run them.
     """
     used = {v.node for v in (*graph.outputs, *graph.updates.values())}
+    used.update([node for node in graph.nodes if node.op.communicates and node.out_specs[0].placement is None])
     kept = []
     for node in reversed(graph.nodes):
         if node in used:

@@ -9,7 +9,7 @@ from ..base.errors import DTypeError, MissingNameError, SbpError, ShapeError
 from ..base.placement import Placement, Sbp, SbpLike, broadcast, parse_sbp
 from ..context import world
 from ..host import HostArray
-from ..mode import DEFAULT, using
+from ..mode import DEFAULT, MODE, using
 from ..ops.global_tensors import Distribution, as_global, as_local, boxed, share
 from ..sharding import coordinates, local_spec, without_partial
 from ..source_location import fail
@@ -73,7 +73,8 @@ class GlobalTensors:
             gradient = without_partial(own.sbp) if grad_sbp is None else parse_sbp(grad_sbp, own.placement, own.ndim)
             result = boxed(self, placement, parse_sbp(sbp, placement, own.ndim), rank, gradient)
             return result.clone() if copy and result is self else result
-        spec, target = logical_spec(self, placement, sbp, check_meta)
+        check = check_meta and MODE.get().trace is None  # a build must not wait for other ranks
+        spec, target = logical_spec(self, placement, sbp, check)
         part = self.clone() if copy else self
         if rank not in placement.order:  # of any shape and dtype
             part = self.reshape(-1)[:0].reshape(local_spec(spec, rank).shape).to(spec.dtype)

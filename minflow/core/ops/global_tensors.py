@@ -39,6 +39,7 @@ boxing = define(
     vjp=boxing_gradient,
     distributes=True,
     domain="holomorphic",
+    communicates=True,
     dtype_agnostic=True,
     storable=False,
     doc="The same tensor on another placement, or with another sbp. shape: the logical one.  source, target: pairs of "
@@ -74,10 +75,20 @@ share = define(
     infer=lambda x, target: x,
     vjp=lambda g: g,
     domain="holomorphic",
+    communicates=True,
     dtype_agnostic=True,
     storable=False,
     doc="Along each axis of ranks whose sbp is broadcast, the elements of the first rank.",
 )
+
+in_order = define(
+    "in_order(x, after)",
+    infer=lambda x, after: x,
+    is_view=True,
+    storable=False,
+    doc="x unchanged, once `after` is computed: the order in which a plan communicates with other ranks.",
+)
+kernel(in_order, lambda xp, x, after: x[...])
 
 
 @kernel(as_global)

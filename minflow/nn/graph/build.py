@@ -7,6 +7,7 @@ wrapped. Read next: `checkpointing.py`, `compiled.py`.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,12 +20,15 @@ from ...compiler.plan_cache import Part
 from ...core.arrays import storage_size
 from ...core.backend import Array, full
 from ...core.base.errors import GraphError
+from ...core.context import current_context
 from ...core.dispatch import apply
 from ...core.functions.creation import strided_look
 from ...core.ir import CONSTANT, OPTIMIZER, Node, Source, Value
 from ...core.mode import MODE, using
 from ...core.ops.update import accumulate
+from ...core.sharding import local_spec
 from ...core.source_location import caller
+from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...core.trace import Trace
 from ..buffer_links import buffer_links, link_assigned
@@ -115,8 +119,14 @@ class Observer:
 def strides_of(x: Tensor) -> tuple[int, ...] | None:
     """Return the strides of a view, since the order in which some kernels add depends on them; None if contiguous."""
     array = x.array
-    view = x.alias is not None and array is not None and not array.flags.c_contiguous
+    view = x.alias is not None and array is not None and x.spec.placement is None and not array.flags.c_contiguous
     return array.strides if view and storage_size(array) else None
+
+
+def parts_along_axis_0(spec: Spec) -> int:
+    """The number of parts into which axis 0 of a tensor is split over ranks."""
+    axes = zip(spec.placement.hierarchy, spec.sbp or ()) if spec.placement is not None else ()
+    return math.prod([count for count, sbp in axes if sbp.kind == "split" and sbp.dim == 0])
 
 
 def value_of(tensor: Tensor) -> Value:
@@ -287,8 +297,9 @@ class Build:
         for i, (tensor, name) in enumerate(zip(self.inputs, self.graph.input_names(self.tree))):
             spec = tensor.spec
             if steps > 1:
-                if not spec.shape or spec.shape[0] % steps:
-                    messages.not_divisible(self.graph, name, tensor, steps)
+                ranks = parts_along_axis_0(spec)
+                if not spec.shape or spec.shape[0] % (steps * ranks):
+                    messages.not_divisible(self.graph, name, tensor, steps, ranks)
                 spec = spec.replace(shape=(spec.shape[0] // steps, *spec.shape[1:]))
             strides = self.layouts[i]
             if strides is None:
@@ -298,6 +309,13 @@ class Build:
                 storage = self.trace.symbol_of_input(spec.replace(shape=(size,)), name)
                 symbols.append(apply(strided_look, storage, shape=tuple(spec.shape), strides=strides))
         return symbols
+
+    def result_specs(self, steps: int) -> list[Spec]:
+        """The specs of the results of a call, from those of a micro-step: see `compiled.joined`."""
+        specs = [value.spec for value in self.outputs]
+        if steps == 1:
+            return specs
+        return [s.replace(shape=(steps * s.shape[0], *s.shape[1:]) if s.shape else (steps,)) for s in specs]
 
     def parts(self, mode: Trace, outputs: list[Value], steps: int) -> list[Part]:
         trace, graph = self.trace, self.graph
@@ -311,12 +329,13 @@ class Build:
         if steps == 1:
             self.optimizer_part(mode)
             return [self.part("step", trace, outputs, {**values, **self.gradients(mode)})]
+        rank = current_context().rank
         trained = [p for optimizer, _ in graph.optimizers for p in optimizer.parameters() if p.grad is not None]
         count = mode.scalar(lambda: float(self.micro))
         adding = mode.replace(origin=OPTIMIZER, scope="", grad=False)
         with using(adding):
             for p in trained:
-                total = self.accumulators[id(p)] = Tensor(full(p.spec, 0), p.spec)
+                total = self.accumulators[id(p)] = Tensor(full(local_spec(p.spec, rank), 0), p.spec)
                 adding.update(accumulate, [total], [total, p.grad, count], {})
         first = self.part("micro-step", trace, outputs, values)
         second = Trace()

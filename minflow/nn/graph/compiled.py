@@ -24,7 +24,7 @@ from ...core.ir import VersionCounter
 from ...core.messages.training_warnings import check_results
 from ...core.mode import MODE, Mode, mutation_counter
 from ...core.source_location import NOTICES
-from ...core.spec import default_dtype, spec_of
+from ...core.spec import default_dtype
 from ...core.tensor import Tensor, new_tensor
 from ...platforms.compiled.policy import target
 from . import messages, side_effects
@@ -90,12 +90,12 @@ class CompiledGraph(Compiled):
         self.steps = graph.config.accumulation
         self.layouts = build.layouts
         self.strided = any(build.layouts)
-        self.specs = [v.spec for v in self.parts[0].plan.results] if self.steps == 1 else None
+        self.specs = build.result_specs(self.steps)
         self.trains = bool(graph.optimizers)
         self.writes = self.trains or any(p.plan.written for p in self.parts)
         self.runs = 0
         self.captured = [(t, t.array, t.needs, name, functions_on(t)) for name, t in build.captured]
-        self.single_tensor = self.out_tree == "tensor" and self.specs is not None
+        self.single_tensor = self.out_tree == "tensor"
         self.plan = self.parts[0].plan
 
     def keep_inner(self, build: Build, parts: list[Part]) -> None:
@@ -175,10 +175,10 @@ class CompiledGraph(Compiled):
         if self.runs <= 2:
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
         if self.single_tensor:  # the code below, inlined for one tensor
-            result = new_tensor(results[0], self.specs[0])  # type: ignore[index]  # such a plan has specs
+            result = new_tensor(results[0], self.specs[0])
             result.graph_name = self.name  # for the error message of its backward()
         else:
-            tensors = [*map(new_tensor, results, self.specs or map(spec_of, results))]
+            tensors = [*map(new_tensor, results, self.specs)]
             for tensor in tensors:
                 tensor.graph_name = self.name
             result = unflatten(self.out_tree, tensors)
@@ -243,12 +243,13 @@ class CompiledGraph(Compiled):
 
     def kept(self, name: str) -> Tensor | None:
         """Return a copy of a kept value of the last run; None if there is no value with that name."""
-        for part in self.parts:
+        for part, traced in zip(self.parts, self.traced):
             if name in part.kept:
+                index = part.kept[name]
                 with current_context().plan_lock:  # another thread may run it
-                    held = part.plan.array_of(part.graph.outputs[part.kept[name]])
+                    held = part.plan.array_of(part.graph.outputs[index])
                     array = backend_of_array(held).copy(held)
-                return Tensor(array, spec_of(array))
+                return Tensor(array, traced.graph.outputs[index].spec)
         return None
 
 

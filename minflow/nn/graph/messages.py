@@ -277,10 +277,11 @@ def under_no_grad(graph: Any) -> NoReturn:
     fail(GraphError, what, hint, optimizer=optimizer_names(graph))
 
 
-def not_divisible(graph: Any, name: str, tensor: Tensor, steps: int) -> NoReturn:
+def not_divisible(graph: Any, name: str, tensor: Tensor, steps: int, ranks: int) -> NoReturn:
     size = f"{tensor.spec.shape[0]} along axis 0" if tensor.spec.shape else "no axes"
     what = f"{graph.name}: input {name} has {size}, which cannot be cut into {steps} equal parts"
-    hint = f"a batch whose size is a multiple of {steps} (drop_last=True in the DataLoader)"
+    what += f" on each of {ranks} ranks" * (ranks > 1)
+    hint = f"a batch whose size is a multiple of {steps * ranks} (drop_last=True in the DataLoader)"
     fail(ShapeError, what, f"{hint}; or config.set_gradient_accumulation_steps(1)", **{name: tensor})
 
 

@@ -1,0 +1,102 @@
+"""Programs for several ranks that train a network of global tensors in an nn.Graph, and what they must equal."""
+
+import numpy as np
+
+import minflow as flow
+from minflow import distributed as dist, nn
+from minflow.core.base.placement import Placement, broadcast as B, split
+
+DRAWN = np.random.RandomState(0)
+WEIGHTS = [DRAWN.randn(*shape) for shape in ((6, 8), (8,), (8, 4), (4,))]
+X, Y = DRAWN.randn(24, 6), DRAWN.randn(24, 4)
+OPTIMIZERS = {
+    "SGD": lambda parameters: flow.optim.SGD(parameters, lr=0.05, momentum=0.9),
+    "Adam": lambda parameters: flow.optim.Adam(parameters, lr=0.01),
+}
+
+
+def data_parallel(size):
+    """The placement, the sbp of each parameter, and that of the data."""
+    return Placement("cpu", range(size)), [[B]] * 4, [split(0)]
+
+
+def tensor_parallel(size):
+    return Placement("cpu", range(size)), [[split(1)], [split(0)], [split(0)], [B]], [B]
+
+
+def two_axes(size):
+    """Data-parallel along the first axis of ranks, tensor-parallel along the second."""
+    weights = [[B, split(1)], [B, split(0)], [B, split(0)], [B, B]]
+    return Placement("cpu", np.arange(size).reshape(2, -1)), weights, [split(0), B]
+
+
+STRATEGIES = [data_parallel, tensor_parallel, two_axes]
+
+
+def spread(array, placement, sbp):
+    """A global tensor with these elements."""
+    whole = flow.tensor(array).to_global(placement, [B] * len(placement.hierarchy))
+    return whole.to_global(placement, sbp)
+
+
+def elements(x):
+    """All elements of a tensor, on each rank of its placement."""
+    if x.is_global:
+        x = x.detach().to_global(x.placement, [B] * len(x.placement.hierarchy)).to_local()
+    return x.detach().numpy().copy()
+
+
+class Net(nn.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.w1, self.b1, self.w2, self.b2 = [nn.Parameter(w.detach()) for w in weights]
+
+    def forward(self, x):
+        return flow.tanh(x @ self.w1 + self.b1) @ self.w2 + self.b2
+
+
+class Training(nn.Graph):
+    def __init__(self, model, optimizer, accumulate=1, zero=0):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(optimizer)
+        self.config.set_gradient_accumulation_steps(accumulate)
+        if zero:
+            self.config.enable_zero(True, stage=zero)
+
+    def build(self, x, y):
+        loss = (self.model(x) - y).square().mean()
+        loss.backward()
+        return loss
+
+
+def prepared(strategy, size, optimizer="SGD", **settings):
+    """(graph, x, y) of a training; strategy None for local tensors."""
+    if strategy is None:
+        model, data = Net([flow.tensor(w) for w in WEIGHTS]), (flow.tensor(X), flow.tensor(Y))
+    else:
+        placement, weights, of_data = strategy(size)
+        model = Net([spread(w, placement, sbp) for w, sbp in zip(WEIGHTS, weights)])
+        data = [spread(array, placement, of_data) for array in (X, Y)]
+    return Training(model, OPTIMIZERS[optimizer](model.parameters()), **settings), *data
+
+
+def trained(strategy, size, steps=20, **settings):
+    """The losses of a training, and the parameters at its end."""
+    graph, x, y = prepared(strategy, size, **settings)
+    losses = [float(elements(graph(x, y)).mean()) for _ in range(steps)]
+    return losses, [elements(p) for p in graph.model.parameters()]
+
+
+def equals_one_rank(strategy, size, **settings):
+    alone = trained(None, 1, **{key: value for key, value in settings.items() if key != "zero"})
+    losses, parameters = trained(strategy, size, **settings)
+    assert np.allclose(losses, alone[0], rtol=0, atol=1e-12)
+    for mine, one in zip(parameters, alone[1]):
+        assert np.allclose(mine, one, rtol=0, atol=1e-12)
+
+
+def graphs_train_global_tensors():
+    size = dist.get_world_size()
+    for strategy in STRATEGIES if size % 2 == 0 else STRATEGIES[:2]:
+        equals_one_rank(strategy, size, optimizer="Adam")

@@ -1,0 +1,131 @@
+"""nn.Graph on global tensors, on virtual ranks: results, memory, and the order in which ranks communicate."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.compiler.passes.node_order import topological_order
+from minflow.core.base.placement import Placement, broadcast as B, partial_sum as P, split
+from minflow.core.context import current_context
+from minflow.core.ir import Graph
+from tests.distributed.graph_programs import STRATEGIES, X, elements, equals_one_rank, prepared, spread
+
+
+@pytest.fixture(autouse=True)
+def double():
+    flow.set_default_dtype(flow.float64)
+    yield
+    flow.set_default_dtype(flow.float32)
+
+
+def run(size, program, *args, **options):
+    with flow.virtual_ranks(size) as ranks:
+        return ranks.run(program, *args, **options)
+
+
+@pytest.mark.parametrize("optimizer", ["SGD"])
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.__name__)
+def test_training(strategy, size, optimizer):
+    run(size, equals_one_rank, strategy, size, optimizer=optimizer)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.__name__)
+def test_gradient_accumulation(strategy):
+    run(4, equals_one_rank, strategy, 4, accumulate=3)
+
+
+def test_uneven_parts():
+    run(5, equals_one_rank, STRATEGIES[0], 5)
+    run(3, equals_one_rank, STRATEGIES[1], 3)
+
+
+def test_results_are_global():
+    placement = Placement("cpu", [0, 1])
+
+    class Product(nn.Graph):
+        def build(self, x, w):
+            return x @ w, x.to_global(placement, [B])
+
+    def program():
+        graph, w = Product(), spread(np.ones((6, 3)), placement, [B])
+        for sbp in ([split(0)], [B], [split(0)], [P]):  # a plan for each, made once
+            product, whole = graph(spread(X, placement, sbp), w)
+            assert (product.shape, product.placement) == ((24, 3), placement) and whole.sbp == (B,)
+            assert np.allclose(elements(product), X @ np.ones((6, 3)), rtol=0, atol=1e-12)
+            assert np.allclose(whole.to_local().numpy(), X, rtol=0, atol=1e-12)
+        assert len(graph._history) == 3
+
+    run(2, program)
+
+
+def test_a_batch_must_have_equal_parts():
+    placement = Placement("cpu", [0, 1])
+
+    def program():
+        graph, _, _ = prepared(STRATEGIES[0], 2, accumulate=3)
+        with pytest.raises(flow.ShapeError, match="9 along axis 0, .* into 3 equal parts on each of 2 ranks"):
+            graph(*[spread(np.ones((9, n)), placement, [split(0)]) for n in (6, 4)])
+
+    run(2, program)
+
+
+# ---- the order of communication --------------------------------------------------------------------------------------
+
+
+def backward_order(graph):
+    """A pass that keeps inputs before users, and otherwise reverses the order, on odd ranks only."""
+    if current_context().rank % 2 == 0:
+        return graph
+    return Graph(graph.inputs, topological_order(graph.nodes[::-1]), graph.outputs, graph.states, graph.updates)
+
+
+class Exchanges(nn.Graph):
+    """Moves parts of different sizes between ranks; some results have no users, and some ranks have no part."""
+
+    def __init__(self):
+        super().__init__()
+        self.passes.append(backward_order)
+
+    def build(self, x, y):
+        first, second = Placement("cpu", [0, 1]), Placement("cpu", [2])
+        unused = x.to_global(first, [B]) * 2
+        there = (x * 3).to_global(second, [split(0)])
+        again = y.to_global(first, [split(1)]) + y.to_global(first, [split(1)])
+        back = (there + 1).to_global(first, [split(0)])
+        del unused
+        return back + x, again, there.sum()
+
+
+def test_all_ranks_communicate_in_one_order():
+    placement, x, y = Placement("cpu", [0, 1]), np.arange(15.0).reshape(5, 3), np.arange(7.0).reshape(1, 7)
+
+    def program():
+        graph = Exchanges()
+        results = graph(spread(x, placement, [split(0)]), spread(y, placement, [split(1)]))
+        nodes = [node for node in graph.nodes if node.op.communicates]
+        wanted = x * 4 + 1, y * 2, (x * 3).sum()
+        here = current_context().rank
+        for result, array in zip(results, wanted):
+            if here in result.placement.order:
+                assert np.array_equal(elements_here(result), array)
+        return [(str(node.op), node.attrs["source"], node.attrs["target"]) for node in nodes]
+
+    def elements_here(x):
+        return x.to_global(x.placement, [B]).to_local().numpy()
+
+    first, *others = run(3, program)
+    assert len(first) >= 3 and others == [first, first]
+
+
+def test_a_node_on_other_ranks_disappears():
+    def program():
+        graph = Exchanges()
+        placement = Placement("cpu", [0, 1])
+        graph(spread(np.ones((5, 3)), placement, [split(0)]), spread(np.ones((1, 7)), placement, [B]))
+        return {str(node.op) for node in graph.nodes}
+
+    first, second, third = run(3, program)
+    assert "mul" in first and "sum" not in first and first == second
+    assert "mul" not in third and "sum" in third

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..core.backend import namespace
 from ..core.base.errors import DTypeError, ShapeError
 from ..core.functions.creation import eye, normal, rand, zeros
+from ..core.functions.fill import placed_like
 from ..core.grad.modes import no_grad
 from ..core.host.blas import on_all_threads
 from ..core.messages.suggestions import name_hints as _name_hints
@@ -64,7 +65,7 @@ def fans(tensor: Tensor) -> tuple[int, int]:
 
 def fill_with(tensor: Tensor, new: Tensor) -> Tensor:
     with no_grad():
-        tensor.copy_(new)
+        tensor.copy_(placed_like(new, tensor))
     return tensor
 
 

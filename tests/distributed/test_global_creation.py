@@ -190,3 +190,36 @@ def test_typed_tensors_follow_global_mode():
             assert flow.Tensor(4, 2).to_local().shape == (1, 2) and isinstance(flow.LongTensor([1]), flow.LongTensor)
 
     on_ranks(main)
+
+
+FILLS = ["x.uniform_(1, 2)", "x.normal_()", "x.random_(0, 9)", "x.exponential_()", "x.bernoulli_(0.5)", "x.zero_()"]
+FILLS += [
+    f"nn.init.{name}(x)" for name in "xavier_uniform_ kaiming_normal_ trunc_normal_ orthogonal_ eye_ ones_".split()
+]
+
+
+@pytest.mark.parametrize(("placement", "sbp"), PLACES[:2] + PLACES[3:6], ids=str)
+def test_global_tensors_are_filled_like_local_ones(placement, sbp):
+    def main():
+        for fill in FILLS:
+            whole, x = flow.zeros(6, 4), flow.zeros(6, 4, placement=placement, sbp=sbp)
+            for each in (whole, x):
+                flow.manual_seed(3)
+                eval(fill, {"x": each, "nn": nn})
+            assert x.sbp == flow.zeros(6, 4, placement=placement, sbp=sbp).sbp, fill
+            assert flow.env.get_rank() not in placement.order or np.array_equal(x.numpy(), whole.numpy()), fill
+
+    on_ranks(main)
+
+
+def test_modules_in_global_mode_have_global_parameters():
+    def main():
+        flow.manual_seed(3)
+        whole = nn.Linear(6, 8)
+        flow.manual_seed(3)
+        with global_mode(True, placement=ROW, sbp=S(0)):
+            layer = nn.Linear(6, 8)
+        assert layer.weight.to_local().shape == (2, 6) and layer.bias.sbp == (S(0),)
+        assert np.array_equal(layer.weight.detach().numpy(), whole.weight.detach().numpy())
+
+    on_ranks(main)

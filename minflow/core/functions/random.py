@@ -14,6 +14,7 @@ from ..random import Generator, generator_or_default
 from ..source_location import fail
 from ..spec import DType, float32
 from .arguments import cast_number, integer, is_tensor, to
+from .fill import placed_like
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -86,7 +87,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, *, generator: 
 
 
 def uniform_like(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    return uniform(input.spec.shape, low, high, input.spec.dtype, generator).to(input.spec.device)
+    return placed_like(uniform(input.spec.shape, low, high, input.spec.dtype, generator), input)
 
 
 def exponential_like(input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
@@ -96,11 +97,11 @@ def exponential_like(input: Tensor, lambd: float = 1.0, *, generator: Generator 
 
 
 def normal_like(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    return normal_of(input.spec.shape, mean, std, input.spec.dtype, generator).to(input.spec.device)
+    return placed_like(normal_of(input.spec.shape, mean, std, input.spec.dtype, generator), input)
 
 
 def randint_like(input: Tensor, low: Any, high: int, *, generator: Generator | None = None) -> Tensor:
-    return randint_of(input.spec.shape, low, high, input.spec.dtype, generator)
+    return placed_like(randint_of(input.spec.shape, low, high, input.spec.dtype, generator), input)
 
 
 def bernoulli_like(input: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None) -> Tensor:

@@ -233,9 +233,9 @@ def run_global(mode: Mode, op: Op, inputs: Sequence, attrs: Mapping, call: Any):
     rank = current_context().rank
     moved = [x if sbp is None else boxed(x, call.placement, sbp, rank) for x, sbp in zip(inputs, call.inputs)]
     result = mode.run(op, tuple(moved), attrs)
-    if op.is_view:
+    if op.is_view and len(inputs) == 1:
         result = clone(result)
-        result.is_boxed_copy = True
+        result.copy_of = inputs[0], op, attrs
     return result
 
 

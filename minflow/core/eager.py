@@ -10,7 +10,7 @@ from __future__ import annotations
 from .autograd import run_decomposition, run_global
 from .backend import Array, backend_of, empty
 from .base.errors import GradError
-from .context import current_context
+from .context import current_context, world
 from .dispatch import refuse_input, refuse_symbolic
 from .functionalize import (
     Alias,
@@ -35,7 +35,7 @@ from .mode import DEFAULT, MODE, Mode, using
 from .op import Op
 from .ops.global_tensors import boxed_like
 from .ops.shape import reshape, run_in_dtype, view_write
-from .sharding import GlobalCall, coordinates
+from .sharding import GlobalCall, coordinates, local_spec
 from .source_location import caller
 from .spec import Device, cpu, spec_of
 from .tensor import Tensor, blank, new_tensor
@@ -214,11 +214,11 @@ class Eager(Mode):
             found = without_float_warnings(launch, op, arrays, local, specs)
             found = found if op.many else [found]
         else:
-            found = [empty(spec) for spec in specs]
-        outs = [
-            spec or spec_of(array).replace(placement=call.placement, sbp=call.whole)
-            for spec, array in zip(call.outs, found)
-        ]
+            found = [empty(spec) if spec else None for spec in specs]
+        outs = call.outs
+        if None in outs:
+            outs = self.specs_on_ranks(op, call, found)
+            found = [empty(local_spec(spec, rank)) if array is None else array for spec, array in zip(outs, found)]
         results = list(map(new_tensor, found, outs))
         if op.is_view:
             make_view(self, results[0], inputs[0], op, attrs)
@@ -228,6 +228,18 @@ class Eager(Mode):
             values = [(x.value if x.needs else x.spec) if isinstance(x, Tensor) else x for x in inputs]
             self.record(op, inputs, values, attrs, tuple(outs), needs, results, 7)
         return results if op.many else results[0]
+
+    def specs_on_ranks(self, op: Op, call: GlobalCall, arrays) -> list:
+        """The specs of results whose shapes depend on elements, for ranks outside the placement too."""
+        outs = [
+            spec or (None if array is None else spec_of(array).replace(placement=call.placement, sbp=call.whole))
+            for spec, array in zip(call.outs, arrays)
+        ]
+        comm = world()
+        if len(call.placement.order) == comm.size:
+            return outs
+        found = comm.exchange(comm.fingerprint(f"{op.name} {call.placement}"), outs)
+        return found[call.placement.order[0]]
 
     def run_decomposed(self, op: Op, arrays, attrs):
         tensors = [x if x.__class__ in NUMBERS else new_tensor(x, spec_of(x)) for x in arrays]

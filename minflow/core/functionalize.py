@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from .backend import Array, backend_of, namespace
 from .base.errors import DeviceError, DTypeError, GradError, ShapeError
+from .base.placement import broadcast
 from .context import current_context
 from .dispatch import apply, overflow_error, refuse_symbolic
 from .host import HostArray, python_number
@@ -22,7 +23,7 @@ from .ir import NUMBERS, RETAIN, ExternalUsers, Value, VersionCounter, Where, ho
 from .kernels import launch
 from .mode import MODE, bump_mutations, using
 from .op import Op
-from .ops.global_tensors import boxed_like
+from .ops.global_tensors import boxed_like, on_each_rank
 from .ops.shape import apply_path, cast, clone, detach, expand, filled, overwritten
 from .source_location import caller, explain, fail
 from .spec import Spec
@@ -243,6 +244,8 @@ def write_into(target, new, *, target_unused: bool = False):
         new = python_number(new)
         number = new.__class__ in NUMBERS
         new = filled(target.spec, new) if number else mode.tensor_of(new)
+        if target.spec.placement is not None and not number:
+            new = on_each_rank(new, target.spec.placement)
         if new.dtype.rank > target.dtype.rank:
             what = f"{new.dtype.name} elements are written into a tensor of {target.dtype.name}, which cannot hold them"
             fail(DTypeError, what, f"x = x.to({new.dtype}) first", target=handle)
@@ -270,15 +273,24 @@ def write_into(target, new, *, target_unused: bool = False):
     mode.write(target, root, path, new)
     if path:
         refresh(target)
+    if root.copy_of is not None:
+        write_source(root)
     return handle
+
+
+def write_source(copy) -> None:
+    """After a write to a view of a global tensor whose elements came from other ranks: write them where they are from.
+    All elements are gathered, written and distributed again.
+    """
+    source, op, attrs = copy.copy_of
+    whole = clone(source.to_global(sbp=[broadcast] * len(source.sbp)))
+    write_into(apply(op, whole, **attrs), copy)
+    write_into(source, whole)
 
 
 def check_inplace(mode, handle, target) -> None:
     """Raise GradError for an in-place write to a leaf that requires grad. handle: the tensor that the user named."""
     root = root_of(target)[0]
-    if root.is_boxed_copy:
-        what = "an in-place write to a view of a global tensor whose elements were gathered from other ranks"
-        fail(ShapeError, what, "clone() it first, or write the whole tensor", view=handle)
     for t in (target, root) if mode.grad else ():
         if t.needs and (mode.leaf(t.value) is not None or not root.needs):  # the last: a view of a view made a leaf
             what = "a leaf that requires grad is written in place: backward could not find its old values"

@@ -98,9 +98,16 @@ def describe_or_raise(x: Any) -> str:
     if spec is None:
         return one_line(x)
     node = x.value.node if getattr(x, "value", None) is not None else None
+    text = str(spec) if getattr(spec, "placement", None) is None else f"{spec} {distribution_text(spec)}"
     if getattr(x, "array", x) is None and node is not None and not node.inputs and getattr(node, "name", ""):
-        return f"{spec}  ({node.op} {node.name})"
-    return f"{spec}  (created at {where_text(node.where)})" if node is not None and node.where else str(spec)
+        return f"{text}  ({node.op} {node.name})"
+    return f"{text}  (created at {where_text(node.where)})" if node is not None and node.where else text
+
+
+def distribution_text(spec: Any) -> str:
+    """The distribution of a global tensor: `split(0), broadcast on ranks [[0, 1], [2, 3]]`."""
+    kinds = [f"split({sbp.dim})" if sbp.kind == "split" else sbp.kind for sbp in spec.sbp]
+    return f"{', '.join(kinds)} on ranks {spec.placement.ranks.tolist()}"
 
 
 def input_names(op: Any, inputs: Sequence) -> Sequence[str]:

@@ -43,19 +43,21 @@ from .methods.complex import Complex
 from .methods.creation import Creation
 from .methods.dtypes import DTypes
 from .methods.forwarded import Forwarded
-from .methods.global_tensors import GlobalTensors, whole_array
+from .methods.global_tensors import GlobalTensors
 from .methods.in_place import InPlace
 from .methods.interop import Interop
 from .methods.operators import Operators, comparable
 from .methods.shapes import Shapes
 from .mode import DEFAULT, MODE, bump_mutations
 from .ops import shape as s
+from .ops.global_tensors import local_part, whole_array
 from .source_location import describe, fail, here
 from .spec import Device, DType, Spec, as_dtype, bfloat16, cpu, default_dtype, spec_of
 
 if TYPE_CHECKING:
     from .base.dtypes import DTypeLike
-    from .base.placement import Placement, SbpLike
+    from .base.placement import Placement, Sbp, SbpLike
+    from .op import Op
 
 READ_HINTS = {  # reader -> hint of the error for reading the elements of a symbolic tensor
     "bool": "flow.where(cond, a, b) takes the place of if",
@@ -121,7 +123,7 @@ class Tensor(
     needs = False
     has_optimizer = False  # of a parameter: it belongs to an optimizer
     label = ""  # its attribute name in a Module
-    is_boxed_copy = False  # a view of a global tensor whose elements came from other ranks: it must not be written
+    copy_of: tuple[Tensor, Op, dict] | None = None  # a view of a global tensor whose elements came from other ranks
     has_leaf_views = False  # while tracing: a view of it was made a leaf
     retains: Callable | None = None  # the hook of `retain_grad`
     hooks: dict | None = None  # of a leaf: `Node.hooks` of its Source
@@ -391,7 +393,9 @@ class Tensor(
     # ---- elements ------------------------------------------------------------------------------------------------
 
     def read_array(self, verb: str) -> HostArray:
-        """The elements on the host, for the method `verb`: on the CPU its own array, elsewhere a copy."""
+        """The elements on the host, for the method `verb`: on the CPU its own array, elsewhere and of a global tensor a
+        copy.
+        """
         note_read(self, verb)
         if self.spec.placement is not None:
             return whole_array(self)
@@ -399,14 +403,15 @@ class Tensor(
 
     def numpy(self, *, force: bool = False) -> HostArray:
         """A numpy array that shares this tensor's memory; read-only if the tensor requires grad, unless `force`.
-        `force` also copies from another device. Raises DeviceError there without it.
+        `force` also copies from another device. Raises DeviceError there without it. All ranks call it for a global
+        tensor, and each gets a copy of all elements.
         """
-        if self.spec.device is not cpu and not force:
+        if self.spec.device is not cpu and not force and self.is_local:
             fail(DeviceError, f"numpy() of a tensor on {self.spec.device}", "x.cpu().numpy()", tensor=self)
         array = self.read_array("numpy")
         if self.spec.dtype is bfloat16:
             fail(DTypeError, "numpy() of bfloat16, which numpy does not have", "x.float().numpy()", tensor=self)
-        if self.spec.device is not cpu or self.spec.placement is not None:
+        if self.spec.device is not cpu or self.is_global:
             return array
         return lend(self) if force or not self.requires_grad else read_only(array)
 
@@ -500,6 +505,8 @@ class Tensor(
             self.needs,
             extra,
             self.spec.device,
+            self.spec.placement,
+            self.spec.sbp,
         )
 
     # ---- dtype and device ----------------------------------------------------------------------------------------
@@ -642,10 +649,20 @@ def note_read(tensor: Tensor, verb: str) -> None:
         record_read(tensor, verb)
 
 
-def unpickle(kind: type[Tensor], array: HostArray, needs: bool, extra: dict, device: Device = cpu) -> Tensor:
-    tensor = object.__new__(kind)
+def unpickle(
+    kind: type[Tensor],
+    array: HostArray,
+    needs: bool,
+    extra: dict,
+    device: Device = cpu,
+    placement: Placement | None = None,
+    sbp: tuple[Sbp, ...] | None = None,
+) -> Tensor:
+    tensor, spec = object.__new__(kind), spec_of(array).replace(device=device, placement=placement, sbp=sbp)
+    if placement is not None:
+        array = local_part(array, spec)
     tensor.array = array if device is cpu else backend_of(device).from_host(array)
-    tensor.spec = spec_of(tensor.array)
+    tensor.spec = spec if placement is not None else spec_of(tensor.array)
     tensor.__dict__.update(extra)
     if needs:
         tensor.needs, tensor.value = True, leaf_value(tensor)

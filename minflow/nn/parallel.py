@@ -73,6 +73,11 @@ class DistributedDataParallel(metaclass=ReducedModule):
     ) -> Any:
         if not isinstance(module, Module):
             fail(ModuleError, "DistributedDataParallel takes a module", "DistributedDataParallel(model)", module=module)
+        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+            if tensor.is_global:
+                what = f"DistributedDataParallel: {name} is a global tensor"
+                hint = "the module itself: the gradients of global tensors are those of the whole batch"
+                fail(ModuleError, what, hint, **{name: tensor})
         reducer = Reducer(module, member(process_group, "DistributedDataParallel"), find_unused_parameters)
         if init_sync and broadcast_parameters and reducer.among.size > 1:
             for tensor in (*module.parameters(), *module.buffers()):

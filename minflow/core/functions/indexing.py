@@ -15,6 +15,7 @@ from ..ir import NUMBERS
 from ..mode import MODE
 from ..ops import index as i, shape as s
 from ..ops.elementwise import where
+from ..ops.global_tensors import on_each_rank
 from ..source_location import fail
 from ..spec import bool_, uint8
 from .arguments import cast_fill_value, cast_for_write, cast_number, is_tensor, to
@@ -32,7 +33,7 @@ def entries_of(x: Tensor, index: Tensor) -> list:
 
     Ellipsis is replaced by full slices.
     """
-    parts = [one_entry(part) for part in (index if isinstance(index, tuple) else (index,))]
+    parts = [one_entry(x, part) for part in (index if isinstance(index, tuple) else (index,))]
     ndim = x.spec.ndim
     used = sum([part.spec.ndim if is_mask(part) else part is not None and part is not Ellipsis for part in parts])
     if used > ndim:
@@ -56,8 +57,14 @@ def entries_of(x: Tensor, index: Tensor) -> list:
     return entries
 
 
-def one_entry(part: Any) -> Any:
-    """Convert one part of an index: None, Ellipsis, an int, a slice as a tuple, or a tensor of integers or bools."""
+def tensor_like(x: Tensor, data: Any) -> Tensor:
+    """A tensor of data of the program; a global one if x is global."""
+    new = MODE.get().tensor_of(data)
+    return new if x.spec.placement is None else on_each_rank(new, x.spec.placement)
+
+
+def one_entry(x: Tensor, part: Any) -> Any:
+    """Convert a part of an index of x: None, Ellipsis, an int, a slice as a tuple, or a tensor of integers or bools."""
     part = python_number(part)
     if part is None or part is Ellipsis or part.__class__ is int:
         return part
@@ -70,7 +77,7 @@ def one_entry(part: Any) -> Any:
         part = host_array([p.tolist() if is_tensor(p) else p for p in part])
         part = part.astype("int64") if not part.size else part
     if isinstance(part, bool | HostArray):
-        part = MODE.get().tensor_of(part)
+        part = tensor_like(x, part)
     if not is_tensor(part):
         what = f"indexing: {type(part).__name__} cannot be an index"
         fail(DTypeError, what, "an int, slice, None, ..., a list, or a tensor of integers or bools", index=part)
@@ -160,10 +167,10 @@ def assign_indexed(x: Tensor, index: Any, value: Any) -> Tensor:
     """Copy of x after x[index] = value; value (a tensor, an array or a number) is broadcast."""
     value = python_number(value)
     if not is_tensor(value) and value.__class__ not in NUMBERS:
-        value = MODE.get().tensor_of(value).to(device=x.spec.device)
+        value = tensor_like(x, value).to(device=x.spec.device)
     mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
     if isinstance(mask, HostArray) and mask.dtype == bool:
-        mask = MODE.get().tensor_of(mask)
+        mask = tensor_like(x, mask)
     if (
         is_mask(mask)
         and mask.spec.shape == x.spec.shape[: mask.spec.ndim]

@@ -39,7 +39,8 @@ def record_read(tensor, reader: str) -> None:
 
 
 def number_of(tensor) -> Any:
-    known = tensor.array is not None and tensor.spec.size == 1 and tensor.spec.device is cpu
+    spec = tensor.spec
+    known = tensor.array is not None and spec.size == 1 and spec.device is cpu and spec.placement is None
     return tensor.array.item() if known else None  # elsewhere it would be one more copy to the host
 
 

@@ -13,6 +13,7 @@ from ..grad.hooks import Handle, hook_on_node
 from ..host import HostArray
 from ..ir import INPUTS, OUTPUTS, Node, Value, where_text
 from ..mode import MODE
+from ..ops.global_tensors import in_world, whole_array
 
 MAX_PRINTED = 5_000  # largest number of elements to print of a tensor above the threshold
 OPTIONS: dict[str, Any] = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
@@ -135,17 +136,24 @@ def nested_text(
 
 
 def tensor_text(tensor) -> str:
-    """`tensor([[1., 1.]], dtype=minflow.float32)`, with grad_fn or requires_grad, and a device other than the CPU."""
+    """`tensor([[1., 1.]], dtype=minflow.float32)`, with grad_fn or requires_grad, and a device other than the CPU. A
+    global tensor prints with all elements, its placement and its sbp: all ranks call it.
+    """
     name = "Parameter containing:\n" if type(tensor).__name__ == "Parameter" else ""
     parts = []
-    trace = MODE.get().trace
+    trace, shape = MODE.get().trace, tuple(tensor.spec.shape)
     if tensor.array is None or (trace is not None and trace.is_written(tensor)):  # its array is out of date
-        parts += ["...", "is_lazy='True'", f"size={tuple(tensor.spec.shape)}"]
+        parts += ["...", "is_lazy='True'", f"size={shape}"]
+    elif tensor.is_global and not in_world(tensor.placement):  # its ranks have ended
+        parts += ["...", f"size={shape}"]
     else:
-        parts.append(elements_text(tensor.array, len("tensor(")) if tensor.spec.size else "[]")
-        if not tensor.spec.size and tensor.spec.shape != (0,):
-            parts.append(f"size={tuple(tensor.spec.shape)}")
-    if tensor.device.type != "cpu":
+        array = whole_array(tensor) if tensor.is_global else tensor.array
+        parts.append(elements_text(array, len("tensor(")) if tensor.spec.size else "[]")
+        if not tensor.spec.size and shape != (0,):
+            parts.append(f"size={shape}")
+    if tensor.is_global:
+        parts += [f"placement={tensor.placement}", f"sbp={tensor.sbp}"]
+    elif tensor.device.type != "cpu":
         parts.append(f"device='{tensor.device}'")
     parts.append(f"dtype={tensor.dtype}")
     fn = tensor.grad_fn

@@ -133,6 +133,8 @@ def report_loss(loss: Any) -> None:
 
 def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
     """(values, hint) for the warning: the first op whose result is not finite although its inputs are."""
+    if loss.spec.placement is not None:  # other ranks do not take part
+        return {}, SMALLER_RATE
     try:
         result = first_nonfinite(loss.value)
     except Exception:  # a warning must not become an error

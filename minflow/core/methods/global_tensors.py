@@ -8,8 +8,7 @@ from ..base.dtypes import dtype_named
 from ..base.errors import DTypeError, MissingNameError, SbpError, ShapeError
 from ..base.placement import Placement, Sbp, SbpLike, broadcast, parse_sbp
 from ..context import world
-from ..host import HostArray
-from ..mode import DEFAULT, MODE, using
+from ..mode import MODE
 from ..ops.global_tensors import Distribution, as_global, as_local, boxed, share
 from ..sharding import coordinates, local_spec, without_partial
 from ..source_location import fail
@@ -136,11 +135,3 @@ def logical_spec(x: Any, placement: Placement, sbp: SbpLike, check: bool) -> tup
         what = f"to_global: these are not the parts of a balanced split of a tensor of shape {spec.shape}"
         fail(ShapeError, what, "parts of equal size, or one element more on the first ranks", parts=shapes, need=wanted)
     return spec, (placement, axes)
-
-
-def whole_array(x: Tensor) -> HostArray:
-    """All elements of a global tensor, on each rank of its placement; none on the others. All of them call it."""
-    spec = x.spec
-    assert spec.placement is not None
-    with using(DEFAULT.replace(grad=False)):
-        return boxed(x, spec.placement, (broadcast,) * len(spec.placement.hierarchy), world().rank).array

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import functions as F
 from ..backend import namespace
-from ..base.errors import GradError
+from ..base.errors import GradError, SbpError
 from ..functionalize import lend
 from ..host import HostArray, python_number
 from ..mode import MODE
@@ -56,6 +56,9 @@ class Interop:
         if self.requires_grad:
             what = "DLPack cannot export a tensor that requires grad: the other library would not record gradients"
             fail(GradError, what, ".detach() first", tensor=self)
+        if self.is_global:
+            what = "DLPack shares the memory of one process, and this tensor is global"
+            fail(SbpError, what, "x.to_local(), or x.numpy()", tensor=self)
         new = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # NumPy 2.0 has none of these
         self.read_array("dlpack")
         return lend(self).__dlpack__(**{k: v for k, v in new.items() if v is not None})

@@ -1,6 +1,6 @@
 """Methods and properties that describe a tensor's storage, resize it, or apply a Python function to each element.
 
-All tensors are dense, in one process, in the memory of the CPU or of one device: questions about PyTorch's other kinds
+All tensors are dense, in the memory of the CPU or of one device: questions about PyTorch's other kinds
 of tensors have one answer here.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .. import functions as F
 from ..backend import backend_of_array, namespace, to_host
-from ..base.errors import DTypeError, GradError, OutOfRangeError, ShapeError, TraceError
+from ..base.errors import DTypeError, GradError, OutOfRangeError, SbpError, ShapeError, TraceError
 from ..functionalize import stride_probe, write_into
 from ..functions.fill import empty_of, size_of
 from ..host import host_array
@@ -44,8 +44,8 @@ class Storage:
         return False
 
     def is_distributed(self: Tensor) -> bool:
-        """False: the tensor is in one process."""
-        return False
+        """True for a global tensor, which has parts on several ranks."""
+        return self.is_global
 
     def is_set_to(self: Tensor, tensor: Tensor) -> bool:
         """True if both view the same elements of the same memory."""
@@ -66,6 +66,8 @@ class Storage:
     def resize_(self: Tensor, *sizes: int | Sequence[int], memory_format: Layout | None = None) -> Tensor:
         """Resize in place: the first elements are kept, and new ones are uninitialized."""
         shape = size_of(sizes)
+        if self.is_global:
+            fail(SbpError, "resize_ of a global tensor", "x.reshape(...), or a new tensor", x=self, size=shape)
         if MODE.get().trace is not None or self.requires_grad:
             what = "resize_ is not possible while a graph is built, or on a tensor that requires grad"
             hint = "x.reshape(...), or flow.cat with the elements to add"

@@ -6,10 +6,14 @@ the package `distributed`. Read next: `sharding.py`.
 
 from __future__ import annotations
 
-from ..base.placement import Placement, Sbp
+from ..backend import namespace, to_host
+from ..base.placement import Placement, Sbp, broadcast
+from ..context import world
+from ..host import HostArray
 from ..kernels import kernel
+from ..mode import DEFAULT, using
 from ..op import define
-from ..sharding import local_spec, without_partial
+from ..sharding import coordinates, local_slices, local_spec, without_partial
 from ..spec import Spec
 
 Distribution = tuple[Placement, tuple[Sbp, ...]]
@@ -113,7 +117,7 @@ def boxed(x, placement: Placement, sbp: tuple[Sbp, ...], rank: int, gradient: tu
     """
     spec = x.spec
     if spec.placement is None:
-        whole = (Sbp("broadcast"),) * len(placement.hierarchy)
+        whole = (broadcast,) * len(placement.hierarchy)
         x = as_global(x, shape=spec.shape, target=(placement, whole), rank=rank)
         spec = x.spec
     if spec.placement == placement and spec.sbp == sbp:
@@ -122,8 +126,45 @@ def boxed(x, placement: Placement, sbp: tuple[Sbp, ...], rank: int, gradient: tu
     return boxing(x, shape=spec.shape, **attrs, rank=rank)
 
 
+def on_each_rank(x, placement: Placement):
+    """A local tensor as a global one of which each rank has all elements: those of the first rank."""
+    return x.to_global(placement, [broadcast] * len(placement.hierarchy), check_meta=False)
+
+
 def boxed_like(x, spec: Spec, rank: int):
     """The tensor with the distribution of a spec; itself if that is local."""
     if spec.placement is None or spec.sbp is None:
         return x
     return boxed(x, spec.placement, spec.sbp, rank)
+
+
+# ---- all elements -----------------------------------------------------------------------------------------------
+
+
+def in_world(placement: Placement) -> bool:
+    """True if this program still has the ranks of a placement: not after virtual ranks have ended."""
+    return max(placement.order) < world().size
+
+
+def whole_array(x) -> HostArray:
+    """All elements of a global tensor, in an array of their own. All ranks call it, and each of them gets it."""
+    spec = x.spec
+    assert spec.placement is not None
+    everywhere = Placement.all(spec.placement.type)
+    with using(DEFAULT.replace(grad=False)):
+        whole = boxed(x, everywhere, (broadcast,), world().rank)
+    array = to_host(whole.array)
+    return array.copy() if whole is x else array
+
+
+def local_part(array: HostArray, spec: Spec) -> HostArray:
+    """The array of this rank, of a global tensor of this spec with these elements. All of a partial sum is on its first
+    ranks.
+    """
+    assert spec.placement is not None and spec.sbp is not None
+    placement, rank = spec.placement, world().rank
+    placement.check_world()
+    at, part = coordinates(placement, rank), local_slices(spec, rank)
+    if at is None or part is None or any(i and s.kind == "partial_sum" for i, s in zip(at, spec.sbp)):
+        return namespace().zeros(local_spec(spec, rank).shape, array.dtype)
+    return array[part].copy()

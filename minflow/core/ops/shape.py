@@ -14,6 +14,7 @@ from collections.abc import Callable
 from ..backend import namespace, on_device, on_host
 from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..base.placement import broadcast
 from ..context import current_context
 from ..dispatch import apply
 from ..host import HostArray, host_array, python_number
@@ -30,7 +31,7 @@ from ..sharding import (
     reshape_labels,
     without_partial,
 )
-from ..spec import DType, Spec, bfloat16, bool_, cpu, finfo, float32, float64, iinfo
+from ..spec import DType, Spec, as_dtype, bfloat16, bool_, cpu, finfo, float32, float64, iinfo
 from .examples import case, distinct, floats, ints, strided, unary
 from .global_tensors import as_global
 from .rules import need_axis, need_spec
@@ -64,8 +65,14 @@ def zeros_of(spec: Spec):
 
 
 def constant_beside(x, array: HostArray):
-    """A tensor that takes ownership of an array, on the device of x."""
-    return MODE.get().constant(array, x.spec.device)
+    """A tensor that takes ownership of an array, on the device of x; on each of its ranks if x is global."""
+    spec = x.spec
+    if spec.placement is None:
+        return MODE.get().constant(array, spec.device)
+    rank, shape, whole = current_context().rank, array.shape, (broadcast,) * len(spec.placement.hierarchy)
+    local = local_spec(Spec(shape, as_dtype(array.dtype), spec.device, spec.placement, whole), rank)
+    part = MODE.get().constant(array.reshape(-1)[: local.size].reshape(local.shape), spec.device)
+    return as_global(part, shape=shape, target=(spec.placement, whole), rank=rank)
 
 
 # ---- copies and casts --------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def embedding_bag(
     else:
         starts = offsets[:-1] if include_last_offset else offsets
         bags = starts.spec.size
-        if offsets.array is not None and offsets.device is cpu and bags and offsets.array[0]:
+        if offsets.array is not None and offsets.device is cpu and offsets.is_local and bags and offsets.array[0]:
             what = f"{name}: offsets must begin with 0, got {offsets.array[0]}"
             fail(OutOfRangeError, what, "offsets[0] == 0", **tensors, offsets=offsets)
         place = (arange(size, device=input.device).unsqueeze(1) >= starts).sum(1) - 1

@@ -57,7 +57,7 @@ class SyncBatchNorm(BatchNorm):
         self.process_group = process_group
 
     def normalize(self, input: Tensor, *stats: Any) -> Tensor:
-        if not self.training or member(self.process_group, "SyncBatchNorm").size == 1:
+        if not self.training or input.is_global or member(self.process_group, "SyncBatchNorm").size == 1:
             return super().normalize(input, *stats)
         if input.array is None:
             fail(

@@ -1,0 +1,199 @@
+"""Programs that use global tensors as users do. They run on virtual ranks; this script, on processes."""
+
+import copy
+import itertools
+import pickle
+import sys
+
+import numpy as np
+
+import minflow as flow
+
+B, P, S = flow.sbp.broadcast, flow.sbp.partial_sum, flow.sbp.split
+NUMBERS = np.arange(15.0).reshape(5, 3)
+
+
+def placements():
+    """All ranks, the first and the last one alone, and a square."""
+    size = flow.env.get_world_size()
+    yield flow.placement.all("cpu")
+    if size > 1:
+        yield from [flow.placement("cpu", [0]), flow.placement("cpu", [size - 1])]
+    if size == 4:
+        yield flow.placement("cpu", [[0, 1], [2, 3]])
+
+
+def distributions():
+    for placement in placements():
+        for sbp in itertools.product([B, P, S(0), S(1)], repeat=len(placement.hierarchy)):
+            yield placement, sbp
+
+
+def global_of(array, placement, sbp):
+    """A leaf with these elements."""
+    whole = flow.tensor(array).to_global(placement, [B] * len(placement.hierarchy))
+    return whole.to_global(sbp=sbp).data
+
+
+def all_ranks_read_all_elements():
+    for placement, sbp in distributions():
+        x = global_of(NUMBERS, placement, sbp)
+        assert np.array_equal(x.numpy(), NUMBERS) and np.array_equal(np.asarray(x), NUMBERS)
+        x.numpy()[...] = 0  # a copy
+        assert x.tolist() == NUMBERS.tolist() and x.sum().item() == NUMBERS.sum() == float(x.sum())
+        assert bool((x >= 0).all()) and f"{x.mean():.1f}" == "7.0" and int(x.max()) == 14
+        assert len(x) == 5 and [row.tolist() for row in x] == NUMBERS.tolist() and 3.0 in x and 99.0 not in x
+        assert x in {x} and x.numel() == 15 and x.is_distributed()
+
+
+def all_elements_are_printed():
+    for placement, sbp in distributions():
+        text = " ".join(repr(global_of([[1.0, 2.0]], placement, sbp).float()).split())
+        x = global_of([1.0, 2.5], placement, [B] * len(sbp)).float().requires_grad_()
+        assert text.startswith(f"tensor([[1., 2.]], placement={placement}, sbp=(minflow.sbp.")
+        assert text.endswith(", dtype=minflow.float32)")
+        text = " ".join(repr(flow.nn.Parameter(x)).split())
+        assert text.startswith("Parameter containing: tensor([1.0000, 2.5000], placement=")
+        assert text.endswith("dtype=minflow.float32, requires_grad=True)")
+        empty = " ".join(repr(global_of(np.zeros((0, 3)), placement, sbp)).split())
+        assert empty.startswith("tensor([], size=(0, 3), placement=")
+
+
+def copies_have_the_same_distribution():
+    for placement, sbp in distributions():
+        x = global_of(NUMBERS, placement, sbp).requires_grad_()
+        x.grad = global_of(NUMBERS + 1, placement, sbp)
+        for twin in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), copy.copy(x)):
+            assert twin.spec is x.spec and twin.requires_grad and np.array_equal(twin.numpy(), NUMBERS)
+        twin = copy.deepcopy(x)
+        assert twin.grad.tolist() == x.grad.tolist() and twin.grad.spec is x.spec
+        with flow.no_grad():
+            twin.zero_()
+        assert x.tolist() == NUMBERS.tolist() and twin.tolist() == np.zeros((5, 3)).tolist()
+
+
+WRITES = [
+    lambda x, y: x.add_(1),
+    lambda x, y: x.add_(y, alpha=2),
+    lambda x, y: x.mul_(y),
+    lambda x, y: x.copy_(y),
+    lambda x, y: x.copy_(y[0]),
+    lambda x, y: x.copy_(np.ones((5, 3))),
+    lambda x, y: x.fill_(7),
+    lambda x, y: x.zero_(),
+    lambda x, y: x.clamp_(2, 5),
+    lambda x, y: x.masked_fill_(x > 3, -1),
+    lambda x, y: x.apply_(lambda number: number + 1),
+    lambda x, y: x.__setitem__(0, 1),
+    lambda x, y: x.__setitem__((slice(None), slice(1, 3)), y[:, :2]),
+    lambda x, y: x.__setitem__((Ellipsis, 0), y[:, 1]),
+    lambda x, y: x.__setitem__((slice(1, 4), slice(0, None, 2)), [[1.0, 2.0]]),
+    lambda x, y: x.__setitem__((-1, 2), 9),
+    lambda x, y: x.__setitem__([0, 2], 5),
+    lambda x, y: x.__setitem__(([0, 2], [1, 0]), np.array([3.0, 4.0])),
+    lambda x, y: x.__setitem__(x > 7, 0),
+    lambda x, y: x.__setitem__(NUMBERS > 7, 0),
+    lambda x, y: x.__setitem__(y[:, 0] > 5, y[0]),
+    lambda x, y: x.unsqueeze_(0).squeeze_(0).t_(),
+]
+
+
+def writes_keep_the_distribution():
+    y = flow.tensor(NUMBERS[::-1].copy())
+    for number, write in enumerate(WRITES):
+        alone = flow.tensor(NUMBERS)
+        write(alone, y)
+        for placement, sbp in distributions():
+            x = global_of(NUMBERS, placement, sbp)
+            write(x, global_of(NUMBERS[::-1], placement, sbp[::-1]))
+            assert np.array_equal(x.numpy(), alone.numpy()), (number, placement, sbp)
+            assert x.placement is placement
+            assert x.sbp == sbp or number == len(WRITES) - 1
+
+
+READS = [
+    lambda x: x[1],
+    lambda x: x[1:4, 0],
+    lambda x: x[:, -1:],
+    lambda x: x[None, ..., 1],
+    lambda x: x[[0, 2]],
+    lambda x: x[range(2), :2],
+    lambda x: x[np.array([3, 1]), [2, 0]],
+    lambda x: x[x > 7],
+    lambda x: x[NUMBERS[:, 0] > 5],
+    lambda x: x[x.argmax(1)],
+    lambda x: x[:, True],
+]
+
+
+def indices_are_those_of_the_logical_tensor():
+    for number, read in enumerate(READS):
+        expected = read(flow.tensor(NUMBERS))
+        for placement, sbp in distributions():
+            x = global_of(NUMBERS, placement, sbp).requires_grad_()
+            found = read(x)
+            assert found.is_global and np.array_equal(found.numpy(), expected.numpy()), (number, sbp)
+            found.sum().backward()
+            leaf = flow.tensor(NUMBERS, requires_grad=True)
+            read(leaf).sum().backward()
+            assert np.array_equal(x.grad.numpy(), leaf.grad.numpy())
+
+
+def gradients_are_global():
+    for placement, sbp in distributions():
+        w, seen = global_of(NUMBERS, placement, sbp).requires_grad_(), []
+        w.register_hook(lambda g, seen=seen: seen.append((g.is_global, g.shape)))
+        w.register_post_accumulate_grad_hook(lambda w, seen=seen: seen.append(w.grad.sbp))
+        x = global_of(NUMBERS + 1, placement, sbp[::-1])
+        y = w * x
+        y.retain_grad()
+        y.register_hook(lambda g: g * 2)
+        y.sum().backward()
+        assert seen[0] == (True, w.shape) and seen[1] == w.grad.sbp == w.sbp and w.grad.placement is placement
+        assert np.array_equal(w.grad.numpy(), 2 * (NUMBERS + 1)) and y.grad.tolist() == (0 * NUMBERS + 2).tolist()
+        (w * x).sum().backward()
+        assert np.array_equal(w.grad.numpy(), 3 * (NUMBERS + 1)) and w.grad.sbp == sbp
+        (g,) = flow.autograd.grad((w**2).sum(), w)
+        assert np.array_equal(g.numpy(), 2 * NUMBERS)
+        for other in (w.detach(), w.data, w.clone(), w.float(), w.cpu()):
+            assert other.is_global and other.placement is placement and np.array_equal(other.numpy(), NUMBERS)
+        w.data = w.data * 2
+        assert w.requires_grad and w.tolist() == (2 * NUMBERS).tolist()
+
+
+def writes_are_recorded():
+    """`y = w * 2`, then writes into y and a view of it, as on one rank."""
+
+    def slopes(w, x):
+        y = w * 2
+        y[1:3] = x[:2] ** 2
+        y[:, 0] = 1
+        y.mul_(3)
+        y[0, 2] += x[0, 0]
+        y[3].sub_(x[1])
+        y.t()[1, 2:].mul_(4)
+        (y * x).sum().backward()
+        return w.grad.numpy(), x.grad.numpy()
+
+    expected = slopes(*[flow.tensor(NUMBERS + k, requires_grad=True) for k in range(2)])
+    for placement, sbp in distributions():
+        found = slopes(*[global_of(NUMBERS + k, placement, sbp).requires_grad_() for k in range(2)])
+        assert np.array_equal(expected, found), (placement, sbp)
+
+
+PROGRAMS = [
+    all_ranks_read_all_elements,
+    all_elements_are_printed,
+    copies_have_the_same_distribution,
+    writes_keep_the_distribution,
+    indices_are_those_of_the_logical_tensor,
+    gradients_are_global,
+    writes_are_recorded,
+]
+
+if __name__ == "__main__":
+    flow.distributed.init_process_group(timeout=60)
+    for program in PROGRAMS:
+        program()
+    print(f"{len(PROGRAMS)} programs passed on rank {flow.env.get_rank()} of {sys.argv[1]}")
+    assert flow.env.get_world_size() == int(sys.argv[1])

@@ -1,0 +1,79 @@
+"""Global tensors as users have them: the programs of `global_programs.py`, and errors."""
+
+import re
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from tests.distributed.global_programs import NUMBERS, PROGRAMS, B, S, global_of
+from tests.distributed.test_ranks import launch, mpi
+from tests.processes import TOP, python
+
+
+def run(size, program, *args):
+    with flow.virtual_ranks(size) as ranks:
+        return ranks.run(program, *args)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_virtual_ranks(program, size):
+    assert run(size, program) == [None] * size
+
+
+@mpi
+@pytest.mark.parametrize("size", [2, 4])
+def test_processes(size):
+    done = python(*launch, "-n", str(size), TOP / "tests/distributed/global_programs.py", str(size), path=[TOP])
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = f"{len(PROGRAMS)} programs passed on rank"
+    assert sorted(re.findall(rf"{said} (\d) of {size}\b", done.stdout)) == [str(r) for r in range(size)]
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "use"),
+    [
+        (flow.SbpError, r"DLPack .*\n  tensor +float64\[5, 3\] split\(0\) on ranks \[0, 1\]", np.from_dlpack),
+        (flow.SbpError, "resize_ of a global tensor", lambda x: x.resize_(2, 2)),
+        (flow.DeviceError, r"a local tensor is written into a global one", lambda x: x.copy_(flow.zeros(5, 3))),
+        (flow.DeviceError, r"a local tensor is written into a global one", lambda x: x.__setitem__(0, flow.zeros(3))),
+        (flow.DeviceError, r"take: x is a global tensor, and index is a local", lambda x: x[flow.tensor([1])]),
+        (flow.DeviceError, r"add: a is a global tensor, and b is a local one", lambda x: x + np.ones(3)),
+        (flow.ShapeError, r"split\(0\) on .*\n.*broadcast on", lambda x: setattr(x, "grad", x.to_global(sbp=B))),
+        (flow.ShapeError, r"item\(\) of a tensor with 15 elements", lambda x: x.item()),
+        (flow.ModuleError, "DistributedDataParallel: weight is a global tensor", lambda x: replicated(x)),
+    ],
+)
+def test_refused(error, message, use):
+    def program():
+        with pytest.raises(error, match=message):
+            use(global_of(NUMBERS, flow.placement("cpu", [0, 1]), S(0)))
+
+    run(2, program)
+
+
+def replicated(x):
+    layer = flow.nn.Linear(3, 5)
+    layer.weight = flow.nn.Parameter(x)
+    flow.nn.parallel.DistributedDataParallel(layer)
+
+
+def test_a_global_tensor_prints_after_its_ranks_have_ended():
+    text = repr(run(2, lambda: global_of(NUMBERS, flow.placement("cpu", [0, 1]), S(0)))[0])
+    assert text.startswith("tensor(..., size=(5, 3), placement=minflow.placement(")
+
+
+def test_each_rank_has_the_data_of_the_first_one():
+    """Arrays and lists that differ by rank, as from NumPy's random numbers, are taken from the first rank."""
+
+    def program():
+        rank = flow.env.get_rank()
+        x = global_of(NUMBERS, flow.placement("cpu", [0, 1]), B)
+        x[0] = [rank, 1, 2]
+        x[[rank, 2]] = np.full((2, 3), rank)
+        return x.to_local().tolist()
+
+    first, second = run(2, program)
+    assert first == second
+    assert first[:3] == [[0.0] * 3, [3.0, 4.0, 5.0], [0.0] * 3]

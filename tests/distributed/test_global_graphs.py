@@ -1,5 +1,7 @@
 """nn.Graph on global tensors, on virtual ranks: results, memory, and the order in which ranks communicate."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -129,3 +131,26 @@ def test_a_node_on_other_ranks_disappears():
     first, second, third = run(3, program)
     assert "mul" in first and "sum" not in first and first == second
     assert "mul" not in third and "sum" in third
+
+
+# ---- listings --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks, count", [(None, 1), (1, 1), ([0, 2], 2), (-1, 4)])
+def test_debug_prints_distributions(ranks, count, capsys):
+    def program():
+        graph, x, y = prepared(STRATEGIES[2], 4)
+        graph.debug(2, ranks=ranks)
+        graph(x, y)
+        graph.repr_style = "v1"
+        return repr(graph)
+
+    listings = run(4, program)
+    text, place = capsys.readouterr().out, 'minflow.placement(type="cpu", ranks=[[0, 1], [2, 3]])'
+    update = "(OPERATOR: model.w1_optimizer(model.w1: float64[6, 8] (B, S(1)), boxing-"
+    assert text.count(update) == text.count(" start building plan.") == count
+    assert re.search(r"boxing-\d\(.*?: float64.* \(.*P.*\)\) -> \(float64", text) and place in text
+    assert len(set(listings)) == 1  # on all ranks the same program, with logical shapes
+    matmul = r"model.w1/out:\(sbp=\(B, S\(1\)\), size=\(6, 8\), .*? -> \(.*?sbp=\(S\(0\), S\(1\)\), size=\(24, 8\)"
+    assert re.search(matmul, listings[0]) and f"placement=({place})" in listings[0]
+    assert re.search(r"OPERATOR: .*boxing-\d\(.*sbp=\(.*P.*\) -> ", listings[0])

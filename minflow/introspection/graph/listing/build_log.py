@@ -17,8 +17,11 @@ from typing import Any
 
 from ....compiler.names import Names
 from ....core.base.errors import GraphError
+from ....core.context import current_context
 from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
+from ....core.ops.global_tensors import as_global, as_local, boxing
 from ....core.source_location import IS_MINFLOW_FILE, ROOT, fail
+from ....core.spec import Spec
 from ....diagnosis.notebook import LiveDisplay, prints_into_cell
 from ....diagnosis.source_lines import line_of, source_of
 from ....nn.graph.build import Observer
@@ -27,6 +30,7 @@ from . import text as listing
 from .build_failure import report_failed_build
 
 LEVELS = range(-1, 4)
+GLOBAL_OPS = boxing, as_global, as_local
 # folders whose frames are never printed
 ENGINE_FOLDERS = tuple(os.path.join(ROOT, *place, "") for place in (["core"], ["nn", "graph"], ["introspection"]))
 ONEFLOW_OPTIONS = "only_user_py_stack", "op_repr_with_py_stack", "mode"  # further options of OneFlow's versions
@@ -35,7 +39,7 @@ ONEFLOW_OPTIONS = "only_user_py_stack", "op_repr_with_py_stack", "mode"  # furth
 def set_debug_options(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: int, other: dict) -> None:
     """Check and store the arguments of `graph.debug`, for the next build.
 
-    ranks: the ranks that print, None for rank 0; here there is only rank 0. other: OneFlow's further options:
+    ranks: the ranks that print, None for rank 0. other: OneFlow's further options:
     mode=False turns it off, only_user_py_stack=False prints the lines of minflow's layers too,
     op_repr_with_py_stack=True adds a source line to each OPERATOR of the v1 listing. open, an option of our own: list
     the parts of composite operations below them, in this listing too; True for all, or names as in `show(x, open=)`.
@@ -53,7 +57,7 @@ def set_debug_options(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: 
     if unknown:
         hint = "v_level, ranks, max_py_stack_depth, open"
         fail(GraphError, f"{graph.name}.debug has no option {unknown[0]!r}", hint, option=unknown[0])
-    on = (0 in listed or -1 in listed) and other.get("mode", True)
+    on = (current_context().rank in listed or -1 in listed) and other.get("mode", True)
     minflow_lines, located = not other.get("only_user_py_stack", True), bool(other.get("op_repr_with_py_stack", False))
     options: dict[str, Any] = {"depth": max_py_stack_depth, "minflow_lines": minflow_lines, "located": located}
     options["opening"] = Opening(other["open"], f"{graph.name}.debug") if other.get("open") else None
@@ -234,12 +238,13 @@ class BuildLog(Observer):
             self.log(2, self.operator_text(part), indent + 1)
 
     def operator_text(self, node: Node) -> str:
-        ins = [f"{self.name_of(x)}: {x.spec}" if x.__class__ is Value else repr(x) for x in node.inputs]
-        arguments = ", ".join(ins + attr_texts(node.attrs))
-        outs = ", ".join([str(v.spec) for v in outputs_of(node)])
-        phase = "" if node.phase == "forward" else f"{node.phase}, "
-        place = f"{phase}device={node.out_specs[0].device}, sbp=(B)"
-        return f"(OPERATOR: {self.names_for(node).of(node)}({arguments}) -> ({outs}), {place})"
+        ins = [f"{self.name_of(x)}: {spec_text(x.spec)}" if x.__class__ is Value else repr(x) for x in node.inputs]
+        attrs = [] if node.op in GLOBAL_OPS else attr_texts(node.attrs)  # their attrs are in the specs
+        outs = ", ".join([spec_text(v.spec) for v in outputs_of(node)])
+        phase, spec = "" if node.phase == "forward" else f"{node.phase}, ", node.out_specs[0]
+        place = f"device={spec.device}" if spec.placement is None else listing.placement(spec)
+        place = f"{phase}{place}, sbp=({listing.sbp_text(spec)})"
+        return f"(OPERATOR: {self.names_for(node).of(node)}({', '.join(ins + attrs)}) -> ({outs}), {place})"
 
     def names_for(self, node: Node) -> Names:
         """Parts of opened operations are numbered by themselves."""
@@ -290,6 +295,11 @@ class BuildLog(Observer):
 
 def print_lines(indent: int, text: str) -> None:
     print("\n".join(["  " * indent + listing.clean(line) if line else "" for line in text.split("\n")]), flush=True)
+
+
+def spec_text(spec: Spec) -> str:
+    """`float64[12, 6]`; of a global tensor `float64[12, 6] (S(0), B)`."""
+    return str(spec) if spec.placement is None else f"{spec} ({listing.sbp_text(spec)})"
 
 
 def attr_texts(attrs: Any) -> list[str]:

@@ -8,14 +8,16 @@ Independent of building. Read next: `build_log.py`, which prints the same lines 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ....compiler.names import Names
 from ....compiler.passes.dead_code import dead_code
 from ....compiler.passes.decomposition import expand
 from ....core.base.errors import clean
+from ....core.base.placement import broadcast
 from ....core.ir import STATE, Graph as IR, Node, Source, Value, outputs_of, where_text
+from ....core.ops.global_tensors import in_order
 from ....core.spec import Spec
 from ....core.tensor import Tensor
 from ....nn.graph.config import STYLES
@@ -38,6 +40,7 @@ def tensor_text(tensor: Tensor, lazy: bool = False, parameter: bool = False, par
     spec: Spec = tensor.spec
     shape = spec.shape if parts == 1 else (parts * spec.shape[0], *spec.shape[1:]) if spec.shape else (parts,)
     suffixes = [] if spec.device.type == "cpu" else [f"device='{spec.device}'"]
+    suffixes += [f"placement={spec.placement}", f"sbp={spec.sbp}"] if spec.placement is not None else []
     suffixes += ["is_lazy='True'"] if lazy else []
     suffixes += [f"size={tuple(shape)}", f"dtype={spec.dtype}"]
     suffixes += ["requires_grad=True"] if parameter and tensor.needs else []
@@ -251,17 +254,20 @@ def operator_lines(
     owned = {f"{path}.{name}": path for path, m in graph.all_modules() for name in (*m._parameters, *m._buffers)}
     listed = set()
     for part in compiled.parts:
+        specs = global_specs(part)
         read = {x.node for node in part.graph.nodes for x in node.inputs if x.__class__ is Value}
         for source in part.graph.states:
             if source.op is STATE and source in read and source.name in owned and source.name not in listed:
                 listed.add(source.name)
-                lines.setdefault(owned[source.name], []).append(variable_line(source))
+                lines.setdefault(owned[source.name], []).append(variable_line(source, specs))
     for part in compiled.parts:
-        names, part_names = dict(part.names), Names()
+        names, part_names, specs = dict(part.names), Names(), global_specs(part)
         for node in part.graph.nodes:
+            if node.op is in_order:
+                continue
             where = f", location=({where_text(node.where)})" if located and node.where is not None else ""
             own = lines.setdefault(node.scope, [])
-            own.append(clean(operator_line(node, names, where)))
+            own.append(clean(operator_line(node, names, where, specs)))
             inner = opened_parts(node, opening)
             names |= {inside: part_names.of(inside) for inside in inner}
             own += ["  " + clean(operator_line(inside, names, where)) for inside in inner]
@@ -278,33 +284,58 @@ def opened_parts(node: Node, opening: Opening | None) -> list[Node]:
     return dead_code(expand(IR([], [node], outs), lambda _: True)).nodes
 
 
-def operator_line(node: Node, names: dict[Node, str], more: str = "") -> str:
+def global_specs(part: Any) -> dict[Any, tuple[Spec, ...]]:
+    """Number of a node, or source of the program -> the specs of its outputs in the trace, if they are global."""
+    graph = part.stages[0].graph
+    named = [(node.number, node) for node in graph.nodes] + [(s, s) for s in (*graph.inputs, *graph.states)]
+    return {key: node.out_specs for key, node in named if node.out_specs[0].placement is not None}
+
+
+def spec_of(value: Value, specs: Mapping[Any, tuple[Spec, ...]]) -> Spec:
+    """The spec of a value in the trace. specs: see `global_specs`."""
+    node = value.node
+    known = specs.get(node.origin if isinstance(node, Source) else node.number, ())
+    return known[value.index] if value.index < len(known) else value.spec
+
+
+def operator_line(
+    node: Node, names: dict[Node, str], more: str = "", specs: Mapping[Any, tuple[Spec, ...]] = {}
+) -> str:
     """`(OPERATOR: model.fc1-matmul-0(<in>, <in>) -> (<out>), placement=(...))`; tensors of one name: `[<in>, <in>]`."""
-    ins = ", ".join([lbn(x, names) if x.__class__ is Value else repr(x) for x in node.inputs])
+    ins = ", ".join([lbn(x, names, specs) if x.__class__ is Value else repr(x) for x in node.inputs])
     ins = f"[{ins}]" if getattr(node.op, "variadic", False) else ins
-    outs = ", ".join([lbn(v, names) for v in outputs_of(node)])
-    return f"(OPERATOR: {names[node]}({ins}) -> ({outs}), {placement(node)}{more})"
+    outs = ", ".join([lbn(v, names, specs) for v in outputs_of(node)])
+    return f"(OPERATOR: {names[node]}({ins}) -> ({outs}), {placement(spec_of(outputs_of(node)[0], specs))}{more})"
 
 
-def variable_line(source: Source) -> str:
+def variable_line(source: Source, specs: Mapping[Any, tuple[Spec, ...]]) -> str:
     """`(OPERATOR: model.fc1.weight() -> (out:sbp=(B), size=(5, 4), dtype=(minflow.float32)), placement=(...))`."""
-    return clean(f"(OPERATOR: {source.name}() -> (out:{size_text(source.out_specs[0])}), {placement(source)})")
+    spec = spec_of(outputs_of(source)[0], specs)
+    return clean(f"(OPERATOR: {source.name}() -> (out:{size_text(spec)}), {placement(spec)})")
 
 
-def placement(node: Node) -> str:
-    device = node.out_specs[0].device
-    return f'placement=(minflow.placement(type="{device.type}", ranks=[{device.index}]))'
+def placement(spec: Spec) -> str:
+    known = f'minflow.placement(type="{spec.device.type}", ranks=[{spec.device.index}])'
+    return f"placement=({spec.placement or known})"
+
+
+def sbp_text(spec: Spec) -> str:
+    """`S(0), B`: the sbp along each axis of ranks. A local tensor is whole on its only rank."""
+    texts = {"split": "S", "broadcast": "B", "partial_sum": "P"}
+    return ", ".join([texts[s.kind] + f"({s.dim})" * (s.kind == "split") for s in spec.sbp or (broadcast,)])
 
 
 def size_text(spec: Spec) -> str:
-    return f"sbp=(B), size={tuple(spec.shape)}, dtype=({spec.dtype})"
+    return f"sbp=({sbp_text(spec)}), size={tuple(spec.shape)}, dtype=({spec.dtype})"
 
 
-def lbn(value: Value, names: dict[Node, str]) -> str:
+def lbn(value: Value, names: dict[Node, str], specs: Mapping[Any, tuple[Spec, ...]]) -> str:
     """`model.fc1-matmul-0/matmul_0:(sbp=(B), size=(64, 10), dtype=(minflow.float32))`."""
+    while value.node.op is in_order:
+        value = value.node.inputs[0]
     node = value.node
     if isinstance(node, Source):
         name = f"{node.name or node.op}/out"
     else:
         name = f"{names.get(node, str(node.op))}/{node.op.outputs[value.index]}_0"
-    return f"{name}:({size_text(value.spec)})"
+    return f"{name}:({size_text(spec_of(value, specs))})"

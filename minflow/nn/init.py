@@ -232,11 +232,10 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
         fail(ShapeError, f"sparse_ needs 2 axes, this tensor has {tensor.spec.ndim}", "init.normal_", tensor=tensor)
     rows, columns = tensor.spec.shape
     zeros = math.ceil(sparsity * rows)
-    normal_(tensor, 0.0, std, generator)
-    with no_grad():
-        for column in range(columns):
-            tensor[randperm(rows, generator=generator)[:zeros], column] = 0.0
-    return tensor
+    new = normal(0.0, std, (rows, columns), dtype=tensor.spec.dtype, generator=generator)
+    for column in range(columns):
+        new[randperm(rows, generator=generator)[:zeros], column] = 0.0
+    return fill_with(tensor, new)
 
 
 def deprecated_alias(function: Initializer) -> Initializer:

@@ -6,9 +6,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import OutOfRangeError
+from ..base.placement import broadcast
 from ..mode import MODE
 from ..ops import complex as c, random as r
 from ..ops.elementwise import log1p
+from ..ops.global_tensors import share
 from ..ops.shape import filled
 from ..random import Generator, generator_or_default
 from ..source_location import fail
@@ -20,9 +22,14 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-def draw(generator: Generator | None) -> Any:
-    """The tensor of key and counter, and the attr that every random op takes."""
+def draw(generator: Generator | None, input: Tensor | None = None) -> Any:
+    """The tensor of key and counter, and the attr that every random op takes.
+
+    input: that of the op. If it is a global tensor, all ranks take the key and counter of the first one.
+    """
     counter, offset = MODE.get().draw(generator_or_default(generator))
+    if input is not None and (placement := input.spec.placement) is not None:
+        counter = share(counter, target=(placement, (broadcast,) * len(placement.hierarchy)))
     return counter, {"offset": offset}
 
 
@@ -68,7 +75,7 @@ def randperm_of(n: int, dtype: DType, generator: Generator | None = None) -> Ten
 
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that the element of `input` gives, else 0."""
-    counter, attrs = draw(generator)
+    counter, attrs = draw(generator, input)
     return r.bernoulli(input, counter, **attrs)
 
 
@@ -79,7 +86,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, *, generator: 
     """
     if not training or p == 0:
         return input
-    counter, attrs = draw(generator)
+    counter, attrs = draw(generator, input)
     return r.dropout(input, counter, p=float(p), **attrs)[0]
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ...core.base.errors import OutOfRangeError
-from ...core.mode import MODE
-from ...core.ops.random import dropout as drop
+from ...core.functions.random import dropout as drop
 from ...core.random import Generator, default_generator
 from ...core.source_location import fail
 from ...core.tensor import Tensor
@@ -23,6 +22,5 @@ def dropout(
         fail(OutOfRangeError, f"dropout: p must be a probability between 0 and 1, got {p!r}", "p=0.5", input=input)
     if not training or p == 0:
         return input
-    counter, offset = MODE.get().draw(generator or default_generator)
-    out, _ = drop(input, counter, p=float(p), offset=offset)
+    out = drop(input, float(p), generator=generator or default_generator)
     return input.copy_(out) if inplace else out  # the gradient needs only the mask, so the input may be overwritten

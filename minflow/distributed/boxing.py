@@ -302,9 +302,10 @@ def send_and_receive(
     for rank, array in parts.items():
         everyone.post(namespace().asarray(array, order="C"), rank, TAG, facts)
     for rank, there in places.items():
-        buffer = namespace().empty(there.shape, there.dtype)
+        buffer = namespace().asarray(there, order="C")
         everyone.start_receive(buffer, rank, TAG, facts)()
-        there[...] = buffer
+        if buffer is not there:
+            there[...] = buffer
 
 
 def box(

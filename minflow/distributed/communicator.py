@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import os
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -55,10 +54,14 @@ class Fingerprint(NamedTuple):
 
 
 class Pending:
-    """A send or receive that has begun. Calling it completes it, once, and returns the other rank."""
+    """A send or receive that has begun. Calling it completes it, once, and returns the other rank.
 
-    def __init__(self, finish: Callable[[], int]):
+    arrived: of a send, returns True once the array has arrived or is kept for the receiver.
+    """
+
+    def __init__(self, finish: Callable[[], int], arrived: Callable[[], bool] = lambda: True):
         self.finish: Callable[[], int] | None = finish
+        self.arrived = arrived
         self.rank = -1
 
     def __call__(self) -> int:
@@ -81,7 +84,7 @@ class Communicator:
         self.deadline = default_deadline() if deadline is None else deadline
         self.calls, self.local_rank, self.machines = 0, rank, 1
         self.receives: dict[tuple[int | None, int], Pending] = {}  # the last one, by source and tag
-        self.posted: deque[Pending] = deque()
+        self.posted: list[Pending] = []
         self.subgroups: dict[tuple[int, ...], Communicator] = {}
         self.sent = 0  # bytes that boxing has sent from this rank to others
 
@@ -103,12 +106,6 @@ class Communicator:
     def start_send(self, array: HostArray, to: int, tag: int = 0, facts: str = "") -> Pending:
         """Begin to send an array, which stays as it is, to a rank of the group. facts: what the receiver expects."""
         raise NotImplementedError
-
-    def post(self, array: HostArray, to: int, tag: int, facts: str = "") -> None:
-        """Send an array, which stays as it is, without waiting for the receiver, unless many arrays are under way."""
-        if len(self.posted) == POSTED:
-            self.posted.popleft()()
-        self.posted.append(self.start_send(array, to, tag, facts))
 
     def start_receive(self, out: HostArray, source: int | None, tag: int = 0, facts: str = "") -> Pending:
         """Begin to receive an array of this shape and dtype, sent with these facts, from a rank, or from any.
@@ -191,6 +188,19 @@ class Communicator:
         arrived = self.exchange(what, {rank: copies[id(part)] for rank, part in parts.items()})
         for rank, place in places.items():
             place[...] = arrived[rank][self.rank]
+
+    # ---- messages without a receipt ----------------------------------------------------------------------------------
+
+    def post(self, array: HostArray, to: int, tag: int, facts: str = "") -> None:
+        """Send a copy of an array without waiting for the receiver, unless many arrays are under way."""
+        self.posted = [pending for pending in self.posted if not pending.arrived()]
+        self.finish_posted(POSTED)
+        self.posted.append(self.start_send(array, to, tag, facts))
+
+    def finish_posted(self, limit: int = 0) -> None:
+        """Wait until at most some of the posted arrays are under way."""
+        while len(self.posted) > limit:
+            self.posted.pop(0)()
 
 
 def facts_of(array: HostArray) -> str:

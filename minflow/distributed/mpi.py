@@ -6,6 +6,7 @@ that wait sleep in between, since with more ranks than cores a polling rank keep
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import sys
@@ -115,7 +116,7 @@ class MPICommunicator(Communicator):
         message = bytearray(header(facts))
         message += in_bytes(array).data
         request = self.comm.Isend(message, dest=to, tag=tag)
-        return Pending(lambda: self.wait(request, what) and to)
+        return Pending(lambda: self.wait(request, what) and to, request.Test)
 
     def start_receive(self, out: HostArray, source: int | None, tag: int = 0, facts: str = "") -> Pending:
         facts += facts_of(out)
@@ -162,4 +163,6 @@ def header(facts: str) -> bytes:
 def start_processes() -> MPICommunicator:
     """The communicator of all processes that the launcher has started."""
     mpi = import_optional("mpi4py.MPI", "several processes")
-    return MPICommunicator(mpi.COMM_WORLD)
+    world = MPICommunicator(mpi.COMM_WORLD)
+    atexit.register(world.finish_posted)
+    return world

@@ -318,6 +318,26 @@ def samplers_divide_the_data():
     assert sorted(n for numbers in found for n in numbers) == list(range(4 * size)) and len(mine) == 4
 
 
+def new_global_tensors_have_the_elements_of_one_rank():
+    placement, size = flow.placement.all("cpu"), dist.get_world_size()
+    for sbp in (flow.sbp.split(0), flow.sbp.broadcast, flow.sbp.partial_sum):
+        flow.manual_seed(5)
+        whole = [flow.randn(7, 3), flow.arange(5.0)]
+        flow.manual_seed(5)
+        parts = [flow.randn(7, 3, placement=placement, sbp=sbp), flow.arange(5.0, placement=placement, sbp=sbp)]
+        for x, y in zip(whole, parts):
+            assert y.placement is placement and np.array_equal(y.numpy(), x.numpy())
+        assert sbp != flow.sbp.split(0) or len(parts[0].to_local()) in (7 // size, 7 // size + 1)
+
+
+def ranks_outside_of_a_placement_take_the_structure_of_a_state_dict():
+    first = flow.placement("cpu", [0])
+    state = nn.Linear(2, 3).state_dict() if dist.get_rank() == 0 else None
+    made = flow.utils.global_view.to_global(state, first, flow.sbp.broadcast)
+    assert made["weight"].shape == (3, 2) and made["bias"].placement is first
+    assert len(made["weight"].to_local()) == (3 if dist.get_rank() == 0 else 0)
+
+
 PROGRAMS = [f for f in list(vars().values()) if callable(f) and getattr(f, "__module__", "") == __name__ and
             not isinstance(f, type) and f is not of_rank]  # fmt: skip
 

@@ -223,3 +223,21 @@ def test_modules_in_global_mode_have_global_parameters():
         assert np.array_equal(layer.weight.detach().numpy(), whole.weight.detach().numpy())
 
     on_ranks(main)
+
+
+def test_a_graph_creates_global_tensors():
+    class Graph(nn.Graph):
+        def build(self, x):
+            with global_mode(True, placement=ROW, sbp=S(0)):
+                y = flow.ones(8, 2) * flow.arange(8).reshape(8, 1)
+            return x + y + flow.rand(8, 2, placement=ROW, sbp=S(0)), flow.tensor([1, 2], placement=ROW, sbp=B)
+
+    def main():
+        flow.manual_seed(3)
+        expected = (1 + np.arange(8).reshape(8, 1) + flow.rand(8, 2).numpy()).astype("float32")
+        flow.manual_seed(3)
+        found, two = Graph()(flow.ones(8, 2, placement=ROW, sbp=S(0)))
+        assert found.sbp == (S(0),) and found.to_local().shape == (2, 2) and two.sbp == (B,)
+        assert np.allclose(found.numpy(), expected, rtol=1e-6, atol=0)
+
+    on_ranks(main)

@@ -186,8 +186,10 @@ def refresh(tensor):
 
 
 def stride_probe(tensor) -> Array:
-    """An array with the strides of this tensor but arbitrary elements; for a symbolic tensor, those it will have."""
-    if tensor.array is not None:
+    """An array with the strides of this tensor but arbitrary elements; for a symbolic tensor, those it will have; for a
+    global one, those of the whole, so that all ranks decide alike whether a view exists.
+    """
+    if tensor.array is not None and tensor.spec.placement is None:
         return tensor.array
     if tensor.alias is None:
         spec, xp = tensor.spec, namespace()

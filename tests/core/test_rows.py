@@ -8,17 +8,22 @@ op without a row of parts is in `WHOLE`, with the reason.
 import numpy as np
 import pytest
 
-from minflow.core.base.placement import Placement, broadcast, partial_sum
+import minflow as flow
+from minflow.core.autograd import grad
+from minflow.core.base.placement import Placement, broadcast, partial_sum, split
+from minflow.core.context import current_context
+from minflow.core.functions.creation import from_numpy
 from minflow.core.infer import data_dependent, resolve
 from minflow.core.ir import NUMBERS
 from minflow.core.kernels import launch
 from minflow.core.op import OPS
 from minflow.core.ops import update, update_adaptive, update_moments  # noqa: F401  (they define ops)
 from minflow.core.ops.examples import cases
+from minflow.core.ops.global_tensors import as_global, whole_array
 from minflow.core.sharding import local_attrs, local_slices, local_spec, rows_of
-from minflow.core.spec import spec_of
+from minflow.core.spec import Spec, spec_of
 from tests.cases import Cases
-from tests.core.test_ops import many, weight
+from tests.core.test_ops import differentiable, many, outputs, tensors, wanting, weight
 
 SIZES = 1, 2, 3, 4, 5
 WHOLE = {  # why an op has no row of parts -> its names
@@ -70,6 +75,11 @@ def line(count: int) -> Placement:
     return Placement.of("cpu", tuple(range(count)), (count,))
 
 
+def placed_spec(spec, sbp, count: int):
+    """The spec of a global tensor; that of a number is unchanged."""
+    return spec if sbp is None else spec.replace(placement=line(count), sbp=(sbp,))
+
+
 def cut(x: np.ndarray, sbp, count: int) -> list[np.ndarray]:
     """The local arrays of ranks that hold x with this sbp."""
     if sbp is broadcast:
@@ -78,7 +88,7 @@ def cut(x: np.ndarray, sbp, count: int) -> list[np.ndarray]:
         rng = np.random.default_rng(5)
         terms = [rng.normal(size=x.shape).astype(x.dtype) for _ in range(count - 1)]
         return [*terms, np.asarray(x - sum(terms, np.zeros_like(x)))]
-    spec = spec_of(x).replace(placement=line(count), sbp=(sbp,))
+    spec = placed_spec(spec_of(x), sbp, count)
     return [x[local_slices(spec, rank)].copy() for rank in range(count)]
 
 
@@ -90,7 +100,7 @@ def joined(parts: list[np.ndarray], spec, sbp) -> np.ndarray:
         return parts[0]
     if sbp is partial_sum:
         return np.sum(parts, 0)
-    result, spec = np.empty(spec.shape, parts[0].dtype), spec.replace(placement=line(len(parts)), sbp=(sbp,))
+    result, spec = np.empty(spec.shape, parts[0].dtype), placed_spec(spec, sbp, len(parts))
     for rank, part in enumerate(parts):
         result[local_slices(spec, rank)] = part
     return result
@@ -107,9 +117,8 @@ def assert_equal(got: np.ndarray, want: np.ndarray) -> None:
 
 def check_row(op, arrays: list, attrs: dict, outs: tuple, row, count: int) -> None:
     """Ranks that hold parts as a row says get parts of the results as it says."""
-    placed = lambda spec, sbp: spec if sbp is None else spec.replace(placement=line(count), sbp=(sbp,))
-    ins = [placed(spec, sbp) for spec, sbp in zip(specs_of(arrays), row.inputs)]
-    whole = [placed(spec, sbp) for spec, sbp in zip(outs, row.outputs)]
+    ins = [placed_spec(spec, sbp, count) for spec, sbp in zip(specs_of(arrays), row.inputs)]
+    whole = [placed_spec(spec, sbp, count) for spec, sbp in zip(outs, row.outputs)]
     parts = [[x] * count if sbp is None else cut(x, sbp, count) for x, sbp in zip(arrays, row.inputs)]
     results = []
     for rank in range(count):
@@ -140,3 +149,97 @@ def test_rows(op):
     if op.name in LATER.split():
         return
     assert len(reasons) + distributed == 1, f"{op.name}: rows of parts: {distributed}; reasons for none: {reasons}"
+
+
+def test_shape_rules_do_not_see_distributions():
+    """The sbp of a result comes from the row; whatever its inputs have, the shape is that of the whole."""
+    with Cases() as case, np.errstate(all="ignore"):
+        for op in WITH_ROWS:
+            for k, (arrays, attrs) in enumerate(examples_of(op)):
+                specs = specs_of(arrays)
+                _, plain = resolve(op, specs, attrs)
+                for sbp in (split(0), broadcast, partial_sum):
+                    fits = [s.__class__ is Spec and (s.ndim or sbp is not split(0)) for s in specs]
+                    fits = [fit and (sbp is not partial_sum or s.differentiable) for fit, s in zip(fits, specs)]
+                    placed = tuple([placed_spec(s, sbp, 2) if fit else s for s, fit in zip(specs, fits)])
+                    if not any(fits):
+                        continue
+                    with case(f"{op.name}, example {k}, {sbp}"):
+                        assert resolve(op, placed, attrs) == (None, plain)
+
+
+# ---- gradients on virtual ranks ----------------------------------------------------------------------------------
+
+
+def leaf(x: np.ndarray, sbp, count: int, rank: int, wanted: bool):
+    """A global tensor with the elements of an array."""
+    part = from_numpy(cut(x, sbp, count)[rank].copy())
+    result = as_global(part, shape=x.shape, target=(line(count), (sbp,)), rank=rank)
+    result.requires_grad = wanted
+    return result
+
+
+def results_and_gradients(op, attrs: dict, inputs: list, wanted: list[int], weigh) -> list[np.ndarray]:
+    results = outputs(op, inputs, attrs)
+    seeds = [weigh(weight(k, t.spec.shape)) for k, t in enumerate(results)]
+    found = grad(results, [inputs[k] for k in wanted], seeds, allow_unused=True)
+    return [whole_array(t) if t.is_global else t.array for t in (*results, *found) if t is not None]
+
+
+def of_one_rank(op, arrays: list, attrs: dict, wanted: list[int]) -> list[np.ndarray]:
+    inputs = tensors(arrays)
+    for k in wanted:
+        inputs[k].requires_grad = True
+    return [x.copy() for x in results_and_gradients(op, attrs, inputs, wanted, from_numpy)]
+
+
+def check_gradients(op, count: int, calls: list) -> None:
+    """One of the ranks. calls: (arrays, attrs, inputs with a gradient, sbp of all inputs, results of one rank)."""
+    rank = current_context().rank
+    whole = lambda x: leaf(x, broadcast, count, rank, False)
+    for arrays, attrs, wanted, sbps, expected in calls:
+        try:
+            inputs = [
+                x if sbp is None else leaf(x, sbp, count, rank, k in wanted)
+                for k, (x, sbp) in enumerate(zip(arrays, sbps))
+            ]
+            found = results_and_gradients(op, attrs, inputs, wanted, whole)
+            for got, want in zip(found, expected, strict=True):
+                assert_equal(got, want)
+        except BaseException as error:
+            error.add_note(f"inputs {specs_of(arrays)} {attrs}, {sbps}")
+            raise
+
+
+def calls_by_rows(op, arrays: list, attrs: dict, count: int) -> set:
+    """The sbp of the inputs in each row of a call; of a composite op, one input after the other in parts."""
+    specs = specs_of(arrays)
+    if not op.composite:
+        _, outs = resolve(op, specs, attrs)
+        return {row.inputs for row in rows_of(op, specs, attrs, outs, count)}
+    whole = [None if isinstance(s, type) else broadcast for s in specs]
+    found = {tuple(whole)}
+    for k, s in enumerate(specs):
+        if isinstance(s, Spec):
+            parts = [*map(split, range(s.ndim)), *[partial_sum] * s.differentiable]
+            found |= {(*whole[:k], sbp, *whole[k + 1 :]) for sbp in parts}
+    return found
+
+
+def gradient_calls(op, count: int) -> list:
+    calls = []
+    for arrays, attrs in examples_of(op):
+        if differentiable(op, arrays, attrs):
+            wanted = wanting(op, arrays)
+            expected = of_one_rank(op, arrays, attrs, wanted)
+            calls += [(arrays, attrs, wanted, sbps, expected) for sbps in calls_by_rows(op, arrays, attrs, count)]
+    return calls
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_gradients(count):
+    calls = {op: gradient_calls(op, count) for op in OPS.values() if op.examples}
+    with Cases() as case, flow.virtual_ranks(count) as ranks:
+        for op, mine in calls.items():
+            with case(op.name):
+                ranks.run(check_gradients, op, count, mine)

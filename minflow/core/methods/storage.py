@@ -49,7 +49,7 @@ class Storage:
 
     def is_set_to(self: Tensor, tensor: Tensor) -> bool:
         """True if both view the same elements of the same memory."""
-        arrays = [stride_probe(x) for x in (self, tensor)]
+        arrays = [stride_probe(x) if x.array is None else x.array for x in (self, tensor)]
         mine, its = [backend_of_array(array).storage_key(array) for array in arrays]
         return (mine, self.shape, self.stride()) == (its, tensor.shape, tensor.stride())
 

@@ -54,6 +54,7 @@ def image_spec(columns: Spec, shape, kernel_size, stride, padding, dilation) -> 
     return columns.replace(shape=tuple(shape))
 
 
+IMAGE_LABELS = "n", "c", None, None  # a split of whole channels splits the axis of their columns likewise
 WINDOW_ATTRS = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1))
 CASES = [
     ((2, 3, 4, 5), dict(kernel_size=(2, 3))),
@@ -75,7 +76,7 @@ im2col = define(
         g, shape=x_spec.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
     ),
     flops=0,
-    sharding="n c . . -> n c .",
+    sharding=lambda *_, **__: [IMAGE_LABELS, IMAGE_LABELS[:3]],
     linear=("x",),
     examples=[case(floats(*shape), **(WINDOW_ATTRS | o)) for shape, o in CASES],
     doc="(N, C, H, W) as (N, C * KH * KW, positions): column p holds the pixels under the window at position p.",
@@ -87,7 +88,7 @@ col2im = define(
     lambda g, kernel_size, stride, padding, dilation: im2col(
         g, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
     ),
-    sharding="n c . -> n c . .",
+    sharding=lambda *_, **__: [IMAGE_LABELS[:3], IMAGE_LABELS],
     linear=("columns",),
     local_attrs="shape",
     examples=[case(floats(*columns_of(shape, o)), shape=shape, **(WINDOW_ATTRS | o)) for shape, o in CASES],

@@ -22,15 +22,7 @@ from ..host.float_warnings import silent
 from ..kernels import calls_of, device_of, kernel
 from ..mode import MODE
 from ..op import define
-from ..sharding import (
-    Labels,
-    elementwise_labels,
-    kept_labels,
-    labels_of_call,
-    local_spec,
-    reshape_labels,
-    without_partial,
-)
+from ..sharding import Labels, elementwise_labels, kept_labels, labels_of_call, local_spec, reshape_labels
 from ..spec import DType, Spec, as_dtype, bfloat16, bool_, cpu, finfo, float32, float64, iinfo
 from .examples import case, distinct, floats, ints, strided, unary
 from .global_tensors import as_global
@@ -53,10 +45,13 @@ def filled(spec: Spec, value):
 
 
 def filled_global(spec: Spec, value):
-    """`filled` for a global tensor, of which each rank makes its part; broadcast where `spec` has partial sums."""
+    """`filled` for a global tensor, of which each rank makes its part; broadcast where `spec` has partial sums, or
+    splits an axis that its shape does not have.
+    """
     assert spec.placement is not None and spec.sbp is not None
-    rank, target = current_context().rank, (spec.placement, without_partial(spec.sbp))
-    part = filled(local_spec(spec.replace(sbp=target[1]), rank), value)
+    sbp = tuple([s if s.kind == "split" and s.dim < spec.ndim else broadcast for s in spec.sbp])
+    rank, target = current_context().rank, (spec.placement, sbp)
+    part = filled(local_spec(spec.replace(sbp=sbp), rank), value)
     return as_global(part, shape=spec.shape, target=target, rank=rank)
 
 

@@ -183,17 +183,13 @@ def refined(shape: Shape, layout: Layout, axes: Sequence[int]) -> Layout:
     return layout
 
 
-def unpadded(shape: Shape, source: Layout, target: Layout) -> Layout:
-    """The layout from which zero padding makes the partial sums of the target."""
+def unpadded(shape: Shape, source: Layout, target: Layout) -> list[Layout]:
+    """The layouts from which zero padding makes the partial sums of the target."""
     axes = [axis for axis in target.axes("partial_sum") if axis not in fixed_axes(source, target)]
-    layout = target.replace(dict.fromkeys(axes, broadcast))
-    if source.placement != target.placement:
-        return refined(shape, layout, axes)
-    for axis in axes:
-        if source.sbp[axis].kind == "split":
-            split_there = layout.replace({axis: source.sbp[axis]})
-            layout = split_there if nests(shape, split_there, layout) else layout
-    return layout
+    whole = target.replace(dict.fromkeys(axes, broadcast))
+    choices = product([broadcast, *map(split, range(len(shape)))], repeat=len(axes))
+    layouts = [whole.replace(dict(zip(axes, chosen))) for chosen in choices]
+    return [layout for layout in layouts if nests(shape, layout, whole)]
 
 
 def towards(shape: Shape, source: Layout, target: Layout) -> list[Layout]:
@@ -212,18 +208,18 @@ def towards(shape: Shape, source: Layout, target: Layout) -> list[Layout]:
 @lru_cache(ROUTES)
 def route(shape: Shape, source: Layout, target: Layout) -> list[Layout]:
     """The layouts from the source to the target: those with the fewest bytes, then with the fewest of any rank."""
-    last = unpadded(shape, source, target)
     sums = [axis for axis in source.axes("partial_sum") if axis not in fixed_axes(source, target)]
-    begins = [[], [refined(shape, source, sums)]]
-    if source.placement == target.placement:
-        begins.append(towards(shape, source, last))
-    ends = [[], [refined(shape, last, last.axes("broadcast"))]]
     routes = []
-    for begin, end in product(begins, ends):
-        layouts = [source, *begin, *end, last, target]
-        layouts = [source, *[after for before, after in pairwise(layouts) if before != after]]
-        steps = [sent(shape, before, after).values() for before, after in pairwise(layouts)]
-        routes.append((sum(map(sum, steps)), sum(map(max, steps)), len(layouts), layouts))
+    for last in unpadded(shape, source, target):
+        begins = [[], [refined(shape, source, sums)]]
+        if source.placement == target.placement:
+            begins.append(towards(shape, source, last))
+        ends = [[], [refined(shape, last, last.axes("broadcast"))]]
+        for begin, end in product(begins, ends):
+            layouts = [source, *begin, *end, last, target]
+            layouts = [source, *[after for before, after in pairwise(layouts) if before != after]]
+            steps = [sent(shape, before, after).values() for before, after in pairwise(layouts)]
+            routes.append((sum(map(sum, steps)), sum(map(max, steps)), len(layouts), layouts))
     return min(routes, key=lambda route: route[:3])[3]
 
 

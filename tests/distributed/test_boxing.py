@@ -1,5 +1,6 @@
 """Boxing between all distributions on virtual ranks: elements, bytes and bits."""
 
+import itertools
 import math
 import re
 
@@ -8,7 +9,7 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.placement import broadcast, partial_sum, split
-from minflow.distributed.boxing import box
+from minflow.distributed.boxing import box, route, sent
 from minflow.distributed.world import world
 from tests.distributed.boxing_programs import (
     PLACEMENTS,
@@ -17,6 +18,7 @@ from tests.distributed.boxing_programs import (
     bits_of_sums_are_equal,
     bytes_are_those_of_the_table,
     check_pairs,
+    layouts,
     of_ranks,
 )
 from tests.distributed.test_ranks import launch, mpi
@@ -49,6 +51,31 @@ def test_all_pairs_of_placements(shape):
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_bytes(size):
     run(size, bytes_are_those_of_the_table)
+
+
+def steps_between(layouts_of_ranks, shape):
+    """The bytes of each step that makes no partial sums, by source and target."""
+    return {
+        (source, target): sum(sent(shape, source, target).values())
+        for source, target in itertools.product(layouts_of_ranks, repeat=2)
+        if all(
+            [after.kind != "partial_sum" or before is after for before, after in zip(source.sbp, target.sbp)],
+        )
+    }
+
+
+@pytest.mark.parametrize("hierarchy", [(4,), (2, 2), (2, 3)], ids=str)
+def test_no_sequence_of_steps_sends_fewer_bytes(hierarchy):
+    """To a tensor without partial sums. Shortest paths by Floyd and Warshall."""
+    shape, found = (12, 12), layouts(of_ranks(*range(math.prod(hierarchy)), hierarchy=hierarchy), 2)
+    steps = steps_between(found, shape)
+    best = {pair: steps.get(pair, math.inf) for pair in itertools.product(found, repeat=2)}
+    for middle, source, target in itertools.product(found, repeat=3):
+        best[source, target] = min(best[source, target], best[source, middle] + best[middle, target])
+    for source, target in itertools.product(found, repeat=2):
+        if partial_sum not in target.sbp:
+            taken = sum([steps[step] for step in itertools.pairwise(route(shape, source, target))])
+            assert taken == best[source, target], (str(source), str(target))
 
 
 @pytest.mark.parametrize("size", [2, 3])

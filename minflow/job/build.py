@@ -16,11 +16,15 @@ from ..core.arrays import copy_keeping_strides
 from ..core.autograd import grad
 from ..core.backend import Array, namespace
 from ..core.base.errors import JobError, MinflowError
+from ..core.base.placement import broadcast
+from ..core.context import current_context
 from ..core.functionalize import external_users_of, write_into
 from ..core.functions.creation import full, ones, strided_look
 from ..core.host import HostArray, host_array
 from ..core.ir import OPTIMIZER, Source, Value, where_text
 from ..core.mode import using
+from ..core.ops.global_tensors import as_local, boxed
+from ..core.ops.shape import filled
 from ..core.random import Generator
 from ..core.source_location import caller, here
 from ..core.spec import DType, Spec, float32
@@ -415,7 +419,7 @@ class JobBuild:
         outputs: list[Value] = []
 
         def add(blobs: list[Tensor]) -> list[int]:
-            outputs.extend(mode.resolve(blob).value for blob in blobs)
+            outputs.extend(mode.resolve(whole_blob(blob)).value for blob in blobs)
             return list(range(len(outputs) - len(blobs), len(outputs)))
 
         self.positions = [add(list(column)) for column in zip(*self.outputs)]
@@ -447,7 +451,11 @@ class JobBuild:
             watched = [blob for w in self.watched_gradients for blob in w.blobs]
             scale, count = optimizer.loss_scale(self), self.losses[0].spec.size * self.devices
             seeds = [
-                full(loss.spec.shape, 1 / count, dtype=loss.spec.dtype) if loss.spec.shape else ones(()) / count
+                filled(loss.spec, 1 / count)
+                if loss.spec.placement is not None
+                else full(loss.spec.shape, 1 / count, dtype=loss.spec.dtype)
+                if loss.spec.shape
+                else ones(()) / count
                 for loss in self.losses
             ]
             if scale is not None:
@@ -525,6 +533,14 @@ class JobBuild:
         self.session.variables.update(self.replaced)
         self.session.slots.clear()
         self.session.slots.update(self.kept)
+
+
+def whole_blob(blob: Tensor) -> Tensor:
+    """All elements of a global blob, as a local one on each rank of its placement; any other blob itself."""
+    placement, rank = blob.spec.placement, current_context().rank
+    if placement is None:
+        return blob
+    return as_local(boxed(blob, placement, (broadcast,) * len(placement.hierarchy), rank), rank=rank)
 
 
 def handler_argument(arrays: list[HostArray], kind: Any) -> Any:

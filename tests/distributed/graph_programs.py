@@ -3,8 +3,10 @@
 import numpy as np
 
 import minflow as flow
+import minflow.typing as tp
 from minflow import distributed as dist, nn
 from minflow.core.base.placement import Placement, broadcast as B, split
+from tests.job.builders import job_of
 
 DRAWN = np.random.RandomState(0)
 WEIGHTS = [DRAWN.randn(*shape) for shape in ((6, 8), (8,), (8, 4), (4,))]
@@ -56,16 +58,19 @@ class Net(nn.Module):
 
 
 class Training(nn.Graph):
-    def __init__(self, model, optimizer, accumulate=1, zero=0):
+    def __init__(self, model, optimizer, accumulate=1, zero=0, checkpointing=False, lower=None):
         super().__init__()
         self.model = model
         self.add_optimizer(optimizer)
         self.config.set_gradient_accumulation_steps(accumulate)
+        self.model.to(nn.graph.GraphModule).activation_checkpointing = checkpointing
+        self.lower = lower
         if zero:
             self.config.enable_zero(True, stage=zero)
 
     def build(self, x, y):
-        loss = (self.model(x) - y).square().mean()
+        with flow.autocast("cpu", self.lower, enabled=self.lower is not None):
+            loss = (self.model(x) - y).square().mean()
         loss.backward()
         return loss
 
@@ -88,12 +93,41 @@ def trained(strategy, size, steps=20, **settings):
     return losses, [elements(p) for p in graph.model.parameters()]
 
 
-def equals_one_rank(strategy, size, **settings):
+def equals_one_rank(strategy, size, atol=1e-12, **settings):
     alone = trained(None, 1, **{key: value for key, value in settings.items() if key != "zero"})
     losses, parameters = trained(strategy, size, **settings)
-    assert np.allclose(losses, alone[0], rtol=0, atol=1e-12)
+    assert np.allclose(losses, alone[0], rtol=0, atol=atol)
     for mine, one in zip(parameters, alone[1]):
-        assert np.allclose(mine, one, rtol=0, atol=1e-12)
+        assert np.allclose(mine, one, rtol=0, atol=atol)
+
+
+def job_losses(strategy, size, result, steps=20):
+    """The losses of a training job. Each rank has its part of the variables and of the data."""
+    rank = dist.get_rank()
+    placement, sbp, of_data = strategy(size) if strategy else (None, [None] * 4, None)
+
+    def part(array, sbp):
+        return spread(array, placement, sbp).to_local().numpy() if strategy else array
+
+    def train(x, y):
+        weights = []
+        for name, array, its in zip(("w1", "b1", "w2", "b2"), WEIGHTS, sbp):
+            mine = initial[name]
+            w = flow.get_variable(name, mine.shape, dtype=flow.float64, initializer=flow.zeros_initializer())
+            weights.append(w.to_global(placement, its) if strategy else w)
+        if strategy:
+            x, y = x.to_global(placement, of_data), y.to_global(placement, of_data)
+        hidden = flow.tanh(x @ weights[0] + weights[1])
+        loss = (hidden @ weights[2] + weights[3] - y).square().mean()
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.05]), momentum=0.9).minimize(loss)
+        return loss
+
+    initial = {name: part(array, its) for name, array, its in zip(("w1", "b1", "w2", "b2"), WEIGHTS, sbp)}
+    x, y = part(X, of_data), part(Y, of_data)
+    job = job_of(train, x, y, kind="train", result=result, name=f"train_on_{rank}")
+    job.compile()
+    flow.load_variables(initial)
+    return [float(got if result is tp.Numpy else got.get()) for got in [job(x, y) for _ in range(steps)]]
 
 
 def graphs_train_global_tensors():

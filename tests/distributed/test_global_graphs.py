@@ -6,12 +6,22 @@ import numpy as np
 import pytest
 
 import minflow as flow
+import minflow.typing as tp
 from minflow import nn
 from minflow.compiler.passes.node_order import topological_order
 from minflow.core.base.placement import Placement, broadcast as B, partial_sum as P, split
 from minflow.core.context import current_context
 from minflow.core.ir import Graph
-from tests.distributed.graph_programs import STRATEGIES, X, elements, equals_one_rank, prepared, spread
+from tests.distributed.graph_programs import (
+    OPTIMIZERS,
+    STRATEGIES,
+    X,
+    elements,
+    equals_one_rank,
+    job_losses,
+    prepared,
+    spread,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +36,7 @@ def run(size, program, *args, **options):
         return ranks.run(program, *args, **options)
 
 
-@pytest.mark.parametrize("optimizer", ["SGD"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("size", [2, 4])
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.__name__)
 def test_training(strategy, size, optimizer):
@@ -36,6 +46,24 @@ def test_training(strategy, size, optimizer):
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.__name__)
 def test_gradient_accumulation(strategy):
     run(4, equals_one_rank, strategy, 4, accumulate=3)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.__name__)
+def test_checkpointing(strategy):
+    run(4, equals_one_rank, strategy, 4, checkpointing=True)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.__name__)
+def test_autocast(strategy):
+    run(4, equals_one_rank, strategy, 4, lower=flow.bfloat16, atol=0.1)
+
+
+@pytest.mark.parametrize("result", [tp.Numpy, tp.Callback[tp.Numpy]], ids=["sync", "async"])
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.__name__)
+def test_jobs(strategy, result):
+    (alone,) = run(1, job_losses, None, 1, tp.Numpy)
+    for losses in run(4, job_losses, strategy, 4, result):
+        assert np.allclose(losses, alone, rtol=0, atol=1e-12)
 
 
 def test_uneven_parts():

@@ -412,6 +412,7 @@ recompute = define(
     "recompute(x, after; call)",
     infer=lambda x, after, call: x,
     is_view=True,
+    distributes=True,
     examples=[],
     doc="x unchanged: starts the recomputation of a checkpoint once the gradient `after` is available.",
 )

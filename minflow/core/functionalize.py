@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from .backend import Array, backend_of, namespace
@@ -311,7 +312,7 @@ def apply_inplace(op: Op, target, *others, **attrs):
     )
     dtype, specs, _ = infer(op, inputs, attrs)
     if dtype is GLOBAL:
-        return write_result(target, op(*inputs, **attrs))
+        return write_result(target, op(*kept_for_gradient(op, inputs, wanted, target), **attrs))
     if dtype is not None:
         if dtype.rank > target.dtype.rank:
             what = f"{op.name}_: the result is {dtype.name}, which {target.dtype.name} cannot hold"
@@ -320,24 +321,16 @@ def apply_inplace(op: Op, target, *others, **attrs):
         return write_result(target, op(*inputs, **attrs))
     if specs[0] is not target.spec:
         refuse_result(op, inputs, specs[0], target)
-    shares = [
-        x is target or (hasattr(x, "spec") and x.version_counter is not None and share_storage(x, target))
-        for x in inputs
-    ]
     alias = target.alias
     if (
         not mode.writes_directly()
         or wanted
-        or any(shares[1:])
+        or any([shares(x, target) for x in inputs[1:]])
         or specs[0] is not target.spec
         or not is_writable(target)
         or (alias is not None and (alias.base.alias is not None or 0 in target.array.strides))
     ):
-        # saved inputs that share the target's storage are copied before it is written
-        kept = op.saves[wanted & op.differentiable] if wanted else ()
-        return write_into(
-            target, op(*[clone(x) if i in kept and shares[i] else x for i, x in enumerate(inputs)], **attrs)
-        )
+        return write_into(target, op(*kept_for_gradient(op, inputs, wanted, target), **attrs))
     check_inplace(mode, target, target)
     before_write(target.version_counter)
     try:
@@ -351,6 +344,17 @@ def apply_inplace(op: Op, target, *others, **attrs):
         raise
     bump_version(target, caller(2))
     return target
+
+
+def shares(x, target) -> bool:
+    """True if a write to the target changes the elements of x."""
+    return x is target or (hasattr(x, "spec") and x.version_counter is not None and share_storage(x, target))
+
+
+def kept_for_gradient(op: Op, inputs: Sequence, wanted: int, target) -> list:
+    """The inputs of an op, with copies of those that a gradient needs as they are before a write to the target."""
+    kept = op.saves[wanted & op.differentiable] if wanted else ()
+    return [clone(x) if i in kept and shares(x, target) else x for i, x in enumerate(inputs)]
 
 
 def refuse_result(op: Op, inputs, result: Spec, target) -> None:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from ..core.backend import Array, namespace, to_host
 from ..core.base.errors import OptimError
 from ..core.grad.modes import enable_grad, no_grad
+from ..core.ops.global_tensors import on_each_rank, whole_array
+from ..core.sharding import logical
 from ..core.source_location import fail
 from ..core.spec import Spec, spec_of
 from ..core.tensor import Tensor
@@ -96,6 +98,11 @@ def strong_wolfe(
 STATE_NAMES = ("func_evals", "n_iter", "d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")
 
 
+def elements_of(tensor: Tensor) -> Array:
+    """All elements of a tensor: its array, or those that all ranks have."""
+    return tensor.array if tensor.is_local else whole_array(tensor)
+
+
 class LBFGS(Optimizer):
     """p += t * d, d = -(gradient times an estimate of the inverse Hessian from the last `history_size` steps).
 
@@ -169,7 +176,7 @@ class LBFGS(Optimizer):
         parameters = self.parameters()
         xp = namespace(parameters[0].spec.device)
         return xp.concatenate(
-            [xp.zeros(p.numel(), p.spec.np) if p.grad is None else p.grad.array.reshape(-1) for p in parameters]
+            [xp.zeros(p.numel(), p.spec.np) if p.grad is None else elements_of(p.grad).reshape(-1) for p in parameters]
         )
 
     def add_direction(self, t: float, d: Array, start: list[Array] | None = None) -> None:
@@ -177,9 +184,13 @@ class LBFGS(Optimizer):
         offset = 0
         with no_grad():
             for i, p in enumerate(self.parameters()):
-                part, base = d[offset : offset + p.numel()].reshape(p.shape), p.array if start is None else start[i]
+                part, base = (
+                    d[offset : offset + p.numel()].reshape(p.shape),
+                    elements_of(p) if start is None else start[i],
+                )
                 moved = namespace(p.spec.device).asarray(base + part * p.spec.np.type(t), p.spec.np)
-                p.copy_(Tensor(moved, p.spec))
+                new = Tensor(moved, logical(p.spec))
+                p.copy_(new if p.is_local else on_each_rank(new, p.placement))
                 offset += p.numel()
 
     def direction(self, state: dict[str, Any], grad: Array) -> Array:
@@ -232,7 +243,7 @@ class LBFGS(Optimizer):
             if slope > -group["tolerance_change"]:
                 break
             if search:
-                start = [p.array.copy() for p in parameters]
+                start = [elements_of(p).copy() for p in parameters]
                 point, calls = strong_wolfe(
                     functools.partial(self.evaluate_at, closure, start, d),
                     Point(0, loss, grad, slope),

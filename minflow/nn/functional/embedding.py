@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.backend import namespace
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions import index_add, norm, where
 from ...core.functions.arguments import integer
-from ...core.functions.creation import arange
 from ...core.grad.function import Function
 from ...core.grad.modes import no_grad
 from ...core.ops.embedding import reduce_bags
 from ...core.ops.index import take
-from ...core.ops.shape import filled
+from ...core.ops.shape import constant_beside, filled
 from ...core.source_location import fail, warn
 from ...core.spec import bool_, cpu
 from ...core.tensor import Tensor
@@ -125,14 +125,14 @@ def embedding_bag(
         fail(ShapeError, what, "input (B, N) without offsets, or input (n,) with offsets (B,)", **tensors)
     if offsets is None:
         bags = input.spec.shape[0]
-        place = arange(bags, device=input.device).unsqueeze(1).expand(input.spec.shape).reshape(size)
+        place = constant_beside(input, namespace().arange(bags)).unsqueeze(1).expand(input.spec.shape).reshape(size)
     else:
         starts = offsets[:-1] if include_last_offset else offsets
         bags = starts.spec.size
         if offsets.array is not None and offsets.device is cpu and offsets.is_local and bags and offsets.array[0]:
             what = f"{name}: offsets must begin with 0, got {offsets.array[0]}"
             fail(OutOfRangeError, what, "offsets[0] == 0", **tensors, offsets=offsets)
-        place = (arange(size, device=input.device).unsqueeze(1) >= starts).sum(1) - 1
+        place = (constant_beside(input, namespace().arange(size)).unsqueeze(1) >= starts).sum(1) - 1
     flat = input.reshape(size)
     rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:

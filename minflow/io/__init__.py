@@ -1,8 +1,9 @@
 """Save and load nested objects: one safetensors file, which also holds the structure and a checksum.
 
-`checkpoint.py` implements `save` and `load`; `tree.py` turns nested objects into text and tensors, `container.py` reads
-and writes the file, `atomic.py` makes writes all or nothing, `other_formats.py` and `torch_zip.py` read the files of
-other programs. No file is ever unpickled. Read next: `checkpoint.py`.
+`checkpoint.py` implements `save` and `load`, `ranks.py` those by one of several ranks; `tree.py` turns nested objects
+into text and tensors, `container.py` reads and writes the file, `atomic.py` makes writes all or nothing,
+`other_formats.py` and `torch_zip.py` read the files of other programs. No file is ever unpickled.
+Read next: `checkpoint.py`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ SAVERS: dict[str, Callable] = {}
 def save(
     obj: Any,
     path: str | os.PathLike | BinaryIO,
+    global_dst_rank: int | None = None,
     *,
     dynamic: Mapping | None = None,
     pickle_module: Any = None,
@@ -32,6 +34,9 @@ def save(
     An open file, or an io.BytesIO, is written at its position. PyTorch's pickle options are accepted.
     The old file stays until the new one is complete and on disk. Tensors that share a storage are written once.
 
+    global_dst_rank: the rank that writes global tensors, whole, and all other values as it has them. All ranks call
+    `save`, which returns when the file is complete. Any number of ranks can load it.
+
     An nn.Graph that was called, or a predict job, is saved with its computation and its tensors, so that
     `flow.load_graph` needs none of their code. path: a folder. dynamic: the input axes whose sizes may differ after
     loading, `{"x": {0: "batch"}}`. Raises GraphError if it cannot be saved, before anything is written. See
@@ -42,10 +47,10 @@ def save(
     """
     from . import checkpoint  # imported on first use, with the standard modules that it needs
 
-    for kind in type(obj).__mro__:
+    for kind in type(obj).__mro__ if global_dst_rank is None else ():
         if write := SAVERS.get(f"{kind.__module__}.{kind.__name__}"):
             return write(obj, path, dynamic)
-    checkpoint.save(obj, path, dynamic)
+    checkpoint.save(obj, path, dynamic, global_dst_rank)
 
 
 def load(
@@ -53,6 +58,7 @@ def load(
     map_location: Any = None,
     pickle_module: Any = None,
     *,
+    global_src_rank: int | None = None,
     weights_only: bool | None = None,
     mmap: bool | None = None,
     **pickle_load_args: Any,
@@ -61,11 +67,15 @@ def load(
 
     `model.load_state_dict(flow.load("torch_model.safetensors"))` loads the weights of a PyTorch model.
     path: also an open file or an io.BytesIO.  map_location: the device for the tensors; a dict or function of device
-    names is accepted: all tensors are on the CPU.  weights_only and options of pickles are accepted: no file is ever
-    unpickled.  Other programs' files: safetensors, .npz, and PyTorch's zip files (.pt, .pth) if they hold only plain
-    data. Raises CheckpointError if the file is damaged or of another kind; for other pickles the error says how to
-    convert them.
+    names is accepted: all tensors are on the CPU.
+    global_src_rank: the rank that reads the file. All ranks call `load` and get global tensors on that rank, with sbp
+    broadcast, or on a placement given as map_location.
+    weights_only and options of pickles are accepted: no file is ever unpickled.  Other programs' files: safetensors,
+    .npz, and PyTorch's zip files (.pt, .pth) if they hold only plain data. Raises CheckpointError if the file is
+    damaged or of another kind; for other pickles the error says how to convert them.
     """
     from . import checkpoint
 
+    if global_src_rank is not None:
+        return checkpoint.load_on_ranks(path, map_location, global_src_rank)
     return checkpoint.load(path, map_location)

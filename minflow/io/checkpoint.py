@@ -15,18 +15,20 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from ..core.base.errors import CheckpointError
+from ..core.base.placement import Placement
 from ..core.files.atomic import old_file_state, write_hint
 from ..core.source_location import fail, here
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor
-from . import atomic, container, file_objects, files, other_formats, torch_zip
+from . import atomic, container, file_objects, files, other_formats, ranks, torch_zip
 from .tree import MalformedStructure, Reader, Writer
 
 DATA_FILE = "data.safetensors"  # the file in a folder that `save` created
 FORMAT_VERSION = 1
 
 
-def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> None:
+def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None, rank: int | None = None) -> None:
+    """rank: the one that writes for all ranks; None if each writes its own."""
     stream = path if hasattr(path, "write") else None
     path = Path() if stream is not None else files.checked_path(path, "save", 'flow.save(state, "model.safetensors")')
     if not isinstance(obj, dict | list | tuple) and hasattr(obj, "state_dict"):
@@ -35,7 +37,9 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
     if dynamic is not None:
         what = "save: dynamic is only for graphs, whose inputs it describes"
         fail(CheckpointError, what, "flow.save(graph, path, dynamic=...)", dynamic=dynamic)
-    writer = Writer()
+    if rank is not None:
+        ranks.check_rank("global_dst_rank", rank)
+    writer = Writer(rank)
     tree = writer.encode(obj)
     renumber_objects(tree, {})
     header = {
@@ -44,8 +48,18 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
         **({"metadata": writer.metadata} if any(writer.metadata) else {}),
     }
     structure = json.dumps(header, separators=(",", ":"), ensure_ascii=False)
-    if stream is not None:
-        return file_objects.write(stream, lambda out: container.write(out, writer.arrays, structure))
+
+    def write() -> None:
+        if stream is not None:
+            file_objects.write(stream, lambda out: container.write(out, writer.arrays, structure))
+        else:
+            write_file(path, writer.arrays, structure)
+
+    return write() if rank is None else ranks.on_rank(rank, "save", write)
+
+
+def write_file(path: Path, arrays: dict[str, Any], structure: str) -> None:
+    """Write a file, or a folder with one if the path has no suffix: all of it, or raise CheckpointError."""
     file, created = path, False
     try:
         if not path.suffix:
@@ -58,12 +72,12 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
             created = not os.path.isdir(path)
             path.mkdir(exist_ok=True)
             file = path / DATA_FILE
-        atomic.replace(file, lambda out: container.write(out, writer.arrays, structure))
+        atomic.replace(file, lambda out: container.write(out, arrays, structure))
     except OSError as error:
         if created:
             with suppress(OSError):
                 path.rmdir()
-        size = sum(array.nbytes for array in writer.arrays.values())
+        size = sum(array.nbytes for array in arrays.values())
         refuse_unwritten(error, file, size, write_hint(path), old_file=old_file_state(file))
 
 
@@ -87,7 +101,17 @@ def renumber_objects(tree: Any, numbers: dict[int, int]) -> None:
             renumber_objects(entry, numbers)
 
 
+def load_on_ranks(path: str | os.PathLike | BinaryIO, map_location: Any, rank: int) -> Any:
+    """`load` by one rank, which all ranks wait for."""
+    ranks.check_rank("global_src_rank", rank)
+    placement = map_location if isinstance(map_location, Placement) else None
+    return ranks.load(rank, placement, lambda: load(path, None if placement else map_location))
+
+
 def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:
+    if isinstance(map_location, Placement):
+        what = "load: map_location is a placement, for global tensors, and no rank reads the file for all"
+        fail(CheckpointError, what, "flow.load(path, map_location=placement, global_src_rank=0)")
     if hasattr(path, "read"):
         with tempfile.TemporaryDirectory(prefix="minflow.") as folder:
             return load(file_objects.copy(path, folder), map_location)

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..core.backend import Array, backend_of_array
 from ..core.base.errors import CheckpointError
+from ..core.base.placement import Placement, broadcast
 from ..core.functionalize import version_counter_of
 from ..core.host import HostArray, HostScalar
 from ..core.source_location import fail
@@ -31,9 +32,14 @@ RESERVED_NAME = "__metadata__"  # a name that the file format reserves
 
 
 class Writer:
-    """Encodes an object. Then `arrays` holds name -> array, each storage once, and `metadata` that of its dicts."""
+    """Encodes an object. Then `arrays` holds name -> array, each storage once, and `metadata` that of its dicts.
 
-    def __init__(self) -> None:
+    rank: the one that gets all elements of global tensors; None to refuse these.
+    """
+
+    def __init__(self, rank: int | None = None) -> None:
+        self.rank = rank
+        self.gathered: dict[int, tuple[Array, Array]] = {}  # id of a local part -> it, and the array of all elements
         self.arrays: dict[str, Array] = {}
         self.names_by_memory: dict[tuple, str] = {}
         self.enclosing_ids: list[int] = []
@@ -115,7 +121,18 @@ class Writer:
         if x.requires_grad and x.is_leaf:
             options["requires_grad"] = True
         options["object"] = id(x)
-        return ["tensor", self.add_array(x.array, path, shown), options]
+        return ["tensor", self.add_array(self.gather(x, shown) if x.is_global else x.array, path, shown), options]
+
+    def gather(self, x: Tensor, shown: str) -> Array:
+        """All elements of a global tensor, on the rank that writes."""
+        if self.rank is None:
+            what = f"save: {shown} is a global tensor, and no rank is named that writes it"
+            hint = "flow.save(state, path, global_dst_rank=0) on all ranks; or x.to_local()"
+            fail(CheckpointError, what, hint, value=x)
+        if id(x.array) not in self.gathered:
+            there = Placement(x.placement.type, self.rank)
+            self.gathered[id(x.array)] = x.array, x.detach().to_global(there, broadcast).array
+        return self.gathered[id(x.array)][1]
 
     def add_array(self, array: Array, path: tuple, shown: str) -> str:
         """Store an array and return its name in the file; views of exactly the same memory are stored once."""

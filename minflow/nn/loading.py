@@ -17,9 +17,12 @@ from typing import Any, NoReturn
 from ..core.backend import backend_of, namespace, to_host
 from ..core.base.errors import MinflowError, StateError
 from ..core.base.interrupts import uninterrupted
+from ..core.base.placement import Placement, broadcast
 from ..core.context import current_context
 from ..core.functionalize import before_write
 from ..core.host import HostArray, HostScalar
+from ..core.ops.global_tensors import whole_array
+from ..core.sharding import logical
 from ..core.source_location import describe, here
 from ..core.spec import Spec
 from ..core.tensor import Tensor
@@ -69,6 +72,8 @@ def array_of(value: Any) -> HostArray | None:
     """Return the elements of a tensor (ours or PyTorch's), an array or a number; None for any other value."""
     try:
         if isinstance(value, Tensor):
+            if value.is_global:
+                return whole_array(value)
             return None if value.array is None else to_host(value.array)
         array = namespace().asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
     except Exception:  # raised by an object that is not ours
@@ -78,7 +83,21 @@ def array_of(value: Any) -> HostArray | None:
 
 def tensor_of(array: HostArray, spec: Spec) -> Tensor:
     """Return a tensor of this spec, on its device, with a copy of the elements."""
-    return Tensor(backend_of(spec.device).from_host(array.astype(spec.np, copy=False)), spec)
+    return distributed_as(
+        spec, Tensor(backend_of(spec.device).from_host(array.astype(spec.np, copy=False)), logical(spec))
+    )
+
+
+def distributed_as(spec: Spec, value: Tensor) -> Tensor:
+    """Return a tensor with the placement and sbp of `spec`, or a local one of all elements; itself if it has these.
+
+    All ranks call it. A local tensor that becomes global has the elements of the first rank of the placement.
+    """
+    if spec.placement is None or spec.sbp is None:
+        return Tensor(whole_array(value), logical(value.spec)) if value.is_global else value
+    if value.is_local:
+        value = value.to_global(Placement(spec.placement.type, spec.placement.order[:1]), broadcast, check_meta=False)
+    return value.to_global(spec.placement, spec.sbp)
 
 
 def number(value: Any) -> float:

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from ..core.base.display import Display
 from ..core.base.errors import ModuleError, clean, shown
+from ..core.base.placement import Placement, Sbp
 from ..core.grad.hooks import check_callable
 from ..core.grad.modes import no_grad
 from ..core.messages.suggestions import hint_methods, missing_names
@@ -536,6 +537,29 @@ class Module(Display):
             return t.to(*rest, **other) if rest or other else t
 
         return self._apply(convert)
+
+    def to_global(self, placement: Placement | None = None, sbp: Any = None) -> Self:
+        """Convert each parameter and buffer by `Tensor.to_global(placement, sbp)`, in place; return self. All ranks
+        call it. Parameters stay the same objects.
+
+        A local parameter is this rank's part; with `broadcast`, the elements of the first rank count.
+        sbp: also a function of (state_dict, tensor), which returns the sbp of each entry of the state dict.
+        """
+        if not callable(sbp) or isinstance(sbp, Sbp):
+            return self._apply(lambda t: t.to_global(placement, sbp))
+        state = dict(self.named_parameters()) | dict(self.named_buffers())
+        chosen = {id(x.array): sbp(state, t) for t in state.values() for x in (t, t.grad) if x is not None}
+
+        def convert(t: Tensor) -> Tensor:
+            new = t.to_global(placement, chosen[id(t.array)])
+            chosen[id(new.array)] = chosen[id(t.array)]  # a tied parameter comes again
+            return new
+
+        return self._apply(convert)
+
+    def to_local(self) -> Self:
+        """Replace global parameters and buffers by this rank's part of each, in place; return self."""
+        return self._apply(lambda t: t.to_local() if t.is_global else t)
 
     def float(self) -> Self:
         """Convert all floating parameters and buffers to float32."""

@@ -21,7 +21,7 @@ from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..diagnosis.name_suggestions import similar_names
 from .hooks import must_be_none
-from .loading import Writes, write
+from .loading import Writes, distributed_as, write
 from .parameter import Parameter
 from .recursion_limit import is_walked, walking
 
@@ -123,10 +123,12 @@ def mismatch_reason(old: Tensor, new: Any, assign: bool) -> str:
 
 
 def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[Hashable, str]) -> Tensor:
-    """Return the tensor to load, copied if loading another entry would overwrite it."""
+    """Return the tensor to load, distributed as `old`, and copied if loading another entry would overwrite it."""
     if not isinstance(new, Tensor):
         dtype = new.dtype if assign and new.dtype.name in DType.table else old.spec.np
-        return as_tensor(to_host(new).astype(dtype, "C", copy=False))
+        new = as_tensor(to_host(new).astype(dtype, "C", copy=False))
+    if old.spec.placement is not new.spec.placement or old.spec.sbp is not new.spec.sbp:
+        return distributed_as(old.spec, new.detach())
     if new.array is not None and not assign and storages.get(data_ptr(new), name) != name:
         return new.detach().clone()
     return new

@@ -35,8 +35,8 @@ def test_attributes_of_tensors_and_modules():
         with pytest.raises(AttributeError) as caught:
             getattr(owner, name)
         assert hint in attribute_hint(caught.value)
-    with pytest.raises(AttributeError, match="not divided among ranks"):
-        nn.Linear(1, 1).to_global
+    with pytest.raises(AttributeError, match=r"module.to_global\(placement, sbp\)"):
+        nn.Linear(1, 1).to_consistent
 
 
 def held(path):

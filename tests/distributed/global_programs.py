@@ -181,6 +181,128 @@ def writes_are_recorded():
         assert np.array_equal(expected, found), (placement, sbp)
 
 
+def make_model(seed=None):
+    flow.manual_seed(flow.env.get_rank() if seed is None else seed)  # parameters of the first rank count
+    first, last = flow.nn.Linear(6, 5, bias=False), flow.nn.Linear(5, 3)
+    return flow.nn.Sequential(first, flow.nn.BatchNorm1d(5), flow.nn.ReLU(), last).double()
+
+
+def by_shape(state, tensor):
+    """Split matrices, one dim for each weight, and hold the rest whole."""
+    assert any(tensor is other for other in state.values())
+    return S(0) if tensor is state["0.weight"] else S(1) if tensor.ndim == 2 else B
+
+
+def modules_become_global():
+    placement = flow.placement.all("cpu")
+    model = make_model()
+    parameters, first = list(model.parameters()), make_model() if flow.env.get_rank() == 0 else None
+    (model(flow.ones(4, 6, dtype=flow.float64)) ** 2).sum().backward()
+    assert model.to_global(placement, B) is model
+    assert all(map(lambda a, b: a is b, model.parameters(), parameters))
+    for tensor in (*model.parameters(), *model.buffers()):
+        assert tensor.is_global and tensor.sbp == (B,) and tensor.placement is placement
+    assert all(isinstance(p, flow.nn.Parameter) and p.is_leaf and p.grad.sbp == (B,) for p in model.parameters())
+    if first is not None:
+        assert all(np.array_equal(p.to_local().numpy(), q.numpy()) for p, q in zip(parameters, first.parameters()))
+    whole = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    model.to_global(sbp=by_shape)
+    assert model[0].weight.sbp == (S(0),) == model[0].weight.grad.sbp and model[3].weight.sbp == (S(1),)
+    assert model[3].bias.sbp == (B,) and all(map(lambda a, b: a is b, model.parameters(), parameters))
+    assert all(np.array_equal(tensor.numpy(), whole[name]) for name, tensor in model.state_dict().items())
+    model.double().float().to_local()
+    assert all(t.is_local for t in model.state_dict().values()) and model[3].bias.shape == (3,)
+    tied = flow.nn.Sequential(flow.nn.Linear(4, 4, bias=False), flow.nn.Linear(4, 4, bias=False))
+    tied[1].weight = tied[0].weight
+    tied.to_global(placement, B).to_global(sbp=lambda state, tensor: S(1))
+    assert tied[1].weight is tied[0].weight and tied[0].weight.sbp == (S(1),)
+
+
+def states_are_converted():
+    """From each distribution, and from local tensors and arrays, into each; and back into a local model."""
+    local = make_model(0)
+    state = {name: tensor.clone() for name, tensor in local.state_dict().items()}
+    first = {name: tensor.to_global(flow.placement("cpu", [0]), B) for name, tensor in state.items()}
+    whole = {name: tensor.numpy() for name, tensor in first.items()}
+    for placement in placements():
+        sbp = [B] * len(placement.hierarchy)
+        model = make_model(0).to_global(placement, sbp)
+        model.to_global(sbp=lambda state, tensor, sbp=sbp: [by_shape(state, tensor), *sbp[1:]])
+        spread = model.state_dict()
+        specs = [tensor.spec for tensor in spread.values()]
+        for given in (state, first, whole, {name: tensor.clone() for name, tensor in spread.items()}):
+            with flow.no_grad():
+                for tensor in (*model.parameters(), *model.buffers()):
+                    tensor.zero_()
+            model.load_state_dict(given)
+            assert [tensor.spec for tensor in model.state_dict().values()] == specs
+            assert all(np.array_equal(tensor.numpy(), whole[name]) for name, tensor in model.state_dict().items())
+        other = make_model()
+        other.load_state_dict(model.state_dict())
+        assert all(t.is_local and np.array_equal(t.numpy(), whole[n]) for n, t in other.state_dict().items())
+
+
+def trained(model, optimizer, steps):
+    x = flow.arange(24.0, dtype=flow.float64).reshape(4, 6).sin()
+    placement = model[0].weight.placement
+    x = x.to_global(placement, [B] * len(placement.hierarchy))
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (model(x) ** 2).mean().backward()
+        optimizer.step()
+
+
+def checkpoints_are_those_of_one_rank(folder):
+    """A sharded model and its optimizer are saved and go on, on other placements and on one rank, bit for bit."""
+    rank, path = flow.env.get_rank(), f"{folder}/checkpoint.safetensors"
+    placement = flow.placement.all("cpu")
+    model = make_model().to_global(placement, B).to_global(sbp=by_shape)
+    optimizer = flow.optim.AdamW(model.parameters(), lr=0.01)
+    trained(model, optimizer, 2)
+    saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": 2, "rank": rank}
+    flow.save(saved, path, global_dst_rank=0)
+    whole = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    plain = flow.load(path)
+    assert plain["step"] == 2 and plain["rank"] == 0 and all(t.is_local for t in plain["model"].values())
+    assert all(np.array_equal(plain["model"][name].numpy(), array) for name, array in whole.items())
+    trained(model, optimizer, 2)
+    for there in (placement, *placements()):
+        other = make_model().to_global(there, [B] * len(there.hierarchy))
+        again = flow.optim.AdamW(other.parameters(), lr=0.5)
+        for given in (plain, flow.load(path, global_src_rank=flow.env.get_world_size() - 1)):
+            assert all(tensor.is_global for tensor in given["model"].values()) or given is plain
+            other.load_state_dict(given["model"])
+            again.load_state_dict(given["optimizer"])
+            for p in other.parameters():
+                assert all(x.is_local or x.spec is p.spec for x in again.state[p].values())
+            kept = again.state_dict()["state"]
+            for number, state in saved["optimizer"]["state"].items():
+                assert all(np.array_equal(plain["optimizer"]["state"][number][n].numpy(), kept[number][n].numpy())
+                           for n in state)  # fmt: skip
+        trained(other, again, 2)
+        for name, tensor in model.state_dict().items():
+            assert np.allclose(tensor.numpy(), other.state_dict()[name].numpy(), rtol=1e-12, atol=1e-12)
+    flow.distributed.barrier()
+
+
+def structures_are_saved_by_one_rank(folder):
+    last, rank = flow.env.get_world_size() - 1, flow.env.get_rank()
+    for placement, sbp in distributions():
+        x = global_of(NUMBERS, placement, sbp)
+        tied = flow.nn.Parameter(x)
+        state = {"x": x, "again": [x, tied, tied], "local": flow.tensor([rank]), "rest": (None, "text", np.arange(3))}
+        flow.save(state, f"{folder}/state", global_dst_rank=last)
+        for options in ({}, {"map_location": placement}):
+            found = flow.load(f"{folder}/state", global_src_rank=last, **options)
+            expected = placement if options else flow.placement("cpu", [last])
+            assert found["x"].placement is expected and found["x"].sbp == (B,) * len(expected.hierarchy)
+            assert found["x"] is found["again"][0] and found["again"][1] is found["again"][2]
+            assert isinstance(found["again"][1], flow.nn.Parameter) and found["again"][1].tolist() == NUMBERS.tolist()
+            assert found["local"].tolist() == [last] and found["rest"][:2] == (None, "text")
+            assert found["rest"][2].tolist() == [0, 1, 2]
+        flow.distributed.barrier()
+
+
 PROGRAMS = [
     all_ranks_read_all_elements,
     all_elements_are_printed,
@@ -189,11 +311,16 @@ PROGRAMS = [
     indices_are_those_of_the_logical_tensor,
     gradients_are_global,
     writes_are_recorded,
+    modules_become_global,
+    states_are_converted,
 ]
+WITH_FILES = [checkpoints_are_those_of_one_rank, structures_are_saved_by_one_rank]
 
 if __name__ == "__main__":
     flow.distributed.init_process_group(timeout=60)
     for program in PROGRAMS:
         program()
+    for program in WITH_FILES:
+        program(sys.argv[2])
     print(f"{len(PROGRAMS)} programs passed on rank {flow.env.get_rank()} of {sys.argv[1]}")
     assert flow.env.get_world_size() == int(sys.argv[1])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from tests.distributed.global_programs import NUMBERS, PROGRAMS, B, S, global_of
+from tests.distributed.global_programs import NUMBERS, PROGRAMS, WITH_FILES, B, S, global_of
 from tests.distributed.test_ranks import launch, mpi
 from tests.processes import TOP, python
 
@@ -22,10 +22,17 @@ def test_virtual_ranks(program, size):
     assert run(size, program) == [None] * size
 
 
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("program", WITH_FILES, ids=lambda program: program.__name__)
+def test_files(program, size, tmp_path):
+    assert run(size, program, tmp_path) == [None] * size
+
+
 @mpi
 @pytest.mark.parametrize("size", [2, 4])
-def test_processes(size):
-    done = python(*launch, "-n", str(size), TOP / "tests/distributed/global_programs.py", str(size), path=[TOP])
+def test_processes(size, tmp_path):
+    program = TOP / "tests/distributed/global_programs.py"
+    done = python(*launch, "-n", str(size), program, str(size), str(tmp_path), path=[TOP])
     assert done.returncode == 0, done.stdout + done.stderr
     said = f"{len(PROGRAMS)} programs passed on rank"
     assert sorted(re.findall(rf"{said} (\d) of {size}\b", done.stdout)) == [str(r) for r in range(size)]
@@ -42,6 +49,9 @@ def test_processes(size):
         (flow.DeviceError, r"add: a is a global tensor, and b is a local one", lambda x: x + np.ones(3)),
         (flow.ShapeError, r"split\(0\) on .*\n.*broadcast on", lambda x: setattr(x, "grad", x.to_global(sbp=B))),
         (flow.ShapeError, r"item\(\) of a tensor with 15 elements", lambda x: x.item()),
+        (flow.CheckpointError, r'state\["w"\] is a global tensor, and no rank', lambda x: flow.save({"w": x}, "w.pt")),
+        (flow.RankError, r"global_dst_rank must be a rank from 0 to 1, got 2", lambda x: flow.save(x, "w.pt", 2)),
+        (flow.CheckpointError, r"no rank reads the file", lambda x: flow.load("w.pt", map_location=x.placement)),
         (flow.ModuleError, "DistributedDataParallel: weight is a global tensor", lambda x: replicated(x)),
     ],
 )
@@ -77,3 +87,18 @@ def test_each_rank_has_the_data_of_the_first_one():
     first, second = run(2, program)
     assert first == second
     assert first[:3] == [[0.0] * 3, [3.0, 4.0, 5.0], [0.0] * 3]
+
+
+def test_an_error_of_the_rank_that_reads_or_writes_is_raised_on_all(tmp_path):
+    def program():
+        x = global_of(NUMBERS, flow.placement("cpu", [0, 1]), S(0))
+        with pytest.raises(flow.CheckpointError) as not_written:
+            flow.save({"x": x}, tmp_path / "no" / "folder.safetensors", global_dst_rank=1)
+        with pytest.raises(flow.CheckpointError) as not_read:
+            flow.load(tmp_path / "missing.safetensors", global_src_rank=1)
+        return str(not_written.value), str(not_read.value)
+
+    waiting, alone = run(2, program)
+    assert "cannot be written" in alone[0] and "there is no file" in alone[1]
+    assert re.search("save: rank 1, for which this rank waited, has .*\n.*CheckpointError: save: .*", waiting[0])
+    assert re.search("load: rank 1, for which this rank waited, has .*\n.*CheckpointError: load: there", waiting[1])

@@ -42,7 +42,7 @@ REFUSED: dict[str, str] = {
     **rows("global_view global_view.*", "flow.utils.global_view"),
     **rows("to_consistent redistribute", "x.to_global(placement, sbp)", "Tensor."),
     **rows("check_meta_consistency", "x.to_global(placement, sbp) compares shapes and dtypes of all ranks", "Tensor."),
-    **rows("to_global to_local to_consistent", REASON_WHOLE, "nn.Module."),
+    **rows("to_consistent", "module.to_global(placement, sbp)", "nn.Module."),
     **rows("init_rdma rdma_is_initialized", REASON_WHOLE, "env."),
     **rows("distributed.rpc distributed.rpc.* distributed.pipeline* distributed.fsdp* distributed.tensor* "
            "distributed.optim* futures futures.*", REASON_WHOLE),

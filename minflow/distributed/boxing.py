@@ -117,7 +117,7 @@ def fixed_axes(source: Layout, target: Layout) -> list[int]:
 
 @lru_cache(ROUTES)
 def moves(shape: Shape, source: Layout, target: Layout) -> list[Move]:
-    """The moves that give each rank of the target its region. The target makes no axis of partial sums.
+    """The moves that give each rank of the target its region, in the order of terms. No axis becomes partial sums.
 
     A rank takes its own elements if it has them, and else those of one of the ranks with the same ones, in turn.
     """
@@ -192,31 +192,15 @@ def unpadded(shape: Shape, source: Layout, target: Layout) -> list[Layout]:
     return [layout for layout in layouts if nests(shape, layout, whole)]
 
 
-def towards(shape: Shape, source: Layout, target: Layout) -> list[Layout]:
-    """Steps to a target on the same ranks which make their regions smaller, and then sum them up."""
-    layout, steps = source, []
-    for kind in ("broadcast", "partial_sum"):
-        for axis in layout.axes(kind):
-            smaller = layout.replace({axis: target.sbp[axis]})
-            if target.sbp[axis].kind == "split" and nests(shape, smaller, layout):
-                layout = smaller
-        steps.append(layout)
-    sums = [axis for axis in layout.axes("partial_sum") if target.sbp[axis].kind == "broadcast"]
-    return [*steps, layout.replace(dict.fromkeys(sums, broadcast))]
-
-
 @lru_cache(ROUTES)
 def route(shape: Shape, source: Layout, target: Layout) -> list[Layout]:
     """The layouts from the source to the target: those with the fewest bytes, then with the fewest of any rank."""
     sums = [axis for axis in source.axes("partial_sum") if axis not in fixed_axes(source, target)]
     routes = []
     for last in unpadded(shape, source, target):
-        begins = [[], [refined(shape, source, sums)]]
-        if source.placement == target.placement:
-            begins.append(towards(shape, source, last))
-        ends = [[], [refined(shape, last, last.axes("broadcast"))]]
-        for begin, end in product(begins, ends):
-            layouts = [source, *begin, *end, last, target]
+        shared = refined(shape, source, sums), refined(shape, last, last.axes("broadcast"))
+        for begin, end in product((source, shared[0]), (last, shared[1])):
+            layouts = [source, begin, end, last, target]
             layouts = [source, *[after for before, after in pairwise(layouts) if before != after]]
             steps = [sent(shape, before, after).values() for before, after in pairwise(layouts)]
             routes.append((sum(map(sum, steps)), sum(map(max, steps)), len(layouts), layouts))
@@ -282,7 +266,7 @@ def moved(
                 {by_rank(other): there for other, there in places.items()},
                 group.fingerprint("boxing", facts),
             )
-    for move, there in sorted(incoming, key=lambda pair: pair[0].term):  # their order decides the bits of sums
+    for move, there in incoming:  # in the order of terms, which decides the bits of sums
         elements = array[place(move.region, mine)] if move.source == rank else places[move.source]
         if move.term:
             xp.add(there, elements, out=there)

@@ -9,7 +9,7 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.placement import broadcast, partial_sum, split
-from minflow.distributed.boxing import box, route, sent
+from minflow.distributed.boxing import Layout, box, route, sent
 from minflow.distributed.world import world
 from tests.distributed.boxing_programs import (
     PLACEMENTS,
@@ -17,6 +17,7 @@ from tests.distributed.boxing_programs import (
     all_dtypes_are_boxed,
     bits_of_sums_are_equal,
     bytes_are_those_of_the_table,
+    check,
     check_pairs,
     layouts,
     of_ranks,
@@ -51,6 +52,18 @@ def test_all_pairs_of_placements(shape):
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_bytes(size):
     run(size, bytes_are_those_of_the_table)
+
+
+def test_a_rank_keeps_the_elements_that_it_has():
+    """Only rank 2 receives elements, and from one rank; of a pipeline, each rank sends its part to one other."""
+
+    def bytes_from(sources, targets, sbp):
+        return check((6, 4), "float64", *[Layout(of_ranks(*ranks), (sbp,)) for ranks in (sources, targets)])
+
+    assert run(3, bytes_from, (0, 1), (1, 2), broadcast) == [6 * 4 * 8] * 3
+    assert run(3, bytes_from, (0, 1, 2), (1, 2), broadcast) == [0] * 3
+    for sbp in (split(0), partial_sum):
+        assert run(4, bytes_from, (0, 1), (2, 3), sbp) == [(1 if sbp is split(0) else 2) * 6 * 4 * 8] * 4
 
 
 def steps_between(layouts_of_ranks, shape):

@@ -110,7 +110,7 @@ def test_readme_states_course_hours():
 
 
 def test_the_counts_in_the_readme():
-    assert "course of sixteen" in PAGES["README.md"] and len([*(TOP / "notebooks").glob("[0-9]*.ipynb")]) == 16
+    assert "course of seventeen" in PAGES["README.md"] and len([*(TOP / "notebooks").glob("[0-9]*.ipynb")]) == 17
     (needed,) = re.findall(r"^dependencies = \[\n(.*?)^\]", (TOP / "pyproject.toml").read_text(), re.M | re.S)
     assert "NumPy and three small packages" in PAGES["README.md"] and len(re.findall('^ *"', needed, re.M)) == 1 + 3
 

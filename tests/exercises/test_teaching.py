@@ -16,7 +16,7 @@ PAGES = {file.stem: file.read_text(encoding="utf-8") for file in sorted((TOP / "
 EXERCISES = {one.number: one for one in all_exercises()}
 LESSONS = {one.number: one for one in welcome.lessons(TOP / "notebooks")}
 NOTES = {part[:2]: part for part in PAGES["notes"].split("\n## ")[1:]}
-EVERY = {f"{number:02}" for number in range(16)}
+EVERY = {f"{number:02}" for number in range(17)}
 FEWEST_MISTAKES = 3
 # Lessons whose exercises are not defined yet: they are described by the course plan.
 PLANNED = EVERY - set(lessons())

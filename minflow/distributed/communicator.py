@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core.backend import namespace
@@ -230,6 +230,26 @@ def mismatch(whats: Sequence[Fingerprint]) -> RankError:
         values={f"rank {rank}": what for rank, what in enumerate(whats)},
         where=here(),
         hint="each rank calls the same collectives in the same order, with the same shapes and dtypes",
+    )
+
+
+def late_error(deadline: float, what: Any, places: Mapping[str, str]) -> RankError:
+    """The error for ranks that have not come. places: where they are."""
+    return RankError(
+        f"after {deadline:g} seconds not all ranks have called {what}",
+        values=places,
+        where=here(),
+        hint="each rank calls the same collectives; init_process_group(timeout=...) for slower ranks",
+    )
+
+
+def ended_error(rank: int, what: Any, last: str) -> RankError:
+    """The error for a rank that does not come any more. last: what it has called."""
+    return RankError(
+        f"rank {rank} has ended without {what}",
+        values={f"rank {rank}": last},
+        where=here(),
+        hint="each rank calls the same collectives in the same order",
     )
 
 

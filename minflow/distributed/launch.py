@@ -15,25 +15,36 @@ import contextlib
 import importlib.util
 import os
 import runpy
+import select
 import signal
 import subprocess
 import sys
 import sysconfig
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, NoReturn, TextIO
 
 from ..core.base.errors import MinflowError, MissingDependencyError, RankError
+from ..core.base.locks import locked
 from ..core.base.optional import install_command
 from ..core.context import current_context
+from .board import BROKEN, COMPUTES, UNKNOWN, VARIABLE, WAITS, Board, alive_pipes, hold_pipe, new_board, remove_board
 from .virtual import virtual_ranks
+from .world import launched_rank, launched_size
 
 WORKER = "--minflow-rank"  # the first argument of a process that `launch` has started
-FAILED = 1
-DRAIN = 0.3  # seconds in which mpiexec reads the last lines of a rank before it ends all of them
+FAILED, KILLED = 1, 9  # exit codes of a program with an error, and of one that SIGKILL has ended
+LOOK = 0.1  # seconds between two looks at mpiexec, if ranks have not begun
+LAST = 2.0  # seconds to wait for the last lines, if a process that ranks have started keeps their output open
+BOX = (  # what Hydra prints if a process was killed, also if it has killed that itself
+    b"=" * 80,
+    b"=   ",
+    b"YOUR APPLICATION TERMINATED WITH THE EXIT STRING",
+    b"This typically refers to a problem with your application",
+    b"Please see the FAQ page for debugging suggestions",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,22 +105,88 @@ def launcher() -> str:
 def run_processes(options: argparse.Namespace) -> int:
     labels = ["-l"] * options.no_python  # ranks of Python label their lines, which mpiexec would break
     worker = [sys.executable, "-m", __spec__.name if __spec__ else __name__, WORKER, *forwarded(options)]
-    environment = (
-        os.environ
-        | address(options)
-        | {
-            "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", str(threads_per_rank(options.ranks))),
-        }
-    )
+    words, path = [launcher(), "-n", str(options.ranks), *labels, *worker], new_board()
+    pipes = alive_pipes(path, options.ranks)
+    environment = address(options) | {
+        VARIABLE: path,
+        "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", str(threads_per_rank(options.ranks))),
+    }
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    process = subprocess.Popen([launcher(), "-n", str(options.ranks), *labels, *worker], env=environment)
+    with open(path, "rb") as file:
+        locked(file.fileno())  # until this process ends, by which ranks see it
+        board = Board(path, options.ranks)
+        process = subprocess.Popen(words, env=os.environ | environment, stdout=subprocess.PIPE)
+        output = threading.Thread(target=pass_on, args=(process.stdout,), daemon=True)
+        output.start()
+        try:
+            died, code = first_to_end(process, board, pipes), process.wait()
+            output.join(LAST)
+            return report(board, died, code)
+        except (KeyboardInterrupt, SystemExit) as error:
+            process.terminate()  # mpiexec ends the ranks
+            process.wait()
+            return 130 if isinstance(error, KeyboardInterrupt) else int(error.code)  # type: ignore[arg-type]
+        finally:
+            for pipe in pipes:
+                os.close(pipe)
+            remove_board(path)
+
+
+def pass_on(lines: Any) -> None:
+    """Print lines of mpiexec, all of which begin with their rank, but for its text about a process that was killed."""
     try:
-        return process.wait()
-    except (KeyboardInterrupt, SystemExit) as error:
-        process.terminate()  # mpiexec ends the ranks
-        process.wait()
-        return 130 if isinstance(error, KeyboardInterrupt) else int(error.code)  # type: ignore[arg-type]
+        for line in lines:
+            if not line.startswith(BOX):
+                sys.stdout.buffer.write(line)
+                sys.stdout.buffer.flush()
+    except BrokenPipeError:  # the reader has ended, of which mpiexec learns
+        lines.close()
+
+
+def first_to_end(process: subprocess.Popen, board: Board, pipes: dict[int, int]) -> int | None:
+    """Wait for mpiexec. Return the rank that has ended first before the end of its program, if any.
+
+    pipes: as of `alive_pipes`. mpiexec ends the other ranks a moment later, but epoll tells which pipe was the first to
+    close even if this process was late. None if the system has no epoll (macOS, Windows).
+    """
+    if not pipes:
+        return None
+    with select.epoll() as poller:
+        for pipe in pipes:
+            poller.register(pipe, 0)  # tells of the end alone
+        while process.poll() is None and pipes:
+            for pipe, _ in poller.poll(LOOK):
+                rank = pipes.pop(pipe)
+                os.close(pipe)
+                if board.read(rank).state in (UNKNOWN, COMPUTES, WAITS, BROKEN):
+                    return rank
+    return None
+
+
+def report(board: Board, died: int | None, code: int) -> int:
+    """Say which rank has ended all, and what each did, unless a rank has said so. code: that of mpiexec.
+
+    Return the exit code, which is not 0 if a rank has not come to the end of its program.
+    """
+    entries = [board.read(rank) for rank in range(board.size)]
+    unfinished = [rank for rank, entry in enumerate(entries) if entry.state in (COMPUTES, WAITS, BROKEN)]
+    if not unfinished or board.claimed:
+        return board.claimed or code
+    broken = [rank for rank in unfinished if entries[rank].state == BROKEN]
+    first = broken or ([] if died is None else [died]) or unfinished
+    code = entries[broken[0]].number if broken else 128 - code if code < 0 else code or FAILED
+    number = code - 128 if code > 128 else code
+    error = RankError(
+        f"rank {' or '.join(map(str, first))} has ended before the end of its program, and so all ranks end",
+        values={f"rank {rank}": board.describe(rank, alive=False) for rank in range(board.size)},
+    )
+    if not broken:
+        name = f", that of {signal.Signals(number).name}" * (number in set(signal.Signals))
+        error.values["exit code"] = f"{code}{name}"
+        error.hint = "dmesg, where Linux says which process it has killed since memory ran out" * (number == KILLED)
+    print(f"minflow: {error}", file=sys.stderr, flush=True)
+    return code
 
 
 def address(options: argparse.Namespace) -> dict[str, str]:
@@ -129,42 +206,60 @@ def forwarded(options: argparse.Namespace) -> list[str]:
     return [*words, options.program, *options.arguments]
 
 
-def work(words: Sequence[str]) -> None:
-    """One rank: run the program, and end all ranks if it fails."""
+def work(words: Sequence[str]) -> int:
+    """One rank: run the program, and end all ranks if it fails. Return the exit code."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     options = parser.parse_args(words)
+    hold_pipe(os.environ[VARIABLE], launched_rank(), options.no_python)
+    if options.no_python:
+        run_other_program(options)
+    from .mpi import MPICommunicator, raised
     from .world import world
 
     streams: Any = sys.stdout, sys.stderr
     for stream in streams:  # whole lines, since ranks print at the same time
         stream.reconfigure(line_buffering=True, write_through=False)
     ranks = world()
-    if not options.no_python:
-        sys.stdout, sys.stderr = RankedOutput(sys.stdout), RankedOutput(sys.stderr)
+    sys.stdout, sys.stderr = RankedOutput(sys.stdout), RankedOutput(sys.stderr)
     os.environ.update(RANK=str(ranks.rank), WORLD_SIZE=str(ranks.size), LOCAL_RANK=str(ranks.local_rank))
     if options.redirect_stdout_and_stderr:
-        folder = Path(options.logdir or "log")
-        folder.mkdir(parents=True, exist_ok=True)
-        sys.stdout = sys.stderr = (folder / f"rank_{ranks.rank}.log").open("w", buffering=1, encoding="utf-8")
+        sys.stdout = sys.stderr = log_file(options, ranks.rank)
+    code, reason = 0, ""
     try:
-        if options.no_python:
-            code = subprocess.run([options.program, *options.arguments]).returncode
-        else:
-            run_program(options)
-            code = 0
+        run_program(options)
     except SystemExit as error:
         code = exit_code(error)
+        reason = f"has ended with exit code {code}"
     except BaseException as error:
         sys.excepthook(type(error), error, error.__traceback__)
-        code = FAILED
+        code, reason = FAILED, raised(error)
     for stream in (sys.stdout, sys.stderr):
         stream.close() if isinstance(stream, RankedOutput) else stream.flush()
-    if code:
-        from mpi4py import MPI
+    if code and isinstance(ranks, MPICommunicator):
+        ranks.machine.board.fail(reason, code)
+        ranks.machine.end_all(code)
+    return code
 
-        time.sleep(DRAIN)
-        MPI.COMM_WORLD.Abort(code)
+
+def log_file(options: argparse.Namespace, rank: int) -> TextIO:
+    folder = Path(options.logdir or "log")
+    folder.mkdir(parents=True, exist_ok=True)
+    return (folder / f"rank_{rank}.log").open("w", buffering=1, encoding="utf-8")
+
+
+def run_other_program(options: argparse.Namespace) -> NoReturn:
+    """Replace this process by a program, which may join the ranks in its turn."""
+    rank, size = launched_rank(), launched_size()
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(rank))
+    if options.redirect_stdout_and_stderr:
+        with log_file(options, rank) as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+    try:
+        os.execvp(options.program, [options.program, *options.arguments])
+    except OSError as error:
+        sys.exit(f"minflow: rank {rank} cannot run {options.program}: {error.strerror}")
 
 
 def exit_code(error: SystemExit) -> int:
@@ -327,8 +422,7 @@ def run_virtual(options: argparse.Namespace) -> int:
 def main(words: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if words is None else words)
     if words[:1] == [WORKER]:
-        work(words[1:])
-        return 0
+        return work(words[1:])
     parser = argparse.ArgumentParser(prog="minflow launch", description="Run a program on several ranks.")
     add_arguments(parser)
     try:

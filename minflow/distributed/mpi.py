@@ -7,53 +7,101 @@ that wait sleep in between, since with more ranks than cores a polling rank keep
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import hashlib
 import os
+import pickle
 import sys
+import threading
 import time
+import zlib
 from collections.abc import Sequence
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, NoReturn
 
 from ..core.backend import namespace
+from ..core.base.errors import RankError
+from ..core.base.locks import locked
 from ..core.base.optional import import_optional
 from ..core.host import HostArray
-from .communicator import Communicator, Fingerprint, Pending, check_received, facts_of, mismatch, reduced
+from ..core.source_location import here
+from .board import COMPUTES, ENDED, VARIABLE, WAITS, Board, new_board, remove_board, remove_segments
+from .communicator import (
+    Communicator,
+    Fingerprint,
+    Pending,
+    check_received,
+    default_deadline,
+    ended_error,
+    facts_of,
+    late_error,
+    mismatch,
+    reduced,
+)
 
 POLLS = 2000  # polls before a wait begins to sleep, if each rank has a core
-NAP = 20e-6  # seconds
+NAP, LONGEST_NAP = 20e-6, 1e-3  # seconds; a longer wait has longer naps, of a hundredth of its time
+LOOK = 0.25  # seconds after which a waiting rank looks for ranks that have ended
+DRAIN = 0.3  # seconds in which mpiexec reads the last lines of a rank before it ends all of them
+SPEECH = 2.0  # seconds that another rank gets to say why all end
+WATCH = 1.0  # seconds between two looks for the launcher
 HEADER = 256  # bytes before the elements of a message: their dtype and shape
 SUBGROUP = 32_001  # tag of the messages before a group of some ranks begins
-ABORTED = 71  # exit code after a deadline
+FAILED, ABORTED = 1, 71  # exit codes after an error, and after a deadline
 
 
 class MPICommunicator(Communicator):
-    """A group of processes. comm: mpi4py's communicator."""
+    """A group of processes.
 
-    def __init__(self, comm: Any, ranks: Sequence[int] | None = None, deadline: float | None = None):
-        super().__init__(comm.rank, range(comm.size) if ranks is None else ranks, deadline)
-        self.comm, self.mpi = comm, import_optional("mpi4py.MPI", "several processes")
+    comm: mpi4py's communicator.  name: tells groups of the same ranks apart; the same on each of them.
+    """
+
+    def __init__(self, comm: Any, machine: Machine, ranks: Sequence[int], deadline: float | None = None, name: Any = 0):
+        super().__init__(comm.rank, ranks, deadline)
+        self.comm, self.mpi, self.machine = comm, import_optional("mpi4py.MPI", "several processes"), machine
         self.checks = os.environ.get("MINFLOW_CHECK_COLLECTIVES", "1") != "0"
-        self.polls = POLLS if comm.size <= (os.cpu_count() or 1) else 0
-        if ranks is None:
-            here = comm.Split_type(self.mpi.COMM_TYPE_SHARED)
-            self.local_rank, first = here.rank, comm.allgather(here.rank == 0)
-            self.machines = sum(first)
+        self.key = zlib.crc32(repr((name, self.ranks)).encode())  # the same on all ranks of the group
+        self.latest: Any = None
 
-    def wait(self, request: Any, what: Any) -> Any:
-        """Wait for a request; after the deadline, end all ranks."""
-        status, begin, polls = self.mpi.Status(), time.perf_counter(), 0
+    def wait(self, request: Any, what: Fingerprint | str, peers: Sequence[int] | None = None) -> Any:
+        """Wait for a request. After the deadline, or if a rank has ended that it waits for, end all ranks.
+
+        peers: those that it waits for, in the group; None for all.
+        """
+        board, status = self.machine.board, self.mpi.Status()
+        number = what.number if isinstance(what, Fingerprint) else 0
+        if what is not self.latest:
+            self.latest = what
+            board.enter(self.text(what), self.key, number)
+        else:
+            board.set_state(WAITS)
+        begin, polls, look, ended = time.perf_counter(), 0, LOOK, list[int]()
         while not request.Test(status):
             polls += 1
-            if polls > self.polls:
-                time.sleep(NAP)
-                if time.perf_counter() - begin > self.deadline:
-                    text = (
-                        f"minflow: rank {self.rank}: after {self.deadline:g} seconds not all ranks have called {what}"
-                    )
-                    print(text, file=sys.stderr, flush=True)
-                    self.comm.Abort(ABORTED)
-                    os._exit(ABORTED)  # Abort may return before the launcher has ended this process
+            if polls > self.machine.polls:
+                waited = time.perf_counter() - begin
+                time.sleep(min(max(NAP, waited / 100), LONGEST_NAP))
+                if waited > min(look, self.deadline):
+                    look += LOOK
+                    missing = self.missing(number, peers)
+                    before, ended = ended, [rank for rank in missing if board.has_ended(rank)]
+                    if ended and before:  # at two looks: it is not a message that is still under way
+                        self.machine.stop(ended_error(ended[0], self.text(what), board.describe(ended[0])))
+                    if waited > self.deadline:
+                        places = {f"rank {rank}": board.describe(rank) for rank in missing}
+                        self.machine.stop(late_error(self.deadline, self.text(what), places))
+        board.set_state(COMPUTES)
         return status
+
+    def text(self, what: Fingerprint | str) -> str:
+        """A call, and the ranks of its group, if it is not the group of all."""
+        return str(what) if self.size == self.machine.board.size else f"{what}, of ranks {list(self.ranks)}"
+
+    def missing(self, number: int, peers: Sequence[int] | None) -> list[int]:
+        """The ranks of the world that have not come."""
+        if peers is not None:
+            return [self.ranks[peer] for peer in peers]
+        return self.machine.board.missing(self.ranks, self.key, number)
 
     def agree(self, what: Fingerprint) -> None:
         """Check that all ranks call this collective. Raises RankError."""
@@ -63,13 +111,21 @@ class MPICommunicator(Communicator):
         both = namespace().array([number, -number], "int64")
         self.wait(self.comm.Iallreduce(self.mpi.IN_PLACE, both, op=self.mpi.MAX), what)
         if both[0] != -both[1]:
-            raise mismatch(self.comm.allgather(what))
+            raise mismatch(self.gather(what, what))
 
     def exchange(self, what: Fingerprint, mine: Any) -> list[Any]:
         self.agree(what)
-        if self.size > 1:
-            self.wait(self.comm.Ibarrier(), what)  # the next call waits without a deadline
-        return self.comm.allgather(mine)
+        return self.gather(what, mine)
+
+    def gather(self, what: Fingerprint, mine: Any) -> list[Any]:
+        """The objects of all ranks, pickled."""
+        data, sizes = pickle.dumps(mine, protocol=pickle.HIGHEST_PROTOCOL), namespace().zeros(self.size, "int64")
+        sizes[self.rank] = len(data)
+        self.wait(self.comm.Iallgather(self.mpi.IN_PLACE, sizes), what)
+        ends = list(accumulate(sizes.tolist(), initial=0))
+        received = bytearray(ends[-1])
+        self.wait(self.comm.Iallgatherv(data, [received, sizes.tolist(), ends[:-1], self.mpi.BYTE]), what)
+        return [pickle.loads(memoryview(received)[begin:end]) for begin, end in pairwise(ends)]
 
     def barrier(self) -> None:
         what = self.fingerprint("barrier")
@@ -112,21 +168,22 @@ class MPICommunicator(Communicator):
 
     def start_send(self, array: HostArray, to: int, tag: int = 0, facts: str = "") -> Pending:
         facts += facts_of(array)
-        what = f"send of{facts} to rank {to}"
+        what = f"send of{facts} to rank {to} {here()}"
         message = bytearray(header(facts))
         message += in_bytes(array).data
         request = self.comm.Isend(message, dest=to, tag=tag)
-        return Pending(lambda: self.wait(request, what) and to, request.Test)
+        return Pending(lambda: self.wait(request, what, [to]) and to, request.Test)
 
     def start_receive(self, out: HostArray, source: int | None, tag: int = 0, facts: str = "") -> Pending:
         facts += facts_of(out)
-        what = f"receive of{facts} from {'any rank' if source is None else f'rank {source}'}"
+        what = f"receive of{facts} from {'any rank' if source is None else f'rank {source}'} {here()}"
+        peers = [rank for rank in range(self.size) if rank != self.rank] if source is None else [source]
         message = bytearray(HEADER + out.nbytes)
         request = self.comm.Irecv(message, source=self.mpi.ANY_SOURCE if source is None else source, tag=tag)
 
         def finish() -> int:
             try:
-                rank = self.wait(request, what).source
+                rank = self.wait(request, what, peers).source
             except self.mpi.Exception:  # the array is larger than this one; the begin of the message has arrived
                 rank = -1 if source is None else source
             if message[:HEADER] != header(facts):
@@ -140,7 +197,7 @@ class MPICommunicator(Communicator):
         self.agree(self.fingerprint("new_group", f" {list(ranks)}"))
         mine = self.rank in ranks
         comm = self.comm.Split(0 if mine else self.mpi.UNDEFINED, list(ranks).index(self.rank) if mine else 0)
-        return MPICommunicator(comm, [self.ranks[rank] for rank in ranks], self.deadline) if mine else None
+        return self.part(comm, ranks, self.calls) if mine else None
 
     def start_subgroup(self, ranks: tuple[int, ...]) -> Communicator:
         hello = namespace().empty(0, "uint8")
@@ -149,7 +206,11 @@ class MPICommunicator(Communicator):
         for rank in ranks:
             self.start_receive(hello, rank, SUBGROUP)()
         comm = self.comm.Create_group(self.comm.group.Incl(ranks))
-        return MPICommunicator(comm, [self.ranks[rank] for rank in ranks], self.deadline)
+        return self.part(comm, ranks, "")
+
+    def part(self, comm: Any, ranks: Sequence[int], name: Any) -> MPICommunicator:
+        chosen = [self.ranks[rank] for rank in ranks]
+        return MPICommunicator(comm, self.machine, chosen, self.deadline, (self.key, name))
 
 
 def in_bytes(array: HostArray) -> HostArray:
@@ -160,9 +221,78 @@ def header(facts: str) -> bytes:
     return facts.encode()[:HEADER].ljust(HEADER)
 
 
+class Machine:
+    """The ranks of this machine, and how they end. comm: mpi4py's communicator of them; world: that of all ranks."""
+
+    def __init__(self, comm: Any, world: Any):
+        self.comm, self.world = comm, world
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.polls = POLLS if comm.size <= cores else 0
+        self.launched = VARIABLE in os.environ
+        path = comm.bcast(new_board() if comm.rank == 0 and not self.launched else os.environ.get(VARIABLE))
+        self.board = Board(path, world.size)
+        self.board.join(world.rank)
+        comm.Barrier()
+        if comm.rank == 0:
+            remove_segments()
+            if not self.launched:
+                remove_board(path)
+        threading.Thread(target=self.watch, args=(path,), name="minflow-watch", daemon=True).start()
+
+    def stop(self, error: RankError) -> NoReturn:
+        """End all ranks for an error. One of them prints it."""
+        if self.board.claim(ABORTED):
+            print(f"minflow: rank {self.world.rank}: {error}", file=sys.stderr, flush=True)
+        else:
+            time.sleep(SPEECH)
+        self.end_all(ABORTED)
+
+    def end_all(self, code: int) -> NoReturn:
+        """End this process, upon which its launcher ends the others."""
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        time.sleep(DRAIN)
+        if not self.launched and "HYDI_CONTROL_FD" not in os.environ:  # Hydra leaves a file behind if it is told
+            self.world.Abort(code)
+        os._exit(code)
+
+    def finish(self, ranks: MPICommunicator) -> None:
+        """Called as this process exits: end all ranks if it has raised an error, else wait for those of this machine.
+
+        MPI itself would wait, too, and take a core for it.
+        """
+        if (error := getattr(sys, "last_value", None)) is not None:
+            self.board.fail(raised(error), FAILED)
+            self.end_all(FAILED)
+        ranks.finish_posted()
+        self.board.set_state(ENDED)
+        request = self.comm.Ibarrier()
+        while not request.Test():
+            time.sleep(LONGEST_NAP)
+
+    def watch(self, path: str) -> None:
+        """End this process if its parent has ended, or `minflow launch`, which would leave it behind."""
+        parent, launcher = os.getppid(), os.open(path, os.O_RDONLY) if self.launched else None
+        while os.getppid() == parent and not (launcher is not None and locked(launcher)):
+            time.sleep(WATCH)
+        if launcher is not None:
+            remove_board(path)
+        os._exit(ABORTED)
+
+
+def raised(error: BaseException) -> str:
+    return f"has raised {type(error).__name__}: {error}".partition("\n")[0]
+
+
 def start_processes() -> MPICommunicator:
     """The communicator of all processes that the launcher has started."""
+    faulthandler.dump_traceback_later(default_deadline(), exit=True)  # MPI waits without a deadline for all to start
     mpi = import_optional("mpi4py.MPI", "several processes")
-    world = MPICommunicator(mpi.COMM_WORLD)
-    atexit.register(world.finish_posted)
-    return world
+    world = mpi.COMM_WORLD
+    local = world.Split_type(mpi.COMM_TYPE_SHARED)
+    machine = Machine(local, world)
+    found = MPICommunicator(world, machine, range(world.size))
+    found.local_rank, found.machines = local.rank, sum(world.allgather(local.rank == 0))
+    faulthandler.cancel_dump_traceback_later()
+    atexit.register(machine.finish, found)
+    return found

@@ -23,7 +23,16 @@ from ..core.base.errors import MinflowError, RankError, ShapeError
 from ..core.context import Context, current_context, virtual_contexts
 from ..core.host import HostArray
 from ..core.source_location import fail, here
-from .communicator import Communicator, Fingerprint, Pending, check_received, facts_of, mismatch
+from .communicator import (
+    Communicator,
+    Fingerprint,
+    Pending,
+    check_received,
+    ended_error,
+    facts_of,
+    late_error,
+    mismatch,
+)
 from .places import place
 
 SLICE = 0.1  # seconds after which a waiting thread looks for Ctrl-C
@@ -53,6 +62,7 @@ class VirtualWorld:
         self.changed = threading.Condition()
         self.rounds: dict[tuple, Round] = {}  # by the key of a group
         self.letters: dict[tuple[int, int, int], deque] = {}  # (sender, receiver, tag) -> arrays
+        self.last: dict[int, Fingerprint] = {}  # the last call of each rank
         self.ended: set[int] = set()
         self.failed: tuple[int, BaseException] | None = None
         self.threads: list[threading.Thread] = []
@@ -70,25 +80,19 @@ class VirtualWorld:
                     hint="correct that error",
                 )
             if gone := [rank for rank in missing() if rank in self.ended]:
-                raise RankError(
-                    f"rank {gone[0]} has ended without {what}",
-                    where=here(),
-                    hint="each rank calls the same collectives in the same order",
-                )
+                raise ended_error(gone[0], what, f"has ended; {self.last_of(gone[0])}")
             if (left := end - time.monotonic()) <= 0:
-                places = {f"rank {rank}": self.place_of(rank) for rank in missing()}
-                raise RankError(
-                    f"after {deadline:g} seconds not all ranks have called {what}",
-                    values=places,
-                    where=here(),
-                    hint="each rank calls the same collectives; init_process_group(timeout=...) for slower ranks",
-                )
+                places = {f"rank {rank}": f"{self.place_of(rank)}; {self.last_of(rank)}" for rank in missing()}
+                raise late_error(deadline, what, places)
             self.changed.wait(min(left, SLICE))
 
     def place_of(self, rank: int) -> str:
         """Where a rank is now."""
         frame = sys._current_frames().get(self.threads[rank].ident or 0)
         return place([(frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(frame)] if frame else ())
+
+    def last_of(self, rank: int) -> str:
+        return f"its last collective is {self.last[rank]}" if rank in self.last else "it has called no collective"
 
     def fail(self, rank: int, error: BaseException) -> None:
         with self.changed:
@@ -117,6 +121,7 @@ class VirtualCommunicator(Communicator):
                     hint="one thread per rank calls collectives, since all ranks call them in the same order",
                 )
             current.whats[self.rank], current.values[self.rank] = what, mine
+            world.last[self.ranks[self.rank]] = what
             if current.complete:
                 del world.rounds[self.key]
                 world.changed.notify_all()

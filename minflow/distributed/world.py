@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from ..core.base.errors import RankError
 from ..core.context import PROCESS_CONTEXT, WORLD, current_context
@@ -10,13 +11,24 @@ from ..core.messages.invocation import command
 from ..core.source_location import here
 from .communicator import Alone, Communicator
 
-SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")  # variables in which launchers tell the number of ranks
+# variables in which launchers tell the number of ranks and the rank: Hydra, Open MPI, srun
+SIZES = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"
+RANKS = "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"
 
 
 def launched_size() -> int:
     """The number of processes that a launcher has started; 1 without one."""
-    found = [int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdecimal()]
-    return found[0] if found else 1
+    return number_in(SIZES, 1)
+
+
+def launched_rank() -> int:
+    """The rank that a launcher has given to this process; 0 without one."""
+    return number_in(RANKS, 0)
+
+
+def number_in(names: Sequence[str], otherwise: int) -> int:
+    """The number in the first of some environment variables that has one."""
+    return next((int(os.environ[name]) for name in names if os.environ.get(name, "").isdecimal()), otherwise)
 
 
 def world() -> Communicator:

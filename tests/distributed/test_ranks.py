@@ -46,11 +46,15 @@ FAULTS = {  # what a rank does -> what the error says
     "shape": "the ranks do not call the same collective\n.*rank 0 .*all_reduce sum float32.5.",
     "order": "the ranks do not call the same collective\n.*rank 0 .*all_reduce .*\n.*rank 1 .*barrier",
     "explains": "ShapeError: matmul: .*|on rank 1 of 3",
-    "missing": "after 1 seconds not all ranks have called #1 all_reduce",
+    "missing": r"after 1 seconds not all ranks have called #1 all_reduce.* at program.py:\d+\n"
+    r"  rank 0  is at program.py:\d+  dist.all_reduce.t. if rank else time.sleep.3.; it has called no collective",
     "raises": "ValueError: oops",
     "exits": "rank 1 has ended with exit code 3",
+    "ends": r"rank 1 has ended without #2 barrier at program.py:\d+\n *rank 1  has ended; its last collective is "
+    r"#1 all_reduce sum float32.4. at program.py:\d+\n",
     "exits with a message": "rank 1 has ended with exit code 1: bad settings",
-    "computes on": "after 1 seconds not all ranks have called",
+    "computes on": r"after 1 seconds not all ranks have called #1 barrier.*\n"
+    r"  rank 1  is at program.py:\d+  while fault",
 }
 PROGRAM = """
 import sys, time
@@ -73,6 +77,10 @@ def main(fault):
         sys.exit("bad settings")
     elif fault == "raises" and rank == 1:
         raise ValueError("oops")
+    elif fault == "ends":
+        dist.all_reduce(t)
+        if rank == 1:
+            return
     elif fault == "explains" and rank == 1:
         flow.ones(2, 3) @ flow.ones(2, 3)
     while fault == "computes on" and rank == 1:

@@ -30,7 +30,7 @@ WHOLE = {  # why an op has no row of parts -> its names
     "strides address the elements of the whole": "as_strided",
     "one result of all elements": "median nanmedian groups",
     "no tensor is given": "full uniform normal randint randperm",
-    "other ops run in its place": "batch_norm lamb",
+    "other ops run in its place": "batch_norm lamb mean",
     "the samples of a row draw by their place in the whole": "multinomial",
 }
 # ops whose rows follow

@@ -14,7 +14,7 @@ from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
 from ..mode import MODE
 from ..ops import compare as c, elementwise as e, index as i, order_statistics as o, shape as s
 from ..source_location import fail
-from ..spec import Spec, as_dtype, int32, int64, promote
+from ..spec import as_dtype, int32, int64, promote
 from . import return_types
 from .arguments import ensure_tensor, integer, is_sequence, is_tensor, normalize_axis, to
 from .quantiles import aminmax
@@ -87,7 +87,9 @@ def histogram(
     inside = c.logical_and(c.ge(values, first), c.le(values, last))
     places = e.clamp(e.sub(o.searchsorted(edges, values, right=True, dtype=int64), 1), 0, n - 1)
     one = s.filled(values.spec.replace(dtype=dtype), 1) if weight is None else to(s.detach(weight), dtype).reshape(-1)
-    hist = i.index_add(s.zeros_of(Spec((n,), dtype, values.spec.device)), places, e.where(inside, one, 0), axis=0)
+    hist = i.index_add(
+        s.zeros_of(values.spec.replace(shape=(n,), dtype=dtype)), places, e.where(inside, one, 0), axis=0
+    )
     if density:
         hist = hist / (
             sum(hist) * (s.getitem(edges, index=((1, n + 1, None),)) - s.getitem(edges, index=((0, n, None),)))

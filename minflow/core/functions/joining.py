@@ -194,7 +194,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     dtype, width, before, rows = promote(*[x.spec for x in given]), sum([x.spec.shape[1] for x in blocks]), 0, []
     for x in blocks:
         n, m = x.spec.shape
-        left, right = [s.zeros_of(Spec((n, k), dtype, x.spec.device)) for k in (before, width - before - m)]
+        left, right = [s.zeros_of(x.spec.replace(shape=(n, k), dtype=dtype)) for k in (before, width - before - m)]
         rows.append(s.cat(left, to(x, dtype), right, dim=1))
         before += m
     return s.cat(*rows, dim=0)

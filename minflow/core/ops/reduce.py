@@ -30,7 +30,7 @@ from .rules import (
     via_float32,
     widen_integers,
 )
-from .shape import cast, cat, expand, filled, getitem, permute, reshape, zeros_of
+from .shape import cast, cat, expand, filled, getitem, in_float32, permute, reshape, zeros_of
 
 EXAMPLES = [
     case(floats(3, 4), axis=None, keepdims=False),
@@ -91,6 +91,12 @@ def mean_spec(x: Spec, axis, keepdims: bool) -> Spec:
     return reduced(x, axis, keepdims)
 
 
+@in_float32
+def mean_of_sum(x, axis, keepdims):
+    """The mean of parts of unequal size is a sum over all of them, which ranks add up before the division."""
+    return sum(x, axis=axis, keepdims=keepdims) / (count(x.spec.shape, axis) or math.nan)
+
+
 mean = define(
     "mean(x; axis, keepdims)",
     mean_spec,
@@ -98,8 +104,7 @@ mean = define(
     domain="holomorphic",
     flops=1,
     attr_kinds={"axis": "integers or None"},
-    sharding=reduction_labels,
-    linear=("x",),
+    on_ranks=lambda **_: mean_of_sum,
     examples=EXAMPLES,
     doc="The sum divided by the count; NaN if there are no elements.",
 )

@@ -31,11 +31,23 @@ from ..core.base.locks import locked
 from ..core.base.optional import install_command
 from ..core.context import current_context
 from .board import BROKEN, COMPUTES, UNKNOWN, VARIABLE, WAITS, Board, alive_pipes, hold_pipe, new_board, remove_board
+from .places import cores
 from .virtual import virtual_ranks
 from .world import launched_rank, launched_size
 
 WORKER = "--minflow-rank"  # the first argument of a process that `launch` has started
 FAILED, KILLED = 1, 9  # exit codes of a program with an error, and of one that SIGKILL has ended
+# options of torch.distributed.run that say how machines find each other, or how its own processes work
+RENDEZVOUS = (
+    "rdzv_backend",
+    "rdzv_endpoint",
+    "rdzv_id",
+    "rdzv_conf",
+    "local_addr",
+    "role",
+    "monitor_interval",
+    "start_method",
+)
 LOOK = 0.1  # seconds between two looks at mpiexec, if ranks have not begun
 LAST = 2.0  # seconds to wait for the last lines, if a process that ranks have started keeps their output open
 BOX = (  # what Hydra prints if a process was killed, also if it has killed that itself
@@ -49,9 +61,9 @@ BOX = (  # what Hydra prints if a process was killed, also if it has killed that
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     ranks = "--nproc_per_node", "--nproc-per-node"
-    parser.add_argument("-n", *ranks, dest="ranks", type=int, default=1, metavar="N", help="ranks on each machine (1)")
+    parser.add_argument("-n", *ranks, dest="ranks", default="1", metavar="N", help="ranks on each machine (1), or auto")
     parser.add_argument("--virtual", action="store_true", help="threads of one process instead of processes")
-    parser.add_argument("--nnodes", type=int, default=1, help="number of machines (1)")
+    parser.add_argument("--nnodes", default="1", help="number of machines (1)")
     parser.add_argument("--node_rank", "--node-rank", type=int, default=0, help="the index of this machine (0)")
     parser.add_argument("--master_addr", "--master-addr", default="127.0.0.1", help="set as MASTER_ADDR")
     parser.add_argument("--master_port", "--master-port", type=int, default=29500, help="set as MASTER_PORT")
@@ -61,20 +73,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--module", action="store_true", help="the program is the name of a module")
     parser.add_argument("--compat", action="store_true", help="import oneflow is minflow; torch, unless installed")
     parser.add_argument("--torch", action="store_true", help="--compat, and import torch is minflow even if installed")
+    parser.add_argument("--max_restarts", "--max-restarts", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--standalone", action="store_true", default=None, help=argparse.SUPPRESS)
+    for name in RENDEZVOUS:
+        parser.add_argument(f"--{name}", f"--{name.replace('_', '-')}", help=argparse.SUPPRESS)
     parser.add_argument("program", help="the program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
 
 
 def launch(options: argparse.Namespace) -> int:
     """Run a program on several ranks; return the exit code."""
-    if options.ranks < 1:
-        raise RankError(f"there must be at least one rank, not {options.ranks}", hint="-n 4")
-    if options.nnodes > 1:
+    options.ranks = number_of_ranks(options.ranks)
+    if options.nnodes not in ("1", "1:1"):
         raise RankError(
-            f"minflow launch starts ranks on one machine, not on {options.nnodes}",
-            hint=f"mpiexec -n {options.nnodes * options.ranks} -hosts a,b {sys.executable} {options.program}: "
+            f"minflow launch starts ranks on one machine, and --nnodes is {options.nnodes}",
+            hint=f"mpiexec -n {2 * options.ranks} -hosts a,b {sys.executable} {options.program}: "
             "a program that mpiexec or srun starts has its ranks, too",
         )
+    if options.max_restarts:
+        raise RankError(
+            f"--max_restarts is {options.max_restarts}, and the ranks are not started again after an error",
+            hint="leave it out, save checkpoints, and start the program again from the last one",
+        )
+    if unused := [f"--{name}" for name in ("standalone", *RENDEZVOUS) if getattr(options, name) is not None]:
+        print(f"minflow: without effect, since all ranks are on one machine: {', '.join(unused)}", file=sys.stderr)
     if options.node_rank:
         raise RankError(f"--node_rank is {options.node_rank}, and there is one machine", hint="leave it out")
     if options.logdir and not options.redirect_stdout_and_stderr:
@@ -86,6 +108,15 @@ def launch(options: argparse.Namespace) -> int:
             raise RankError("--virtual runs Python in one process", hint="without --no_python and --redirect_...")
         return run_virtual(options)
     return run_processes(options)
+
+
+def number_of_ranks(text: str) -> int:
+    """The number of ranks that an option gives; that of the cores for "auto" and "cpu", as of torch.distributed.run."""
+    if text in ("auto", "cpu"):
+        return cores()
+    if not text.isdecimal() or int(text) < 1:
+        raise RankError(f"there must be at least one rank, and --nproc_per_node is {text}", hint="-n 4, or -n auto")
+    return int(text)
 
 
 # ---- processes -------------------------------------------------------------------------------------------------------
@@ -195,7 +226,7 @@ def address(options: argparse.Namespace) -> dict[str, str]:
 
 
 def threads_per_rank(ranks: int) -> int:
-    return max((os.cpu_count() or 1) // ranks, 1)
+    return max(cores() // ranks, 1)
 
 
 def forwarded(options: argparse.Namespace) -> list[str]:

@@ -38,6 +38,7 @@ from .communicator import (
     mismatch,
     reduced,
 )
+from .places import cores
 
 POLLS = 2000  # polls before a wait begins to sleep, if each rank has a core
 NAP, LONGEST_NAP = 20e-6, 1e-3  # seconds; a longer wait has longer naps, of a hundredth of its time
@@ -226,8 +227,7 @@ class Machine:
 
     def __init__(self, comm: Any, world: Any):
         self.comm, self.world = comm, world
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self.polls = POLLS if comm.size <= cores else 0
+        self.polls = POLLS if comm.size <= cores() else 0
         self.launched = VARIABLE in os.environ
         path = comm.bcast(new_board() if comm.rank == 0 and not self.launched else os.environ.get(VARIABLE))
         self.board = Board(path, world.size)

@@ -1,8 +1,9 @@
-"""Where a rank is: the user's line among the frames of its stack, for errors about a rank that others wait for."""
+"""Where a rank is: the user's line among the frames of its stack, and the cores of its machine."""
 
 from __future__ import annotations
 
 import linecache
+import os
 import sysconfig
 from collections.abc import Iterable
 
@@ -23,6 +24,11 @@ def place(frames: Iterable[tuple[str, int]]) -> str:
         return "has not started"
     file, line = next((frame for frame in frames if is_users(frame[0])), frames[0])
     return f"is at {file_name(file)}:{line}  {linecache.getline(file, line).strip()}".rstrip()
+
+
+def cores() -> int:
+    """Number of cores that this process may use; in a container often fewer than the computer has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def is_users(file: str) -> bool:

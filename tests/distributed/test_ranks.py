@@ -112,10 +112,31 @@ def test_exit_code_and_unfinished_lines(how, tmp_path):
     assert done.returncode == 3 and "29500 half" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("option", [("--node_rank", "1"), ("--logdir", "logs"), ("--no_python", "-m")], ids=str)
-def test_options_without_effect_are_refused(option, capsys):
+REFUSED = [
+    (["--node_rank", "1"], "--node_rank is 1"),
+    (["--logdir", "logs"], "--logdir without"),
+    (["--no_python", "-m"], "--no_python does not go with -m"),
+    (["--nnodes=2"], "--nnodes is 2\n  Try: mpiexec -n 4 -hosts"),
+    (["--nnodes", "1:4"], "--nnodes is 1:4"),
+    (["--max_restarts=3"], "--max_restarts is 3"),
+    (["--nproc_per_node", "gpu"], "--nproc_per_node is gpu"),
+]
+
+
+@pytest.mark.parametrize("option, says", REFUSED, ids=str)
+def test_options_without_effect_are_refused(option, says, capsys):
     assert main(["-n", "2", "--virtual", *option, "program.py"]) == 1
-    assert option[0] in capsys.readouterr().err
+    assert says in capsys.readouterr().err
+
+
+def test_options_of_torch_run_on_one_machine(tmp_path):
+    (tmp_path / "program.py").write_text("import os, sys\nprint(os.environ['WORLD_SIZE'], sys.argv[1:])")
+    options = "--standalone --nnodes=1:1 --nproc-per-node=auto --max_restarts=0 --rdzv-backend c10d --rdzv_id=7".split()
+    words = "-m", "minflow.compat", "--torch", "-m", "torch.distributed.run", *options, "--virtual"
+    done = python(*words, "program.py", "--standalone", cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout.endswith(" ['--standalone']\n"), done.stderr
+    assert done.stdout.count("\n") == int(done.stdout.split()[1])
+    assert re.search("without effect.*: --standalone, --rdzv_backend, --rdzv_id\n", done.stderr)
 
 
 @pytest.mark.parametrize("how", ["--virtual", pytest.param("", marks=mpi)])

@@ -231,7 +231,10 @@ def run_global(mode: Mode, op: Op, inputs: Sequence, attrs: Mapping, call: Any):
         outs = run_decomposition(op, inputs, attrs)
         return outs if op.many else outs[0]
     rank = current_context().rank
-    moved = [x if sbp is None else boxed(x, call.placement, sbp, rank) for x, sbp in zip(inputs, call.inputs)]
+    moved = [
+        x if sbp is None or (sbp == call.whole and x.spec.placement is None) else boxed(x, call.placement, sbp, rank)
+        for x, sbp in zip(inputs, call.inputs)
+    ]
     result = mode.run(op, tuple(moved), attrs)
     if op.is_view and len(inputs) == 1:
         result = clone(result)

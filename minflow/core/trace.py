@@ -36,6 +36,7 @@ from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, out
 from .kernels import DECOMPOSED
 from .mode import MODE, Mode, using
 from .op import Op
+from .ops.global_tensors import boxing
 from .ops.shape import apply_path, clone, detach, run_in_dtype, unrecorded, view_write
 from .source_location import caller, describe, fail, here, warn
 from .spec import Device, Spec, cpu, spec_of
@@ -52,9 +53,11 @@ class Trace(Mode):
     reads: (tensor, method, place) for each concrete tensor whose elements the program has read.
     lines: Value made by a write -> the line of that write.
     symbol: the class of symbolic tensors; job functions use Blob.
+    gathers_again: True if backward gathers split parameters again, so that they are not kept from forward on.
     """
 
     symbol = Tensor
+    gathers_again = False
 
     def __init__(self):
         self.trace, self.graph = self, Graph()
@@ -275,6 +278,9 @@ class Trace(Mode):
         """The saved tensor of a slot: the Value itself, since nothing is overwritten in a graph."""
         value = node.inputs[slot] if slot >= 0 else Value(node, ~slot, node.out_specs[~slot])
         value = self.current(value) if self.untracked or self.data_values else value
+        if self.gathers_again and (gather := value.node).op is boxing and isinstance(gather.inputs[0].node, Source):
+            part = gather.inputs[0]
+            value = MODE.get().run(boxing, (self.symbol(None, part.spec, part, False),), gather.attrs).value
         return self.symbol(None, value.spec, value, bool(slot < 0 or node.needs >> slot & 1))
 
     def current(self, value: Value, data: bool = False) -> Value:

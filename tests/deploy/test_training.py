@@ -394,7 +394,7 @@ def configured():
     graph.config.set_gradient_accumulation_steps(2)
     graph.config.static_inputs()
     graph.config.keep_gradients(False)
-    graph.config.without_effect["enable_zero"] = (True,)
+    graph.config.without_effect["enable_xla_jit"] = (True,)
     graph.repr_style = "v1"
     graph.passes.pop(0)
     graph.__dict__["_steps"] = 12
@@ -413,6 +413,8 @@ def test_settings():
     assert repr(other.config) == repr(graph.config) and "accumulation_steps=2" in repr(other.config)
     assert other.passes == graph.passes and other.repr_style == "v1" and other._steps == 12
     np.testing.assert_array_equal(flow.get_rng_state(), state)
+    assert config_as_data(other) == data
+    config_from_data(data | {"without_effect": ["enable_zero", "enable_xla_jit"]}, other)  # of an older version
     assert config_as_data(other) == data
 
 

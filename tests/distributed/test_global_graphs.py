@@ -36,6 +36,11 @@ def run(size, program, *args, **options):
         return ranks.run(program, *args, **options)
 
 
+def boxings(graph):
+    """The nodes of a called graph that communicate, in order."""
+    return [node for node in graph.nodes if node.op.communicates]
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("size", [2, 4])
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.__name__)
@@ -101,6 +106,68 @@ def test_a_batch_must_have_equal_parts():
     run(2, program)
 
 
+# ---- ZeRO ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.parametrize("stage", [1, 2, 3])
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.__name__)
+def test_zero(strategy, stage, accumulate, optimizer):
+    run(4, equals_one_rank, strategy, 4, zero=stage, accumulate=accumulate, optimizer=optimizer)
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_zero_splits(stage):
+    def program():
+        graph, x, y = prepared(STRATEGIES[0], 3, zero=stage)  # of w1 [6, 8], b1 [8], w2 [8, 4] and b2 [4]
+        graph(x, y)
+        ((optimizer, _),) = graph.optimizers
+        states = sum(t.array.nbytes for state in optimizer.state.values() for t in state.values())
+        gradients = sum(g.array.nbytes for g in graph.grads.values())
+        return states, gradients, sum(p.array.nbytes for p in graph.model.parameters())
+
+    whole = 8 * (48 + 8 + 32 + 4)
+    parts = [8 * (rows * 8 + b1 + b1 * 4 + b2) for rows, b1, b2 in [(2, 3, 2), (2, 3, 1), (2, 2, 1)]]
+    for held, part in zip(run(3, program), parts):
+        assert held == tuple([part if stage >= least else whole for least in (1, 2, 3)])
+
+
+def test_zero_moves_slices():
+    """The weights of two layers: gathered in forward, and what a gradient reads again in backward."""
+
+    def program(stage):
+        graph, x, y = prepared(STRATEGIES[0], 2, zero=stage)
+        graph(x, y)
+        kinds = [(n.phase, n.attrs["shape"], n.attrs["source"][1], n.attrs["target"][1]) for n in boxings(graph)]
+        return [(phase, before, after) for phase, shape, (before,), (after,) in kinds if shape in [(6, 8), (8, 4)]]
+
+    forward, reduced = ("forward", split(0), B), ("forward", P, split(0))
+    moves = {stage: run(2, program, stage)[0] for stage in (0, 2, 3)}
+    assert moves[0] == [("forward", P, B)] * 2
+    assert moves[2] == [reduced] * 2 + [("optimizer", B, split(0)), ("optimizer", split(0), B)] * 2
+    assert moves[3] == [forward] * 2 + [("backward", split(0), B)] + [reduced] * 2
+
+
+def test_small_parameters_stay_whole():
+    def program():
+        graph, x, y = prepared(STRATEGIES[0], 4)
+        graph.config.enable_zero(stage=3, shard_min_size=8)
+        graph(x, y)
+        return [p.sbp[0].kind for p in graph.model.parameters()]
+
+    assert run(4, program) == [["split", "broadcast", "split", "broadcast"]] * 4
+
+
+def test_zero_of_local_tensors_warns():
+    graph, x, y = prepared(None, 1, zero=2)
+    with pytest.warns(flow.MinflowWarning, match="enable_zero has no effect: the graph trains no global tensors"):
+        graph(x, y)
+    for mistake in ({"stage": 4}, {"shard_min_size": 0}):
+        with pytest.raises(flow.GraphError, match=re.escape(str(next(iter(mistake.values()))))):
+            graph.config.enable_zero(**mistake)
+
+
 # ---- the order of communication --------------------------------------------------------------------------------------
 
 
@@ -134,13 +201,12 @@ def test_all_ranks_communicate_in_one_order():
     def program():
         graph = Exchanges()
         results = graph(spread(x, placement, [split(0)]), spread(y, placement, [split(1)]))
-        nodes = [node for node in graph.nodes if node.op.communicates]
         wanted = x * 4 + 1, y * 2, (x * 3).sum()
         here = current_context().rank
         for result, array in zip(results, wanted):
             if here in result.placement.order:
                 assert np.array_equal(elements_here(result), array)
-        return [(str(node.op), node.attrs["source"], node.attrs["target"]) for node in nodes]
+        return [(str(node.op), node.attrs["source"], node.attrs["target"]) for node in boxings(graph)]
 
     def elements_here(x):
         return x.to_global(x.placement, [B]).to_local().numpy()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.ir import Graph, Value, outputs_of
+from ...core.ir import Graph, Source, Value, outputs_of
 from .rewrite import rewrite
 
 
@@ -12,13 +12,15 @@ def common_subexpressions(graph: Graph) -> Graph:
     """Merge nodes that have the same op, inputs and attrs.
 
     Random ops have different offsets, and recomputed ops of a checkpoint read `recompute` nodes: neither are merged.
+    Nor are a gather of a split parameter in forward and in backward: its result would be kept until then.
     """
     seen: dict[Any, list[Value]] = {}
     replacements: dict[Value, Value] = {}
     kept = []
     for node in graph.nodes:
         inputs = tuple([replacements.get(x, x) if x.__class__ is Value else exact_key(x) for x in node.inputs])
-        key = (node.op, inputs, exact_key(node.attrs))
+        gathers = node.op.communicates and isinstance(node.inputs[0].node, Source)
+        key = (node.op, inputs, exact_key(node.attrs), node.phase if gathers else "")
         try:
             first = seen.setdefault(key, outputs_of(node))
         except TypeError:  # an unhashable attr: the node is never merged

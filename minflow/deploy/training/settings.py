@@ -71,7 +71,8 @@ def config_from_data(data: Any, graph: Any) -> None:
         x, word = check_fields(data, "config", names), functools.partial(check_int, low=-(2**63))
         accumulation = positive(x["accumulation"], "config.accumulation")
         static, gradients = check_bool(x["static"], "config.static"), check_bool(x["gradients"], "config.gradients")
-        unused = check_each(x["without_effect"], "config.without_effect", choice_of(*NO_EFFECT), len(NO_EFFECT))
+        known = *NO_EFFECT, "enable_zero"  # which had no effect when older files were saved
+        unused = check_each(x["without_effect"], "config.without_effect", choice_of(*known), len(known))
         style = check_choice(x["repr_style"], "config.repr_style", STYLES)
         passes = check_each(x["passes"], "config.passes", choice_of(*KNOWN_PASSES), 1000)
         if training:
@@ -79,7 +80,7 @@ def config_from_data(data: Any, graph: Any) -> None:
             words = check_each(x["generator"], "config.generator", word, 2, 2)
     config = graph.config
     config.accumulation, config.static, config.gradients = accumulation, static, gradients
-    config.without_effect = dict.fromkeys(unused, ())
+    config.without_effect = dict.fromkeys([name for name in unused if name in NO_EFFECT], ())
     graph.passes = [KNOWN_PASSES[name] for name in passes]
     if graph.repr_style != style:
         graph.repr_style = style

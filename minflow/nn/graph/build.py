@@ -36,6 +36,7 @@ from ..hooks import GLOBAL_HOOKS
 from ..module import Module
 from . import messages, side_effects
 from .checkpointing import run_checkpointed
+from .parallel.zero import split_gradient
 from .tree import flatten, unflatten
 
 
@@ -251,6 +252,9 @@ class Build:
         INSIDE.set(f"the build of {self.graph.name}")
         graph, steps = self.graph, self.graph.config.accumulation
         start = time.perf_counter()
+        zero = graph.config.zero
+        self.slices = {} if zero is None else zero.split_tensors(graph.optimizers)
+        self.trace.gathers_again = zero is not None and zero.stage == 3
         for optimizer, _ in graph.optimizers:
             optimizer.prepare()
         mode = self.trace.replace(grad=MODE.get().grad, watch=self, seed=1 / steps if steps > 1 else 1)
@@ -321,6 +325,8 @@ class Build:
         trace, graph = self.trace, self.graph
         values = self.requested_values()
         parameters = {id(t): t for t, _ in graph.named_tensors(self.nonmember_paths()) if t.needs}
+        if graph.config.zero is not None and graph.config.zero.stage > 1:
+            self.split_gradients(mode, parameters)
         gradients = {key: value_of(mode.resolve(p.grad)) for key, p in parameters.items() if p.grad is not None}
         self.reached = set(gradients)
         self.traced = TraceResult(len(trace.graph.nodes), trace.updates(), gradients)
@@ -335,17 +341,26 @@ class Build:
         adding = mode.replace(origin=OPTIMIZER, scope="", grad=False)
         with using(adding):
             for p in trained:
-                total = self.accumulators[id(p)] = Tensor(full(local_spec(p.spec, rank), 0), p.spec)
+                spec = p.grad.spec
+                total = self.accumulators[id(p)] = Tensor(full(local_spec(spec, rank), 0), spec)
                 adding.update(accumulate, [total], [total, p.grad, count], {})
         first = self.part("micro-step", trace, outputs, values)
         second = Trace()
         inner = second.replace(grad=False, watch=self)
         with using(inner):
             for p in trained:
-                p.grad = inner.resolve(self.accumulators[id(p)])
+                inner.resolve(p).gradient = inner.resolve(self.accumulators[id(p)])
             self.optimizer_part(inner)
             stepped = self.gradients(inner)
         return [first, self.part("update", second, [], stepped)]
+
+    def split_gradients(self, mode: Trace, parameters: dict[int, Tensor]) -> None:
+        """Replace the gradients of parameters by their slices."""
+        with using(mode.replace(grad=False)):
+            for key, (placement, sbp) in self.slices.items():
+                symbol = mode.resolve(parameters[key]) if key in parameters else None
+                if symbol is not None and symbol.gradient is not None:
+                    split_gradient(symbol, placement, sbp)
 
     def optimizer_part(self, mode: Trace) -> None:
         """Clip and step, like `clip_grad` and `step` in eager mode."""

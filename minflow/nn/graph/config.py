@@ -14,11 +14,11 @@ from ...core.base.errors import GraphError
 from ...core.mode import MODE, bump_mutations
 from ...core.source_location import fail, here, warn
 from ...diagnosis.name_suggestions import similar_names
+from .parallel.zero import Zero
 
 STYLES = ("seed", "v1")  # of `graph.repr_style`
 NO_EFFECT = {  # OneFlow's name -> its purpose there
     "enable_amp": "half precision on a GPU",
-    "enable_zero": "optimizer state split over many ranks",
     "allow_fuse_model_update_ops": "fused GPU kernels",
     "allow_fuse_add_to_output": "fused GPU kernels",
     "allow_fuse_cast_scale": "fused GPU kernels",
@@ -54,6 +54,7 @@ class GraphConfig:
         self.static = False
         self.gradients = True
         self.bits = False
+        self.zero: Zero | None = None
         self.without_effect: dict[str, tuple] = {}
 
     def set_gradient_accumulation_steps(self, value: int) -> None:
@@ -65,6 +66,20 @@ class GraphConfig:
             hint = "set_gradient_accumulation_steps(4); 1 turns it off"
             fail(GraphError, "the number of gradient accumulation steps is an int of 1 or more", hint, value=value)
         self.change("accumulation", value)
+
+    def enable_zero(self, mode: bool = True, *, stage: int = 2, shard_min_size: int = 1024) -> None:
+        """Split the optimizer's work on global parameters over the ranks that hold copies of them (ZeRO).
+
+        stage: 1 splits the states of the optimizer, 2 also the gradients, 3 also the parameters, along dim 0.
+        shard_min_size: the fewest elements of a slice; a smaller parameter, or one with a shorter dim 0 than there are
+        ranks, stays whole. A split is not undone. Raises GraphError for another stage or size.
+        """
+        if stage not in (1, 2, 3):
+            fail(GraphError, "the stage of ZeRO is 1, 2 or 3", "enable_zero(True, stage=2)", stage=stage)
+        if not isinstance(shard_min_size, int) or isinstance(shard_min_size, bool) or shard_min_size < 1:
+            hint = "enable_zero(True, shard_min_size=1024)"
+            fail(GraphError, "shard_min_size is an int of 1 or more", hint, shard_min_size=shard_min_size)
+        self.change("zero", Zero(stage, shard_min_size) if mode else None)
 
     def static_inputs(self, mode: bool = True) -> None:
         """Refuse inputs whose specs differ from those of the first call, like OneFlow, instead of compiling again."""
@@ -98,7 +113,7 @@ class GraphConfig:
         raise self.unknown_setting(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in ("training", "accumulation", "static", "gradients", "bits", "without_effect"):
+        if name not in ("training", "accumulation", "static", "gradients", "bits", "zero", "without_effect"):
             raise self.unknown_setting(name)
         object.__setattr__(self, name, value)
 
@@ -114,7 +129,8 @@ class GraphConfig:
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the settings that a plan depends on."""
-        return {"gradient_accumulation_steps": self.accumulation, "keep_gradients": self.gradients, "exact": self.bits}
+        names = {"gradient_accumulation_steps": "accumulation", "keep_gradients": "gradients", "exact": "bits"}
+        return {name: getattr(self, field) for name, field in (names | {"zero": "zero"}).items()}
 
     def __repr__(self) -> str:
         """Return OneFlow's text, with the settings that differ from their defaults."""
@@ -127,6 +143,8 @@ class GraphConfig:
             extra += "keep_gradients=False, "
         if self.bits:
             extra += "exact=True, "
+        if self.zero is not None:
+            extra += f"zero_stage={self.zero.stage}, "
         for name in self.without_effect:
             extra += f"{name}=(ignored), "
         return f"GraphConfig(training={self.training}, {extra})"

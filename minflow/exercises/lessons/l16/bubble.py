@@ -7,8 +7,8 @@ exercise = Exercise(
     question="Who works when, if each device has some layers of the network?",
     hint="Forward: device s gets piece k at tick s + k. All forwards take m + p - 1 ticks. Backward starts then, at "
          "the last device: device s gets piece k at tick m + p - 1 + (p - 1 - s) + k.",
-    fact="Devices wait the same share with other orders too. An order called 1F1B waits as long, but keeps the results "
-         "of at most p pieces in memory, where this one keeps those of all m.",
+    fact="In an order called 1F1B the devices wait just as long, but keep the results of at most p pieces in memory. "
+         "Here they keep those of all m.",
     sibling="Three people wash, dry and put away two plates. Tick 0: wash plate 0. Tick 1: wash 1, dry 0. Tick 2: dry "
             "1, put away 0. Tick 3: put away 1. Person s has plate k at tick s + k; the last tick is 2 + 1. So it is 2 "
             "+ 3 - 1 = 4 ticks, and each of the three has nothing to do in two of them.",

@@ -207,72 +207,98 @@ def route(shape: Shape, source: Layout, target: Layout) -> list[Layout]:
     return min(routes, key=lambda route: route[:3])[3]
 
 
-# ---- steps ---------------------------------------------------------------------------------------------------------
+# ---- steps, as one rank takes them ---------------------------------------------------------------------------------
 
 
-def all_reduced(array: HostArray, source: Layout, target: Layout, facts: str, out: HostArray | None) -> HostArray:
-    """The sum over the ranks of the group of this one."""
-    everyone, xp = world(), namespace()
-    array = xp.asarray(array, order="C")
-    out = xp.empty_like(array) if out is None else out
-    group = everyone.subgroup(neighbors(source, everyone.rank, fixed_axes(source, target)))
-    if group.size > 1:
-        group.all_reduce(array, what=group.fingerprint("boxing", facts), out=out)
-    else:
-        out[...] = array
-    return out
+class Step(NamedTuple):
+    """A step of a route, as one rank takes it.
+
+    sent: the number of elements that it sends.  shape: that of its result.  ranks: those of the collective; none if
+    all have their elements; None for messages between two placements.  sums: True if the collective is an all-reduce.
+    zeros: True if all elements that do not come in are zero.  outgoing: (index in the array, other ranks).
+    incoming: (rank, index in the array of this rank, index in the result, index among the summands).
+    """
+
+    sent: int
+    shape: Shape
+    ranks: tuple[int, ...] | None
+    sums: bool
+    zeros: bool
+    outgoing: list[tuple[tuple, list[int]]]
+    incoming: list[tuple[int, tuple, tuple, int]]
 
 
-def padded(array: HostArray, shape: Shape, source: Layout, target: Layout, out: HostArray | None) -> HostArray:
-    """The array as a partial sum: with zeros around it, or for one of the ranks that have the same elements."""
-    rank = world().rank
-    mine, whole = region_of(shape, source, rank), region_of(shape, target, rank)
-    copies = [axis for axis in source.axes("broadcast") if target.sbp[axis].kind == "partial_sum"]
-    out = namespace().empty(shape_of(whole), array.dtype) if out is None else out
-    out[...] = 0
-    if not any([source.at(rank)[axis] for axis in copies]):
-        out[place(mine, whole)] = array
-    return out
+@lru_cache(ROUTES)
+def steps_of(shape: Shape, source: Layout, target: Layout, rank: int) -> list[Step]:
+    """The steps of a route in which a rank takes part."""
+    return [
+        step_of(shape, before, after, rank)
+        for before, after in pairwise(route(shape, source, target))
+        if rank in before.placement.order + after.placement.order
+    ]
 
 
-def moved(
-    array: HostArray, shape: Shape, dtype: Any, source: Layout, target: Layout, facts: str, out: HostArray | None
-) -> HostArray:
-    """The region of this rank in the target, from the ranks that have its elements."""
-    everyone, xp = world(), namespace()
-    rank, all_moves = everyone.rank, moves(shape, source, target)
+def step_of(shape: Shape, source: Layout, target: Layout, rank: int) -> Step:
+    sums, zeros = is_sum(source, target), is_padding(source, target)
     mine = region_of(shape, source, rank) if rank in source.placement.order else ()
-    outgoing = {move.target: move.region for move in all_moves if move.source == rank != move.target}
-    slices = {region: array[place(region, mine)] for region in outgoing.values()}
-    parts = {other: slices[region] for other, region in outgoing.items()}
-    incoming, places = [], {}
-    if rank in target.placement.order:
-        whole = region_of(shape, target, rank)
-        out = xp.empty(shape_of(whole), dtype) if out is None else out
-        incoming = [(move, out[place(move.region, whole)]) for move in all_moves if move.target == rank]
-        places = {
-            move.source: xp.empty(there.shape, dtype) if move.term else there
-            for move, there in incoming
-            if move.source != rank
-        }
-    if source.placement != target.placement:
-        send_and_receive(everyone, parts, places, facts)
+    whole = region_of(shape, target, rank) if rank in target.placement.order else None
+    if zeros:  # of ranks with the same elements, the first one keeps them
+        copies = [axis for axis in source.axes("broadcast") if target.sbp[axis].kind == "partial_sum"]
+        found = [] if any([source.at(rank)[axis] for axis in copies]) else [Move(rank, rank, 0, mine)]
     else:
+        found = [] if sums else moves(shape, source, target)
+    ranks = None
+    if source.placement == target.placement:
         ranks = neighbors(source, rank, fixed_axes(source, target))
-        if any([move.source != move.target and move.target in ranks for move in all_moves]):
-            group, by_rank = everyone.subgroup(ranks), ranks.index
-            group.transfer(
-                {by_rank(other): part for other, part in parts.items()},
-                {by_rank(other): there for other, there in places.items()},
-                group.fingerprint("boxing", facts),
-            )
-    for move, there in incoming:  # in the order of terms, which decides the bits of sums
-        elements = array[place(move.region, mine)] if move.source == rank else places[move.source]
-        if move.term:
-            xp.add(there, elements, out=there)
-        elif move.source == rank:
-            there[...] = elements
-    return array if out is None else out
+        if not sums and not any([move.source != move.target and move.target in ranks for move in found]):
+            ranks = ()
+    outgoing: dict[Region, list[int]] = {}
+    incoming = []
+    for move in found:
+        if move.source == rank != move.target:
+            outgoing.setdefault(move.region, []).append(move.target)
+        if move.target == rank and whole is not None:
+            own = place(move.region, mine) if move.source == rank else ()
+            incoming.append((move.source, own, place(move.region, whole), move.term))
+    return Step(
+        sent(shape, source, target).get(rank, 0),
+        (0, *shape[1:]) if whole is None else shape_of(whole),
+        ranks,
+        sums,
+        zeros,
+        [(place(region, mine), others) for region, others in outgoing.items()],
+        incoming,
+    )
+
+
+def run(step: Step, array: HostArray, dtype: Any, facts: str, out: HostArray | None) -> HostArray:
+    """The elements of this rank after a step."""
+    everyone, xp = world(), namespace()
+    out = xp.empty(step.shape, dtype) if out is None else out
+    if step.zeros:
+        out[...] = 0
+    group = everyone.subgroup(step.ranks) if step.ranks else None
+    if group is not None and step.sums:
+        group.all_reduce(xp.asarray(array, order="C"), what=group.fingerprint("boxing", facts), out=out)
+        return out
+    parts = {rank: part for index, ranks in step.outgoing for part in [array[index]] for rank in ranks}
+    places = {
+        rank: xp.empty(out[there].shape, dtype) if term else out[there]
+        for rank, _, there, term in step.incoming
+        if rank != everyone.rank
+    }
+    if group is not None:
+        to = group.ranks.index
+        what = group.fingerprint("boxing", facts)
+        group.transfer({to(r): x for r, x in parts.items()}, {to(r): x for r, x in places.items()}, what)
+    elif step.ranks is None:
+        send_and_receive(everyone, parts, places, f" boxing{facts}")
+    for rank, own, there, term in step.incoming:  # in the order of summands, which decides the bits
+        if term:
+            xp.add(out[there], array[own] if rank == everyone.rank else places[rank], out=out[there])
+        elif rank == everyone.rank:
+            out[there] = array[own]
+    return out
 
 
 def send_and_receive(
@@ -288,6 +314,11 @@ def send_and_receive(
             there[...] = buffer
 
 
+@lru_cache(ROUTES)
+def facts_of_boxing(shape: Shape, dtype: Any, source: Layout, target: Layout) -> str:
+    return f" {dtype}{list(shape)} {source} -> {target}"
+
+
 def box(
     array: HostArray,
     shape: Shape,
@@ -299,7 +330,7 @@ def box(
     """The part of this rank in the target, of a tensor of which it has `array` in the source.
 
     shape: that of the whole tensor.  Ranks outside both placements need not call it. The result shares no memory with
-    the array, except that it is the array if source and target are equal.
+    the array, except that it is the array if source and target are equal and there is no `out`.
     """
     begin, end, everyone = Layout(*source), Layout(*target), world()
     if begin == end:
@@ -307,21 +338,13 @@ def box(
             return array
         out[...] = array
         return out
-    facts = f" boxing {dtype}{list(shape)} {begin} -> {end}"
-    steps = list(pairwise(route(shape, begin, end)))
-    for before, after in steps:
-        if everyone.rank not in before.placement.order + after.placement.order:
-            continue
-        everyone.sent += sent(shape, before, after).get(everyone.rank, 0) * dtype.itemsize
-        last = out if after is steps[-1][1] else None
-        if is_sum(before, after):
-            array = all_reduced(array, before, after, facts, last)
-        elif is_padding(before, after):
-            array = padded(array, shape, before, after, last)
-        else:
-            array = moved(array, shape, dtype, before, after, facts, last)
-    if everyone.rank not in end.placement.order:
+    facts = facts_of_boxing(shape, dtype, begin, end)
+    steps = steps_of(shape, begin, end, everyone.rank)
+    if not steps:
         return namespace().empty((0, *shape[1:]), dtype) if out is None else out
+    for step in steps:
+        everyone.sent += step.sent * dtype.itemsize
+        array = run(step, array, dtype, facts, out if step is steps[-1] else None)
     return array
 
 

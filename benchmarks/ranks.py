@@ -63,7 +63,12 @@ def graph_step(training, ranks: int):
             return loss
 
     graph = Step()
-    return lambda: graph(*batch)
+
+    def step() -> None:
+        with flow.utils.global_view.global_mode(ranks > 1, everywhere, flow.sbp.broadcast):
+            graph(*batch)  # a model may create tensors while it is built
+
+    return step
 
 
 def torch_step(training, ranks: int):

@@ -170,6 +170,24 @@ def test_dropout(size, p):
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(found, wanted))
 
 
+@pytest.mark.parametrize(
+    "shape, first, supported",
+    [((6, 40), (2, 0), True), ((3, 4), (5, 0), False), ((6, 20), (0, 0), False), ((0, 40), (9, 0), True)],
+)
+def test_dropout_of_a_part(shape, first, supported):
+    """A part of a global tensor, if it is contiguous and begins with a block, gets the bits of the whole."""
+    whole = numbers((9, shape[1] if shape[1] != 20 else 40))
+    x = np.ascontiguousarray(whole[tuple([slice(i, i + n) for i, n in zip(first, shape)])])
+    counter, options = np.array([5, 1]), {"p": 0.5, "offset": 3, "part": (whole.shape, first)}
+    with np.errstate(all="ignore"):
+        wanted = CALLS[OPS["dropout"]](x, counter, **options)
+    if not supported:
+        assert tasks_of(dropout.dropout, [x, counter], wanted, **options) is None
+        return
+    found = run_builder(dropout.dropout, [x, counter], wanted, **options)
+    assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(found, wanted))
+
+
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 @pytest.mark.parametrize("rows, classes", [(1, 1), (1, 3), (5, 10), (100, 16), (7, 17), (300, 33), (9, 9000), (0, 3)])
 def test_cross_entropy(rows, classes, reduction):

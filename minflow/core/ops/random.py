@@ -65,14 +65,21 @@ def of_elements(xp, draw: Callable, shape, part: Part | None):
     """Draw the elements of a tensor of this shape, or of a part of a larger one, by `draw(size, start)`."""
     if part is None or not math.prod(shape):
         return draw(math.prod(shape), 0).reshape(shape)
-    whole, first = part
-    steps = [math.prod(whole[axis + 1 :]) for axis in range(len(whole))]
+    start, size, steps = span_of(shape, part)
+    drawn = draw(size, start)
+    if size == math.prod(shape):
+        return drawn.reshape(shape)
     places = xp.zeros((1,) * len(shape), "int64")
     for axis, (n, step) in enumerate(zip(shape, steps)):
         places = places + xp.arange(0, n * step, step).reshape([-1 if d == axis else 1 for d in range(len(shape))])
-    start, size = sum(map(operator.mul, first, steps)), int(places[(-1,) * len(shape)]) + 1
-    drawn = draw(size, start)
-    return drawn.reshape(shape) if size == math.prod(shape) else drawn[places]
+    return drawn[places]
+
+
+def span_of(shape: tuple[int, ...], part: Part) -> tuple[int, int, list[int]]:
+    """(first element, number of elements up to the last one, strides) of a part of this shape, in the whole tensor."""
+    whole, first = part
+    steps = [math.prod(whole[axis + 1 :]) for axis in range(len(whole))]
+    return sum(map(operator.mul, first, steps)), sum([(n - 1) * step for n, step in zip(shape, steps)]) + 1, steps
 
 
 def as_result(xp, numbers, shape, dtype: DType, out):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....core.op import OPS
+from ....core.ops.random import Part, span_of
 from ..codegen import llvm
 from ..codegen.jit import emits, ir, types
 from ..codegen.llvm import INT, LANES, WORD, function
@@ -79,16 +80,16 @@ def not_below(builder, base, bound):
 
 
 @instruction
-def dropout_elements(chunk, scratch, x, state, offset, y, mask, size, bound, factor: float):
+def dropout_elements(chunk, scratch, x, state, offset, start, y, mask, size, bound, factor: float):
     """Drop elements of x at random: mask = 0 or factor, y = x * mask.
 
-    state: int64 (2,): the key and the counter, to which `offset` is added.  bound: random 16-bit integers below it drop
-    an element.  scratch: DRAWN 16-bit integers.
+    state: int64 (2,): the key and the counter, to which `offset` is added.  start: the first block of 8 draws.
+    bound: random 16-bit integers below it drop an element.  scratch: DRAWN 16-bit integers.
     """
     key, counter = word_at(state, 0), word_at(state, 1) + offset
     factor, zero = filled(np.float32(factor)), filled(np.float32(0))
     for first in range(chunk * CHUNK, min((chunk + 1) * CHUNK, size), DRAWN):
-        draw(scratch, first // 8, key, counter)
+        draw(scratch, start + first // 8, key, counter)
         for i in range(first, min(first + DRAWN, size), LANES):
             some = min(LANES, size - i)
             keep = not_below(scratch + 2 * (i - first), bound) * factor
@@ -96,8 +97,13 @@ def dropout_elements(chunk, scratch, x, state, offset, y, mask, size, bound, fac
             store_some(y + BYTES * i, some, load_some(x + BYTES * i, some, zero) * keep)
 
 
-def dropout(arrays: Sequence, outs: Sequence, workspace: Workspace, p: float, offset: int) -> list[Task] | None:
+def dropout(
+    arrays: Sequence, outs: Sequence, workspace: Workspace, p: float, offset: int, part: Part | None = None
+) -> list[Task] | None:
     x, counter = arrays
+    start, size, _ = span_of(x.shape, part) if part is not None and x.size else (0, x.size, ())
+    if size != x.size or start % 8:  # a part that is not contiguous, or begins within a block
+        return None
     if not flat(x, *outs) or not isinstance(counter, np.ndarray) or counter.dtype != np.int64:
         return None
     if counter.shape != (2,) or not counter.flags.c_contiguous or not 0 <= offset < 1 << 62:
@@ -108,6 +114,7 @@ def dropout(arrays: Sequence, outs: Sequence, workspace: Workspace, p: float, of
             x,
             counter,
             offset,
+            start // 8,
             *outs,
             x.size,
             round(p * 2**16),

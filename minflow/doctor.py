@@ -29,9 +29,6 @@ from .core.messages.invocation import command
 
 Line = tuple[str, str, str]
 
-# MPI library -> words by which it and its launcher call themselves
-MPI_LIBRARIES = {"Intel MPI": ("Intel(R) MPI",), "MPICH": ("MPICH", "HYDRA"), "Open MPI": ("Open MPI", "OpenRTE")}
-MPI_VERSION = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
 SHARED_MEMORY = Path("/dev/shm")
 SEGMENTS = "mpich_shm_*", "Intel_MPI_*", "vader_segment.*", "sm_segment.*", "ucx_shm_posix_*"
 
@@ -214,31 +211,26 @@ def pictures() -> Iterator[Line]:
 def ranks() -> Iterator[Line]:
     """Check what starts ranks as processes: mpi4py, its MPI library, and a launcher of the same library."""
     from .core.base.errors import MissingDependencyError
-    from .distributed.launch import launcher
+    from .distributed import mpiexec
 
     hint = f"minflow launch --virtual runs ranks as threads. Try: {install_command('mpi4py')}"
     try:
-        mpiexec = launcher()
+        launcher, loaded = mpiexec.launcher(), mpiexec.loaded_library()
     except MissingDependencyError as error:
         yield "missing", "ranks", f"{error.what}; {hint}"
     else:
-        loaded = subprocess.run([sys.executable, "-c", MPI_VERSION], capture_output=True, text=True, timeout=60)
-        answer = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=60)
-        library, its = mpi_library(loaded.stdout), mpi_library(answer.stdout + answer.stderr)
+        library, its = mpiexec.library_of(loaded), mpiexec.library_of(mpiexec.version_of(launcher))
         version = f"mpi4py {version_of('mpi4py')}"
-        if loaded.returncode:
-            *_, why = ["no message", *loaded.stderr.strip().splitlines()]
-            yield "missing", "ranks", f"{version} cannot load an MPI library ({why}); {hint}"
-        elif library != its:
+        if library != its:
             yield (
                 "missing",
                 "ranks",
-                f"{version} loads {library}, and {mpiexec} is the launcher of {its}, so that each process is the only "
+                f"{version} loads {library}, and {launcher} is the launcher of {its}, so that each process is the only "
                 f"rank. Packages of MPI libraries overwrite each other's mpiexec: uninstall all of them first; {hint}",
             )
         else:
-            number = re.search(r"\d+\.\d[\w.]*", loaded.stdout)
-            yield "ok", "ranks", f"{version}, {library} {number[0] if number else ''} ({mpiexec})"
+            number = re.search(r"\d+\.\d[\w.]*", loaded)
+            yield "ok", "ranks", f"{version}, {library} {number[0] if number else ''} ({launcher})"
     if stale := stale_segments():
         size = sum([path.stat().st_size for path in stale]) / 1e6
         yield (
@@ -247,12 +239,6 @@ def ranks() -> Iterator[Line]:
             f"{len(stale)} that killed ranks have left behind, {size:.1f} MB of memory. "
             f"Try: rm {shlex.join(map(str, stale))}",
         )
-
-
-def mpi_library(text: str) -> str:
-    """The MPI library that its version text, or that of its launcher, names."""
-    found = [name for name, words in MPI_LIBRARIES.items() if any([word in text for word in words])]
-    return found[0] if found else "an unknown MPI library"
 
 
 def stale_segments() -> list[Path]:

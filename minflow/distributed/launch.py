@@ -12,25 +12,23 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import os
 import runpy
 import select
 import signal
 import subprocess
 import sys
-import sysconfig
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NoReturn, TextIO
 
-from ..core.base.errors import MinflowError, MissingDependencyError, RankError
+from ..core.base.errors import MinflowError, RankError
 from ..core.base.locks import locked
-from ..core.base.optional import install_command
 from ..core.context import current_context
 from .board import BROKEN, COMPUTES, UNKNOWN, VARIABLE, WAITS, Board, alive_pipes, hold_pipe, new_board, remove_board
+from .mpiexec import OVERSUBSCRIBE, launcher, library_of, version_of
 from .places import cores
 from .virtual import virtual_ranks
 from .world import launched_rank, launched_size
@@ -122,26 +120,21 @@ def number_of_ranks(text: str) -> int:
 # ---- processes -------------------------------------------------------------------------------------------------------
 
 
-def launcher() -> str:
-    """The mpiexec beside the MPI library that mpi4py loads: that of this environment."""
-    found = Path(sysconfig.get_path("scripts")) / ("mpiexec.exe" if os.name == "nt" else "mpiexec")
-    if importlib.util.find_spec("mpi4py") is None or not found.exists():
-        raise MissingDependencyError(
-            "mpi4py and MPICH are not installed, which start several processes",
-            hint=f"{install_command('mpi4py')}; or --virtual, which runs the ranks as threads",
-        )
-    return str(found)
-
-
 def run_processes(options: argparse.Namespace) -> int:
-    labels = ["-l"] * options.no_python  # ranks of Python label their lines, which mpiexec would break
+    mpiexec = launcher()
+    # ranks of Python label their lines, which mpiexec would break
+    labels = ["--tag-output" if library_of(version_of(mpiexec)) == "Open MPI" else "-l"] * options.no_python
     worker = [sys.executable, "-m", __spec__.name if __spec__ else __name__, WORKER, *forwarded(options)]
-    words, path = [launcher(), "-n", str(options.ranks), *labels, *worker], new_board()
+    words, path = [mpiexec, "-n", str(options.ranks), *labels, *worker], new_board()
     pipes = alive_pipes(path, options.ranks)
-    environment = address(options) | {
-        VARIABLE: path,
-        "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", str(threads_per_rank(options.ranks))),
-    }
+    environment = (
+        OVERSUBSCRIBE
+        | address(options)
+        | {
+            VARIABLE: path,
+            "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", str(threads_per_rank(options.ranks))),
+        }
+    )
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     with open(path, "rb") as file:

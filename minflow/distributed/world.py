@@ -54,10 +54,12 @@ def start() -> Communicator:
 
     found = start_processes()
     if found.size != size:
+        hint = command("launch", "-n", str(size), "program.py")
+        slurm = f"; or srun --mpi=pmi2 -n {size} python program.py" * ("SLURM_PROCID" in os.environ)
         raise RankError(
             f"the launcher has started {size} processes, and mpi4py knows {found.size}",
             where=here(),
-            hint=command("launch", "-n", str(size), "program.py") + ", which uses the launcher of mpi4py's library",
+            hint=f"{hint}, which uses the launcher of mpi4py's library{slurm}",
         )
     PROCESS_CONTEXT.rank, PROCESS_CONTEXT.world_size = found.rank, found.size
     return found

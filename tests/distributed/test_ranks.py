@@ -339,6 +339,14 @@ def test_world_size_without_a_launcher_is_refused():
     assert "launch -n 2 program.py" in done.stderr
 
 
+@mpi
+def test_srun_that_does_not_connect_its_processes_is_refused():
+    settings = {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "1"}
+    done = python("-c", "import minflow as flow; flow.env.get_rank()", **settings)
+    assert "the launcher has started 4 processes, and mpi4py knows 1" in done.stderr and done.returncode == 1
+    assert "srun --mpi=pmi2 -n 4 python program.py" in done.stderr
+
+
 def test_collectives_are_refused_in_a_graph():
     class Reduced(nn.Graph):
         def build(self, x):

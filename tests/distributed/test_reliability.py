@@ -80,9 +80,8 @@ def check_all_have_ended(folder, process, ranks, victim):
     _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode > 0, errors
     assert f"rank {victim} has ended before the end of its program" in errors, errors
-    assert len(re.findall(r"^  rank \d .*(?:#\d+ \w+|receive of) .* at program.py:\d+$", errors, re.MULTILINE)) == 3, (
-        errors
-    )
+    entry = r"^  rank \d .*(?:#\d+ \w+|receive of).* at program.py:\d+$"
+    assert len(re.findall(entry, errors, re.MULTILINE)) == 3, errors
     for rank in ranks.values():
         with pytest.raises(ProcessLookupError):
             os.kill(rank, 0)

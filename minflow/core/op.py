@@ -60,6 +60,7 @@ class Op:
     of the others; so may 0-d tensors.
     sharding: labels of the axes of all inputs and outputs (`sharding.py`): a pattern, or a function (*specs, **attrs)
     that returns one. None for the default: all tensors whole on each rank; of an elementwise op, any axis split.
+    rows: a function (*specs, **attrs) that returns more rows, which labels cannot state.
     linear: groups of inputs, "x" or "x, y", that may be partial sums while the others are whole; or a function.
     local_attrs: the attr that is the shape of the result; "part" for kernels that take `part=`, the shape of the global
     result and the first index of this rank's part; or a function (attrs, local input specs, local output specs) that
@@ -119,6 +120,7 @@ class Op:
     moves: bool = False
     number_inputs: Sequence[str] = ()
     sharding: str | Callable | None = None
+    rows: Callable | None = None
     linear: Sequence[str] | Callable = ()
     local_attrs: str | Callable = ""
     on_ranks: Callable | None = None

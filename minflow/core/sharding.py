@@ -187,6 +187,8 @@ def rows_of(op: Any, specs: Sequence, attrs: Mapping, outs: Sequence[Spec], coun
     tensors, numbers = [*specs, *outs], [i for i, name in enumerate(op.outputs) if name in op.host_inputs]
     for inputs, outputs in split_rows(labels_of_call(op, specs, attrs, outs), tensors, len(specs), count):
         yield Row(inputs, tuple([broadcast if i in numbers else s for i, s in enumerate(outputs)]))
+    if op.rows is not None:
+        yield from op.rows(*specs, **attrs)
     linear = op.linear(*specs, **attrs) if callable(op.linear) else op.linear
     names = [op.inputs[0]] * len(specs) if op.variadic else op.inputs
     for group in linear:
@@ -241,6 +243,13 @@ def boxing_bytes(source: Sbp, target: Sbp, nbytes: int, count: int) -> float:
     return nbytes * (count - 1) / (count if target.kind == "broadcast" else count * count)
 
 
+def grown_sums(row: Row, specs: Sequence, outs: Sequence, count: int) -> float:
+    """The bytes that each rank sends more to add up partial results, which are larger than the partial inputs."""
+    before = sum([s.nbytes for s, sbp in zip(specs, row.inputs) if sbp is partial_sum])
+    after = sum([s.nbytes for s, sbp in zip(outs, row.outputs) if sbp is partial_sum])
+    return max(after - before, 0) * (count - 1) / count if before else 0
+
+
 def choose_row(op: Any, specs: Sequence, attrs: Mapping, outs: Sequence[Spec], have: Sequence, count: int) -> Row:
     """The row to which the inputs can be boxed with the fewest bytes.
 
@@ -252,7 +261,7 @@ def choose_row(op: Any, specs: Sequence, attrs: Mapping, outs: Sequence[Spec], h
         moves = [(a, b, s) for a, b, s in zip(have, row.inputs, specs) if a is not None]
         whole = all(s is broadcast for s in row.outputs)
         return (
-            sum([boxing_bytes(a, b, s.nbytes, count) for a, b, s in moves]),
+            sum([boxing_bytes(a, b, s.nbytes, count) for a, b, s in moves]) + grown_sums(row, specs, outs, count),
             sum([a != b for a, b, _ in moves]),
             partial_sum in row.outputs,
             whole,

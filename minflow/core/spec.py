@@ -176,9 +176,9 @@ class Spec:
         return self.size * self.dtype.itemsize
 
     def replace(self, **changes: Any) -> Spec:
-        """This spec with some fields replaced. A global tensor of another shape is whole on each rank."""
+        """This spec with some fields replaced. With more or fewer axes, a global tensor is whole on each rank."""
         fields = {name: getattr(self, name) for name in ("shape", "dtype", "device", "placement", "sbp")}
-        if self.sbp is not None and changes.get("shape", self.shape) != self.shape:
+        if self.sbp is not None and len(changes.get("shape", self.shape)) != self.ndim:
             fields["sbp"] = tuple([sbp.__class__("broadcast") for sbp in self.sbp])
         return Spec(**(fields | changes))
 

@@ -184,10 +184,8 @@ class LBFGS(Optimizer):
         offset = 0
         with no_grad():
             for i, p in enumerate(self.parameters()):
-                part, base = (
-                    d[offset : offset + p.numel()].reshape(p.shape),
-                    elements_of(p) if start is None else start[i],
-                )
+                part = d[offset : offset + p.numel()].reshape(p.shape)
+                base = elements_of(p) if start is None else start[i]
                 moved = namespace(p.spec.device).asarray(base + part * p.spec.np.type(t), p.spec.np)
                 new = Tensor(moved, logical(p.spec))
                 p.copy_(new if p.is_local else on_each_rank(new, p.placement))

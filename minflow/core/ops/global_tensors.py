@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..backend import namespace, to_host
 from ..base.placement import Placement, Sbp, broadcast
-from ..context import world
+from ..context import current_context, world
 from ..host import HostArray
 from ..kernels import kernel
 from ..mode import DEFAULT, using
@@ -129,6 +129,14 @@ def boxed(x, placement: Placement, sbp: tuple[Sbp, ...], rank: int, gradient: tu
 def on_each_rank(x, placement: Placement):
     """A local tensor as a global one of which each rank has all elements: those of the first rank."""
     return x.to_global(placement, [broadcast] * len(placement.hierarchy), check_meta=False)
+
+
+def added_up(x):
+    """The same global tensor without partial sums, and so its gradient: for statistics that large tensors are combined
+    with.
+    """
+    spec, sbp = x.spec, without_partial(x.spec.sbp)
+    return boxed(x, spec.placement, sbp, current_context().rank, gradient=sbp)
 
 
 def boxed_like(x, spec: Spec, rank: int):

@@ -12,10 +12,11 @@ import math
 
 from ..backend import on_host
 from ..base.errors import DTypeError, ShapeError
+from ..base.placement import partial_sum, split
 from ..infer import data_dependent
 from ..kernels import kernel
 from ..op import define
-from ..sharding import Labels, kept_labels
+from ..sharding import Labels, Row, kept_labels
 from ..spec import Spec, int64
 from .checks import FROM_THE_END, check_bounds, check_labels
 from .examples import bools, case, floats, ints, strided
@@ -113,6 +114,9 @@ index_add = define(
     moved_inputs=("index",),
     sharding=index_write_labels,
     linear=("x, src",),
+    rows=lambda x, index, src, axis, **_: [
+        Row((partial_sum, split(k), split(axis + k)), (partial_sum,)) for k in range(index.ndim) if x.differentiable
+    ],
     examples=[
         case(floats(5, 3), ints(7, high=5), floats(7, 3), axis=0),
         case(floats(3, 4, 2), ints(2, 3, low=-4, high=4), floats(3, 2, 3, 2), axis=1),
@@ -337,6 +341,10 @@ scatter_add = define(
     domain="holomorphic",
     sharding=gather_labels,
     linear=("x, src",),
+    rows=lambda x, index, src, dim, **_: [
+        Row((partial_sum, split(dim), split(dim) if isinstance(src, Spec) else None), (partial_sum,))
+        for _ in range(x.ndim > 0 and x.differentiable)
+    ],
     examples=[*SCATTER_EXAMPLES, case(floats(3, 4), ints(6, 4, high=3), floats(6, 4), dim=0)],
     doc="x with x[i, index[i, j]] += src[i, j] for dim 1, and so on; repeated positions accumulate.",
     slow_on_numpy=True,

@@ -13,6 +13,7 @@ from ..op import define
 from ..spec import Spec, default_dtype, promote
 from .elementwise import rsqrt
 from .examples import case, floats, positive, strided
+from .global_tensors import added_up
 from .pool import avg_pool2d
 from .reduce import mean as average, sum as total
 from .rules import is_number, need_floating, need_spec
@@ -61,9 +62,9 @@ def batch_norm_parts(x, weight, bias, eps):
     """batch_norm by sums, which are those of all ranks if the batch is split."""
     shape, axes = channel_shape(x.spec.ndim), other_axes(x.spec.ndim)
     count = max(x.spec.size // max(x.spec.shape[1], 1), 1)
-    mean = total(x, axis=axes, keepdims=True) / count
+    mean = added_up(total(x, axis=axes, keepdims=True)) / count
     moved = x - mean
-    var = total(moved * moved, axis=axes, keepdims=False) / count
+    var = added_up(total(moved * moved, axis=axes, keepdims=False)) / count
     scale = weight * rsqrt(var + eps)
     return moved * scale.reshape(shape) + bias.reshape(shape), mean.flatten(), var
 

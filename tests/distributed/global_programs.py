@@ -8,6 +8,7 @@ import sys
 import numpy as np
 
 import minflow as flow
+from minflow.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset, default_collate
 
 B, P, S = flow.sbp.broadcast, flow.sbp.partial_sum, flow.sbp.split
 NUMBERS = np.arange(15.0).reshape(5, 3)
@@ -303,6 +304,31 @@ def structures_are_saved_by_one_rank(folder):
         flow.distributed.barrier()
 
 
+class PartOfBatches(BatchSampler):
+    """The recipe of docs/coming-from-oneflow.md."""
+
+    def __iter__(self):
+        for batch in super().__iter__():
+            yield np.array_split(batch, flow.env.get_world_size())[flow.env.get_rank()].tolist()
+
+
+def loaders_together_load_the_batches_of_one_rank():
+    data = TensorDataset(flow.arange(42.0).reshape(21, 2), flow.arange(21))
+    for workers, last in ((0, 1), (0, 3), (2, 1)):  # the last batch may have fewer samples than there are ranks
+        flow.manual_seed(3)
+        loaded = list(DataLoader(data, batch_size=4 + (last == 3) * 5, shuffle=True))
+        flow.manual_seed(3)
+        mine = PartOfBatches(RandomSampler(data), len(loaded[0][1]))
+        together = list(DataLoader(data, batch_sampler=mine, num_workers=workers))
+        assert len(together) == len(loaded) and len(loaded[-1][1]) == last
+        for parts, whole in zip(together, loaded):
+            for part, expected in zip(parts, whole):
+                x = part.to_global(flow.placement.all("cpu"), S(0))
+                assert x.dtype is expected.dtype and np.array_equal(x.numpy(), expected.numpy())
+    x = [global_of(NUMBERS + k, flow.placement.all("cpu"), S(1)) for k in range(3)]
+    assert np.array_equal(default_collate(x).numpy(), NUMBERS + np.arange(3)[:, None, None])
+
+
 PROGRAMS = [
     all_ranks_read_all_elements,
     all_elements_are_printed,
@@ -313,6 +339,7 @@ PROGRAMS = [
     writes_are_recorded,
     modules_become_global,
     states_are_converted,
+    loaders_together_load_the_batches_of_one_rank,
 ]
 WITH_FILES = [checkpoints_are_those_of_one_rank, structures_are_saved_by_one_rank]
 

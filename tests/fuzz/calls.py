@@ -783,8 +783,8 @@ REASONS = {  # a reason not to call -> the public names
     ONEFLOW: """nn.CombinedMarginLoss F.combined_margin_loss F.sparse_softmax_cross_entropy nn.QuickGELU nn.SquareReLU
         F.quick_gelu F.square_relu quick_gelu square_relu gelu mish silu softplus softsign F.cdist Tensor.gelu
         Tensor.quick_gelu Tensor.square_relu Tensor.mish Tensor.silu Tensor.softplus Tensor.softsign Tensor.selu
-        Tensor.celu Tensor.is_global Tensor.is_lazy Tensor.is_local optim.LAMB lr_scheduler.CosineDecayLR
-        lr_scheduler.WarmupLR lr_scheduler.WarmUpLR """
+        Tensor.celu Tensor.is_global Tensor.is_lazy Tensor.is_local Tensor.local_to_global optim.LAMB
+        lr_scheduler.CosineDecayLR lr_scheduler.WarmupLR lr_scheduler.WarmUpLR """
     + " ".join(calls_images.ONEFLOWS),
     "a view: PyTorch has none": "show summary roofline kernels",
     ELSEWHERE: "expand one_hot dropout",

@@ -8,10 +8,15 @@ from typing import Any
 
 from ..core.autograd import at_end_of_backward
 from ..core.backend import namespace, to_host
-from ..core.base.errors import GradError, GraphError, ModuleError
-from ..core.grad.modes import is_grad_enabled
+from ..core.base.errors import GradError, ModuleError
+from ..core.base.placement import Placement, broadcast, partial_sum
+from ..core.context import current_context
+from ..core.functionalize import write_into
+from ..core.grad.modes import is_grad_enabled, no_grad
 from ..core.host import host_array
 from ..core.messages.suggestions import name_hints as _name_hints
+from ..core.mode import MODE
+from ..core.ops.global_tensors import as_global, as_local, boxed, share
 from ..core.source_location import fail, warn
 from ..distributed.collectives import member, put
 from ..distributed.communicator import Communicator
@@ -40,10 +45,10 @@ class ReducedModule(type):
 class DistributedDataParallel(metaclass=ReducedModule):
     """Train copies of a module on several ranks, each with its part of the batch.
 
-    Returns the module itself, prepared: its parameters and buffers become those of rank 0, and each backward replaces
-    the gradients by their mean over the ranks, so that equal optimizers keep the copies equal. If the parts of the
-    batch are equally large, that is the gradient of the whole batch. `model.module` is the module, too, and
-    `model.no_sync()` a context manager for backwards that only add up.
+    Returns the module itself, prepared: its parameters and buffers become those of rank 0, and each backward, in a
+    graph too, replaces the gradients by their mean over the ranks, so that equal optimizers keep the copies equal. If
+    the parts of the batch are equally large, that is the gradient of the whole batch. `model.module` is the module,
+    too, and `model.no_sync()` a context manager for backwards that only add up.
 
     process_group: the ranks; by default all.  broadcast_buffers: each training forward copies the buffers of rank 0.
     init_sync, or broadcast_parameters as in OneFlow: False if parameters and buffers are equal already.
@@ -127,7 +132,15 @@ class Reducer:
     def before_forward(self, module: Module, inputs: Any) -> None:
         if self.on and module.training and is_grad_enabled():
             for buffer in module.buffers():
-                self.broadcast(buffer)
+                if in_graph():
+                    with no_grad():
+                        write_into(buffer, share(buffer, target=(self.placement, (broadcast,))))
+                else:
+                    self.broadcast(buffer)
+
+    @property
+    def placement(self) -> Placement:
+        return Placement("cpu", self.among.ranks)
 
     def broadcast(self, tensor: Any) -> None:
         """Overwrite a tensor with that of rank 0."""
@@ -139,20 +152,19 @@ class Reducer:
     @contextmanager
     def no_sync(self) -> Iterator[None]:
         """Let backwards in this block add up gradients of this rank only; the next one outside averages the sum."""
-        self.on, before = False, self.on
+        before = self.on
+        self.switch(False)
         try:
             yield
         finally:
-            self.on = before
+            self.switch(before)
+
+    def switch(self, on: bool) -> None:
+        """Turn the reduction on or off. Attributes of a module are part of the key of a plan."""
+        self.on = self.module.reduces_gradients = on
 
     def ready(self, parameter: Any) -> None:
         """A hook: the gradient of a parameter is complete."""
-        if parameter.array is None:
-            fail(
-                GraphError,
-                "DistributedDataParallel: a graph cannot average gradients over ranks yet",
-                "loss.backward() and optimizer.step() in eager code",
-            )
         if not self.on:
             return
         if at_end_of_backward(self.finish):  # the first gradient of this backward
@@ -160,7 +172,16 @@ class Reducer:
             for bucket in self.buckets:
                 bucket.waiting = {id(p) for p in bucket.parameters}
         self.bucket_of[id(parameter)].waiting.discard(id(parameter))
-        self.reduce_complete()
+        if in_graph():
+            parameter.grad = self.averaged(parameter.grad)
+        else:
+            self.reduce_complete()
+
+    def averaged(self, g: Any) -> Any:
+        """The mean of a gradient over the ranks, by ops, which a graph records."""
+        rank, placement = current_context().rank, self.placement
+        terms = as_global(g, shape=g.spec.shape, target=(placement, (partial_sum,)), rank=rank)
+        return as_local(boxed(terms, placement, (broadcast,), rank), rank=rank) / self.among.size
 
     def reduce_complete(self) -> None:
         """Reduce the next buckets whose gradients are all there."""
@@ -179,7 +200,7 @@ class Reducer:
                 "DistributedDataParallel(model, find_unused_parameters=True); or requires_grad_(False) for them",
                 unused=", ".join(sorted(missing)),
             )
-        for bucket in self.buckets[self.done :]:
+        for bucket in self.buckets[self.done :] if not in_graph() else ():
             self.reduce(bucket)
 
     def reduce(self, bucket: Bucket) -> None:
@@ -205,11 +226,21 @@ class Reducer:
             at += p.numel()
 
 
+Reducer.ready.linear = True  # type: ignore[attr-defined]  # graphs may reduce the gradients of parts of a batch
+
+
 class CopiedReducer(Reducer):
     """That of a copy of a prepared module: it reduces nothing."""
 
     def __init__(self) -> None:
         self.on = False
+
+    def switch(self, on: bool) -> None:
+        """Stay off."""
+
+
+def in_graph() -> bool:
+    return MODE.get().trace is not None
 
 
 def data_parallel(

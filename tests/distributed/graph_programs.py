@@ -6,6 +6,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow import distributed as dist, nn
 from minflow.core.base.placement import Placement, broadcast as B, split
+from minflow.nn.parallel import DistributedDataParallel
 from tests.job.builders import job_of
 
 DRAWN = np.random.RandomState(0)
@@ -134,3 +135,43 @@ def graphs_train_global_tensors():
     size = dist.get_world_size()
     for strategy in STRATEGIES if size % 2 == 0 else STRATEGIES[:2]:
         equals_one_rank(strategy, size, optimizer="Adam")
+
+
+class Prepared(nn.Graph):
+    """Trains a module of DistributedDataParallel."""
+
+    def __init__(self, model, optimizer, accumulate):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(optimizer)
+        self.config.set_gradient_accumulation_steps(accumulate)
+
+    def build(self, x, y):
+        loss = (self.model(x) - y).square().mean()
+        loss.backward()
+        return loss
+
+
+def prepared_modules_train_in_graphs(accumulate=1):
+    """A graph gives the parameters, buffers and losses of eager code; each rank has other elements at first."""
+    size, rank = dist.get_world_size(), dist.get_rank()
+    flow.manual_seed(rank)
+    models = [nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 4)).double() for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    eager, compiled = [DistributedDataParallel(model) for model in models]
+    optimizers = [flow.optim.SGD(model.parameters(), lr=0.05, momentum=0.9) for model in models]
+    graph = Prepared(compiled, optimizers[1], accumulate)
+    x, y = [flow.tensor(array[rank::size][:6]) for array in (X, Y)]
+    parts = list(zip(x.split(6 // accumulate), y.split(6 // accumulate)))
+    for _ in range(20):
+        losses = [(eager(a) - b).square().mean() / accumulate for a, b in parts]
+        for loss in losses:
+            loss.backward()
+        optimizers[0].step()
+        optimizers[0].zero_grad()
+        assert np.allclose(graph(x, y).numpy().sum(), sum(losses).item() * accumulate, rtol=1e-12)
+    for name, wanted in eager.state_dict().items():
+        assert np.allclose(compiled.state_dict()[name].numpy(), wanted.numpy(), rtol=1e-12, atol=1e-12), name
+    found = [None] * size
+    dist.all_gather_object(found, [p.tolist() for p in compiled.parameters()])
+    assert found == found[:1] * size

@@ -1,5 +1,6 @@
 """nn.Graph on global tensors, on virtual ranks: results, memory, and the order in which ranks communicate."""
 
+import contextlib
 import re
 
 import numpy as np
@@ -7,11 +8,12 @@ import pytest
 
 import minflow as flow
 import minflow.typing as tp
-from minflow import nn
+from minflow import distributed as dist, nn
 from minflow.compiler.passes.node_order import topological_order
 from minflow.core.base.placement import Placement, broadcast as B, partial_sum as P, split
 from minflow.core.context import current_context
 from minflow.core.ir import Graph
+from minflow.nn.parallel import DistributedDataParallel
 from tests.distributed.graph_programs import (
     OPTIMIZERS,
     STRATEGIES,
@@ -20,6 +22,7 @@ from tests.distributed.graph_programs import (
     equals_one_rank,
     job_losses,
     prepared,
+    prepared_modules_train_in_graphs,
     spread,
 )
 
@@ -166,6 +169,55 @@ def test_zero_of_local_tensors_warns():
     for mistake in ({"stage": 4}, {"shard_min_size": 0}):
         with pytest.raises(flow.GraphError, match=re.escape(str(next(iter(mistake.values()))))):
             graph.config.enable_zero(**mistake)
+
+
+# ---- DistributedDataParallel -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_prepared_modules(size, accumulate):
+    run(size, prepared_modules_train_in_graphs, accumulate)
+
+
+def test_gradients_without_reduction():
+    """A plan is made for each: no_sync() turns the reduction off."""
+
+    def program():
+        model = DistributedDataParallel(nn.Linear(2, 1))
+        graph, x = Summed(model), flow.full((1, 2), dist.get_rank() + 1.0)
+        gradients = []
+        for context in (contextlib.nullcontext, model.no_sync, contextlib.nullcontext):
+            with context():
+                graph(x)
+            gradients.append(graph.grads["model.weight"].tolist())
+        return gradients
+
+    mean = [[1.5, 1.5]]
+    assert run(2, program) == [[mean, [[1.0, 1.0]], mean], [mean, [[2.0, 2.0]], mean]]
+
+
+class Summed(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.0))
+
+    def build(self, x):
+        loss = self.model(x).sum()
+        loss.backward()
+        return loss
+
+
+def test_unused_parameters_are_named():
+    def program():
+        model = nn.Sequential(nn.Linear(2, 1))
+        model.spare = nn.Linear(2, 1)
+        model.forward = lambda x: model[0](x)
+        Summed(DistributedDataParallel(model))(flow.ones(1, 2))
+
+    with pytest.raises(flow.GradError, match=r"(?s)2 parameters got no gradient.*spare.bias, spare.weight"):
+        run(2, program)
 
 
 # ---- the order of communication --------------------------------------------------------------------------------------

@@ -21,9 +21,10 @@ from .dead_code import dead_code
 
 
 def is_global(graph: Graph) -> bool:
-    """True if a value of the graph is a global tensor."""
-    nodes = (*graph.inputs, *graph.states, *graph.nodes)
-    return any([spec.placement is not None for node in nodes for spec in node.out_specs])
+    """True if a value of the graph is a global tensor, or an op communicates."""
+    sources = (*graph.inputs, *graph.states)
+    values = any([spec.placement is not None for node in (*sources, *graph.nodes) for spec in node.out_specs])
+    return values or any([node.op.communicates for node in graph.nodes])
 
 
 def localize(graph: Graph) -> Graph:

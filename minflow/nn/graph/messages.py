@@ -458,7 +458,8 @@ def check_hooks(build: Any, steps: int) -> None:
                 tensor=tensor,
                 hook=handle.hooks[handle.number],
             )
-    waiting = [s for v, s in build.trace.leaves.items() if v.node.hooks and v.node.hooks.get(AFTER)]
+    hooked = [(s, v.node.hooks.get(AFTER, {})) for v, s in build.trace.leaves.items() if v.node.hooks]
+    waiting = [s for s, hooks in hooked if not all([getattr(hook, "linear", False) for hook in hooks.values()])]
     if steps > 1 and waiting:
         what = f"{build.graph.name}: a register_post_accumulate_grad_hook in a graph that accumulates {steps} gradients"
         hint = "x.register_hook(hook), which gets the gradient of each part of the batch; or accumulation 1"

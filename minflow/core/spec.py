@@ -176,10 +176,10 @@ class Spec:
         return self.size * self.dtype.itemsize
 
     def replace(self, **changes: Any) -> Spec:
-        """This spec with some fields replaced. With more or fewer axes, a global tensor is whole on each rank."""
+        """This spec with some fields replaced. With more or fewer axes, a global tensor is not split."""
         fields = {name: getattr(self, name) for name in ("shape", "dtype", "device", "placement", "sbp")}
         if self.sbp is not None and len(changes.get("shape", self.shape)) != self.ndim:
-            fields["sbp"] = tuple([sbp.__class__("broadcast") for sbp in self.sbp])
+            fields["sbp"] = tuple([s.__class__("broadcast") if s.kind == "split" else s for s in self.sbp])
         return Spec(**(fields | changes))
 
     def but(self, **changes: Any) -> Spec:

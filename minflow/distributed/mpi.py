@@ -24,6 +24,7 @@ from ..core.base.errors import RankError
 from ..core.base.locks import locked
 from ..core.base.optional import import_optional
 from ..core.host import HostArray
+from ..core.sharding import part
 from ..core.source_location import here
 from .board import COMPUTES, ENDED, VARIABLE, WAITS, Board, new_board, remove_board, remove_segments
 from .communicator import (
@@ -47,7 +48,7 @@ DRAIN = 0.3  # seconds in which mpiexec reads the last lines of a rank before it
 SPEECH = 2.0  # seconds that another rank gets to say why all end
 WATCH = 1.0  # seconds between two looks for the launcher
 HEADER = 256  # bytes before the elements of a message: their dtype and shape
-SUBGROUP = 32_001  # tag of the messages before a group of some ranks begins
+SUBGROUP, TRANSFER = 32_001, 32_002  # tags of messages: before a group of some ranks begins; of parts of arrays
 FAILED, ABORTED = 1, 71  # exit codes after an error, and after a deadline
 
 
@@ -139,11 +140,23 @@ class MPICommunicator(Communicator):
         what = what or self.fingerprint("all_reduce", f" {by}{facts_of(array)}")
         source, out = (self.mpi.IN_PLACE, array) if out is None else (array, out)
         if not self.is_native(array):
-            out[...] = reduced(self.exchange(what, array), by)
+            self.reduce_parts(array.reshape(-1), by, what, out.reshape(-1))
             return
         self.agree(what)
         operation = {"sum": "SUM", "product": "PROD", "min": "MIN", "max": "MAX"}.get(by, by.upper())
         self.wait(self.comm.Iallreduce(source, out, op=getattr(self.mpi, operation)), what)
+
+    def reduce_parts(self, array: HostArray, by: str, what: Fingerprint, out: HostArray) -> None:
+        """All-reduce a 1-D array whose dtype MPI does not know: each rank reduces one part."""
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        bounds = [part(array.size, self.size, rank) for rank in range(self.size)]
+        slices = [slice(start, start + size) for start, size in bounds]
+        terms = {rank: namespace().empty(bounds[self.rank][1], array.dtype) for rank in others}
+        self.transfer({rank: array[slices[rank]] for rank in others}, terms, what)
+        terms[self.rank] = array[slices[self.rank]]
+        total = reduced([terms[rank] for rank in range(self.size)], by)
+        self.transfer(dict.fromkeys(others, total), {rank: out[slices[rank]] for rank in others}, what)
+        out[slices[self.rank]] = total
 
     def broadcast(self, array: HostArray, source: int) -> None:
         what = self.fingerprint("broadcast", f" from {source}{facts_of(array)}")
@@ -153,10 +166,11 @@ class MPICommunicator(Communicator):
     def transfer(self, parts: dict[int, HostArray], places: dict[int, HostArray], what: Fingerprint) -> None:
         self.agree(what)
         xp = namespace()
-        packed = {id(part): xp.asarray(part, order="C") for part in parts.values()}
+        packed = {id(array): xp.asarray(array, order="C") for array in parts.values()}
         buffers = {rank: xp.asarray(place, order="C") for rank, place in places.items()}
-        requests = [self.comm.Irecv(in_bytes(buffer), source=rank) for rank, buffer in buffers.items()]
-        requests += [self.comm.Isend(in_bytes(packed[id(part)]), dest=rank) for rank, part in parts.items()]
+        messages = {rank: in_bytes(packed[id(array)]) for rank, array in parts.items()}
+        requests = [self.comm.Irecv(in_bytes(buffer), source=rank, tag=TRANSFER) for rank, buffer in buffers.items()]
+        requests += [self.comm.Isend(message, dest=rank, tag=TRANSFER) for rank, message in messages.items()]
         for request in requests:
             self.wait(request, what)
         for rank, place in places.items():

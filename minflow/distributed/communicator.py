@@ -169,10 +169,13 @@ class Communicator:
         what = self.fingerprint("broadcast", f" from {source}{facts_of(array)}")
         array[...] = self.exchange(what, array.copy() if source == self.rank else None)[source]
 
-    def reduce_scatter(self, parts: Sequence[HostArray], by: str = "sum") -> HostArray:
+    def reduce_scatter(self, parts: Sequence[HostArray], by: str = "sum", what: Fingerprint | None = None) -> HostArray:
         """Part `rank` of the reduction over all ranks. parts: one array for each rank."""
-        what = self.fingerprint("reduce_scatter", f" {by}{''.join(map(facts_of, parts))}")
-        return reduced([theirs[self.rank] for theirs in self.exchange(what, [part.copy() for part in parts])], by)
+        what = what or self.fingerprint("reduce_scatter", f" {by}{''.join(map(facts_of, parts))}")
+        terms = {rank: namespace().empty_like(parts[self.rank]) for rank in range(self.size) if rank != self.rank}
+        self.transfer({rank: parts[rank] for rank in terms}, terms, what)
+        terms[self.rank] = parts[self.rank].copy()
+        return reduced([terms[rank] for rank in range(self.size)], by)
 
     def all_to_all(self, parts: Sequence[HostArray]) -> list[HostArray]:
         """Part `rank` of each rank. parts: one array for each rank."""

@@ -37,7 +37,6 @@ from .communicator import (
     facts_of,
     late_error,
     mismatch,
-    reduced,
 )
 from .places import cores
 
@@ -148,13 +147,10 @@ class MPICommunicator(Communicator):
 
     def reduce_parts(self, array: HostArray, by: str, what: Fingerprint, out: HostArray) -> None:
         """All-reduce a 1-D array whose dtype MPI does not know: each rank reduces one part."""
-        others = [rank for rank in range(self.size) if rank != self.rank]
         bounds = [part(array.size, self.size, rank) for rank in range(self.size)]
-        slices = [slice(start, start + size) for start, size in bounds]
-        terms = {rank: namespace().empty(bounds[self.rank][1], array.dtype) for rank in others}
-        self.transfer({rank: array[slices[rank]] for rank in others}, terms, what)
-        terms[self.rank] = array[slices[self.rank]]
-        total = reduced([terms[rank] for rank in range(self.size)], by)
+        slices = {rank: slice(start, start + size) for rank, (start, size) in enumerate(bounds)}
+        total = self.reduce_scatter([array[index] for index in slices.values()], by, what)
+        others = [rank for rank in slices if rank != self.rank]
         self.transfer(dict.fromkeys(others, total), {rank: out[slices[rank]] for rank in others}, what)
         out[slices[self.rank]] = total
 

@@ -37,7 +37,7 @@ from .ops.global_tensors import boxed_like
 from .ops.shape import reshape, run_in_dtype, view_write
 from .sharding import GlobalCall, coordinates, local_spec
 from .source_location import caller
-from .spec import Device, cpu, spec_of
+from .spec import Device, Spec, cpu, spec_of
 from .tensor import Tensor, blank, new_tensor
 
 REAL_NUMBERS = NUMBERS - {complex}  # types of literals that leave the dtype of a floating tensor unchanged
@@ -359,15 +359,15 @@ class Eager(Mode):
         )
 
     def revive(self, node: Node | None, entry: tuple) -> Tensor:
-        """A tensor that a Function saved; entry: (array, counter, version, Value or output index or None)."""
+        """A tensor that a Function saved; entry: (array, counter, version, Value or output index or Spec)."""
         array, counter, version, value = entry
         if counter.version != version:
             raise self.written_error(node, ~0, array, counter)
         if isinstance(value, Value):
             return new_tensor(array, value.spec, value)
-        if value is not None and node is not None:
+        if isinstance(value, int) and node is not None:
             return new_tensor(array, node.out_specs[value], Value(node, value, node.out_specs[value]))
-        return new_tensor(array, spec_of(array))
+        return new_tensor(array, value if isinstance(value, Spec) else spec_of(array))
 
     def bind(self, op: Op, outs: list, tensors: list, ctx, flags: list, written: dict) -> list:
         """Give the results of forward the Node of a Function. Saved results are kept as indices, to avoid a cycle.
@@ -397,7 +397,7 @@ class Eager(Mode):
                 kept.append(t)
                 continue
             position = next((i for i, out in enumerate(outs) if out is t), None)
-            kept.append((*save(t), position if position is not None else t.value if t.needs else None))
+            kept.append((*save(t), position if position is not None else t.value if t.needs else t.spec))
         ctx.saved = tuple(kept)
         return results
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from .. import nn
 from ..core.base.errors import OutOfRangeError, ShapeError
+from ..core.base.placement import broadcast
 from ..core.functions import cat, multinomial, topk
 from ..core.functions.creation import arange
 from ..core.grad.modes import no_grad
@@ -135,7 +136,10 @@ class GPT(nn.Module):
             what = f"GPT: the text has {t} tokens, block_size is {self.config.block_size}"
             fail(ShapeError, what, "idx[:, -config.block_size:]", idx=idx)
         parts = self.transformer
-        x = parts.drop(parts.wte(idx) + parts.wpe(arange(t, device=idx.device)))
+        positions = arange(t, device=idx.device)
+        if idx.is_global:
+            positions = positions.to_global(idx.placement, [broadcast] * len(idx.sbp))
+        x = parts.drop(parts.wte(idx) + parts.wpe(positions))
         for block in parts.h:
             x = block(x)
         x = parts.ln_f(x)

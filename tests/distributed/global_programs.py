@@ -304,6 +304,102 @@ def structures_are_saved_by_one_rank(folder):
         flow.distributed.barrier()
 
 
+class Square(flow.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(x, scale)
+        return x * x * scale
+
+    @staticmethod
+    def backward(ctx, g):
+        x, scale = ctx.saved_tensors
+        return g * 2 * x * scale, None
+
+
+def slopes_after(change):
+    """A program that computes gradients after a change of the model."""
+
+    def program(model, x):
+        change(model)
+        (model(x) ** 2).mean().backward()
+        return [p.grad for p in model.parameters()]
+
+    return program
+
+
+def clipped(model, x, **options):
+    (model(x) ** 2).mean().backward()
+    return [flow.nn.utils.clip_grad_norm_(model.parameters(), 0.01, **options), *[p.grad for p in model.parameters()]]
+
+
+def checkpointed(model, x):
+    (flow.utils.checkpoint.checkpoint(model, x) ** 2).mean().backward()
+    return [p.grad for p in model.parameters()]
+
+
+def by_a_function(model, x):
+    Square.apply(model(x), x.mean(1, keepdim=True)).sum().backward()
+    return [p.grad for p in model.parameters()]
+
+
+def twice_differentiated(model, x):
+    first = flow.autograd.grad((model(x) ** 2).mean(), list(model.parameters()), create_graph=True)
+    sum((g**2).sum() for g in first).backward()
+    return [p.grad for p in model.parameters()]
+
+
+def as_one_vector(model, x):
+    vector = flow.nn.utils.parameters_to_vector(model.parameters())
+    flow.nn.utils.vector_to_parameters(vector * 2, model.parameters())
+    return [vector, *model.parameters(), copy.deepcopy(model)(x)]
+
+
+def seen_by_hooks(model, x):
+    seen = []
+    model[0].register_forward_hook(lambda module, inputs, out: seen.append(out.detach() * 2))
+    model[0].register_full_backward_hook(lambda module, slopes, slope: seen.append(slope[0] * 3))
+    (model(x) ** 2).mean().backward()
+    return seen
+
+
+def scaled(model, x):
+    optimizer, scaler = flow.optim.SGD(model.parameters(), lr=0.1), flow.amp.GradScaler(init_scale=8.0)
+    average = flow.optim.swa_utils.AveragedModel(model)
+    for _ in range(3):
+        optimizer.zero_grad()
+        scaler.scale((model(x) ** 2).mean()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        average.update_parameters(model)
+    return [*model.parameters(), *average.parameters()]
+
+
+TOOLS = [
+    clipped,
+    lambda model, x: clipped(model, x, norm_type=float("inf")),
+    checkpointed,
+    by_a_function,
+    twice_differentiated,
+    as_one_vector,
+    seen_by_hooks,
+    scaled,
+    slopes_after(lambda model: flow.nn.utils.weight_norm(model[0])),
+    slopes_after(lambda model: flow.nn.utils.spectral_norm(model[3])),
+    slopes_after(lambda model: [flow.nn.init.xavier_normal_(p) for p in model.parameters() if p.ndim > 1]),
+]
+
+
+def tools_give_the_numbers_of_one_rank():
+    x, placement = flow.tensor(np.sin(np.arange(24.0)).reshape(4, 6)), flow.placement.all("cpu")
+    for number, tool in enumerate(TOOLS):
+        expected = tool(make_model(0), x)
+        for sbp in (lambda state, tensor: B, by_shape):
+            model = make_model(0).to_global(placement, B).to_global(sbp=sbp)
+            found = tool(model, x.to_global(placement, B).to_global(sbp=S(0)))
+            for a, b in zip(found, expected, strict=True):
+                assert a.is_global and np.allclose(a.detach().numpy(), b.detach().numpy(), 1e-10, 1e-12), number
+
+
 class PartOfBatches(BatchSampler):
     """The recipe of docs/coming-from-oneflow.md."""
 
@@ -340,6 +436,7 @@ PROGRAMS = [
     modules_become_global,
     states_are_converted,
     loaders_together_load_the_batches_of_one_rank,
+    tools_give_the_numbers_of_one_rank,
 ]
 WITH_FILES = [checkpoints_are_those_of_one_rank, structures_are_saved_by_one_rank]
 

@@ -70,8 +70,16 @@ def replicated(x):
 
 
 def test_a_global_tensor_prints_after_its_ranks_have_ended():
-    text = repr(run(2, lambda: global_of(NUMBERS, flow.placement("cpu", [0, 1]), S(0)))[0])
-    assert text.startswith("tensor(..., size=(5, 3), placement=minflow.placement(")
+    x = run(2, lambda: global_of(NUMBERS, flow.placement("cpu", [0, 1]), S(0)))[0]
+    assert repr(x).startswith("tensor(..., size=(5, 3), placement=minflow.placement(")
+    with pytest.raises(flow.RankError, match="there is no rank 1: the world has 1 rank"):
+        x.numpy()
+
+
+def test_a_notebook_shows_the_part_of_the_rank():
+    placement = flow.placement("cpu", [0, 1])
+    shown = run(2, lambda: flow.ones(60, 50, placement=placement, sbp=S(0))._repr_mimebundle_())
+    assert all("Tensor float32[60, 50], this rank" in part["text/html"] for part in shown)
 
 
 def test_each_rank_has_the_data_of_the_first_one():

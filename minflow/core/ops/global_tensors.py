@@ -158,6 +158,7 @@ def whole_array(x) -> HostArray:
     """All elements of a global tensor, in an array of their own. All ranks call it, and each of them gets it."""
     spec = x.spec
     assert spec.placement is not None
+    spec.placement.check_world()
     everywhere = Placement.all(spec.placement.type)
     with using(DEFAULT.replace(grad=False)):
         whole = boxed(x, everywhere, (broadcast,), world().rank)

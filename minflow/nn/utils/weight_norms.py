@@ -10,6 +10,7 @@ from ...core.functions import norm
 from ...core.functions.creation import randn
 from ...core.grad.modes import no_grad
 from ...core.mode import bump_mutations
+from ...core.ops.global_tensors import on_each_rank
 from ...core.source_location import fail
 from ...core.tensor import Tensor
 from ..functional import normalize
@@ -155,6 +156,7 @@ def spectral_norm(
     with no_grad():
         for part, size in zip("uv", hook.matrix(weight).spec.shape):
             start = randn(size, dtype=weight.dtype, device=weight.device)
+            start = on_each_rank(start, weight.placement) if weight.is_global else start
             module.register_buffer(f"{name}_{part}", normalize(start, dim=0, eps=eps))
     hook.step(module, 15)
     hook.begin(module)

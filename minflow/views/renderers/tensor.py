@@ -109,6 +109,8 @@ def tensor_record(tensor: Any) -> TensorRecord:
     spec, array = str(tensor.spec), array_of(tensor)
     if array is None:
         return TensorRecord(spec, about(tensor), tensor.spec.size, repr(tensor), symbolic=True)
+    if tensor.spec.placement is not None:
+        spec = f"{spec}, this rank's part {list(array.shape)}"
     gradient = getattr(tensor, "gradient", None)
     grad = numbers_text(array_of(gradient)) if gradient is not None else ""
     return array_record(array, spec, about(tensor), repr(tensor), grad)

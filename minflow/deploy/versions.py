@@ -15,9 +15,20 @@ from ..core.op import OPS, Op
 from .checks import Malformed, refuse
 
 FORMAT, VERSION = "minflow.graph", 1  # of the folder itself
+
+
+def with_axis_of_steps(node: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 of a recurrent layer had an axis of (steps * batch) of the tensors that it saves for its gradient."""
+    (states, *_), first = node["out"][0].rsplit(",", 1), 3 if node["op"] != "gru" else 2
+    saved = [f"{states},{text.rsplit(',', 1)[1]}" for text in node["out"][first:]]
+    return {**node, "out": node["out"][:first] + saved}
+
+
 # (name, version) -> function that converts a node's data, {"op": name, "in": [...], "attrs": {...}, ...}, to the next
 # version. A view in the path of a view_write has only op and attrs.
-CONVERTERS: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}
+CONVERTERS: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
+    (name, 1): with_axis_of_steps for name in ("lstm", "lstm_projected", "gru")
+}
 
 
 def versions_of(nodes: Iterable[Node]) -> dict[str, int]:

@@ -34,10 +34,6 @@ WHOLE = {  # why an op has no row of parts -> its names
     "other ops run in its place": "batch_norm lamb mean",
     "the samples of a row draw by their place in the whole": "multinomial",
 }
-# ops whose rows follow
-LATER = """
-    batch_norm_grad rnn rnn_grad gru gru_grad lstm lstm_projected lstm_grad lstm_projected_grad
-"""
 EXEMPT = {op.name for op in OPS.values() if op.composite or op.distributes or op.infer is data_dependent}
 
 
@@ -147,8 +143,6 @@ def test_rows(op):
                     with case(f"example {k} on {count} ranks, {row}"):
                         check_row(op, arrays, attrs, outs, row, count)
     reasons = [reason for reason, names in WHOLE.items() if op.name in names.split()]
-    if op.name in LATER.split():
-        return
     assert len(reasons) + distributed == 1, f"{op.name}: rows of parts: {distributed}; reasons for none: {reasons}"
 
 

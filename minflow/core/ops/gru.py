@@ -5,8 +5,6 @@ Source: Cho et al. 2014; the reset gate scales the product with the state, as in
 
 from __future__ import annotations
 
-import math
-
 from ..host.blas import product
 from ..kernels import kernel
 from ..op import define
@@ -23,6 +21,7 @@ from .rnn import (
     previous_states,
     recurrent_macs,
     sigmoid_,
+    split_batch,
     step_rows,
 )
 from .rules import via_float32
@@ -30,7 +29,7 @@ from .rules import via_float32
 
 def gru_spec(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse):
     y = layer_spec("gru", 3, h0.shape[-1], sizes, x, h0, w_ih, w_hh, b_ih, b_hh)
-    return y, h0, y.replace(shape=(math.prod(x.shape[:-1]), 4 * h0.shape[1]))
+    return y, h0, y.replace(shape=(*x.shape[:-1], 4 * h0.shape[1]))
 
 
 def gru_rule(g, x, h0, w_ih, w_hh, out0, out2, sizes, reverse):
@@ -44,6 +43,8 @@ gru = define(
     {"x, h0, w_ih, w_hh, b_ih, b_hh": gru_rule},
     second_order=False,
     macs=lambda out, x, h, *w, **_: recurrent_macs(x, *w[:2]),
+    sharding=split_batch("tswwbb>tst"),
+    version=2,
     examples=[*forward_cases(3, 2), *forward_cases(3, 2, dtype="float32")[2:]],
     doc="h = (1 - z) * n + z * h, n = tanh(... + r * (h @ w_hn.T + b_hn)) step by step; all h, the last, r, z, n.",
     slow_on_numpy=True,
@@ -74,7 +75,7 @@ def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse):
         old *= both[a:b, size:]
         old += n
         y[a:b] = old
-    return y.reshape(*x.shape[:-1], size), h, gates
+    return y.reshape(*x.shape[:-1], size), h, gates.reshape(*x.shape[:-1], 4 * size)
 
 
 def gru_grad_spec(gy, ghn, x, h0, w_ih, w_hh, y, gates, **attrs):
@@ -89,6 +90,7 @@ gru_grad = define(
     gru_grad_spec,
     {"gy, ghn, x, h0, w_ih, w_hh": no_second_gradient("GRU")},
     flops=lambda out, gy, ghn, x, h, *w, **_: 4 * recurrent_macs(x, *w[:2]),
+    sharding=split_batch("tstswwtt>tswwbb"),
     examples=backward_cases(gru, "gy ghn x h0 w_ih w_hh y gates", 3, 2),
     doc="The gradients of gru.",
     slow_on_numpy=True,
@@ -98,7 +100,8 @@ gru_grad = define(
 @kernel(gru_grad)
 @via_float32
 def _(xp, gy, ghn, x, h0, w_ih, w_hh, y, gates, sizes, reverse):
-    steps, gy, gh, size = step_rows(x, sizes, reverse), flatten_steps(gy), ghn.copy(), h0.shape[1]
+    steps, gh, size = step_rows(x, sizes, reverse), ghn.copy(), h0.shape[1]
+    gy, gates = map(flatten_steps, (gy, gates))
     previous, (r, z, n, scaled) = previous_states(xp, flatten_steps(y), h0, steps), xp.split(gates, 4, axis=1)
     # Factors of the gradient of the state, for all steps at once.
     inner = xp.empty((len(gates), len(w_ih)), gates.dtype)

@@ -5,8 +5,6 @@ Source: Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000.
 
 from __future__ import annotations
 
-import math
-
 from ..host.blas import product
 from ..kernels import kernel
 from ..op import define
@@ -23,6 +21,7 @@ from .rnn import (
     previous_states,
     recurrent_macs,
     sigmoid_,
+    split_batch,
     step_rows,
 )
 from .rules import need_spec, via_float32
@@ -30,7 +29,7 @@ from .rules import need_spec, via_float32
 
 def lstm_spec(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr=None, *, sizes, reverse):
     y = layer_spec("lstm", 4, c0.shape[-1], sizes, x, h0, w_ih, w_hh, b_ih, b_hh)
-    gates, cells = (y.replace(shape=(math.prod(x.shape[:-1]), n * c0.shape[1])) for n in (4, 1))
+    gates, cells = (y.replace(shape=(*x.shape[:-1], n * c0.shape[1])) for n in (4, 1))
     need_spec("lstm", c0.replace(shape=(h0.shape[0], c0.shape[1])), c0=c0)
     if w_hr is None:
         need_spec("lstm", h0, h0=c0)
@@ -60,6 +59,8 @@ lstm = define(
     second_order=False,
     autocast="lower",
     macs=lambda out, x, h, c, *w, **_: recurrent_macs(x, *w[:2], *w[4:]),
+    sharding=split_batch("tsswwbb>tsstt"),
+    version=2,
     examples=[*forward_cases(4, 2, 2), *forward_cases(4, 2, 2, dtype="float32")[2:]],
     doc="c = f * c + i * g; h = o * tanh(c) step by step; all h, the last h and c, and tensors saved for the gradient.",
     slow_on_numpy=True,
@@ -70,6 +71,8 @@ lstm_projected = define(
     {"x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr": projected_rule},
     second_order=False,
     macs=lambda out, x, h, c, *w, **_: recurrent_macs(x, *w[:2], *w[4:]),
+    sharding=split_batch("tsswwbbw>tsstt"),
+    version=2,
     examples=forward_cases(4, 2, 3, extra=((2, 3),)),
     doc="lstm whose h is w_hr @ (o * tanh(c)), shorter than c. Sak et al. 2014, section 2.2.",
 )
@@ -95,7 +98,8 @@ def lstm_kernel(xp, x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr=None, *, sizes, reve
         cells[a:b] = cell
         xp.multiply(o[a:b], xp.tanh(cell, out=part), out=part)
         y[a:b] = h[:n] = part if w_hr is None else product(xp, part, w_hr.T)
-    return y.reshape(*x.shape[:-1], h.shape[1]), h, c, gates, cells
+    y, gates, cells = (every.reshape(*x.shape[:-1], every.shape[1]) for every in (y, gates, cells))
+    return y, h, c, gates, cells
 
 
 kernel(lstm, lstm_kernel)
@@ -114,6 +118,7 @@ lstm_grad = define(
     lstm_grad_spec,
     {"gy, ghn, gcn, x, h0, c0, w_ih, w_hh": no_second_gradient("LSTM")},
     flops=lambda out, gy, ghn, gcn, x, h, c, *w, **_: 4 * recurrent_macs(x, *w[:2], *w[5:]),
+    sharding=split_batch("tsstsswwttt>tsswwb"),
     examples=backward_cases(lstm, "gy ghn gcn x h0 c0 w_ih w_hh y gates cells", 4, 2, 2),
     doc="The gradients of lstm; both biases have the same one.",
     slow_on_numpy=True,
@@ -124,6 +129,7 @@ lstm_projected_grad = define(
     lstm_grad_spec,
     {"gy, ghn, gcn, x, h0, c0, w_ih, w_hh, w_hr": no_second_gradient("LSTM")},
     flops=lambda out, gy, ghn, gcn, x, h, c, *w, **_: 4 * recurrent_macs(x, *w[:2], *w[5:]),
+    sharding=split_batch("tsstsswwtttw>tsswwbw"),
     examples=backward_cases(
         lstm_projected, "gy ghn gcn x h0 c0 w_ih w_hh y gates cells w_hr", 4, 2, 3, extra=((2, 3),)
     ),
@@ -133,7 +139,8 @@ lstm_projected_grad = define(
 
 @via_float32
 def lstm_grad_kernel(xp, gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w_hr=None, *, sizes, reverse):
-    steps, gy, gh, gc = step_rows(x, sizes, reverse), flatten_steps(gy), ghn.copy(), gcn.copy()
+    steps, gh, gc = step_rows(x, sizes, reverse), ghn.copy(), gcn.copy()
+    gy, gates, cells = map(flatten_steps, (gy, gates, cells))
     arriving = xp.empty_like(gy)
     i, f, g, o = xp.split(gates, 4, axis=1)
     tanh = xp.tanh(cells)

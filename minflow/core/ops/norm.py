@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..base.errors import ShapeError
 from ..kernels import kernel
 from ..op import define
+from ..sharding import Labels
 from ..spec import Spec, default_dtype, promote
 from .elementwise import rsqrt
 from .examples import case, floats, positive, strided
@@ -130,11 +131,17 @@ def batch_norm_grad_rule(g, grad, x, weight, mean, var, eps):
     return to_grad, to_x, to_weight
 
 
+def channel_labels(grad: Spec, *_: Spec, eps: float) -> list[Labels]:
+    image: Labels = (None, "c", *[None] * (grad.ndim - 2))
+    return [image, image, *[("c",)] * 3, image, ("c",), ("c",)]
+
+
 batch_norm_grad = define(
     "batch_norm_grad(grad, x, weight, mean, var; eps) -> gx, gweight, gbias",
     batch_grad_spec,
     {"grad, x, weight": batch_norm_grad_rule},
     flops=9,  # two sums 5, gradient 4
+    sharding=channel_labels,
     examples=[case(floats(4, 3, 2, 2), floats(4, 3, 2, 2), positive(3), floats(3), positive(3), eps=1e-5)],
     # mean and var are functions of x: the rule differentiates through them, a numeric check of this op does not
     second_order=False,

@@ -82,6 +82,15 @@ def no_second_gradient(layer: str) -> Callable:
     return rule
 
 
+def split_batch(signature: str) -> Callable:
+    """The labels of an op with these inputs and outputs: sequences (t), states (s), matrices (w) and biases (b). The
+    batch can be split, unless sequences of several lengths are packed.
+    """
+    axes = {"t": ". n .", "s": "n .", "w": ". .", "b": ".", ">": "->"}
+    pattern = ",".join([axes[kind] for kind in signature]).replace(",->,", "->")
+    return lambda *specs, sizes, **_: None if sizes else pattern
+
+
 class Backward(Case):
     """An example of a gradient op: cotangents, and the forward op's inputs and outputs by name."""
 
@@ -191,6 +200,7 @@ rnn = define(
     {"x, h0, w_ih, w_hh, b_ih, b_hh": rnn_rule},
     second_order=False,
     macs=lambda out, x, h, *w, **_: recurrent_macs(x, *w[:2]),
+    sharding=split_batch("tswwbb>ts"),
     examples=[
         *forward_cases(1, 2, relu=False),
         *forward_cases(1, 2, relu=True)[:2],
@@ -237,6 +247,7 @@ rnn_grad = define(
     rnn_grad_spec,
     {"gy, ghn, x, h0, w_ih, w_hh": no_second_gradient("RNN")},
     flops=lambda out, gy, ghn, x, h, *w, **_: 4 * recurrent_macs(x, *w[:2]),
+    sharding=split_batch("tstswwt>tswwb"),
     examples=backward_cases(rnn, "gy ghn x h0 w_ih w_hh y", 1, 2, relu=False),
     doc="The gradients of rnn; both biases have the same one.",
     slow_on_numpy=True,

@@ -232,8 +232,14 @@ class Tensor(
 
     def storage_offset(self) -> int:
         """Position of its first element in the storage, in elements."""
-        base = self.alias.base if self.alias else self
-        mine, first = [backend_of_array(array).byte_bounds(array)[0] for array in map(stride_probe, (self, base))]
+        array = stride_probe(self)
+        if array is self.array:
+            base = self.alias.base.array if self.alias else array
+        else:  # it has only the strides
+            base = array
+            while getattr(base, "base", None) is not None:
+                base = base.base
+        mine, first = [backend_of_array(x).byte_bounds(x)[0] for x in (array, base)]
         return (mine - first) // self.itemsize
 
     def data_ptr(self) -> int:

@@ -45,6 +45,7 @@ def all_ranks_read_all_elements():
         assert bool((x >= 0).all()) and f"{x.mean():.1f}" == "7.0" and int(x.max()) == 14
         assert len(x) == 5 and [row.tolist() for row in x] == NUMBERS.tolist() and 3.0 in x and 99.0 not in x
         assert x in {x} and x.numel() == 15 and x.is_distributed()
+        assert x.stride() == (3, 1) and x.is_contiguous() and x.storage_offset() == 0
 
 
 def all_elements_are_printed():

@@ -47,7 +47,7 @@ def lstm(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr=None, sizes=(), reverse=False):
             seen = o * np.tanh(cn[n])
             hn[n] = seen if w_hr is None else w_hr @ seen
             y[at], gates[at], cells[at] = hn[n], np.concatenate([i, f, g, o]), cn[n]
-    return y, hn, cn, gates.reshape(-1, 4 * size), cells.reshape(-1, size)
+    return y, hn, cn, gates, cells
 
 
 def gru(x, h0, w_ih, w_hh, b_ih, b_hh, sizes=(), reverse=False):
@@ -60,7 +60,7 @@ def gru(x, h0, w_ih, w_hh, b_ih, b_hh, sizes=(), reverse=False):
             new = np.tanh(of_x[2] + r * of_h[2])
             hn[n] = (1 - z) * new + z * hn[n]
             y[at], gates[at] = hn[n], np.concatenate([r, z, new, of_h[2]])
-    return y, hn, gates.reshape(-1, 4 * size)
+    return y, hn, gates
 
 
 def slopes(forward, cotangents, inputs, attrs):

@@ -23,7 +23,7 @@ from .base.errors import GradError, NonFiniteError, ShapeError
 from .base.placement import broadcast
 from .context import current_context
 from .dispatch import apply, refuse_symbolic
-from .functionalize import apply_inplace, move_retain_hook
+from .functionalize import apply_inplace, make_view, move_retain_hook, writes_of
 from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
 from .grad.modes import no_grad
 from .ir import (
@@ -238,7 +238,8 @@ def run_global(mode: Mode, op: Op, inputs: Sequence, attrs: Mapping, call: Any):
     result = mode.run(op, tuple(moved), attrs)
     if op.is_view and len(inputs) == 1:
         result = clone(result)
-        result.copy_of = inputs[0], op, attrs
+        make_view(mode, result, inputs[0], op, attrs)
+        result.copied = writes_of(result)
     return result
 
 

@@ -429,6 +429,10 @@ class Eager(Mode):
         if new.array is None or target.array is None:
             refuse_symbolic((new, target))
         before_write(target.version_counter)
+        if target.copied is not None:
+            with using(self.replace(grad=False)):
+                whole = view_write(root, new, path=path)
+            root.array[...] = boxed_like(whole, root.spec, current_context().rank).array
         target.array[...] = new.array
         bump_version(root, caller(3))
         if not self.grad:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, NoReturn
 
 from .backend import Array, backend_of, namespace
 from .base.errors import DeviceError, DTypeError, GradError, ShapeError
-from .base.placement import broadcast
 from .context import current_context
 from .dispatch import apply, overflow_error, refuse_symbolic
 from .host import HostArray, python_number
@@ -144,6 +143,7 @@ def make_view(mode, result, source, op: Op, attrs: dict) -> None:
     if len(op.inputs) > 1:  # made by a write (`overwritten`), which uses only the Value
         return
     root, path = root_of(source)
+    result.copied = source.copied
     result.version_counter = (
         source.version_counter if source.version_counter is not None else version_counter_of(source)
     )
@@ -165,7 +165,9 @@ def base_of(alias: Alias):
 
 
 def refresh(tensor):
-    """Derive the Value of a view again if its base was rebound; return the tensor."""
+    """Derive the Value of a view again if its base was rebound, and the elements of a copy if its base was written;
+    return the tensor.
+    """
     alias = tensor.alias
     if alias is None:
         return tensor
@@ -177,10 +179,13 @@ def refresh(tensor):
         return tensor
     if base.alias is not None:
         refresh(base)
-    if base.value is not alias.bound:
+    outdated = tensor.copied is not None and tensor.array is not None and tensor.copied != writes_of(tensor)
+    if base.value is not alias.bound or outdated:
         mode = MODE.get()
         with using(mode.replace(grad=True)):
             fresh = apply_path(base, alias.path)
+        if tensor.copied is not None and fresh.array is not None:
+            tensor.array, tensor.copied = fresh.array, writes_of(tensor)
         mode.set_derived_value(tensor, fresh)
         tensor.alias = new_alias(Alias, (base, alias.path, base.value))
     return tensor
@@ -276,19 +281,7 @@ def write_into(target, new, *, target_unused: bool = False):
     mode.write(target, root, path, new)
     if path:
         refresh(target)
-    if root.copy_of is not None:
-        write_source(root)
     return handle
-
-
-def write_source(copy) -> None:
-    """After a write to a view of a global tensor whose elements came from other ranks: write them where they are from.
-    All elements are gathered, written and distributed again.
-    """
-    source, op, attrs = copy.copy_of
-    whole = clone(source.to_global(sbp=[broadcast] * len(source.sbp)))
-    write_into(apply(op, whole, **attrs), copy)
-    write_into(source, whole)
 
 
 def check_inplace(mode, handle, target) -> None:

@@ -57,7 +57,6 @@ from .spec import Device, DType, Spec, as_dtype, bfloat16, cpu, default_dtype, s
 if TYPE_CHECKING:
     from .base.dtypes import DTypeLike
     from .base.placement import Placement, Sbp, SbpLike
-    from .op import Op
 
 READ_HINTS = {  # reader -> hint of the error for reading the elements of a symbolic tensor
     "bool": "flow.where(cond, a, b) takes the place of if",
@@ -123,7 +122,7 @@ class Tensor(
     needs = False
     has_optimizer = False  # of a parameter: it belongs to an optimizer
     label = ""  # its attribute name in a Module
-    copy_of: tuple[Tensor, Op, dict] | None = None  # a view of a global tensor whose elements came from other ranks
+    copied: int | None = None  # of a view of a global tensor with elements of other ranks: writes before it was copied
     has_leaf_views = False  # while tracing: a view of it was made a leaf
     retains: Callable | None = None  # the hook of `retain_grad`
     hooks: dict | None = None  # of a leaf: `Node.hooks` of its Source

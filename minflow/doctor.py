@@ -211,7 +211,7 @@ def pictures() -> Iterator[Line]:
 def ranks() -> Iterator[Line]:
     """Check what starts ranks as processes: mpi4py, its MPI library, and a launcher of the same library."""
     from .core.base.errors import MissingDependencyError
-    from .distributed import mpiexec
+    from .distributed.processes import mpiexec
 
     hint = f"minflow launch --virtual runs ranks as threads. Try: {install_command('mpi4py')}"
     try:

@@ -679,7 +679,7 @@ def test_doctor_compares_launcher_and_library(monkeypatch, tmp_path, library, la
         return subprocess.CompletedProcess(words, int(not text), text, "" if text else "Traceback\nno libmpi\n")
 
     monkeypatch.setattr(doctor.subprocess, "run", run)
-    monkeypatch.setattr("minflow.distributed.mpiexec.launcher", lambda: "bin/mpiexec")
+    monkeypatch.setattr("minflow.distributed.processes.mpiexec.launcher", lambda: "bin/mpiexec")
     monkeypatch.setattr(doctor, "SHARED_MEMORY", tmp_path)
     ((found, name, text),) = doctor.ranks()
     assert (found, name) == (state, "ranks") and re.search(says, text)

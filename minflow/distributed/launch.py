@@ -5,7 +5,7 @@
     python -m minflow.distributed.launch --nproc_per_node 4 train.py
 
 The options are those of `oneflow.distributed.launch`. Each line of output begins with its rank. An error on one rank
-ends all of them. Read next: `virtual.py`.
+ends all of them. Read next: `processes/supervisor.py`, `virtual.py`.
 """
 
 from __future__ import annotations
@@ -14,27 +14,26 @@ import argparse
 import contextlib
 import os
 import runpy
-import select
 import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NoReturn, TextIO
 
 from ..core.base.errors import MinflowError, RankError
-from ..core.base.locks import locked
 from ..core.context import current_context
-from .board import BROKEN, COMPUTES, UNKNOWN, VARIABLE, WAITS, Board, alive_pipes, hold_pipe, new_board, remove_board
-from .mpiexec import OVERSUBSCRIBE, launcher, library_of, version_of
 from .places import cores
+from .processes.board import VARIABLE, hold_pipe
+from .processes.mpiexec import OVERSUBSCRIBE, launcher, library_of, version_of
+from .processes.supervisor import supervise
+from .ranked import RankedOutput, ranked_environment, ranked_main
 from .virtual import virtual_ranks
 from .world import launched_rank, launched_size
 
 WORKER = "--minflow-rank"  # the first argument of a process that `launch` has started
-FAILED, KILLED = 1, 9  # exit codes of a program with an error, and of one that SIGKILL has ended
+FAILED = 1
 # options of torch.distributed.run that say how machines find each other, or how its own processes work
 RENDEZVOUS = (
     "rdzv_backend",
@@ -45,15 +44,6 @@ RENDEZVOUS = (
     "role",
     "monitor_interval",
     "start_method",
-)
-LOOK = 0.1  # seconds between two looks at mpiexec, if ranks have not begun
-LAST = 2.0  # seconds to wait for the last lines, if a process that ranks have started keeps their output open
-BOX = (  # what Hydra prints if a process was killed, also if it has killed that itself
-    b"=" * 80,
-    b"=   ",
-    b"YOUR APPLICATION TERMINATED WITH THE EXIT STRING",
-    b"This typically refers to a problem with your application",
-    b"Please see the FAQ page for debugging suggestions",
 )
 
 
@@ -125,92 +115,11 @@ def run_processes(options: argparse.Namespace) -> int:
     # ranks of Python label their lines, which mpiexec would break
     labels = ["--tag-output" if library_of(version_of(mpiexec)) == "Open MPI" else "-l"] * options.no_python
     worker = [sys.executable, "-m", __spec__.name if __spec__ else __name__, WORKER, *forwarded(options)]
-    words, path = [mpiexec, "-n", str(options.ranks), *labels, *worker], new_board()
-    pipes = alive_pipes(path, options.ranks)
-    environment = (
-        OVERSUBSCRIBE
-        | address(options)
-        | {
-            VARIABLE: path,
-            "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", str(threads_per_rank(options.ranks))),
-        }
-    )
+    environment = OVERSUBSCRIBE | address(options)
+    environment["OPENBLAS_NUM_THREADS"] = os.environ.get("OPENBLAS_NUM_THREADS", str(threads_per_rank(options.ranks)))
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    with open(path, "rb") as file:
-        locked(file.fileno())  # until this process ends, by which ranks see it
-        board = Board(path, options.ranks)
-        process = subprocess.Popen(words, env=os.environ | environment, stdout=subprocess.PIPE)
-        output = threading.Thread(target=pass_on, args=(process.stdout,), daemon=True)
-        output.start()
-        try:
-            died, code = first_to_end(process, board, pipes), process.wait()
-            output.join(LAST)
-            return report(board, died, code)
-        except (KeyboardInterrupt, SystemExit) as error:
-            process.terminate()  # mpiexec ends the ranks
-            process.wait()
-            return 130 if isinstance(error, KeyboardInterrupt) else int(error.code)  # type: ignore[arg-type]
-        finally:
-            for pipe in pipes:
-                os.close(pipe)
-            remove_board(path)
-
-
-def pass_on(lines: Any) -> None:
-    """Print lines of mpiexec, all of which begin with their rank, but for its text about a process that was killed."""
-    try:
-        for line in lines:
-            if not line.startswith(BOX):
-                sys.stdout.buffer.write(line)
-                sys.stdout.buffer.flush()
-    except BrokenPipeError:  # the reader has ended, of which mpiexec learns
-        lines.close()
-
-
-def first_to_end(process: subprocess.Popen, board: Board, pipes: dict[int, int]) -> int | None:
-    """Wait for mpiexec. Return the rank that has ended first before the end of its program, if any.
-
-    pipes: as of `alive_pipes`. mpiexec ends the other ranks a moment later, but epoll tells which pipe was the first to
-    close even if this process was late. None if the system has no epoll (macOS, Windows).
-    """
-    if not pipes:
-        return None
-    with select.epoll() as poller:
-        for pipe in pipes:
-            poller.register(pipe, 0)  # tells of the end alone
-        while process.poll() is None and pipes:
-            for pipe, _ in poller.poll(LOOK):
-                rank = pipes.pop(pipe)
-                os.close(pipe)
-                if board.read(rank).state in (UNKNOWN, COMPUTES, WAITS, BROKEN):
-                    return rank
-    return None
-
-
-def report(board: Board, died: int | None, code: int) -> int:
-    """Say which rank has ended all, and what each did, unless a rank has said so. code: that of mpiexec.
-
-    Return the exit code, which is not 0 if a rank has not come to the end of its program.
-    """
-    entries = [board.read(rank) for rank in range(board.size)]
-    unfinished = [rank for rank, entry in enumerate(entries) if entry.state in (COMPUTES, WAITS, BROKEN)]
-    if not unfinished or board.claimed:
-        return board.claimed or code
-    broken = [rank for rank in unfinished if entries[rank].state == BROKEN]
-    first = broken or ([] if died is None else [died]) or unfinished
-    code = entries[broken[0]].number if broken else 128 - code if code < 0 else code or FAILED
-    number = code - 128 if code > 128 else code
-    error = RankError(
-        f"rank {' or '.join(map(str, first))} has ended before the end of its program, and so all ranks end",
-        values={f"rank {rank}": board.describe(rank, alive=False) for rank in range(board.size)},
-    )
-    if not broken:
-        name = f", that of {signal.Signals(number).name}" * (number in set(signal.Signals))
-        error.values["exit code"] = f"{code}{name}"
-        error.hint = "dmesg, where Linux says which process it has killed since memory ran out" * (number == KILLED)
-    print(f"minflow: {error}", file=sys.stderr, flush=True)
-    return code
+    return supervise([mpiexec, "-n", str(options.ranks), *labels, *worker], os.environ | environment, options.ranks)
 
 
 def address(options: argparse.Namespace) -> dict[str, str]:
@@ -316,82 +225,6 @@ def serve_other_names(options: argparse.Namespace) -> None:
 
 
 # ---- threads ---------------------------------------------------------------------------------------------------------
-
-
-class RankedOutput:
-    """A stream that begins each line with the rank of the thread that writes it."""
-
-    def __init__(self, stream: Any):
-        self.stream, self.begun, self.lock = stream, dict[int, str](), threading.Lock()
-
-    def write(self, text: str) -> int:
-        rank = current_context().rank
-        with self.lock:
-            *lines, rest = (self.begun.get(rank, "") + text).split("\n")
-            self.begun[rank] = rest
-            for line in lines:
-                self.stream.write(f"[{rank}] {line}\n")
-        return len(text)
-
-    def flush(self) -> None:
-        self.stream.flush()
-
-    def close(self) -> None:
-        """Write the last lines, if they have no end."""
-        for rank in [rank for rank, rest in self.begun.items() if rest]:
-            self.stream.write(f"[{rank}] {self.begun.pop(rank)}\n")
-        self.stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-
-class RankedEnvironment(os._Environ):
-    """The class of os.environ while virtual ranks run: each reads its own RANK, LOCAL_RANK and WORLD_SIZE."""
-
-    def __getitem__(self, name: str) -> str:
-        context = current_context()
-        own = {"RANK": context.rank, "LOCAL_RANK": context.rank, "WORLD_SIZE": context.world_size}
-        return str(own[name]) if name in own else super().__getitem__(name)
-
-
-@contextlib.contextmanager
-def ranked_environment() -> Iterator[None]:
-    """Let each virtual rank read its own RANK in the block. os.environ stays the same object, which others hold."""
-    plain = type(os.environ)
-    try:
-        os.environ.__class__ = RankedEnvironment
-        yield
-    finally:
-        os.environ.__class__ = plain
-
-
-class RankedMain(ModuleType):
-    """`sys.modules["__main__"]` while virtual ranks run a program: the module of the rank that looks at it.
-
-    So a rank pickles its own classes, and unpickles them as its own.
-    """
-
-    def __init__(self, modules: Sequence[ModuleType]):
-        super().__init__("__main__")
-        super().__setattr__("modules", modules)
-
-    def __getattribute__(self, name: str) -> Any:
-        return getattr(super().__getattribute__("modules")[current_context().rank], name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(super().__getattribute__("modules")[current_context().rank], name, value)
-
-
-@contextlib.contextmanager
-def ranked_main(modules: Sequence[ModuleType]) -> Iterator[None]:
-    """Let each virtual rank have its own `__main__` in the block."""
-    plain = sys.modules["__main__"]
-    try:
-        sys.modules["__main__"] = RankedMain(modules)
-        yield
-    finally:
-        sys.modules["__main__"] = plain
 
 
 def program_code(options: argparse.Namespace) -> tuple[CodeType, dict[str, Any]]:

@@ -26,7 +26,6 @@ from ..core.base.optional import import_optional
 from ..core.host import HostArray
 from ..core.sharding import part
 from ..core.source_location import here
-from .board import COMPUTES, ENDED, VARIABLE, WAITS, Board, new_board, remove_board, remove_segments
 from .communicator import (
     Communicator,
     Fingerprint,
@@ -39,6 +38,7 @@ from .communicator import (
     mismatch,
 )
 from .places import cores
+from .processes.board import COMPUTES, ENDED, VARIABLE, WAITS, Board, new_board, remove_board, remove_segments
 
 POLLS = 2000  # polls before a wait begins to sleep, if each rank has a core
 NAP, LONGEST_NAP = 20e-6, 1e-3  # seconds; a longer wait has longer naps, of a hundredth of its time

@@ -6,7 +6,7 @@ import sysconfig
 import pytest
 
 from minflow.core.base.errors import MissingDependencyError
-from minflow.distributed import mpiexec
+from minflow.distributed.processes import mpiexec
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="launchers are shell scripts here")
 LIBRARIES = {"MPICH": "MPICH Version: 4.0.2", "Open MPI": "Open MPI v4.1.4"}

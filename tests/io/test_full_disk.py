@@ -153,6 +153,7 @@ OTHER_WRITERS = {
     "minflow/utils/data/channel.py": "memory that is shared with worker processes",
     "minflow/exercises/teach/worker.py": "the standard output of a worker process",
     "minflow/distributed/launch.py": "the standard output of a rank, to which lines are appended",
+    "minflow/distributed/processes/board.py": "a file that processes map, and which ends with them",
     "minflow/cli.py": "/dev/null in the place of a closed standard output",
     "minflow/exercises/lessons/l12/all_or_nothing.py": "answers to an exercise about writing files",
 }

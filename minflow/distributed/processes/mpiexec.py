@@ -13,8 +13,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from ..core.base.errors import MissingDependencyError
-from ..core.base.optional import install_command
+from ...core.base.errors import MissingDependencyError
+from ...core.base.optional import install_command
 
 # MPI library -> words by which it and its launcher call themselves
 LIBRARIES = {"Intel MPI": ("Intel(R) MPI",), "MPICH": ("MPICH", "HYDRA"), "Open MPI": ("Open MPI", "OpenRTE")}

@@ -2,7 +2,7 @@
 
 A rank that waits reads from it which ranks are missing, and their last collective; a signal makes a missing one write
 its stack. The launcher reads which rank has ended first, and how. Each rank writes its own part only, at each
-collective, in about a microsecond. Read next: `mpi.py`.
+collective, in about a microsecond. Read next: `../mpi.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from .places import place
+from ..places import place
 
 VARIABLE = "MINFLOW_BOARD"  # the environment variable in which the launcher tells the path
 HEADER, ENTRY, STACK = 64, 1024, 65536  # bytes; a stack ends after 100 frames

@@ -82,13 +82,14 @@ class Checkpoint(Function):
         differentiable = [i for i, t in enumerate(inputs) if t.requires_grad]
         roots = [(o, g) for o, g in zip(outputs, grads) if g is not None and o.requires_grad]
         parameters = [t for t in inputs[run.arity :] if t.requires_grad]  # the calling backward runs their hooks
-        gradients = autograd.gradients(
-            [o for o, _ in roots],
-            [inputs[i] for i in differentiable],
-            [g for _, g in roots],
-            allow_unused=True,
-            quiet=parameters,
-        )
+        with using(MODE.get().replace(seed=1)):  # the loss has scaled these gradients already
+            gradients = autograd.gradients(
+                [o for o, _ in roots],
+                [inputs[i] for i in differentiable],
+                [g for _, g in roots],
+                allow_unused=True,
+                quiet=parameters,
+            )
         results: list = [None] * len(inputs)
         for i, g in zip(differentiable, gradients):
             results[i] = g

@@ -138,8 +138,8 @@ class Deep(nn.Module):
         return self.head(self.norm(x)).mean(1)
 
 
-@pytest.mark.parametrize("checkpoint", [(1,), (0, 1, 2)])
-def test_checkpointing_gives_the_same_bits_with_less_memory(checkpoint):
+@pytest.mark.parametrize("checkpoint, accumulate", [((1,), 1), ((0, 1, 2), 1), ((1, 2), 2)])
+def test_checkpointing_gives_the_same_bits_with_less_memory(checkpoint, accumulate):
     states, arenas = [], []
     rng = np.random.default_rng(0)
     x, y = flow.tensor(rng.standard_normal((4, 6, 16)).astype("float32")), flow.tensor([0, 1, 2, 3])
@@ -150,6 +150,7 @@ def test_checkpointing_gives_the_same_bits_with_less_memory(checkpoint):
         graph = TrainGraph(model, nn.CrossEntropyLoss(), optimizer)
         graph.config.keep_gradients(False)
         graph.config.exact(True)
+        graph.config.set_gradient_accumulation_steps(accumulate)
         flow.manual_seed(1)
         losses = [bits(graph(x, y)) for _ in range(5)]
         states.append((losses, state_bits(model, optimizer)))

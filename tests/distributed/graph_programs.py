@@ -58,6 +58,61 @@ class Net(nn.Module):
         return flow.tanh(x @ self.w1 + self.b1) @ self.w2 + self.b2
 
 
+class Layer(nn.Module):
+    """tanh(norm(x @ w + b)); without an activation in the last one."""
+
+    def __init__(self, w, b, last):
+        super().__init__()
+        self.w, self.b, self.last = nn.Parameter(flow.tensor(w)), nn.Parameter(flow.tensor(b)), last
+        self.norm = nn.Identity() if last else nn.BatchNorm1d(len(b)).double()
+
+    def forward(self, x):
+        y = self.norm(x @ self.w + self.b)
+        return y if self.last else flow.tanh(y)
+
+
+def pipeline(placements, checkpointing=()):
+    """Two layers, each on its ranks; local ones without placements."""
+    layers = Layer(*WEIGHTS[:2], False), Layer(*WEIGHTS[2:], True)
+    for i, (layer, placement) in enumerate(zip(layers, placements)):
+        layer.to_global(placement, [B])
+        layer.to(nn.graph.GraphModule).set_stage(i, placement)
+        layer.to(nn.graph.GraphModule).activation_checkpointing = i in checkpointing
+    return nn.Sequential(*layers)
+
+
+def pipeline_equals_one_rank(first, second, accumulate=3, of_data=B, steps=20, **options):
+    """The placement of a stage has one axis."""
+    results = []
+    for placements in ((), (first, second)):
+        graph, x, y = pipeline_training(placements, of_data, accumulate, **options)
+        losses = [graph(x, y) for _ in range(steps)]
+        results.append((losses, dict(graph.model.state_dict())))
+    (alone, state), (losses, parts) = results
+    if dist.get_rank() in second.order:
+        assert np.allclose([elements(x) for x in losses], [elements(x) for x in alone], rtol=0, atol=1e-12)
+    for name, x in parts.items():
+        if dist.get_rank() in x.placement.order:
+            assert np.allclose(elements(x), elements(state[name]), rtol=0, atol=1e-12), name
+        else:
+            assert x.array.size == 0
+    return graph
+
+
+def pipeline_training(placements, of_data=B, accumulate=3, **options):
+    model = pipeline(placements, **options)
+    x, y = flow.tensor(X), flow.tensor(Y)
+    if placements:
+        x, y = spread(X, placements[0], [of_data]), spread(Y, placements[1], [of_data])
+    return Training(model, OPTIMIZERS["SGD"](model.parameters()), accumulate), x, y
+
+
+def pipelines_equal_one_rank():
+    size = dist.get_world_size()
+    if size > 1:
+        pipeline_equals_one_rank(Placement("cpu", range(size // 2)), Placement("cpu", range(size // 2, size)))
+
+
 class Training(nn.Graph):
     def __init__(self, model, optimizer, accumulate=1, zero=0, checkpointing=False, lower=None):
         super().__init__()

@@ -10,7 +10,11 @@ import minflow as flow
 from minflow import distributed as dist, nn
 from minflow.nn.parallel import DistributedDataParallel
 from minflow.utils.data import DataLoader, DistributedSampler, TensorDataset
-from tests.distributed.graph_programs import graphs_train_global_tensors, prepared_modules_train_in_graphs
+from tests.distributed.graph_programs import (
+    graphs_train_global_tensors,
+    pipelines_equal_one_rank,
+    prepared_modules_train_in_graphs,
+)
 
 FLOAT, INT = (flow.float32, flow.float64, flow.float16, flow.bfloat16), (flow.int32, flow.int64, flow.uint8)
 
@@ -341,7 +345,7 @@ def ranks_outside_of_a_placement_take_the_structure_of_a_state_dict():
 
 PROGRAMS = [f for f in list(vars().values()) if callable(f) and getattr(f, "__module__", "") == __name__ and
             not isinstance(f, type) and f is not of_rank]  # fmt: skip
-PROGRAMS += [graphs_train_global_tensors, prepared_modules_train_in_graphs]
+PROGRAMS += [graphs_train_global_tensors, pipelines_equal_one_rank, prepared_modules_train_in_graphs]
 
 if __name__ == "__main__":
     dist.init_process_group(timeout=60)

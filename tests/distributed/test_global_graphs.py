@@ -21,6 +21,8 @@ from tests.distributed.graph_programs import (
     elements,
     equals_one_rank,
     job_losses,
+    pipeline_equals_one_rank,
+    pipeline_training,
     prepared,
     prepared_modules_train_in_graphs,
     spread,
@@ -169,6 +171,58 @@ def test_zero_of_local_tensors_warns():
     for mistake in ({"stage": 4}, {"shard_min_size": 0}):
         with pytest.raises(flow.GraphError, match=re.escape(str(next(iter(mistake.values()))))):
             graph.config.enable_zero(**mistake)
+
+
+# ---- pipelines -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accumulate", [1, 2, 3])
+def test_pipeline(accumulate):
+    run(2, pipeline_equals_one_rank, Placement("cpu", [0]), Placement("cpu", [1]), accumulate)
+
+
+def test_a_pipeline_of_several_ranks_per_stage():
+    run(4, pipeline_equals_one_rank, Placement("cpu", [0, 1]), Placement("cpu", [2, 3]), 1, split(0))
+    run(5, pipeline_equals_one_rank, Placement("cpu", [3, 0]), Placement("cpu", [1, 2, 4]))
+
+
+def test_a_pipeline_with_checkpointing():
+    run(2, pipeline_equals_one_rank, Placement("cpu", [0]), Placement("cpu", [1]), checkpointing=(0, 1))
+
+
+def test_micro_steps_overlap():
+    """All forwards run before the backwards, in the order of the parts of the batch."""
+
+    def program():
+        graph, x, y = pipeline_training((Placement("cpu", [0]), Placement("cpu", [1])), accumulate=3)
+        compiled, ran = graph.compiled_for((x, y), {}), []
+        for part in compiled.parts:
+            whole = part.plan.run
+
+            def logged(*args, name=part.name, whole=whole):
+                ran.append((name, compiled.build.micro))
+                return whole(*args)
+
+            part.plan.run = logged
+        graph(x, y)
+        return ran, [{str(node.op) for node in part.graph.nodes} for part in compiled.parts]
+
+    (ran, first), (ran_too, second) = run(2, program)
+    halves = [(name, k) for name in ("forward", "backward") for k in range(3)]
+    assert ran == ran_too == [*halves, ("update", 0)]
+    assert "tanh" in first[0] and "square" not in first[0] and "tanh" not in second[0] and "square" in second[0]
+
+
+@pytest.mark.parametrize(
+    "arguments, error, match",
+    [
+        ((-1,), flow.GraphError, "the stage of a pipeline is an int of 0 or more(?s:.*)-1"),
+        ((0, "cpu"), flow.DTypeError, "the placement of a stage must be a flow.placement"),
+    ],
+)
+def test_stages_are_checked(arguments, error, match):
+    with pytest.raises(error, match=match):
+        nn.Linear(2, 2).to(nn.graph.GraphModule).set_stage(*arguments)
 
 
 # ---- DistributedDataParallel -----------------------------------------------------------------------------------------

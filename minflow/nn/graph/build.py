@@ -36,6 +36,7 @@ from ..hooks import GLOBAL_HOOKS
 from ..module import Module
 from . import messages, side_effects
 from .checkpointing import run_checkpointed
+from .parallel.stages import Halves, halved, has_stages, on_stage
 from .parallel.zero import split_gradient
 from .tree import flatten, unflatten
 
@@ -162,6 +163,7 @@ class Build:
         self.inner_names: list[str] = []  # see `requested_values`
         self.accumulators: dict[int, Tensor] = {}
         self.micro = 0  # index of the part of the batch that runs now
+        self.halves: Halves | None = None  # if a micro-step is cut in two
         self.phase = "graph inputs"
         self.observer: Observer = graph.observer(self)
         self.seconds: dict[str, float] = {}
@@ -193,6 +195,7 @@ class Build:
         """Run a module's forward, and record the call."""
         if self.recomputing:
             return module._compute(args, kwargs)
+        args, kwargs = on_stage(module, args, kwargs)
         input_values = self.values_of((args, kwargs))
         call = ModuleCall(path, module, args, kwargs, len(self.trace.graph.nodes), input_values=input_values)
         self.stack[-1].children.append(call)
@@ -345,6 +348,8 @@ class Build:
                 total = self.accumulators[id(p)] = Tensor(full(local_spec(spec, rank), 0), spec)
                 adding.update(accumulate, [total], [total, p.grad, count], {})
         first = self.part("micro-step", trace, outputs, values)
+        cut = halved(first, trace) if has_stages(graph.all_modules(self.nonmember_paths())) else None
+        micro, self.halves = cut or ([first], None)
         second = Trace()
         inner = second.replace(grad=False, watch=self)
         with using(inner):
@@ -352,7 +357,7 @@ class Build:
                 inner.resolve(p).gradient = inner.resolve(self.accumulators[id(p)])
             self.optimizer_part(inner)
             stepped = self.gradients(inner)
-        return [first, self.part("update", second, [], stepped)]
+        return [*micro, self.part("update", second, [], stepped)]
 
     def split_gradients(self, mode: Trace, parameters: dict[int, Tensor]) -> None:
         """Replace the gradients of parameters by their slices."""
@@ -427,7 +432,7 @@ class Build:
                 elif id(source) in drawn:
                     source.name = "generator"
                 elif source.read is not None:
-                    source.name = "lr" if part.name != "micro-step" else "micro-step number"
+                    source.name = "lr" if part.name in ("step", "update") else "micro-step number"
                 elif source.op is CONSTANT:
                     source.name = source.name or "constant"
                 elif id(source.array) in kept:

@@ -6,7 +6,7 @@ Read next: `../../compiler/plan_cache.py`, `../../compiler/executor.py`.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from ...platforms.compiled.policy import target
 from . import messages, side_effects
 from .build import Build
 from .key import differences
+from .parallel.stages import run_halves
 from .python_state import UntrackedRead, find_reads
 from .tree import unflatten
 
@@ -222,22 +223,34 @@ class CompiledGraph(Compiled):
     def accumulate(self, arrays: list[Array], timed: bool) -> list[Array]:
         """Run the parts of the batch in turn, then the update: scalars are stacked, others concatenated along axis 0.
 
-        timed: True to sum the seconds of each call of the micro-step over all parts.
+        timed: True to sum the seconds of each call of the micro-step over all parts of the batch.
         """
-        micro, update = self.parts
-        results: list[list[Array]] = []
-        seconds: list[list[float]] = []
-        try:
-            for k in range(self.steps):
+        *micro, update = self.parts
+        batches = [batch_part(arrays, k, self.steps) for k in range(self.steps)]
+        if self.strided:
+            batches = [self.contiguous_inputs(batch) for batch in batches]
+        seconds: list[list[list[float]]] = [[] for _ in micro]
+
+        def half(i: int) -> Callable[[int, list], list]:
+            def run_one(k: int, arrays: list) -> list:
                 self.build.micro = k
-                part = batch_part(arrays, k, self.steps)
-                results.append(run(micro.plan, self.contiguous_inputs(part) if self.strided else part, timed))
-                if timed and micro.plan.seconds is not None:
-                    seconds.append(micro.plan.seconds)
+                results = run(micro[i].plan, arrays, timed)
+                if timed and micro[i].plan.seconds is not None:
+                    seconds[i].append(micro[i].plan.seconds)
+                return results
+
+            return run_one
+
+        try:
+            if self.build.halves is None:
+                results = [*map(half(0), range(self.steps), batches)]
+            else:
+                results = run_halves(self.build.halves, batches, half(0), half(1))
         finally:
             self.build.micro = 0  # a later run of only the first part, to compare or to explore, must not accumulate
-        if timed:
-            micro.plan.seconds = [sum(column) for column in zip(*seconds)]
+        for part, rows in zip(micro, seconds):
+            if timed:
+                part.plan.seconds = [sum(column) for column in zip(*rows)]
         run(update.plan, [], timed)
         return [joined(arrays) for arrays in zip(*results)]
 

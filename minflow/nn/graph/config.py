@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.base.errors import GraphError
+from ...core.base.errors import DTypeError, GraphError
+from ...core.base.placement import Placement
 from ...core.mode import MODE, bump_mutations
 from ...core.source_location import fail, here, warn
 from ...diagnosis.name_suggestions import similar_names
@@ -171,8 +172,8 @@ class GraphModule:
     """A handle for settings of a module in graphs: `self.model.block.to(nn.graph.GraphModule).activation_checkpointing
     = True`.
 
-    activation_checkpointing: recompute the module's activations in backward instead of saving them. stage_id, placement
-    (`set_stage`): accepted and ignored; one rank has one stage.
+    activation_checkpointing: recompute the module's activations in backward instead of saving them.
+    stage_id: the stage of a pipeline that the module is, see `parallel/stages.py`.
     """
 
     def __init__(self, module: Any):
@@ -196,9 +197,23 @@ class GraphModule:
     def stage_id(self, number: int) -> None:
         self.set_stage(number)
 
-    def set_stage(self, stage_id: int | None = None, placement: Any = None) -> None:
-        """Do nothing: stages are for pipelines over several ranks, and one rank is one stage."""
-        self.origin.__dict__["_stage"] = stage_id
+    def set_stage(self, stage_id: int | None = None, placement: Placement | None = None) -> None:
+        """Make the module a stage of a pipeline. With set_gradient_accumulation_steps(n), a graph with stages runs the
+        forwards of all n parts of a batch before their backwards, so that the ranks of its stages compute at the same
+        time.
+
+        stage_id: from 0; None for no stage.  placement: the ranks of the stage, on which `module.to_global` has put its
+        parameters; global tensors among the arguments of its forward are boxed to it.
+        Raises GraphError for another stage_id, DTypeError for another placement.
+        """
+        if stage_id is not None and (not isinstance(stage_id, int) or isinstance(stage_id, bool) or stage_id < 0):
+            fail(GraphError, "the stage of a pipeline is an int of 0 or more", "set_stage(0)", stage_id=stage_id)
+        if placement is not None and not isinstance(placement, Placement):
+            hint = 'set_stage(0, flow.placement("cpu", ranks=[0]))'
+            fail(DTypeError, "the placement of a stage must be a flow.placement", hint, placement=placement)
+        fields = None if placement is None else (placement.type, placement.order, placement.hierarchy)
+        self.origin.__dict__.update(_stage=stage_id, _stage_placement=fields)
+        bump_mutations()
 
     def to(self, kind: Any, *args: Any, **kwargs: Any) -> Any:
         """to(nn.Module) returns the module itself; to("cpu") moves it."""

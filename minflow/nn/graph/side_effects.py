@@ -26,7 +26,16 @@ from .python_state import UntrackedRead, changes_inside, display_text, is_user_f
 PLAIN_TYPES = (bool, int, float, str, type(None))
 REGISTRIES = ("_parameters", "_buffers", "_modules")
 # not the user's attributes
-INTERNAL_ATTRIBUTES = {*REGISTRIES, "_transient", "_hooks", "_name", "_checkpointing", "_stage", "training"}
+INTERNAL_ATTRIBUTES = {
+    *REGISTRIES,
+    "_transient",
+    "_hooks",
+    "_name",
+    "_checkpointing",
+    "_stage",
+    "_stage_placement",
+    "training",
+}
 
 HINTS = {
     "print": "return the tensor and print the result of the graph; graph.debug(1) shows the shapes while it is built",

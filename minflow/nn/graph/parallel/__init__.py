@@ -1,1 +1,1 @@
-"""Training a graph of global tensors on several ranks. Read next: `zero.py`."""
+"""Training a graph of global tensors on several ranks. Read next: `zero.py`, `stages.py`."""

@@ -27,10 +27,7 @@ def to_global(input: Any, placement: Placement | None = None, sbp: Any = None, *
     """
     tensors: list[Tensor] = []
     mapped(tensors.append, input)
-    if len({x.is_global for x in tensors}) > 1:
-        some = next(x for x in tensors if x.is_global)
-        fail(SbpError, "to_global: some tensors are global, others local", "to_local(input) first", one_of_them=some)
-    if placement is not None and not (tensors and tensors[0].is_global):
+    if placement is not None and not any(x.is_global for x in tensors):
         input = with_structure_of_first(placement, input)
     choose = sbp if callable(sbp) and not isinstance(sbp, Sbp) else lambda input, tensor: sbp
     return mapped(lambda x: x.to_global(placement, choose(input, x), **kwargs), input)

@@ -14,8 +14,10 @@ from contextlib import suppress
 from typing import Any
 
 from ...core.base.errors import StateError
+from ...core.context import current_context
 from ...core.functions.creation import as_tensor
 from ...core.host import HostArray
+from ...core.ops.global_tensors import whole_array
 from ...core.random import default_generator, words_of
 from ...core.source_location import fail
 from ...core.tensor import Tensor
@@ -106,9 +108,18 @@ def load_into(graph: Any, saved: Any, strict: bool) -> None:
         steps = checked_steps(graph, STEP, extras[STEP])
         plans.writes.append(lambda: graph.__dict__.update(_steps=steps))
     if GENERATOR in extras:
-        words = as_refusal(graph.name, lambda: words_of(extras[GENERATOR]))
+        words = as_refusal(graph.name, lambda: words_of(generator_state(extras[GENERATOR])))
         plans.writes.append(lambda: default_generator.set_state(words))
     plans.write()
+
+
+def generator_state(value: Any) -> Any:
+    """The state of this rank's generator, if a global tensor joins those of several ranks: on others, the first one."""
+    if not isinstance(value, Tensor) or value.is_local:
+        return value
+    states, order, rank = whole_array(value), value.placement.order, current_context().rank
+    at = 2 * order.index(rank) if rank in order and len(states) == 2 * len(order) else 0
+    return states[at : at + 2]
 
 
 class PendingLoads:

@@ -243,6 +243,7 @@ class Machine:
         self.board = Board(path, world.size)
         self.board.join(world.rank)
         comm.Barrier()
+        self.board.look_around()
         if comm.rank == 0:
             remove_segments()
             if not self.launched:
@@ -282,10 +283,12 @@ class Machine:
 
     def watch(self, path: str) -> None:
         """End this process if its parent has ended, or `minflow launch`, which would leave it behind."""
-        parent, launcher = os.getppid(), os.open(path, os.O_RDONLY) if self.launched else None
-        while os.getppid() == parent and not (launcher is not None and locked(launcher)):
+        parent = os.getppid()
+        launcher = os.open(path, os.O_RDONLY) if self.launched else -1
+        held = self.launched and not locked(launcher)  # False, too, on file systems without locks
+        while os.getppid() == parent and not (held and locked(launcher)):
             time.sleep(WATCH)
-        if launcher is not None:
+        if self.launched:
             remove_board(path)
         os._exit(ABORTED)
 

@@ -16,6 +16,7 @@ import pytest
 
 import minflow as flow
 from minflow import distributed as dist, nn
+from minflow.distributed.processes import board
 from minflow.nn.parallel import DistributedDataParallel
 from tests.processes import environment, python
 
@@ -130,6 +131,29 @@ def test_ranks_end_with_their_launcher(killed, tmp_path):
         with pytest.raises(ProcessLookupError):
             os.kill(rank, 0)
     assert not list(tmp_path.glob("minflow_ranks_*"))
+
+
+def test_entries_of_a_board():
+    path = board.new_board()
+    mine, theirs, launchers = [board.Board(path, 3) for _ in range(3)]
+    mine.join(0)
+    theirs.join(1)
+    mine.look_around()
+    mine.enter("#7 barrier at a.py:3", 5, 7)
+    assert launchers.describe(0, alive=False) == "waited in #7 barrier at a.py:3" and not mine.has_ended(1)
+    assert mine.missing([0, 1, 2], 5, 7) == [1, 2]
+    assert "test_reliability.py" in mine.describe(1) and mine.describe(1).endswith("it has called no collective")
+    assert "another machine" in mine.describe(2)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    theirs.enter("x" * 5000, 5, 6)
+    theirs.memory[theirs.begin + 1 : theirs.begin + 9] = ended.pid.to_bytes(8, sys.byteorder)
+    assert mine.has_ended(1) and mine.describe(1).startswith("has ended; its last collective is xxx")
+    mine.fail("has raised ValueError: oops", 3)
+    assert launchers.read(0).number == 3
+    assert launchers.describe(0) == "has raised ValueError: oops; its last collective is #7 barrier at a.py:3"
+    assert not launchers.claimed and mine.claim(71) and not theirs.claim(71) and launchers.claimed == 71
+    board.remove_board(path)
 
 
 WAITING = """

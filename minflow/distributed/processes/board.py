@@ -57,6 +57,7 @@ class Board:
             file.truncate(HEADER + size * (ENTRY + STACK))  # a sparse file
             self.memory = mmap.mmap(file.fileno(), 0)
             self.file = os.dup(file.fileno())
+        self.visible: set[int] = set()
 
     # ---- what a rank writes ------------------------------------------------------------------------------------------
 
@@ -81,6 +82,12 @@ class Board:
         """Write why this rank ends all, and with which exit code, before the text of its last collective."""
         last = self.read((self.begin - HEADER) // ENTRY)
         self.enter(f"{reason}; {self.last(last)}", 0, code, BROKEN)
+
+    def look_around(self) -> None:
+        """Find the processes of this machine that this one can see, after all have joined: containers hide some."""
+        if os.name == "posix":
+            entries = {rank: self.read(rank) for rank in range(self.size)}
+            self.visible = {rank for rank, e in entries.items() if e.state != UNKNOWN and exists(e.process)}
 
     def claim(self, code: int) -> bool:
         """True for the first rank that calls it, which then says why all end, with this exit code."""
@@ -108,12 +115,7 @@ class Board:
     def has_ended(self, rank: int) -> bool:
         """True if a rank of this machine has ended."""
         entry = self.read(rank)
-        if entry.state in (COMPUTES, WAITS):
-            try:
-                os.kill(entry.process, 0)
-            except ProcessLookupError:
-                return True
-        return entry.state == ENDED
+        return entry.state == ENDED or (rank in self.visible and not exists(entry.process))
 
     def last(self, entry: Entry) -> str:
         return f"its last collective is {entry.text}" if entry.text else "it has called no collective"
@@ -131,7 +133,7 @@ class Board:
             return f"{'waits' if alive else 'waited'} in {entry.text}"
         if not alive:
             return f"computed; {self.last(entry)}"
-        found = self.stack(rank, entry.process)
+        found = self.stack(rank, entry.process) if rank in self.visible else []
         return f"{place(found) if found else 'computes'}; {self.last(entry)}"
 
     def stack_at(self, rank: int) -> int:
@@ -151,6 +153,16 @@ class Board:
                 break
             before = text
         return [(file, int(line)) for file, line in FRAME.findall(before.decode("utf-8", "replace"))]
+
+
+def exists(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it belongs to another user
+        pass
+    return True
 
 
 def new_board() -> str:

@@ -1,6 +1,7 @@
 """Rank and world size (`flow.env`). A program that was started alone is rank 0 of 1.
 
-Also the cluster settings of OneFlow's job functions. They are recorded in SETTINGS, by name, and have no effect.
+Also the settings of a cluster, of OneFlow's job functions. The launcher starts and connects the ranks, so they only
+state what it has done: they are compared with it, and recorded in SETTINGS.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Any
 
 from .core.base.placement import Placement as _Placement
 from .core.messages.suggestions import name_hints as _name_hints
-from .distributed.world import world as _world
+from .distributed.world import check_machines as _check_machines, check_port as _check_port, world as _world
 
 SETTINGS: dict[str, Any] = {}
 
@@ -50,38 +51,42 @@ def current_resource() -> dict[str, Any]:
 
 
 def machine(*machines: Any) -> None:
-    """Record the machines of a cluster, each `{"addr": "192.168.1.1"}`; without effect."""
+    """State the machines, each `{"addr": "192.168.1.1"}`. Raises RankError unless the ranks are on as many."""
     one_list = len(machines) == 1 and isinstance(machines[0], list | tuple)
-    SETTINGS["machine"] = list(machines[0] if one_list else machines)
+    stated = list(machines[0] if one_list else machines)
+    _check_machines("flow.env.machine", len(stated))
+    SETTINGS["machine"] = stated
 
 
 def ctrl_port(port: int) -> None:
-    """Record the control port of a cluster; without effect."""
+    """Record the control port. Raises RankError for anything but a port."""
+    _check_port("flow.env.ctrl_port", port)
     SETTINGS["ctrl_port"] = port
 
 
 def data_port(port: int) -> None:
-    """Record the data port of a cluster; without effect."""
+    """Record the data port. Raises RankError for anything but a port."""
+    _check_port("flow.env.data_port", port)
     SETTINGS["data_port"] = port
 
 
 def grpc_use_no_signal(on: bool = True) -> None:
-    """Record gRPC's signal setting; without effect."""
+    """Record gRPC's signal setting; ranks do not use gRPC."""
     SETTINGS["grpc_use_no_signal"] = on
 
 
 def log_dir(path: str) -> None:
-    """Record the log folder; without effect, since there are no log files."""
+    """Record the log folder; `minflow launch --logdir` writes log files."""
     SETTINGS["log_dir"] = path
 
 
 def logtostderr(on: bool) -> None:
-    """Record where logs go; without effect."""
+    """Record where logs go; `minflow launch` redirects output."""
     SETTINGS["logtostderr"] = on
 
 
 def logbuflevel(level: int) -> None:
-    """Record the log buffering level; without effect."""
+    """Record the log buffering level; there is no buffer."""
     SETTINGS["logbuflevel"] = level
 
 

@@ -134,6 +134,7 @@ ROOMS = {
     "models": ["core", "nn"],
     "job": [
         "core",
+        "distributed",
         "compiler",
         "views",
         "diagnosis",

@@ -205,8 +205,10 @@ def program_of_job(job: Job, dynamic: Any, prepare: Callable[[Program], Program]
     if compiled is None:
         what = f"the job {job.name} was never called, so there is no computation to save"
         fail(GraphError, what, f"{job.name}(...) once", job=job.name)
-    if job.devices > 1:
-        what = f"the job {job.name} runs on {job.devices} devices; a saved job must run on one"
+    ranks = job.ranks
+    if job.devices > 1 or ranks is not None:
+        devices = job.devices if ranks is None else len(ranks.order)
+        what = f"the job {job.name} runs on {devices} devices; a saved job must run on one"
         fail(GraphError, what, "flow.config.cpu_device_num(1)", job=job.name)
     program = prepare(program_of_step(job, compiled, compiled.part.stages[0].graph, compiled.uses))
     if not dynamic:

@@ -65,4 +65,23 @@ def start() -> Communicator:
     return found
 
 
+def check_machines(what: str, count: int) -> None:
+    """Raise RankError for another number of machines than those of the ranks. what: the function that states it."""
+    comm = world()
+    if count != comm.machines:
+        raise RankError(
+            f"{what}: the ranks of this program are on another number of machines",
+            values={"stated": count, "machines": comm.machines, "ranks": comm.size},
+            where=here(),
+            hint=f"mpiexec -n {count * comm.size // comm.machines} -hosts a,b python program.py, with all machines",
+        )
+
+
+def check_port(what: str, port: int) -> None:
+    """Raise RankError unless this is a port. what: the function that states it."""
+    if port.__class__ is not int or port not in range(1, 2**16):
+        hint = f"{what}(50051)"
+        raise RankError(f"{what} takes a port from 1 to 65535", values={"got": repr(port)}, where=here(), hint=hint)
+
+
 WORLD[:] = [world]

@@ -1,6 +1,7 @@
 """Trace a job function: its variables, watches and loss; then its gradients and the optimizer's updates.
 
 With several virtual devices the function is traced once per device, on the same variables, and gradients are averaged.
+On ranks each of them traces it once, see `scope.py`.
 Errors that need not end the trace are collected, so that a learner sees all of them at once.
 Read next: `function.py`.
 """
@@ -16,29 +17,26 @@ from ..core.arrays import copy_keeping_strides
 from ..core.autograd import grad
 from ..core.backend import Array, namespace
 from ..core.base.errors import JobError, MinflowError
-from ..core.base.placement import broadcast
-from ..core.context import current_context
 from ..core.functionalize import external_users_of, write_into
 from ..core.functions.creation import full, ones, strided_look
 from ..core.host import HostArray, host_array
 from ..core.ir import OPTIMIZER, Source, Value, where_text
-from ..core.mode import using
-from ..core.ops.global_tensors import as_local, boxed
-from ..core.ops.shape import filled
+from ..core.mode import MODE, using
 from ..core.random import Generator
 from ..core.source_location import caller, here
-from ..core.spec import DType, Spec, float32
+from ..core.spec import DType, Spec, float32, float64
 from ..core.tensor import Tensor
 from ..core.trace import Trace
 from ..diagnosis.failure import RecordedGraph, register_build_reader
 from ..nn.graph.messages import remove_symbolic_tensors, symbolic_tensors_in, written_attributes
 from ..nn.graph.side_effects import REGISTRIES, AttributeRecord, record_attributes
 from . import scope
-from .blob import Blob
+from .blob import Blob, brought_together, distributed, like_gradient, moved, of_first, on_ranks, sbp_of, summed, whole
 from .build_context import BUILDING, current
 from .checks import Initializer, Regularizer
 from .session import Session, Variable
 from .signature import LocalTensor, blobs_of, concatenate_parts, describe
+from .typing import ListListNumpy, ListNumpy
 
 
 class JobTrace(Trace):
@@ -89,6 +87,18 @@ class JobTrace(Trace):
             return Value(node, 0, node.out_specs[0]) in self.leaves or any(node is known for known in self.graph.inputs)
         return node.number < len(self.graph.nodes) and self.graph.nodes[node.number] is node
 
+    def run(self, op: Any, inputs: Any, attrs: Any) -> Any:
+        """Add an op of the program on the ranks of the current placement; by default, and in gradients, on those of its
+        largest input.
+        """
+        inputs = [self.input_of(op, x) for x in inputs]
+        placements = {x.spec.placement: x.spec.size for x in inputs if isinstance(x, Tensor)}
+        if not op.distributes and not op.communicates and placements.keys() - {None}:
+            target = scope.current_ranks() if self.origin is None else None
+            target = target or max(placements.keys() - {None}, key=placements.__getitem__)
+            inputs = brought_together(op, inputs, target)
+        return super().run(op, inputs, attrs)
+
     def draw(self, generator: Generator | None) -> Any:
         if generator not in self.draws:
             entry = self.draws[generator] = [0, None]
@@ -124,10 +134,14 @@ class Watch:
 
 
 class JobBuild:
-    """Runs a job's function once per device. inputs: for each device, the specs of its input arrays."""
+    """Runs a job's function once per device. inputs: for each device, the specs of its input arrays.
+
+    ranks, mirror: the ranks of a job in the consistent and in the mirrored view; None if each runs it by itself.
+    """
 
     def __init__(self, job: Any, session: Session, inputs: list[list[Any]]):
         self.job, self.session, self.inputs = job, session, inputs
+        self.ranks, self.mirror = job.ranks, job.mirror
         self.training = job.kind == "train"
         self.devices = len(inputs)
         self.trace = JobTrace()
@@ -174,9 +188,10 @@ class JobBuild:
         random_seed: int | None = None,
         reuse: bool = True,
         what: str = "flow.get_variable",
+        distribute: Any = None,
     ) -> Blob:
         """The variable with this full name, as a Blob; created and filled if the session has none. reuse=False: it must
-        be new in this job.
+        be new in this job. distribute: over the ranks of the current placement, by default whole on each.
         """
         shape, line = tuple(shape), caller(2)
         if not reuse and name in self.named:
@@ -205,8 +220,19 @@ class JobBuild:
                     return namespace().zeros(shape, dtype.np)
                 return initializer.fill(shape, dtype, generator)
 
-            device = scope.current_device()
-            variable = self.session.add(name, shape, dtype, trainable, regularizer, fill, random_seed, device=device)
+            place = scope.current_ranks()
+            variable = self.session.add(
+                name,
+                shape,
+                dtype,
+                trainable,
+                regularizer,
+                fill,
+                random_seed,
+                device=scope.current_device(),
+                ranks=place,
+                sbp=None if place is None else sbp_of(distribute, len(shape)),
+            )
             self.created.append(name)
         if regularizer is not None:
             variable.regularizer = regularizer
@@ -214,8 +240,9 @@ class JobBuild:
         if trainable and dtype.floating:
             variable.trainable = True
             self.used.setdefault(name, (variable, symbol))
-            return symbol
-        return symbol.detach() if symbol.needs else symbol
+        elif symbol.needs:
+            symbol = symbol.detach()
+        return distributed(symbol, distribute)
 
     def name_conflict(self, name: str) -> JobError:
         """Error for a variable with the name of an optimizer state: a checkpoint would store both under one name."""
@@ -241,8 +268,6 @@ class JobBuild:
         del self.session.variables[name]
 
     def current_trace(self) -> Any:
-        from ..core.mode import MODE
-
         return MODE.get()
 
     def assign(self, blob: Tensor, new: Tensor) -> None:
@@ -277,6 +302,8 @@ class JobBuild:
                 None,
                 slot=True,
                 device=variable.device,
+                ranks=variable.ranks,
+                sbp=variable.sbp,
             )
         return self.current_trace().resolve(slot.tensor)
 
@@ -292,7 +319,7 @@ class JobBuild:
 
     def write(self, target: Tensor, new: Tensor) -> None:
         """Write a variable or a slot; `new` is cast to its dtype."""
-        write_into(target, new)
+        write_into(target, moved(new, target.spec.placement) if on_ranks(new) else new)
 
     def minimize(self, optimizer: Any, losses: list[Tensor]) -> None:
         """Train on these losses. The gradients are those of the mean over all their elements."""
@@ -419,7 +446,8 @@ class JobBuild:
         outputs: list[Value] = []
 
         def add(blobs: list[Tensor]) -> list[int]:
-            outputs.extend(mode.resolve(whole_blob(blob)).value for blob in blobs)
+            with using(mode):
+                outputs.extend(mode.resolve(whole(blob)).value for blob in blobs)
             return list(range(len(outputs) - len(blobs), len(outputs)))
 
         self.positions = [add(list(column)) for column in zip(*self.outputs)]
@@ -432,7 +460,7 @@ class JobBuild:
             raise JobError(what, where=self.job.signature.where, hint='type="train" with an optimizer')
         with using(mode.replace(grad=False)):
             for blob, new in self.assigned:
-                write_into(blob, new)
+                self.write(blob, new if self.mirror is None else of_first(new, self.mirror))
         ir = self.trace.graph
         ir.outputs, ir.updates = outputs, self.trace.updates()
         self.refuse_foreign_writes(ir)
@@ -449,24 +477,27 @@ class JobBuild:
         with using(mode):
             used = list(self.used.values())
             watched = [blob for w in self.watched_gradients for blob in w.blobs]
-            scale, count = optimizer.loss_scale(self), self.losses[0].spec.size * self.devices
+            scale, count = optimizer.loss_scale(self), self.number_of_losses()
             seeds = [
-                filled(loss.spec, 1 / count)
-                if loss.spec.placement is not None
-                else full(loss.spec.shape, 1 / count, dtype=loss.spec.dtype)
-                if loss.spec.shape
-                else ones(()) / count
+                full(loss.spec.shape, 1 / count, dtype=loss.spec.dtype)
+                if loss.spec.shape and isinstance(count, int)
+                else ones(loss.spec.shape, dtype=loss.spec.dtype) / count
                 for loss in self.losses
             ]
             if scale is not None:
                 seeds = [seed * scale for seed in seeds]
+            seeds = [like_gradient(seed, loss.spec) for seed, loss in zip(seeds, self.losses)]
             needing = [loss for loss in self.losses if loss.needs]
             gradients = (
                 grad(self.losses, [symbol for _, symbol in used] + watched, seeds, allow_unused=True)
                 if needing and used
                 else []
             )
-            pairs = [(variable, symbol, g) for (variable, symbol), g in zip(used, gradients) if g is not None]
+            pairs = [
+                (variable, symbol, self.added_up(g, symbol))
+                for (variable, symbol), g in zip(used, gradients)
+                if g is not None
+            ]
             if not pairs:
                 what = f"the loss of job {self.job.name} depends on no variable that can be trained"
                 hint = "layers create variables: flow.layers.dense(...); trainable=True"
@@ -487,6 +518,19 @@ class JobBuild:
             optimizer.apply(self, ready)
         shown_of = iter(shown)
         return [[next(shown_of) for _ in w.blobs] for w in self.watched_gradients]
+
+    def number_of_losses(self) -> Any:
+        """The number of elements of the first loss, on all devices: an int, or a 0-d Blob if ranks may differ."""
+        count = sum([loss.spec.size for loss in self.losses[:: max(len(self.losses) // self.devices, 1)]])
+        if self.mirror is None:
+            return count
+        if not any([issubclass(leaf.kind, ListNumpy | ListListNumpy) for leaf in self.job.leaves]):
+            return count * len(self.mirror.order)
+        return summed(full((), count, dtype=float64), self.mirror)
+
+    def added_up(self, g: Tensor, symbol: Tensor) -> Tensor:
+        """The gradient of a variable, with the terms of all ranks."""
+        return like_gradient(g, symbol.spec) if self.mirror is None else summed(g, self.mirror)
 
     def refuse_foreign_writes(self, ir: Any) -> None:
         """Refuse writes to anything but variables and slots: they would silently change a tensor defined outside the
@@ -535,18 +579,8 @@ class JobBuild:
         self.session.slots.update(self.kept)
 
 
-def whole_blob(blob: Tensor) -> Tensor:
-    """All elements of a global blob, as a local one on each rank of its placement; any other blob itself."""
-    placement, rank = blob.spec.placement, current_context().rank
-    if placement is None:
-        return blob
-    return as_local(boxed(blob, placement, (broadcast,) * len(placement.hierarchy), rank), rank=rank)
-
-
 def handler_argument(arrays: list[HostArray], kind: Any) -> Any:
     """The argument for a handler of this kind. arrays: one per device."""
-    from .typing import ListListNumpy, ListNumpy
-
     if kind is ListNumpy:
         return arrays
     if kind is ListListNumpy:

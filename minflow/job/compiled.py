@@ -13,12 +13,14 @@ from ..compiler.executor import INSIDE, run
 from ..compiler.passes import PASSES
 from ..compiler.plan_cache import Compiled, Part
 from ..core.backend import Array, on_device, to_host
-from ..core.context import current_context
+from ..core.base.placement import broadcast, split
+from ..core.context import current_context, world
 from ..core.functionalize import external_users_of
 from ..core.host import HostArray
 from ..core.messages.training_warnings import check_results
+from ..core.ops.global_tensors import local_part
 from ..core.source_location import NOTICES
-from ..core.spec import cpu, spec_of
+from ..core.spec import Spec, cpu, spec_of
 from ..nn.graph.python_state import find_reads
 from ..nn.graph.side_effects import warn_of_reads
 from ..platforms.compiled.policy import target
@@ -37,6 +39,8 @@ class CompiledJob(Compiled):
         self.steps = build.session.steps  # this session's: after a clear the count restarts
         self.value, self.positions, self.watches = build.value, build.positions, build.watch_positions
         self.trace, self.drawn = build.trace, build.trace.drawn
+        self.mirror, self.inputs = build.mirror, [source.out_specs[0] for source in part.graph.inputs]
+        self.whole_inputs = all([spec.placement is None for spec in self.inputs])
         variables = (*build.session.variables.values(), *build.session.slots.values())
         own = {id(variable.tensor) for variable in variables}
         tensors = [t for t in self.trace.keepalive if id(t) not in own]
@@ -54,7 +58,11 @@ class CompiledJob(Compiled):
         and copies of arrays that share memory with NumPy. waits: True if the caller waits for the step, so that no copy
         is needed.
         """
-        drawn = [(generator, generator.draw(count)) for generator, count in self.draws]
+        parts = 1 if self.mirror is None else len(self.mirror.order)
+        drawn = [(generator, generator.draw(count * parts)) for generator, count in self.draws]
+        if self.mirror is not None:
+            for (_, first), (_, count) in zip(drawn, self.draws):
+                first[1] += count * current_context().rank  # the numbers of other ranks come before and after its own
         return drawn + [(key, array if waits else array.copy()) for key, array in self.trace.lent.items()]
 
     def stale(self) -> list[tuple[str, str, str]]:
@@ -88,10 +96,22 @@ class CompiledJob(Compiled):
                         (self.job.function.__code__, 0),
                     )
                 steps[self.job.name] = steps.get(self.job.name, 0) + 1
-        outputs = self.job.signature.result_of(
-            self.value, iter([[results[i] for i in column] for column in self.positions])
-        )
-        return outputs, [[results[i] for i in positions] for _, positions in self.watches]
+        parts = [[array] for array in results] if self.mirror is None else self.results_of_ranks(results)
+        columns = [[array for i in column for array in parts[i]] for column in self.positions]
+        watched = [[array for i in column for array in parts[i]] for _, column in self.watches]
+        return self.job.signature.result_of(self.value, iter(columns)), watched
+
+    def results_of_ranks(self, results: list[HostArray]) -> list[list[HostArray]]:
+        """For each result the arrays of all ranks, which may differ in shape."""
+        comm = world()
+        found = comm.exchange(comm.fingerprint(f"job {self.job.name}"), [array.copy() for array in results])
+        return [[array.copy() for array in column] for column in zip(*found)]
+
+    def local_parts(self, arrays: list[HostArray]) -> list[HostArray]:
+        """The parts of arguments that this rank has."""
+        if self.whole_inputs:
+            return arrays
+        return [x if spec.placement is None else local_part(x, spec) for x, spec in zip(arrays, self.inputs)]
 
     def run_on_device(self, arrays: list[HostArray]) -> list[HostArray]:
         """Run the plan on copies of the arguments on their devices; return its results on the host."""
@@ -109,9 +129,18 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
     if owner is not None and owner.is_ending():
         raise Stopped
     device = cpu if job.config.place is None else job.config.place.device
-    placed = lambda array: spec_of(array).replace(device=device)
+
+    def placed(array: Any, leaf: Any) -> Spec:
+        axis = leaf.kind.batch_axis
+        sbp = None if job.ranks is None else (broadcast if axis is None else split(axis % array.ndim),)
+        return spec_of(array).replace(device=device, placement=job.ranks, sbp=sbp)
+
     specs = [
-        [[*map(placed, part)] if isinstance(part, list) else placed(part) for part in column] for column in by_device
+        [
+            [placed(array, leaf) for array in part] if isinstance(part, list) else placed(part, leaf)
+            for part, leaf in zip(column, job.leaves)
+        ]
+        for column in by_device
     ]
     build, plan = copy_context().run(build_in_context, job, specs)  # so that an interrupt cannot leave a mode set
     job.session.jobs.setdefault(job.name, job)  # the session may have been cleared since the job was defined

@@ -1,6 +1,6 @@
 """Settings of one job function (`flow.function_config()`) and of the session (`flow.config`).
 
-Every legacy name is accepted; settings without effect on one machine are recorded and shown. An unknown name is an
+Every legacy name is accepted; settings that would only change the speed are recorded and shown. An unknown name is an
 error that suggests the nearest match. Read next: `function.py`.
 """
 
@@ -10,11 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.base.errors import JobError
+from ..core.context import world
 from ..core.source_location import here, warn
 from ..core.spec import DType, float32
 from ..diagnosis.name_suggestions import similar_names
+from ..distributed.world import check_machines, check_port
 from .checks import dtype_of
-from .scope import Placement, View, warn_no_gpu
+from .scope import Placement, View, check_devices, warn_no_gpu
 from .session import default_session
 
 # Names of OneFlow 0.3's FunctionConfig that choose how a cluster or a GPU computes, but not the result.
@@ -22,7 +24,7 @@ WITHOUT_EFFECT = """
     all_reduce_fp16 all_reduce_group_min_mbyte all_reduce_group_num all_reduce_group_size_warmup all_reduce_lazy_ratio
     allow_cpu_return_op cudnn_buf_limit_mbyte cudnn_conv_enable_pseudo_half cudnn_conv_force_bwd_data_algo
     cudnn_conv_force_bwd_filter_algo cudnn_conv_force_fwd_algo cudnn_conv_heuristic_search_algo
-    cudnn_conv_use_deterministic_algo_only default_distribute_strategy default_initializer_conf
+    cudnn_conv_use_deterministic_algo_only default_initializer_conf
     disable_all_reduce_sequence enable_all_reduce_group enable_auto_mixed_precision enable_cudnn
     enable_cudnn_conv_pseudo_half enable_cudnn_fused_normalization_add_relu enable_float_compute_for_half_gemm
     enable_fuse_add_to_output enable_fuse_cast_scale enable_fuse_model_update_ops enable_inplace
@@ -34,7 +36,9 @@ WITHOUT_EFFECT = """
     static_mem_alloc_algo_white_list static_mem_alloc_policy_white_list tensorrt_use_fp16 tensorrt_use_int8
     use_boxing_v2 use_memory_allocation_algorithm_v2 use_nccl_inter_node_communication use_tensorrt use_xla_jit
 """.split()
-SETTINGS = "default_data_type default_logical_view default_placement_scope concurrency_width exact".split()
+SETTINGS = """
+    default_data_type default_logical_view default_distribute_strategy default_placement_scope concurrency_width exact
+""".split()
 SETTING_GROUPS = {
     "static_mem_alloc_policy_white_list": """
         add remove has policy_mem_size_first policy_mutual_exclusion_first policy_time_line
@@ -76,7 +80,7 @@ class SettingGroup:
 class FunctionConfig:
     """Settings of a job function; each is a call: `config.default_data_type(flow.float)`.
 
-    without_effect: name -> its arguments, for settings without effect on one machine with a CPU.
+    without_effect: name -> its arguments, for settings of cuDNN, NCCL and others that minflow does not use.
     """
 
     def __init__(self) -> None:
@@ -104,8 +108,12 @@ class FunctionConfig:
             raise JobError(what, values={"got": repr(view)[:60]}, where=here(), hint=hint)
         self.logical_view = view
 
+    def default_distribute_strategy(self, view: View) -> None:
+        """The older name of default_logical_view."""
+        self.default_logical_view(view)
+
     def default_placement_scope(self, place: Placement) -> None:
-        """Place the arguments and variables of the job: flow.scope.placement("gpu", "0:0")."""
+        """Place the job: flow.scope.placement("gpu", "0:0"), or "0:0-3" for four ranks."""
         if not isinstance(place, Placement):
             what = "default_placement_scope takes a placement"
             hint = 'flow.scope.placement("cpu", "0:0")'
@@ -180,35 +188,53 @@ def unknown_setting(owner: str, name: str, known: Any) -> JobAttributeError:
 # ---- flow.config -----------------------------------------------------------------------------------------------------
 
 RECORDED_SETTINGS = """
-    collect_act_event collective_boxing comm_net_worker_num compute_thread_pool_size ctrl_port data_port
+    collect_act_event collective_boxing comm_net_worker_num compute_thread_pool_size
     disable_group_boxing_by_dst_parallel enable_debug_mode enable_fusion enable_legacy_model_io
     enable_legacy_model_io_enabled enable_model_io_v2 enable_tensor_float_32_compute enable_mem_chain_merge
-    enable_numa_aware_cuda_malloc_host grpc_use_no_signal legacy_model_io_enabled machine_num max_data_id_length
+    enable_numa_aware_cuda_malloc_host grpc_use_no_signal legacy_model_io_enabled max_data_id_length
     max_mdsave_worker_num nccl_num_streams nccl_use_compute_stream num_callback_threads persistence_buf_byte
     rdma_mem_block_mbyte rdma_recv_msg_buf_mbyte reserved_device_mem_mbyte reserved_host_mem_mbyte
     save_downloaded_file_to_local_fs thread_enable_local_message_queue use_rdma
 """.split()
+SET_BY_METHODS = "cpu_device_num ctrl_port data_port gpu_device_num machine_num".split()
 
 
 class Config:
     """Settings of the session: `flow.config.gpu_device_num(2)`. They may be set at any time.
 
-    Devices are virtual: a mirrored job runs on each in turn, with its part of the batch.
+    A device is a rank of its machine. With one device, the default, each rank runs a job by itself. In a program with
+    one rank devices are virtual: a mirrored job runs on each in turn, with its part of the batch.
     """
 
     def gpu_device_num(self, n: int) -> None:
-        """Set the number of devices; without a GPU they are CPU devices."""
+        """Set the number of devices on each machine; without a GPU they are CPU devices."""
         warn_no_gpu()
         self.devices("gpu_device_num", n)
 
     def cpu_device_num(self, n: int) -> None:
-        """Set the number of devices."""
+        """Set the number of devices on each machine. Raises RankError if a program on ranks has fewer of them."""
         self.devices("cpu_device_num", n)
+
+    def machine_num(self, n: int) -> None:
+        """State the number of machines. Raises RankError unless the launcher has started ranks on as many."""
+        check_machines("flow.config.machine_num", n)
+        default_session().settings["machine_num"] = n
+
+    def ctrl_port(self, port: int) -> None:
+        """State the port of the master. It is recorded: the launcher connects the ranks."""
+        check_port("flow.config.ctrl_port", port)
+        default_session().settings["ctrl_port"] = port
+
+    def data_port(self, port: int) -> None:
+        """State the port for data. It is recorded: the launcher connects the ranks."""
+        check_port("flow.config.data_port", port)
+        default_session().settings["data_port"] = port
 
     def devices(self, name: str, n: int) -> None:
         if not isinstance(n, int) or isinstance(n, bool) or n < 0:
             what = f"flow.config.{name} takes the number of devices"
             raise JobError(what, values={"got": repr(n)}, where=here(), hint=f"flow.config.{name}(2)")
+        check_devices(f"flow.config.{name}", n)
         default_session().settings.pop("gpu_device_num", None)
         default_session().settings.pop("cpu_device_num", None)
         default_session().settings[name] = n
@@ -217,7 +243,7 @@ class Config:
         if name[:2] == "__":
             raise AttributeError(name)
         if name not in RECORDED_SETTINGS:
-            raise unknown_setting("flow.config", name, [*RECORDED_SETTINGS, "gpu_device_num", "cpu_device_num"])
+            raise unknown_setting("flow.config", name, [*RECORDED_SETTINGS, *SET_BY_METHODS])
 
         def recorded(*args: Any) -> None:
             default_session().settings[name] = args[0] if len(args) == 1 else args
@@ -229,11 +255,13 @@ class Config:
         raise assignment_error("flow.config", "flow.config", name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted([*RECORDED_SETTINGS, "gpu_device_num", "cpu_device_num"])
+        return sorted([*RECORDED_SETTINGS, *SET_BY_METHODS])
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in default_session().settings.items())
-        devices = f"{default_session().devices} virtual CPU device{'s' if default_session().devices > 1 else ''}"
+        count = default_session().devices
+        kind = "virtual CPU device" if world().size == 1 else "device"
+        devices = f"{count} {kind}{'s' * (count > 1)}"
         return f"flow.config({shown or 'defaults'}; {devices})"
 
 

@@ -16,10 +16,11 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.plan_cache import PlanCache
-from ..core.backend import empty
+from ..core.backend import empty, is_available
 from ..core.base.display import Display
-from ..core.base.errors import ContextError, JobError, clean
-from ..core.context import current_context
+from ..core.base.errors import ContextError, JobError, RankError, clean
+from ..core.base.placement import Placement as Ranks
+from ..core.context import current_context, world
 from ..core.source_location import here, warn
 from ..core.spec import Spec, default_dtype
 from ..nn.graph.key import Fingerprint
@@ -33,6 +34,7 @@ from .compiled import CompiledJob, compile_job
 from .config import FunctionConfig
 from .queue.step import Step
 from .queue.stream import current_stream
+from .scope import RanksMustAgree, all_devices, devices_per_machine, launch, ranks_of
 from .session import Session, default_session
 from .signature import Signature, def_line, describe
 from .typing import ListListNumpy, ListNumpy, text
@@ -92,7 +94,34 @@ class Job(Display):
 
     @property
     def devices(self) -> int:
-        return self.session.devices if self.mirrored else 1
+        """The number of parts of its arguments."""
+        if not self.mirrored or self.session.devices == 1:
+            return 1
+        return self.session.devices * world().machines
+
+    @property
+    def ranks(self) -> Ranks | None:
+        """In the consistent view, the ranks that run it together; None if each runs it by itself."""
+        if self.mirrored:
+            return None
+        place = self.config.place
+        return ranks_of_session(self.session) if place is None else place.ranks()
+
+    @property
+    def mirror(self) -> Ranks | None:
+        """In the mirrored view, the ranks that each run it on a part of the arguments; None if one rank has all."""
+        ranks = ranks_of_session(self.session) if self.mirrored else None
+        if ranks is not None and len(ranks.order) != world().size:
+            values = {"devices": len(ranks.order), "ranks": world().size}
+            what = f"job {self.name} has the mirrored view, which needs one device for each rank"
+            hint = f"flow.config.cpu_device_num({devices_per_machine()}); or {launch(self.session.devices)}"
+            raise RankError(what, values=values, where=here(), hint=hint)
+        return ranks
+
+    def own_parts(self, arguments: list[list[Any]]) -> list[list[Any]]:
+        """For each device of this rank, its arguments. arguments: for each one the arrays of all devices."""
+        by_device = [list(column) for column in zip(*arguments)] if arguments else [[] for _ in range(self.devices)]
+        return by_device if self.mirror is None else [by_device[world().rank]]
 
     def __get__(self, instance: Any, owner: type) -> Any:
         """Return the job itself: as a class attribute it is not bound, because a job takes no self."""
@@ -129,12 +158,12 @@ class Job(Display):
         current_stream().check_can_wait(f"calling {self.name}")
         bound = self.signature.pair_arguments(args, kwargs)
         devices = self.devices
-        copies = [self.signature.copy_argument(argument, value, devices) for argument, value in bound]
-        by_device = [list(column) for column in zip(*copies)] if copies else [[] for _ in range(devices)]
+        by_device = self.own_parts([self.signature.copy_argument(leaf, value, devices) for leaf, value in bound])
         plan = self.plan_for(by_device, owner)
         arrays = [
             array for column in by_device for part in column for array in (part if isinstance(part, list) else [part])
         ]
+        arrays = plan.local_parts(arrays)
         waits = owner is None and self.signature.style == "sync"
         draws = plan.capture_values(waits)
         watched: list = []
@@ -167,10 +196,17 @@ class Job(Display):
                 for column in by_device
             ]
         )
-        inputs = shapes, default_dtype()
+        inputs = shapes, default_dtype(), self.ranks, self.mirror
         plan = self.plans.find(inputs)
         if plan is None:
-            plan = self.plans.compile(inputs, functools.partial(compile_job, self, inputs, by_device, owner))
+            make = functools.partial(compile_job, self, inputs, by_device, owner)
+            if inputs[2:] != (None, None):
+                self.session.agree()
+            try:
+                plan = self.plans.compile(inputs, make)
+            except RanksMustAgree:  # for a placement inside the function
+                self.session.agree()
+                plan = self.plans.compile(inputs, make)
         return plan
 
     def fingerprint(self) -> Fingerprint:
@@ -191,9 +227,7 @@ class Job(Display):
                 columns.append([array] * self.devices)
             else:
                 columns.append(self.signature.copy_argument(leaf, array, self.devices))
-        return self.plan_for(
-            [list(column) for column in zip(*columns)] if columns else [[] for _ in range(self.devices)]
-        )
+        return self.plan_for(self.own_parts(columns))
 
     def forget(self) -> None:
         """Drop all plans: the session was cleared, and they write to the old variables."""
@@ -209,6 +243,14 @@ class Job(Display):
             else "not compiled yet"
         )
         return clean(f"<{self.kind} job {self.name}({arguments}): {state}>")
+
+
+def ranks_of_session(session: Session) -> Ranks | None:
+    """The ranks of the devices of a session; None for one device, or if this program has one rank."""
+    if session.devices == 1:
+        return None
+    kind = "cuda" if "gpu_device_num" in session.settings and is_available("cuda") else "cpu"
+    return ranks_of(kind, all_devices(session.devices), False)
 
 
 def global_function(type: str = "predict", function_config: FunctionConfig | None = None) -> Callable[[Callable], Job]:
@@ -290,7 +332,10 @@ def get_variable(
     distribute: Any = None,
     reuse: bool = True,
 ) -> Any:
-    """The variable of this name, as a Blob: created on first use, then shared by all jobs of the session."""
+    """The variable of this name, as a Blob: created on first use, then shared by all jobs of the session.
+
+    distribute: over the ranks of the job, such as flow.distribute.split(0); by default each has all elements.
+    """
     build, what = building("flow.get_variable"), "flow.get_variable"
     if not isinstance(name, str):
         wrong = f"{what}: name must be a string"
@@ -304,7 +349,7 @@ def get_variable(
     check_regularizer(what, regularizer)
     kind = build.job.config.data_type if dtype is None else dtype_of(what, dtype)
     options = (initializer, regularizer, trainable is not False, random_seed, reuse)
-    return build.variable(scope.full_name(name), tuple(map(int, shape)), kind, *options)
+    return build.variable(scope.full_name(name), tuple(map(int, shape)), kind, *options, distribute=distribute)
 
 
 @recorder(Job)

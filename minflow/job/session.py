@@ -12,11 +12,13 @@ from typing import Any
 
 from ..core.backend import on_device, to_host
 from ..core.base.errors import JobError, clean
-from ..core.context import PerContext, current_context
+from ..core.base.placement import Placement as Ranks, Sbp
+from ..core.context import PerContext, current_context, world
 from ..core.host import HostArray, host_array
+from ..core.ops.global_tensors import local_part, whole_array
 from ..core.random import Generator, default_generator, derive_key
 from ..core.source_location import here
-from ..core.spec import Device, DType, cpu, spec_of
+from ..core.spec import Device, DType, Spec, cpu, spec_of
 from ..core.tensor import Tensor
 from .checks import Regularizer, check_name
 from .queue.ordering import WriteOrdering
@@ -35,12 +37,22 @@ class Variable:
     shape = property(lambda self: tuple(self.tensor.spec.shape))
     dtype = property(lambda self: self.tensor.spec.dtype)
     device = property(lambda self: self.tensor.spec.device)
+    ranks = property(lambda self: self.tensor.spec.placement, doc="The ranks that hold it; None if each has its own.")
+    sbp = property(lambda self: self.tensor.spec.sbp, doc="Its distribution over these ranks.")
 
     def numpy(self) -> HostArray:
-        """Copy of the current elements. Waits for every submitted step; in a callback, the elements after its step."""
+        """Copy of the current elements. Waits for every submitted step; in a callback, the elements after its step.
+
+        All ranks call it if it is on several.
+        """
         current_stream().sync_for_read()
         with current_context().plan_lock:  # a run may keep submitting
-            return host_array(to_host(self.tensor.array))
+            return self.copied()
+
+    def copied(self) -> HostArray:
+        """Copy of the elements, for a caller that holds the plan lock."""
+        tensor = self.tensor
+        return host_array(to_host(tensor.array)) if tensor.spec.placement is None else whole_array(tensor)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostArray:
         array = self.numpy()
@@ -50,9 +62,14 @@ class Variable:
         """Overwrite the elements in place with an array of the same shape. Waits for every submitted step."""
         current_stream().sync()
         with current_context().plan_lock:
-            self.tensor.array[...] = on_device(array, self.tensor.spec.device)
-            if self.tensor.version_counter is not None:
-                self.tensor.version_counter.version += 1
+            self.write(array)
+
+    def write(self, array: HostArray) -> None:
+        """`set` for a caller that holds the plan lock."""
+        spec = self.tensor.spec
+        self.tensor.array[...] = on_device(array if spec.placement is None else local_part(array, spec), spec.device)
+        if self.tensor.version_counter is not None:
+            self.tensor.version_counter.version += 1
 
     def __repr__(self) -> str:
         return clean(f"Variable({self.name!r}, shape={self.shape}, dtype=minflow.{self.dtype.name})")
@@ -64,6 +81,7 @@ class Session:
     variables, slots: by name; slots are optimizer states.  jobs: by name, the latest of each name.  steps: job name ->
     finished training steps.  waiting: values that were loaded before their variable was created.  loading: report of
     the last load; it is updated whenever a job has compiled.  warned_of_gpu: True after the warning that gpu means cpu.
+    agreed: True if its jobs run on several ranks, which have agreed on the default generator.
     alive: weak references to all jobs, including redefined ones and those from before the session was cleared.
     """
 
@@ -90,7 +108,7 @@ class Session:
         self.steps: dict[str, int] = {}
         self.waiting: dict[str, Callable[[tuple, DType], HostArray]] = {}
         self.loading: Any = None
-        self.warned_of_gpu = False
+        self.warned_of_gpu = self.agreed = False
         for job in self.live_jobs():
             job.forget()
         self.stream.counts.clear()
@@ -98,8 +116,27 @@ class Session:
 
     @property
     def devices(self) -> int:
-        """Number of virtual devices: flow.config.gpu_device_num or cpu_device_num."""
+        """Number of devices on each machine: flow.config.gpu_device_num or cpu_device_num."""
         return max(self.settings.get("gpu_device_num", 0), self.settings.get("cpu_device_num", 0), 1)
+
+    @property
+    def on_ranks(self) -> bool:
+        """True if a job runs on several ranks together, which then also save together."""
+        return self.agreed or any([job.ranks is not None or job.mirror is not None for job in self.jobs.values()])
+
+    def agree(self) -> None:
+        """Before the first build for several ranks, take the default generator of the first one, so that all ranks
+        create the same variables and draw the same numbers. Not inside a build, which would keep the other ranks of
+        this process from theirs.
+        """
+        if not self.agreed:
+            comm, mine = world(), default_generator
+            state = mine.initial_seed(), int(mine.get_state()[1])
+            first = comm.exchange(comm.fingerprint("the first job on several ranks"), state)[0]
+            if first != state:
+                mine.manual_seed(first[0])
+                mine.take(first[1])
+            self.agreed = True
 
     def sync(self) -> None:
         """Wait until every step and callback has ended."""
@@ -116,9 +153,11 @@ class Session:
         seed: int | None,
         slot: bool = False,
         device: Device = cpu,
+        ranks: Ranks | None = None,
+        sbp: tuple[Sbp, ...] | None = None,
     ) -> Variable:
-        """Create a variable. Its initial elements depend only on the seed and its name, so the order of jobs does not
-        matter.
+        """Create a variable; a global tensor if `ranks` and `sbp` are given. Its initial elements depend only on the
+        seed and its name, so neither the order of jobs nor the number of ranks matters.
         """
         check_name(name)
         if name.startswith("System-") and not slot:
@@ -144,8 +183,9 @@ class Session:
                 hint = "fewer units or filters; or a product of sizes was passed as one size"
                 values = {"expected": f"{dtype.name}{list(shape)}", "GB": f"{size / 1e9:.3g}"}
                 raise JobError(what, where=here(), values=values, hint=hint) from None
-        array = on_device(host_array(array, dtype.np).reshape(shape), device)
-        tensor = Tensor(array, spec_of(array))
+        spec, array = Spec(shape, dtype, device, ranks, sbp), host_array(array, dtype.np).reshape(shape)
+        array = on_device(array if ranks is None else local_part(array, spec), device)
+        tensor = Tensor(array, spec_of(array) if ranks is None else spec)
         tensor.label = name
         if dtype.floating and not slot:
             tensor.requires_grad_()

@@ -26,10 +26,10 @@ def job_explorer_model(job: Job, args: tuple = (), kwargs: dict | None = None, s
             raise JobError(what, where=here(), hint=hint)
         return explorer_model_of(job, job.compiled)
     bound = job.signature.pair_arguments(args, kwargs or {})
-    inputs = [job.signature.copy_argument(argument, value, job.devices) for argument, value in bound]
-    columns = [list(column) for column in zip(*inputs)] if inputs else [[] for _ in range(job.devices)]
+    columns = job.own_parts([job.signature.copy_argument(leaf, value, job.devices) for leaf, value in bound])
     plan = job.plan_for(columns)
     arrays = [array for column in columns for part in column for array in (part if isinstance(part, list) else [part])]
+    arrays = plan.local_parts(arrays)
     model = explorer_model_of(job, plan)
     generators = [generator for generator, _ in plan.draws]
     model.record_step(arrays, generators, before=lambda: plan.drawn.update(plan.capture_values()))

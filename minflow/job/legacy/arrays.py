@@ -21,7 +21,7 @@ from ...core.mode import MODE
 from ...core.ops import linalg, reduce as r, shape as s
 from ...core.source_location import fail
 from ...core.spec import DType, as_dtype, float32, int32, int64
-from ..blob import Blob
+from ..blob import Blob, distributed
 from .op_name import also_called, folded, takes_name
 from .segments import several
 
@@ -337,20 +337,17 @@ def amp_white_identity(x: Tensor) -> Tensor:
 
 
 def cast_to_current_logical_view(x: Tensor) -> Tensor:
-    """Return x itself: on one device the mirrored and the consistent view are equal."""
+    """Return x itself: all ops of a job have one view, that of its function_config."""
     return x
 
 
 def parallel_cast(
     input: Tensor, name: str | None = None, distribute: Any = None, gradient_distribute: Any = None
 ) -> Tensor:
-    """Return input itself: a distribution is accepted and has no effect on one machine."""
-    from .distribute import assert_is_valid_distribute
-
-    for layout in (distribute, gradient_distribute):
-        if layout is not None:
-            assert_is_valid_distribute(layout)
-    return input
+    """The input with another distribution over its ranks, and its gradient with `gradient_distribute`; input itself if
+    it is not on several ranks.
+    """
+    return distributed(input, distribute, gradient_distribute)
 
 
 @folded

@@ -53,13 +53,15 @@ class Layer:
         regularizer: Any = None,
         trainable: bool = True,
         own_name: str | None = None,
+        distribute: Any = None,
     ) -> Tensor:
         """The variable `<layer>-<part>`, or own_name prefixed with the namespaces. It must be new in this job."""
         check_initializer(self.what, initializer)
         check_regularizer(self.what, regularizer)
         name = f"{self.name}-{part}" if own_name is None else self.build.name(own_name, part)
         return self.build.variable(
-            name, tuple(shape), dtype, initializer, regularizer, trainable, reuse=False, what=self.what
+            *(name, tuple(shape), dtype, initializer, regularizer, trainable),
+            **{"reuse": False, "what": self.what, "distribute": distribute},
         )
 
     def scope(self) -> Any:
@@ -119,8 +121,9 @@ def dense(
     """activation(inputs @ weight.T + bias), with the variables `<name>-weight` (units, K) and `<name>-bias` (units,).
 
     inputs: float (N, ..., K).  Returns (N, ..., units).  Both variables are 0 unless an initializer is passed, as in
-    OneFlow: a hidden layer of zeros learns nothing. model_distribute is accepted without effect. Raises ShapeError for
-    fewer than two axes, JobError for a name that is already used in the job.
+    OneFlow: a hidden layer of zeros learns nothing. model_distribute: of the weight over ranks, split(0) for the units
+    or split(1) for the features. Raises ShapeError for fewer than two axes, JobError for a name that is already used in
+    the job.
     """
     layer = Layer("dense", inputs, name, "Dense")
     units, spec = layer.count("units", units), inputs.spec
@@ -130,7 +133,9 @@ def dense(
     layer.check_floating(inputs)
     features, dtype = spec.shape[-1], spec.dtype
     weight = layer.variable(
-        "weight", (units, features), dtype, kernel_initializer or constant_initializer(0), kernel_regularizer, trainable
+        *("weight", (units, features), dtype, kernel_initializer or constant_initializer(0)),
+        *(kernel_regularizer, trainable),
+        distribute=model_distribute,
     )
     if kernel_initializer is None:
         check_zero_kernel(layer.build, layer.name, weight, inputs)
@@ -139,7 +144,8 @@ def dense(
         out = matmul(flat, weight.T)
         if use_bias:
             bias = layer.variable(
-                "bias", (units,), dtype, bias_initializer or constant_initializer(0), bias_regularizer, trainable
+                *("bias", (units,), dtype, bias_initializer or constant_initializer(0), bias_regularizer, trainable),
+                distribute=model_distribute if getattr(model_distribute, "axis", None) == 0 else None,
             )
             out = bias_add(out, bias)
         out = layer.activated(activation, out)
@@ -343,7 +349,7 @@ def prelu(
     """inputs where above 0, else alpha * inputs. `<name>-alpha` has the shape of one example.
 
     shared_axes: axes of inputs along which alpha is shared: [2, 3] for one alpha per channel. alpha is 0 unless an
-    initializer is passed. He et al. 2015, eq. 1.
+    initializer is passed. model_distribute: of alpha over ranks. He et al. 2015, eq. 1.
     """
     layer = Layer("prelu", inputs, name, "PRelu")
     shared = [axis_of(layer.what, inputs, axis) for axis in shared_axes or ()]
@@ -352,7 +358,9 @@ def prelu(
         fail(ShapeError, what, "axes from 1 on: the examples share alpha in any case", inputs=inputs)
     shape = [1 if axis in shared else n for axis, n in enumerate(inputs.spec.shape)][1:]
     alpha = layer.variable(
-        "alpha", shape, inputs.spec.dtype, alpha_initializer or constant_initializer(0), alpha_regularizer, trainable
+        *("alpha", shape, inputs.spec.dtype, alpha_initializer or constant_initializer(0)),
+        *(alpha_regularizer, trainable),
+        distribute=model_distribute,
     )
     with layer.scope():
         return relu_op(inputs) - relu_op(-inputs) * alpha

@@ -12,14 +12,14 @@ import datetime
 import difflib
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from ...core.backend import namespace, to_host
 from ...core.base.errors import MinflowError, clean, clean_lines
 from ...core.base.interrupts import uninterrupted
-from ...core.context import current_context
+from ...core.context import current_context, world
 from ...core.host import HostArray, HostScalar, host_array
 from ...core.random import default_generator
 from ...core.source_location import warn
@@ -31,6 +31,7 @@ from ..session import Session, Variable, default_session
 from . import folder
 from .folder import DATA_FILE, DONE_FILE, FileVariable, check_path, refuse
 
+T = TypeVar("T")
 STEP_PREFIX = "System-Train-TrainStep-"  # followed by the name of a job: int64[1], its finished steps
 RANDOM_STATE = "System-Random-State"  # int64[2]: state of the default generator
 MAX_NAMES = 8  # names shown in a message
@@ -90,7 +91,7 @@ def snapshot(session: Session, what: str) -> dict[str, HostArray]:
     with (
         current_context().plan_lock
     ):  # a loop on another thread may keep submitting, but no step runs while this is held
-        copies = {name: variable.tensor.array.copy() for name, variable in saved_tensors(session).items()}
+        copies = {name: variable.copied() for name, variable in saved_tensors(session).items()}
         steps = {job.name: session.steps.get(job.name, 0) for job in session.jobs.values() if job.kind == "train"}
     return copies | {STEP_PREFIX + name: host_array([n], "int64") for name, n in steps.items()}
 
@@ -127,13 +128,32 @@ def save(path: str | os.PathLike, var_dict: Mapping[str, Any] | None = None) -> 
 def save_as(path: Any, var_dict: Any, what: str) -> None:
     place = check_path(path, what)
     current_stream().check_can_wait(what)
-    if os.path.lexists(place):
-        folder.refuse_full(place, what)  # before waiting for the queue and copying
+    # before waiting for the queue and copying
+    on_first_rank(lambda: folder.refuse_full(place, what) if os.path.lexists(place) else None)
     if var_dict is None:
         arrays = snapshot(default_session(), what) | {RANDOM_STATE: default_generator.get_state()}
     else:
         arrays = {name: to_array(name, value, what) for name, value in check_mapping(var_dict, what).items()}
-    folder.write(place, arrays, what)
+    on_first_rank(lambda: folder.write(place, arrays, what))
+
+
+def on_first_rank(function: Callable[[], T]) -> T:
+    """function(): by the first rank alone if jobs of the session run on several. Its result or its error is that of all
+    ranks.
+    """
+    if not default_session().on_ranks:
+        return function()
+    current_stream().sync_for_read()
+    comm, found, error = world(), None, None
+    if comm.rank == 0:
+        try:
+            found = function()
+        except Exception as failed:
+            error = failed
+    found, error = comm.exchange(comm.fingerprint("checkpoint"), (found, error))[0]
+    if error is not None:
+        raise error
+    return found
 
 
 def check_mapping(value: Any, what: str) -> Mapping[str, Any]:
@@ -361,9 +381,7 @@ def load_values(
         report.nothing_fits()
     with current_context().plan_lock, uninterrupted():  # no step and no Ctrl-C between the writes
         for name, array in new.items():
-            there[name].tensor.array[...] = array
-            if (counter := there[name].tensor.version_counter) is not None:
-                counter.version += 1
+            there[name].write(array)
         session.steps.update(steps)
         if random is not None and any(job.kind == "train" for job in session.jobs.values()):
             default_generator.set_state(random)
@@ -508,7 +526,7 @@ class SimpleCheckPointManager:
 
     def initialize_or_restore(self) -> LoadReport | None:
         """Load the newest checkpoint; if there is none, save the first."""
-        name = self.latest_checkpoint()
+        name = on_first_rank(self.latest_checkpoint)
         if name is not None:
             return self.checkpoint.load(self.root / name)
         self.checkpoint.init()
@@ -517,12 +535,14 @@ class SimpleCheckPointManager:
 
     def save(self) -> str:
         """Save a new checkpoint. Returns its name, which sorts after all others even if the clock went back."""
-        now, latest = datetime.datetime.now(), self.latest_checkpoint()
-        name = f"{self.prefix}{now:%Y%m%d_%H%M%S_%f}"
-        if latest is not None and name <= latest:
-            name = later_than(latest, self.prefix)
+        name = on_first_rank(self.new_name)
         self.checkpoint.save(self.root / name)
         return name
+
+    def new_name(self) -> str:
+        now, latest = datetime.datetime.now(), self.latest_checkpoint()
+        name = f"{self.prefix}{now:%Y%m%d_%H%M%S_%f}"
+        return name if latest is None or name > latest else later_than(latest, self.prefix)
 
 
 def later_than(latest: str, prefix: str) -> str:

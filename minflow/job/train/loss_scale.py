@@ -53,6 +53,7 @@ class State:
     """Stand-in for a variable as the owner of a dynamic scale's slots, which belong to the job."""
 
     shape = (1,)
+    ranks = sbp = None
 
     def __init__(self, job: str, dtype: DType):
         self.name, self.dtype = f"System-Train-DynamicLossScale-{job}", dtype

@@ -17,6 +17,7 @@ from minflow.nn.parallel import DistributedDataParallel
 from tests.distributed.graph_programs import (
     OPTIMIZERS,
     STRATEGIES,
+    Training,
     X,
     elements,
     equals_one_rank,
@@ -190,27 +191,69 @@ def test_a_pipeline_with_checkpointing():
     run(2, pipeline_equals_one_rank, Placement("cpu", [0]), Placement("cpu", [1]), checkpointing=(0, 1))
 
 
-def test_micro_steps_overlap():
-    """All forwards run before the backwards, in the order of the parts of the batch."""
+def logged_halves(graph, x, y):
+    """("forward", part of the batch), ... of a call, in order; and the ops of each part of the plan."""
+    compiled, ran = graph.compiled_for((x, y), {}), []
+    for part in compiled.parts:
+        whole = part.plan.run
+
+        def logged(*args, name=part.name, whole=whole):
+            ran.append((name, compiled.build.micro))
+            return whole(*args)
+
+        part.plan.run = logged
+    graph(x, y)
+    return ran, [{str(node.op) for node in part.graph.nodes} for part in compiled.parts]
+
+
+def test_stages_overlap():
+    """The first of two stages is one forward ahead of the last."""
+
+    def program():
+        return logged_halves(*pipeline_training((Placement("cpu", [0]), Placement("cpu", [1])), accumulate=3))
+
+    (ran, first), (ran_too, second) = run(2, program)
+    forward, backward = [[(name, k) for k in range(3)] for name in ("forward", "backward")]
+    alternating = [half for pair in zip(forward, backward) for half in pair]
+    assert ran == [
+        forward[0],
+        *[half for pair in zip(forward[1:], backward) for half in pair],
+        backward[2],
+        ("update", 0),
+    ]
+    assert ran_too == [*alternating, ("update", 0)]
+    assert "tanh" in first[0] and "square" not in first[0] and "tanh" not in second[0] and "square" in second[0]
+
+
+def test_four_stages():
+    def program(stages):
+        flow.manual_seed(0)
+        model = nn.Sequential(*[nn.Sequential(nn.Linear(6, 6), nn.Tanh()).double() for _ in range(4)])
+        x, places = flow.tensor(X), [Placement("cpu", [rank]) for rank in range(4)]
+        if stages:
+            for rank, layer in enumerate(model):
+                layer.to_global(places[rank], [B]).to(nn.graph.GraphModule).set_stage(rank, places[rank])
+            x = spread(X, places[0], [B])
+        graph = Training(model, OPTIMIZERS["Adam"](model.parameters()), accumulate=6)
+        losses = [graph(x, x.to_global(places[3], [B]) if stages else x) for _ in range(5)]
+        return [loss.to_local().tolist() for loss in losses] if stages else [loss.tolist() for loss in losses]
+
+    (alone,) = run(1, program, False)
+    assert run(4, program, True) == [[[]] * 5] * 3 + [alone]
+
+
+def test_forwards_run_first_if_stages_meet():
+    """A collective of the ranks of both stages runs in one order on all ranks."""
 
     def program():
         graph, x, y = pipeline_training((Placement("cpu", [0]), Placement("cpu", [1])), accumulate=3)
-        compiled, ran = graph.compiled_for((x, y), {}), []
-        for part in compiled.parts:
-            whole = part.plan.run
+        both = Placement("cpu", [0, 1])
+        graph.model.register_forward_hook(lambda module, inputs, out: out.to_global(both, [B]))
+        y = y.to_global(both, [B])
+        return logged_halves(graph, x, y)[0]
 
-            def logged(*args, name=part.name, whole=whole):
-                ran.append((name, compiled.build.micro))
-                return whole(*args)
-
-            part.plan.run = logged
-        graph(x, y)
-        return ran, [{str(node.op) for node in part.graph.nodes} for part in compiled.parts]
-
-    (ran, first), (ran_too, second) = run(2, program)
     halves = [(name, k) for name in ("forward", "backward") for k in range(3)]
-    assert ran == ran_too == [*halves, ("update", 0)]
-    assert "tanh" in first[0] and "square" not in first[0] and "tanh" not in second[0] and "square" in second[0]
+    assert run(2, program) == [[*halves, ("update", 0)]] * 2
 
 
 @pytest.mark.parametrize(

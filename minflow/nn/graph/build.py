@@ -36,7 +36,7 @@ from ..hooks import GLOBAL_HOOKS
 from ..module import Module
 from . import messages, side_effects
 from .checkpointing import run_checkpointed
-from .parallel.stages import Halves, halved, has_stages, on_stage
+from .parallel.stages import Halves, halved, on_stage, ranks_of_stages
 from .parallel.zero import split_gradient
 from .tree import flatten, unflatten
 
@@ -348,7 +348,7 @@ class Build:
                 total = self.accumulators[id(p)] = Tensor(full(local_spec(spec, rank), 0), spec)
                 adding.update(accumulate, [total], [total, p.grad, count], {})
         first = self.part("micro-step", trace, outputs, values)
-        cut = halved(first, trace) if has_stages(graph.all_modules(self.nonmember_paths())) else None
+        cut = halved(first, trace, ranks_of_stages(graph.all_modules(self.nonmember_paths())), steps)
         micro, self.halves = cut or ([first], None)
         second = Trace()
         inner = second.replace(grad=False, watch=self)

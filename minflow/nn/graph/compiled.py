@@ -235,8 +235,8 @@ class CompiledGraph(Compiled):
             def run_one(k: int, arrays: list) -> list:
                 self.build.micro = k
                 results = run(micro[i].plan, arrays, timed)
-                if timed and micro[i].plan.seconds is not None:
-                    seconds[i].append(micro[i].plan.seconds)
+                if timed and (spent := micro[i].plan.seconds) is not None:
+                    seconds[i].append(spent)
                 return results
 
             return run_one

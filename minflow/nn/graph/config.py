@@ -198,9 +198,8 @@ class GraphModule:
         self.set_stage(number)
 
     def set_stage(self, stage_id: int | None = None, placement: Placement | None = None) -> None:
-        """Make the module a stage of a pipeline. With set_gradient_accumulation_steps(n), a graph with stages runs the
-        forwards of all n parts of a batch before their backwards, so that the ranks of its stages compute at the same
-        time.
+        """Make the module a stage of a pipeline: with set_gradient_accumulation_steps(n), the ranks of all stages
+        compute at the same time, for different parts of the batch.
 
         stage_id: from 0; None for no stage.  placement: the ranks of the stage, on which `module.to_global` has put its
         parameters; global tensors among the arguments of its forward are boxed to it.

@@ -2,9 +2,11 @@
 
     self.model.first.to(nn.graph.GraphModule).set_stage(0, flow.placement("cpu", ranks=[0]))
 
-A micro-step is cut into forward and backward. All forwards run first, then all backwards: while a rank computes its
-stage for one part of the batch, the next rank computes its own for the part before. Values that backward reads are
-kept for each part. Source: Huang et al. 2019 (arXiv:1811.06965), section 2.3. Read next: `../compiled.py`.
+A micro-step is cut into forward and backward: while a rank computes its stage for one part of the batch, the next rank
+computes its own for the part before. A stage begins with a forward for each stage from it on, and then alternates: one
+backward, one forward (1F1B: Narayanan et al. 2019, SOSP, section 3.2). So it keeps the values that backward reads only
+for these parts. If ranks of several stages meet in a collective, all forwards run first (GPipe: Huang et al. 2019,
+arXiv:1811.06965, section 2.3). Read next: `../compiled.py`.
 """
 
 from __future__ import annotations
@@ -23,21 +25,47 @@ from ....core.tensor import Tensor
 from ....core.trace import Trace
 from ..tree import Leaf, flatten, unflatten
 
+ENDS = "source", "target"  # attrs of ops that communicate
+
 
 class Halves(NamedTuple):
     """How a micro-step is cut in two.
 
     results: for each result of a micro-step, (part, index among the outputs of that part).  inputs: the indices of the
     inputs that backward reads; after them it takes the other outputs of forward, from index `saved` on.
+    ahead: the number of forwards before the first backward.
     """
 
     results: list[tuple[int, int]]
     inputs: list[int]
     saved: int
+    ahead: int
 
 
-def has_stages(modules: Iterable[tuple[str, Any]]) -> bool:
-    return any([module.__dict__.get("_stage") is not None for _, module in modules])
+def ranks_of_stages(modules: Iterable[tuple[str, Any]]) -> dict[int, set[int]]:
+    """Stage -> its ranks: those of its placement and of its parameters."""
+    stages: dict[int, set[int]] = {}
+    for _, module in modules:
+        if (stage := module.__dict__.get("_stage")) is not None:
+            ranks = stages.setdefault(stage, set())
+            ranks.update((module.__dict__.get("_stage_placement") or ((), ()))[1])
+            ranks.update([r for p in module.parameters() if p.spec.placement is not None for r in p.placement.order])
+    return stages
+
+
+def forwards_ahead(graph: Graph, stages: dict[int, set[int]], steps: int) -> int:
+    """The number of forwards that this rank runs before its first backward.
+
+    Stages may run in orders of their own if a rank has one stage, and each op communicates within a stage or sends
+    messages from one to another.
+    """
+    groups = [stages[stage] for stage in sorted(stages)]
+    own = next((i for i, ranks in enumerate(groups) if current_context().rank in ranks), 0)
+    alone = sum(map(len, groups)) == len(set().union(*groups))
+    ends = [node.attrs[end] for node in graph.nodes if node.op.communicates for end in ENDS if end in node.attrs]
+    if alone and all([any([ranks.issuperset(placement.order) for ranks in groups]) for placement, _ in ends]):
+        return min(steps, len(groups) - own)
+    return steps
 
 
 def on_stage(module: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
@@ -58,11 +86,11 @@ def on_stage(module: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     return unflatten(tree, map(moved, tensors))
 
 
-def halved(part: Part, trace: Trace) -> tuple[list[Part], Halves] | None:
-    """A micro-step as two parts; None if it has no backward, or no global tensors."""
+def halved(part: Part, trace: Trace, stages: dict[int, set[int]], steps: int) -> tuple[list[Part], Halves] | None:
+    """A micro-step as two parts; None if there are no stages, no backward or no global tensors."""
     graph = part.graph
     cut = next((i for i, node in enumerate(graph.nodes) if node.phase == "backward"), None)
-    if cut is None or not is_global(graph):
+    if not stages or cut is None or not is_global(graph):
         return None
     first = {*graph.nodes[:cut], *graph.inputs, *graph.states}
 
@@ -96,7 +124,7 @@ def halved(part: Part, trace: Trace) -> tuple[list[Part], Halves] | None:
         cut_part("forward", forward, trace, len(early) + len(saved), kept_early),
         cut_part("backward", backward, trace, len(late), kept_late),
     ]
-    return parts, Halves(results, inputs, len(early))
+    return parts, Halves(results, inputs, len(early), forwards_ahead(graph, stages, steps))
 
 
 def cut_part(name: str, graph: Graph, trace: Trace, results: int, kept: dict[str, Value]) -> Part:
@@ -125,10 +153,13 @@ def run_halves(halves: Halves, batches: list[list], forward: Callable, backward:
     """The results of each micro-step. batches: the inputs of each.  forward, backward: `half(k, arrays)` runs the half
     of micro-step k.
     """
-    outs: list[Any] = [forward(k, arrays) for k, arrays in enumerate(batches)]
+    outs = {k: forward(k, batches[k]) for k in range(halves.ahead)}
     results = []
     for k, arrays in enumerate(batches):
-        early, outs[k] = outs[k], None
+        early = outs.pop(k)
         late = backward(k, [*[arrays[i] for i in halves.inputs], *early[halves.saved :]])
         results.append([(early, late)[half][index] for half, index in halves.results])
+        del early, late
+        if (next_k := k + halves.ahead) < len(batches):
+            outs[next_k] = forward(next_k, batches[next_k])
     return results

@@ -10,22 +10,32 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-from ..core.context import current_context
+from ..core.base.errors import ContextError
+from ..core.context import Context, current_context
+
+
+def context_of_thread() -> Context | None:
+    """The Context of this thread; None in a thread that belongs to no rank, such as one that a library has started."""
+    try:
+        return current_context()
+    except ContextError:
+        return None
 
 
 class RankedOutput:
-    """A stream that begins each line with the rank of the thread that writes it."""
+    """A stream that begins each line with the rank of the thread that writes it, if it has one."""
 
     def __init__(self, stream: Any):
-        self.stream, self.begun, self.lock = stream, dict[int, str](), threading.Lock()
+        self.stream, self.begun, self.lock = stream, dict[str, str](), threading.Lock()
 
     def write(self, text: str) -> int:
-        rank = current_context().rank
+        context = context_of_thread()
+        start = f"[{context.rank}] " if context else ""
         with self.lock:
-            *lines, rest = (self.begun.get(rank, "") + text).split("\n")
-            self.begun[rank] = rest
+            *lines, rest = (self.begun.get(start, "") + text).split("\n")
+            self.begun[start] = rest
             for line in lines:
-                self.stream.write(f"[{rank}] {line}\n")
+                self.stream.write(f"{start}{line}\n")
         return len(text)
 
     def flush(self) -> None:
@@ -33,8 +43,8 @@ class RankedOutput:
 
     def close(self) -> None:
         """Write the last lines, if they have no end."""
-        for rank in [rank for rank, rest in self.begun.items() if rest]:
-            self.stream.write(f"[{rank}] {self.begun.pop(rank)}\n")
+        for start in [start for start, rest in self.begun.items() if rest]:
+            self.stream.write(f"{start}{self.begun.pop(start)}\n")
         self.stream.flush()
 
     def __getattr__(self, name: str) -> Any:
@@ -45,9 +55,9 @@ class RankedEnvironment(os._Environ):
     """The class of os.environ while virtual ranks run: each reads its own RANK, LOCAL_RANK and WORLD_SIZE."""
 
     def __getitem__(self, name: str) -> str:
-        context = current_context()
-        own = {"RANK": context.rank, "LOCAL_RANK": context.rank, "WORLD_SIZE": context.world_size}
-        return str(own[name]) if name in own else super().__getitem__(name)
+        if name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") and (context := context_of_thread()):
+            return str(context.world_size if name == "WORLD_SIZE" else context.rank)
+        return super().__getitem__(name)
 
 
 @contextlib.contextmanager
@@ -64,7 +74,7 @@ def ranked_environment() -> Iterator[None]:
 class RankedMain(ModuleType):
     """`sys.modules["__main__"]` while virtual ranks run a program: the module of the rank that looks at it.
 
-    So a rank pickles its own classes, and unpickles them as its own.
+    So a rank pickles its own classes, and unpickles them as its own. A thread of no rank sees the module of rank 0.
     """
 
     def __init__(self, modules: Sequence[ModuleType]):
@@ -72,10 +82,12 @@ class RankedMain(ModuleType):
         super().__setattr__("modules", modules)
 
     def __getattribute__(self, name: str) -> Any:
-        return getattr(super().__getattribute__("modules")[current_context().rank], name)
+        context = context_of_thread()
+        return getattr(super().__getattribute__("modules")[context.rank if context else 0], name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(super().__getattribute__("modules")[current_context().rank], name, value)
+        context = context_of_thread()
+        setattr(super().__getattribute__("modules")[context.rank if context else 0], name, value)
 
 
 @contextlib.contextmanager

@@ -112,6 +112,21 @@ def test_exit_code_and_unfinished_lines(how, tmp_path):
     assert done.returncode == 3 and "29500 half" in done.stdout, done.stdout + done.stderr
 
 
+def test_threads_of_no_rank_read_the_environment_and_print(tmp_path):
+    """Threads of libraries, as one that compiles a kernel, use what belongs to the ranks."""
+    (tmp_path / "program.py").write_text(
+        "import os, sys, threading, minflow as flow\n"
+        "def work():\n"
+        "    assert os.environ.get('RANK') is None and os.environ['MASTER_PORT']\n"
+        "    print('main:', sys.modules['__main__'].__name__)\n"
+        "thread = threading.Thread(target=work)\n"
+        "thread.start()\n"
+        "thread.join()\n"
+    )
+    done = python(*launch, "-n", "2", "--virtual", tmp_path / "program.py", path=[TOP])
+    assert (done.returncode, done.stdout) == (0, "main: __main__\n" * 2), done.stdout + done.stderr
+
+
 REFUSED = [
     (["--node_rank", "1"], "--node_rank is 1"),
     (["--logdir", "logs"], "--logdir without"),

@@ -13,12 +13,13 @@ from .communicator import Alone, Communicator
 
 # variables in which launchers tell the number of ranks and the rank: Hydra, Open MPI, srun
 SIZES = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"
-RANKS = "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"
+RANKS = "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_ID"
+CONNECTED = "PMI_PORT", "PMIX_NAMESPACE"  # of launchers that may leave the number to MPI
 
 
-def launched_size() -> int:
-    """The number of processes that a launcher has started; 1 without one."""
-    return number_in(SIZES, 1)
+def launched_size() -> int | None:
+    """The number of processes that a launcher has started: 1 without one, None if only MPI knows it."""
+    return number_in(SIZES, 0) or (None if any([name in os.environ for name in CONNECTED]) else 1)
 
 
 def launched_rank() -> int:
@@ -53,7 +54,7 @@ def start() -> Communicator:
     from .mpi import start_processes
 
     found = start_processes()
-    if found.size != size:
+    if size not in (None, found.size):
         hint = command("launch", "-n", str(size), "program.py")
         slurm = f"; or srun --mpi=pmi2 -n {size} python program.py" * ("SLURM_PROCID" in os.environ)
         raise RankError(

@@ -18,9 +18,10 @@ import pytest
 import minflow as flow
 from minflow import distributed as dist, nn
 from minflow.distributed.launch import main
+from minflow.distributed.processes.mpiexec import launcher
 from minflow.nn.parallel import DistributedDataParallel
 from tests.distributed.rank_programs import PROGRAMS, Net
-from tests.processes import TOP, python
+from tests.processes import TOP, environment, python
 
 mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed (extra mpi)")
 launch = "-m", "minflow.distributed.launch"
@@ -352,6 +353,16 @@ def test_world_size_without_a_launcher_is_refused():
     done = python("-c", "import minflow as flow; flow.env.get_rank()", WORLD_SIZE="2", RANK="0")
     assert "WORLD_SIZE is 2, and no launcher has started this process" in done.stderr
     assert "launch -n 2 program.py" in done.stderr
+
+
+@mpi
+@pytest.mark.parametrize("options", [[], ["-pmi-port"]], ids=str)
+def test_programs_of_mpiexec_have_ranks(options):
+    """Without our launcher; Hydra has an option by which processes do not know their number."""
+    program = "import minflow as flow; print(flow.env.get_rank(), flow.env.get_world_size())"
+    words = [launcher(), *options, "-n", "2", sys.executable, "-c", program]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100, env=environment())
+    assert sorted(done.stdout.split("\n")) == ["", "0 2", "1 2"], done.stdout + done.stderr
 
 
 @mpi

@@ -143,7 +143,8 @@ def make_view(mode, result, source, op: Op, attrs: dict) -> None:
     if len(op.inputs) > 1:  # made by a write (`overwritten`), which uses only the Value
         return
     root, path = root_of(source)
-    result.copied = source.copied
+    if source.copied is not None:
+        result.copied = source.copied
     result.version_counter = (
         source.version_counter if source.version_counter is not None else version_counter_of(source)
     )
@@ -272,6 +273,9 @@ def write_into(target, new, *, target_unused: bool = False):
             hint = "x.to_global(placement, sbp) of the new elements first"
             fail(DeviceError, what, hint, target=handle, new=new)
         new = boxed_like(new, target.spec, current_context().rank)
+    elif new.spec.placement is not None:
+        hint = "x.item() of one element, or x.to_global(sbp=flow.sbp.broadcast).to_local()"
+        fail(DeviceError, "a global tensor is written into a local one", hint, target=handle, new=new)
     new = mode.resolve(new)
     if mode.grad and root.alias is not None and root.alias.path is None and (new.needs or root.alias.base.needs):
         what = "a view made under no_grad is written where gradients are recorded: none can pass through it"

@@ -21,7 +21,7 @@ from tests.sampling import sampled
 OTHERS = ("nn.", "optim.", "lr_scheduler.", "init.")  # modules and optimizers have tests of their own
 NOT_COMPARED = {*RANDOM, "Tensor.device", "Tensor.is_distributed"}
 TWO = Placement.of("cpu", (0, 1), (2,))
-REFUSED = re.compile(r"is a local one|of a global tensor|cannot be split along")
+REFUSED = re.compile(r"is a local one|into a local one|of a global tensor|cannot be split along|must keep its shape")
 
 
 def on_ranks(x, sbp):

@@ -110,3 +110,14 @@ def test_an_error_of_the_rank_that_reads_or_writes_is_raised_on_all(tmp_path):
     assert "cannot be written" in alone[0] and "there is no file" in alone[1]
     assert re.search("save: rank 1, for which this rank waited, has .*\n.*CheckpointError: save: .*", waiting[0])
     assert re.search("load: rank 1, for which this rank waited, has .*\n.*CheckpointError: load: there", waiting[1])
+
+
+def test_a_message_of_one_rank_does_not_wait_for_the_others():
+    def program():
+        x = global_of(NUMBERS, flow.placement("cpu", [0, 1]), S(0))
+        if flow.env.get_rank() == 1:
+            with pytest.raises(flow.DTypeError, match=re.escape("{'x': tensor(..., size=(5, 3), placement=")):
+                x[{"x": x}]
+        return flow.comm.barrier()
+
+    run(2, program)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 # largest number of characters of a name (the limit for file names), a line, a part of an error
@@ -41,16 +42,22 @@ def clean_lines(text: str) -> str:
     return "\n".join(map(clean, cut(text, MAX_PART).split("\n")))
 
 
+IN_MESSAGE: ContextVar[bool] = ContextVar("in_message", default=False)  # then a repr must not wait for other ranks
+
+
 def shown(value: Any, text: Callable[[Any], str] = repr, name: str = "") -> str:
     """The repr of any object for a message. Never raises, so that a broken `__repr__` does not hide the error.
 
     text: repr, str or another function.  name: its name for the message, if it is not a special method.
     """
+    token = IN_MESSAGE.set(True)
     try:
         return str.__str__(text(value))
     except Exception as error:
         name = name or f"__{text.__name__}__"
         return f"<{type(value).__name__}, whose {name} raised {type(error).__name__}>"
+    finally:
+        IN_MESSAGE.reset(token)
 
 
 def with_article(x: Any) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..backend import Array, namespace, namespace_of, to_host
-from ..base.errors import DTypeError
+from ..base.errors import IN_MESSAGE, DTypeError
 from ..grad.hooks import Handle, hook_on_node
 from ..host import HostArray
 from ..ir import INPUTS, OUTPUTS, Node, Value, where_text
@@ -144,7 +144,7 @@ def tensor_text(tensor) -> str:
     trace, shape = MODE.get().trace, tuple(tensor.spec.shape)
     if tensor.array is None or (trace is not None and trace.is_written(tensor)):  # its array is out of date
         parts += ["...", "is_lazy='True'", f"size={shape}"]
-    elif tensor.is_global and not in_world(tensor.placement):  # its ranks have ended
+    elif tensor.is_global and (IN_MESSAGE.get() or not in_world(tensor.placement)):  # else all ranks call this
         parts += ["...", f"size={shape}"]
     else:
         array = whole_array(tensor) if tensor.is_global else tensor.array

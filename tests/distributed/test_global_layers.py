@@ -13,7 +13,7 @@ import pytest
 import minflow as flow
 from tests.cases import Cases
 from tests.exported_cases import TARGETS, PairedInput, input_of, layer_cases, loss_cases, optimizer_cases
-from tests.graphs import Scaled, loss_of
+from tests.graphs import Scaled, Training, loss_of
 
 STEPS = 3
 B, S = flow.sbp.broadcast, flow.sbp.split
@@ -165,3 +165,18 @@ def closed(model, inputs, optimizer):
 
     losses = [optimizer.step(closure).numpy() for _ in range(STEPS)]
     return [*losses, *[t.numpy() for t in model.state_dict().values()]]
+
+
+def trained_in_graph(model, inputs, optimizer):
+    """Training by a graph, with the same draws in each step as `trained`."""
+    flow.manual_seed(11)
+    graph = Training(model, optimizer)
+    losses = [graph(*inputs).numpy() for _ in range(STEPS)]
+    return [*losses, *[t.numpy() for t in model.state_dict().values()]]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layer_in_a_graph(name):
+    make, x = LAYERS[name][0]
+    with Cases() as case:
+        check_ways(case, name, make, [input_of(x)], [(S(0), B), (S(0), S(0))], train=trained_in_graph)

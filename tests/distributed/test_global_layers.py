@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
+from minflow.distributed import boxing
 from tests.cases import Cases
 from tests.exported_cases import TARGETS, PairedInput, input_of, layer_cases, loss_cases, optimizer_cases
 from tests.graphs import Scaled, Training, loss_of
@@ -87,7 +88,7 @@ def check_ways(case, label, make, arrays, ways=WAYS, optimizer=sgd, train=traine
         place_module(model, placement, of_parameters)
         return train(model, [placed(x, placement, sbp) for x in inputs], optimizer(model.parameters()))
 
-    for count in (2, 3):
+    for count, ways in ((2, ways), (3, ways[::2])):  # noqa: B020
         for way in ways:
             with case(f"{label} on {count} ranks, {way}"), flow.virtual_ranks(count) as ranks:
                 for got in ranks.run(train_placed, count, *way):
@@ -108,14 +109,20 @@ def test_layer(name):
             check_ways(case, f"{name} {i}", make, [input_of(x)])
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_loss(name):
+def cases_of(name):
+    """(constructor, input arrays) of each case of a layer or loss."""
     x, target = np.random.default_rng(0).uniform(0.1, 0.9, (2, 5, 3))
     targets = TARGETS.get(name, target[:4])
     arrays = [x[:4], *(targets if isinstance(targets, tuple) else [targets])]
+    losses = [(functools.partial(getattr(flow.nn, name), **options), arrays) for options in LOSSES.get(name, [])]
+    return [*[(make, [input_of(x)]) for make, x in LAYERS.get(name, [])], *losses]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_loss(name):
     with Cases() as case:
-        for options in LOSSES[name]:
-            check_ways(case, f"{options}", lambda: getattr(flow.nn, name)(**options), arrays, WAYS[:2])  # noqa: B023
+        for make, arrays in cases_of(name):
+            check_ways(case, f"{make}", make, arrays, WAYS[:2])
 
 
 @pytest.mark.parametrize("name", dict.fromkeys(name for name, _ in optimizer_cases()))
@@ -180,3 +187,45 @@ def test_layer_in_a_graph(name):
     make, x = LAYERS[name][0]
     with Cases() as case:
         check_ways(case, name, make, [input_of(x)], [(S(0), B), (S(0), S(0))], train=trained_in_graph)
+
+
+# layers whose batch may be axis 1, and those that join all rows of a batch
+STEPS_FIRST = (
+    "GRU LSTM RNN MultiheadAttention Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder "
+    "TransformerEncoderLayer"
+)
+JOINED = "EmbeddingBag CTCLoss"
+
+
+def boxed_from_parts(monkeypatch, make, arrays, axis):
+    """(logical shape, sbp) of all split tensors of a training step that ranks send each other."""
+    box, sent = boxing.box, []
+
+    def recorded(x, shape, dtype, source, target, *more):
+        if flow.distributed.get_rank() == 0 and source != target and source[1][0].kind == "split":
+            sent.append((shape, source[1][0], target[1][0]))
+        return box(x, shape, dtype, source, target, *more)
+
+    def step():
+        model, inputs = in_float64(make, *arrays)
+        placement = flow.placement("cpu", range(2))
+        place_module(model, placement, B)
+        inputs = [placed(x, placement, S(axis)) for x in inputs]
+        loss = loss_of(model(*inputs))
+        loss.backward()
+        sgd(model.parameters()).step()
+
+    with monkeypatch.context() as patch, flow.virtual_ranks(2) as ranks:
+        patch.setattr(boxing, "box", recorded)
+        ranks.run(step)
+    return sent
+
+
+@pytest.mark.parametrize("name", sorted({*LAYERS, *LOSSES}.difference(JOINED.split())))
+def test_a_split_batch_stays_in_its_place(name, monkeypatch):
+    """Ranks send each other partial sums of gradients and statistics, but no parts of activations."""
+    axes = (0, 1) if name in STEPS_FIRST.split() else (0,)
+    with Cases() as case:
+        for i, (make, arrays) in enumerate(cases_of(name)):
+            with case(f"{name} {i}"):
+                assert not min([boxed_from_parts(monkeypatch, make, arrays, axis) for axis in axes], key=len)

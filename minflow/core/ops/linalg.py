@@ -158,6 +158,11 @@ def match_product(bias, product):
     return bias
 
 
+def split_axis(x: Spec) -> int:
+    """The first axis that is split over ranks, or 0."""
+    return min([s.dim for s in x.sbp or () if s.kind == "split"], default=0)
+
+
 def affine(x, weight, bias=None):
     """x @ weight.T + bias, for x and weight of one dtype; in half precision with one rounding."""
     shape, rows = x.spec.shape, weight.spec.shape[0]
@@ -167,6 +172,9 @@ def affine(x, weight, bias=None):
     if len(shape) == 2:
         out = matmul(x, weight, ta=False, tb=True)
         return out if bias is None else out + match_product(bias, out)
+    axis = split_axis(x.spec)
+    if 0 < axis < len(shape) - 1 and (bias is None or bias.spec.ndim == 1):  # a reshape keeps the split of axis 0
+        return affine(x.transpose(0, axis), weight, bias).transpose(0, axis)
     flat = x.reshape(math.prod(shape[:-1]), shape[-1])  # one large product, in forward and backward
     out = matmul(flat, weight, ta=False, tb=True)
     if bias is not None and bias.spec.shape == (rows,):

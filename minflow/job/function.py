@@ -95,9 +95,9 @@ class Job(Display):
     @property
     def devices(self) -> int:
         """The number of parts of its arguments."""
-        if not self.mirrored or self.session.devices == 1:
+        if not self.mirrored:
             return 1
-        return self.session.devices * world().machines
+        return self.session.devices if (ranks := self.mirror) is None else len(ranks.order)
 
     @property
     def ranks(self) -> Ranks | None:
@@ -110,11 +110,15 @@ class Job(Display):
     @property
     def mirror(self) -> Ranks | None:
         """In the mirrored view, the ranks that each run it on a part of the arguments; None if one rank has all."""
-        ranks = ranks_of_session(self.session) if self.mirrored else None
+        if not self.mirrored:
+            return None
+        place = self.config.place
+        several = place is not None and len(place.devices) > 1
+        ranks = place.ranks() if several else ranks_of_session(self.session)  # type: ignore[union-attr]  # not None
         if ranks is not None and len(ranks.order) != world().size:
             values = {"devices": len(ranks.order), "ranks": world().size}
             what = f"job {self.name} has the mirrored view, which needs one device for each rank"
-            hint = f"flow.config.cpu_device_num({devices_per_machine()}); or {launch(self.session.devices)}"
+            hint = f"flow.config.cpu_device_num({devices_per_machine()}); or {launch(len(ranks.order))}"
             raise RankError(what, values=values, where=here(), hint=hint)
         return ranks
 

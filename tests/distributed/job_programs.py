@@ -268,7 +268,12 @@ def mirrored_equals_virtual_devices(expected):
 def a_mirrored_batch_is_split():
     """Without statistics and dropout, parts of a batch train like the whole."""
     if BATCH % ranks() == 0:
-        assert_equal(trained(cast_in_between, fresh(ranks(), "mirrored")), trained(cast_in_between, fresh()))
+        expected = trained(cast_in_between, fresh())
+        assert_equal(trained(cast_in_between, fresh(ranks(), "mirrored")), expected)
+        if ranks() > 1:
+            config = fresh(1, "mirrored")
+            config.default_placement_scope(flow.scope.placement("cpu", [f"0:{rank}" for rank in range(ranks())]))
+            assert_equal(trained(cast_in_between, config), expected)
 
 
 # ---- checkpoints -----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ others saved. Read next: `restored.py`, which finds the code in the text; `small
 
 import ast
 import functools
+import importlib.util
 import os
 import re
 import subprocess
@@ -21,6 +22,7 @@ from small_mnist import TEST, TRAIN, sizes, write_mnist
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
+from minflow.core.context import world
 from minflow.data import mnist
 from minflow.job.session import default_session
 
@@ -246,3 +248,81 @@ def test_concepts_all_three_mistakes_are_reported_together(names):
 def test_concepts_two_devices(names):
     run(one(programs(page("003")), "ctrl_port"), names)
     assert all(text in repr(flow.config) for text in ("gpu_device_num=2", "ctrl_port=50051", "2 virtual CPU devices"))
+
+
+# ---- the list of concepts on two ranks -------------------------------------------------------------------------------
+
+CORRECTIONS = {
+    "hidden, 10,": 'hidden, 10, name="output",',
+    "(logits, labels)": "(labels, logits)",
+    "    return loss": """\
+    flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1]), momentum=0.9).minimize(loss)
+    return loss""",
+}
+TRAINING = """
+(digits, classes), _ = flow.data.digits(100, image_size=28)
+losses, steps = [], 20
+for step in range(steps):
+    train_job(digits[step % 3], classes[step % 3])(losses.append)
+flow.sync_default_session()
+"""
+REPORT = """
+before = world().sent
+train_job(digits[0], classes[0])(losses.append)
+flow.sync_default_session()
+weight = flow.get_all_variables()["Dense-weight"].numpy()
+assert world().sent - before >= weight.nbytes, "each rank sends its term of a gradient"
+print("rank", world().rank, *[float(loss.mean()) for loss in losses[:20]])
+"""
+
+
+def concepts(devices):
+    """The programs of the page about devices, training and layers, as one that trains."""
+    source = one(blocks(page("003")), "(logits, labels)")
+    for wrong, right in CORRECTIONS.items():
+        assert wrong in source
+        source = source.replace(wrong, right)
+    settings = one(programs(page("003")), "ctrl_port") if devices == 2 else ""
+    head = "import numpy as np\nimport oneflow as flow\nflow.manual_seed(0)\nnp.random.seed(0)\nBATCH_SIZE = 100\n"
+    return for_minflow(head + settings + source + one(blocks(page("003")), "def layer_example") + TRAINING)
+
+
+def run_concepts(devices, folder):
+    rank = flow.env.get_rank()
+    flow.clear_default_session()
+    names, file = {"__name__": "program"}, folder / f"concepts_{devices}_{rank}.py"
+    file.write_text(concepts(devices), encoding="utf-8")
+    exec(compile(file.read_text(encoding="utf-8"), file, "exec"), names)
+    return names["losses"], names["out"], world().sent
+
+
+def test_concepts_on_two_virtual_ranks(names, tmp_path):
+    losses, out, _ = run_concepts(1, tmp_path)
+    with flow.virtual_ranks(2) as ranks:
+        results = ranks.run(run_concepts, 2, tmp_path)
+    assert np.array_equal(results[0][1], results[1][1]) and results[0][1].shape == out.shape
+    for found, _, sent in results:
+        np.testing.assert_allclose(found, losses, rtol=0, atol=2e-4)  # float32, of numbers around 1
+        assert sent > 20 * 4 * 784 * 512
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed (extra mpi)")
+def test_concepts_on_two_processes(names, tmp_path):
+    losses, _, _ = run_concepts(1, tmp_path)
+    text = concepts(2) + "from minflow.core.context import world\n" + REPORT
+    (tmp_path / "concepts.py").write_text(text, encoding="utf-8")
+    words = "-m", "minflow.distributed.launch", "-n", "2", "concepts.py"
+    ran = subprocess.run(
+        [sys.executable, *words],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    printed = sorted(re.findall(r"rank ([01] [\d. e-]+)", ran.stdout))
+    assert [line[0] for line in printed] == ["0", "1"]
+    for line in printed:
+        found = [float(word) for word in line.split()[1:]]
+        np.testing.assert_allclose(found, [loss.mean() for loss in losses], rtol=0, atol=2e-5)

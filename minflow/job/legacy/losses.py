@@ -102,7 +102,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor) -> 
 
 @takes_name
 def distributed_sparse_softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor) -> Tensor:
-    """The same as sparse_softmax_cross_entropy_with_logits, because all classes are on one device."""
+    """The same as sparse_softmax_cross_entropy_with_logits, whose logits may be split over ranks along any axis."""
     return sparse_softmax_cross_entropy_with_logits(labels, logits)
 
 

@@ -6,7 +6,8 @@ The AttributeError of `flow.X`, `flow.nn.X`, `flow.math.X`, ... shows the replac
 
 from ...core.messages.invocation import command
 
-ONE_MACHINE = "leave it out: one device of one machine needs none"
+CAST = "flow.parallel_cast(x, distribute=flow.distribute.split(0)) in a job, x.to_global(placement, sbp) on tensors"
+ITSELF = "leave it out: sessions, memory and the messages between ranks need no settings"
 OPERATOR = "flow.library.custom_op: an op of your own with its gradient, for eager code, graphs and jobs"
 BUFFERS = "numpy arrays of different shapes are made equal before the call: np.pad, or a list for tp.ListNumpy"
 IMAGES = "flow.vision.transforms, before the call"
@@ -31,10 +32,13 @@ FLOW = {
         object_segmentation_polygon_to_mask detection
     """.split(), "numpy on the arrays, before the call"),
     **dict.fromkeys("""
-        hierarchical_parallel_cast eager_nccl_all_reduce distributed_partial_fc_sample current_machine_id
-        current_resource inter_job_reuse_mem_strategy InitEagerGlobalSession distribute_concat distribute_split
-        distribute_clone distribute_add distribute_map nccl
-    """.split(), ONE_MACHINE),
+        hierarchical_parallel_cast distribute_concat distribute_split distribute_clone distribute_add distribute_map
+    """.split(), CAST),
+    **dict.fromkeys("inter_job_reuse_mem_strategy InitEagerGlobalSession nccl".split(), ITSELF),
+    "eager_nccl_all_reduce": "flow.distributed.all_reduce(x)",
+    "distributed_partial_fc_sample": "flow.layers.dense(x, classes, model_distribute=flow.distribute.split(0))",
+    "current_machine_id": "flow.env.get_rank(), counted over all machines, and flow.env.get_local_rank() on its own",
+    "current_resource": "flow.env.current_resource()",
     **dict.fromkeys("eager_execution_enabled enable_eager_environment".split(), EAGER),
     **dict.fromkeys("acc pack unpack".split(), "nn.Graph: self.config.set_gradient_accumulation_steps(n)"),
     "FixedTensorDef": "x: flow.typing.Numpy.Placeholder((32, 10)) as the annotation of the parameter",
@@ -44,8 +48,8 @@ FLOW = {
     "function": "flow.global_function(type=\"train\")",
     "name_scope": "flow.scope.namespace(name)",
     "current_scope": "flow.scope.placement and flow.scope.namespace are context managers; nothing need ask for them",
-    "device_prior_placement": "flow.scope.placement(\"cpu\", \"0:0\")",
-    "fixed_placement": "flow.scope.placement(\"cpu\", \"0:0\")",
+    "device_prior_placement": "flow.scope.placement(\"cpu\", \"0:0-3\")",
+    "fixed_placement": "flow.scope.placement(\"cpu\", \"0:0-3\")",
     "current_global_function_desc": "flow.jobs() lists the jobs",
     "dtypes": "flow.float32, flow.float64, flow.float16, flow.int8, flow.int32, flow.int64, flow.uint8",
     "char": "flow.int8",

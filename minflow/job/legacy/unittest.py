@@ -1,4 +1,4 @@
-"""`flow.unittest`, for tests of OneFlow's job functions. There is one machine, and devices are virtual.
+"""`flow.unittest`, for tests of OneFlow's job functions. In a program with one rank, devices are virtual.
 
 The number of devices is read from MINFLOW_TEST_DEVICE_NUM, or ONEFLOW_TEST_DEVICE_NUM (1 if neither is set).
 """
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from ...core.context import world
 from ...core.messages.suggestions import missing_names
 from ..function import clear_default_session
 
@@ -34,7 +35,7 @@ def device_num() -> int:
 
 def node_size() -> int:
     """Number of machines."""
-    return 1
+    return world().machines
 
 
 def skip_unless(nodes: int, devices: int) -> Callable[[], Callable]:

@@ -208,8 +208,13 @@ class Trace(Mode):
 
     def read(self, tensor: Tensor, verb: str) -> None:
         """Note that the program reads the elements of a concrete tensor. Raise TraceError if it has written them: the
-        new ones exist only when the graph runs.
+        new ones exist only when the graph runs; or if it is global, since a build does not wait for other ranks.
         """
+        if tensor.spec.placement is not None:
+            what = (
+                f"{verb}() reads all elements of a global tensor while a graph is built, when ranks do not communicate"
+            )
+            fail(TraceError, what, "read it before the call; or compute with the tensor itself", tensor=tensor)
         read = tensor, verb, here()
         self.refuse_stale([read], self.written())
         self.reads.append(read)

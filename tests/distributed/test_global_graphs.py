@@ -317,6 +317,23 @@ def test_unused_parameters_are_named():
         run(2, program)
 
 
+def test_elements_cannot_be_read_in_build():
+    class Reading(nn.Graph):
+        def build(self, x):
+            return x * scale.item()
+
+    placement = Placement("cpu", [0, 1])
+
+    def program():
+        nonlocal scale
+        scale = spread(np.array(2.0), placement, [B])
+        Reading()(spread(X, placement, [split(0)]))
+
+    scale = None
+    with pytest.raises(flow.TraceError, match=r"item\(\) reads all elements of a global tensor while a graph is built"):
+        run(2, program)
+
+
 # ---- the order of communication --------------------------------------------------------------------------------------
 
 

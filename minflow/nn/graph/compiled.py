@@ -278,7 +278,16 @@ def joined(arrays: Sequence[Array]) -> Array:
 
 def batch_part(batch: list, k: int, steps: int) -> list:
     """Return the k-th of `steps` equal parts of arrays or tensors along axis 0: the inputs of a micro-step."""
-    return batch if steps == 1 else [x[k * (len(x) // steps) : (k + 1) * (len(x) // steps)] for x in batch]
+    return batch if steps == 1 else [rows_of(x, k, steps) for x in batch]
+
+
+def rows_of(x: Any, k: int, steps: int) -> Any:
+    """Return the k-th part of an array or a tensor along axis 0; of a global tensor, that part on each rank."""
+    if isinstance(x, Tensor) and x.spec.placement is not None:
+        shape = x.spec.shape[0] // steps, *x.spec.shape[1:]
+        return new_tensor(rows_of(x.array, k, steps), x.spec.replace(shape=shape))
+    size = len(x) // steps
+    return x[k * size : (k + 1) * size]
 
 
 # ---- a new plan ------------------------------------------------------------------------------------------------------

@@ -179,12 +179,15 @@ def remove_board(path: str) -> None:
 def alive_pipes(path: str, size: int) -> dict[int, int]:
     """Make a named pipe beside the file for each rank, and return those that are open for reading, with their ranks.
 
-    A rank holds the other end until it ends, however it ends. Empty on systems without epoll.
+    A rank holds the other end until it ends, however it ends. Empty on systems without epoll, or named pipes here.
     """
     if not hasattr(select, "epoll"):
         return {}
-    for rank in range(size):
-        os.mkfifo(f"{path}.{rank}")
+    try:
+        for rank in range(size):
+            os.mkfifo(f"{path}.{rank}")
+    except OSError:
+        return {}
     return {os.open(f"{path}.{rank}", os.O_RDONLY | os.O_NONBLOCK): rank for rank in range(size)}
 
 
@@ -193,9 +196,11 @@ def hold_pipe(path: str, rank: int, inherited: bool) -> None:
     if os.path.exists(f"{path}.{rank}"):
         import fcntl
 
-        low = os.open(f"{path}.{rank}", os.O_WRONLY)
-        pipe = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, CLOSED_FIRST)
-        os.close(low)
+        pipe = os.open(f"{path}.{rank}", os.O_WRONLY)
+        with contextlib.suppress(OSError):  # a limit on the number of open files
+            high = fcntl.fcntl(pipe, fcntl.F_DUPFD_CLOEXEC, CLOSED_FIRST)
+            os.close(pipe)
+            pipe = high
         os.set_inheritable(pipe, inherited)
         os.register_at_fork(after_in_child=lambda: os.close(pipe))
 

@@ -196,7 +196,10 @@ def hold_pipe(path: str, rank: int, inherited: bool) -> None:
     if os.path.exists(f"{path}.{rank}"):
         import fcntl
 
-        pipe = os.open(f"{path}.{rank}", os.O_WRONLY)
+        try:
+            pipe = os.open(f"{path}.{rank}", os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # the launcher has ended
+            return
         with contextlib.suppress(OSError):  # a limit on the number of open files
             high = fcntl.fcntl(pipe, fcntl.F_DUPFD_CLOEXEC, CLOSED_FIRST)
             os.close(pipe)

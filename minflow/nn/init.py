@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.backend import namespace
 from ..core.base.errors import DTypeError, ShapeError
-from ..core.functions.creation import eye, normal, rand, zeros
-from ..core.functions.fill import placed_like
+from ..core.base.placement import broadcast
+from ..core.functions.creation import eye, normal, rand_like, zeros
 from ..core.grad.modes import no_grad
 from ..core.host.blas import on_all_threads
 from ..core.messages.suggestions import name_hints as _name_hints
@@ -65,14 +65,16 @@ def fans(tensor: Tensor) -> tuple[int, int]:
 
 def fill_with(tensor: Tensor, new: Tensor) -> Tensor:
     with no_grad():
-        tensor.copy_(placed_like(new, tensor))
+        if tensor.is_global and new.is_local:  # the elements of the first rank, if others have drawn other ones
+            new = new.to_global(tensor.placement, [broadcast] * len(tensor.sbp))
+        tensor.copy_(new)
     return tensor
 
 
 def uniform(tensor: Tensor, low: float, high: float, generator: Generator | None) -> Tensor:
     """Random elements in [low, high), with the tensor's shape and dtype."""
     with no_grad():
-        return rand(*tensor.spec.shape, dtype=tensor.spec.dtype, generator=generator) * (high - low) + low
+        return rand_like(tensor, generator=generator) * (high - low) + low
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
@@ -87,7 +89,8 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
     if getattr(mean, "shape", ()) or getattr(std, "shape", ()):
         what = "normal_: mean and std are one number each"
         fail(ShapeError, what, "flow.normal(mean, std) takes arrays", mean=mean, std=std)
-    return fill_with(tensor, normal(mean, std, tuple(tensor.spec.shape), dtype=tensor.spec.dtype, generator=generator))
+    spec, place = tensor.spec, {"placement": tensor.placement, "sbp": tensor.sbp} if tensor.is_global else {}
+    return fill_with(tensor, normal(mean, std, tuple(spec.shape), dtype=spec.dtype, generator=generator, **place))
 
 
 def trunc_normal_(

@@ -454,7 +454,7 @@ def rand(
 ) -> Tensor:
     """Uniform random values in [0, 1)."""
     dtype, place = as_dtype(float if dtype is None else dtype), place_of(device, placement, sbp)
-    return finish(F.uniform(size_of(shape, size), 0.0, 1.0, dtype, generator), place, requires_grad)
+    return finish(F.uniform(size_of(shape, size), 0.0, 1.0, dtype, generator, place), place, requires_grad)
 
 
 def randn(
@@ -471,7 +471,7 @@ def randn(
 ) -> Tensor:
     """Normal random values with mean 0 and standard deviation 1."""
     dtype, place = as_dtype(float if dtype is None else dtype), place_of(device, placement, sbp)
-    return finish(F.normal_of(size_of(shape, size), 0.0, 1.0, dtype, generator), place, requires_grad)
+    return finish(F.normal_of(size_of(shape, size), 0.0, 1.0, dtype, generator, place), place, requires_grad)
 
 
 def randint(
@@ -494,7 +494,7 @@ def randint(
     elif high is None:
         low, high = 0, low
     dtype, place = as_dtype(int if dtype is None else dtype), place_of(device, placement, sbp)
-    return finish(F.randint_of(size_of((size,)), low, high, dtype, generator), place, requires_grad)
+    return finish(F.randint_of(size_of((size,)), low, high, dtype, generator, place), place, requires_grad)
 
 
 def randperm(
@@ -512,7 +512,7 @@ def randperm(
     """0 to n - 1 in random order."""
     check_count("randperm", n)
     dtype, place = as_dtype(int if dtype is None else dtype), place_of(device, placement, sbp)
-    return finish(F.randperm_of(n, dtype, generator), place, requires_grad)
+    return finish(F.randperm_of(n, dtype, generator, place), place, requires_grad)
 
 
 def normal(
@@ -541,10 +541,11 @@ def normal(
             what = "normal: size must not be given together with tensors"
             fail(ShapeError, what, hint, mean=mean, std=std, size=size)
         shape = size_of((size,))
-    noise = F.normal_of(shape, 0.0, 1.0, as_dtype(float if dtype is None else dtype), generator)
     place = place_of(device, placement, sbp)
     like = next((x for x in (mean, std) if isinstance(x, Tensor) and x.ndim), None)
-    noise = noise if like is None else finish(noise, place_like(like, None), False)
+    beside = place if like is None else place_like(like, None)
+    noise = F.normal_of(shape, 0.0, 1.0, as_dtype(float if dtype is None else dtype), generator, beside)
+    noise = noise if like is None else finish(noise, beside, False)
     return finish(noise * std + mean, place, requires_grad)
 
 
@@ -569,7 +570,7 @@ def rand_like(
     """Uniform random values in [0, 1) with the shape, dtype and device of `input`."""
     dtype = input.dtype if dtype is None else as_dtype(dtype)
     place = place_like(input, device, placement, sbp)
-    return finish(F.uniform(input.shape, 0.0, 1.0, dtype, generator), place, requires_grad)
+    return finish(F.uniform(input.shape, 0.0, 1.0, dtype, generator, place), place, requires_grad)
 
 
 def randn_like(
@@ -588,7 +589,7 @@ def randn_like(
     """Normal random values with the shape, dtype and device of `input`."""
     dtype = input.dtype if dtype is None else as_dtype(dtype)
     place = place_like(input, device, placement, sbp)
-    return finish(F.normal_of(input.shape, 0.0, 1.0, dtype, generator), place, requires_grad)
+    return finish(F.normal_of(input.shape, 0.0, 1.0, dtype, generator, place), place, requires_grad)
 
 
 def randint_like(
@@ -612,4 +613,4 @@ def randint_like(
     low, high = (0, low) if high is None else (low, high)
     dtype = input.dtype if dtype is None else as_dtype(dtype)
     place = place_like(input, device, placement, sbp)
-    return finish(F.randint_of(input.shape, low, high, dtype, generator), place, requires_grad)
+    return finish(F.randint_of(input.shape, low, high, dtype, generator, place), place, requires_grad)

@@ -53,11 +53,6 @@ def finish(result: Tensor, place: Place | str, requires_grad: bool) -> Tensor:
     return as_leaf(result, requires_grad)
 
 
-def placed_like(result: Tensor, input: Tensor) -> Tensor:
-    """A new tensor, which all ranks compute whole, in the place of another tensor."""
-    return finish(result, place_like(input, None), False)
-
-
 def as_leaf(result: Tensor, requires_grad: bool) -> Tensor:
     return result.requires_grad_() if requires_grad else result
 

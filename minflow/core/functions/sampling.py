@@ -12,8 +12,8 @@ from ..random import Generator
 from ..source_location import fail
 from ..spec import float32, float64
 from .arguments import integer, to
-from .fill import placed_like
-from .random import draw, normal_of, uniform
+from .fill import finish, place_like
+from .random import draw, normal_like, uniform
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -27,7 +27,7 @@ def multinomial(
     Rows need not sum to 1. replacement: an index may be drawn more than once.
     Source: without replacement the smallest of exponential times, Efraimidis & Spirakis 2006.
     """
-    counter, attrs = draw(generator, input)
+    counter, attrs = draw(generator, input.spec.placement)
     return d.multinomial(
         detach(input), counter, num_samples=integer(num_samples, "num_samples"), replacement=bool(replacement), **attrs
     )
@@ -35,7 +35,7 @@ def multinomial(
 
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Poisson counts with the rates in input, in its dtype: the inverse cdf of a uniform value."""
-    counter, attrs = draw(generator, input)
+    counter, attrs = draw(generator, input.spec.placement)
     return d.poisson(detach(input), counter, **attrs)
 
 
@@ -48,7 +48,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     if count.spec.dtype is not prob.spec.dtype:
         what = f"binomial: count is {count.spec.dtype.name}, prob is {prob.spec.dtype.name}"
         fail(DTypeError, what, f"prob.to({count.spec.dtype})", count=count, prob=prob)
-    counter, attrs = draw(generator, count)
+    counter, attrs = draw(generator, count.spec.placement)
     return d.binomial(detach(count), detach(prob), counter, **attrs)
 
 
@@ -58,7 +58,8 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 def unit_like(input: Tensor, generator: Generator | None) -> Tensor:
     """Uniform values in (0, 1]."""
     dtype = float64 if input.spec.dtype is float64 else float32
-    return e.sub(1, placed_like(uniform(input.spec.shape, 0.0, 1.0, dtype, generator), input))
+    place = place_like(input, None)
+    return e.sub(1, finish(uniform(input.spec.shape, 0.0, 1.0, dtype, generator, place), place, False))
 
 
 def geometric_like(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
@@ -87,7 +88,7 @@ def log_normal_like(
     if not input.spec.size:
         return input
     floating("log_normal_", input)
-    return e.exp(placed_like(normal_of(input.spec.shape, mean, std, input.spec.dtype, generator), input))
+    return e.exp(normal_like(input, mean, std, generator=generator))
 
 
 def floating(name: str, x: Tensor) -> None:

@@ -10,7 +10,7 @@ from ..core.source_location import fail
 from ..core.spec import finfo, int64
 from ..core.tensor import Tensor
 from .counts import check_probs_or_logits
-from .distribution import Distribution, broadcast_parameters
+from .distribution import Distribution, broadcast_parameters, on_ranks_of
 
 
 class Categorical(Distribution):
@@ -101,7 +101,8 @@ class Categorical(Distribution):
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = arange(self._num_events, device=self.parameter.device).reshape(-1, *[1] * len(self.batch_shape))
+        values = on_ranks_of(self.parameter, arange(self._num_events, device=self.parameter.device))
+        values = values.reshape(-1, *[1] * len(self.batch_shape))
         return values.expand(self._num_events, *self.batch_shape) if expand else values
 
 
@@ -138,7 +139,7 @@ class OneHotCategorical(Categorical):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._num_events
-        values = eye(n, dtype=self.parameter.dtype, device=self.parameter.device)
+        values = on_ranks_of(self.parameter, eye(n, dtype=self.parameter.dtype, device=self.parameter.device))
         values = values.reshape(n, *[1] * len(self.batch_shape), n)
         return values.expand(n, *self.batch_shape, n) if expand else values
 

@@ -10,7 +10,7 @@ from ..core.ops.loss import logit_entropy
 from ..core.source_location import fail
 from ..core.spec import finfo
 from ..core.tensor import Tensor
-from .distribution import Distribution, broadcast_parameters
+from .distribution import Distribution, broadcast_parameters, on_ranks_of
 from .inverse_cdf import open_uniform
 
 
@@ -87,7 +87,7 @@ class Bernoulli(BinaryDistribution):
         return logit_entropy(self.logits, self.probs)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = arange(2, dtype=self.parameter.dtype, device=self.parameter.device)
+        values = on_ranks_of(self.parameter, arange(2, dtype=self.parameter.dtype, device=self.parameter.device))
         values = values.reshape(2, *[1] * len(self.batch_shape))
         return values.expand(2, *self.batch_shape) if expand else values
 

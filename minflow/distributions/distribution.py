@@ -16,18 +16,27 @@ from ..core.deferred import defer
 from ..core.functions.arguments import ensure_tensor, is_tensor, to
 from ..core.grad.modes import no_grad
 from ..core.mode import MODE
+from ..core.ops.global_tensors import on_each_rank
 from ..core.source_location import fail
 from ..core.spec import cpu, default_dtype, promote
 from ..core.tensor import Size, Tensor
 
 
 def broadcast_parameters(*values) -> list[Tensor]:
-    """Return parameters as float tensors of one shape and dtype; Python numbers get dtype and device of the tensors."""
+    """Return parameters as float tensors of one shape and dtype; Python numbers get dtype, device and ranks of the
+    tensors.
+    """
     specs = [x.spec for x in values if is_tensor(x) and x.spec.dtype.floating]
     dtype = promote(*specs) if specs else default_dtype()
     device = next((x.spec.device for x in values if is_tensor(x)), cpu)
-    beside = [x if is_tensor(x) else ensure_tensor(x).to(device) for x in values]
+    placed = next((x for x in values if is_tensor(x) and x.is_global), None)
+    beside = [x if is_tensor(x) else on_ranks_of(placed, ensure_tensor(x).to(device)) for x in values]
     return list(F.broadcast_tensors(*[to(x, dtype) for x in beside]))
+
+
+def on_ranks_of(like: Tensor | None, x: Tensor) -> Tensor:
+    """A new tensor, global if `like` is: with the elements of the first rank on each."""
+    return x if like is None or like.is_local else on_each_rank(x, like.placement)
 
 
 def is_tracing() -> bool:

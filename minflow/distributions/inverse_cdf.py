@@ -8,7 +8,7 @@ from ..core import functions as F
 from ..core.functions.arguments import ensure_tensor
 from ..core.functions.creation import rand
 from ..core.tensor import Tensor
-from .distribution import Distribution, broadcast_parameters
+from .distribution import Distribution, broadcast_parameters, on_ranks_of
 
 EULER = 0.5772156649015329
 
@@ -16,7 +16,12 @@ EULER = 0.5772156649015329
 def open_uniform(shape, like: Tensor) -> Tensor:
     """Draw uniform values from the open interval (0, 1), so that their logarithms are finite."""
     tiny = 2.0**-24
-    return rand(*shape, dtype=like.dtype, device=like.device).clamp(tiny, 1 - tiny)
+    return unit_uniform(shape, like).clamp(tiny, 1 - tiny)
+
+
+def unit_uniform(shape, like: Tensor) -> Tensor:
+    """Draw uniform values from [0, 1)."""
+    return on_ranks_of(like, rand(*shape, dtype=like.dtype, device=like.device))
 
 
 class Uniform(Distribution):
@@ -44,7 +49,7 @@ class Uniform(Distribution):
         return (self.high - self.low).square() / 12
 
     def rsample(self, sample_shape=()) -> Tensor:
-        drawn = rand(*self.extended_shape(sample_shape), dtype=self.low.dtype, device=self.low.device)
+        drawn = unit_uniform(self.extended_shape(sample_shape), self.low)
         return self.low + drawn * (self.high - self.low)
 
     def log_prob(self, value) -> Tensor:

@@ -11,13 +11,13 @@ from ..core.functions.creation import randn
 from ..core.functions.matrices import eye_of, solve_triangular
 from ..core.source_location import fail
 from ..core.tensor import Tensor
-from .distribution import Distribution, broadcast_parameters
+from .distribution import Distribution, broadcast_parameters, on_ranks_of
 
 LOG_ROOT = math.log(math.sqrt(2 * math.pi))
 
 
 def standard_normal(shape, like: Tensor) -> Tensor:
-    return randn(*shape, dtype=like.dtype, device=like.device)
+    return on_ranks_of(like, randn(*shape, dtype=like.dtype, device=like.device))
 
 
 class Normal(Distribution):

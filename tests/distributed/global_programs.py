@@ -305,6 +305,35 @@ def structures_are_saved_by_one_rank(folder):
         flow.distributed.barrier()
 
 
+DISTRIBUTIONS = [
+    lambda x: flow.distributions.Normal(x, 1.0),
+    lambda x: flow.distributions.Uniform(x, x + 1),
+    lambda x: flow.distributions.Bernoulli(x),
+    lambda x: flow.distributions.Categorical(x),
+    lambda x: flow.distributions.OneHotCategorical(x),
+    lambda x: flow.distributions.Gumbel(x, 1.0),
+    lambda x: flow.distributions.Poisson(x),
+    lambda x: flow.distributions.Binomial(5, x),
+    lambda x: flow.distributions.Laplace(x, 1.0),
+    lambda x: flow.distributions.MultivariateNormal(x, covariance_matrix=flow.diag(x)),
+]
+
+
+def distributions_draw_as_one_rank():
+    for number, make in enumerate(DISTRIBUTIONS):
+        found = []
+        for sbp in (None, B, S(0)):
+            x = flow.tensor(np.linspace(0.2, 0.8, 6))
+            x = x if sbp is None else x.to_global(flow.placement.all("cpu"), B).to_global(sbp=sbp)
+            flow.manual_seed(3)
+            distribution = make(x)
+            drawn = distribution.sample((2,))
+            assert drawn.is_global is (sbp is not None)
+            found.append([drawn.numpy(), distribution.log_prob(drawn).numpy()])
+        for part in found[1:]:
+            assert all(map(np.allclose, part, found[0])), number
+
+
 class Pipeline(flow.nn.Graph):
     """A layer on each rank, with an optimizer."""
 
@@ -478,6 +507,7 @@ PROGRAMS = [
     states_are_converted,
     loaders_together_load_the_batches_of_one_rank,
     tools_give_the_numbers_of_one_rank,
+    distributions_draw_as_one_rank,
 ]
 WITH_FILES = [
     checkpoints_are_those_of_one_rank,

@@ -24,7 +24,7 @@ from typing import Any, NoReturn, TextIO
 
 from ..core.base.errors import MinflowError, RankError
 from ..core.context import current_context
-from .places import cores
+from .places import cores, is_users
 from .processes.board import VARIABLE, hold_pipe
 from .processes.mpiexec import OVERSUBSCRIBE, launcher, library_of, version_of
 from .processes.supervisor import supervise
@@ -165,7 +165,7 @@ def work(words: Sequence[str]) -> int:
         code = exit_code(error)
         reason = f"has ended with exit code {code}"
     except BaseException as error:
-        sys.excepthook(type(error), error, error.__traceback__)
+        print_error(error)
         code, reason = FAILED, raised(error)
     for stream in (sys.stdout, sys.stderr):
         stream.close() if isinstance(stream, RankedOutput) else stream.flush()
@@ -173,6 +173,14 @@ def work(words: Sequence[str]) -> int:
         ranks.machine.board.fail(reason, code)
         ranks.machine.end_all(code)
     return code
+
+
+def print_error(error: BaseException) -> None:
+    """Print an error as `python program.py` does, without the lines that run the program."""
+    trace = error.__traceback__
+    while trace is not None and not is_users(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    sys.excepthook(type(error), error.with_traceback(trace or error.__traceback__), trace)
 
 
 def log_file(options: argparse.Namespace, rank: int) -> TextIO:
@@ -273,6 +281,11 @@ def run_virtual(options: argparse.Namespace) -> int:
             ranks.run(run)
     except SystemExit as error:
         return int(error.code or FAILED)
+    except MinflowError:
+        raise
+    except Exception as error:
+        print_error(error)
+        return FAILED
     return 0
 
 

@@ -49,7 +49,8 @@ FAULTS = {  # what a rank does -> what the error says
     "explains": "ShapeError: matmul: .*|on rank 1 of 3",
     "missing": r"after 1 seconds not all ranks have called #1 all_reduce.* at program.py:\d+\n"
     r"  rank 0  is at program.py:\d+  dist.all_reduce.t. if rank else time.sleep.3.; it has called no collective",
-    "raises": "ValueError: oops",
+    "raises": r"Traceback .most recent call last.:\n *File .*program.py., line \d+, in .module.\n"
+    r"[\s\S]*ValueError: oops",
     "exits": "rank 1 has ended with exit code 3",
     "ends": r"rank 1 has ended without #2 barrier at program.py:\d+\n *rank 1  has ended; its last collective is "
     r"#1 all_reduce sum float32.4. at program.py:\d+\n",

@@ -15,7 +15,7 @@ def rows(names: str, why: str, namespace: str = "") -> dict[str, str]:
     return dict.fromkeys([f"{namespace}{name}" for name in names.split()], why)
 
 
-REASON_WHOLE = "tensors are not divided among ranks: leave it out, each rank has whole tensors"
+REASON_GLOBAL = "x.to_global(placement, sbp) and module.to_global(placement, sbp) split tensors over ranks"
 REASON_SPARSE = "tensors are dense: x.nonzero() and flow.gather say which numbers are meant, index_add puts them back"
 REASON_QUANTIZED = (
     "numbers are not quantized: x.half() stores less, nn.Module and autograd.Function can round by a scale"
@@ -38,14 +38,19 @@ REASON_CUDA_STREAMS = "there are no CUDA streams: time.perf_counter() measures, 
 
 REFUSED: dict[str, str] = {
     # several ranks
-    **rows("one_embedding one_embedding.* _oneflow_internal.* framework.distribute", REASON_WHOLE),
+    **rows("one_embedding one_embedding.* framework.distribute", REASON_GLOBAL),
+    **rows("_oneflow_internal.*", "the public names, such as flow.Tensor and flow.distributed"),
     **rows("global_view global_view.*", "flow.utils.global_view"),
     **rows("to_consistent redistribute", "x.to_global(placement, sbp)", "Tensor."),
     **rows("check_meta_consistency", "x.to_global(placement, sbp) compares shapes and dtypes of all ranks", "Tensor."),
     **rows("to_consistent", "module.to_global(placement, sbp)", "nn.Module."),
-    **rows("init_rdma rdma_is_initialized", REASON_WHOLE, "env."),
-    **rows("distributed.rpc distributed.rpc.* distributed.pipeline* distributed.fsdp* distributed.tensor* "
-           "distributed.optim* futures futures.*", REASON_WHOLE),
+    **rows("init_rdma rdma_is_initialized", "leave it out: MPI chooses how ranks reach each other", "env."),
+    **rows("fsdp* tensor* device_mesh*", REASON_GLOBAL, "distributed."),
+    **rows("optim*", "config.enable_zero(True) of an nn.Graph splits the states of an optimizer", "distributed."),
+    **rows("pipeline* pipelining*", "module.to(nn.graph.GraphModule).set_stage(0, placement) in an nn.Graph",
+           "distributed."),
+    **rows("distributed.rpc distributed.rpc.* futures futures.*",
+           "flow.distributed.send and recv: a rank calls no functions of another"),
     **rows("elastic* run", "minflow launch -n 4 program.py starts ranks", "distributed."),
     # file formats and image ops of OneFlow
     **rows("COCOReader OFRecordReader OFRecordRawDecoder OFRecordBytesDecoder OFRecordImageDecoder "
@@ -104,7 +109,8 @@ REFUSED: dict[str, str] = {
     **rows("Event Stream ExternalStream stream current_stream default_stream set_stream CUDAGraph graph "
            "graphs graphs.* make_graphed_callables nvtx nvtx.* profiler", REASON_CUDA_STREAMS, "cuda."),
     **rows("Stream Event", REASON_CUDA_STREAMS), **rows("record_stream", REASON_CUDA_STREAMS, "Tensor."),
-    **rows("comm comm.* nccl nccl.* sparse sparse.*", REASON_WHOLE, "cuda."),
+    **rows("comm comm.* nccl nccl.*", "flow.distributed and flow.comm", "cuda."),
+    **rows("sparse sparse.*", REASON_SPARSE, "cuda."),
     **rows("tensorrt contrib.*", "it is for one kind of device: leave it out"),
     # vision
     **rows("AutoAugment AutoAugmentPolicy RandAugment TrivialAugmentWide AugMix", REASON_AUGMENT, "vision.transforms."),

@@ -33,7 +33,7 @@ ALIASES = {
     "autograd.function": "core.grad.function", "autograd.functional": "core.grad.functional",
     "autograd.grad_mode": "core.grad.modes", "autograd.anomaly_mode": "core.grad.modes",
     "cuda.amp": "amp", "cuda.random": "cuda", "compatible.single_client": "", "_tensor": "core.tensor",
-    "random": "job.legacy.random",
+    "random": "job.legacy.random", "unittest": "job.legacy.unittest",
     "nn.graph.graph_config": "nn.graph.config", "nn.graph.graph_block": "nn.graph.config",
     "nn.modules.module": "nn.module", "nn.modules.container": "nn.containers",
     "nn.parallel.distributed": "nn.parallel",

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from ..core.backend import namespace
-from ..core.base.errors import DTypeError, RankError, ShapeError
+from ..core.base.errors import DTypeError, RankError, SbpError, ShapeError
 from ..core.context import PerContext
 from ..core.functionalize import write_into
 from ..core.functions.creation import from_numpy
@@ -270,9 +270,14 @@ def check_rank(by: str, name: str, rank: Any, among: Communicator) -> None:
 
 
 def elements(by: str, name: str, tensor: Any) -> HostArray:
-    """A copy of the elements of an argument. Raises DTypeError for anything but a tensor, TraceError in a graph."""
+    """A copy of the elements of an argument. Raises DTypeError for anything but a tensor, SbpError for a global one,
+    TraceError in a graph.
+    """
     if not isinstance(tensor, Tensor):
         fail(DTypeError, f"{by}: {name} must be a tensor, got {describe(tensor)}", "flow.tensor(...)")
+    if tensor.is_global:
+        hint = f"{name}.to_global(sbp=...) moves its elements between the ranks; or {name}.to_local()"
+        fail(SbpError, f"{by}: {name} is a global tensor", hint, **{name: tensor})
     return host_array(tensor.detach().read_array(by))
 
 

@@ -53,7 +53,8 @@ class DistributedDataParallel(metaclass=ReducedModule):
     process_group: the ranks; by default all.  broadcast_buffers: each training forward copies the buffers of rank 0.
     init_sync, or broadcast_parameters as in OneFlow: False if parameters and buffers are equal already.
     bucket_cap_mb: gradients are reduced together up to this size.  find_unused_parameters: True if a backward may leave
-    out parameters; otherwise that is an error. The other arguments, of PyTorch and OneFlow, do not change results and
+    out parameters: those that no rank has used get no gradient. Otherwise a warning names them, and they count as zero,
+    as in OneFlow; in a graph that is an error. The other arguments, of PyTorch and OneFlow, do not change results and
     have no effect. Source: Li et al. 2020 (VLDB), section 3.2.
     """
 
@@ -193,21 +194,20 @@ class Reducer:
         """At the end of a backward: deal with parameters without a gradient."""
         missing = [self.names[i] for bucket in self.buckets[self.done :] for i in bucket.waiting]
         if missing and not self.find_unused:
-            fail(
-                GradError,
-                f"DistributedDataParallel: {len(missing)} parameters got no gradient on rank {self.among.rank}, so it "
-                "cannot be averaged",
-                "DistributedDataParallel(model, find_unused_parameters=True); or requires_grad_(False) for them",
-                unused=", ".join(sorted(missing)),
-            )
+            what = f"DistributedDataParallel: {len(missing)} parameters got no gradient on rank {self.among.rank}"
+            hint = "DistributedDataParallel(model, find_unused_parameters=True); or requires_grad_(False) for them"
+            unused = ", ".join(sorted(missing))
+            if in_graph():
+                fail(GradError, f"{what}, so it cannot be averaged", hint, unused=unused)
+            warn(f"{what}, and count as zero", hint, unused=unused)
         for bucket in self.buckets[self.done :] if not in_graph() else ():
             self.reduce(bucket)
 
     def reduce(self, bucket: Bucket) -> None:
-        """Average the gradients of a bucket; those that no rank has stay None."""
+        """Average the gradients of a bucket; those that no rank has stay None, if unused parameters are looked for."""
         first, xp = bucket.parameters[0], namespace()
         total = sum([p.numel() for p in bucket.parameters])
-        used = xp.array([p.grad is not None for p in bucket.parameters], "int64")
+        used = xp.array([p.grad is not None or not self.find_unused for p in bucket.parameters], "int64")
         flat, at = xp.zeros(total, first.spec.np), 0
         for p in bucket.parameters:
             if p.grad is not None:

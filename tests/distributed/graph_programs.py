@@ -122,7 +122,7 @@ class Training(nn.Graph):
         self.model.to(nn.graph.GraphModule).activation_checkpointing = checkpointing
         self.lower = lower
         if zero:
-            self.config.enable_zero(True, stage=zero, shard_min_size=1)
+            self.config.enable_zero(True, stage=zero, shard_min_size=1, shard_restore_level=0)
 
     def build(self, x, y):
         with flow.autocast("cpu", self.lower, enabled=self.lower is not None):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
+from minflow import distributed as dist
 from tests.distributed.global_programs import NUMBERS, PROGRAMS, WITH_FILES, B, S, global_of
 from tests.distributed.test_ranks import launch, mpi
 from tests.processes import TOP, python
@@ -53,6 +54,7 @@ def test_processes(size, tmp_path):
         (flow.RankError, r"global_dst_rank must be a rank from 0 to 1, got 2", lambda x: flow.save(x, "w.pt", 2)),
         (flow.CheckpointError, r"no rank reads the file", lambda x: flow.load("w.pt", map_location=x.placement)),
         (flow.ModuleError, "DistributedDataParallel: weight is a global tensor", lambda x: replicated(x)),
+        (flow.SbpError, r"(?s)all_reduce: tensor is a global.*Try: tensor.to_global", dist.all_reduce),
     ],
 )
 def test_refused(error, message, use):

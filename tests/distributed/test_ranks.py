@@ -20,7 +20,7 @@ from minflow import distributed as dist, nn
 from minflow.distributed.launch import main
 from minflow.distributed.processes.mpiexec import launcher
 from minflow.nn.parallel import DistributedDataParallel
-from tests.distributed.rank_programs import PROGRAMS, Net
+from tests.distributed.rank_programs import PROGRAMS
 from tests.processes import TOP, environment, python
 
 mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed (extra mpi)")
@@ -441,15 +441,33 @@ def test_copies_of_prepared_modules_are_ordinary_modules(size):
     assert others == [first] * (size - 1)
 
 
-def test_unused_parameters_are_named():
+def test_unused_parameters_are_named_and_count_as_zero():
     def work():
-        model = DistributedDataParallel(Net())
-        model(flow.ones(2, 4)).sum().backward()
+        rank = dist.get_rank()
+        own = nn.ModuleList([nn.Linear(1, 1, bias=False) for _ in range(3)])  # of rank 0, of rank 1, of none
+        own.forward = lambda x: own[rank](x)
+        model = DistributedDataParallel(own)
+        model(flow.full((1, 1), 2.0)).sum().backward()
+        return [p.grad.item() for p in model.parameters()]
 
-    with flow.virtual_ranks(2) as ranks:
-        with pytest.raises(flow.GradError, match=r"4 parameters got no gradient on rank [01]") as caught:
-            ranks.run(work)
-    assert "norm.bias, norm.weight, spare.bias, spare.weight" in str(caught.value)
+    with pytest.warns(flow.MinflowWarning) as caught, flow.virtual_ranks(2) as ranks:
+        assert ranks.run(work) == [[1.0, 1.0, 0.0]] * 2
+    names = ["1.weight, 2.weight", "0.weight, 2.weight"]
+    what = "DistributedDataParallel: 2 parameters got no gradient on rank {}, and count as zero\n  unused  '{}'"
+    said = {str(warning.message).partition("\n  at")[0] for warning in caught}
+    assert said == {what.format(rank, names[rank]) for rank in range(2)}
+
+
+def test_tests_of_oneflow_run_on_ranks():
+    import minflow.unittest
+
+    def skipped():
+        return getattr(flow.unittest.skip_unless_1n2d()(type("Case", (), {})), "__unittest_skip__", False)
+
+    assert minflow.unittest is flow.unittest
+    for size, answer in [(2, False), (4, True)]:
+        with flow.virtual_ranks(size) as ranks:
+            assert ranks.run(skipped) == [answer] * size
 
 
 def test_ranks_train_graphs_and_jobs_side_by_side():

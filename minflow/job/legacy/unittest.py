@@ -1,6 +1,7 @@
 """`flow.unittest`, for tests of OneFlow's job functions. In a program with one rank, devices are virtual.
 
-The number of devices is read from MINFLOW_TEST_DEVICE_NUM, or ONEFLOW_TEST_DEVICE_NUM (1 if neither is set).
+The number of devices is read from MINFLOW_TEST_DEVICE_NUM, or ONEFLOW_TEST_DEVICE_NUM. If neither is set, each rank of
+a machine is one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class TestCase(unittest.TestCase):
 
 def device_num() -> int:
     """Number of devices that tests may use."""
-    return int(os.environ.get("MINFLOW_TEST_DEVICE_NUM") or os.environ.get("ONEFLOW_TEST_DEVICE_NUM") or 1)
+    number = os.environ.get("MINFLOW_TEST_DEVICE_NUM") or os.environ.get("ONEFLOW_TEST_DEVICE_NUM")
+    return int(number) if number else world().size // world().machines
 
 
 def node_size() -> int:

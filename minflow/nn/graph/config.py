@@ -68,12 +68,15 @@ class GraphConfig:
             fail(GraphError, "the number of gradient accumulation steps is an int of 1 or more", hint, value=value)
         self.change("accumulation", value)
 
-    def enable_zero(self, mode: bool = True, *, stage: int = 2, shard_min_size: int = 1024) -> None:
+    def enable_zero(
+        self, mode: bool = True, *, stage: int = 2, shard_min_size: int = 1024, shard_restore_level: int = 1
+    ) -> None:
         """Split the optimizer's work on global parameters over the ranks that hold copies of them (ZeRO).
 
         stage: 1 splits the states of the optimizer, 2 also the gradients, 3 also the parameters, along dim 0.
         shard_min_size: the fewest elements of a slice; a smaller parameter, or one with a shorter dim 0 than there are
-        ranks, stays whole. A split is not undone. Raises GraphError for another stage or size.
+        ranks, stays whole. A split is not undone.  shard_restore_level: OneFlow's, without effect: each op has the
+        parameters as its cheapest row needs them. Raises GraphError for another stage or size.
         """
         if stage not in (1, 2, 3):
             fail(GraphError, "the stage of ZeRO is 1, 2 or 3", "enable_zero(True, stage=2)", stage=stage)

@@ -205,7 +205,7 @@ def program_of_job(job: Job, dynamic: Any, prepare: Callable[[Program], Program]
     if compiled is None:
         what = f"the job {job.name} was never called, so there is no computation to save"
         fail(GraphError, what, f"{job.name}(...) once", job=job.name)
-    ranks = job.ranks
+    ranks = job.together
     if job.devices > 1 or ranks is not None:
         devices = job.devices if ranks is None else len(ranks.order)
         what = f"the job {job.name} runs on {devices} devices; a saved job must run on one"

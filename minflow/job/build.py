@@ -141,7 +141,8 @@ class JobBuild:
 
     def __init__(self, job: Any, session: Session, inputs: list[list[Any]]):
         self.job, self.session, self.inputs = job, session, inputs
-        self.ranks, self.mirror = job.ranks, job.mirror
+        self.ranks = None if job.mirrored else job.together
+        self.mirror = job.together if job.mirrored else None
         self.training = job.kind == "train"
         self.devices = len(inputs)
         self.trace = JobTrace()

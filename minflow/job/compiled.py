@@ -62,7 +62,7 @@ class CompiledJob(Compiled):
         drawn = [(generator, generator.draw(count * parts)) for generator, count in self.draws]
         if self.mirror is not None:
             for (_, first), (_, count) in zip(drawn, self.draws):
-                first[1] += count * current_context().rank  # the numbers of other ranks come before and after its own
+                first[1] += count * self.mirror.order.index(current_context().rank)  # after those of ranks before
         return drawn + [(key, array if waits else array.copy()) for key, array in self.trace.lent.items()]
 
     def stale(self) -> list[tuple[str, str, str]]:
@@ -103,9 +103,9 @@ class CompiledJob(Compiled):
 
     def results_of_ranks(self, results: list[HostArray]) -> list[list[HostArray]]:
         """For each result the arrays of all ranks, which may differ in shape."""
-        comm = world()
+        comm, order = world(), self.mirror.order  # type: ignore[union-attr]  # in the mirrored view
         found = comm.exchange(comm.fingerprint(f"job {self.job.name}"), [array.copy() for array in results])
-        return [[array.copy() for array in column] for column in zip(*found)]
+        return [[array.copy() for array in column] for column in zip(*[found[rank] for rank in order])]
 
     def local_parts(self, arrays: list[HostArray]) -> list[HostArray]:
         """The parts of arguments that this rank has."""
@@ -130,10 +130,12 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
         raise Stopped
     device = cpu if job.config.place is None else job.config.place.device
 
+    ranks = None if job.mirrored else job.together
+
     def placed(array: Any, leaf: Any) -> Spec:
         axis = leaf.kind.batch_axis
-        sbp = None if job.ranks is None else (broadcast if axis is None else split(axis % array.ndim),)
-        return spec_of(array).replace(device=device, placement=job.ranks, sbp=sbp)
+        sbp = None if ranks is None else (broadcast if axis is None else split(axis % array.ndim),)
+        return spec_of(array).replace(device=device, placement=ranks, sbp=sbp)
 
     specs = [
         [

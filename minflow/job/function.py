@@ -97,25 +97,19 @@ class Job(Display):
         """The number of parts of its arguments."""
         if not self.mirrored:
             return 1
-        return self.session.devices if (ranks := self.mirror) is None else len(ranks.order)
+        return self.session.devices if (ranks := self.together) is None else len(ranks.order)
 
     @property
-    def ranks(self) -> Ranks | None:
-        """In the consistent view, the ranks that run it together; None if each runs it by itself."""
-        if self.mirrored:
-            return None
+    def together(self) -> Ranks | None:
+        """The ranks that run it together; None if each runs it by itself. In the mirrored view, the ranks of its
+        devices.
+        """
         place = self.config.place
-        return ranks_of_session(self.session) if place is None else place.ranks()
-
-    @property
-    def mirror(self) -> Ranks | None:
-        """In the mirrored view, the ranks that each run it on a part of the arguments; None if one rank has all."""
-        if not self.mirrored:
-            return None
-        place = self.config.place
-        several = place is not None and len(place.devices) > 1
-        ranks = place.ranks() if several else ranks_of_session(self.session)  # type: ignore[union-attr]  # not None
-        if ranks is not None and len(ranks.order) != world().size:
+        if place is None or (self.mirrored and len(place.devices) == 1):
+            ranks = ranks_of_session(self.session)
+        else:
+            ranks = place.ranks()
+        if self.mirrored and ranks is not None and len(ranks.order) != world().size:
             values = {"devices": len(ranks.order), "ranks": world().size}
             what = f"job {self.name} has the mirrored view, which needs one device for each rank"
             hint = f"flow.config.cpu_device_num({devices_per_machine()}); or {launch(len(ranks.order))}"
@@ -125,7 +119,9 @@ class Job(Display):
     def own_parts(self, arguments: list[list[Any]]) -> list[list[Any]]:
         """For each device of this rank, its arguments. arguments: for each one the arrays of all devices."""
         by_device = [list(column) for column in zip(*arguments)] if arguments else [[] for _ in range(self.devices)]
-        return by_device if self.mirror is None else [by_device[world().rank]]
+        if not self.mirrored or (ranks := self.together) is None:
+            return by_device
+        return [by_device[ranks.order.index(world().rank)]]
 
     def __get__(self, instance: Any, owner: type) -> Any:
         """Return the job itself: as a class attribute it is not bound, because a job takes no self."""
@@ -200,11 +196,11 @@ class Job(Display):
                 for column in by_device
             ]
         )
-        inputs = shapes, default_dtype(), self.ranks, self.mirror
+        inputs = shapes, default_dtype(), self.together
         plan = self.plans.find(inputs)
         if plan is None:
             make = functools.partial(compile_job, self, inputs, by_device, owner)
-            if inputs[2:] != (None, None):
+            if inputs[-1] is not None:
                 self.session.agree()
             try:
                 plan = self.plans.compile(inputs, make)
@@ -251,7 +247,7 @@ class Job(Display):
 
 def ranks_of_session(session: Session) -> Ranks | None:
     """The ranks of the devices of a session; None for one device, or if this program has one rank."""
-    if session.devices == 1:
+    if session.one_device:
         return None
     kind = "cuda" if "gpu_device_num" in session.settings and is_available("cuda") else "cpu"
     return ranks_of(kind, all_devices(session.devices), False)

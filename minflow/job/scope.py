@@ -57,7 +57,7 @@ class Placement(ContextVarScope):
 
     def ranks(self) -> Ranks | None:
         """The ranks of its devices; None if the ops inside run on each rank by itself."""
-        return ranks_of("cpu" if self.device is cpu else "cuda", self.devices, default_session().devices == 1)
+        return ranks_of("cpu" if self.device is cpu else "cuda", self.devices, default_session().one_device)
 
     def value(self) -> tuple[Placement, ...]:
         return *PLACEMENTS.get(), self

@@ -120,9 +120,16 @@ class Session:
         return max(self.settings.get("gpu_device_num", 0), self.settings.get("cpu_device_num", 0), 1)
 
     @property
+    def one_device(self) -> bool:
+        """True if there is one device: each rank runs jobs by itself. If one was set, there is one on each machine."""
+        if self.devices > 1:
+            return False
+        return self.settings.keys().isdisjoint(("gpu_device_num", "cpu_device_num")) or world().machines == 1
+
+    @property
     def on_ranks(self) -> bool:
         """True if a job runs on several ranks together, which then also save together."""
-        return self.agreed or any([job.ranks is not None or job.mirror is not None for job in self.jobs.values()])
+        return self.agreed or any([job.together is not None for job in self.jobs.values()])
 
     def agree(self) -> None:
         """Before the first build for several ranks, take the default generator of the first one, so that all ranks

@@ -7,6 +7,7 @@ import pytest
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError, RankError
+from minflow.core.context import world
 from minflow.job.session import default_session
 from tests.distributed import job_programs
 from tests.distributed.job_programs import PROGRAMS, ranks
@@ -127,6 +128,25 @@ def test_fewer_devices_than_ranks():
         return default_session().variables["h-weight"].tensor.array.size
 
     assert run(3, program) == [48, 48, 0]
+
+
+def test_devices_of_two_machines():
+    """The first ranks of a machine come before those of the next."""
+
+    def program():
+        expected = job_programs.trained(job_programs.dense, job_programs.fresh(), steps=3)
+        world().machines = 2
+        flow.config.machine_num(2)
+        held = []
+        for devices in (1, 2):
+            config = job_programs.fresh(devices)
+            job_programs.assert_equal(job_programs.trained(job_programs.dense, config, steps=3), expected)
+            held.append(default_session().variables["h-weight"].ranks.order)
+        with flow.scope.placement("cpu", ["1:0-1", "0:1"]) as place:
+            assert place.ranks().order == (2, 3, 1)
+        return held
+
+    assert run(4, program) == [[(0, 2), (0, 1, 2, 3)]] * 4
 
 
 def test_an_error_of_a_step_names_the_ranks():

@@ -23,7 +23,7 @@ from .base.errors import GradError, NonFiniteError, ShapeError
 from .base.placement import broadcast
 from .context import current_context
 from .dispatch import apply, refuse_symbolic
-from .functionalize import apply_inplace, make_view, move_retain_hook, writes_of
+from .functionalize import apply_inplace, follow_writes, make_view, move_retain_hook
 from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
 from .grad.modes import no_grad
 from .ir import (
@@ -50,7 +50,7 @@ from .op import Op
 from .ops.complex import conj
 from .ops.elementwise import add
 from .ops.global_tensors import as_local, boxed, boxed_like
-from .ops.shape import cast, clone, filled, sum_to
+from .ops.shape import cast, clone, detach, filled, sum_to
 from .source_location import NOTICES, caller, fail
 from .spec import Spec, cpu
 
@@ -238,8 +238,9 @@ def run_global(mode: Mode, op: Op, inputs: Sequence, attrs: Mapping, call: Any):
     result = mode.run(op, tuple(moved), attrs)
     if op.is_view and len(inputs) == 1:
         result = clone(result)
-        make_view(mode, result, inputs[0], op, attrs)
-        result.copied = writes_of(result)
+        if op is not detach:
+            make_view(mode, result, inputs[0], op, attrs)
+            follow_writes(result)
     return result
 
 

@@ -34,6 +34,7 @@ class Alias(NamedTuple):
 
     If the path is empty, the tensor shares the storage of `base` but has a separate history, like a result of
     `detach()`. None means the same for views made under no_grad, which must not be written while recording gradients.
+    `COPIED` if the view has its own copy of the elements (`Tensor.copied`).
     """
 
     base: Any
@@ -41,6 +42,7 @@ class Alias(NamedTuple):
     bound: Value | None
 
 
+COPIED: Any = object()  # in place of a Value
 new_alias = tuple.__new__  # new_alias(Alias, (...)) is Alias(...) without the frame of its __new__
 
 
@@ -143,8 +145,6 @@ def make_view(mode, result, source, op: Op, attrs: dict) -> None:
     if len(op.inputs) > 1:  # made by a write (`overwritten`), which uses only the Value
         return
     root, path = root_of(source)
-    if source.copied is not None:
-        result.copied = source.copied
     result.version_counter = (
         source.version_counter if source.version_counter is not None else version_counter_of(source)
     )
@@ -157,6 +157,14 @@ def make_view(mode, result, source, op: Op, attrs: dict) -> None:
     else:
         return mode.make_separate(result, root)
     result.alias = new_alias(Alias, (root, path, root.value))
+    if source.copied is not None:
+        follow_writes(result)
+
+
+def follow_writes(view) -> None:
+    """Let each use of a view with its own copy of elements look for writes to its base, after which it is outdated."""
+    view.copied = writes_of(view), view.alias.base.value
+    view.alias = view.alias._replace(bound=COPIED)
 
 
 def base_of(alias: Alias):
@@ -180,15 +188,15 @@ def refresh(tensor):
         return tensor
     if base.alias is not None:
         refresh(base)
-    outdated = tensor.copied is not None and tensor.array is not None and tensor.copied != writes_of(tensor)
-    if base.value is not alias.bound or outdated:
+    if base.value is not alias.bound and (tensor.copied is None or tensor.copied != (writes_of(tensor), base.value)):
         mode = MODE.get()
         with using(mode.replace(grad=True)):
             fresh = apply_path(base, alias.path)
-        if tensor.copied is not None and fresh.array is not None:
-            tensor.array, tensor.copied = fresh.array, writes_of(tensor)
         mode.set_derived_value(tensor, fresh)
         tensor.alias = new_alias(Alias, (base, alias.path, base.value))
+        if tensor.copied is not None:
+            tensor.array = fresh.array
+            follow_writes(tensor)
     return tensor
 
 

@@ -182,7 +182,7 @@ def rows_of(op: Any, specs: Sequence, attrs: Mapping, outs: Sequence[Spec], coun
     """The rows of a call on `count` ranks. The first one has all tensors whole on each rank."""
     whole = tuple([None if isinstance(s, type) else broadcast for s in specs])
     yield Row(whole, (broadcast,) * len(outs))
-    if outs[0] is None or count == 1:
+    if outs[0] is None:
         return
     tensors, numbers = [*specs, *outs], [i for i, name in enumerate(op.outputs) if name in op.host_inputs]
     for inputs, outputs in split_rows(labels_of_call(op, specs, attrs, outs), tensors, len(specs), count):

@@ -122,7 +122,7 @@ class Tensor(
     needs = False
     has_optimizer = False  # of a parameter: it belongs to an optimizer
     label = ""  # its attribute name in a Module
-    copied: int | None = None  # of a view of a global tensor with elements of other ranks: writes before it was copied
+    copied: tuple | None = None  # of a view with elements of other ranks: (writes, Value) of its base at that time
     has_leaf_views = False  # while tracing: a view of it was made a leaf
     retains: Callable | None = None  # the hook of `retain_grad`
     hooks: dict | None = None  # of a leaf: `Node.hooks` of its Source

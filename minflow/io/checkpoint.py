@@ -55,7 +55,10 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None, rank
         else:
             write_file(path, writer.arrays, structure)
 
-    return write() if rank is None else ranks.on_rank(rank, "save", write)
+    if rank is None:
+        write()
+    else:
+        ranks.on_rank(rank, "save", write)
 
 
 def write_file(path: Path, arrays: dict[str, Any], structure: str) -> None:

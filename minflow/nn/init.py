@@ -89,7 +89,8 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
     if getattr(mean, "shape", ()) or getattr(std, "shape", ()):
         what = "normal_: mean and std are one number each"
         fail(ShapeError, what, "flow.normal(mean, std) takes arrays", mean=mean, std=std)
-    spec, place = tensor.spec, {"placement": tensor.placement, "sbp": tensor.sbp} if tensor.is_global else {}
+    spec = tensor.spec
+    place: dict[str, Any] = {"placement": tensor.placement, "sbp": tensor.sbp} if tensor.is_global else {}
     return fill_with(tensor, normal(mean, std, tuple(spec.shape), dtype=spec.dtype, generator=generator, **place))
 
 

@@ -49,9 +49,9 @@ def test_processes(size):
 
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_a_data_parallel_step_sends_each_gradient_once(size):
-    """All-reduces of the gradients, and of the number of labels: 2 T (N - 1) bytes in all (Yuan et al. 2021)."""
+    """All-reduces of T bytes: the gradients, and two numbers of the loss: 2 T (N - 1) bytes (Yuan et al. 2021)."""
     found = run(size, bytes_of_steps, *data_parallel(size))
-    assert sum(sent for sent, _ in found) == 2 * (size - 1) * (found[0][1] + 8)
+    assert sum(sent for sent, _ in found) == 2 * (size - 1) * (found[0][1] + 2 * 8)
 
 
 @pytest.mark.parametrize("size", [2, 4])

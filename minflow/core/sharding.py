@@ -250,24 +250,35 @@ def grown_sums(row: Row, specs: Sequence, outs: Sequence, count: int) -> float:
     return max(after - before, 0) * (count - 1) / count if before else 0
 
 
+class Cost(NamedTuple):
+    """The cost of a row, by which rows are compared. nbytes: that each rank sends to box the inputs.  boxed: number of
+    these inputs.  partial: True if a result is partial sums.  whole: True if all results are whole on each rank.
+    """
+
+    nbytes: float
+    boxed: int
+    partial: bool
+    whole: bool
+
+
+def cost_of(row: Row, specs: Sequence, outs: Sequence[Spec], have: Sequence, count: int) -> Cost:
+    """The cost of a row. have: see `choose_row`."""
+    moves = [(a, b, s) for a, b, s in zip(have, row.inputs, specs) if a is not None and b is not None]
+    return Cost(
+        sum([boxing_bytes(a, b, s.nbytes, count) for a, b, s in moves], 0.0) + grown_sums(row, specs, outs, count),
+        sum([a != b for a, b, _ in moves]),
+        partial_sum in row.outputs,
+        all(s is broadcast for s in row.outputs),
+    )
+
+
 def choose_row(op: Any, specs: Sequence, attrs: Mapping, outs: Sequence[Spec], have: Sequence, count: int) -> Row:
     """The row to which the inputs can be boxed with the fewest bytes.
 
     have: the Sbp of each input along this axis of ranks, None for a number. Among rows with the same bytes, one that
     boxes fewer inputs is chosen, then one without partial sums, then one that is not whole on each rank.
     """
-
-    def cost(row: Row) -> tuple:
-        moves = [(a, b, s) for a, b, s in zip(have, row.inputs, specs) if a is not None]
-        whole = all(s is broadcast for s in row.outputs)
-        return (
-            sum([boxing_bytes(a, b, s.nbytes, count) for a, b, s in moves]) + grown_sums(row, specs, outs, count),
-            sum([a != b for a, b, _ in moves]),
-            partial_sum in row.outputs,
-            whole,
-        )
-
-    return min(rows_of(op, specs, attrs, outs, count), key=cost)
+    return min(rows_of(op, specs, attrs, outs, count), key=lambda row: cost_of(row, specs, outs, have, count))
 
 
 class GlobalCall:

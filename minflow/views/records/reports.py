@@ -313,6 +313,53 @@ class PlanReasons:
     plans: tuple[PlanRow, ...]
 
 
+@dataclass(frozen=True)
+class SbpRow:
+    """A row of an op along one axis of ranks. inputs, outputs: sbp of each; "" for a number.  nbytes: that each rank
+    sends to box each input.  sums: bytes that each rank sends more to add up partial results.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nbytes: tuple[float, ...]
+    sums: float
+    chosen: bool = False
+
+    @property
+    def total(self) -> float:
+        return sum(self.nbytes) + self.sums
+
+
+@dataclass(frozen=True)
+class SbpChoice:
+    """The rows of an operation along one axis of ranks. axis: its index, None if there is only one.  have: the sbp
+    of each input before boxing.  rows: the cheapest first.  why: the reason for the chosen one.
+    """
+
+    axis: int | None
+    have: tuple[str, ...]
+    rows: tuple[SbpRow, ...]
+    why: str
+
+
+@dataclass(frozen=True)
+class SbpCall:
+    """An operation on global tensors. inputs: (name, value, spec); spec "" for a number.  choices: along each axis."""
+
+    name: str
+    where: str
+    inputs: tuple[tuple[str, str, str], ...]
+    choices: tuple[SbpChoice, ...]
+
+
+@dataclass(frozen=True)
+class SbpCalls:
+    """Why operations have their sbp."""
+
+    title: str
+    calls: tuple[SbpCall, ...]
+
+
 GraphReport = (
     GraphTree
     | Stages
@@ -326,4 +373,5 @@ GraphReport = (
     | FirstCallTimeline
     | FrozenValues
     | PlanReasons
+    | SbpCalls
 )

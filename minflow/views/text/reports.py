@@ -26,6 +26,7 @@ from ..records.reports import (
     PlanListing,
     PlanReasons,
     Roofline,
+    SbpCalls,
     Stages,
     Threads,
     TreeRow,
@@ -33,6 +34,7 @@ from ..records.reports import (
 from .listing import clean, count, shape_of
 from .numbers import ms, nbytes_text, percent, shares
 from .plan import kernels_sheet, plan_sheet, roofline_text
+from .sharding import sbp_sheet
 from .tables import ON_PAGE, Bar, Cell, Sheet, Table, cut, sheet_text, table
 from .threads import threads_text
 from .trees import outer_rows, within_limit
@@ -339,6 +341,7 @@ RENDERERS: dict[type, Callable[[Any], str | Sheet]] = {
     FirstCallTimeline: timeline_sheet,
     FrozenValues: frozen_values_text,
     PlanReasons: plan_reasons_text,
+    SbpCalls: sbp_sheet,
     PlanListing: plan_sheet,
     KernelListing: kernels_sheet,
     Roofline: roofline_text,

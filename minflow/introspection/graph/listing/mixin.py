@@ -43,6 +43,18 @@ class GraphListing(GraphAccessors, GraphReports):
 
         return plan_report(self.name, require_compiled(self).parts)
 
+    def explain_sbp(self: Any, name: Any) -> Report:
+        """Why an operation on global tensors has its sbp: its rows (SBP signatures), the bytes that each rank would
+        send to box the inputs to each of them, and which one was chosen and why.
+
+        name: that of an operation in a listing, such as "model.fc1-matmul-0"; or an op, such as "matmul", for all of
+        them. Raises GraphError for another name, for a graph without global tensors, and before the first call.
+        """
+        from ....views.text.reports import Report
+        from ..ranks.sbp_choices import sbp_calls
+
+        return Report(sbp_calls(self, name))
+
     def profiled(self: Any, compiled: Any, arrays: list) -> Any:
         """Run a call; time its operations and record its threads."""
         from .threads import recording

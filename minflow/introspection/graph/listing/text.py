@@ -15,7 +15,7 @@ from ....compiler.names import Names
 from ....compiler.passes.dead_code import dead_code
 from ....compiler.passes.decomposition import expand
 from ....core.base.errors import clean
-from ....core.base.placement import broadcast
+from ....core.base.placement import Sbp, broadcast
 from ....core.ir import STATE, Graph as IR, Node, Source, Value, outputs_of, where_text
 from ....core.ops.global_tensors import in_order
 from ....core.spec import Spec
@@ -319,10 +319,14 @@ def placement(spec: Spec) -> str:
     return f"placement=({spec.placement or known})"
 
 
+def sbp_short(sbp: Sbp | None) -> str:
+    """S(0), B or P; empty for a number, which has none."""
+    return "" if sbp is None else {"split": f"S({sbp.dim})", "broadcast": "B", "partial_sum": "P"}[sbp.kind]
+
+
 def sbp_text(spec: Spec) -> str:
     """`S(0), B`: the sbp along each axis of ranks. A local tensor is whole on its only rank."""
-    texts = {"split": "S", "broadcast": "B", "partial_sum": "P"}
-    return ", ".join([texts[s.kind] + f"({s.dim})" * (s.kind == "split") for s in spec.sbp or (broadcast,)])
+    return ", ".join(map(sbp_short, spec.sbp or (broadcast,)))
 
 
 def size_text(spec: Spec) -> str:

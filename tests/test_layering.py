@@ -146,7 +146,7 @@ ROOMS = {
         "utils",
         "vision",
     ],
-    "introspection": ["core", "compiler", "views", "diagnosis", "platforms.compiled", "nn", "job"],
+    "introspection": ["core", "compiler", "distributed", "views", "diagnosis", "platforms.compiled", "nn", "job"],
     "deploy": ["core", "compiler", "nn", "optim", "io", "job", "introspection.graph.listing"],
     "onnx": ["core", "compiler", "views", "nn", "io", "deploy", "introspection.graph.explore"],
     "distributions": ["core"],

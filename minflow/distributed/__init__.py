@@ -6,6 +6,7 @@ Ranks are processes (`minflow launch -n 4 program.py`), or threads of one proces
 
 from ..core.messages.suggestions import name_hints as _name_hints
 from . import boxing as boxing  # registers kernels
+from .boxing import bytes_sent as bytes_sent
 from .collectives import (
     GroupMember as GroupMember,
     P2POp as P2POp,

@@ -20,6 +20,7 @@ from ..core.host import HostArray
 from ..core.kernels import kernel
 from ..core.ops.global_tensors import boxing, share
 from ..core.sharding import coordinates, part
+from ..core.spec import Spec
 from .communicator import Communicator
 from .world import world
 
@@ -346,6 +347,26 @@ def box(
         everyone.sent += step.sent * dtype.itemsize
         array = run(step, array, dtype, facts, out if step is steps[-1] else None)
     return array
+
+
+def boxing_bytes(
+    spec: Spec,
+    source: tuple[Placement, tuple[Sbp, ...]],
+    target: tuple[Placement, tuple[Sbp, ...]],
+    rank: int,
+) -> int:
+    """The bytes that a rank sends to box a tensor of this dtype and logical shape."""
+    steps = steps_of(spec.shape, Layout(*source), Layout(*target), rank)
+    return sum([step.sent for step in steps]) * spec.dtype.itemsize
+
+
+def bytes_sent() -> int:
+    """The bytes that boxing of global tensors has sent from this rank to others, since the world of this rank began.
+
+    The difference of two calls is that of the program between them. Collectives that the program itself calls, and
+    those of DistributedDataParallel, are not counted.
+    """
+    return world().sent
 
 
 @kernel(boxing, on_host=True)

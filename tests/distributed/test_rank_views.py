@@ -1,10 +1,16 @@
 """Views of global tensors and ranks: choices of sbp, pictures, and timelines. Values come from the graph."""
 
+import itertools
+import re
+
 import pytest
 
 import minflow as flow
-from minflow import nn
+from minflow import distributed as dist, nn
 from minflow.core.base.placement import Placement, broadcast as B, partial_sum as P, split
+from minflow.views.draw import theme
+from minflow.views.draw.boxes import sbp_key
+from minflow.views.show import picture
 from tests.distributed.graph_programs import STRATEGIES, prepared, spread
 
 
@@ -138,3 +144,121 @@ def test_mistakes():
     graph(flow.ones(2, 2), flow.ones(2, 2))
     with pytest.raises(flow.GraphError, match="no operation on global tensors(.|\n)*Try: x.to_global"):
         graph.explain_sbp("matmul-0")
+
+
+# ---- bytes of boxing -------------------------------------------------------------------------------------------------
+
+
+def test_bytes_sent():
+    def program():
+        placement = Placement("cpu", [0, 1])
+        x = spread(flow.ones(64, 32).numpy(), placement, [split(0)])
+        before = dist.bytes_sent()
+        x.to_global(sbp=B)
+        return dist.bytes_sent() - before
+
+    assert on_ranks(2, program) == [64 * 32 * 4 / 2] * 2
+    assert isinstance(dist.bytes_sent(), int)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.__name__)
+def test_debug_prints_the_bytes_that_a_step_sends(strategy, size, capsys):
+    """The bytes of all boxings of the log, without those that a pass removes, are what a call sends."""
+
+    def program():
+        graph, x, y = prepared(strategy, size)
+        graph.debug(2, ranks=size - 1)
+        graph(x, y)
+        before = dist.bytes_sent()
+        graph(x, y)
+        return dist.bytes_sent() - before
+
+    sent = on_ranks(size, program)[-1]
+    lines = [line for line in capsys.readouterr().out.splitlines() if "boxing" in line and "sends" in line]
+    listed = [int(n) for line in lines for n in re.findall(r"sends (\d+) B\)$", line)]
+    assert len(listed) == len(lines) > 3
+    assert sum(listed) == sent > 0
+
+
+# ---- the picture -----------------------------------------------------------------------------------------------------
+
+
+def size_of(whole, part):
+    """The size of a part of an axis, written as a slice."""
+    return whole if part == ":" else int(part.partition(":")[2]) - int(part.partition(":")[0])
+
+
+@pytest.mark.parametrize("size", [2, 4, 8])
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.__name__)
+def test_picture(strategy, size):
+    def program():
+        graph, x, y = prepared(strategy, size)
+        graph(x, y)
+        before = dist.bytes_sent()
+        graph(x, y)
+        return (
+            picture(graph, boxes=99),
+            dist.bytes_sent() - before,
+            {name: p for name, p in graph.model.named_parameters()},
+        )
+
+    results = on_ranks(size, program)
+    view, _, parameters = results[0]
+    records = {node.label: node for node in view.record.nodes}
+    assert "in_order" not in records
+    for name, parameter in parameters.items():  # the logical shape, and the slice of each rank
+        record = records[f"model.{name}"]
+        assert record.outs[0].startswith(f"float64{list(parameter.shape)} (")
+        held = dict(re.findall(r"(?:^|; )ranks? ([\d, ]+): (.*?)(?=;|$)", record.holders))
+        assert sorted(int(rank) for ranks in held for rank in ranks.split(",")) == list(range(size))
+        for ranks, index in held.items():
+            sizes = [
+                size_of(*pair) for pair in zip(parameter.shape, index.strip("[]").replace("all", ":, :").split(", "))
+            ]
+            for rank in ranks.split(", "):
+                assert sizes == list(results[int(rank)][2][name].to_local().shape)
+    boxings = [node for node in view.record.nodes if node.label == "boxing"]
+    listed = [re.search(r", ([\d.]+) (k?)B$", node.attrs).groups() for node in boxings]
+    total = sum(float(n) * (1000 if kilo else 1) for n, kilo in listed)  # rounded: 1.2 kB
+    assert len(boxings) > 3 and 1.05 * total >= max(sent for _, sent, _ in results) > 0
+    boxes = {box.id: box for box in view.diagram.boxes}
+    for node in view.record.nodes:
+        if node.sbp and node.id in boxes:
+            assert (boxes[node.id].fill, boxes[node.id].color) == theme.SBP_COLORS[sbp_key(node.sbp)]
+            assert boxes[node.id].title == node.holders
+    words = [words.partition(":")[0] for words, *_ in view.diagram.legend]
+    assert {"B", "P", "boxing"} <= set(words) and all(f">{word}: " in view.svg for word in words)
+    assert "<title>rank 0: " in view.svg or "<title>ranks 0, " in view.svg
+    assert "who holds which slice:" in view.text
+
+
+def test_folded_boxes_have_the_bytes_of_the_boxing_in_them():
+    def program():
+        graph = trained_graph(STRATEGIES[1], 4)
+        return [picture(graph, boxes=boxes) for boxes in (99, 8)]
+
+    whole, folded = on_ranks(4, program)[0]
+    sent = sum(node.sent for node in whole.record.nodes)
+    boxes = [line for box in folded.diagram.boxes for line in box.lines if "boxing sends" in line]
+    assert len(folded.diagram.boxes) <= 8 < len(whole.diagram.boxes) and boxes
+    units = [re.fullmatch(r"boxing sends ([\d.]+) (k?)B", line).groups() for line in boxes]
+    assert sum(float(n) * (1000 if kilo else 1) for n, kilo in units) == pytest.approx(sent, rel=0.05)
+
+
+def test_a_local_graph_has_no_legend():
+    graph = Product()
+    graph(flow.ones(2, 2), flow.ones(2, 2))
+    view = picture(graph)
+    assert not view.diagram.legend and "who holds" not in view.text and "<title>" not in view.svg
+
+
+@pytest.mark.parametrize("one, other", [*itertools.combinations(["S(0)", "S(1)", "B", "P"], 2)])
+def test_colors_of_sbp_differ_without_red_and_without_green(one, other):
+    """The projections of a protanope and a deuteranope (Vienot 1999) leave blue and a mix of red and green."""
+    colors = [[int(theme.SBP_COLORS[sbp][0][i : i + 2], 16) for i in (1, 3, 5)] for sbp in (one, other)]
+    for red in (0.11, 0.29):
+        seen = [(red * r + (1 - red) * g, b) for r, g, b in colors]
+        assert max(abs(a - b) for a, b in zip(*seen)) > 20
+    assert all(theme.contrast(theme.TEXT_COLOR, fill) >= 4.5 for fill, _ in theme.SBP_COLORS.values())
+    assert {rim for _, rim in theme.SBP_COLORS.values()} <= set(theme.LINE_COLORS)

@@ -13,6 +13,7 @@ from textwrap import wrap
 from ..records.graph import GraphRecord, NodeRecord, module_name
 from ..records.tape import TapeRecord
 from ..text.listing import clean
+from ..text.numbers import nbytes_text
 from ..text.tables import cut
 from . import theme
 from .fold import MAX_BOXES, fold, scope_levels
@@ -23,7 +24,7 @@ class Box:
     """A box with lines of text.
 
     frames: indices of the frames around the box, outermost first.  double: True for a double rim.  text_color: color
-    of the text.
+    of the text.  title: words that browsers show at the pointer.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Box:
     color: str = ""
     text_color: str = ""
     thick: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,14 @@ class Diagram:
     """The boxes, edges and frames of a picture.
 
     boxes: in order, those of a frame adjacent.  beside: boxes of Python numbers, next to their readers.
-    frames: names.
+    frames: names.  legend: (words, fill, rim) of each color that needs words.
     """
 
     boxes: tuple[Box, ...]
     beside: tuple[Box, ...]
     edges: tuple[Edge, ...]
     frames: tuple[str, ...]
+    legend: tuple[tuple[str, str, str], ...] = ()
 
 
 OPERATION_STYLE = {"fill": theme.PLATE, "color": theme.LINE}
@@ -132,7 +135,31 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = MAX_BOXES) -> Diag
     for (state, id), n in updates.items():
         if id not in writers:
             edges.append(Edge(id, state, f"{n} updates" if n > 1 else "update", "dotted", back=True))
-    return Diagram(boxes, tuple(beside), tuple(edges), frames)
+    return Diagram(boxes, tuple(beside), tuple(edges), frames, sbp_legend(record.nodes))
+
+
+SBP_WORDS = {
+    "B": "B: whole on each rank",
+    "S(0)": "S(0): rows split over the ranks",
+    "S(1)": "S(1): columns split over the ranks",
+    "S": "S(2), ...: split along a later dim",
+    "P": "P: each rank has a term of the sum",
+}
+
+
+def sbp_key(sbp: str) -> str:
+    """The key of SBP_COLORS: P if the tensor is a partial sum along an axis of ranks, else its first split, else B."""
+    parts = sbp.split(", ")
+    first = "P" if "P" in parts else next((x for x in parts if x != "B"), "B")
+    return first if first in theme.SBP_COLORS else "S"
+
+
+def sbp_legend(nodes: tuple[NodeRecord, ...]) -> tuple[tuple[str, str, str], ...]:
+    """The colors of global tensors, if there are any, and the meaning of the bytes of boxing."""
+    keys = {sbp_key(n.sbp) for n in nodes if n.sbp}
+    boxing = [("boxing: the bytes that one rank sends, at most", theme.PLAIN, theme.LINE)]
+    colors = [(words, *theme.SBP_COLORS[key]) for key, words in SBP_WORDS.items() if key in keys]
+    return tuple(colors + boxing * any([n.sent or n.label == "boxing" for n in nodes]))
 
 
 def edge_to_fold(source: NodeRecord, node: NodeRecord, values: int) -> Edge:
@@ -180,6 +207,8 @@ def node_box(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
     parts = [short_line(sign + title)]
     if node.attrs and node.kind in ("op", "folded"):
         parts += map(short_line, node.attrs.split("\n"))
+    if node.sent and node.kind == "folded":
+        parts.append(f"boxing sends {nbytes_text(node.sent)}")
     specs = (
         node.outs
         if node.kind != "folded"
@@ -194,11 +223,15 @@ def node_box(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
     parts += two_lines(f"grad {node.grad}") if node.grad else []
     parts += [line for note in node.notes for line in note_lines(note)]
     look = {**BOX_STYLES[node.kind], **look}
+    if node.sbp and not node.mark:
+        fill, rim = theme.SBP_COLORS[sbp_key(node.sbp)]
+        look.update(fill=fill, color=rim, text_color=theme.TEXT_COLOR)
     if not node.needs and node.kind == "op" and not node.mark:
         look["style"] = "rounded,filled,dashed"
     if result:
         look["thick"] = "2.4"
-    return Box(node.id, tuple(map(clean, "\n".join(parts).split("\n"))), frames, **look)
+    lines = tuple(map(clean, "\n".join(parts).split("\n")))
+    return Box(node.id, lines, frames, **look, title=clean(node.holders))
 
 
 def short_name(node: NodeRecord) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 
 from . import svg_writer as svg
 from .boxes import Box, Edge
@@ -71,8 +72,13 @@ def label_size(words: str) -> tuple[float, float]:
     return text_width(words, SMALL_FONT_SIZE) + 2 * svg.PADDING, 1.5 * SMALL_FONT_SIZE
 
 
-def diagram_svg(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line], frames: Iterable[Frame]) -> str:
-    """The picture as SVG. boxes: each with its center.  frames: outer ones first."""
+def diagram_svg(
+    boxes: Iterable[tuple[Box, float, float]],
+    lines: Iterable[Line],
+    frames: Iterable[Frame],
+    legend: Iterable[tuple[str, str, str]] = (),
+) -> str:
+    """The picture as SVG. boxes: each with its center.  frames: outer ones first.  legend: see `Diagram`."""
     places, lines, frames = [(box, x, y, *size_of(box)) for box, x, y in boxes], list(lines), list(frames)
     parts = [
         svg.rect(f.left, f.top, f.right - f.left, f.bottom - f.top, rx=6, fill="none", stroke=LINE, stroke_width=".8")
@@ -85,14 +91,24 @@ def diagram_svg(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line]
         svg.label(x, y + 0.36 * SMALL_FONT_SIZE, words, size=SMALL_FONT_SIZE, anchor="middle", text_color=MUTED)
         for x, y, words in labels
     ]
-    parts += [shape_of(*place) + text_svg(*place[:3]) for place in places]
+    parts += [with_title(place[0], shape_of(*place) + text_svg(*place[:3])) for place in places]
     corners = [(f.left, f.top, f.right, f.bottom) for f in frames]
     corners += [(x, y, x, y) for line in lines for x, y in (*line.points, line.tip)]
     corners += [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for _, x, y, w, h in places]
     corners += [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for x, y, words in labels for w, h in [label_size(words)]]
     left, top = (math.floor(min((c[i] for c in corners), default=0)) - MARGIN for i in (0, 1))
     right, bottom = (math.ceil(max((c[i] for c in corners), default=20)) + MARGIN for i in (2, 3))
+    for words, fill, rim in legend:  # a line for each, below the picture
+        parts.append(svg.rect(left + MARGIN, bottom + 4, 24, 12, fill=fill, stroke=rim))
+        parts.append(svg.label(left + MARGIN + 30 + svg.PADDING, bottom + 14, words, size=SMALL_FONT_SIZE))
+        right = max(right, left + math.ceil(text_width(words, SMALL_FONT_SIZE)) + 30 + 2 * svg.PADDING + 2 * MARGIN)
+        bottom += 20
     return svg.picture(parts, right - left, bottom - top, left=left, top=top, font_size=FONT_SIZE)
+
+
+def with_title(box: Box, shape: str) -> str:
+    """The shape of a box, with its title."""
+    return svg.group([svg.element("title", escape(box.title)), shape]) if box.title else shape
 
 
 def edge_svg(line: Line) -> str:

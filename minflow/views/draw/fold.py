@@ -253,6 +253,7 @@ def folded_box(
         phase=phase,
         held=held,
         mark=members[0].mark if len({n.mark for n in members}) == 1 else "",
+        sent=sum(n.sent for n in members),
     )
 
 

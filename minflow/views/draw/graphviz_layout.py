@@ -62,7 +62,7 @@ def placed_svg(diagram: Diagram, answer: bytes) -> str:
             tip, points = ((x, top - y), points) if part.startswith("e,") else (tip, [*points, (x, top - y)])
         x, y = floats(place["lp"]) if edge.label else (0, 0)
         lines.append(Line(edge, tuple(points), tip or points[-1], (x, top - y) if edge.label else None))
-    return diagram_svg([(box, *centers[i]) for i, box in enumerate(boxes)], lines, frames)
+    return diagram_svg([(box, *centers[i]) for i, box in enumerate(boxes)], lines, frames, diagram.legend)
 
 
 def floats(text: str) -> list[float]:

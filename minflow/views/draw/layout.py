@@ -66,6 +66,7 @@ def layout_svg(diagram: Diagram) -> str:
         [(p.box, p.x, p.y) for p in places.values() if p.box],
         [route_edge(edge, [places[k] for k in chain]) for edge, chain in chains],
         frame_boxes(diagram.frames, list(places.values()), sides, inner),
+        diagram.legend,
     )
 
 

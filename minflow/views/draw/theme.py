@@ -31,6 +31,15 @@ PLATE, PLAIN, PALE_BLUE, PALE_GREEN, PALE_RED, PALE_AMBER, PALE_VIOLET = (
     "#ece7fa",
 )
 FILL_COLORS = (PLATE, PLAIN, PALE_BLUE, PALE_GREEN, PALE_RED, PALE_AMBER, PALE_VIOLET)
+# Boxes of global tensors, (fill, rim) by their sbp. The fills differ for readers with any color blindness, the most
+# similar two by 13 (CIE76); their text is TEXT_COLOR.
+SBP_COLORS = {
+    "B": (PLATE, LINE),
+    "S(0)": ("#c8e0ff", BLUE),
+    "S(1)": ("#ffe89a", AMBER),
+    "S": (PALE_GREEN, GREEN),  # along a later dim
+    "P": ("#ffc9c2", RED),
+}
 # Text in a box or on a plate.
 TEXT_COLOR, MUTED, RED_TEXT, AMBER_TEXT = "#24292f", "#57606a", "#8f1d14", "#7a5600"
 TEXT_COLORS = (TEXT_COLOR, MUTED, RED_TEXT, AMBER_TEXT)

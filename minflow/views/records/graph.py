@@ -6,7 +6,7 @@ not Tensors. Read next: `tape.py`; `../draw/fold.py`, which makes a large record
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -49,6 +49,8 @@ class NodeRecord:
     "only" for nodes that the other side does not have, "ghost" for those that only the other side has.
     notes: lines of a marked node: got, expected, try.
     whole: of a part of an opened composite operation, that operation.
+    sbp: of a global tensor, along each axis of ranks, `S(0), B`.  holders: the ranks of its slices.
+    sent: bytes that one rank sends for boxing, at most.
     """
 
     id: str
@@ -69,6 +71,9 @@ class NodeRecord:
     mark: str = ""
     notes: tuple[str, ...] = ()
     whole: Whole | None = None
+    sbp: str = ""
+    holders: str = ""
+    sent: int = 0
 
     @property
     def state_scope(self) -> str:
@@ -241,26 +246,34 @@ def index_text(part: Any) -> str:
     return f"{start}:{stop}" + (f":{step}" if step else "")
 
 
-def graph_record(graph: Graph, title: str = "", opening: Opening | None = None) -> GraphRecord:
-    """Record of a traced program, with its nodes in the graph's order. opening: composite operations to open."""
+def graph_record(
+    graph: Graph,
+    title: str = "",
+    opening: Opening | None = None,
+    describe: Callable[[Node, NodeRecord], NodeRecord] | None = None,
+) -> GraphRecord:
+    """Record of a traced program, with its nodes in the graph's order. opening: composite operations to open.
+
+    describe: changes the record of a node.
+    """
+    describe = describe or (lambda _, record: record)
     graph = opening.expand(graph) if opening else graph
     sources = (*graph.inputs, *graph.states)
     ids = {node: f"n{i}" for i, node in enumerate((*sources, *graph.nodes))}
     users = first_users(graph.nodes)
-    ops = {node: op_record(node, ids, opening=opening) for node in graph.nodes}
+    ops = {node: describe(node, op_record(node, ids, opening=opening)) for node in graph.nodes}
     nodes = []
     for source in sources:
         scope = ops[users[source]].state_scope if source in users else ""
         kind = "input" if source in graph.inputs else "state"
-        nodes.append(
-            NodeRecord(
-                ids[source],
-                kind,
-                source.name or kind,
-                tuple(map(str, source.out_specs)),
-                scope=scope if kind == "state" else "",
-            )
+        record = NodeRecord(
+            ids[source],
+            kind,
+            source.name or kind,
+            tuple(map(str, source.out_specs)),
+            scope=scope if kind == "state" else "",
         )
+        nodes.append(describe(source, record))
     nodes += ops.values()
     return GraphRecord(
         tuple(nodes),

@@ -158,7 +158,9 @@ def graph_text(record: GraphRecord, limit: int = MAX_TREE_LINES) -> str:
         rows.append((f"update {clean(by_id[state].label)} <- {values_text(new, by_id[state])}", ""))
     if record.outputs or not any(node.mark for node in record.nodes):
         rows.append((f"return {', '.join(names[o] for o in record.outputs)}", ""))
-    return "\n".join([*align_columns(rows), *([f"({record.note})"] if record.note else [])])
+    held = [f"{names[n.id, 0]} {clean(n.label)}: {n.holders}" for n in record.nodes if n.holders and n.kind != "op"]
+    slices = ["who holds which slice:", *held] if held else []
+    return "\n".join([*align_columns(rows), *slices, *([f"({record.note})"] if record.note else [])])
 
 
 def values_text(values: list[str], node: NodeRecord) -> str:

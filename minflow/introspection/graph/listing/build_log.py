@@ -26,6 +26,8 @@ from ....diagnosis.notebook import LiveDisplay, prints_into_cell
 from ....diagnosis.source_lines import line_of, source_of
 from ....nn.graph.build import Observer
 from ....views.records.opening import Opening
+from ....views.text.numbers import nbytes_text
+from ..ranks.shards import sent_bytes
 from . import text as listing
 from .build_failure import report_failed_build
 
@@ -244,6 +246,8 @@ class BuildLog(Observer):
         phase, spec = "" if node.phase == "forward" else f"{node.phase}, ", node.out_specs[0]
         place = f"device={spec.device}" if spec.placement is None else listing.placement(spec)
         place = f"{phase}{place}, sbp=({listing.sbp_text(spec)})"
+        if node.op is boxing:
+            place += f", sends {nbytes_text(sent_bytes(node, current_context().rank))}"
         return f"(OPERATOR: {self.names_for(node).of(node)}({', '.join(ins + attrs)}) -> ({outs}), {place})"
 
     def names_for(self, node: Node) -> Names:

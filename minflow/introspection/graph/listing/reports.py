@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....compiler.arena import least
 from ....compiler.passes import RENAMED_PASSES
+from ....compiler.passes.localization import is_global
 from ....core.base.errors import GraphError
 from ....core.ir import CONSTANT, Graph as IR, Node, Source, Value, outputs_of, where_text
 from ....core.source_location import fail
@@ -387,4 +388,9 @@ def part_record(part: Any, title: str, opening: Opening | None = None) -> GraphR
     used |= {v.node for v in part.plan.results} | {*part.graph.updates}
     states = [s for s in part.graph.states if s in used]
     shown = IR(part.graph.inputs, part.graph.nodes, part.plan.results, states, part.graph.updates)
-    return graph_record(shown, f"{title}: {len(part.graph.nodes)} operations, {len(states)} states", opening)
+    describe = None
+    if is_global(part.stages[0].graph):
+        from ..ranks.shards import describe_shards, without_order
+
+        shown, describe = without_order(shown), describe_shards(part)
+    return graph_record(shown, f"{title}: {len(shown.nodes)} operations, {len(states)} states", opening, describe)

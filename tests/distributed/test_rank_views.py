@@ -10,6 +10,7 @@ from minflow import distributed as dist, nn
 from minflow.core.base.placement import Placement, broadcast as B, partial_sum as P, split
 from minflow.views.draw import theme
 from minflow.views.draw.boxes import sbp_key
+from minflow.views.renderers.ranks import COLORS, ranks_svg
 from minflow.views.show import picture
 from tests.distributed.graph_programs import STRATEGIES, prepared, spread
 
@@ -262,3 +263,78 @@ def test_colors_of_sbp_differ_without_red_and_without_green(one, other):
         assert max(abs(a - b) for a, b in zip(*seen)) > 20
     assert all(theme.contrast(theme.TEXT_COLOR, fill) >= 4.5 for fill, _ in theme.SBP_COLORS.values())
     assert {rim for _, rim in theme.SBP_COLORS.values()} <= set(theme.LINE_COLORS)
+
+
+# ---- the timeline of ranks -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_rank_lanes(size, accumulate):
+    def program():
+        graph, x, y = prepared(STRATEGIES[1], size, accumulate=accumulate)
+        graph(x, y)
+        graph.profile()
+        before = dist.bytes_sent()
+        graph(x, y)
+        sent = dist.bytes_sent() - before
+        calls = [
+            (part.names[node], node.op.communicates)
+            for part in graph._last.parts
+            for node in part.plan.nodes * (accumulate if part is graph._last.parts[0] else 1)
+        ]
+        return graph.ranks(), sent, calls
+
+    results = on_ranks(size, program)
+    report = results[0][0]
+    record = report.record
+    assert all(other.record == record for other, *_ in results)
+    assert list(record.sent) == [sent for _, sent, _ in results] and min(record.sent) > 0
+    for rank, (_, _, calls) in enumerate(results):
+        bars = [bar for bar in record.bars if bar.rank == rank]
+        assert [(bar.name, bar.communicates) for bar in bars] == calls
+        assert all(0 <= bar.start <= bar.stop <= record.seconds for bar in bars)
+        assert all(a.stop <= b.start for a, b in itertools.pairwise(bars))
+        assert 0 < record.busy(rank, True) < record.seconds and 0 < record.busy(rank, False) < record.seconds
+    assert f"{size} ranks, " in report.text and "% of the step is communication" in report.text
+    picture_of_ranks = ranks_svg(record)
+    assert all(f">rank {rank}<" in picture_of_ranks for rank in range(size))
+    assert all(fill in picture_of_ranks for colors in COLORS.values() for fill in colors)
+
+
+def test_an_all_reduce_of_ddp_is_communication():
+    def program():
+        model = nn.parallel.DistributedDataParallel(nn.Linear(4, 2))
+        graph = Plain(model, flow.optim.SGD(model.parameters(), lr=0.1))
+        graph(flow.ones(3, 4))
+        graph.profile()
+        graph(flow.ones(3, 4))
+        return graph.ranks().record
+
+    record, _ = on_ranks(2, program)
+    assert any(bar.communicates for bar in record.bars) and record.busy(0, True) > 0
+
+
+class Plain(nn.Graph):
+    def __init__(self, model, optimizer):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(optimizer)
+
+    def build(self, x):
+        loss = self.model(x).sum()
+        loss.backward()
+        return loss
+
+
+def test_ranks_that_have_not_been_profiled():
+    def program():
+        graph, x, y = prepared(STRATEGIES[1], 2)
+        graph(x, y)
+        if dist.get_rank() == 0:
+            graph.profile()
+        graph(x, y)
+        with pytest.raises(flow.GraphError, match=r"on the ranks \[1\](.|\n)*Try: graph.profile\(\) on all ranks"):
+            graph.ranks()
+
+    on_ranks(2, program)

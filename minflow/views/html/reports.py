@@ -11,8 +11,9 @@ from html import escape
 from typing import Any
 
 from ..draw import theme
-from ..records.reports import GraphTree, MemoryMap, Roofline, Threads
+from ..records.reports import GraphTree, MemoryMap, RankLanes, Roofline, Threads
 from ..renderers.memory_map import headline as memory_headline, memory_svg
+from ..renderers.ranks import headline as ranks_headline, ranks_svg
 from ..renderers.roofline import headline as roofline_headline, roofline_svg
 from ..renderers.threads import headline as threads_headline, threads_svg
 from ..text.listing import clean
@@ -116,6 +117,7 @@ PICTURES: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {  # f
     MemoryMap: (memory_svg, memory_headline),
     Roofline: (roofline_svg, roofline_headline),
     Threads: (threads_svg, threads_headline),
+    RankLanes: (ranks_svg, ranks_headline),
 }
 
 

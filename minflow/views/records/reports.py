@@ -238,6 +238,37 @@ class Threads:
 
 
 @dataclass(frozen=True)
+class RankBar:
+    """A call of the plan of a rank. communicates: True if it moves elements between ranks, or waits for them.
+
+    start, stop: seconds since the first rank began the step.
+    """
+
+    rank: int
+    name: str
+    communicates: bool
+    start: float
+    stop: float
+
+
+@dataclass(frozen=True)
+class RankLanes:
+    """One step on all ranks. count: number of ranks.  sent: bytes of boxing that each rank sent.  seconds: its
+    duration.
+    """
+
+    title: str
+    count: int
+    seconds: float
+    sent: tuple[int, ...]
+    bars: tuple[RankBar, ...]
+
+    def busy(self, rank: int, communicates: bool) -> float:
+        """Seconds of communication, or of computation, of a rank."""
+        return sum([b.stop - b.start for b in self.bars if b.rank == rank and b.communicates is communicates])
+
+
+@dataclass(frozen=True)
 class Block:
     """A value in the arena: bytes [offset, offset + nbytes) from step `first` to step `last`. phase: the phase that
     computes it.
@@ -374,4 +405,5 @@ GraphReport = (
     | FrozenValues
     | PlanReasons
     | SbpCalls
+    | RankLanes
 )

@@ -25,6 +25,7 @@ from ..records.reports import (
     Operation,
     PlanListing,
     PlanReasons,
+    RankLanes,
     Roofline,
     SbpCalls,
     Stages,
@@ -34,6 +35,7 @@ from ..records.reports import (
 from .listing import clean, count, shape_of
 from .numbers import ms, nbytes_text, percent, shares
 from .plan import kernels_sheet, plan_sheet, roofline_text
+from .ranks import ranks_text
 from .sharding import sbp_sheet
 from .tables import ON_PAGE, Bar, Cell, Sheet, Table, cut, sheet_text, table
 from .threads import threads_text
@@ -342,6 +344,7 @@ RENDERERS: dict[type, Callable[[Any], str | Sheet]] = {
     FrozenValues: frozen_values_text,
     PlanReasons: plan_reasons_text,
     SbpCalls: sbp_sheet,
+    RankLanes: ranks_text,
     PlanListing: plan_sheet,
     KernelListing: kernels_sheet,
     Roofline: roofline_text,

@@ -70,6 +70,15 @@ class GraphListing(GraphAccessors, GraphReports):
 
         return threads_report(self)
 
+    def ranks(self: Any) -> Report:
+        """Timeline of all ranks in the last call timed by `graph.profile()`: a lane for each rank, communication with
+        its waits apart from computation, and the bytes that boxing sent. All ranks call it.
+        """
+        from ....views.text.reports import Report
+        from ..ranks.timeline import rank_lanes
+
+        return Report(rank_lanes(self))
+
     def __repr__(self: Any) -> str:
         return text.listing_text(self, self.repr_style)
 

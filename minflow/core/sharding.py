@@ -185,8 +185,8 @@ def rows_of(op: Any, specs: Sequence, attrs: Mapping, outs: Sequence[Spec], coun
     if outs[0] is None:
         return
     tensors, numbers = [*specs, *outs], [i for i, name in enumerate(op.outputs) if name in op.host_inputs]
-    for inputs, outputs in split_rows(labels_of_call(op, specs, attrs, outs), tensors, len(specs), count):
-        yield Row(inputs, tuple([broadcast if i in numbers else s for i, s in enumerate(outputs)]))
+    for row in split_rows(labels_of_call(op, specs, attrs, outs), tensors, len(specs), count):
+        yield Row(row.inputs, tuple([broadcast if i in numbers else s for i, s in enumerate(row.outputs)]))
     if op.rows is not None:
         yield from op.rows(*specs, **attrs)
     linear = op.linear(*specs, **attrs) if callable(op.linear) else op.linear

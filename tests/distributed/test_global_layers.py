@@ -28,14 +28,14 @@ for name, options in loss_cases():
 
 def placed(x, placement, sbp):
     """A tensor of which all ranks have the elements, with this sbp; whole on each rank if it has no such axis."""
-    if sbp.kind == "split" and sbp.dim >= x.ndim:
-        sbp = B
-    return x.to_global(placement, B).to_global(placement, sbp)
+    sbp = sbp if isinstance(sbp, list) else [sbp]
+    sbp = [B if one.kind == "split" and one.dim >= x.ndim else one for one in sbp]
+    return x.to_global(placement, [B] * len(sbp)).to_global(placement, sbp)
 
 
 def placed_other(other, x):
     y = other(x)
-    return y if y.is_global else placed(y, x.placement, x.sbp[0])
+    return y if y.is_global else placed(y, x.placement, list(x.sbp))
 
 
 def place_module(model, placement, sbp):
@@ -48,7 +48,7 @@ def place_module(model, placement, sbp):
                 module._parameters[name] = flow.nn.Parameter(placed(p.detach(), placement, sbp), p.requires_grad)
         for name, b in module._buffers.items():
             if b is not None:
-                module._buffers[name] = placed(b, placement, B)
+                module._buffers[name] = placed(b, placement, [B] * len(placement.hierarchy))
 
 
 def trained(model, inputs, optimizer):
@@ -118,6 +118,26 @@ def cases_of(name):
     return [*[(make, [input_of(x)]) for make, x in LAYERS.get(name, [])], *losses]
 
 
+@pytest.mark.parametrize("name", [*LAYERS, *LOSSES])
+def test_two_axes_of_ranks(name):
+    """The batch is split over one axis of four ranks, and features or parameters over the other."""
+    make, arrays = cases_of(name)[0]
+    model, inputs = in_float64(make, *arrays)
+    want = trained(model, inputs, sgd(model.parameters()))
+
+    def train(of_input, of_parameters):
+        model, inputs = in_float64(make, *arrays)
+        placement = flow.placement("cpu", [[0, 1], [2, 3]])
+        place_module(model, placement, of_parameters)
+        return trained(model, [placed(x, placement, of_input) for x in inputs], sgd(model.parameters()))
+
+    with Cases() as case:
+        for way in (([S(0), B], [B, S(0)]), ([S(0), S(1)], [S(0), S(1)])):
+            with case(f"{way}"), flow.virtual_ranks(4) as ranks:
+                for got in ranks.run(train, *way):
+                    assert_same(got, want, 1e-12)
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_loss(name):
     with Cases() as case:
@@ -150,6 +170,17 @@ def clipped(model, inputs, optimizer):
         scaler.update()
         average.update_parameters(model)
     return [*found, *[t.numpy() for t in [*model.state_dict().values(), *average.state_dict().values()]]]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_ignored_labels(reduction):
+    """A mean is that of all labels that count, of which ranks have different numbers."""
+    x, labels = np.random.default_rng(0).standard_normal((5, 3)), np.array([0, 2, -100, -100, 1])
+    make = functools.partial(flow.nn.CrossEntropyLoss, reduction=reduction)
+    with Cases() as case:
+        check_ways(case, reduction, make, [x, labels], WAYS[:2])
+        if reduction != "mean":  # which is NaN
+            check_ways(case, "none counts", make, [x, np.full(5, -100)], WAYS[:2])
 
 
 def test_clipping_scaling_and_averages():

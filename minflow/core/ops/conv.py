@@ -186,9 +186,7 @@ conv2d_input_grad = define(
     ),
     autocast="lower",
     macs=lambda out, grad, weight, **_: grad.size * math.prod(weight.shape[1:]),
-    sharding=lambda grad, weight, shape, groups, **_: (lambda x, weight, out: (out, weight, x))(
-        *conv_labels(grad.replace(shape=shape), groups)
-    ),
+    sharding=lambda grad, weight, shape, groups, **_: conv_labels(grad.replace(shape=shape), groups)[::-1],
     linear=("grad", "weight"),
     local_attrs=lambda attrs, ins, outs: {"shape": outs[0].shape, "groups": local_groups(attrs, outs[0], ins[1])},
     examples=[case(floats(*out_shape(x, w, o)), floats(*w), shape=x, **(GEOMETRY | o)) for x, w, o in CASES],
@@ -208,7 +206,7 @@ conv2d_weight_grad = define(
         ),
     ),
     macs=lambda out, grad, x, **_: grad.size * math.prod(out.shape[1:]),
-    sharding=lambda grad, x, groups, **_: (lambda x, weight, out: (out, x, weight))(*conv_labels(x, groups)),
+    sharding=lambda grad, x, groups, **_: [conv_labels(x, groups)[k] for k in (2, 0, 1)],
     linear=("grad", "x"),
     local_attrs=lambda attrs, ins, outs: {"shape": outs[0].shape, "groups": local_groups(attrs, ins[1], outs[0])},
     examples=[case(floats(*out_shape(x, w, o)), floats(*x), shape=w, **(GEOMETRY | o)) for x, w, o in CASES],

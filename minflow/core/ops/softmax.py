@@ -13,7 +13,7 @@ from ..backend import on_host
 from ..base.errors import OutOfRangeError, ShapeError
 from ..host.float_warnings import silent
 from ..kernels import kernel
-from ..op import define
+from ..op import OPS, define
 from ..sharding import Labels, kept_labels
 from ..source_location import fail
 from ..spec import Spec, float16, float32, spec_of
@@ -198,16 +198,16 @@ def example_labels(x: Spec, reduction: str) -> tuple[Labels, Labels, Labels]:
     return scores, labels, labels if reduction == "none" else ()
 
 
-def mean_of_sums(loss: Callable) -> Callable:
-    """On global tensors: the loss with the reduction "mean" by the one with "sum"."""
+def mean_of_sums(name: str) -> Callable:
+    """`Op.on_ranks` of a loss: with the reduction "mean", the sum divided by the number of labels of all ranks."""
 
     @in_float32
     def parts(x, labels, ignore_index, reduction):
-        result = loss(x, labels, ignore_index=ignore_index, reduction="sum")
+        result = OPS[name](x, labels, ignore_index=ignore_index, reduction="sum")
         counted = total(cast(ne(labels, ignore_index), dtype=x.spec.dtype), axis=None, keepdims=False)
         return (result[0] / counted, *result[1:]) if isinstance(result, list | tuple) else result / counted
 
-    return parts
+    return lambda reduction, **_: parts if reduction == "mean" else None
 
 
 def row_scale(xp, g, keep, n, reduction: str):
@@ -241,7 +241,7 @@ nll = define(
     flops=1,
     sharding=lambda x, labels, ignore_index, reduction: example_labels(x, reduction),
     linear=("x",),
-    on_ranks=lambda reduction, **_: mean_of_sums(nll) if reduction == "mean" else None,
+    on_ranks=mean_of_sums("nll"),
     examples=LOSSES,
     doc="-x[label] of each example: the loss of log-probabilities.",
 )
@@ -317,7 +317,7 @@ softmax_cross_entropy = define(
         *example_labels(x, reduction),
         example_labels(x, reduction)[0],
     ),
-    on_ranks=lambda reduction, **_: mean_of_sums(softmax_cross_entropy) if reduction == "mean" else None,
+    on_ranks=mean_of_sums("softmax_cross_entropy"),
     examples=LOSSES,
     doc="-log softmax(x)[label]; the second result, softmax(x), is saved for the gradient.",
     slow_on_numpy=True,

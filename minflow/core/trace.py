@@ -16,6 +16,7 @@ from typing import Any
 from .autograd import run_decomposition, run_global
 from .backend import Array, backend_of_array, constant_on, empty
 from .base.errors import TraceError
+from .context import current_context
 from .dispatch import refuse_input
 from .functionalize import (
     Alias,
@@ -36,7 +37,7 @@ from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, out
 from .kernels import DECOMPOSED
 from .mode import MODE, Mode, using
 from .op import Op
-from .ops.global_tensors import boxing
+from .ops.global_tensors import boxed_like, boxing
 from .ops.shape import apply_path, clone, detach, run_in_dtype, unrecorded, view_write
 from .source_location import caller, describe, fail, here, warn
 from .spec import Device, Spec, cpu, spec_of
@@ -381,7 +382,9 @@ class Trace(Mode):
         """Rebind the root and, if that has a separate history, the symbol of its storage."""
         storage = root.alias.base if root.alias is not None else root
         before = storage.value
-        self.rebind(root, self.run(view_write, (root, new), {"path": path}) if path else contiguous(new), self.grad)
+        if path:  # its cheapest row may have another distribution
+            new = boxed_like(self.run(view_write, (root, new), {"path": path}), root.spec, current_context().rank)
+        self.rebind(root, new if path else contiguous(new), self.grad)
         if storage is not root:
             self.rebind(storage, self.off_tape(root), False)
             root.alias = root.alias._replace(bound=storage.value)

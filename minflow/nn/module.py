@@ -18,10 +18,12 @@ from typing import Any, Self
 from ..core.base.display import Display
 from ..core.base.errors import ModuleError, clean, shown
 from ..core.base.placement import Placement, Sbp
+from ..core.context import current_context
 from ..core.grad.hooks import check_callable
 from ..core.grad.modes import no_grad
 from ..core.messages.suggestions import hint_methods, missing_names
 from ..core.mode import MODE, bump_mutations
+from ..core.ops.global_tensors import boxed_like
 from ..core.source_location import MODULE_CALL, caller, fail, warn
 from ..core.spec import Device, DType
 from ..core.tensor import Tensor
@@ -226,7 +228,7 @@ class Module(Display):
     def bind_buffer(self, name: str, tensor: Any) -> None:
         """Bind a buffer to a tensor (or None); the tensor that it was bound to stays as it is.
 
-        A graph that assigns a buffer binds a new tensor to it after each call.
+        A graph that assigns a buffer binds a new tensor to it after each call, with the old distribution.
         """
         if tensor is not None and not isinstance(tensor, Tensor):
             messages.not_a_tensor(self, name, tensor)
@@ -234,8 +236,11 @@ class Module(Display):
             old, mode = self._buffers[name], MODE.get()
             if old is tensor:
                 return
-            if mode.trace is not None and (old is None or tensor is None or old.spec is not tensor.spec):
-                messages.buffer_of_another_spec(self, name, old, tensor)
+            if mode.trace is not None:
+                if old is not None and tensor is not None and tensor.is_global:
+                    tensor = boxed_like(tensor, old.spec, current_context().rank)
+                if old is None or tensor is None or old.spec is not tensor.spec:
+                    messages.buffer_of_another_spec(self, name, old, tensor)
             mode.before_bind(self._buffers, name)
         self._buffers[name] = tensor
         bump_mutations()

@@ -317,6 +317,51 @@ def test_unused_parameters_are_named():
         run(2, program)
 
 
+class Writing(nn.Module):
+    """Writes parts of a tensor one after the other, and assigns and writes buffers."""
+
+    def __init__(self):
+        super().__init__()
+        for name in ("mean", "row", "part"):
+            self.register_buffer(name, flow.zeros(4, dtype=flow.float64))
+
+    def forward(self, x):
+        self.mean = self.mean * 0.9 + x.mean(0)
+        self.row = x[1] + 0
+        self.part[1:3] += x.sum(0)[1:3]
+        self.part.mul_(x[:, 0])
+        x = x.clone()
+        x[1:3] = 0.0
+        x[:, 1] = self.mean
+        x[0] = x[3]
+        return x * self.row
+
+
+@pytest.mark.parametrize("sbp", [B, split(0), split(1)], ids=str)
+def test_writes_keep_the_distribution(sbp):
+    def program():
+        placement, alone = Placement.all("cpu"), Writing()
+        own = Writing().to_global(placement, B)
+
+        class Written(nn.Graph):
+            def __init__(self):
+                super().__init__()
+                self.model = own
+
+            def build(self, x):
+                return self.model(x)
+
+        graph = Written()
+        for step in range(3):
+            array = np.arange(16.0).reshape(4, 4) + step
+            expected, result = alone(flow.tensor(array)), graph(spread(array, placement, sbp))
+            assert np.allclose(elements(result), expected.numpy(), atol=1e-12)
+            for (name, mine), buffer in zip(own.named_buffers(), alone.buffers()):
+                assert mine.sbp == (B,) and np.allclose(elements(mine), buffer.numpy(), atol=1e-12), name
+
+    run(3, program)
+
+
 def test_elements_cannot_be_read_in_build():
     class Reading(nn.Graph):
         def build(self, x):

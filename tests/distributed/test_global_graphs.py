@@ -97,6 +97,9 @@ def test_results_are_global():
             assert np.allclose(elements(product), X @ np.ones((6, 3)), rtol=0, atol=1e-12)
             assert np.allclose(whole.to_local().numpy(), X, rtol=0, atol=1e-12)
         assert len(graph._history) == 3
+        graph.config.static_inputs(True)
+        with pytest.raises(flow.ShapeError, match=r"float64\[24, 6\] split\(1\) on ranks \[0, 1\] now"):
+            graph(spread(X, placement, [split(1)]), w)
 
     run(2, program)
 

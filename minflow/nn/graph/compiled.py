@@ -23,7 +23,7 @@ from ...core.grad.hooks import functions_on
 from ...core.ir import VersionCounter
 from ...core.messages.training_warnings import check_results
 from ...core.mode import MODE, Mode, mutation_counter
-from ...core.source_location import NOTICES
+from ...core.source_location import NOTICES, distribution_text
 from ...core.spec import default_dtype
 from ...core.tensor import Tensor, new_tensor
 from ...platforms.compiled.policy import target
@@ -366,11 +366,16 @@ def reasons(plans: PlanCache, compiled: CompiledGraph, volatile: set[tuple[str, 
     return changed + [(name, str(a), str(b)) for name, a, b in modes if a != b]
 
 
+def input_text(spec: Any) -> str:
+    """The spec of an input, with the distribution of a global tensor."""
+    return str(spec) if getattr(spec, "placement", None) is None else f"{spec} {distribution_text(spec)}"
+
+
 def input_differences(last: CompiledGraph, inputs: tuple, tree: Any) -> list[Difference]:
     """Return (name, old spec, new spec) of the inputs that changed."""
     before, after = dict(last.inputs), dict(inputs)
     changed = [
-        (name, str(before.get(name, "was not there")), str(after.get(name, "is not there")))
+        (name, input_text(before.get(name, "was not there")), input_text(after.get(name, "is not there")))
         for name in dict.fromkeys((*before, *after))
         if before.get(name) is not after.get(name)
     ]

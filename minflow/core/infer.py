@@ -112,11 +112,12 @@ def common_placement(op: Any, specs: tuple) -> Placement:
 def mixed_placements(op: Any, first: str, one: Placement | None, name: str, other: Placement | None) -> DeviceError:
     if one is None or other is None:
         local, whole = (first, name) if one is None else (name, first)
-        placement = other if one is None else one
+        axes = len((one or other).hierarchy)
+        sbp = "flow.sbp.broadcast" if axes == 1 else f"[flow.sbp.broadcast] * {axes}"
         return DeviceError(
             f"{op.name}: {{{whole}}} is a global tensor, and {{{local}}} is a local one",
-            hint=f"{{{local}}}.to_global(placement={placement}, sbp=flow.sbp.broadcast), if each rank has the same "
-            f"elements; or {{{whole}}}.to_local()",
+            hint=f"{{{local}}}.to_global({{{whole}}}.placement, {sbp}), if each rank has the same elements; "
+            f"or {{{whole}}}.to_local()",
         )
     return DeviceError(
         f"{op.name}: {{{first}}} is on the ranks {list(one.order)}, and {{{name}}} on the ranks {list(other.order)}",

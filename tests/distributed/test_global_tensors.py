@@ -65,6 +65,20 @@ def test_refused(error, message, use):
     run(2, program)
 
 
+@pytest.mark.parametrize("ranks, sbp", [([0, 1], "flow.sbp.broadcast"), ([[0], [1]], "[flow.sbp.broadcast] * 2")])
+def test_the_hint_for_a_local_tensor_can_be_followed(ranks, sbp):
+    def program():
+        placement = flow.placement("cpu", ranks)
+        a, b = global_of(NUMBERS, placement, [B] * len(placement.hierarchy)), flow.tensor(NUMBERS)
+        with pytest.raises(flow.DeviceError) as caught:
+            a + b
+        call = f"b.to_global(a.placement, {sbp})"
+        assert f"Try: {call}, if each rank has the same elements; or a.to_local()" in str(caught.value)
+        assert np.array_equal((a + eval(call, {"flow": flow, "a": a, "b": b})).numpy(), 2 * NUMBERS)
+
+    run(2, program)
+
+
 def replicated(x):
     layer = flow.nn.Linear(3, 5)
     layer.weight = flow.nn.Parameter(x)

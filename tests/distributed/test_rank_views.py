@@ -283,7 +283,7 @@ def test_rank_lanes(size, accumulate):
             for part in graph._last.parts
             for node in part.plan.nodes * (accumulate if part is graph._last.parts[0] else 1)
         ]
-        return graph.ranks(), sent, calls
+        return graph.rank_timeline(), sent, calls
 
     results = on_ranks(size, program)
     report = results[0][0]
@@ -309,7 +309,7 @@ def test_an_all_reduce_of_ddp_is_communication():
         graph(flow.ones(3, 4))
         graph.profile()
         graph(flow.ones(3, 4))
-        return graph.ranks().record
+        return graph.rank_timeline().record
 
     record, _ = on_ranks(2, program)
     assert any(bar.communicates for bar in record.bars) and record.busy(0, True) > 0
@@ -335,6 +335,6 @@ def test_ranks_that_have_not_been_profiled():
             graph.profile()
         graph(x, y)
         with pytest.raises(flow.GraphError, match=r"on the ranks \[1\](.|\n)*Try: graph.profile\(\) on all ranks"):
-            graph.ranks()
+            graph.rank_timeline()
 
     on_ranks(2, program)

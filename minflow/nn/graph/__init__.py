@@ -14,8 +14,8 @@ from .config import GraphConfig as GraphConfig, GraphModule as GraphModule
 from .graph import RunningGraph, reserve
 
 INSPECTION = (
-    "changes compare compare_eager debug explain_sbp frozen grads keep lanes lr memory plan profile profiled ranks "
-    "stages threads timeline tree values why __repr__ _repr_mimebundle_"
+    "changes compare compare_eager debug explain_sbp frozen grads keep lanes lr memory plan profile profiled "
+    "rank_timeline stages threads timeline tree values why __repr__ _repr_mimebundle_"
 ).split()
 
 

@@ -70,7 +70,7 @@ class GraphListing(GraphAccessors, GraphReports):
 
         return threads_report(self)
 
-    def ranks(self: Any) -> Report:
+    def rank_timeline(self: Any) -> Report:
         """Timeline of all ranks in the last call timed by `graph.profile()`: a lane for each rank, communication with
         its waits apart from computation, and the bytes that boxing sent. All ranks call it.
         """

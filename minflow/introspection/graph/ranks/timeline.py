@@ -18,9 +18,9 @@ from .shards import sent_bytes
 
 
 def rank_lanes(graph: Any) -> RankLanes:
-    """The record of `graph.ranks()`. All ranks call it, and get the same."""
+    """The record of `graph.rank_timeline()`. All ranks call it, and get the same."""
     everyone, compiled = world(), require_compiled(graph)
-    found = everyone.exchange(everyone.fingerprint("graph.ranks"), recorded_calls(compiled, everyone.rank))
+    found = everyone.exchange(everyone.fingerprint("graph.rank_timeline"), recorded_calls(compiled, everyone.rank))
     missing = [rank for rank, recorded in enumerate(found) if recorded is None]
     if missing:
         what = f"{graph.name}: no call has been watched yet on the ranks {missing}"

@@ -112,7 +112,7 @@ def common_placement(op: Any, specs: tuple) -> Placement:
 def mixed_placements(op: Any, first: str, one: Placement | None, name: str, other: Placement | None) -> DeviceError:
     if one is None or other is None:
         local, whole = (first, name) if one is None else (name, first)
-        axes = len((one or other).hierarchy)
+        (axes,) = [len(p.hierarchy) for p in (one, other) if p is not None]
         sbp = "flow.sbp.broadcast" if axes == 1 else f"[flow.sbp.broadcast] * {axes}"
         return DeviceError(
             f"{op.name}: {{{whole}}} is a global tensor, and {{{local}}} is a local one",

@@ -34,7 +34,8 @@ GROUPS = {
         "layers as functions": "nn/functional/",
         "job functions": "job/(?!legacy)",
         "job functions, older names": "job/legacy/",
-        "gradients, dtypes, errors and the rest": "",
+        "gradients, ranks": "core/(grad/|autograd|base/placement) distributed/",
+        "dtypes, errors and the rest": "",
     },
     "flow.nn": {
         "Module, containers, Graph": "nn/(module$|containers|parameter|graph|parallel)",

@@ -61,7 +61,6 @@ def test_typo_in_any_namespace_suggests_the_intended_name(room):
 @pytest.mark.parametrize(
     ("room", "name", "hint"),
     [
-        (flow, "sbp", "leave it out: one device of one machine needs none"),
         (flow, "relu6", "did you mean flow.nn.functional.relu6?"),
         (flow, "Adam", "did you mean flow.optim.Adam?"),
         (optim, "StepLR", "did you mean flow.optim.lr_scheduler.StepLR?"),

@@ -360,7 +360,7 @@ def test_world_size_without_a_launcher_is_refused():
 @pytest.mark.parametrize("options", [[], ["-pmi-port"]], ids=str)
 def test_programs_of_mpiexec_have_ranks(options):
     """Without our launcher; Hydra has an option by which processes do not know their number."""
-    program = "import minflow as flow; print(flow.env.get_rank(), flow.env.get_world_size())"
+    program = "import os, minflow as flow; os.write(1, b'%d %d\\n' % (flow.env.get_rank(), flow.env.get_world_size()))"
     words = [launcher(), *options, "-n", "2", sys.executable, "-c", program]
     done = subprocess.run(words, capture_output=True, text=True, timeout=100, env=environment())
     assert sorted(done.stdout.split("\n")) == ["", "0 2", "1 2"], done.stdout + done.stderr

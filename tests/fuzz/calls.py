@@ -778,7 +778,8 @@ REASONS = {  # a reason not to call -> the public names
         nn.utils.spectral_norm nn.utils.remove_spectral_norm nn.utils.skip_init nn.utils.fuse_conv_bn_eval
         nn.utils.fuse_conv_bn_weights nn.utils.fuse_linear_bn_eval nn.utils.fuse_linear_bn_weights
         nn.utils.clip_grad_norm nn.utils.clip_grads_with_norm_""",
-    "starts ranks: tests/distributed": "virtual_ranks",
+    "of several ranks: tests/distributed": """virtual_ranks placement Tensor.placement Tensor.sbp Tensor.to_global
+        Tensor.global_to_global Tensor.to_local""",
     "reads or writes what is no tensor": "load load_graph save from_dlpack frombuffer",
     ONEFLOW: """nn.CombinedMarginLoss F.combined_margin_loss F.sparse_softmax_cross_entropy nn.QuickGELU nn.SquareReLU
         F.quick_gelu F.square_relu quick_gelu square_relu gelu mish silu softplus softsign F.cdist Tensor.gelu

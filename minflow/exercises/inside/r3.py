@@ -29,7 +29,7 @@ readings = [
         "compiler.passes.common_subexpressions.common_subexpressions",
         "Which function makes 1, 1.0 and True differ in a key?",
         "exact_key",
-        "key = (node.op, inputs, exact_key(node.attrs))",
+        'key = (node.op, inputs, exact_key(node.attrs), node.phase if gathers else "")',
         "Look at the line that begins with `key =`.",
         "It also keeps 0.0 and -0.0 apart: they are equal, but 1 divided by them is not.",
     ),

@@ -19,8 +19,8 @@ readings = [
         "job.function.Job.submit",
         "Which method makes it safe to write into an argument after the call?",
         "copy_argument",
-        "self.signature.copy_argument(argument, value, devices)",
-        "Look at the line that begins with `copies =`.",
+        "self.signature.copy_argument(leaf, value, devices)",
+        "Look at the line that begins with `by_device =`.",
         "The copy is made on the caller's thread, before the call returns.",
     ),
     Reading(

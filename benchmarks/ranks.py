@@ -101,8 +101,12 @@ def run_child(mode: str, name: str, ranks: int, steps: int) -> None:
         start = time.perf_counter()
         step()
         times.append(time.perf_counter() - start)
+    if mode == "torch" and ranks > 1:
+        library[0].distributed.barrier()
     if int(os.environ.get("RANK", 0)) == 0:
         print("times", json.dumps(times[WARM_UP:]), flush=True)
+    if mode == "torch":
+        os._exit(0)  # threads of gloo may abort or block the end of a process
 
 
 # ---- all runs --------------------------------------------------------------------------------------------------------
@@ -128,7 +132,7 @@ def time_run(mode: str, name: str, ranks: int, steps: int) -> float:
             )
             for rank in range(ranks)
         ]
-    said = [process.communicate()[0] for process in done]
+    said = [process.communicate(timeout=600)[0] for process in done]
     if any(process.returncode for process in done):
         raise SystemExit(f"{mode}, {name} on {ranks} processes has failed")
     return statistics.median(json.loads("".join(said).split("times ")[1].splitlines()[0]))

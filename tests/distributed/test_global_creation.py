@@ -116,7 +116,6 @@ WRONG = {
     "flow.zeros(2, placement=OUTSIDE, sbp=B)": "no rank 8",
     "global_mode(True)": "placement None",
     "global_mode(True, placement=ROW)": "sbp None",
-    "to_global([X, flow.zeros(2, placement=ROW, sbp=B)], ROW, B)": "global, others local",
     "to_global([X], ROW)": "sbp None",
 }
 OUTSIDE = flow.placement("cpu", [0, 8])

@@ -122,7 +122,8 @@ def logical_spec(x: Any, placement: Placement, sbp: SbpLike, check: bool) -> tup
     if len(set(dtypes.values())) > 1:
         fail(DTypeError, "to_global: the dtypes of the local tensors differ", "x.to(flow.float32)", dtypes=dtypes)
     if len({len(shape) for shape in shapes.values()}) > 1:
-        fail(ShapeError, "to_global: the local tensors have different numbers of axes", "x.reshape()", shapes=shapes)
+        what, hint = "to_global: the local tensors have different numbers of axes", "x.unsqueeze(0) adds one"
+        fail(ShapeError, what, hint, shapes=shapes)
     result = list(shapes[placement.order[0]])
     axes = parse_sbp(sbp, placement, len(result))
     at = {coordinates(placement, rank) or (): shape for rank, shape in shapes.items()}

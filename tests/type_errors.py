@@ -23,7 +23,7 @@ LIMITS = {
     "minflow/deploy": 8,
     "minflow/diagnosis": 15,
     "minflow/distributions": 1,
-    "minflow/exercises": 536,
+    "minflow/exercises": 586,
     "minflow/introspection": 23,
     "minflow/onnx": 3,
     "minflow/platforms": 62,

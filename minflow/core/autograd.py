@@ -225,7 +225,7 @@ def run_decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
     return [filled(spec, 0) if g is None else g for g, spec in zip(results, specs)]
 
 
-def run_global(mode: Mode, op: Op, inputs: Sequence, attrs: Mapping, call: Any):
+def run_global(mode: Any, op: Op, inputs: Sequence, attrs: dict, call: Any):
     """Run an op on global tensors as its decomposition, or after boxing its inputs to the distributions it needs."""
     if call is DECOMPOSED:
         outs = run_decomposition(op, inputs, attrs)

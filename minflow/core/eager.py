@@ -7,6 +7,8 @@ Read next: `autograd.py`, which follows the tape backward.
 
 from __future__ import annotations
 
+from typing import Any
+
 from .autograd import run_decomposition, run_global
 from .backend import Array, backend_of, empty
 from .base.errors import GradError
@@ -215,7 +217,7 @@ class Eager(Mode):
             found = found if op.many else [found]
         else:
             found = [empty(spec) if spec else None for spec in specs]
-        outs = call.outs
+        outs: Any = call.outs
         if None in outs:
             outs = self.specs_on_ranks(op, call, found)
             found = [empty(local_spec(spec, rank)) if array is None else array for spec, array in zip(outs, found)]
@@ -236,6 +238,7 @@ class Eager(Mode):
             for spec, array in zip(call.outs, arrays)
         ]
         comm = world()
+        assert call.placement is not None
         if len(call.placement.order) == comm.size:
             return outs
         found = comm.exchange(comm.fingerprint(f"{op.name} {call.placement}"), outs)

@@ -92,11 +92,12 @@ def infer_global(op: Any, specs: tuple, attrs: Mapping, outs: tuple) -> tuple:
     return GLOBAL, call.outs, call
 
 
-def common_placement(op: Any, specs: tuple) -> Placement:
+def common_placement(op: Any, specs: tuple) -> Placement | None:
     """The placement of an op's global tensors. 0-d local tensors, and inputs that an op reads on the CPU, count as
     numbers: they are the same on each rank.
     """
-    first, placement = "", None
+    first: str = ""
+    placement: Placement | None = None
     for name, s in zip(input_names(op, specs), specs):
         if not isinstance(s, Spec):
             continue

@@ -293,6 +293,7 @@ class GlobalCall:
     def __init__(self, op: Any, placement: Placement | None, specs: Sequence, attrs: Mapping, outs: Sequence):
         self.op, self.placement, self.specs, self.attrs = op, placement, specs, attrs
         self.by_rank: dict[int, tuple] = {}
+        self.inputs: list[tuple[Sbp | None, ...] | None]
         if placement is None:  # an op that distributes
             self.inputs, self.boxes, self.outs = [None], False, tuple(outs)
             return

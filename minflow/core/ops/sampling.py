@@ -6,13 +6,15 @@ bits. Read next: `core/functions/sampling.py`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..backend import on_host
 from ..base.errors import OutOfRangeError, ShapeError
 from ..deferred import defer
 from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..op import define
-from ..sharding import elementwise_labels
+from ..sharding import Labels, elementwise_labels
 from ..source_location import fail, need
 from ..spec import Spec, float64, int64, spec_of
 from .checks import check_range, check_unit, first_wrong, refuse
@@ -147,13 +149,16 @@ def binomial_spec(count: Spec, prob: Spec, counter, **_) -> Spec:
     return count.replace(shape=broadcast_shape("binomial", {"count": count.shape, "prob": prob.shape}))
 
 
+def binomial_labels(count: Spec, prob: Spec, counter: Spec, **_: Any) -> list[Labels]:
+    n, p, out = elementwise_labels([count, prob], [binomial_spec(count, prob, counter)])
+    return [n, p, (None,), out]
+
+
 binomial = define(
     "binomial(count, prob, counter; offset)",
     binomial_spec,
     host_inputs=("counter",),
-    sharding=lambda count, prob, counter, **_: (lambda n, p, out: (n, p, (None,), out))(
-        *elementwise_labels([count, prob], [binomial_spec(count, prob, counter)])
-    ),
+    sharding=binomial_labels,
     local_attrs="part",
     examples=[
         case(floats(3, 1, low=5, high=9), floats(4, low=0.1, high=0.9), COUNTER_EXAMPLE, offset=0),

@@ -10,6 +10,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from ..backend import namespace, on_device, on_host
 from ..base.dtypes import HALF_DTYPES
@@ -260,7 +261,8 @@ def getitem_spec(x: Spec, index: tuple) -> Spec:
 
 def indexed_labels(x: Spec, index: tuple) -> list[Labels]:
     """The labels of basic indexing: axes that are taken whole can be split."""
-    kept, result = iter(range(x.ndim)), []
+    kept = iter(range(x.ndim))
+    result: list[int | None] = []
     for i in (*index, *[Ellipsis] * (Ellipsis not in index)):
         if i is None:
             result.append(None)
@@ -475,13 +477,14 @@ def path_labels(base: Spec, value, path) -> list[Labels]:
     """The labels of a write: axes of the base that each view of the path takes whole. A view whose attrs depend on the
     part of a rank keeps none.
     """
-    kept, place = tuple(range(base.ndim)), base
+    place = base
+    kept: tuple[Any, ...] = tuple(range(base.ndim))
     for op, attrs in path:
         after = op.infer(place, **attrs)
         before, found = labels_of_call(op, (place,), attrs, (after,))
         known = dict(zip(before, kept)) if not op.local_attrs else {}
         kept, place = tuple([None if d is None else known.get(d) for d in found] or [None] * after.ndim), after
-    repeated = elementwise_labels([value], [place])[0]
+    repeated: Any = elementwise_labels([value], [place])[0]
     labels = tuple([d if d in kept else None for d in range(base.ndim)])
     return [labels, tuple([None if d is None else kept[d] for d in repeated]), labels]
 
@@ -660,7 +663,8 @@ pad = define(
 @functools.lru_cache(256)
 def pad_slices(shape: tuple, widths: tuple) -> tuple:
     """The new shape, the slices of x in it, and those of the border."""
-    inside, beside = (), []
+    inside: tuple[slice, ...] = ()
+    beside: list[tuple[slice, ...]] = []
     for n, (before, after) in zip(shape, widths):
         beside += [(*inside, slice(before))] * (before > 0) + [(*inside, slice(before + n, None))] * (after > 0)
         inside += (slice(before, before + n),)

@@ -39,6 +39,22 @@ def test_trainings(name, strategy, size):
     run(size, trains_as_one_rank, name, strategy, *expected(name))
 
 
+@pytest.mark.parametrize(
+    ("how", "strategy", "size"),
+    [
+        ("graph", data_parallel, 3),
+        ("graph", tensor_parallel, 2),
+        ("graph", two_axes, 4),
+        *[(f"zero {stage}", data_parallel, 2) for stage in (1, 2, 3)],
+        ("zero 2", two_axes, 4),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in MODELS])
+def test_trainings_in_graphs(name, how, strategy, size):
+    run(size, trains_as_one_rank, name, strategy, *expected(name), how)
+
+
 @mpi
 @pytest.mark.parametrize("size", [2, 4])
 def test_processes(size):

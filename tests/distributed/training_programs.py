@@ -1,4 +1,4 @@
-"""Eager trainings of whole models on global tensors, which must equal those on one rank."""
+"""Trainings of whole models on global tensors, which must equal those on one rank."""
 
 import functools
 
@@ -111,19 +111,40 @@ def two_axes(size):
     return placement, [S(0), B], lambda state, tensor: [B, alternating(state, tensor)]
 
 
-def trains_as_one_rank(name, strategy, losses, state):
+def graph_of(model, optimizer, zero):
+    """A graph with a call like `step`. zero: the stage of ZeRO, 0 for none."""
+
+    class Step(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(optimizer)
+            if zero:
+                self.config.enable_zero(True, stage=zero, shard_min_size=1)
+
+        def build(self, x, y):
+            loss = loss_of(self.model, x, y)
+            loss.backward()
+            return loss
+
+    graph = Step()
+    return lambda model, optimizer, x, y: graph(x, y).item()
+
+
+def trains_as_one_rank(name, strategy, losses, state, how="eager"):
     placement, sbp, sbp_of = strategy(flow.env.get_world_size())
     whole = [B] * len(placement.hierarchy)
     model, _ = built(name)
     model.to_global(placement, whole).to_global(sbp=sbp_of)
     specs = [p.spec for p in model.parameters()]
     optimizer = flow.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    step_of = step if how == "eager" else graph_of(model, optimizer, 0 if how == "graph" else int(how[-1]))
     found = []
     with global_mode(True, placement, whole):
         for pair in batches(name):
             x, y = [flow.tensor(array).to_global(sbp=sbp) for array in pair]
-            found.append(step(model, optimizer, x, y))
-    assert [p.spec for p in model.parameters()] == specs
+            found.append(step_of(model, optimizer, x, y))
+    assert how == "zero 3" or [p.spec for p in model.parameters()] == specs
     np.testing.assert_allclose(found, losses, rtol=1e-12, atol=1e-12)
     for key, tensor in model.state_dict().items():
         np.testing.assert_allclose(tensor.numpy(), state[key], rtol=1e-12, atol=1e-12, err_msg=key)

@@ -91,7 +91,7 @@ def test_size_annotations():
         ("fx", "flow.onnx.export"),
         ("utils.tensorboard", "flow.watch"),
         ("nn.quantized", "not quantized"),
-        ("distributed.fsdp", "not divided among ranks"),
+        ("distributed.fsdp", "x.to_global(placement, sbp)"),
     ],
 )
 def test_refused_module_suggests_replacement(path, hint):

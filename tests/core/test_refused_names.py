@@ -21,7 +21,7 @@ from minflow.core.messages.unsupported import REFUSED, reason
         (flow.jit, "save", "load_graph"),
         (flow.cuda, "Event", "perf_counter"),
         (flow.hub, "load_state_dict_from_url", "flow.load"),
-        (flow.env, "init_rdma", "not divided among ranks"),
+        (flow.env, "init_rdma", "MPI chooses how ranks reach each other"),
     ],
 )
 def test_refused_name_suggests_an_alternative(room, name, hint):

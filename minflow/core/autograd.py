@@ -20,7 +20,7 @@ from weakref import ref
 from .backend import Array, namespace_of
 from .base import events
 from .base.errors import GradError, NonFiniteError, ShapeError
-from .base.placement import broadcast
+from .base.placement import Placement, Sbp, broadcast
 from .context import current_context
 from .dispatch import apply, refuse_symbolic
 from .functionalize import apply_inplace, follow_writes, make_view, move_retain_hook
@@ -125,7 +125,11 @@ def pass_back(mode: Mode, node: Node, gs: list, grads: dict) -> None:
     mode.enter_gradient(node)
     if node.hooks:
         gs = run_before_node(node, gs)
-    found = input_gradients(mode, node, gs)
+    if node.out_specs[0].placement is None or mode.trace is not None:  # passes of a graph merge equal boxings
+        found = input_gradients(mode, node, gs)
+    else:
+        with using(mode.replace(boxed={})):
+            found = input_gradients(mode, node, gs)
     if node.hooks and INPUTS in node.hooks:
         found = run_after_node(node, gs, [(i, g if g is None else fit(g, node.inputs[i].spec)) for i, g in found])
     for i, gi in found:
@@ -232,7 +236,9 @@ def run_global(mode: Any, op: Op, inputs: Sequence, attrs: dict, call: Any):
         return outs if op.many else outs[0]
     rank = current_context().rank
     moved = [
-        x if sbp is None or (sbp == call.whole and x.spec.placement is None) else boxed(x, call.placement, sbp, rank)
+        x
+        if sbp is None or (sbp == call.whole and x.spec.placement is None)
+        else boxed_once(mode, x, call.placement, sbp, rank)
         for x, sbp in zip(inputs, call.inputs)
     ]
     result = mode.run(op, tuple(moved), attrs)
@@ -242,6 +248,16 @@ def run_global(mode: Any, op: Op, inputs: Sequence, attrs: dict, call: Any):
             make_view(mode, result, inputs[0], op, attrs)
             follow_writes(result)
     return result
+
+
+def boxed_once(mode: Mode, x, placement: Placement, sbp: tuple[Sbp, ...], rank: int):
+    """`boxed`, by which the gradient rules of one node get the same copy: that of g in a product, for both factors."""
+    if mode.boxed is None:
+        return boxed(x, placement, sbp, rank)
+    key = id(x), sbp
+    if key not in mode.boxed:
+        mode.boxed[key] = x, boxed(x, placement, sbp, rank)
+    return mode.boxed[key][1]
 
 
 def decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:

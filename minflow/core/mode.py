@@ -24,11 +24,12 @@ class Mode:
     origin: `ir.Node.origin` of new Nodes.  low: the dtype of autocast, or None.
     seed: the gradient that backward starts from; 1/n if a graph accumulates n gradients.
     place: the source location of new Nodes within a composite op; None to look for it.
+    boxed: (id of a tensor, sbp) -> (the tensor, its boxed copy), while the rules of one node run; otherwise None.
     recursion_check_len: length of `scope` from which a Module checks that Python's recursion limit is high enough.
     """
 
     grad, anomaly, scope, entered = True, False, "", None
-    trace, watch, origin, seed, low, place = None, None, None, 1, None, None
+    trace, watch, origin, seed, low, place, boxed = None, None, None, 1, None, None, None
     recursion_check_len = 250
 
     def grad_key(self, value):

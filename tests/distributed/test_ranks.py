@@ -56,7 +56,7 @@ FAULTS = {  # what a rank does -> what the error says
     r"#1 all_reduce sum float32.4. at program.py:\d+\n",
     "exits with a message": "rank 1 has ended with exit code 1: bad settings",
     "computes on": r"after 1 seconds not all ranks have called #1 barrier.*\n"
-    r"  rank 1  is at program.py:\d+  while fault",
+    r"(?:  rank \d .*\n)*  rank 1  is at program.py:\d+  while fault",  # a rank that begins to wait may be named, too
 }
 PROGRAM = """
 import sys, time

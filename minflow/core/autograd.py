@@ -125,7 +125,7 @@ def pass_back(mode: Mode, node: Node, gs: list, grads: dict) -> None:
     mode.enter_gradient(node)
     if node.hooks:
         gs = run_before_node(node, gs)
-    if node.out_specs[0].placement is None or mode.trace is not None:  # passes of a graph merge equal boxings
+    if node.out_specs[0].placement is None or not boxes_once(mode, node.op):
         found = input_gradients(mode, node, gs)
     else:
         with using(mode.replace(boxed={})):
@@ -250,11 +250,18 @@ def run_global(mode: Any, op: Op, inputs: Sequence, attrs: dict, call: Any):
     return result
 
 
+def boxes_once(mode: Mode, op: Op) -> bool:
+    """True if the gradient rules of an op may share boxed copies: they write no tensor, as a user's rules may. In a
+    graph, passes merge equal boxings.
+    """
+    return mode.trace is None and not op.custom and op.custom_backward is None
+
+
 def boxed_once(mode: Mode, x, placement: Placement, sbp: tuple[Sbp, ...], rank: int):
     """`boxed`, by which the gradient rules of one node get the same copy: that of g in a product, for both factors."""
     if mode.boxed is None:
         return boxed(x, placement, sbp, rank)
-    key = id(x), sbp
+    key = id(x), placement, sbp
     if key not in mode.boxed:
         mode.boxed[key] = x, boxed(x, placement, sbp, rank)
     return mode.boxed[key][1]

@@ -24,7 +24,7 @@ class Mode:
     origin: `ir.Node.origin` of new Nodes.  low: the dtype of autocast, or None.
     seed: the gradient that backward starts from; 1/n if a graph accumulates n gradients.
     place: the source location of new Nodes within a composite op; None to look for it.
-    boxed: (id of a tensor, sbp) -> (the tensor, its boxed copy), while the rules of one node run; otherwise None.
+    boxed: (id of a tensor, placement, sbp) -> (the tensor, its boxed copy), while the rules of one node run; else None.
     recursion_check_len: length of `scope` from which a Module checks that Python's recursion limit is high enough.
     """
 

@@ -7,6 +7,7 @@ import pytest
 
 import minflow as flow
 from minflow import distributed as dist
+from minflow.core import op
 from tests.distributed.global_programs import NUMBERS, PROGRAMS, WITH_FILES, B, S, global_of
 from tests.distributed.test_ranks import launch, mpi
 from tests.processes import TOP, python
@@ -137,3 +138,25 @@ def test_a_message_of_one_rank_does_not_wait_for_the_others():
         return flow.comm.barrier()
 
     run(2, program)
+
+
+def running_sums(g):
+    """A gradient rule that writes between two uses, which other ranks' elements are needed for."""
+    g = g.clone()
+    once = g.cumsum(0)
+    g.mul_(2.0)
+    return once + g.cumsum(0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_gradient_that_a_rule_writes_is_boxed_again(size, monkeypatch):
+    monkeypatch.setattr(op, "OPS", dict(op.OPS))
+    copied = flow.library.custom_op("copied_for_test(x)", vjp=running_sums)(lambda xp, x: x.copy())
+
+    def program():
+        x, ones = [global_of(a, flow.placement.all("cpu"), S(0)) for a in (NUMBERS, np.ones_like(NUMBERS))]
+        (copied(x.requires_grad_()) * ones).sum().backward()
+        return x.grad.numpy()
+
+    for found in run(size, program):
+        np.testing.assert_array_equal(found, 3 * np.ones_like(NUMBERS).cumsum(0))

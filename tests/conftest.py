@@ -190,6 +190,15 @@ def cuda():
 
 
 @pytest.fixture
+def cuda_kernels():
+    """The device "cuda" as in `cuda`, which runs the kernels of the platform "cupy", compiled for the CPU."""
+    from tests.strict_backend import strict_cuda
+
+    with strict_cuda(kernels=True) as device:
+        yield device
+
+
+@pytest.fixture
 def clock(monkeypatch):
     """The clock that job functions and curves measure with; only the test advances it."""
     from tests.clocks import set_clock

@@ -16,9 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from minflow.core.backend import BACKENDS, OPEN, Backend, backend_of, register_backend, to_host
+from minflow.core.backend import BACKENDS, OPEN, backend_of, register_backend, to_host
 from minflow.core.kernels import EAGER_PLATFORMS, clear_caches
 from minflow.core.spec import DEVICE_OF_ARRAY, Device, cpu
+from minflow.platforms.cupy import use_kernels
+from minflow.platforms.cupy.device_code import CudaBackend
+from tests.platforms.cuda.host_shim import compile_for_host
 
 COPIES: Counter = Counter()  # "item at file.py:12 in function" -> number of copies to the host
 UPLOADS: Counter = Counter()  # the same of copies from the host
@@ -495,8 +498,8 @@ strict = namespace()
 # ---- the backend -----------------------------------------------------------------------------------------------------
 
 
-class StrictBackend(Backend):
-    """Arrays of the stand-in, as device type "cuda" has them in tests."""
+class StrictBackend(CudaBackend):
+    """Arrays of the stand-in, as device type "cuda" has them in tests. CUDA C runs on the CPU."""
 
     namespace = strict
     array_type = StrictArray
@@ -533,6 +536,9 @@ class StrictBackend(Backend):
 
         return types.SimpleNamespace(erf=Function("erf", ["x", "out", "casting"], scipy.special.erf))
 
+    def compile(self, source):
+        return compile_for_host(source)
+
     def event(self):
         return time.perf_counter()
 
@@ -541,10 +547,15 @@ class StrictBackend(Backend):
 
 
 @contextlib.contextmanager
-def strict_cuda():
-    """Let the stand-in be the device "cuda" in this block."""
+def strict_cuda(kernels: bool = False):
+    """Let the stand-in be the device "cuda" in this block.
+
+    kernels: True to run the kernels of the platform "cupy"; False to run the reference kernels, with NumPy's bits.
+    """
     register_backend("cuda", StrictBackend)
-    EAGER_PLATFORMS["cuda"] = ("reference",)
+    use_kernels()
+    if not kernels:
+        EAGER_PLATFORMS["cuda"] = ("reference",)
     clear_caches()
     try:
         yield backend_of(Device("cuda")).device

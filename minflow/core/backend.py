@@ -80,6 +80,9 @@ class Backend:
     def synchronize(self) -> None:
         """Wait for all work on this device."""
 
+    def activate(self) -> None:
+        """Let the array library compute on this device in this thread. Called before kernels are launched."""
+
     def event(self) -> Any:
         """The point in the work of this device that has been submitted until now."""
         raise NotImplementedError
@@ -118,6 +121,9 @@ class Backend:
 BACKENDS: dict[str, type[Backend]] = {}  # by device type
 BEFORE_READ: list[Callable[[Backend], None]] = []  # run before elements on another device than the CPU are read
 OPEN: dict[Device, Backend] = {}  # backends in use; that of the CPU always
+# By device type: a function that registers the backend, or returns why there is none and what to try.
+LOADERS: dict[str, Callable[[], tuple[str, str]]] = {}
+UNAVAILABLE: dict[str, tuple[str, str]] = {}  # what it has returned
 
 
 def register_backend(device_type: str, kind: type[Backend]) -> None:
@@ -131,9 +137,18 @@ def register_backend(device_type: str, kind: type[Backend]) -> None:
         DEVICE_OF_ARRAY[kind.array_type] = lambda array: Device(device_type, array.device.id)
 
 
+def load_backend(device_type: str) -> type[Backend] | None:
+    """The backend of a device type, which is imported when a program first asks for it; None if there is none."""
+    if device_type not in BACKENDS and device_type in LOADERS and device_type not in UNAVAILABLE:
+        why = LOADERS[device_type]()
+        if device_type not in BACKENDS:
+            UNAVAILABLE[device_type] = why
+    return BACKENDS.get(device_type)
+
+
 def is_available(device_type: str) -> bool:
     """True if this device type has a backend and at least one device. Never raises."""
-    backend = BACKENDS.get(device_type)
+    backend = load_backend(device_type)
     try:
         return backend is not None and backend.count() > 0
     except Exception:  # a broken driver counts as no device
@@ -144,7 +159,7 @@ def backend_of(device: Device) -> Backend:
     """The backend of `device`. Raises DeviceError if it is not available."""
     found = OPEN.get(device)
     if found is None:
-        kind = BACKENDS.get(device.type)
+        kind = load_backend(device.type)
         if kind is None or not is_available(device.type) or device.index >= kind.count():
             raise unavailable(device)
         found = OPEN[device] = kind(device)
@@ -153,11 +168,14 @@ def backend_of(device: Device) -> Backend:
 
 def unavailable(device: Device, by: str = "") -> DeviceError:
     """The error for a device that is not here."""
+    load_backend(device.type)
+    why, command = UNAVAILABLE.get(device.type, ("", ""))
+    alternative = 'device = "cuda" if flow.cuda.is_available() else "cpu"'
     return DeviceError(
-        f"{by}there is no device {device} here",
-        values={"available": ", ".join(kind for kind in BACKENDS if is_available(kind))},
+        f"{by}there is no device {device} here" + (f": {why}" if why else ""),
+        values={"available": ", ".join(kind for kind in [*BACKENDS] if is_available(kind))},
         where=here(),
-        hint='device = "cuda" if flow.cuda.is_available() else "cpu"',
+        hint=f"{command}; or {alternative}" if command else alternative,
     )
 
 

@@ -330,6 +330,7 @@ def launch(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec] = (),
     """
     device = specs[0].device if specs and specs[0] is not None else device_of(arrays)
     if device is not cpu:
+        OPEN[device].activate()
         call, arrays = calls_of(device)[op], moved(op, arrays, device)
     elif op.slow_on_numpy and is_large(op, arrays, specs if out is None else out if op.many else (out,)):
         call = LARGE_CALLS[op]

@@ -1,8 +1,10 @@
 """Platforms run ops on a device: each registers kernels. None may import another. Read next: `core/kernels.py`.
 
-Compiled kernels are imported on first use, which takes longer than all other imports of minflow.
+Compiled kernels and the platform of GPUs are imported on first use: either takes longer than all other imports of
+minflow.
 """
 
+from ..core.backend import LOADERS
 from ..core.kernels import HOST_PLATFORMS, PlatformsBySize, use_platforms
 
 
@@ -13,4 +15,12 @@ def of_large_calls() -> tuple[str, ...]:
     return eager_platforms()
 
 
+def load_cupy() -> tuple[str, str]:
+    """Register the backend and the kernels of GPUs; return why there are none and what to try, if so."""
+    from .cupy import load
+
+    return load()
+
+
 use_platforms("cpu", PlatformsBySize(HOST_PLATFORMS, of_large_calls))
+LOADERS["cuda"] = load_cupy

@@ -1,0 +1,39 @@
+"""The platform "cupy": NVIDIA's GPUs through CuPy. Its kernels are CUDA C (`sources/`) and products of cuBLAS.
+
+All other ops run as the reference kernels, with `xp = cupy`. The package is imported when a program first asks for
+the device type "cuda"; only `backend.py` imports CuPy, so that tests run the kernels without a GPU on another backend.
+Read in this order: `device_code.py`, `backend.py`, `kernels/`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+from ...core.base.optional import install_command
+from ...core.kernels import REFERENCE, use_platforms
+
+PLATFORMS = "cupy", REFERENCE
+
+
+def load() -> tuple[str, str]:
+    """Register the backend and the kernels; return why there are none and what to try, if so."""
+    command = install_command("cuda13")
+    if importlib.util.find_spec("cupy") is None:
+        return "CuPy is not installed, which computes on GPUs", f"{command} (cuda12 for a driver older than 580)"
+    try:
+        import cupy
+    except Exception as error:  # a damaged installation raises what it likes
+        return f"CuPy cannot be imported ({error})", f"{command} (cuda12 for a driver older than 580)"
+    if not cupy.cuda.is_available():
+        return "CuPy finds no GPU, or no driver for it", "nvidia-smi, which lists GPUs and the version of the driver"
+    from . import backend as backend
+
+    use_kernels()
+    return "", ""
+
+
+def use_kernels() -> None:
+    """Register the kernels of this platform, and let the device type "cuda" try them first."""
+    from . import kernels as kernels
+
+    use_platforms("cuda", PLATFORMS)

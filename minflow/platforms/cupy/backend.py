@@ -1,0 +1,87 @@
+"""The backend of GPUs: CuPy's arrays. The only module that imports CuPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import cupy
+
+from ...core.backend import register_backend
+from ...core.host import HostArray
+from ...core.source_location import need
+from ...core.spec import Device
+from .device_code import CudaBackend
+
+
+class CuPyBackend(CudaBackend):
+    """Arrays of CuPy on one GPU, in the order of the current stream of each thread."""
+
+    namespace = cupy
+    array_type = cupy.ndarray
+
+    def __init__(self, device: Device):
+        super().__init__(device)
+        self.gpu = cupy.cuda.Device(device.index)
+
+    @classmethod
+    def count(cls) -> int:
+        return cupy.cuda.runtime.getDeviceCount()
+
+    def activate(self) -> None:
+        if cupy.cuda.runtime.getDevice() != self.device.index:
+            self.gpu.use()
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> cupy.ndarray:
+        self.activate()
+        return cupy.empty(shape, dtype)
+
+    def copy(self, array: cupy.ndarray) -> cupy.ndarray:
+        self.activate()
+        return array.copy(order="C")
+
+    def from_host(self, array: HostArray) -> cupy.ndarray:
+        self.activate()
+        return cupy.array(array, order="C")
+
+    def to_host(self, array: cupy.ndarray) -> HostArray:
+        self.activate()
+        return cupy.asnumpy(array, order="C")
+
+    def owner(self, array: cupy.ndarray) -> object:
+        return array.data.mem
+
+    def storage_key(self, array: cupy.ndarray) -> Hashable:
+        return array.data.ptr
+
+    def byte_bounds(self, array: cupy.ndarray) -> tuple[int, int]:
+        return cupy.byte_bounds(array)
+
+    def synchronize(self) -> None:
+        self.gpu.synchronize()
+
+    def event(self) -> cupy.cuda.Event:
+        self.activate()
+        event = cupy.cuda.Event()
+        event.record()
+        return event
+
+    def seconds_between(self, before: cupy.cuda.Event, after: cupy.cuda.Event) -> float:
+        after.synchronize()
+        return cupy.cuda.get_elapsed_time(before, after) / 1e3
+
+    def special(self, by: str) -> Any:
+        return need("cupyx.scipy.special", by)
+
+    def compile(self, source: str) -> Callable[[str], Callable]:
+        self.activate()
+        module = cupy.RawModule(code=source, options=("--std=c++17",))
+
+        def function(name: str) -> Callable:
+            found = module.get_function(name)
+            return lambda grid, block, args, shared=0: found(grid, block, args, shared_mem=shared)
+
+        return function
+
+
+register_backend("cuda", CuPyBackend)

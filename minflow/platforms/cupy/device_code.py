@@ -1,0 +1,100 @@
+"""Launch functions that are written in CUDA C: `sources/*.cu`.
+
+    launch("softmax.cu", "softmax_rows", rows, 128, x, out, rows, columns, types={"T": x.dtype})
+
+Sources include nothing of CUDA, and have no C++ templates: a dtype is a macro, so a source is compiled once per dtype
+that is used. Their functions take arrays as pointers, and numbers as `long long` and `double`. Tests compile the same
+sources for the CPU. Read next: `sources/common.cuh`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...core.backend import Array, Backend, backend_of_array
+
+SOURCES = Path(__file__).with_name("sources")
+C_NAMES = {  # dtype -> its type in sources
+    "float64": "double",
+    "float32": "float",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "int64": "long long",
+    "int32": "int",
+    "int16": "short",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "bool": "bool",
+}
+FLOATS = frozenset(["float64", "float32", "float16", "bfloat16"])
+WARP = 32
+
+
+class CudaBackend(Backend):
+    """The backend of a device type that runs CUDA C."""
+
+    def compile(self, source: str) -> Callable[[str], Callable]:
+        """Compile a source; return a function from the name of a function in it to `f(grid, block, args, shared)`:
+        numbers of blocks and threads as tuples, arrays and Python numbers, and bytes of dynamic shared memory.
+        """
+        raise NotImplementedError
+
+    @functools.cache  # noqa: B019  (a backend lives as long as the process)
+    def function(self, file: str, name: str, macros: tuple[tuple[str, str], ...]) -> Callable:
+        """A function of a source with these macros."""
+        return self.module(file, macros)(name)
+
+    @functools.cache  # noqa: B019
+    def module(self, file: str, macros: tuple[tuple[str, str], ...]) -> Callable[[str], Callable]:
+        return self.compile(with_macros(file, macros))
+
+
+def with_macros(file: str, macros: tuple[tuple[str, str], ...]) -> str:
+    """A source with these macros. They are no options of the compiler, whose own headers use names such as T."""
+    return "".join([f"#define {key} {value}\n" for key, value in macros]) + source_text(file)
+
+
+@functools.cache
+def source_text(file: str) -> str:
+    """A source after its includes, which are all in the same folder."""
+    lines = (SOURCES / file).read_text(encoding="utf-8").splitlines()
+    return "\n".join([source_text(x.split('"')[1]) if x.startswith('#include "') else x for x in lines]) + "\n"
+
+
+def launch(
+    file: str,
+    name: str,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    *args: Array | int | float,
+    types: Mapping[str, Any],
+    shared: int = 0,
+    **macros: int | str,
+) -> None:
+    """Run a function of a source on the device of its first argument.
+
+    grid, block: number of blocks and of threads per block.  args: arrays and Python numbers.  types: dtypes by
+    macro.  shared: bytes of dynamic shared memory.  macros: other macros.
+    """
+    named = [(key, C_NAMES[getattr(x, "name", x)]) for key, x in types.items()]
+    named += [(key, str(value)) for key, value in macros.items()]
+    run = backend_of_array(args[0]).function(file, name, tuple(named))
+    run((grid,) if isinstance(grid, int) else grid, (block,) if isinstance(block, int) else block, args, shared)
+
+
+def supported(*arrays: Array, dtypes=FLOATS) -> bool:
+    """True if arrays are C-contiguous, not empty, and of these dtypes."""
+    return all([x.flags.c_contiguous and x.size > 0 and x.dtype.name in dtypes for x in arrays])
+
+
+def threads_for(columns: int, most: int = 256) -> int:
+    """The number of threads of a block that works on a row: whole warps, at most `most`."""
+    return min(most, -(-columns // WARP) * WARP)
+
+
+def blocks_for(size: int, block: int = 256, most: int = 1 << 16) -> int:
+    """The number of blocks of a loop over `size` elements, whose threads may take several."""
+    return min(most, -(-size // block))

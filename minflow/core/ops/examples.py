@@ -37,7 +37,7 @@ class Maker(NamedTuple):  # a NamedTuple, because 1,800 are created at import: f
         else:
             array = rng.uniform(self.low, self.high, self.shape)
             array = xp.where(abs(array) < 0.05, 0.05 + array, array)  # kinks at 0 have no numeric gradient
-        array = xp.asarray(array, self.dtype)
+        array = xp.asarray(array, as_dtype(self.dtype).np)
         return self.layout(array) if self.layout else array
 
     @property

@@ -53,7 +53,7 @@ class CudaBackend(Backend):
 
 
 def with_macros(file: str, macros: tuple[tuple[str, str], ...]) -> str:
-    """A source with these macros. They are no options of the compiler, whose own headers use names such as T."""
+    """A source with these macros. They are not options of the compiler, whose own headers use names such as T."""
     return "".join([f"#define {key} {value}\n" for key, value in macros]) + source_text(file)
 
 

@@ -61,21 +61,40 @@ def pytest_addoption(parser):
         metavar="COUNT",
         help="run this many of the selected tests, chosen by a hash of their names: the same ones at each run",
     )
+    parser.addoption(
+        "--wheel",
+        action="store_true",
+        help="run the tests that use the stand-in for a GPU, and check its calls with CuPy, which must find no GPU",
+    )
 
 
 def pytest_configure(config):
     sampling.complete = config.getoption("--complete")
+    if config.getoption("--wheel"):
+        from tests import strict_backend
+        from tests.platforms.cuda import wheel
+
+        strict_backend.CHECKS.append(wheel.check)
 
 
 @pytest.hookimpl(trylast=True)  # after -m and -k
 def pytest_collection_modifyitems(config, items):
     count = config.getoption("--sample")
+    if config.getoption("--wheel"):
+        keep(config, items, {item for item in items if item.get_closest_marker("wheels") or uses_stand_in(item)})
     if count is None:
         return
     tests = [item for item in items if item.path.suffix != ".ipynb"]  # a cell needs the cells before it
-    chosen = set(sorted(tests, key=lambda item: sampling.place(ascii(item.nodeid)))[:count])
+    keep(config, items, set(sorted(tests, key=lambda item: sampling.place(ascii(item.nodeid)))[:count]))
+
+
+def keep(config, items, chosen) -> None:
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]
+
+
+def uses_stand_in(item) -> bool:
+    return "cuda" in getattr(item, "fixturenames", ()) or hasattr(getattr(item, "module", None), "StrictArray")
 
 
 ran, known = None, None  # the file whose tests run; the ops of the package

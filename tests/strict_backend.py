@@ -23,8 +23,10 @@ from minflow.platforms.cupy import use_kernels
 from minflow.platforms.cupy.device_code import CudaBackend
 from tests.platforms.cuda.host_shim import compile_for_host
 
+NAMES = Path(__file__).with_name("cupy_names.txt")
 COPIES: Counter = Counter()  # "item at file.py:12 in function" -> number of copies to the host
 UPLOADS: Counter = Counter()  # the same of copies from the host
+CHECKS: list = []  # functions of the name, the arguments, the options and the result of a call, run after each call
 
 
 def place() -> str:
@@ -37,6 +39,11 @@ def place() -> str:
 
 def copied(how: str) -> None:
     COPIES[f"{how} at {place()}"] += 1
+
+
+def called(name: str, args, options, result=None) -> None:
+    for check in CHECKS:
+        check(name, args, options, result)
 
 
 @contextlib.contextmanager
@@ -158,6 +165,7 @@ class Function:
             named["mode"] = "wrap"
         with np.errstate(all="ignore"):
             result = self.numpys(*map(inner, own), *placed, **named)
+        called(self.name, args, options, result)
         return result if name in FACTS else wrapped(result, options.get("out"))
 
 
@@ -173,9 +181,12 @@ class UFunc:
             raise TypeError(f"Wrong arguments {options}")
         if any(isinstance(x, list | tuple) for x in args):
             raise TypeError(f"Unsupported type {list}")
+        taken = args
         if self.__name__ == "power" and all(np.result_type(inner(x)).kind in "biu" for x in args):
-            args = args[0], self.__class__("maximum", [])(args[1], 0)  # NumPy would refuse negative ones
-        return self.computed(self.numpys, args, options)
+            taken = args[0], wrapped(np.maximum(inner(args[1]), 0))  # NumPy would refuse negative ones
+        result = self.computed(self.numpys, taken, options)
+        called(self.__name__, args, options, result)
+        return result
 
     def computed(self, function, args, options):
         out = options.get("out")
@@ -191,7 +202,9 @@ class UFunc:
             raise TypeError(f"{name}() got an unexpected keyword argument {min(unknown)!r}")
         if not isinstance(args[0], StrictArray):
             raise TypeError(f"{name}(): the first argument must be an array of the device, not {type(args[0])}")
-        return self.computed(getattr(self.numpys, name), args, options)
+        result = self.computed(getattr(self.numpys, name), args, options)
+        called(f"{self.__name__}.{name}", args, options)
+        return result
 
     def reduce(self, *args, **options):
         return self.method("reduce", ["array", "axis", "dtype", "out", "keepdims"], args, options)
@@ -205,6 +218,7 @@ class UFunc:
         if a.dtype.name not in AT.get(self.__name__, AT["bitwise"]):
             raise TypeError(f"cupy.{self.__name__}.at does not support {a.dtype}")
         self.numpys.at(inner(a), wrapped_index(a.inner, indices), *map(inner, b))
+        called(f"{self.__name__}.at", (a, indices, *b), {})
 
     def outer(self, a, b, **options):
         return self(a.reshape(a.shape + (1,) * b.ndim), b, **options)
@@ -374,12 +388,14 @@ class StrictArray:
     def __getitem__(self, index):
         items = wrapped_index(self.inner, index)
         result = self.inner[items]
+        called("ndarray.__getitem__", (self, index), {})
         return StrictArray(self.inner[(*items, ...)] if isinstance(result, np.generic) else result)
 
     def __setitem__(self, index, value):
         if isinstance(value, list | tuple):
             raise TypeError(f"Unsupported type {type(value)}")
         self.inner[wrapped_index(self.inner, index)] = inner(value)
+        called("ndarray.__setitem__", (self, index, value), {})
 
     def __copy__(self):
         return StrictArray(self.inner.copy())
@@ -418,6 +434,7 @@ for short, long in {**COMPARISONS, "neg": "negative", "abs": "absolute", "invert
 
 def converted(obj, dtype=None, copy=None, order="K", subok=False, ndmin=0, blocking=False):
     """`array` and `asarray`, which also take data of the host."""
+    called("array", (obj,), {"dtype": dtype, "order": order, "ndmin": ndmin})
     if isinstance(obj, StrictArray):
         return StrictArray(np.array(obj.inner, dtype, copy=copy, order=order, ndmin=ndmin))
     UPLOADS[f"asarray at {place()}"] += 1
@@ -476,7 +493,7 @@ class Namespace(types.SimpleNamespace):
 def namespace() -> Namespace:
     """The namespace with the names of `cupy_names.txt`, whose methods become those of StrictArray."""
     spaces = {"": Namespace()}
-    for line in Path(__file__).with_name("cupy_names.txt").read_text().splitlines():
+    for line in NAMES.read_text().splitlines():
         name, kind, *parameters = line.split()
         folder, _, short = name.rpartition(".")
         if folder == "ndarray":

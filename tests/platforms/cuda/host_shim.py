@@ -1,5 +1,9 @@
-"""Compile sources of the platform "cupy" for the CPU: `host_shim.h` defines the part of CUDA C that they use."""
+"""Compile sources of the platform "cupy" for the CPU: `host_shim.h` defines the part of CUDA C that they use.
 
+A call raises KernelError if threads wait at different barriers, or if the kernel leaves its arrays.
+"""
+
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -11,10 +15,28 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from minflow.platforms.cupy.device_code import C_NAMES
+
 SHIM = Path(__file__).with_name("host_shim.h")
 KERNEL = re.compile(r'extern "C" __global__ void(?: __launch_bounds__\([^)]*\))? (\w+)\(([^)]*)\)')
-# The functions of one library share their threads and shared memory.
-COMMAND = "g++ -std=c++17 -O1 -fPIC -shared -x c++ -w -ffp-contract=off".split()
+# Shared memory belongs to one library, also that of a template of which others have another.
+COMPILE = "g++ -std=c++17 -O1 -fPIC -w -ffp-contract=off -fvisibility=hidden -fno-gnu-unique -fsanitize=bounds".split()
+NUMBERS = {float: ("double", ctypes.c_double), bool: ("bool", ctypes.c_bool), int: ("long long", ctypes.c_longlong)}
+ORDERS = [False]  # the last one: True to run blocks and threads backwards
+
+
+class KernelError(Exception):
+    """An error of CUDA C that a GPU may not report."""
+
+
+@contextlib.contextmanager
+def backwards():
+    """Run blocks and threads in reverse order in this block."""
+    ORDERS.append(True)
+    try:
+        yield
+    finally:
+        ORDERS.pop()
 
 
 def folder() -> Path:
@@ -27,10 +49,21 @@ def folder() -> Path:
 def entry(name: str, parameters: str) -> str:
     """C code that runs a kernel for all blocks and threads."""
     names = ", ".join(re.findall(r"(\w+)(?:,|$)", parameters))
-    call = f"host_run(*grid, *block, shared, [=] {{ {name}({names}); }});"
+    head = "const dim3* grid, const dim3* block, size_t shared, int reverse"
     return (
-        f'extern "C" void run_{name}(const dim3* grid, const dim3* block, size_t shared, {parameters}) {{ {call} }}\n'
+        f'extern "C" __attribute__((visibility("default"))) const char* run_{name}({head}, {parameters}) {{\n'
+        f"  return host_run(*grid, *block, shared, reverse, [=] {{ {name}({names}); }});\n}}\n"
     )
+
+
+def build(text: str, library: Path) -> None:
+    part = library.with_suffix(f".{os.getpid()}")
+    # linked by another command, which adds no library of sanitizers
+    for command in ([*COMPILE, "-x", "c++", "-c", "-o", f"{part}.o", "-"], ["g++", "-shared", "-o", part, f"{part}.o"]):
+        done = subprocess.run(command, input=text, text=True, capture_output=True)
+        assert done.returncode == 0, done.stderr[:4000]
+    Path(f"{part}.o").unlink()
+    part.replace(library)
 
 
 @functools.cache
@@ -40,36 +73,53 @@ def compile_for_host(source: str) -> Callable[[str], Callable]:
     args: arrays of the stand-in, and Python numbers.
     """
     found = KERNEL.findall(source)
-    text = f'#include "{SHIM}"\n{source}\n{"".join([entry(*kernel) for kernel in found])}'
-    key = hashlib.sha256((text + SHIM.read_text()).encode()).hexdigest()
+    text = f'#include "{SHIM}"\n#line 1 "source"\n{source}\n{"".join([entry(*kernel) for kernel in found])}'
+    key = hashlib.sha256(" ".join([*COMPILE, text, SHIM.read_text()]).encode()).hexdigest()
     library = folder() / f"{key}.so"
     if not library.exists():
-        part = library.with_suffix(f".{os.getpid()}")
-        done = subprocess.run([*COMMAND, "-o", part, "-"], input=text, text=True, capture_output=True)
-        assert done.returncode == 0, done.stderr[:4000]
-        part.replace(library)
-    loaded = ctypes.CDLL(str(library))
-    parameters = {name: given.count(",") + 1 for name, given in found}
+        build(text, library)
+    loaded = ctypes.PyDLL(str(library))  # which keeps the GIL: the calls of a library share their threads and memory
+    macros = dict(re.findall(r"^#define (\w+) (.*)$", source, re.M))
+    types = {name: [c_type(x, macros) for x in given.split(",")] for name, given in found}
 
     def function(name: str) -> Callable:
         run = getattr(loaded, f"run_{name}")
+        run.restype = ctypes.c_char_p
 
         def call(grid, block, args, shared=0):
-            assert len(args) == parameters[name], f"{name} takes {parameters[name]} arguments, got {len(args)}"
+            assert len(args) == len(types[name]), f"{name} takes {len(types[name])} arguments, got {len(args)}"
             assert 0 < math.prod(block) <= 1024 and all([0 < n < 1 << 31 for n in grid]), (grid, block)
             assert all([n < 1 << 16 for n in grid[1:]]) and shared <= 48 << 10, (grid, shared)
             three = [(ctypes.c_uint * 3)(*n, *(1,) * (3 - len(n))) for n in (grid, block)]
-            run(*map(ctypes.byref, three), ctypes.c_size_t(shared), *map(as_c, args))
+            converted = [as_c(name, x, type) for x, type in zip(args, types[name])]
+            error = run(*map(ctypes.byref, three), ctypes.c_size_t(shared), ORDERS[-1], *converted)
+            if error:
+                raise KernelError(f"{name}: {with_line(error.decode(), source)}")
 
         return call
 
     return function
 
 
-def as_c(x):
-    """An argument as the kernel takes it."""
-    if isinstance(x, float):
-        return ctypes.c_double(x)
-    if isinstance(x, int):
-        return ctypes.c_longlong(x)
+def c_type(parameter: str, macros: dict[str, str]) -> str:
+    """The type of a parameter without its qualifiers: "float*", "long long"."""
+    words = re.sub(r"\b(const|__restrict__)\b", "", parameter).replace("*", " * ").split()[:-1]
+    return " ".join([macros.get(word, word) for word in words]).replace(" *", "*")
+
+
+def as_c(kernel: str, x, expected: str):
+    """An argument as the kernel takes it. Fails if its dtype is not that of the parameter."""
+    if x.__class__ in NUMBERS:
+        type, convert = NUMBERS[x.__class__]
+        assert type == expected, f"{kernel}: a parameter is {expected}, the argument {x} is {type}"
+        return convert(x)
+    elements = expected.removesuffix("*").strip()
+    known = elements in C_NAMES.values() and (x.dtype.name, elements) != ("bool", "unsigned char")
+    assert not known or elements == C_NAMES[x.dtype.name], f"{kernel}: a parameter is {expected}, got {x.dtype}"
     return ctypes.c_void_p(x.inner.ctypes.data)
+
+
+def with_line(error: str, source: str) -> str:
+    """An error with the line of the source that it names."""
+    found = re.match(r"source:(\d+)", error)
+    return f"{error}: {source.splitlines()[int(found[1]) - 1].strip()}" if found else error

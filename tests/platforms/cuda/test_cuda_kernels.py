@@ -3,6 +3,7 @@
 The inputs are the examples of the op and `ragged_cases.py`, in each float dtype. The reference computes in float64.
 """
 
+import contextlib
 import math
 
 import numpy as np
@@ -19,10 +20,14 @@ from minflow.core.spec import Device
 from minflow.platforms.cupy import kernels  # noqa: F401  (registers them)
 from minflow.platforms.cupy.device_code import FLOATS
 from tests.cases import Cases
+from tests.guard_pages import at_page_edge
+from tests.platforms.cuda.host_shim import backwards
 from tests.platforms.cuda.ragged_cases import RAGGED
+from tests.strict_backend import StrictArray, StrictBackend, strict
 
 pytestmark = pytest.mark.usefixtures("reference_kernels")
 PLATFORM = "cupy"
+CREATION = "empty", "empty_like", "zeros", "zeros_like", "full", "full_like"  # of the namespace
 KERNEL_OPS = [op for op in OPS.values() if (op, PLATFORM) in KERNELS]
 
 
@@ -96,19 +101,46 @@ def test_kernel(op, cuda_kernels):
 def check_call(op, arrays, attrs, ran: list) -> None:
     """Compare the results of a call with the reference, unless the op does not take the dtype or the kernel declines.
 
+    They have the same bits in another order of threads and blocks, and with arrays at other edges of pages.
     ran: gets the kernels that run, as (op, platform).
     """
     before = len(ran)
     try:
-        got = results_of(op, arrays, attrs, "cuda")
+        with guarded(begins=False):
+            got = results_of(op, arrays, attrs, "cuda")
     except flow.DTypeError:
         return
     if (op, PLATFORM) not in ran[before:]:
         return
+    with guarded(begins=True), backwards():
+        again = results_of(op, arrays, attrs, "cuda")
     expected = results_of(op, [in_float64(x) for x in arrays], attrs, "cpu")
     for i, (one, other) in enumerate(zip(got, expected, strict=True)):
         if op.gradient_of is None or attrs["needs"] >> i & 1:
             compare(one, other, KERNELS[op, PLATFORM].tolerance)
+            assert one.tobytes() == again[i].tobytes(), "the bits depend on the order of threads"
+
+
+@contextlib.contextmanager
+def guarded(begins: bool):
+    """Let new arrays of the device begin, or end, at an unreadable page; empty ones are NaN."""
+
+    def guarding(make):
+        def allocate(*args, **options):
+            x = make(*args, **options)
+            if not x.flags.c_contiguous:
+                return x
+            x = StrictArray(at_page_edge(x.inner, begins))
+            if make.__name__.startswith("empty"):
+                x.inner.reshape(-1).view("u1").fill(0xFF)
+            return x
+
+        return allocate
+
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name in ((StrictBackend, "empty"), (StrictBackend, "from_host"), *[(strict, x) for x in CREATION]):
+            patch.setattr(owner, name, guarding(getattr(owner, name)))
+        yield
 
 
 def test_each_line_has_a_kernel():

@@ -7,6 +7,7 @@ Unlike CuPy, which then returns NaN, it raises LinAlgError for a singular matrix
 """
 
 import contextlib
+import ctypes
 import inspect
 import sys
 import time
@@ -512,6 +513,20 @@ def namespace() -> Namespace:
 strict = namespace()
 
 
+def stored_matrices(x, side, shape, count):
+    """The matrices (count, *shape) of one side of a product as cuBLAS finds them in memory, column by column."""
+    rows, columns = shape[::-1] if side.transposed else shape
+    assert side.leading >= max(1, rows) and side.step >= 0, f"cuBLAS refuses {side}"
+    size = side.step * (count - 1) + side.leading * (columns - 1) + rows
+    low, high = np.lib.array_utils.byte_bounds(x.inner)
+    start = x.inner.ctypes.data + side.offset
+    assert low <= start and start + size * x.itemsize <= high, f"{side} is outside of the array"
+    memory = np.frombuffer((ctypes.c_char * (size * x.itemsize)).from_address(start), x.dtype)
+    strides = [x.itemsize * step for step in (side.step, 1, side.leading)]
+    stored = np.lib.stride_tricks.as_strided(memory, (count, rows, columns), strides)
+    return stored.swapaxes(1, 2) if side.transposed else stored
+
+
 # ---- the backend -----------------------------------------------------------------------------------------------------
 
 
@@ -555,6 +570,13 @@ class StrictBackend(CudaBackend):
 
     def compile(self, source):
         return compile_for_host(source)
+
+    def gemm(self, call, left, right, out):
+        m, n, k, count, *sides = call
+        stored = [stored_matrices(*x, count) for x in zip((left, right, out), sides, ((m, k), (k, n), (m, n)))]
+        wide = [x.astype("float32") if x.dtype.itemsize == 2 else x for x in stored]
+        with np.errstate(all="ignore"):
+            stored[2][...] = wide[0] @ wide[1]
 
     def event(self):
         return time.perf_counter()

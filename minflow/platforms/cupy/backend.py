@@ -11,7 +11,12 @@ from ...core.backend import register_backend
 from ...core.host import HostArray
 from ...core.source_location import need
 from ...core.spec import Device
+from .cublas import Handle, Handles, library
 from .device_code import CudaBackend
+from .gemm import Gemm
+
+HOPPER = 90  # compute capability from which the largest workspace of cuBLAS helps
+WORKSPACE, SMALL_WORKSPACE = 32 << 20, 8 << 20  # bytes, as NVIDIA recommends
 
 
 class CuPyBackend(CudaBackend):
@@ -23,6 +28,7 @@ class CuPyBackend(CudaBackend):
     def __init__(self, device: Device):
         super().__init__(device)
         self.gpu = cupy.cuda.Device(device.index)
+        self.handles = Handles(self.new_handle)
 
     @classmethod
     def count(cls) -> int:
@@ -82,6 +88,14 @@ class CuPyBackend(CudaBackend):
             return lambda grid, block, args, shared=0: found(grid, block, args, shared_mem=shared)
 
         return function
+
+    def new_handle(self) -> Handle:
+        workspace = WORKSPACE if int(self.gpu.compute_capability) >= HOPPER else SMALL_WORKSPACE
+        return Handle(library(), cupy.cuda.alloc, workspace)
+
+    def gemm(self, call: Gemm, left: cupy.ndarray, right: cupy.ndarray, out: cupy.ndarray) -> None:
+        stream, addresses = cupy.cuda.get_current_stream().ptr, [x.data.ptr for x in (left, right, out)]
+        self.handles.current().gemm(stream, out.dtype.name, call, *addresses)
 
 
 register_backend("cuda", CuPyBackend)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.backend import Array, Backend, backend_of_array
+from .gemm import Gemm
 
 SOURCES = Path(__file__).with_name("sources")
 C_NAMES = {  # dtype -> its type in sources
@@ -39,6 +40,12 @@ class CudaBackend(Backend):
     def compile(self, source: str) -> Callable[[str], Callable]:
         """Compile a source; return a function from the name of a function in it to `f(grid, block, args, shared)`:
         numbers of blocks and threads as tuples, arrays and Python numbers, and bytes of dynamic shared memory.
+        """
+        raise NotImplementedError
+
+    def gemm(self, call: Gemm, left: Array, right: Array, out: Array) -> None:
+        """Compute out = left @ right for matrices that `call` describes. left, right, out: arrays that begin at its
+        offsets 0, of one dtype: a float or complex one.
         """
         raise NotImplementedError
 

@@ -30,5 +30,16 @@ RAGGED = {
     "conv2d_weight_grad": [
         case(floats(*out_shape(x, w, o)), floats(*x), shape=w, **GEOMETRY | o) for x, w, o in CONVOLUTIONS
     ],
+    "matmul": [
+        case(floats(*a), floats(*b), ta=ta, tb=tb)
+        for a, b, ta, tb in [
+            ((37, 53), (53, 19), False, False),
+            ((1, 70), (33, 70), False, True),
+            ((70, 1), (70, 1), True, False),
+            ((2, 3, 7, 5), (5, 11), False, False),  # one matrix for all rows
+            ((4, 1, 7, 5), (1, 3, 9, 5), False, True),  # a batch without a common stride
+            ((6, 1, 5, 7), (5, 5, 3), True, False),
+        ]
+    ],
     "softmax": [case(floats(*shape), dim=len(shape) - 1) for shape in [(3, 5), (2, 33), (2, 3, 257), (1, 1000)]],
 }

@@ -1,7 +1,7 @@
 """Flags of the libraries behind PyTorch's kernels: `backends.cudnn.benchmark = True` is stored and ignored.
 
-minflow does not use these libraries, so each of them reports that it is not available. NumPy's kernels give the same
-bits on each run.
+minflow does not use these libraries, so each of them reports that it is not available; of cuBLAS, which multiplies
+matrices on a GPU, `backends.cuda.matmul.allow_tf32` has an effect. All kernels give the same bits on each run.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ...core.base.dtypes import MatmulPrecision
 from ...core.messages.suggestions import missing_names as _missing_names
 
 
@@ -35,15 +36,16 @@ class BackendFlags:
     def flags(self, **values: Any) -> Iterator[None]:
         """Set flags for a `with` block."""
         before = {name: getattr(self, name, None) for name in values}
-        vars(self).update(values)
+        self.set_flags(**values)
         try:
             yield
         finally:
-            vars(self).update(before)
+            self.set_flags(**before)
 
     def set_flags(self, **values: Any) -> None:
         """Set several flags."""
-        vars(self).update(values)
+        for name, value in values.items():
+            setattr(self, name, value)
 
     def __repr__(self) -> str:
         return f"<flags of {self.name}, ignored>"
@@ -92,14 +94,32 @@ class CudaFlags(BackendFlags):
         return self.flags()
 
 
+class MatmulFlags(BackendFlags):
+    """Flags of matrix products on GPUs, of which `allow_tf32` and its synonym `fp32_precision` have an effect."""
+
+    @property
+    def allow_tf32(self) -> bool:
+        """True if float32 factors may be rounded to TF32. `flow.set_float32_matmul_precision` is the same setting."""
+        return MatmulPrecision.tf32()
+
+    @allow_tf32.setter
+    def allow_tf32(self, value: bool) -> None:
+        MatmulPrecision.float32 = "high" if value else "highest"
+
+    @property
+    def fp32_precision(self) -> str:
+        """ "tf32" or "ieee", which is float32."""
+        return "tf32" if self.allow_tf32 else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        self.allow_tf32 = value == "tf32"
+
+
 cuda = CudaFlags(
     "cuda",
-    matmul=BackendFlags(
-        "cuda.matmul",
-        allow_tf32=False,
-        allow_fp16_reduced_precision_reduction=True,
-        allow_bf16_reduced_precision_reduction=True,
-        fp32_precision="ieee",
+    matmul=MatmulFlags(
+        "cuda.matmul", allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True
     ),
     cufft_plan_cache=BackendFlags("cufft", max_size=0, size=0),
 )

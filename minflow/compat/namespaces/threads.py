@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ...core.base.dtypes import PRECISIONS, MatmulPrecision
 from ...core.base.errors import OutOfRangeError
 from ...core.base.optional import install_command
 from ...core.host.blas import on_all_threads, set_threads
 from ...core.source_location import fail, warn
 
 MAX_THREADS = 1024  # upper limit of threads, above the core count of any supported machine
-PRECISIONS = ("highest", "high", "medium")
 
 
 class Settings:
     """Stored settings. deterministic: ignored, since every kernel is deterministic."""
 
     threads: int | None = None
-    precision = "highest"
     deterministic = False
     warn_only = False
 
@@ -73,16 +72,16 @@ def set_num_interop_threads(num: int) -> None:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Store "highest", "high" or "medium". It has no effect: float32 products are always computed in float32."""
+    """Compute float32 products on a GPU in float32 ("highest") or TF32 ("high", "medium"). The CPU uses float32."""
     if precision not in PRECISIONS:
         what = "set_float32_matmul_precision: unknown precision"
         fail(OutOfRangeError, what, ", ".join(PRECISIONS), precision=precision)
-    Settings.precision = precision
+    MatmulPrecision.float32 = precision
 
 
 def get_float32_matmul_precision() -> str:
-    """Return the stored precision, initially "highest"."""
-    return Settings.precision
+    """Return the precision of float32 products on a GPU, initially "highest"."""
+    return MatmulPrecision.float32
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

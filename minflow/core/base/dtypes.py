@@ -215,3 +215,19 @@ class iinfo:
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+PRECISIONS = ("highest", "high", "medium")
+
+
+class MatmulPrecision:
+    """The precision of float32 matrix products on GPUs in this process, by PyTorch's names.
+
+    "highest" is float32; "high" and "medium" round the factors to TF32, which has 10 bits of fraction.
+    """
+
+    float32 = "highest"
+
+    @classmethod
+    def tf32(cls) -> bool:
+        return cls.float32 != "highest"

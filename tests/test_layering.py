@@ -204,6 +204,8 @@ ROOMS = {
     "doctor": [
         "course",
         "platforms.compiled.compile_cache",
+        "platforms.cupy.driver",
+        "core.backend",
         "distributed",
         "core.base.errors",
         "core.messages.invocation",

@@ -33,7 +33,7 @@ BROUGHT_ALONG = {
     "ipywidgets": "JupyterLab shows anywidget's widgets with it",
     "onnxruntime": "runs what flow.onnx.export writes",
 }
-NOT_YET = {"mpi", "cuda12", "cuda13"}  # extras that later versions will use
+NOT_HERE = {"mpi", "cuda12", "cuda13"}  # extras whose packages no test needs
 
 
 def bounds(requirements):
@@ -58,6 +58,14 @@ def test_environment_does_not_drift():
     assert not any("cupy" in str(line) for line in environment["dependencies"])
 
 
+def test_environment_with_cuda_adds_cupy():
+    yaml = pytest.importorskip("yaml")
+    ours, with_cuda = [yaml.safe_load((TOP / f"environment{name}.yml").read_text()) for name in ("", "-cuda")]
+    (cupy,) = [line for line in with_cuda["dependencies"] if line not in ours["dependencies"]]
+    assert {**with_cuda, "name": "minflow", "dependencies": [x for x in with_cuda["dependencies"] if x != cupy]} == ours
+    assert all([f"[ctk]{cupy.removeprefix('cupy ')}" in "".join(EXTRAS[extra]) for extra in ("cuda12", "cuda13")])
+
+
 def test_every_dependency_has_a_lower_bound():
     groups = [PROJECT["project"]["dependencies"], *EXTRAS.values(), *PROJECT["dependency-groups"].values()]
     plain = [
@@ -71,7 +79,13 @@ def test_every_dependency_has_a_lower_bound():
 
 
 def test_extras_named_in_errors_install_the_package():
-    names = {"PIL": "pillow", "traitlets": "ipywidgets", "IPython": "ipykernel", "llvmlite": "numba"}
+    names = {
+        "cupy": "cupy-cuda13x",
+        "PIL": "pillow",
+        "traitlets": "ipywidgets",
+        "IPython": "ipykernel",
+        "llvmlite": "numba",
+    }
     along = {"ipykernel", "nbclient", "nbconvert", "nbformat"}  # by JupyterLab
     for package, extra in optional.EXTRAS.items():
         name = names.get(package, package.replace("_", "-"))
@@ -234,7 +248,7 @@ def words(svg):
 
 def test_each_dependency_is_imported():
     """An unused dependency wastes disk space; an extra without code promises missing features."""
-    names = set(bounds(requirements_of(*EXTRAS.keys() - NOT_YET - {"all"})))
+    names = set(bounds(requirements_of(*EXTRAS.keys() - NOT_HERE - {"all"})))
     code = "\n".join(path.read_text() for folder in ("minflow", "widgets") for path in (TOP / folder).rglob("*.py"))
     for name in names - BROUGHT_ALONG.keys():
         module = {"pillow": "PIL"}.get(name, name.replace("-", "_"))

@@ -116,7 +116,7 @@ class Layout:
         Counts the arena, the new outputs of each call, and the kernels' workspace.
         """
         needed = arena_bytes + sum([v.spec.nbytes for v in self.results]) + kernels
-        check_memory(needed, (*needs, *self.results), self.name_of, kernels)
+        check_memory(needed, (*needs, *self.results), self.name_of, kernels, self.device)
 
     def dying(self, node: Node, i: int, v: Value, needs: dict, heir: dict) -> Value | None:
         """Return an input of the same spec that this node may overwrite and that has no later users; otherwise None."""

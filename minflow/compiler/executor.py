@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 
-from ..core.backend import Array
+from ..core.backend import Array, largest_tensors
 from ..core.base.errors import ContextError, GraphError, MinflowError, OutOfMemoryError, clean
 from ..core.base.interrupts import ContextVarScope
 from ..core.context import PROCESS_CONTEXT, Context, current_context
@@ -114,6 +114,7 @@ def run(plan, arrays: Sequence[Array], timed: bool = False, watch=None) -> list[
     except MemoryError as error:
         raise OutOfMemoryError(
             f"{plan.failed and plan.failed.op} found no memory for what it computes with: {error}",
+            values={} if plan.device is cpu else largest_tensors(plan.device),
             where=place_of(plan.failed),
             hint=HINT,
         ) from error

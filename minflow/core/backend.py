@@ -8,11 +8,13 @@ import Tensor, nor any array library. Read next: `kernels.py`.
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .base.errors import DeviceError, InternalError
+from .memory import free_bytes_if_short, size_text
 from .source_location import here
 from .spec import DEVICE_OF_ARRAY, Device, Spec, cpu
 
@@ -80,6 +82,10 @@ class Backend:
     def synchronize(self) -> None:
         """Wait for all work on this device."""
 
+    def free_bytes_if_short(self, needed: int) -> int | None:
+        """The free bytes if fewer than `needed`; else None."""
+        return free_bytes_if_short(needed)
+
     def activate(self) -> None:
         """Let the array library compute on this device in this thread. Called before kernels are launched."""
 
@@ -123,6 +129,7 @@ BEFORE_READ: list[Callable[[Backend], None]] = []  # run before elements on anot
 OPEN: dict[Device, Backend] = {}  # backends in use; that of the CPU always
 # By device type: a function that registers the backend, or returns why there is none and what to try.
 LOADERS: dict[str, Callable[[], tuple[str, str]]] = {}
+TENSOR_TYPES: list[type] = []  # Tensor, which this module must not import
 UNAVAILABLE: dict[str, tuple[str, str]] = {}  # what it has returned
 
 
@@ -182,6 +189,15 @@ def unavailable(device: Device, by: str = "") -> DeviceError:
 def is_array(x: Any) -> bool:
     """True if x is an array of a tensor, on any device."""
     return any([isinstance(x, kind.array_type) for kind in BACKENDS.values()])
+
+
+def device_array(x: Any) -> Array | None:
+    """An array of another library on a GPU, as an array of our backend that shares its memory; None if x is no such
+    array.
+    """
+    if getattr(x, "__cuda_array_interface__", None) is None:
+        return None
+    return backend_of(Device("cuda")).namespace.asarray(x)
 
 
 def backend_of_array(array: Array) -> Backend:
@@ -256,3 +272,17 @@ def constant_on(array: HostArray, device: Device) -> Array:
         return on_device(array, device)
     array.flags.writeable = False
     return array
+
+
+def largest_tensors(device: Device, count: int = 3) -> dict[str, str]:
+    """Name the largest tensors on a device, for an error: of those that share memory, the largest. Searches all objects
+    of the process.
+    """
+    backend, sizes = backend_of(device), dict[int, tuple[int, Spec]]()
+    for x in [x for x in gc.get_objects() if isinstance(x, *TENSOR_TYPES)]:
+        if x.spec.device is device and x.array is not None:
+            first, end = backend.byte_bounds(x.array)
+            owner = id(backend.owner(x.array))
+            sizes[owner] = max(sizes.get(owner, (0, x.spec)), (end - first, x.spec), key=lambda found: found[0])
+    largest = sorted(sizes.values(), key=lambda found: -found[0])[:count]
+    return {f"tensor {i} of {len(sizes)}": f"{spec}, {size_text(n)}" for i, (n, spec) in enumerate(largest, 1)}

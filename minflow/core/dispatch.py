@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .backend import largest_tensors
 from .base.errors import (
     DivisionError,
     DTypeError,
@@ -23,7 +24,7 @@ from .base.errors import (
 from .ir import NUMBERS
 from .mode import current
 from .source_location import IS_MINFLOW_FILE, describe, explain, fail, here, input_names
-from .spec import iinfo, promote
+from .spec import Device, cpu, iinfo, promote
 
 
 def apply(op: Any, *inputs, **attrs):
@@ -112,20 +113,29 @@ def unreadable_input(op: Any, inputs: Sequence, method: str | None, error: BaseE
     )
 
 
-# a file of numpy, scipy or Python itself, in a folder that may also contain the user's packages
+# A file of numpy, scipy, CuPy (whose compiled files have relative names) or Python itself, in a folder that may also
+# contain the user's packages.
 STDLIB = re.escape(os.path.dirname(os.__file__))
-is_library_file = re.compile(rf"<frozen |<__array|.*site-packages.(numpy|scipy)\b|{STDLIB}.(?!site-packages)").match
+LIBRARIES = r".*site-packages.(numpy|scipy|cupyx?|cupy_backends)\b|cupy\w*[\\/].*\.pyx$"
+is_library_file = re.compile(rf"<frozen |<__array|{LIBRARIES}|{STDLIB}.(?!site-packages)").match
 
 
 def raw_error(name: str, error: BaseException, values: Mapping[str, Any], hint: str = "") -> MinflowError:
     """The four-part error that replaces an error of Python or numpy."""
     kind = next(ours for raw, ours in RAW_KINDS if isinstance(error, raw))
+    shown = {k: describe(x) for k, x in values.items()}
     if kind is OutOfMemoryError:
         hint = "smaller sizes, or a smaller dtype; expand() repeats elements without allocating"
+        shown |= largest_on_device([x.spec.device for x in values.values() if hasattr(x, "spec")])
     said = " ".join(str(error).split()) or type(error).__name__
-    result = kind(f"{name}: {said}", values={k: describe(x) for k, x in values.items()}, where=here(), hint=hint)
+    result = kind(f"{name}: {said}", values=shown, where=here(), hint=hint)
     result.raw = error
     return result
+
+
+def largest_on_device(devices: Sequence[Device]) -> dict[str, str]:
+    """The largest tensors on the first of these devices other than the CPU, whose memory is scarce."""
+    return next((largest_tensors(device) for device in devices if device is not cpu), {})
 
 
 def refuse_symbolic(inputs: Sequence) -> None:

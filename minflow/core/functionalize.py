@@ -12,7 +12,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from .backend import Array, backend_of, namespace
+from .backend import Array, backend_of, namespace, on_device, on_host
 from .base.errors import DeviceError, DTypeError, GradError, ShapeError
 from .context import current_context
 from .dispatch import apply, overflow_error, refuse_symbolic
@@ -109,7 +109,7 @@ def lend(tensor) -> Array:
     users = external_users_of(tensor)
     if users.order is not None:
         if users.order.in_callback():
-            return read_only(tensor.array)
+            return read_only(tensor.array) if on_host(tensor.array) else on_device(tensor.array, tensor.device)
         users.order.before_write(users)
         if not users.lent:
             bump_mutations()  # from now on, jobs that read it take a copy for each step

@@ -11,12 +11,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .backend import unavailable
+from .backend import OPEN, largest_tensors, unavailable
 from .base.errors import DeviceError, DTypeError, MinflowError, OutOfMemoryError, TraceError
 from .base.placement import Placement
 from .ir import NUMBERS
 from .kernels import DECOMPOSED, EAGER_PLATFORMS, ON_CHANGE, is_large, platforms_of, runs_decomposed, select
-from .memory import MIN_CHECKED_BYTES, free_bytes_if_short, size_text
+from .memory import MIN_CHECKED_BYTES, size_text
 from .mode import MODE
 from .sharding import GlobalCall, logical
 from .source_location import explain, here, input_names
@@ -137,11 +137,13 @@ def check_memory(name: str, outs: Sequence[Spec]) -> None:
     whole.
     """
     needed = sum([spec.nbytes for spec in outs])
-    if (free := free_bytes_if_short(needed)) is not None:
+    device = outs[0].device if outs else cpu
+    if (free := OPEN.get(device, OPEN[cpu]).free_bytes_if_short(needed)) is not None:
         raise OutOfMemoryError(
             f"{name}: the result, {', '.join(map(str, outs))}, needs {size_text(needed)} of memory, and "
             f"{size_text(free)} are free",
-            values={"needed": f"{needed} bytes", "free": f"{free} bytes"},
+            values={"needed": f"{needed} bytes", "free": f"{free} bytes"}
+            | ({} if device is cpu else largest_tensors(device)),
             where=here(),
             hint="smaller sizes, or a smaller dtype; expand() repeats elements without allocating",
         )

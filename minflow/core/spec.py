@@ -12,6 +12,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .base.dtypes import (
@@ -52,6 +53,11 @@ def rank_here() -> int:
     return (CURRENT.get() or PROCESS_CONTEXT).rank
 
 
+CURRENT_GPU: ContextVar[int] = ContextVar(
+    "current GPU", default=0
+)  # the index that "cuda" means: `flow.cuda.set_device`
+
+
 class Device:
     """A device that holds tensors: `device("cpu")`, `device("cuda:0")`. One object per device."""
 
@@ -66,7 +72,8 @@ class Device:
         kind, _, number = str(type).partition(":")
         if kind not in ("cpu", "cuda") or (number and not number.isdigit()) or (number and index is not None):
             raise DeviceError(f"there is no device {type!r}", hint='"cpu", "cuda" or "cuda:0"')
-        key = kind, int(number or index or 0)
+        at = number or index
+        key = kind, int(at if at not in ("", None) else CURRENT_GPU.get() if kind == "cuda" else 0)
         if key == ("cpu", rank_here()):
             key = "cpu", 0
         result = cls.table.get(key)

@@ -12,7 +12,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 from . import autograd, functions as F
-from .backend import backend_of, backend_of_array, to_host
+from .backend import TENSOR_TYPES, Array, backend_of, backend_of_array, to_host
 from .base.display import Display
 from .base.dtypes import is_dtype
 from .base.errors import DeviceError, DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
@@ -406,6 +406,11 @@ class Tensor(
             return whole_array(self)
         return self.array if self.spec.device is cpu else to_host(self.array)
 
+    def lent_array(self, verb: str) -> Array:
+        """The array of this tensor, for another library, which may write to it. verb: what reads it."""
+        note_read(self, verb)
+        return lend(self)
+
     def numpy(self, *, force: bool = False) -> HostArray:
         """A numpy array that shares this tensor's memory; read-only if the tensor requires grad, unless `force`.
         `force` also copies from another device. Raises DeviceError there without it. All ranks call it for a global
@@ -681,6 +686,7 @@ def leaf_value(tensor: Tensor) -> Value:
     return Value(source, 0, tensor.spec)
 
 
+TENSOR_TYPES.append(Tensor)
 INT_OR_NONE = {int, type(None)}  # the classes of start, stop and step of most slices
 
 

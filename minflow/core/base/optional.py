@@ -43,6 +43,7 @@ EXTRAS = {
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "mpi4py": "mpi",
+    "cupy": "cuda13",
 }
 
 
@@ -86,14 +87,14 @@ def missing_dependency(package: str, what_for: str, reason: object) -> MissingDe
     )
 
 
-def install_command(package: str) -> str:
+def install_command(package: str, extra: str | None = None) -> str:
     """The command line that installs a package, with the others of its extra, for the running Python.
 
-    package: its import name.
+    package: its import name.  extra: by default the one that contains it.
     """
     import importlib.util
 
-    extra = EXTRAS.get(package)
+    extra = EXTRAS.get(package) if extra is None else extra
     uv, folder = uv_program(), checkout()
     if uv and folder and extra is not None and os.path.realpath(sys.prefix) == os.path.join(folder, ".venv"):
         # --inexact keeps groups and extras that are installed already

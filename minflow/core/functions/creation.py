@@ -8,6 +8,7 @@ placement, sbp: of a new global tensor, in place of a device. All ranks call the
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Sequence
 from numbers import Integral
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import functions as F
 from ..arrays import copy_keeping_strides, storage_of
-from ..backend import namespace
+from ..backend import Array, device_array, namespace, on_device, on_host
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.legacy_dispatch import overloaded
 from ..functionalize import Alias, external_users_of, version_counter_of
@@ -26,7 +27,7 @@ from ..mode import MODE
 from ..ops import shape as s
 from ..ops.rules import broadcast_shape
 from ..source_location import fail
-from ..spec import Device, Spec, as_dtype, default_dtype, int64, spec_of
+from ..spec import Device, Spec, as_dtype, cpu, default_dtype, int64, spec_of
 from ..tensor import Size, Tensor
 from .arguments import common_shape, integer
 from .fill import as_leaf, copy_of, empty_of, finish, full_of, ones_of, place_like, place_of, size_of, zeros_of
@@ -72,6 +73,8 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: Device | str | 
         return data.to(dtype=dtype, device=device) if dtype is not None or device is not None else data
     if isinstance(data, HostArray) and (dtype is None or as_dtype(dtype).np == data.dtype):
         return finish(from_numpy(data), device, False)
+    if (array := device_array(data)) is not None:
+        return sharing(array).to(dtype=dtype, device=device)
     return tensor(data, dtype, device)
 
 
@@ -82,16 +85,19 @@ def from_numpy(array: HostArray) -> Tensor:
     if not isinstance(array, HostArray):
         what = f"from_numpy() takes a NumPy array, not {type(array).__name__}"
         fail(DTypeError, what, "flow.tensor(...)", data=array)
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
+    return sharing(array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")))
+
+
+def sharing(array: Array) -> Tensor:
+    """A tensor that shares the memory of an array of a backend, on any device; in a trace, a constant."""
     trace = MODE.get().trace
     if trace is not None:
-        array = copy_keeping_strides(array)
+        array = copy_keeping_strides(array) if on_host(array) else on_device(array, spec_of(array).device)
     result = Tensor(array, spec_of(array))
     if array.flags.c_contiguous:
         return constant_or_lent(result, result, trace)
     if any(n < 0 for n in array.strides):
-        what = "from_numpy() does not take an array with negative strides"
+        what = "a tensor cannot share the memory of an array with negative strides"
         fail(ShapeError, what, "array.copy()", strides=array.strides)
     # a strided array is a view of all elements from its first to its last; a field of a structured array, of its first
     whole = storage_of(array)
@@ -104,7 +110,8 @@ def from_numpy(array: HostArray) -> Tensor:
 def constant_or_lent(result: Tensor, base: Tensor, trace: Any) -> Tensor:
     """A tensor of an array from outside; base: the tensor of its storage."""
     if trace is not None:
-        base.array.flags.writeable = result.array.flags.writeable = False
+        if on_host(base.array):
+            base.array.flags.writeable = result.array.flags.writeable = False
         trace.created[id(base.array)] = base.array
     else:
         external_users_of(base).lent = True
@@ -142,26 +149,36 @@ def frombuffer(
     return finish(from_numpy(array), None, requires_grad)
 
 
+DLPACK_CUDA = 2  # the type of GPUs: DLDeviceType of dlpack.h
+
+
 class Capsule:
     """Wraps the capsule that another library's `to_dlpack` returned in an object with `__dlpack__`."""
 
     def __init__(self, capsule: Any):
         self.capsule = capsule
+        address = ctypes.pythonapi.PyCapsule_GetPointer
+        address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        # a DLTensor begins with the address of the elements, the type of the device and its number
+        self.device = (ctypes.c_int32 * 2).from_address(address(capsule, b"dltensor") + ctypes.sizeof(ctypes.c_void_p))
 
     def __dlpack__(self, **options: Any) -> Any:
         return self.capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0  # the CPU
+        return tuple(self.device)
 
 
 def from_dlpack(ext_tensor: Any, *, device: Device | str | None = None, copy: bool | None = None) -> Tensor:
     """A tensor that shares the memory of another library's array, through DLPack; a copy if `copy=True`.
 
-    ext_tensor: has `__dlpack__`, or is a capsule, which can be used once.  device: the CPU.
+    ext_tensor: has `__dlpack__`, or is a capsule, which can be used once.  device: that of the result, by default that
+    of `ext_tensor`.
     """
     theirs = Capsule(ext_tensor) if type(ext_tensor).__name__ == "PyCapsule" else ext_tensor
-    result = from_numpy(namespace().from_dlpack(theirs))
+    kind, index = theirs.__dlpack_device__()
+    here = Device("cuda", index) if kind == DLPACK_CUDA else cpu
+    result = sharing(namespace(here).from_dlpack(theirs))
     return result.to(device=device, copy=bool(copy))
 
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..arrays import array_of
-from ..backend import backend_of, empty
+from ..backend import backend_of, backend_of_array, device_array, empty, on_device
 from ..base.errors import DTypeError, SbpError, ShapeError
 from ..base.placement import Placement, SbpLike, broadcast, parse_sbp
 from ..context import world
@@ -165,4 +165,7 @@ def copy_of(data: Any, dtype: DTypeLike | None = None, place: Place = None) -> T
         return finish(copy_of(data, dtype), place, False)
     if is_tensor(data):
         return data.detach().clone().to(dtype=dtype, device=place)
+    if (array := device_array(data)) is not None:
+        target = place or backend_of_array(array).device
+        return MODE.get().constant(on_device(array, target), target).to(dtype=dtype)
     return MODE.get().constant(array_of(data, dtype), place or cpu)

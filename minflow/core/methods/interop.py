@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from .. import functions as F
 from ..backend import namespace
 from ..base.errors import GradError, SbpError
-from ..functionalize import lend
 from ..host import HostArray, python_number
 from ..mode import MODE
 from ..source_location import fail
+from ..spec import cpu
 from .operators import BY_UFUNC
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ class Interop:
     def __dlpack__(
         self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
-        """The capsule through which another library shares this memory. stream: ignored on the CPU."""
+        """The capsule through which another library shares this memory. stream: that of the other library, which waits
+        for this tensor; ignored on the CPU.
+        """
         if self.requires_grad:
             what = "DLPack cannot export a tensor that requires grad: the other library would not record gradients"
             fail(GradError, what, ".detach() first", tensor=self)
@@ -60,11 +62,23 @@ class Interop:
             what = "DLPack shares the memory of one process, and this tensor is global"
             fail(SbpError, what, "x.to_local(), or x.numpy()", tensor=self)
         new = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # NumPy 2.0 has none of these
-        self.read_array("dlpack")
-        return lend(self).__dlpack__(**{k: v for k, v in new.items() if v is not None})
+        if self.spec.device is not cpu:
+            new["stream"] = stream
+        return self.lent_array("dlpack").__dlpack__(**{k: v for k, v in new.items() if v is not None})
 
     def __dlpack_device__(self: Tensor) -> tuple[int, int]:
-        return self.read_array("dlpack").__dlpack_device__()
+        local = self.spec.device is not cpu and self.is_local
+        return (self.array if local else self.read_array("dlpack")).__dlpack_device__()
+
+    @property
+    def __cuda_array_interface__(self: Tensor) -> dict[str, Any]:
+        """The address, shape and strides of a tensor on a GPU, for CuPy, Numba and PyTorch. Raises AttributeError
+        elsewhere, as if there were none, and for a tensor that requires grad.
+        """
+        if self.spec.device is cpu or self.requires_grad or self.is_global or self.array is None:
+            why = "requires grad: .detach() first" if self.requires_grad else "is not on a GPU of this process"
+            raise AttributeError(f"the tensor has no __cuda_array_interface__, because it {why}")
+        return self.lent_array("interface").__cuda_array_interface__
 
 
 def array_of(x: Any) -> Any:

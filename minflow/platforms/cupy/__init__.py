@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import importlib.util
 
-from ...core.base.optional import install_command
 from ...core.kernels import REFERENCE, use_platforms
+from .driver import install_cupy
 
 PLATFORMS = "cupy", REFERENCE
 
 
 def load() -> tuple[str, str]:
     """Register the backend and the kernels; return why there are none and what to try, if so."""
-    command = install_command("cuda13")
     if importlib.util.find_spec("cupy") is None:
-        return "CuPy is not installed, which computes on GPUs", f"{command} (cuda12 for a driver older than 580)"
+        return "CuPy is not installed, which computes on GPUs", install_cupy()
     try:
         import cupy
     except Exception as error:  # a damaged installation raises what it likes
-        return f"CuPy cannot be imported ({error})", f"{command} (cuda12 for a driver older than 580)"
+        return f"CuPy cannot be imported ({error})", install_cupy()
     if not cupy.cuda.is_available():
-        return "CuPy finds no GPU, or no driver for it", "nvidia-smi, which lists GPUs and the version of the driver"
+        return "CuPy finds no GPU, or no driver for it", "nvidia-smi, which lists the GPUs of a working driver"
     from . import backend as backend
 
     use_kernels()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -12,11 +13,23 @@ from ...core.host import HostArray
 from ...core.source_location import need
 from ...core.spec import Device
 from .cublas import Handle, Handles, library
-from .device_code import CudaBackend
+from .device_code import CudaBackend, Memory
 from .gemm import Gemm
 
 HOPPER = 90  # compute capability from which the largest workspace of cuBLAS helps
 WORKSPACE, SMALL_WORKSPACE = 32 << 20, 8 << 20  # bytes, as NVIDIA recommends
+
+POOL = cupy.get_default_memory_pool()
+PEAKS: Counter[int] = Counter()  # by device: the most bytes of arrays so far
+
+
+def allocate(size: int) -> cupy.cuda.MemoryPointer:
+    """Allocate from the pool of CuPy, and note the peak, which CuPy does not."""
+    found = POOL.malloc(size)
+    used, device = POOL.used_bytes(), found.device_id
+    if used > PEAKS[device]:
+        PEAKS[device] = used
+    return found
 
 
 class CuPyBackend(CudaBackend):
@@ -79,6 +92,28 @@ class CuPyBackend(CudaBackend):
     def special(self, by: str) -> Any:
         return need("cupyx.scipy.special", by)
 
+    def memory(self) -> Memory:
+        with self.gpu:
+            free, total = cupy.cuda.runtime.memGetInfo()
+            allocated = POOL.used_bytes()
+            return Memory(free, total, allocated, max(PEAKS[self.device.index], allocated), POOL.total_bytes())
+
+    def reset_peak(self) -> None:
+        PEAKS[self.device.index] = 0
+
+    def empty_cache(self) -> None:
+        with self.gpu:
+            POOL.free_all_blocks()
+        cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+    def limit_memory(self, fraction: float) -> None:
+        with self.gpu:
+            POOL.set_limit(fraction=fraction)
+
+    def properties(self) -> dict[str, Any]:
+        found = cupy.cuda.runtime.getDeviceProperties(self.device.index)
+        return found | {"name": found["name"].decode()}
+
     def compile(self, source: str) -> Callable[[str], Callable]:
         self.activate()
         module = cupy.RawModule(code=source, options=("--std=c++17",))
@@ -98,4 +133,6 @@ class CuPyBackend(CudaBackend):
         self.handles.current().gemm(stream, out.dtype.name, call, *addresses)
 
 
+if cupy.cuda.get_allocator() == POOL.malloc:  # not one that the program has chosen
+    cupy.cuda.set_allocator(allocate)
 register_backend("cuda", CuPyBackend)

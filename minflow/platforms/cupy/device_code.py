@@ -12,9 +12,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core.backend import Array, Backend, backend_of_array
+from ...core.memory import MIN_CHECKED_BYTES
 from .gemm import Gemm
 
 SOURCES = Path(__file__).with_name("sources")
@@ -34,6 +35,20 @@ FLOATS = frozenset(["float64", "float32", "float16", "bfloat16"])
 WARP = 32
 
 
+class Memory(NamedTuple):
+    """The memory of a device in bytes.
+
+    free, total: of the device, for all processes.  allocated: of arrays of this process; peak: the most of that so
+    far.  reserved: what the pool of this process holds, for arrays and to use again.
+    """
+
+    free: int
+    total: int
+    allocated: int
+    peak: int
+    reserved: int
+
+
 class CudaBackend(Backend):
     """The backend of a device type that runs CUDA C."""
 
@@ -49,6 +64,33 @@ class CudaBackend(Backend):
         """
         raise NotImplementedError
 
+    def memory(self) -> Memory:
+        """The memory of this device. Raises what the driver raises."""
+        raise NotImplementedError
+
+    def reset_peak(self) -> None:
+        """Let `memory().peak` begin anew."""
+        raise NotImplementedError
+
+    def empty_cache(self) -> None:
+        """Return memory that no array uses to the driver."""
+        raise NotImplementedError
+
+    def limit_memory(self, fraction: float) -> None:
+        """Let arrays use at most this fraction of the memory of the device."""
+        raise NotImplementedError
+
+    def properties(self) -> dict[str, Any]:
+        """Facts about this device, under the names of CUDA's `cudaDeviceProp`, and `name` as a string."""
+        raise NotImplementedError
+
+    def free_bytes_if_short(self, needed: int) -> int | None:
+        if needed <= MIN_CHECKED_BYTES:
+            return None
+        memory = self.memory()
+        free = memory.free + memory.reserved - memory.allocated
+        return None if needed <= free else free
+
     @functools.cache  # noqa: B019  (a backend lives as long as the process)
     def function(self, file: str, name: str, macros: tuple[tuple[str, str], ...]) -> Callable:
         """A function of a source with these macros."""
@@ -60,7 +102,7 @@ class CudaBackend(Backend):
 
 
 def with_macros(file: str, macros: tuple[tuple[str, str], ...]) -> str:
-    """A source with these macros. They are not options of the compiler, whose own headers use names such as T."""
+    """A source with these macros. They are not options of the compiler, since its own headers use names such as T."""
     return "".join([f"#define {key} {value}\n" for key, value in macros]) + source_text(file)
 
 

@@ -79,7 +79,7 @@ def compile_for_host(source: str) -> Callable[[str], Callable]:
     if not library.exists():
         build(text, library)
     loaded = ctypes.PyDLL(str(library))  # which keeps the GIL: the calls of a library share their threads and memory
-    macros = dict(re.findall(r"^#define (\w+) (.*)$", source, re.M))
+    macros = dict(reversed(re.findall(r"^#define (\w+) (.*)$", source, re.M)))  # the first one counts
     types = {name: [c_type(x, macros) for x in given.split(",")] for name, given in found}
 
     def function(name: str) -> Callable:

@@ -20,6 +20,9 @@ CONVOLUTIONS = [
     ((3, 2, 16, 15), (5, 2, 3, 3), dict(padding=(1, 1))),
     ((1, 3, 131, 130), (128, 3, 1, 1), {}),  # large tiles
     ((1, 128, 91, 93), (3, 128, 1, 1), dict(stride=(2, 2))),
+    ((3, 5, 17, 15), (10, 1, 5, 5), dict(groups=5, padding=(1, 2), stride=(2, 3))),  # depthwise
+    ((2, 3, 29, 23), (3, 1, 7, 7), dict(groups=3, padding=(3, 3))),
+    ((2, 3, 12, 13), (3, 1, 2, 26), dict(groups=3, padding=(3, 8))),  # a filter too wide for registers
 ]
 
 RAGGED = {

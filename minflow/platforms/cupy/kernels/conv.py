@@ -1,4 +1,7 @@
-"""conv2d and its gradients: products of tiles whose elements are gathered from the images (implicit GEMM)."""
+"""conv2d and its gradients: products of tiles whose elements are gathered from the images (implicit GEMM).
+
+With one channel per group, every thread sums an element (`sources/depthwise.cu`). Read next: `sources/conv.cu`.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,22 @@ BLOCKS = 264  # enough for two per multiprocessor. A constant, so that all GPUs 
 LEAST = 256  # terms of the sum that are worth a part of their own
 MOST_PARTS = 1 << 24  # elements of the parts of one result
 TILES = {"large": (128, 64, 16), "square": (64, 64, 16), "wide": (32, 128, 16)}  # sizes along m, j, k: see conv.cu
+TAPS = 25  # most sums that a thread has in registers
 
 
 class Launch(NamedTuple):
     """How one convolution runs.
 
-    shape: of the result.  tile: sizes BM, BN, BK.  grid: blocks.  numbers: arguments.  parts: of the sum.
+    shape: of the result.  grid: blocks.  numbers: arguments.  parts: of the sum.
     """
 
+    file: str
+    function: str
     shape: Sizes
-    tile: Sizes
     grid: Sizes
     numbers: Sizes
     parts: int
+    macros: dict[str, int]
 
 
 @functools.lru_cache(1024)
@@ -41,19 +47,34 @@ def launch_of(
     f, grad = filters // groups, (n, filters, oh, ow)
     if not max(map(math.prod, (x, weight, grad))) < MOST:
         return None
-    phases = math.prod(stride) if mode == "INPUT_GRAD" else 1
-    shape, m, columns, depth = {
-        "FORWARD": (grad, f, n * oh * ow, c * kh * kw),
-        "INPUT_GRAD": (x, c, n * -(-h // stride[0]) * -(-w // stride[1]), f * kh * kw),
-        "WEIGHT_GRAD": (weight, f, c * kh * kw, n * oh * ow),
+    shape = {"FORWARD": grad, "INPUT_GRAD": x, "WEIGHT_GRAD": weight}[mode]
+    if c == 1 < groups and kw <= TAPS:
+        macros = dict(zip(("KH", "KW", "SH", "SW", "DH", "DW"), (kh, kw, *stride, *dilation)))
+        grid, parts = (blocks_for(math.prod(shape)),), 1
+        if mode == "WEIGHT_GRAD":
+            macros["ROWS"] = rows = kh if kh * kw <= TAPS else 1
+            parts = parts_for(filters, n * oh * ow // LEAST, shape)
+            grid = filters, parts, kh // rows
+        numbers = (n, groups, f, h, w, oh, ow, *padding, parts)
+        return Launch("depthwise.cu", "depthwise", shape, grid, numbers, parts, macros)
+    others = groups * (math.prod(stride) if mode == "INPUT_GRAD" else 1)  # products
+    m, columns, depth = {
+        "FORWARD": (f, n * oh * ow, c * kh * kw),
+        "INPUT_GRAD": (c, n * -(-h // stride[0]) * -(-w // stride[1]), f * kh * kw),
+        "WEIGHT_GRAD": (f, c * kh * kw, n * oh * ow),
     }[mode]
-    others, splits = groups * phases, mode == "WEIGHT_GRAD"
-    tile = tile_for(m, columns, depth // LEAST if splits else others, dtype)
+    tile = tile_for(m, columns, depth // LEAST if mode == "WEIGHT_GRAD" else others, dtype)
     blocks = -(-m // tile[0]) * -(-columns // tile[1])
-    parts = max(1, min(BLOCKS // (blocks * others), depth // LEAST, MOST_PARTS // math.prod(shape)))
-    grid = (blocks, others * parts)
+    parts = parts_for(blocks * others, depth // LEAST, shape)
     numbers = (n, c, h, w, f, kh, kw, oh, ow, *stride, *padding, *dilation, groups, parts)
-    return Launch(shape, tile, grid, numbers, parts) if grid[1] < 1 << 16 else None
+    macros = dict(zip(("BM", "BN", "BK"), tile))
+    found = Launch("conv.cu", "convolve", shape, (blocks, others * parts), numbers, parts, macros)
+    return found if others * parts < 1 << 16 else None
+
+
+def parts_for(blocks: int, most: int, shape: Sizes) -> int:
+    """The number of parts of a sum that so few blocks compute for a result of this shape."""
+    return max(1, min(BLOCKS // blocks, most, MOST_PARTS // math.prod(shape)))
 
 
 def tile_for(m: int, columns: int, others: int, dtype: str) -> Sizes:
@@ -68,18 +89,18 @@ def tile_for(m: int, columns: int, others: int, dtype: str) -> Sizes:
 
 
 def convolve(xp, mode: str, a, b, x: Sizes, weight: Sizes, out, **geometry) -> Any:
-    """Run one of the three convolutions of `conv.cu` on its factors. x, weight: shapes."""
+    """Run one of the three convolutions on its factors in the order of `conv.cu`. x, weight: shapes."""
     a, b = xp.ascontiguousarray(a), xp.ascontiguousarray(b)
     if not supported(a, b):
         return NotImplemented
     found = launch_of(mode, x, weight, dtype=a.dtype.name, **geometry)
     if found is None:
         return NotImplemented
-    shape, (bm, bn, bk), grid, numbers, parts = found
+    file, function, shape, grid, numbers, parts, macros = found
     out = xp.empty(shape, a.dtype) if out is None else out
     types = {"T": a.dtype, "ACC": "float64" if a.dtype == "float64" else "float32"}
     target = out if parts == 1 else xp.empty((parts, out.size), types["ACC"])
-    launch("conv.cu", "convolve", grid, 256, a, b, target, *numbers, types=types, MODE=mode, BM=bm, BN=bn, BK=bk)
+    launch(file, function, grid, 256, a, b, target, *numbers, types=types, MODE=mode, **macros)
     if parts > 1:
         launch("sum_parts.cu", "sum_parts", blocks_for(out.size), 256, target, out, parts, out.size, types=types)
     return out

@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from .base.dtypes import (
     BY_PYTHON,
@@ -40,6 +40,7 @@ from .base.dtypes import (
     wider,
 )
 from .base.errors import DeviceError, ShapeError
+from .base.interrupts import StackEntry
 from .context import CURRENT, PROCESS_CONTEXT
 
 if TYPE_CHECKING:
@@ -53,22 +54,27 @@ def rank_here() -> int:
     return (CURRENT.get() or PROCESS_CONTEXT).rank
 
 
-CURRENT_GPU: ContextVar[int] = ContextVar(
-    "current GPU", default=0
-)  # the index that "cuda" means: `flow.cuda.set_device`
+# The index that "cuda" means: `flow.cuda.set_device`.
+CURRENT_GPU: ContextVar[int] = ContextVar("current GPU", default=0)
+DEFAULT_DEVICES: ContextVar[tuple[Device, ...]] = ContextVar("default devices", default=())  # of open blocks
 
 
 class Device:
-    """A device that holds tensors: `device("cpu")`, `device("cuda:0")`. One object per device."""
+    """A device that holds tensors: `device("cpu")`, `device("cuda:0")`, `device(0)`, a GPU. One object per device.
+
+    As a context, the device of new tensors for which the program names none: `with device("cuda"): zeros(3)`.
+    """
 
     __slots__ = ("index", "type")
     index: int
     type: str
     table: dict[tuple[str, int], Device] = {}
 
-    def __new__(cls, type: str | Device = "cpu", index: int | None = None) -> Device:
+    def __new__(cls, type: str | int | Device = "cpu", index: int | None = None) -> Device:
         if isinstance(type, Device):
             return type
+        if type.__class__ is int and type >= 0:
+            type = f"cuda:{type}"
         kind, _, number = str(type).partition(":")
         if kind not in ("cpu", "cuda") or (number and not number.isdigit()) or (number and index is not None):
             raise DeviceError(f"there is no device {type!r}", hint='"cpu", "cuda" or "cuda:0"')
@@ -81,6 +87,17 @@ class Device:
             result = cls.table[key] = super().__new__(cls)
             result.type, result.index = key
         return result
+
+    def __enter__(self) -> Self:
+        before = DEFAULT_DEVICES.get()
+        try:
+            DEFAULT_DEVICES.set((*before, self))
+            return self
+        except BaseException:
+            DEFAULT_DEVICES.set(before)
+            raise
+
+    __exit__: Callable = StackEntry(DEFAULT_DEVICES).__exit__
 
     def __reduce__(self):
         return Device, (self.type, self.index)

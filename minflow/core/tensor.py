@@ -525,7 +525,7 @@ class Tensor(
         self,
         *args: Any,
         dtype: DTypeLike | None = None,
-        device: Device | str | None = None,
+        device: Device | str | int | None = None,
         copy: bool = False,
         non_blocking: bool = False,
         memory_format: Layout | None = None,
@@ -542,10 +542,10 @@ class Tensor(
                 dtype, device = x.dtype, x.device
             elif is_dtype(x):
                 dtype = x
-            elif isinstance(x, str | Device):
-                device = x
             elif isinstance(x, bool):
                 copy = x
+            elif isinstance(x, str | int | Device):
+                device = x
             else:
                 what = f"to() takes a dtype, a device or a tensor, not {type(x).__name__}"
                 fail(DTypeError, what, "x.to(flow.float64)", argument=x)

@@ -12,11 +12,12 @@ import pytest
 import minflow as flow
 from minflow import amp, autograd, func, nn
 from minflow.compiler import executor
-from minflow.core import autograd as engine, mode as modes
+from minflow.core import autograd as engine, mode as modes, spec
 from minflow.core.functions import arguments
 from minflow.core.grad import modes as grad_modes
 from minflow.core.host import float_warnings
 from minflow.core.random import SAMPLE_GENERATOR
+from minflow.core.spec import DEFAULT_DEVICES
 from minflow.job import scope as job_scope
 from minflow.job.legacy import op_name
 from minflow.nn import module as modules
@@ -29,6 +30,7 @@ FILES = {
     for part in (
         amp,
         func,
+        spec,
         executor,
         engine,
         modes,
@@ -84,6 +86,7 @@ CALLS = {
     "detect_anomaly": around(autograd.detect_anomaly),
     "set_detect_anomaly": around(lambda: autograd.set_detect_anomaly(True)),
     "autocast": around(lambda: flow.autocast("cpu")),
+    "device": around(lambda: flow.device("cpu")),
     "using": around(lambda: modes.using(modes.MODE.get().replace(scope="inside"))),
     "silent": around(float_warnings.Silent),
     "collector_waiting": around(executor.collector_waiting),
@@ -112,6 +115,7 @@ def state():
         func._depth.get(),
         job_scope.NAMESPACES.get(),
         SAMPLE_GENERATOR.get(),
+        DEFAULT_DEVICES.get(),
     )
 
 

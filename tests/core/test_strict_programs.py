@@ -5,9 +5,11 @@ The device is the stand-in of `strict_backend.py`.
 
 import gc
 import io
+import threading
 import warnings
 import weakref
 
+import numpy as np
 import pytest
 
 import minflow as flow
@@ -49,6 +51,45 @@ def test_views_by_strides():
     assert windows.tolist() == [[5, 6], [9, 10]] and windows.is_set_to(x[1:, 1:3]) and not windows.is_set_to(x)
     windows.zero_()
     assert x.tolist() == [[0, 1, 2, 3], [4, 0, 0, 7], [8, 0, 0, 11]]
+
+
+# ---- the default device ----------------------------------------------------------------------------------------------
+
+
+def test_a_device_is_a_context():
+    """In its block and thread, as in PyTorch."""
+    here = flow.ones(2)
+    with flow.device("cuda") as device:
+        made = [flow.tensor(1), flow.as_tensor(np.ones(2)), flow.Tensor(2), flow.randn(2), flow.eye(2), flow.arange(3)]
+        parameters = list(nn.LSTM(3, 4).parameters())
+        assert {t.device for t in (*made, *parameters)} == {device}
+        assert {flow.zeros_like(here).device, flow.ones(1, device="cpu").device} == {here.device}
+        thread = threading.Thread(target=lambda: made.append(flow.ones(1)))
+        thread.start(), thread.join()
+        assert made[-1].device == here.device
+        with flow.device("cpu"), device, flow.device("cpu"):
+            assert flow.ones(1).device == here.device
+        assert flow.ones(1).device == device
+    with pytest.raises(ValueError, match="of the block"), device:
+        raise ValueError("of the block")
+    assert flow.ones(1).device == here.device
+
+
+def test_a_graph_is_built_again_for_another_default_device():
+    graph, x = Predict(lambda x: flow.ones(2)), flow.zeros(2)
+    for device in ("cpu", "cuda", "cpu"):
+        with flow.device(device):
+            assert graph(x).device.type == device
+
+
+def test_an_index_is_a_gpu():
+    x = flow.ones(2)
+    assert x.to(0).device == flow.device(0) == flow.device("cuda:0") and flow.ones(2, device=0).is_cuda
+    assert nn.Linear(2, 3).to(0).weight.is_cuda and x.to(True).device == x.device
+    with pytest.raises(flow.DeviceError, match="no device cuda:1 here"):
+        x.to(1)
+    with pytest.raises(flow.DeviceError, match="no device -1"):
+        x.to(-1)
 
 
 # ---- errors that wait ------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import threading
 from _io import _IOBase
 from _signal import SIGINT, getsignal, raise_signal, signal  # without the enums of `signal`, which take 4 us each
 from contextvars import ContextVar, Token
+from operator import itemgetter, not_
 from typing import Any
 
 
@@ -43,6 +44,18 @@ class ContextVarScope(_IOBase):
             while len(self.tokens) > entered:
                 self.variable.reset(self.tokens.pop())
             raise
+
+
+class StackEntry(_IOBase):
+    """`__exit__` of a context that pushes to the tuple in a ContextVar: it pops the last item, in C code, as above. One
+    object serves all threads, so that an object which they share can be a context.
+    """
+
+    closed = True
+
+    def __init__(self, variable: ContextVar[tuple]):
+        popped = map(variable.set, map(itemgetter(slice(-1)), iter(variable.get, None)))
+        vars(self).update(close=map(not_, popped).__next__)  # False, so that an error in the block is raised
 
 
 class uninterrupted:

@@ -72,7 +72,7 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: Device | str | 
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device) if dtype is not None or device is not None else data
     if isinstance(data, HostArray) and (dtype is None or as_dtype(dtype).np == data.dtype):
-        return finish(from_numpy(data), device, False)
+        return finish(from_numpy(data), place_of(device), False)
     if (array := device_array(data)) is not None:
         return sharing(array).to(dtype=dtype, device=device)
     return tensor(data, dtype, device)

@@ -22,7 +22,7 @@ from ..ops.global_tensors import as_global, share
 from ..ops.shape import clone, full
 from ..sharding import coordinates, local_slices, local_spec
 from ..source_location import fail
-from ..spec import Device, Spec, as_dtype, cpu
+from ..spec import DEFAULT_DEVICES, Device, Spec, as_dtype, cpu
 from .arguments import integer, is_sequence, is_tensor
 
 if TYPE_CHECKING:
@@ -58,10 +58,14 @@ def as_leaf(result: Tensor, requires_grad: bool) -> Tensor:
 
 
 def place_of(device: Device | str | None, placement: Placement | None = None, sbp: SbpLike | None = None) -> Place:
-    """The place that a program names for a new tensor; that of the current `global_mode` comes before a device. Raises
-    DeviceError for a device that is not available, and SbpError for a placement without sbp or with a device.
+    """The place that a program names for a new tensor: that of the current `global_mode`, the device, or the default
+    device. Raises DeviceError for a device that is not available, and SbpError for a placement without sbp or with a
+    device.
     """
     if placement is None and sbp is None:
+        if device is None:
+            default = DEFAULT_DEVICES.get()
+            device = default[-1] if default else None
         return GLOBAL_MODE.get() or (None if device is None else backend_of(Device(device)).device)
     if placement is None or sbp is None or device is not None:
         what = "a new global tensor needs a placement and an sbp, and no device"

@@ -24,7 +24,7 @@ from ...core.ir import VersionCounter
 from ...core.messages.training_warnings import check_results
 from ...core.mode import MODE, Mode, mutation_counter
 from ...core.source_location import NOTICES, distribution_text
-from ...core.spec import default_dtype
+from ...core.spec import DEFAULT_DEVICES, default_dtype
 from ...core.tensor import Tensor, new_tensor
 from ...platforms.compiled.policy import target
 from . import messages, side_effects
@@ -87,7 +87,7 @@ class CompiledGraph(Compiled):
         self.reason: list[tuple[str, str, str]] = []
         self.reads: list[UntrackedRead] = []
         self.inputs: tuple = tuple(zip(graph.input_names(build.tree), [t.spec for t in build.inputs]))
-        self.mode = MODE.get().grad, default_dtype()
+        self.mode = MODE.get().grad, default_dtype(), DEFAULT_DEVICES.get()
         self.steps = graph.config.accumulation
         self.layouts = build.layouts
         self.strided = any(build.layouts)
@@ -362,7 +362,7 @@ def reasons(plans: PlanCache, compiled: CompiledGraph, volatile: set[tuple[str, 
     changed = [*input_differences(last, compiled.inputs, compiled.build.tree), *plans.dropped]
     named = {f"{path}.{name}" for path, name in volatile} | {what for what, _, _ in changed}
     changed += [d for d in differences(last.fingerprint, plans.fingerprint) if d[0] not in named]
-    modes = zip(("recording of gradients", "default dtype"), last.mode, compiled.mode)
+    modes = zip(("recording of gradients", "default dtype", "default device"), last.mode, compiled.mode)
     return changed + [(name, str(a), str(b)) for name, a, b in modes if a != b]
 
 

@@ -21,7 +21,7 @@ from ...core.grad.hooks import functions_on
 from ...core.ir import Node
 from ...core.mode import MODE, bump_mutations
 from ...core.source_location import warn
-from ...core.spec import Spec, default_dtype
+from ...core.spec import DEFAULT_DEVICES, Spec, default_dtype
 from ...core.tensor import Tensor
 from ..module import Module
 from . import messages, state
@@ -257,7 +257,7 @@ class RunningGraph(Members, Display):
         if specs is None:
             tree, tensors, specs = self.structure(args, kwargs)
         plans = own["_plans"]
-        inputs: tuple[Any, ...] = (tree, specs, mode.grad, default_dtype())
+        inputs: tuple[Any, ...] = (tree, specs, mode.grad, default_dtype(), DEFAULT_DEVICES.get())
         if own["_config"].bits:
             inputs += tuple(map(strides_of, tensors))
         compiled = plans.find(inputs)

@@ -149,7 +149,7 @@ def gpt(lib, nn):
             self.head.weight = self.tokens.weight
 
         def forward(self, x):
-            h = self.blocks(self.tokens(x) + self.places(lib.arange(LENGTH)))
+            h = self.blocks(self.tokens(x) + self.places(lib.arange(LENGTH, device=x.device)))
             return self.head(self.norm(h)).reshape(-1, VOCAB)
 
     return GPT()

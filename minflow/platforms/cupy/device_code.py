@@ -100,6 +100,11 @@ class CudaBackend(Backend):
     def module(self, file: str, macros: tuple[tuple[str, str], ...]) -> Callable[[str], Callable]:
         return self.compile(with_macros(file, macros))
 
+    @functools.cache  # noqa: B019
+    def generated(self, source: str, name: str) -> Callable:
+        """A function of generated source, which may use `elementwise.cuh`."""
+        return self.compile(source_text("elementwise.cuh") + source)(name)
+
 
 def with_macros(file: str, macros: tuple[tuple[str, str], ...]) -> str:
     """A source with these macros. They are not options of the compiler, since its own headers use names such as T."""
@@ -111,6 +116,13 @@ def source_text(file: str) -> str:
     """A source after its includes, which are all in the same folder."""
     lines = (SOURCES / file).read_text(encoding="utf-8").splitlines()
     return "\n".join([source_text(x.split('"')[1]) if x.startswith('#include "') else x for x in lines]) + "\n"
+
+
+def cuda_backend_of(array: Array) -> CudaBackend:
+    """The backend of the device of an array, which runs CUDA C."""
+    backend = backend_of_array(array)
+    assert isinstance(backend, CudaBackend)
+    return backend
 
 
 def launch(
@@ -130,7 +142,7 @@ def launch(
     """
     named = [(key, C_NAMES[getattr(x, "name", x)]) for key, x in types.items()]
     named += [(key, str(value)) for key, value in macros.items()]
-    run = backend_of_array(args[0]).function(file, name, tuple(named))
+    run = cuda_backend_of(args[0]).function(file, name, tuple(named))
     run((grid,) if isinstance(grid, int) else grid, (block,) if isinstance(block, int) else block, args, shared)
 
 

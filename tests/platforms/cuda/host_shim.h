@@ -271,6 +271,7 @@ static float __uint_as_float(unsigned x) { return host_bits<float>(x); }
 static int __float_as_int(float x) { return host_bits<int>(x); }
 static float __int_as_float(int x) { return host_bits<float>(x); }
 static unsigned short host_half_from_float(float x) { return host_bits<unsigned short>((_Float16)x); }
+static unsigned short host_half_from_double(double x) { return host_bits<unsigned short>((_Float16)x); }
 static float host_float_from_half(unsigned short x) { return (float)host_bits<_Float16>(x); }
 static unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long long)a * b >> 32; }
 static int __clz(int x) { return x ? __builtin_clz(x) : 32; }
@@ -286,3 +287,7 @@ static V __ldg(const V* p) { return *p; }
 using std::exp; using std::log; using std::sqrt; using std::tanh; using std::pow; using std::fabs; using std::abs;
 using std::floor; using std::ceil; using std::erf; using std::fma; using std::fmod; using std::isnan; using std::isinf;
 using std::min; using std::max; using std::expm1; using std::log1p; using std::rint; using std::trunc;
+using std::exp2; using std::log2; using std::log10; using std::sin; using std::cos; using std::tan; using std::asin;
+using std::acos; using std::atan; using std::sinh; using std::cosh; using std::asinh; using std::acosh; using std::atanh;
+using std::erfc; using std::lgamma; using std::atan2; using std::hypot; using std::copysign; using std::nextafter;
+using std::cbrt;

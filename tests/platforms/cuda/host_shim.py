@@ -46,6 +46,21 @@ def folder() -> Path:
     return path
 
 
+@functools.cache
+def header() -> Path:
+    """A copy of the shim, beside which is its precompiled form."""
+    text = SHIM.read_bytes()
+    copy = folder() / f"{hashlib.sha256(' '.join(COMPILE).encode() + text).hexdigest()}.h"
+    precompiled = copy.with_suffix(".h.gch")
+    if not precompiled.exists():
+        part = copy.with_suffix(f".{os.getpid()}")
+        part.write_bytes(text)
+        part.replace(copy)
+        subprocess.run([*COMPILE, "-x", "c++-header", "-o", part, copy], check=True)
+        part.replace(precompiled)
+    return copy
+
+
 def entry(name: str, parameters: str) -> str:
     """C code that runs a kernel for all blocks and threads."""
     names = ", ".join(re.findall(r"(\w+)(?:,|$)", parameters))
@@ -73,8 +88,8 @@ def compile_for_host(source: str) -> Callable[[str], Callable]:
     args: arrays of the stand-in, and Python numbers.
     """
     found = KERNEL.findall(source)
-    text = f'#include "{SHIM}"\n#line 1 "source"\n{source}\n{"".join([entry(*kernel) for kernel in found])}'
-    key = hashlib.sha256(" ".join([*COMPILE, text, SHIM.read_text()]).encode()).hexdigest()
+    text = f'#include "{header()}"\n#line 1 "source"\n{source}\n{"".join([entry(*kernel) for kernel in found])}'
+    key = hashlib.sha256(" ".join([*COMPILE, text]).encode()).hexdigest()
     library = folder() / f"{key}.so"
     if not library.exists():
         build(text, library)

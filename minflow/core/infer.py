@@ -15,7 +15,16 @@ from .backend import OPEN, largest_tensors, unavailable
 from .base.errors import DeviceError, DTypeError, MinflowError, OutOfMemoryError, TraceError
 from .base.placement import Placement
 from .ir import NUMBERS
-from .kernels import DECOMPOSED, EAGER_PLATFORMS, ON_CHANGE, is_large, platforms_of, runs_decomposed, select
+from .kernels import (
+    DECOMPOSED,
+    EAGER_PLATFORMS,
+    ON_CHANGE,
+    is_large,
+    platforms_of,
+    runs_decomposed,
+    select,
+    takes_bfloat16,
+)
 from .memory import MIN_CHECKED_BYTES, size_text
 from .mode import MODE
 from .sharding import GlobalCall, logical
@@ -160,6 +169,8 @@ def resolve(op: Any, specs: tuple, attrs: Mapping) -> tuple:
     device = attrs["device"] if op.moves else device_of_result(op, specs)
     if device is None or outs is None:
         return dtype, outs
+    if dtype is bfloat16 and device is not cpu and takes_bfloat16(op, specs, attrs, device):
+        dtype = None
     specs = zip(op.outputs, outs, with_device(outs, device))
     return dtype, tuple([out if name in op.host_inputs else moved for name, out, moved in specs])
 

@@ -59,6 +59,7 @@ class Kernel(NamedTuple):
     accepts: None, or a function (*specs, **attrs) that returns False for arrays for which another kernel, or the
     decomposition of a composite op, is faster.
     on_host: True if the code is for arrays on the CPU: those of another device are copied there and back.
+    bfloat16: True if the kernel takes bfloat16; others of an op that is not `dtype_agnostic` get float32.
     """
 
     call: Callable | str | None
@@ -69,6 +70,7 @@ class Kernel(NamedTuple):
     portable: bool = False
     accepts: Callable | None = None
     on_host: bool = False
+    bfloat16: bool = False
 
 
 class Selection(NamedTuple):
@@ -122,21 +124,24 @@ def kernel(
     platform: str = REFERENCE,
     tolerance: float = 0.0,
     declines: bool = False,
+    accepts: Callable | None = None,
     on_host: bool = False,
+    bfloat16: bool = False,
 ) -> Any:
     """Register array code for an op: a function `(xp, *arrays, **attrs, out=None)`, or a ufunc by name.
 
     Decorates the function if it is not given. The result of a function without `out` is copied into `out`; a view stays
-    a view. specialize, tolerance, declines, on_host: see `Kernel`.
+    a view. specialize, tolerance, declines, accepts, on_host, bfloat16: see `Kernel`.
     """
     if ufunc is not None:
         register(op, platform, Kernel(ufunc))
         return None
     if function is None:
         options: Any = {"specialize": specialize, "platform": platform, "tolerance": tolerance}
-        return functools.partial(kernel, op, declines=declines, on_host=on_host, **options)
+        options |= {"declines": declines, "accepts": accepts, "on_host": on_host, "bfloat16": bfloat16}
+        return functools.partial(kernel, op, **options)
     call = function if not op.takes_out or "out" in argument_names(function) else copied_out(function)
-    register(op, platform, Kernel(call, specialize, None, tolerance, declines, True, None, on_host))
+    register(op, platform, Kernel(call, specialize, None, tolerance, declines, True, accepts, on_host, bfloat16))
     return function
 
 
@@ -198,6 +203,8 @@ def select(op: Op, platforms: Sequence[str] | None = None, device_type: str = "c
         raise InternalError(f"the op {op.name!r} has no kernel for {device_type}", values={"platforms": tried})
     call, declined = kernels[calls[last]].call, set[str]()
     for p in reversed(calls[:last]):
+        if kernels[p].bfloat16 and not op.dtype_agnostic:
+            call = in_float32(call)
         call = with_fallback(p, kernels[p].call, call, declined)
     specialize = functools.partial(specialized, kernels) if any([k.specialize for k in kernels.values()]) else None
     lowering = next((p for p in tried if kernels[p].lower), "")
@@ -256,6 +263,27 @@ def with_fallback(platform: str, preferred: Callable, other: Callable, declined:
         return result
 
     return call
+
+
+def in_float32(call: Any) -> Callable:
+    """A kernel that computes in float32 if arrays are bfloat16, and rounds the results into `out`."""
+
+    def run(*arrays, out=None, **attrs):
+        half = [getattr(x, "dtype", None) is not None and x.dtype.name == "bfloat16" for x in arrays]
+        if out is None or True not in half:
+            return call(*arrays, out=out, **attrs)
+        results = call(*[x.astype("float32") if is_half else x for x, is_half in zip(arrays, half)], out=None, **attrs)
+        for place, result in zip(out, results) if results.__class__ is tuple else ((out, results),):
+            place[...] = result
+        return out
+
+    return run
+
+
+def takes_bfloat16(op: Op, specs: Sequence, attrs: Mapping, device: Device) -> bool:
+    """True if a kernel of this device computes an op in bfloat16."""
+    kernels = [KERNELS[op, p] for p in EAGER_PLATFORMS.get(device.type, ()) if (op, p) in KERNELS]
+    return any([k.bfloat16 and (k.accepts is None or k.accepts(*specs, **attrs)) for k in kernels])
 
 
 @contextmanager

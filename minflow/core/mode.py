@@ -21,7 +21,7 @@ class Mode:
     grad: True to record for backward.  anomaly: True to check every gradient for NaN.  scope: "LeNet.conv1".
     entered: where the innermost Module was called.  trace: the current Trace, or None.
     watch: the object that is notified of every call of a Module (nn.Graph, while it builds).
-    origin: `ir.Node.origin` of new Nodes.  low: the dtype of autocast, or None.
+    origin: `ir.Node.origin` of new Nodes.  low: the dtypes of autocast by device type, or None.
     seed: the gradient that backward starts from; 1/n if a graph accumulates n gradients.
     place: the source location of new Nodes within a composite op; None to look for it.
     boxed: (id of a tensor, placement, sbp) -> (the tensor, its boxed copy), while the rules of one node run; else None.

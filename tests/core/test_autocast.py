@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow import DeviceError, DTypeError, nn
+from minflow import DeviceError, DTypeError, amp, nn
+from minflow.core.kernels import observed
+from minflow.core.op import OPS
 from minflow.core.trace import trace
 from tests.cases import in_cases
 from tests.graphs import Predict
@@ -166,3 +168,55 @@ def test_mistakes():
         flow.autocast("tpu")
     with pytest.warns(UserWarning, match="no GPU is available"), flow.autocast("cuda"):
         assert (flow.ones(2, 2) @ flow.ones(2, 2)).dtype is flow.float32
+
+
+# ---- on a GPU --------------------------------------------------------------------------------------------------------
+
+
+def test_default_dtype_on_a_gpu(cuda):
+    x = flow.tensor(X, device=cuda)
+    with flow.autocast("cuda"):
+        assert (x @ x.T).dtype is flow.float16 and flow.get_autocast_dtype("cuda") is flow.float16
+        assert (x.cpu() @ x.cpu().T).dtype is flow.float32 and not flow.is_autocast_enabled("cpu")
+        with flow.autocast("cpu"), flow.autocast("cuda", flow.bfloat16):
+            assert (x @ x.T).dtype is flow.bfloat16 is (x.cpu() @ x.cpu().T).dtype
+        with flow.autocast("cuda", enabled=False):
+            assert (x @ x.T).dtype is flow.float32
+    assert not flow.is_autocast_enabled("cuda")
+
+
+def test_ops_in_float32_on_a_gpu(cuda):
+    """Those of PyTorch's list of autocast for CUDA, whose results may be too large for float16."""
+    assert set(OPS) >= amp.FLOAT32_ON_CUDA | amp.WIDEST_ON_CUDA
+    with flow.autocast("cuda"):
+        y = flow.tensor(X, device=cuda) @ flow.tensor(W, device=cuda).T
+        found = [y.exp(), y.softmax(1), y.sum(), y**2.0, F.softplus(y), F.cross_entropy(y, y.argmax(1))]
+        assert y.dtype is flow.float16 and {x.dtype for x in found} == {flow.float32}
+        assert flow.where(y > 0, y, flow.ones(4, 5, device=cuda)).dtype is flow.float32
+        found = [y + y, y.relu(), y.tanh(), y.mean(), F.gelu(y), F.layer_norm(y, (5,)), flow.where(y > 0, y, y)]
+        assert {x.dtype for x in found} == {flow.float16}
+
+
+def test_bfloat16_reaches_kernels_that_take_it(cuda_kernels):
+    """Products of cuBLAS; ops without such a kernel run in float32, with one rounding."""
+    x, ran = flow.tensor(X, device="cuda"), []
+    with flow.autocast("cuda", flow.bfloat16), observed(lambda op, platform, *_: ran.append((op.name, platform))):
+        y = x @ x.T
+    assert y.dtype is flow.bfloat16 and [name for name, _ in ran] == ["permute", "cast", "cast", "matmul"]
+    assert ran[-1] == ("matmul", "cupy")
+    expected = (flow.tensor(X) @ flow.tensor(X).T).bfloat16()
+    assert (y.cpu().float() - expected.float()).abs().max() <= 0.04
+    empty = flow.ones(3, 0, dtype=flow.bfloat16, device="cuda")  # which this kernel declines
+    assert (empty @ empty.T).tolist() == [[0] * 3] * 3
+
+
+def test_training_on_a_gpu(cuda):
+    """Weights and their gradients stay float32, and the loss is that of float32 within the rounding of float16."""
+    model = nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, 5)).to(cuda)
+    x, label = flow.tensor(X, device=cuda), flow.tensor([0, 1, 2, 3], device=cuda)
+    exact = F.cross_entropy(model(x), label)
+    with flow.autocast("cuda"):
+        loss = F.cross_entropy(model(x), label)
+    loss.backward()
+    assert exact.item() != loss.item() and abs(exact.item() - loss.item()) < 0.01
+    assert {p.grad.dtype for p in model.parameters()} == {flow.float32}

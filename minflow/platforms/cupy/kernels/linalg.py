@@ -11,7 +11,7 @@ from ..gemm import gemms
 TOLERANCE = 8  # another order of summation
 
 
-@kernel(matmul, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(matmul, platform="cupy", declines=True, tolerance=TOLERANCE, bfloat16=True)
 def _(xp, a, b, ta, tb, out=None):
     if a.dtype.name not in TYPES or not a.size or not b.size:
         return NotImplemented

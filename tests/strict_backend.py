@@ -17,11 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from minflow.core.backend import BACKENDS, OPEN, backend_of, register_backend, to_host
+from minflow.core.backend import BACKENDS, OPEN, Memory, backend_of, register_backend, to_host
 from minflow.core.kernels import EAGER_PLATFORMS, clear_caches
 from minflow.core.spec import DEVICE_OF_ARRAY, Device, cpu
 from minflow.platforms.cupy import use_kernels
-from minflow.platforms.cupy.device_code import CudaBackend, Memory
+from minflow.platforms.cupy.device_code import CudaBackend
 from tests.platforms.cuda.host_shim import compile_for_host
 
 NAMES = Path(__file__).with_name("cupy_names.txt")

@@ -11,7 +11,7 @@ import functools
 import gc
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .base.errors import DeviceError, InternalError
 from .memory import free_bytes_if_short, size_text
@@ -24,6 +24,20 @@ if TYPE_CHECKING:
     from .op import Op
 
 Array: TypeAlias = Any  # an array of the library of its device
+
+
+class Memory(NamedTuple):
+    """The memory of a device in bytes.
+
+    free, total: of the device, for all processes.  allocated: of arrays of this process; peak: the most of that so
+    far.  reserved: what the pool of this process holds, for arrays and to use again.
+    """
+
+    free: int
+    total: int
+    allocated: int
+    peak: int
+    reserved: int
 
 
 class Backend:
@@ -85,6 +99,10 @@ class Backend:
     def free_bytes_if_short(self, needed: int) -> int | None:
         """The free bytes if fewer than `needed`; else None."""
         return free_bytes_if_short(needed)
+
+    def memory(self) -> Memory:
+        """The memory of this device. Raises what the driver raises."""
+        raise NotImplementedError
 
     def activate(self) -> None:
         """Let the array library compute on this device in this thread. Called before kernels are launched."""

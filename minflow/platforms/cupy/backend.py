@@ -8,12 +8,12 @@ from typing import Any
 
 import cupy
 
-from ...core.backend import register_backend
+from ...core.backend import Memory, register_backend
 from ...core.host import HostArray
 from ...core.source_location import need
 from ...core.spec import Device
 from .cublas import Handle, Handles, library
-from .device_code import CudaBackend, Memory
+from .device_code import CudaBackend
 from .gemm import Gemm
 
 HOPPER = 90  # compute capability from which the largest workspace of cuBLAS helps

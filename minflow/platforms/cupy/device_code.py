@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.backend import Array, Backend, backend_of_array
 from ...core.memory import MIN_CHECKED_BYTES
@@ -35,20 +35,6 @@ FLOATS = frozenset(["float64", "float32", "float16", "bfloat16"])
 WARP = 32
 
 
-class Memory(NamedTuple):
-    """The memory of a device in bytes.
-
-    free, total: of the device, for all processes.  allocated: of arrays of this process; peak: the most of that so
-    far.  reserved: what the pool of this process holds, for arrays and to use again.
-    """
-
-    free: int
-    total: int
-    allocated: int
-    peak: int
-    reserved: int
-
-
 class CudaBackend(Backend):
     """The backend of a device type that runs CUDA C."""
 
@@ -62,10 +48,6 @@ class CudaBackend(Backend):
         """Compute out = left @ right for matrices that `call` describes. left, right, out: arrays that begin at its
         offsets 0, of one dtype: a float or complex one.
         """
-        raise NotImplementedError
-
-    def memory(self) -> Memory:
-        """The memory of this device. Raises what the driver raises."""
         raise NotImplementedError
 
     def reset_peak(self) -> None:

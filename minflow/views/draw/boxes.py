@@ -107,11 +107,12 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = MAX_BOXES) -> Diag
     writers = {n.id for n in record.nodes if n.kind == "folded" and n.phase == "optimizer"}
     written = Counter(id for state, id, _ in record.updates if id in writers and state != id)
     said = {id: f"\nupdates {count} states of other boxes" for id, count in written.items()}
-    shown = tuple([replace(n, attrs=n.attrs + said[n.id]) if n.id in said else n for n in record.nodes])
-    boxes, frames = boxes_in_frames(shown, {id for id, _ in record.outputs})
+    copies = device_copies(record)
+    shown = [replace(n, attrs=n.attrs + said[n.id]) if n.id in said else n for n in record.nodes if n.id not in copies]
+    boxes, frames = boxes_in_frames(tuple(shown), {id for id, _ in record.outputs})
     beside: list[Box] = []
     edges: list[Edge] = []
-    for node in record.nodes:
+    for node in shown:
         if node.kind == "folded":
             reads = Counter(x.ref for x in node.inputs if x.ref)
             edges += [
@@ -123,6 +124,9 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = MAX_BOXES) -> Diag
         named = len([x for x in node.inputs if x.ref or "[" in x.text]) > 1 and not is_symmetric(node)
         for i, x in enumerate(node.inputs):
             label = x.name if named else ""
+            while x.ref in copies:
+                label = f"{label}: {copy_text(copies[x.ref])}" if label else copy_text(copies[x.ref])
+                x = copies[x.ref].inputs[0]
             source = nodes.get(x.ref)
             if source and len(source.outs) > 1 and source.kind != "folded":
                 label = f"{label} (output {x.index})".strip()
@@ -136,6 +140,22 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = MAX_BOXES) -> Diag
         if id not in writers:
             edges.append(Edge(id, state, f"{n} updates" if n > 1 else "update", "dotted", back=True))
     return Diagram(boxes, tuple(beside), tuple(edges), frames, sbp_legend(record.nodes))
+
+
+def device_copies(record: TapeRecord | GraphRecord) -> dict[str, NodeRecord]:
+    """The copies to another device that are drawn as edges: all but results, updates and those that a picture is about,
+    by id. A folded box reads their boxes.
+    """
+    kept = {id for id, _ in record.outputs} | {id for _, id, _ in record.updates}
+    kept |= {x.ref for n in record.nodes if n.kind == "folded" for x in n.inputs}
+    return {n.id: n for n in record.nodes if n.copied and not n.mark and n.id not in kept and n.inputs[0].ref}
+
+
+def copy_text(node: NodeRecord) -> str:
+    """The label of the edge of a copy: "copy to cuda:0, 3.4 kB"."""
+    return (
+        f"copy to {node.outs[0].rpartition(' on ')[2] if ' on ' in node.outs[0] else 'cpu'}, {nbytes_text(node.copied)}"
+    )
 
 
 SBP_WORDS = {

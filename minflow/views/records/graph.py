@@ -50,7 +50,7 @@ class NodeRecord:
     notes: lines of a marked node: got, expected, try.
     whole: of a part of an opened composite operation, that operation.
     sbp: of a global tensor, along each axis of ranks, `S(0), B`.  holders: the ranks of its slices.
-    sent: bytes that one rank sends for boxing, at most.
+    sent: bytes that one rank sends for boxing, at most.  copied: bytes that it copies to another device.
     """
 
     id: str
@@ -74,6 +74,7 @@ class NodeRecord:
     sbp: str = ""
     holders: str = ""
     sent: int = 0
+    copied: int = 0
 
     @property
     def state_scope(self) -> str:
@@ -176,6 +177,7 @@ def op_fields(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int], 
         scope=node.scope,
         where=where_text(node.where) if node.where else "",
         needs=bool(node.needs),
+        copied=node.out_specs[0].nbytes if getattr(node.op, "moves", False) else 0,
     )
 
 

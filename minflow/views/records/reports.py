@@ -290,7 +290,8 @@ class MemoryMap:
     arena: bytes.  least: lower bound for any buffer assignment.  total: sum over all values.  steps: steps of the plan.
 
     states: bytes of parameters, buffers and optimizer state.  in_place: number of updates written directly into states.
-    fresh: bytes of outputs that are allocated at each call.
+    fresh: bytes of outputs that are allocated at each call.  device: that of the arena, if it is a GPU, and the bytes
+    of its arrays, of its pool, free and in all.
     """
 
     title: str
@@ -302,6 +303,7 @@ class MemoryMap:
     in_place: int
     fresh: int
     blocks: tuple[Block, ...]
+    device: tuple[str, int, int, int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -214,6 +214,10 @@ def memory_text(record: MemoryMap) -> str:
         f"outside it: states {nbytes_text(record.states)} ({record.in_place} updates written in place), "
         f"new outputs {nbytes_text(record.fresh)} a call",
     ]
+    if record.device:
+        name, *sizes = record.device
+        arrays, pool, free, whole = map(nbytes_text, sizes)
+        lines.append(f"{name}: arrays {arrays}, the pool holds {pool}; {free} of {whole} are free for all processes")
     if record.blocks:
         lines += [peak_text(record), "", *memory_picture(record)]
         rows: list[tuple[str, ...]] = [("the largest values", "spec", "offset", "bytes", "steps")]

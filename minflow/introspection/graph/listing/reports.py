@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 from ....compiler.arena import least
 from ....compiler.passes import RENAMED_PASSES
 from ....compiler.passes.localization import is_global
+from ....core.backend import backend_of
 from ....core.base.errors import GraphError
 from ....core.ir import CONSTANT, Graph as IR, Node, Source, Value, outputs_of, where_text
 from ....core.source_location import fail
+from ....core.spec import cpu
 from ....core.tensor import Tensor
 from ....nn.graph.python_state import PLAIN_TYPES
 from ....nn.graph.tree import leaves
@@ -147,7 +149,11 @@ class GraphReports:
         title = f"{self.name}: memory" + (f" of the {compiled.name}" if len(require_compiled(self).parts) > 1 else "")
         total, outputs = sum(b.nbytes for b in blocks), sum(v.spec.nbytes for v in plan.fresh)
         sizes = plan.arena_bytes, least(plan.needs), total, len(plan.graph.nodes), states
-        return report(MemoryMap(title, *sizes, len(plan.in_place), outputs, tuple(blocks)))
+        pool = None
+        if plan.device is not cpu:
+            memory = backend_of(plan.device).memory()
+            pool = str(plan.device), memory.allocated, memory.reserved, memory.free, memory.total
+        return report(MemoryMap(title, *sizes, len(plan.in_place), outputs, tuple(blocks), pool))
 
     def timeline(self: Any) -> Report:
         """The first call of the current plan: trace, each pass, plan, first and second run."""

@@ -112,15 +112,15 @@ def launch(
     name: str,
     grid: int | tuple[int, ...],
     block: int | tuple[int, ...],
-    *args: Array | int | float,
+    *args: Array | int | float | None,
     types: Mapping[str, Any],
     shared: int = 0,
     **macros: int | str,
 ) -> None:
     """Run a function of a source on the device of its first argument.
 
-    grid, block: number of blocks and of threads per block.  args: arrays and Python numbers.  types: dtypes by
-    macro.  shared: bytes of dynamic shared memory.  macros: other macros.
+    grid, block: number of blocks and of threads per block.  args: arrays, Python numbers, and None for a null pointer.
+    types: dtypes by macro.  shared: bytes of dynamic shared memory.  macros: other macros.
     """
     named = [(key, C_NAMES[getattr(x, "name", x)]) for key, x in types.items()]
     named += [(key, str(value)) for key, value in macros.items()]

@@ -128,6 +128,9 @@ def as_c(kernel: str, x, expected: str):
         type, convert = NUMBERS[x.__class__]
         assert type == expected, f"{kernel}: a parameter is {expected}, the argument {x} is {type}"
         return convert(x)
+    if x is None:
+        assert expected.endswith("*"), f"{kernel}: a parameter is {expected}, the argument is None"
+        return ctypes.c_void_p()
     elements = expected.removesuffix("*").strip()
     known = elements in C_NAMES.values() and (x.dtype.name, elements) != ("bool", "unsigned char")
     assert not known or elements == C_NAMES[x.dtype.name], f"{kernel}: a parameter is {expected}, got {x.dtype}"

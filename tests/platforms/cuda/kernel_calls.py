@@ -44,13 +44,13 @@ class Call(NamedTuple):
         return [t.cpu().array for t in (results if self.op.many else [results])]
 
     def in_float64(self) -> "Call":
-        return self._replace(arrays=[in_float64(x) for x in self.arrays])
+        return self._replace(arrays=[in_float64(self.op, x) for x in self.arrays])
 
 
 def calls(op: Op) -> Iterator[Call]:
     for example in [*cases(op), *ragged(op)]:
         for dtype in sorted(FLOATS):
-            yield Call(op, in_dtype(example, dtype).arrays(), example.attrs)
+            yield Call(op, in_dtype(op, example, dtype).arrays(), example.attrs)
 
 
 def ragged(op) -> list[Case]:
@@ -63,12 +63,17 @@ def ragged(op) -> list[Case]:
     return [Case(tuple(m(shape=s) for m, s in zip(makers, one)), attrs) for one in shapes]
 
 
-def in_dtype(case: Case, dtype: str) -> Case:
-    """The call with floats of this dtype. 0-d ones, such as learning rates, keep theirs beside larger arrays."""
-    large = any([isinstance(x, Maker) and x.shape for x in case.inputs])
-    changed = [isinstance(x, Maker) and x.floating and (x.shape or not large) for x in case.inputs]
+def changes_dtype(op: Op, x) -> bool:
+    """True for floats, except 0-d ones of optimizers, such as learning rates."""
+    return x.shape != () or not op.__module__.startswith(update.__name__)
+
+
+def in_dtype(op: Op, case: Case, dtype: str) -> Case:
+    """The call with floats of this dtype."""
+    changed = [isinstance(x, Maker) and x.floating and changes_dtype(op, x) for x in case.inputs]
     return Case(tuple(x(dtype=dtype) if change else x for x, change in zip(case.inputs, changed)), case.attrs)
 
 
-def in_float64(x):
-    return x.astype("float64") if isinstance(x, np.ndarray) and x.dtype.name in FLOATS and x.ndim else x
+def in_float64(op: Op, x):
+    floating = isinstance(x, np.ndarray) and x.dtype.name in FLOATS
+    return x.astype("float64") if floating and changes_dtype(op, x) else x

@@ -5,7 +5,35 @@ examples of the op. Elementwise ops need no line.
 """
 
 from minflow.core.ops.conv import GEOMETRY, out_shape
-from minflow.core.ops.examples import case, floats
+from minflow.core.ops.examples import Case, case, floats, ints, positive
+
+ROWS = [(3, 5), (2, 33), (70, 11), (2, 3, 257), (2, 1100), (1, 9000)]  # one team of threads after the other
+COLUMNS = [((5, 37, 3), 1), ((3, 500, 2), 1), ((8200, 3), 0), ((3, 8, 1100), 1)]  # elements that are not contiguous
+SCORES = [(3, 5), (70, 11), (2, 1100), (2, 7, 3, 5), (1, 3, 8300), (2500, 3)]  # of classes along axis 1
+
+
+def labels_of(shape: tuple[int, ...]):
+    return ints(shape[0], *shape[2:], low=0, high=shape[1], dtype="int32" if len(shape) > 2 else "int64")
+
+
+def loss_cases(*before: str, weights: bool = False, needs: int = 0, **more) -> list[Case]:
+    """Calls of a loss of labels, or of its gradient with `before`: the names of inputs beside labels and weight."""
+    found = []
+    for k, shape in enumerate(SCORES):
+        reduction = ("mean", "sum", "none")[k % 3]
+        grad = floats(shape[0], *shape[2:]) if reduction == "none" else floats(())
+        by_name = {"x": floats(*shape), "probs": positive(*shape, low=0.1, high=0.9), "grad": grad}
+        inputs = [labels_of(shape) if name == "labels" else by_name[name] for name in before]
+        if weights:
+            inputs.append((1, positive(shape[1]), 2.5)[k % 3])
+        attrs = dict(ignore_index=(-100, 1)[k % 2], reduction=reduction, **more)
+        found.append(Case(tuple(inputs), attrs | ({"needs": needs} if needs else {})))
+        if "x" not in before and "probs" not in before:
+            found[-1].attrs["shape"] = shape
+    return found
+
+
+LINES = [*[case(floats(*shape), dim=len(shape) - 1) for shape in ROWS], *[case(floats(*x), dim=d) for x, d in COLUMNS]]
 
 # Shapes of images and filters, and what differs from GEOMETRY. The comments name the tiles of `kernels/conv.py`.
 CONVOLUTIONS = [
@@ -33,6 +61,15 @@ RAGGED = {
     "conv2d_weight_grad": [
         case(floats(*out_shape(x, w, o)), floats(*x), shape=w, **GEOMETRY | o) for x, w, o in CONVOLUTIONS
     ],
+    "cross_entropy": [
+        *loss_cases("x", "labels", weights=True, label_smoothing=0.0),
+        *loss_cases("x", "labels", weights=True, label_smoothing=0.2),
+    ],
+    "cross_entropy_grad": [
+        *loss_cases("grad", "x", "labels", weights=True, label_smoothing=0.0, needs=1),
+        *loss_cases("grad", "x", "labels", weights=True, label_smoothing=0.2, needs=1),
+    ],
+    "log_softmax": LINES,
     "matmul": [
         case(floats(*a), floats(*b), ta=ta, tb=tb)
         for a, b, ta, tb in [
@@ -44,5 +81,11 @@ RAGGED = {
             ((6, 1, 5, 7), (5, 5, 3), True, False),
         ]
     ],
-    "softmax": [case(floats(*shape), dim=len(shape) - 1) for shape in [(3, 5), (2, 33), (2, 3, 257), (1, 1000)]],
+    "nll": loss_cases("x", "labels"),
+    "nll_grad": loss_cases("grad", "labels"),
+    "nll_loss": loss_cases("x", "labels", weights=True),
+    "nll_loss_grad": loss_cases("grad", "x", "labels", weights=True, needs=1),
+    "softmax": LINES,
+    "softmax_cross_entropy": loss_cases("x", "labels"),
+    "softmax_cross_entropy_grad": loss_cases("probs", "labels", "grad"),
 }

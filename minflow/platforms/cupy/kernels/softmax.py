@@ -1,21 +1,34 @@
-"""softmax of rows."""
+"""softmax and log_softmax along any axis."""
 
 from __future__ import annotations
 
-from ....core.kernels import kernel
-from ....core.ops.softmax import softmax
-from ..device_code import launch, supported, threads_for
+from typing import Any
 
-TOLERANCE = 8  # another order of summation, and exp of CUDA's library
+from ....core.backend import Array
+from ....core.kernels import kernel
+from ....core.ops.softmax import log_softmax, softmax
+from ..device_code import supported
+from .row_teams import contiguous, launch_rows, lines, sum_dtype, team_size
+
+TOLERANCE = 32  # another order of summation, and exp of CUDA's library
+
+
+def run(xp: Any, x: Array, dim: int, out: Array | None, log: int) -> Any:
+    (x,) = contiguous(xp, x)
+    out = xp.empty_like(x) if out is None else out
+    if not supported(x, out):
+        return NotImplemented
+    rows, columns, inner = lines(x, dim)
+    team, types = team_size(rows, columns, inner), {"T": x.dtype, "ACC": sum_dtype(x)}
+    launch_rows("softmax.cu", "softmax_rows", rows, team, x, out, rows, columns, inner, types=types, LOG=log)
+    return out
 
 
 @kernel(softmax, platform="cupy", declines=True, tolerance=TOLERANCE)
 def _(xp, x, dim, out=None):
-    if not x.ndim or dim != x.ndim - 1 or not supported(x):
-        return NotImplemented
-    if out is None:
-        out = xp.empty_like(x)
-    columns = x.shape[-1]
-    types = {"T": x.dtype, "ACC": "float64" if x.dtype == "float64" else "float32"}
-    launch("softmax.cu", "softmax_rows", x.size // columns, threads_for(columns), x, out, columns, types=types)
-    return out
+    return run(xp, x, dim, out, log=0)
+
+
+@kernel(log_softmax, platform="cupy", declines=True, tolerance=TOLERANCE)
+def _(xp, x, dim, out=None):
+    return run(xp, x, dim, out, log=1)

@@ -10,6 +10,7 @@
 #else
 #define DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) char name##_bytes[]; type* name = (type*)name##_bytes
 #define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fc00000)
 #endif
 
 struct f16 {

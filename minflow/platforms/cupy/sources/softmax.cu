@@ -1,15 +1,14 @@
-// softmax and log_softmax along rows: one block per row.
+// softmax, or with LOG log_softmax, and their gradients.
 
-#include "common.cuh"
+#include "rows.cuh"
 
-// x, out: (rows, columns).
-extern "C" __global__ void softmax_rows(const T* x, T* out, long long columns) {
-  const T* row = x + blockIdx.x * columns;
-  ACC largest = -INFINITY, sum = 0;
-  for (long long j = threadIdx.x; j < columns; j += blockDim.x) largest = Max::join(largest, row[j]);
-  largest = reduce_block<Max>(largest);
-  for (long long j = threadIdx.x; j < columns; j += blockDim.x) sum += exp((ACC)row[j] - largest);
-  sum = reduce_block<Sum>(sum);
-  for (long long j = threadIdx.x; j < columns; j += blockDim.x)
-    out[blockIdx.x * columns + j] = T(exp((ACC)row[j] - largest) / sum);
+// x, out: (outer, columns, inner).  rows: outer * inner.
+extern "C" __global__ void softmax_rows(const T* x, T* out, long long rows, long long columns, long long inner) {
+  FOR_ROWS(row, rows) {
+    long long count = row < rows ? columns : 0, start = start_of(row, columns, inner);
+    Exponentials found = join_team(exponentials_of(x + start, count, inner));
+    ACC sum = found.total();
+    for (long long j = start + RANK * inner; j < start + count * inner; j += TEAM * inner)
+      out[j] = T(LOG ? (ACC)x[j] - found.largest - log(sum) : exp((ACC)x[j] - found.largest) / sum);
+  }
 }

@@ -1,0 +1,97 @@
+"""Kernels over rows and channels: infinities and NaN, labels that are ignored or wrong, and launches per call."""
+
+import math
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.op import OPS
+from minflow.nn import functional as F
+from tests.strict_backend import StrictArray
+
+
+@pytest.fixture
+def launches(cuda_kernels, monkeypatch):
+    """The names of the functions of CUDA C that are launched."""
+    from minflow.platforms.cupy import device_code
+
+    names = []
+    function = device_code.CudaBackend.function
+    monkeypatch.setattr(
+        device_code.CudaBackend, "function", lambda self, *key: names.append(key[1]) or function(self, *key)
+    )
+    return names
+
+
+def same(got, expected):
+    np.testing.assert_allclose(got.cpu().numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+UNUSUAL = [math.inf, -math.inf, math.nan, -0.0, 1e4, -1e4]
+ROWS = [[0.5, 1.5, x, 2.5] for x in UNUSUAL] + [[-math.inf] * 4, [math.inf, math.inf, 0.0, -math.inf]]
+
+
+@pytest.mark.parametrize("function", [flow.softmax, flow.log_softmax], ids=["softmax", "log_softmax"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_softmax_of_infinities(launches, function, dim):
+    x = flow.tensor(ROWS)
+    x = x.T if dim == 0 else x
+    same(function(x.to("cuda"), dim), function(x, dim))
+    assert launches == ["softmax_rows"]
+
+
+@pytest.mark.filterwarnings("ignore::minflow.MinflowWarning")
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("labels", [[0, 3, 2, 1, 3, 0, 1, 2], [-100] * 8, [1, -100] * 4])
+def test_losses_of_infinities(cuda_kernels, reduction, labels):
+    def found(device):
+        x = flow.tensor(ROWS, device=device, requires_grad=True)
+        loss = F.cross_entropy(x, flow.tensor(labels, device=device), reduction=reduction)
+        loss.sum().backward()
+        return loss.detach(), x.grad
+
+    for got, expected in zip(found("cuda"), found("cpu")):
+        same(got, expected)
+
+
+def test_labels_that_are_no_class(cuda_kernels):
+    """Nothing outside of the scores is read: loss and gradient of such a row are NaN."""
+    x, labels = StrictArray(np.zeros((3, 4), "f4")), StrictArray(np.array([1, 4, -1]))
+    attrs = dict(ignore_index=-100, reduction="none")
+    loss, probs = run("softmax_cross_entropy", x, labels, **attrs)
+    np.testing.assert_array_equal(np.isnan(loss), [False, True, True])
+    grad = run("softmax_cross_entropy_grad", StrictArray(probs), labels, StrictArray(np.ones(3, "f4")), **attrs)
+    np.testing.assert_array_equal(np.isnan(grad).any(1), [False, True, True])
+
+
+def run(name: str, *arrays, **attrs):
+    """Run the kernel of the platform "cupy" on arrays of the device; return NumPy's arrays."""
+    from minflow.core.kernels import call_on
+
+    results = call_on(OPS[name], "cupy", "cuda")(*arrays, **attrs)
+    return tuple([x.inner for x in results]) if isinstance(results, tuple) else results.inner
+
+
+def test_launches_of_losses(launches):
+    x = flow.randn(3, 5).to("cuda").requires_grad_()
+    labels = flow.tensor([0, 4, 2], device="cuda")
+    F.cross_entropy(x, labels).backward()
+    assert launches == ["loss_rows", "add_losses", "count_labels", "loss_grad_rows"]
+    launches.clear()
+    F.cross_entropy(x, labels, flow.ones(5, device="cuda"), label_smoothing=0.1, reduction="sum").backward()
+    assert launches == ["loss_rows", "add_losses", "loss_grad_rows"]
+
+
+def test_weights_that_need_a_gradient(launches):
+    """Their gradient is that of the decomposition."""
+
+    def found(device):
+        x, weight = flow.arange(12.0).reshape(3, 4) / 7, flow.tensor([1.0, 2.0, 0.5, 3.0])
+        x, weight = x.to(device).requires_grad_(), weight.to(device).requires_grad_()
+        F.cross_entropy(x, flow.tensor([0, 3, 2], device=device), weight, label_smoothing=0.2).backward()
+        return x.grad, weight.grad
+
+    for got, expected in zip(found("cuda"), found("cpu")):
+        same(got, expected)
+    assert launches[:2] == ["loss_rows", "add_losses"] and "loss_grad_rows" not in launches[:3]

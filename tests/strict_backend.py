@@ -8,9 +8,9 @@ Unlike CuPy, which then returns NaN, it raises LinAlgError for a singular matrix
 
 import contextlib
 import ctypes
+import functools
 import inspect
 import sys
-import time
 import types
 from collections import Counter
 from pathlib import Path
@@ -22,7 +22,9 @@ from minflow.core.kernels import EAGER_PLATFORMS, clear_caches
 from minflow.core.spec import DEVICE_OF_ARRAY, Device, cpu
 from minflow.platforms.cupy import use_kernels
 from minflow.platforms.cupy.device_code import CudaBackend
+from tests import strict_streams
 from tests.platforms.cuda.host_shim import compile_for_host
+from tests.strict_streams import perform
 
 NAMES = Path(__file__).with_name("cupy_names.txt")
 COPIES: Counter = Counter()  # "item at file.py:12 in function" -> number of copies to the host
@@ -39,6 +41,8 @@ def place() -> str:
 
 
 def copied(how: str) -> None:
+    """Count a copy to the host, which waits for the current stream."""
+    strict_streams.wait()
     COPIES[f"{how} at {place()}"] += 1
 
 
@@ -75,6 +79,8 @@ AT = {  # ufunc -> the dtypes to which CuPy can add, and so on, at positions
     "minimum": extremes,
     "bitwise": "int32 int64 uint32 uint64".split(),
 }
+IN_PLACE = set("copyto fill_diagonal place put put_along_axis putmask".split())
+METHODS_IN_PLACE = set("fill partition put sort".split())
 FROM_HOST = {"array", "asarray", "asanyarray"}
 FACTS = set(
     "broadcast_shapes can_cast common_type iscomplexobj isfortran isrealobj isscalar issubdtype may_share_memory ndim "
@@ -101,6 +107,13 @@ def wrapped(result, out=None):
     if isinstance(out, StrictArray) and result is out.inner:
         return out
     return StrictArray(result) if isinstance(result, np.ndarray | np.generic | bool) else result
+
+
+def performed(compute, inputs, out=None, in_place=False):
+    """The result of NumPy as CuPy returns it, in the order of the current stream."""
+    in_place = in_place or out is not None
+    result = perform(compute, [x for x in inputs if isinstance(x, np.ndarray)], in_place)
+    return out if in_place else wrapped(result, out)
 
 
 def parameters_of(function) -> list:
@@ -164,10 +177,17 @@ class Function:
             raise TypeError("Did not understand the following kwargs")
         if name == "take":
             named["mode"] = "wrap"
-        with np.errstate(all="ignore"):
-            result = self.numpys(*map(inner, own), *placed, **named)
+        given = [*map(inner, own), *placed]
+
+        def compute():
+            with np.errstate(all="ignore"):
+                return self.numpys(*given, **named)
+
+        out = dict(zip(self.parameters, args[self.method :])).get("out", options.get("out"))
+        in_place = name in (METHODS_IN_PLACE if self.method else IN_PLACE)
+        result = compute() if name in FACTS else performed(compute, given, out, in_place)
         called(self.name, args, options, result)
-        return result if name in FACTS else wrapped(result, options.get("out"))
+        return result
 
 
 class UFunc:
@@ -184,17 +204,22 @@ class UFunc:
             raise TypeError(f"Unsupported type {list}")
         taken = args
         if self.__name__ == "power" and all(np.result_type(inner(x)).kind in "biu" for x in args):
-            taken = args[0], wrapped(np.maximum(inner(args[1]), 0))  # NumPy would refuse negative ones
+            taken = args[0], self.computed(np.maximum, (args[1], 0), {})  # NumPy would refuse negative ones
         result = self.computed(self.numpys, taken, options)
         called(self.__name__, args, options, result)
         return result
 
     def computed(self, function, args, options):
-        out = options.get("out")
+        """The result of a function of NumPy with these arguments, of which the ones after `nin` are outputs."""
+        out = args[self.nin :] or options.get("out")
         out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
-        with np.errstate(all="ignore"):
-            result = function(*map(inner, args), **{k: inner(x) for k, x in options.items()})
-        return wrapped(result, out)
+        given, named = [*map(inner, args)], {k: inner(x) for k, x in options.items()}
+
+        def compute():
+            with np.errstate(all="ignore"):
+                return function(*given, **named)
+
+        return performed(compute, given, out)
 
     def method(self, name: str, parameters: list, args, options):
         if name not in self.methods:
@@ -203,7 +228,8 @@ class UFunc:
             raise TypeError(f"{name}() got an unexpected keyword argument {min(unknown)!r}")
         if not isinstance(args[0], StrictArray):
             raise TypeError(f"{name}(): the first argument must be an array of the device, not {type(args[0])}")
-        result = self.computed(getattr(self.numpys, name), args, options)
+        named = options | dict(zip(parameters[1:], args[1:]))
+        result = self.computed(getattr(self.numpys, name), args[:1], named)
         called(f"{self.__name__}.{name}", args, options)
         return result
 
@@ -218,7 +244,9 @@ class UFunc:
             raise NotImplementedError(f"`{self.__name__}.at` is not supported")
         if a.dtype.name not in AT.get(self.__name__, AT["bitwise"]):
             raise TypeError(f"cupy.{self.__name__}.at does not support {a.dtype}")
-        self.numpys.at(inner(a), wrapped_index(a.inner, indices), *map(inner, b))
+        count_masks(indices)
+        given = [*map(inner, b)]
+        perform(lambda: self.numpys.at(a.inner, wrapped_index(a.inner, indices), *given), in_place=True)
         called(f"{self.__name__}.at", (a, indices, *b), {})
 
     def outer(self, a, b, **options):
@@ -250,6 +278,13 @@ class Flags:
         self.forc, self.fnc = flags.forc, flags.fnc
 
 
+def count_masks(index) -> None:
+    """Count the copies of the numbers of True in an index, also to write there."""
+    for x in index if isinstance(index, tuple) else (index,):
+        if isinstance(x, StrictArray) and x.dtype == bool:
+            copied("the number of True")
+
+
 def wrapped_index(array, index):
     """An index as NumPy takes it, whose integer arrays count elements modulo the size of their axis, as in CuPy."""
     items = index if isinstance(index, tuple) else (index,)
@@ -260,7 +295,6 @@ def wrapped_index(array, index):
         if isinstance(x, list):
             x = StrictArray(np.array(x, "int64" if not x else None))
         if isinstance(x, StrictArray) and x.dtype == bool:
-            copied("the number of True")  # also to write there
             axis += x.ndim
         elif isinstance(x, StrictArray):
             x = StrictArray(x.inner % array.shape[axis] if array.shape[axis] else x.inner)
@@ -302,7 +336,7 @@ class StrictArray:
 
     @real.setter
     def real(self, value):
-        self.inner.real = inner(value)
+        self.real[...] = value
 
     @property
     def imag(self):
@@ -310,7 +344,7 @@ class StrictArray:
 
     @imag.setter
     def imag(self, value):
-        self.inner.imag = inner(value)
+        self.imag[...] = value
 
     # NumPy's protocols
 
@@ -400,22 +434,29 @@ class StrictArray:
         return iter([self[i] for i in range(len(self))])
 
     def __getitem__(self, index):
-        items = wrapped_index(self.inner, index)
-        result = self.inner[items]
+        count_masks(index)
+
+        def compute():
+            items = wrapped_index(self.inner, index)
+            result = self.inner[items]
+            return self.inner[(*items, ...)] if isinstance(result, np.generic) else result
+
         called("ndarray.__getitem__", (self, index), {})
-        return StrictArray(self.inner[(*items, ...)] if isinstance(result, np.generic) else result)
+        return StrictArray(perform(compute, [self.inner]))
 
     def __setitem__(self, index, value):
         if isinstance(value, list | tuple):
             raise TypeError(f"Unsupported type {type(value)}")
-        self.inner[wrapped_index(self.inner, index)] = inner(value)
+        count_masks(index)
+        new = inner(value)
+        perform(lambda: self.inner.__setitem__(wrapped_index(self.inner, index), new), in_place=True)
         called("ndarray.__setitem__", (self, index, value), {})
 
     def __copy__(self):
-        return StrictArray(self.inner.copy())
+        return StrictArray(perform(self.inner.copy))
 
     def __deepcopy__(self, memo):
-        return StrictArray(self.inner.copy())
+        return StrictArray(perform(self.inner.copy))
 
 
 def operator(name: str, reflected: bool = False, in_place: bool = False):
@@ -446,15 +487,22 @@ for short, long in {**COMPARISONS, "neg": "negative", "abs": "absolute", "invert
 # ---- the namespace ---------------------------------------------------------------------------------------------------
 
 
+def uploaded(array):
+    """An array of the device with the elements that an array of the host has now."""
+    strict_streams.refuse_capture()
+    return StrictArray(perform(array.copy))
+
+
 def converted(obj, dtype=None, copy=None, order="K", subok=False, ndmin=0, blocking=False):
     """`array` and `asarray`, which also take data of the host."""
     called("array", (obj,), {"dtype": dtype, "order": order, "ndmin": ndmin})
     if not isinstance(obj, StrictArray) and hasattr(obj, "__cuda_array_interface__"):
         obj = StrictArray(np.asarray(Foreign(obj)))
     if isinstance(obj, StrictArray):
-        return StrictArray(np.array(obj.inner, dtype, copy=copy, order=order, ndmin=ndmin))
+        convert = functools.partial(np.array, obj.inner, dtype, copy=copy, order=order, ndmin=ndmin)
+        return StrictArray(perform(convert, [obj.inner]))
     UPLOADS[f"asarray at {place()}"] += 1
-    return StrictArray(np.array(obj if isinstance(obj, np.ndarray) else inner(obj), dtype, ndmin=ndmin, order="C"))
+    return uploaded(np.array(obj if isinstance(obj, np.ndarray) else inner(obj), dtype, ndmin=ndmin, order="C"))
 
 
 class Foreign:
@@ -570,11 +618,11 @@ class StrictBackend(CudaBackend):
         return StrictArray(np.empty(shape, dtype))
 
     def copy(self, array):
-        return StrictArray(np.array(array.inner, order="C"))
+        return StrictArray(perform(functools.partial(np.array, array.inner, order="C")))
 
     def from_host(self, array):
         UPLOADS[f"from_host at {place()}"] += 1
-        return StrictArray(np.array(array, order="C"))
+        return uploaded(np.array(array, order="C"))
 
     def to_host(self, array):
         copied("to_host")
@@ -611,20 +659,57 @@ class StrictBackend(CudaBackend):
         return {"name": "Stand-in", "major": 8, "minor": 0, **sizes}
 
     def compile(self, source):
-        return compile_for_host(source)
+        function = compile_for_host(source)
+
+        def found(name):
+            call = function(name)
+            return lambda *args: strict_streams.current().submit(functools.partial(call, *args))
+
+        return found
 
     def gemm(self, call, left, right, out):
         m, n, k, count, *sides = call
-        stored = [stored_matrices(*x, count) for x in zip((left, right, out), sides, ((m, k), (k, n), (m, n)))]
-        wide = [x.astype("float32") if x.dtype.itemsize == 2 else x for x in stored]
-        with np.errstate(all="ignore"):
-            stored[2][...] = wide[0] @ wide[1]
 
-    def event(self):
-        return time.perf_counter()
+        def compute():
+            stored = [stored_matrices(*x, count) for x in zip((left, right, out), sides, ((m, k), (k, n), (m, n)))]
+            wide = [x.astype("float32") if x.dtype.itemsize == 2 else x for x in stored]
+            with np.errstate(all="ignore"):
+                stored[2][...] = wide[0] @ wide[1]
+
+        perform(compute, in_place=True)
+
+    def synchronize(self):
+        strict_streams.synchronize()
+
+    def event(self, stream=None):
+        event = strict_streams.StrictEvent()
+        event.record(stream or strict_streams.current())
+        return event
 
     def seconds_between(self, before, after):
-        return after - before
+        after.wait()
+        return after.time - before.time
+
+    def has_ended(self, event):
+        return event.done
+
+    def wait_on_host(self, event):
+        event.wait()
+
+    def wait(self, event):
+        strict_streams.current().submit(event.wait)
+
+    def stream(self):
+        return strict_streams.current()
+
+    def new_stream(self, priority=0):
+        return strict_streams.StrictStream()
+
+    def use_stream(self, stream):
+        strict_streams.LOCAL.stream = stream
+
+    def capture(self, calls, memory):
+        return strict_streams.capture(calls)
 
 
 @contextlib.contextmanager

@@ -75,11 +75,11 @@ class Layout:
         """True if this output is computed into a new array at each call.
 
         Small outputs are copied out of the arena; so are larger ones that a compiled kernel may compute, since its
-        tasks can only be prepared for fixed addresses.
+        tasks can only be prepared for fixed addresses, and all of a GPU, for which calls are captured.
         """
         if v.node not in self.position or self.uses.root[v] != v or v in self.in_place or not v.node.op.takes_out:
             return False
-        if v.spec.device is not self.device:
+        if self.device is not cpu:
             return False
         return v.spec.nbytes > (4 * COPIED if select_for(v.node, self.platforms).lower else COPIED)
 

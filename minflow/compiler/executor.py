@@ -107,6 +107,8 @@ def run(plan, arrays: Sequence[Array], timed: bool = False, watch=None) -> list[
     try:
         set_errors(QUIET)
         plan.busy = True
+        if plan.capture is not None:
+            plan.capture.before_run(plan)
         return run_static(plan, arrays) if plan.static_io and not (timed or watch) else plan.run(arrays, timed, watch)
     except MinflowError as error:
         error.where = place_of(plan.failed) or error.where

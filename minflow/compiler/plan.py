@@ -10,15 +10,15 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
-from ..core.backend import Array, backend_of, empty, on_device, owner_of, placed
-from ..core.host import HostArray
-from ..core.ir import INPUT, Graph, Node, Value, VersionCounter, outputs_of
+from ..core.backend import Array, backend_of, empty, owner_of, placed
+from ..core.ir import CONSTANT, INPUT, Graph, Node, Source, Value, VersionCounter, outputs_of
 from ..core.kernels import HOST_PLATFORMS, Selection, device_of_node, is_moved, select, select_for
 from ..core.ops.shape import copy_to
-from ..core.spec import cpu, spec_of
+from ..core.spec import Device, cpu
 from .arena import ALIGN
 from .buffer_assignment import COPIED, Layout
 from .call_merging import is_steady, joined, memory_of
+from .capture import Capture, copy_in, is_copy
 
 
 class Slots(list):
@@ -49,9 +49,9 @@ class Plan(Layout):
     """A graph ready to run.
 
     calls, nodes, selections: the prepared calls, the node of each, and its kernels.  units: calls after merging
-    adjacent compiled kernels, and the first node of each.  keep: how many of the last outputs stay readable until the
-    next call instead of being copied out.  version_counters: the version counters of the states that are written.
-    platforms: see `Layout`.
+    adjacent compiled kernels and capture, and the first node of each.  capture: None on the CPU.  keep: how many of the
+    last outputs stay readable until the next call instead of being copied out.  version_counters: the version counters
+    of the states that are written.  platforms: see `Layout`.
     """
 
     def __init__(
@@ -71,6 +71,8 @@ class Plan(Layout):
         self.calls: list[Callable] = []
         self.nodes: list[Node] = []
         self.selections: list[Selection] = []
+        self.moved: dict[tuple[Value, Device], Array] = {}  # copies of values on the CPU
+        self.arrivals = 0  # how many of them the first calls make
         self.direct: Callable | None = None
         self.take_inputs()
         self.fresh_slots = [(self.new_slot(v), v.spec) for v in self.fresh]
@@ -88,6 +90,7 @@ class Plan(Layout):
         self.check_memory(self.arena_bytes, self.needs, memory_of(self.calls))
         self.units = joined(self.calls, self.nodes)
         self.start(*self.units)
+        self.capture = None if self.device is cpu else Capture(self)
         self.outs = [
             (self.env.get(v), self.slot_of.get(v), v in self.fresh and v not in self.results[:k])
             for k, v in enumerate(self.results)
@@ -122,11 +125,11 @@ class Plan(Layout):
         return self.slot_of[v]
 
     def take_inputs(self) -> None:
-        """Copy small and steady inputs to fixed addresses; read large ones in place."""
+        """Copy small and steady inputs, and those of a GPU, to fixed addresses; read large ones in place."""
         self.inputs: list[tuple[int | None, Array | None]] = []
         for source in self.graph.inputs:
             value = Value(source, 0, source.out_specs[0])
-            if value.spec.nbytes <= COPIED or is_steady(value, self.uses, self.platforms):
+            if self.device is not cpu or value.spec.nbytes <= COPIED or is_steady(value, self.uses, self.platforms):
                 self.env[value] = empty(value.spec)
                 self.inputs.append((None, self.env[value]))
             else:
@@ -190,15 +193,23 @@ class Plan(Layout):
 
     def argument(self, node: Node, i: int, x: Value) -> Array | None:
         """Return the array of input i of a node; None if it has a slot. A value on the CPU that a kernel of another
-        device needs there is copied just before its call.
+        device needs there is copied once.
         """
         device = device_of_node(node)
         if x not in self.env or device is cpu or x.spec.device is device or not is_moved(node.op, i):
             return self.env.get(x)
-        copy = empty(x.spec.replace(device=device))
-        self.calls.append(functools.partial(copy_in, copy, self.env[x]))
-        self.nodes.append(node)
-        self.selections.append(select(copy_to, device_type=device.type))
+        if (copy := self.moved.get((x, device))) is not None:
+            return copy
+        copy = self.moved[x, device] = empty(x.spec.replace(device=device))
+        if x.node.op is CONSTANT:
+            copy_in(copy, self.env[x])
+            return copy
+        # those of inputs and states precede all calls, which can then be captured together
+        at = self.arrivals if isinstance(x.node, Source) else len(self.calls)
+        self.arrivals += isinstance(x.node, Source)
+        self.calls.insert(at, functools.partial(copy_in, copy, self.env[x]))
+        self.nodes.insert(at, node)
+        self.selections.insert(at, select(copy_to, device_type=device.type))
         return copy
 
     def array_of(self, v: Value) -> Array:
@@ -278,7 +289,8 @@ class Plan(Layout):
     def run_watched(self, watch: Callable) -> None:
         for node, call in zip(self.nodes, self.start(self.calls, self.nodes)):
             call()
-            watch(node, [self.array_of(v) for v in outputs_of(node)])
+            if not is_copy(call):
+                watch(node, [self.array_of(v) for v in outputs_of(node)])
 
     def run_timed(self) -> None:
         event = self.backend.event
@@ -287,11 +299,6 @@ class Plan(Layout):
             call()
             marks.append(event())
         self.seconds = [self.backend.seconds_between(*pair) for pair in itertools.pairwise(marks)]
-
-
-def copy_in(copy: Array, array: HostArray) -> None:
-    """Copy an array of the host into one of another device."""
-    copy[...] = on_device(array, spec_of(copy).device)
 
 
 def run_many(kernel: Callable, args: list, reads: list, slots: Slots, places: list) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -107,12 +107,50 @@ class Backend:
     def activate(self) -> None:
         """Let the array library compute on this device in this thread. Called before kernels are launched."""
 
-    def event(self) -> Any:
-        """The point in the work of this device that has been submitted until now."""
+    def event(self, stream: Any = None) -> Any:
+        """The end of the work that a stream has been given until now, by default this thread's."""
         raise NotImplementedError
 
     def seconds_between(self, before: Any, after: Any) -> float:
         """The time between two events. Waits until both have happened."""
+        raise NotImplementedError
+
+    # ---- streams: queues of work of a device -------------------------------------------------------------------------
+
+    def stream(self) -> Any:
+        """The stream to which this thread submits work."""
+        raise NotImplementedError
+
+    def new_stream(self, priority: int = 0) -> Any:
+        """A stream whose work runs beside that of others. priority: lower numbers run first."""
+        raise NotImplementedError
+
+    def use_stream(self, stream: Any) -> None:
+        """Let this thread submit its work to a stream."""
+        raise NotImplementedError
+
+    def wait(self, event: Any) -> None:
+        """Let work that this thread submits from now on begin after an event."""
+        raise NotImplementedError
+
+    def wait_on_host(self, event: Any) -> None:
+        """Wait until an event has happened."""
+        raise NotImplementedError
+
+    def has_ended(self, event: Any) -> bool:
+        """True if an event has happened."""
+        raise NotImplementedError
+
+    def graph_memory(self) -> Any:
+        """Memory for the temporary arrays of captured calls, which keep their addresses while this object is alive."""
+        return None
+
+    def capture(
+        self, calls: Iterable[Callable], memory: Any
+    ) -> tuple[Callable[[], None] | None, int, Exception | None]:
+        """Record the work of calls instead of doing it. Returns (a function that submits it to this thread's stream,
+        the number of calls, None), or (None, the number of calls before the one that cannot be captured, its error).
+        """
         raise NotImplementedError
 
     def special(self, by: str) -> Any:

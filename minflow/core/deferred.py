@@ -37,6 +37,8 @@ class Check(NamedTuple):
 pending: PerContext[dict[Hashable, Check]] = PerContext(dict)
 LOCK = new_lock()  # of all pending checks: the worker of a Context runs kernels beside its other threads
 PLACE: ContextVar[Callable[[], str] | None] = ContextVar("place", default=None)  # of the call that a plan runs
+# While calls are captured: their keys and checks, each of which waits again after every launch.
+CAPTURED: ContextVar[list[tuple[Hashable, Check]] | None] = ContextVar("captured", default=None)
 
 
 def defer(key: Hashable, numbers: Sequence[Array], report: Callable[..., MinflowError | None]) -> None:
@@ -46,13 +48,26 @@ def defer(key: Hashable, numbers: Sequence[Array], report: Callable[..., Minflow
     """
     backend, checks, place = backend_of_array(numbers[0]), pending(), PLACE.get()
     xp, where = backend.namespace, here() if place is None else place()
-    new = xp.stack([x.astype("float64") for x in numbers])
+    check = Check(backend, xp.stack([x.astype("float64") for x in numbers]), report, where)
+    if (captured := CAPTURED.get()) is not None:
+        captured.append(((key, where, backend), check))
+        return
     if len(checks) >= MAX_PENDING:
         report_pending(backend)
+    add((key, where, backend), check)
+
+
+def add(key: Hashable, check: Check) -> None:
+    """Let a check wait, or its numbers join those of an equal one."""
     with LOCK:
-        known = checks.setdefault((key, where, backend), Check(backend, new, report, where))
-        if known.numbers is not new:
-            xp.maximum(known.numbers, new, out=known.numbers)
+        known = pending().setdefault(key, check)
+        if known is not check:
+            check.backend.namespace.maximum(known.numbers, check.numbers, out=known.numbers)
+
+
+def repeat(key: Hashable, check: Check) -> None:
+    """Let a check of captured calls wait, whose next launch overwrites its numbers."""
+    add(key, check._replace(numbers=check.backend.copy(check.numbers)))
 
 
 def report_pending(backend: Backend) -> None:

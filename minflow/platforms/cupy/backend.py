@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import cupy
@@ -42,6 +44,7 @@ class CuPyBackend(CudaBackend):
         super().__init__(device)
         self.gpu = cupy.cuda.Device(device.index)
         self.handles = Handles(self.new_handle)
+        self.captures: dict[int, cupy.cuda.Stream] = {}  # address of a stream -> the stream that records its calls
 
     @classmethod
     def count(cls) -> int:
@@ -79,15 +82,65 @@ class CuPyBackend(CudaBackend):
     def synchronize(self) -> None:
         self.gpu.synchronize()
 
-    def event(self) -> cupy.cuda.Event:
+    def event(self, stream: cupy.cuda.Stream | None = None) -> cupy.cuda.Event:
         self.activate()
         event = cupy.cuda.Event()
-        event.record()
+        event.record(stream)
         return event
 
     def seconds_between(self, before: cupy.cuda.Event, after: cupy.cuda.Event) -> float:
         after.synchronize()
         return cupy.cuda.get_elapsed_time(before, after) / 1e3
+
+    def stream(self) -> cupy.cuda.Stream:
+        self.activate()
+        return cupy.cuda.get_current_stream()
+
+    def new_stream(self, priority: int = 0) -> cupy.cuda.Stream:
+        self.activate()
+        return cupy.cuda.Stream(non_blocking=True, priority=priority)
+
+    def use_stream(self, stream: cupy.cuda.Stream) -> None:
+        self.activate()
+        stream.use()
+
+    def wait(self, event: cupy.cuda.Event) -> None:
+        self.stream().wait_event(event)
+
+    def wait_on_host(self, event: cupy.cuda.Event) -> None:
+        event.synchronize()
+
+    def has_ended(self, event: cupy.cuda.Event) -> bool:
+        return event.done
+
+    def graph_memory(self) -> cupy.cuda.MemoryPool:
+        return cupy.cuda.MemoryPool()
+
+    def capture(
+        self, calls: Iterable[Callable], memory: cupy.cuda.MemoryPool
+    ) -> tuple[Callable[[], None] | None, int, Exception | None]:
+        before = self.stream()
+        # One for each stream, on which libraries then have the workspace of one stream: their graphs run in turn.
+        stream = self.captures.get(before.ptr) or self.captures.setdefault(before.ptr, self.new_stream())
+        done = 0
+        with refused_uploads(), cupy.cuda.using_allocator(memory.malloc):
+            stream.use()
+            try:
+                stream.begin_capture()
+                try:
+                    for call in calls:
+                        call()
+                        done += 1
+                except BaseException:
+                    with suppress(Exception):  # the error may have ended the capture
+                        stream.end_capture()
+                    raise
+                graph = stream.end_capture()
+            except Exception as error:
+                return None, done, error
+            finally:
+                before.use()
+        return Launch(graph, memory), done, None
 
     def special(self, by: str) -> Any:
         return need("cupyx.scipy.special", by)
@@ -135,4 +188,40 @@ class CuPyBackend(CudaBackend):
 
 if cupy.cuda.get_allocator() == POOL.malloc:  # not one that the program has chosen
     cupy.cuda.set_allocator(allocate)
+
+
+class Launch:
+    """A CUDA graph, which a call submits to the current stream, and the memory of its temporary arrays."""
+
+    def __init__(self, graph: cupy.cuda.Graph, memory: cupy.cuda.MemoryPool):
+        self.graph, self.memory = graph, memory
+
+    def __call__(self) -> None:
+        self.graph.launch()
+
+
+class UploadRefused(RuntimeError):
+    """A captured call copies from the host: a CUDA graph would read that memory again at each launch."""
+
+
+CAPTURING: set[int] = set()  # threads that capture
+
+
+@contextmanager
+def refused_uploads() -> Iterator[None]:
+    """Refuse this thread pinned memory, through which CuPy copies arrays from the host."""
+    cupy.cuda.set_pinned_memory_allocator(pinned_memory)
+    CAPTURING.add(threading.get_ident())
+    try:
+        yield
+    finally:
+        CAPTURING.discard(threading.get_ident())
+
+
+def pinned_memory(size: int) -> cupy.cuda.PinnedMemoryPointer:
+    if threading.get_ident() in CAPTURING:
+        raise UploadRefused("it copies an array from the host")
+    return cupy.get_default_pinned_memory_pool().malloc(size)
+
+
 register_backend("cuda", CuPyBackend)

@@ -13,7 +13,7 @@ from typing import Any
 from .core.autograd import run_decomposition
 from .core.backend import is_available
 from .core.base.dtypes import HALF_DTYPES
-from .core.base.errors import DeviceError, DTypeError, StateError
+from .core.base.errors import DeviceError, DTypeError
 from .core.base.interrupts import ContextVarScope
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.mode import MODE, Mode, using
@@ -21,14 +21,8 @@ from .core.op import Op
 from .core.ops.shape import in_dtype
 from .core.source_location import fail, warn
 from .core.spec import as_dtype, bfloat16, float16, float32
+from .optim.grad_scaler import GradScaler as GradScaler
 
-STATE_KEYS = {
-    "scale",
-    "growth_factor",
-    "backoff_factor",
-    "growth_interval",
-    "_growth_tracker",
-}  # keys of PyTorch's scaler state
 DEFAULTS = {"cpu": bfloat16, "cuda": float16}  # dtypes of autocast by device type, as in PyTorch
 # Ops that PyTorch runs in float32 on GPUs, and in the dtype of their inputs on a CPU.
 FLOAT32_ON_CUDA = frozenset(
@@ -137,56 +131,6 @@ def is_autocast_enabled(device_type: str = "cpu") -> bool:
 def get_autocast_dtype(device_type: str = "cpu") -> Any:
     """Dtype of the current autocast; outside of one, the default: bfloat16 on "cpu", float16 on "cuda"."""
     return (MODE.get().low or {}).get(device_type) or DEFAULTS[device_type]
-
-
-class GradScaler:
-    """Gradient scaler with PyTorch's methods and a fixed scale of 1: gradients in float32 need no scaling.
-
-    device: as in torch.amp.GradScaler("cuda", ...); torch.cuda.amp.GradScaler takes init_scale first.
-    """
-
-    def __init__(
-        self,
-        device: str | float = "cuda",
-        init_scale: float = 65536.0,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ):
-        self.enabled, self.device = enabled, device
-
-    def scale(self, outputs):
-        """Return the loss unchanged."""
-        return outputs
-
-    def unscale_(self, optimizer) -> None:
-        """Do nothing: gradients are not scaled."""
-
-    def step(self, optimizer, *args, **kwargs):
-        """Call `optimizer.step()`."""
-        return optimizer.step(*args, **kwargs)
-
-    def update(self, new_scale=None) -> None:
-        """Do nothing: the scale stays 1."""
-
-    def get_scale(self) -> float:
-        """Return the factor of the loss, 1."""
-        return 1.0
-
-    def is_enabled(self) -> bool:
-        """Return False: nothing is scaled."""
-        return False
-
-    def state_dict(self) -> dict:
-        """Return an empty dict: a scaler of scale 1 has no state."""
-        return {}
-
-    def load_state_dict(self, state_dict: dict) -> None:
-        """Ignore the state of a PyTorch scaler. Raises StateError for any other state."""
-        if not isinstance(state_dict, Mapping) or not STATE_KEYS.issuperset(state_dict):
-            what = "GradScaler.load_state_dict: this is not the state of a GradScaler"
-            fail(StateError, what, "scaler.state_dict()", state_dict=state_dict)
 
 
 __all__ = ["GradScaler", "autocast", "get_autocast_dtype", "is_autocast_available", "is_autocast_enabled"]

@@ -155,7 +155,7 @@ ROOMS = {
     "distributed.launch": ["core", "distributed", "compat.names"],
     "platforms": ["core", "platforms.compiled.policy", "platforms.cupy"],
     # Public namespaces of one screen each: `flow.amp`, `flow.autograd`, ...
-    "amp": ["core"],
+    "amp": ["core", "optim"],
     "autograd": ["core"],
     "import_aliases": ["core"],
     "testing": ["core"],

@@ -77,6 +77,10 @@ class Backend:
         """The elements in the memory of the host, which waits for them. May share memory on the CPU."""
         raise NotImplementedError
 
+    def begin_copy(self, array: Array) -> Callable[[], HostArray]:
+        """Begin to copy the elements to the host; return a function that waits for them, but not for later work."""
+        raise NotImplementedError
+
     def is_writable(self, array: Array) -> bool:
         """False if the elements must not be written."""
         return True

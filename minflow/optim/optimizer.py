@@ -301,7 +301,7 @@ class Optimizer:
                 loss = closure()
         mode = MODE.get().replace(grad=False)
         mode.before_step(self)
-        has_gradients, total, looked = False, 0.0, NOTICES.on and mode.trace is None
+        has_gradients, total, looked = False, 0.0, NOTICES.on and mode.trace is None and mode.reports_mistakes()
         vdot = namespace().vdot
         elsewhere: dict[Device, list] = {}  # device other than the CPU -> parameters and gradients
         with using(mode):

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import cupy
+import cupyx
 
 from ...core.backend import Memory, register_backend
 from ...core.host import HostArray
@@ -69,6 +70,18 @@ class CuPyBackend(CudaBackend):
     def to_host(self, array: cupy.ndarray) -> HostArray:
         self.activate()
         return cupy.asnumpy(array, order="C")
+
+    def begin_copy(self, array: cupy.ndarray) -> Callable[[], HostArray]:
+        self.activate()
+        pinned = cupyx.empty_pinned(array.shape, array.dtype)
+        array.get(out=pinned, blocking=False)
+        event = self.event()
+
+        def wait() -> HostArray:
+            event.synchronize()
+            return pinned
+
+        return wait
 
     def owner(self, array: cupy.ndarray) -> object:
         return array.data.mem

@@ -94,7 +94,7 @@ ROOMS = {
     "diagnosis": ["core", "compiler", "views"],
     "compat.namespaces": ["core", "distributed"],
     "platforms.numpy": ["core"],
-    "platforms.cupy": ["core"],
+    "platforms.cupy": ["core", "compiler.fusion", "compiler.target"],
     "platforms.compiled": [
         "core.base.errors",
         "core.base.locks",
@@ -111,6 +111,7 @@ ROOMS = {
         "core.source_location",
         "core.host.scratch",
         "compiler.executor",
+        "compiler.fusion",
         "compiler.passes",
         "compiler.target",
         "compiler.uses",

@@ -6,9 +6,10 @@ from fusion_checks import same_bits, traced
 
 import minflow as flow
 from minflow import nn
+from minflow.compiler.fusion import OUTPUTS, Operand, read_as
 from minflow.compiler.passes import PASSES
 from minflow.compiler.plan import Plan
-from minflow.platforms.compiled.passes.elementwise_fusion import OUTPUTS, Operand, clusters, read_as
+from minflow.platforms.compiled.passes.elementwise_fusion import clusters
 from tests.fusion_programs import inputs_of, random_program, training
 from tests.reference import execute
 from tests.sampling import sampled

@@ -10,6 +10,7 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 from numba import njit
 
 import minflow as flow
+from minflow.compiler.fusion import run
 from minflow.compiler.passes import PASSES, run_passes
 from minflow.core.kernels import CALLS
 from minflow.core.op import OPS
@@ -19,7 +20,7 @@ from minflow.core.trace import trace
 from minflow.platforms.compiled.codegen import vector_math
 from minflow.platforms.compiled.codegen.llvm import function, load, store
 from minflow.platforms.compiled.kernels import elementwise_fusion as built, formula_lowering
-from minflow.platforms.compiled.passes.elementwise_fusion import OPERATIONS, clusters, run
+from minflow.platforms.compiled.passes.elementwise_fusion import OPERATIONS, clusters
 from minflow.platforms.compiled.runtime.pointers import at
 from tests import sampling
 from tests.fusion_programs import inputs_of, random_program, training
@@ -248,7 +249,7 @@ def test_products_fuse_with_sums_and_row_operands(columns):
     arrays = [some(flow.empty(*shape).spec, 3) for shape in ((37, columns), (columns,), (columns,))]
     (node,) = clusters_of(layer_norm, arrays)
     near(node, [some(x.spec, i) for i, x in enumerate(node.inputs)])
-    names, bytecode = list(built.OPCODES), node.attrs["code"].bytecode
+    names, bytecode = list(built.OPCODES), node.attrs["code"].program
     lines = [names[line[0]] for line in bytecode.lines]
     assert lines.count("row_dot") == lines.count("mul_add") == lines.count("row_sum") == 1 and "add" not in lines
     assert lines.count("spread") == (0 if columns % 16 == 0 or columns > 256 else 2)
@@ -274,7 +275,7 @@ def test_two_operations_are_fused(name, shape, order):
     arrays = [np.empty(one, "f4") for one in ((20, 300), (20, 300), shape)]
     (node,) = clusters_of(lambda *operands: PAIRS[name](*[operands[i] for i in order]), arrays)
     near(node, [some(x.spec, i) for i, x in enumerate(node.inputs)])
-    assert [built.NAMES[line[0]] for line in node.attrs["code"].bytecode.lines] == [name]
+    assert [built.NAMES[line[0]] for line in node.attrs["code"].program.lines] == [name]
 
 
 @pytest.mark.parametrize("shape", [(27, 7), (2, 27, 5), (40, 33), (16, 7)])

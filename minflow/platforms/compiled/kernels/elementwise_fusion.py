@@ -4,7 +4,7 @@ A cluster runs in blocks of whole rows that stay in the first-level cache with a
 is a loop over a block, so interpretation is cheap, and no code is generated per model. One element per row is broadcast
 only when combined with a full operand; a row is repeated in each block; column sums are kept per chunk and added in
 chunk order. Results are within some units in the last place of NumPy's (for sums: of the sum of magnitudes). Semantics:
-`../passes/elementwise_fusion.py`. Read next: `elementwise_loops.py`, the operations.
+`compiler/fusion.py`. Read next: `elementwise_loops.py`, the operations.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....compiler import fusion
 from ....core.ir import Value, outputs_of
 from ..codegen.jit import compiled, float32
 from ..codegen.llvm import LANES, number_at, put
 from ..codegen.vectors import filled, load, store, store_some
 from ..lowering import lowers
-from ..passes import elementwise_fusion as fusion
+from ..passes.elementwise_fusion import MASK as MASK_OPERAND
 from ..runtime.instructions import Words, instruction, run_routine, word_at
 from ..runtime.tasks import Task, Workspace
 from .conv import BYTES
@@ -482,7 +483,7 @@ def log_softmax(p, x, dim):
 
 
 OVER_ROWS = {"softmax": softmax, "log_softmax": log_softmax}
-KINDS = {fusion.SCALAR: SCALAR, fusion.ROW: ROW, fusion.FULL: FULL, fusion.MASK: MASK}
+KINDS = {fusion.SCALAR: SCALAR, fusion.ROW: ROW, fusion.FULL: FULL, MASK_OPERAND: MASK}
 
 
 def bytecode_of(code) -> Bytecode:
@@ -527,8 +528,8 @@ def cluster(arrays, outs, workspace, code) -> list[Task] | None:
     """Build the tasks of a cluster; None if an array is not contiguous."""
     if not all([a.flags.c_contiguous for a in (*arrays, *outs)]):
         return None
-    code.bytecode = code.bytecode or bytecode_of(code)
-    return code.bytecode.steps(arrays, outs, workspace)
+    code.program = code.program or bytecode_of(code)
+    return code.program.steps(arrays, outs, workspace)
 
 
 for op in fusion.CLUSTERS:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+from ....compiler.fusion import CLUSTERS, FusedRegion
 from ....compiler.passes.decomposition import expand
 from ....core.ir import INPUT, Graph, Node, Source, Value, outputs_of
 from ....core.kernels import Kernel, register
@@ -19,7 +20,7 @@ from ....core.op import OPS, Op
 from ....core.spec import Spec, float32, spec_of
 from ..config import FUSED
 from ..lowering import SUMS
-from ..passes.elementwise_fusion import CLUSTERS, FusedRegion, clusters
+from ..passes.elementwise_fusion import clusters
 from ..runtime.eager import run_compiled
 from ..runtime.tasks import Task, Workspace
 from .elementwise_fusion import cluster

@@ -1,31 +1,19 @@
-"""Fuse neighboring elementwise ops and reductions into one node (a cluster), whose inner values never reach memory.
+"""Fusion on the CPU: clusters (`compiler/fusion.py`) of float32, masks, softmax, and sums of any kind.
 
     after = clusters(graph)
 
-All members see one shape as rows x columns, where columns are the last axis. Results have this shape, or one element
-per row, or are sums over all rows, which no member may read; operands may be broadcast along leading axes or the last.
-A cluster closes no cycle, stays within one phase of a training step, and precedes the update of a state that it reads.
-NumPy runs it node by node, with the same bits as unfused; in `platforms/compiled/kernels/elementwise_fusion.py`, exp,
-log, tanh and erf are within 2 units in the last place, and sums in another order. Read next: `compiler/uses.py`.
+NumPy runs a cluster node by node, with the same bits as unfused; in `platforms/compiled/kernels/elementwise_fusion.py`,
+exp, log, tanh and erf are within 2 units in the last place, and sums in another order.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Iterable
-from typing import Any, NamedTuple
-
-from ....compiler.executor import run_node
-from ....compiler.passes.dead_code import dead_code
-from ....compiler.passes.recompute import recompute_cheap_values
-from ....compiler.passes.rewrite import rewrite
-from ....compiler.uses import Uses
-from ....core.ir import Graph, Node, Value, outputs_of
-from ....core.kernels import KERNELS, kernel
+from ....compiler.fusion import FULL, SUMS, FusionRules, Operand, fuse
+from ....core.ir import Graph, Node, Value
+from ....core.kernels import KERNELS
 from ....core.op import Op
 from ....core.scalar import operations_of
-from ....core.spec import Spec, bool_, float32
+from ....core.spec import bool_, float32
 
 # Operations of formulas for which fused loops have code: `platforms/compiled/kernels/formula_lowering.py`.
 OPERATIONS = frozenset(
@@ -33,89 +21,8 @@ OPERATIONS = frozenset(
     and_ or_ not_ select""".split()
 )
 OVER_ROWS = {"softmax", "log_softmax"}
-SUMS = {"sum", "sum_to", "mean"}
-WHOLE_VIEWS = {"reshape", "detach"}  # views of a contiguous array that are contiguous, too
-
-SCALAR, ROW, FULL, MASK, COLUMN = "scalar", "row", "full", "mask", "column"
-LONGEST = 1 << 12  # most columns of a row that a cluster may reduce or broadcast along
-# Distance in nodes: from the first to the last of a cluster; between two that share only an input.
-SPAN, BESIDE = 128, 16
-OUTPUTS = 8  # most outputs of a cluster
+MASK = "mask"
 SMALL = 1 << 12  # elements: a single op on fewer is not made a cluster
-
-
-class Operand(NamedTuple):
-    """How a cluster reads a value: row i of the cluster reads row `i // repeat % period` of the value.
-
-    kind: SCALAR, ROW, FULL or MASK.  period: number of rows of the value itself.  repeat: how many consecutive rows of
-    the cluster read the same one.
-    """
-
-    kind: str
-    period: int
-    repeat: int = 1
-
-
-class FusedRegion:
-    """The region that a cluster replaces: its nodes (including views), the values that it reads, and its outputs.
-
-    bytecode: the program that the compiled platform made of it, or None.
-    """
-
-    def __init__(self, nodes: list[Node], inputs: list[Value], outputs: list[Value], rows: int, columns: int):
-        self.nodes, self.inputs, self.outputs, self.rows, self.columns = nodes, inputs, outputs, rows, columns
-        self.bytecode: Any = None
-
-    def read(self, x: Value, shape: tuple) -> Operand | None:
-        """Return how a node of this shape reads x."""
-        if self.columns > 1:
-            return read_as(x, shape, self.rows, self.columns)
-        kind = MASK if x.spec.dtype is bool_ else FULL if base_of(x).spec.size == self.rows else SCALAR
-        return Operand(kind, self.rows)
-
-    def __repr__(self) -> str:
-        return ", ".join([node.op.name for node in self.nodes if not node.op.is_view])
-
-
-def infer(*inputs: Spec, code: FusedRegion):
-    specs = tuple([v.spec for v in code.outputs])
-    return specs if len(specs) > 1 else specs[0]
-
-
-def run(xp, *inputs, code: FusedRegion):
-    """Run the nodes one by one, as the reference kernel."""
-    known = dict(zip(code.inputs, inputs))
-    for node in code.nodes:
-        arrays = run_node(node, [known[x] if x.__class__ is Value else x for x in node.inputs])
-        known.update(zip(outputs_of(node), arrays))
-    results = tuple([known[v] for v in code.outputs])
-    return results if len(results) > 1 else results[0]
-
-
-def cluster_op(outputs: int) -> Op:
-    """Create the op for clusters with this many outputs.
-
-    A single output may overwrite an operand of its shape, since each element is read before it is written.
-    """
-    op = Op(
-        "cluster",
-        ["*inputs"],
-        ["code"],
-        [f"y{i}" for i in range(outputs)],
-        infer,
-        elementwise="same",
-        alias_safe=outputs == 1,
-        second_order=False,
-        doc="Operations that run as one.",
-    )
-    kernel(op, run)
-    return op
-
-
-CLUSTERS = [cluster_op(outputs) for outputs in range(1, OUTPUTS + 1)]
-
-
-# ---- which nodes can be fused ----------------------------------------------------------------------------------------
 
 
 def has_fusible_formula(node: Node) -> bool:
@@ -133,328 +40,38 @@ def needs_several_calls(op: Op) -> bool:
     return several and (op.name in SUMS or (op, "compiled") not in KERNELS)
 
 
-def base_of(x: Value) -> Value:
-    """Return the base of x, seen through the views that a cluster looks through."""
-    while x.node.op.is_view:
-        source = x.node.inputs[0]
-        if x.node.op.name != "expand" and (
-            x.node.op.name not in WHOLE_VIEWS or columns_of(source.spec) != columns_of(x.spec)
-        ):
-            break
-        x = source
-    return x
+class CompiledRules(FusionRules):
+    """Fuses float32. The condition of `where` is a mask."""
 
+    over_rows = OVER_ROWS
 
-def whole(x: Value) -> bool:
-    """True if x is contiguous; for views, if that is certain."""
-    while x.node.op.is_view:
-        index = x.node.attrs.get("index")
-        if index is None and x.node.op.name not in WHOLE_VIEWS:
+    def takes(self, node: Node) -> bool:
+        name = node.op.name
+        if not (name in SUMS or has_fusible_formula(node) or name in OVER_ROWS):
             return False
-        if index is not None:
-            numbers = next((i for i, part in enumerate(index) if part.__class__ is not int), len(index))
-            first, rest = index[numbers : numbers + 1], index[numbers + 1 :]
-            if (first and (first[0].__class__ is not tuple or first[0][2] not in (None, 1))) or any(
-                part != (None, None, None) for part in rest
-            ):
+        if node.out_specs[0].dtype is not float32:
+            return False
+        for i, x in enumerate(node.inputs):
+            condition = name == "where" and i == 0
+            if x.__class__ is not Value:
+                if condition or x.__class__ is complex:
+                    return False
+            elif x.spec.dtype is not (bool_ if condition else float32):
                 return False
-        x = x.node.inputs[0]
-    return True
-
-
-def columns_of(spec: Spec) -> int:
-    return spec.shape[-1] if spec.shape else 1
-
-
-def read_as(x: Value, shape: tuple, rows: int, columns: int) -> Operand | None:
-    """Return how a result of this shape reads x, or None if a cluster of rows x columns cannot."""
-    target, source = shape, x
-    base = base_of(x)
-    while source != base:
-        if source.node.op.name == "expand":
-            target, x = source.spec.shape, source.node.inputs[0]
-        source = source.node.inputs[0]
-    if math.prod(target[:-1]) != rows or target[-1:] not in ((columns,), (1,)):
-        return None
-    lead = (1,) * (len(target) - x.spec.ndim) + x.spec.shape
-    if math.prod(lead) == 1:
-        return Operand(SCALAR, 1) if x.spec.dtype is float32 else None
-    lead, last, size = lead[:-1], lead[-1], math.prod(lead[:-1])
-    first = next((i for i, n in enumerate(lead) if n > 1), len(lead))
-    end = next((i for i in range(len(lead), first, -1) if lead[i - 1] > 1), first)
-    if lead[first:end] != target[first:end]:
-        return None
-    kind, repeat = ROW if last == 1 < columns else FULL, math.prod(target[end:-1]) if first < end else 1
-    if x.spec.dtype is bool_:
-        return Operand(MASK, size, repeat) if kind == FULL else None
-    return Operand(kind, size, repeat)
-
-
-def summed_to(node: Node) -> str | None:
-    """Return the shape that a reduction leaves: ROW (one element per row), COLUMN (one per column), or None."""
-    shape, to = node.inputs[0].spec.shape, node.out_specs[0].shape
-    last = len(shape) - 1
-    axes = node.attrs.get("axis", None)
-    if node.op.name == "sum_to":
-        lead = (1,) * (len(shape) - len(to)) + to
-        axes = tuple([i for i, n in enumerate(lead) if n != shape[i]])
-    if axes == (last,):
-        return ROW
-    alone = [i for i in range(last) if shape[i] != 1]
-    if node.op.name != "mean" and axes is not None and set(alone) <= set(axes) <= set(range(last)) and alone:
-        return COLUMN
-    return None
-
-
-def seen(node: Node) -> tuple[int, ...]:
-    """Return the shape that is split into rows and columns: the input's for reductions, otherwise the output's."""
-    return node.inputs[0].spec.shape if node.op.name in SUMS else node.out_specs[0].shape
-
-
-def extent(node: Node) -> tuple[int, int] | None:
-    """Return (rows, columns) of a node that can be a member of a cluster; None for others."""
-    name, values = node.op.name, [x for x in node.inputs if x.__class__ is Value]
-    summing = name in SUMS
-    if not (summing or has_fusible_formula(node) or name in OVER_ROWS) or not values:
-        return None
-    spec = values[0].spec if summing else node.out_specs[0]
-    columns = columns_of(spec)
-    if not spec.shape or not spec.size or node.out_specs[0].dtype is not float32 or spec.placement is not None:
-        return None
-    for i, x in enumerate(node.inputs):
-        if x.__class__ is not Value:
-            if (name == "where" and i == 0) or x.__class__ is complex:
-                return None
-        elif x.spec.dtype is not (bool_ if name == "where" and i == 0 else float32) or not whole(base_of(x)):
-            return None
-    reads = [read_as(x, spec.shape, spec.size // columns, columns) for x in values]
-    if None in reads or (name in OVER_ROWS and node.attrs["dim"] != spec.ndim - 1) or (summing and not summed_to(node)):
-        return None
-    by_rows = summing or name in OVER_ROWS or not all([plain(read, spec) for read in reads])
-    if by_rows and not 1 < columns <= LONGEST:
-        return None
-    return spec.size // columns, columns
-
-
-def plain(read: Operand, spec: Spec) -> bool:
-    """True if an operand is read element by element, or is a scalar."""
-    return read.kind == SCALAR or (read.period * columns_of(spec) == spec.size and read.kind != ROW)
-
-
-# ---- groups of nodes -------------------------------------------------------------------------------------------------
-
-
-class FusionGroup:
-    """Nodes that will be one cluster. before, after: groups that must run before and after it."""
-
-    def __init__(self, node: Node, position: int, form: tuple[int, int] | None):
-        self.nodes, self.first, self.last, self.form = [node], position, position, form
-        self.before: set[FusionGroup] = set()
-        self.after: set[FusionGroup] = set()
-
-    def alone(self) -> bool:
-        """True if the group is a single node that stays as it is."""
-        few = self.form is not None and math.prod(self.form) < SMALL and not needs_several_calls(self.nodes[0].op)
-        return self.form is None or (few and len(self.nodes) == 1)
-
-    @property
-    def phase(self) -> str:
-        phase = self.nodes[0].phase
-        return "backward" if phase == "recompute" else phase
-
-
-class FusionGroups:
-    """The partition of a graph's nodes into groups; at first each node is a group.
-
-    of: node -> its group.  readers: value -> nodes that read it; members of clusters read the bases of views.  idle:
-    views whose only users look through them.
-    """
-
-    def __init__(self, graph: Graph):
-        self.graph, self.uses = graph, Uses(graph)
-        self.position = {node: i for i, node in enumerate(graph.nodes)}
-        self.new = {*graph.updates.values()}  # an output written in place must be the only output of its node
-        self.shown = {*graph.outputs, *self.new}
-        self.of = {node: FusionGroup(node, i, extent(node)) for i, node in enumerate(graph.nodes)}
-        self.readers: dict[Value, list[Node]] = {}
-        self.idle: set[Node] = set()
-        for node in graph.nodes:
-            for x in self.reads(node):
-                self.readers.setdefault(x, []).append(node)
-                if x.node in self.of:
-                    self.join(x.node, node)
-        for node in reversed(graph.nodes):  # a view that is only looked through does not count as a user of its base
-            if node.op.is_view and not any(v in self.shown or self.readers.get(v) for v in outputs_of(node)):
-                self.readers[node.inputs[0]].remove(node)
-                self.idle.add(node)
-        for state, value in graph.updates.items():
-            if value.node in self.of:
-                for i, _ in self.uses.reads.get(Value(state, 0, state.out_specs[0]), ()):
-                    if graph.nodes[i] is not value.node and i < self.of[value.node].first:
-                        self.join(graph.nodes[i], value.node)
-
-    def join(self, a: Node, b: Node) -> None:
-        self.of[a].after.add(self.of[b])
-        self.of[b].before.add(self.of[a])
-
-    def reads(self, node: Node) -> list[Value]:
-        """Return the values that a node reads, seen through views if it can be fused."""
-        values = [x for x in node.inputs if x.__class__ is Value]
-        return values if self.of[node].form is None else [base_of(x) for x in values]
-
-    def outputs(self, nodes: Iterable[Node]) -> list[Value]:
-        """Return the outputs of these nodes that are used outside of them."""
-        inside, found = set(nodes), []
-        for node in nodes:
-            for v in outputs_of(node):
-                if v in self.shown or any([reader not in inside for reader in self.readers.get(v, ())]):
-                    found.append(v)
-        return found
-
-    def merge(self, a: FusionGroup, b: FusionGroup) -> bool:
-        """Merge two groups, if they have one extent and no third group lies on a path between them."""
-        if a is b or a.form is None or b.form is None or a.phase != b.phase:
-            return False
-        if max(a.last, b.last) - min(a.first, b.first) > SPAN or a.form[0] != b.form[0]:
-            return False
-        if a.form != b.form and 1 not in (a.form[1], b.form[1]):
-            return False
-        columns = {
-            v
-            for node in (*a.nodes, *b.nodes)
-            if node.op.name in SUMS and summed_to(node) == COLUMN
-            for v in outputs_of(node)
-        }
-        nodes = sorted([*a.nodes, *b.nodes], key=lambda node: self.position[node])
-        if any(x in columns for node in nodes for x in self.reads(node)):
-            return False
-        form = a.form[0], max(a.form[1], b.form[1])
-        if a.form != b.form and any(
-            [read_as(x, seen(node), *form) is None for node in nodes for x in node.inputs if x.__class__ is Value]
-        ):
-            return False  # a mask with one element per row, which only a cluster without columns can read
-        outputs = self.outputs(nodes)
-        if len(outputs) > (1 if self.new.intersection(outputs) else OUTPUTS) or between(a, b) or between(b, a):
-            return False
-        a.nodes, a.first, a.last = nodes, min(a.first, b.first), max(a.last, b.last)
-        a.form = form
-        for node in b.nodes:
-            self.of[node] = a
-        for here, there in ((b.before, "after"), (b.after, "before")):
-            for group in here:
-                getattr(group, there).discard(b)
-                if group is not a:
-                    getattr(group, there).add(a)
-        a.before, a.after = (a.before | b.before) - {a, b}, (a.after | b.after) - {a, b}
         return True
 
-    def order(self) -> list[FusionGroup]:
-        """Sort the groups topologically, each as late as its last node unless an earlier group reads it."""
-        done: set[FusionGroup] = set()
-        found = []
-        for i, node in enumerate(self.graph.nodes):
-            if self.of[node].last != i:
-                continue
-            stack = [self.of[node]]
-            while stack:
-                group = stack[-1]
-                missing = sorted(self.needs(group) - done, key=lambda g: -g.last)  # the stack ends with the earliest
-                if missing:
-                    stack += missing
-                    continue
-                stack.pop()
-                if group not in done:
-                    done.add(group)
-                    found.append(group)
-        return found
+    def is_alone(self, node: Node, size: int) -> bool:
+        return size < SMALL and not needs_several_calls(node.op)
 
-    def needs(self, group: FusionGroup) -> set[FusionGroup]:
-        if len(group.nodes) > 1:
-            return group.before
-        direct = [x.node for x in group.nodes[0].inputs if x.__class__ is Value]
-        return {*group.before, *[self.of[node] for node in direct if node in self.of]}
-
-    def views(self, node: Node) -> set[Node]:
-        """Return the views that a node looks through."""
-        found: set[Node] = set()
-        for x in node.inputs if self.of[node].form else ():
-            while x.__class__ is Value and x != base_of(x):
-                found.add(x.node)
-                x = x.node.inputs[0]
-        return found
-
-    def code(self, group: FusionGroup) -> FusedRegion:
-        """Build the region of a group, with the views between its nodes.
-
-        It is flattened to one column if no operand is broadcast along rows or columns.
-        """
-        inside, views, inputs, flat = set(group.nodes), set(), {}, True
-        rows, columns = group.form
-        for node in group.nodes:
-            views |= self.views(node)
-            shape = seen(node)
-            flat = flat and has_fusible_formula(node) and shape[-1] == columns
-            for x in node.inputs:
-                if x.__class__ is not Value:
-                    continue
-                base = base_of(x)
-                flat = flat and plain(read_as(x, shape, rows, columns), Spec((rows, columns), float32))
-                if base.node not in inside:
-                    inputs[base] = None
-        nodes = sorted([*inside, *views], key=lambda node: self.position[node])
-        extent = (rows * columns, 1) if flat else (rows, columns)
-        return FusedRegion(nodes, list(inputs), self.outputs(group.nodes), *extent)
+    def operand(self, x: Value, found: Operand) -> Operand | None:
+        if x.spec.dtype is not bool_:
+            return found
+        return found._replace(kind=MASK) if found.kind == FULL else None
 
 
-def between(a: FusionGroup, b: FusionGroup) -> bool:
-    """True if a path leads from a to b through another group."""
-    stack = [group for group in a.after if group is not b and group.first < b.last]
-    seen = set(stack)
-    while stack:
-        for group in stack.pop().after:
-            if group is b:
-                return True
-            if group not in seen and group.first < b.last:
-                seen.add(group)
-                stack.append(group)
-    return False
-
-
-# ---- the pass --------------------------------------------------------------------------------------------------------
+RULES = CompiledRules()
 
 
 def clusters(graph: Graph) -> Graph:
     """Replace each group of neighbors that can run together by one node."""
-    # First, since recomputing a value within a cluster is free.
-    graph = dead_code(recompute_cheap_values(graph, fused=True))
-    groups = FusionGroups(graph)
-    for node in graph.nodes:
-        for x in groups.reads(node):
-            if x.node in groups.of:
-                groups.merge(groups.of[x.node], groups.of[node])
-    for value, readers in groups.readers.items():
-        for a, b in itertools.pairwise(readers):
-            if (
-                groups.of[b].form
-                and value.spec.size == math.prod(groups.of[b].form)
-                and groups.position[b] - groups.position[a] <= BESIDE
-            ):
-                groups.merge(groups.of[a], groups.of[b])
-    nodes, instead = [], {}
-    order = groups.order()
-    idle = groups.idle.difference(*[groups.views(group.nodes[0]) for group in order if group.alone()])
-    for group in order:
-        last = group.nodes[-1]
-        if group.alone():
-            nodes += [last] if last not in idle else []
-            continue
-        code = groups.code(group)
-        specs = tuple([v.spec for v in code.outputs])
-        node = Node(CLUSTERS[len(specs) - 1], list(code.inputs), {"code": code}, specs, 0, (), last.scope, last.where)
-        node.origin, node.number = last.origin, last.number
-        node.parts = tuple([part for one in group.nodes for part in one.parts or (one,)])
-        nodes.append(node)
-        # The `origin` of a gradient node may be a value that has no users any more.
-        instead.update({v: outputs_of(node)[0] for one in group.nodes for v in outputs_of(one)})
-        instead.update(zip(code.outputs, outputs_of(node)))
-    return rewrite(graph, nodes, instead)
+    return fuse(graph, RULES)

@@ -706,6 +706,9 @@ class StrictBackend(CudaBackend):
     def stream(self):
         return strict_streams.current()
 
+    def default_stream(self):
+        return strict_streams.DEFAULT
+
     def new_stream(self, priority=0):
         return strict_streams.StrictStream()
 

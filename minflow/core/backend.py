@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .base.errors import DeviceError, InternalError
@@ -125,6 +125,10 @@ class Backend:
         """The stream to which this thread submits work."""
         raise NotImplementedError
 
+    def default_stream(self) -> Any:
+        """The stream of every thread until it uses another one."""
+        raise NotImplementedError
+
     def new_stream(self, priority: int = 0) -> Any:
         """A stream whose work runs beside that of others. priority: lower numbers run first."""
         raise NotImplementedError
@@ -182,6 +186,17 @@ class Backend:
         the bound call is as fast.
         """
         return None
+
+
+@contextmanager
+def on_stream(backend: Backend, stream: Any) -> Iterator[None]:
+    """Submit the work of this thread on a device to a stream in this block."""
+    before = backend.stream()
+    backend.use_stream(stream)
+    try:
+        yield
+    finally:
+        backend.use_stream(before)
 
 
 BACKENDS: dict[str, type[Backend]] = {}  # by device type

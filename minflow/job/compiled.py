@@ -12,7 +12,7 @@ from typing import Any
 from ..compiler.executor import INSIDE, run
 from ..compiler.passes import PASSES
 from ..compiler.plan_cache import Compiled, Part
-from ..core.backend import Array, on_device, to_host
+from ..core.backend import Array
 from ..core.base.placement import broadcast, split
 from ..core.context import current_context, world
 from ..core.functionalize import external_users_of
@@ -25,6 +25,7 @@ from ..nn.graph.python_state import find_reads
 from ..nn.graph.side_effects import warn_of_reads
 from ..platforms.compiled.policy import target
 from .build import JobBuild
+from .queue.device_arguments import DeviceArguments
 from .queue.step import Stopped
 
 
@@ -76,11 +77,11 @@ class CompiledJob(Compiled):
     def rates_of(self, done: int) -> Callable[[], list[float]]:
         return lambda: [] if self.rate is None else [self.rate(done)]
 
-    def run(self, arrays: list[Array], draws: list) -> tuple[Any, list[list[Array]]]:
+    def run(self, arrays: list[Array] | DeviceArguments, draws: list) -> tuple[Any, list[list[Array]]]:
         """Run one step on the worker. Returns the results of the call and the watched values."""
         with current_context().plan_lock:
             self.drawn.update(draws)
-            results = run(self.plan, arrays) if self.plan.device is cpu else self.run_on_device(arrays)
+            results = arrays.run(self.plan) if isinstance(arrays, DeviceArguments) else run(self.plan, arrays)
             for counter in self.plan.version_counters:
                 counter.version += 1
             if self.training:
@@ -113,10 +114,11 @@ class CompiledJob(Compiled):
             return arrays
         return [x if spec.placement is None else local_part(x, spec) for x, spec in zip(arrays, self.inputs)]
 
-    def run_on_device(self, arrays: list[HostArray]) -> list[HostArray]:
-        """Run the plan on copies of the arguments on their devices; return its results on the host."""
-        places = [source.out_specs[0].device for source in self.graph.inputs]
-        return [*map(to_host, run(self.plan, [*map(on_device, arrays, places)]))]
+    def arguments(self, arrays: list[HostArray]) -> list[HostArray] | DeviceArguments:
+        """The arguments of a step, which begin to be copied if its plan runs on a GPU."""
+        if self.plan.device is cpu:
+            return arrays
+        return DeviceArguments(self.plan.backend, arrays, [source.out_specs[0].device for source in self.graph.inputs])
 
 
 # ---- a new plan ------------------------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ class Job(Display):
         arrays = [
             array for column in by_device for part in column for array in (part if isinstance(part, list) else [part])
         ]
-        arrays = plan.local_parts(arrays)
+        arrays = plan.arguments(plan.local_parts(arrays))
         waits = owner is None and self.signature.style == "sync"
         draws = plan.capture_values(waits)
         watched: list = []

@@ -109,6 +109,9 @@ class CuPyBackend(CudaBackend):
         self.activate()
         return cupy.cuda.get_current_stream()
 
+    def default_stream(self) -> cupy.cuda.Stream:
+        return cupy.cuda.Stream.null
+
     def new_stream(self, priority: int = 0) -> cupy.cuda.Stream:
         self.activate()
         return cupy.cuda.Stream(non_blocking=True, priority=priority)

@@ -33,6 +33,28 @@ def loss_cases(*before: str, weights: bool = False, needs: int = 0, **more) -> l
     return found
 
 
+def norm_cases(*sizes: tuple, inputs: int = 3, **attrs) -> tuple[list[Case], list[Case]]:
+    """Calls of a norm with weight and perhaps bias, or with numbers in their place, and of its gradient.
+
+    sizes: (shape of x, shape of the weight, attrs).
+    """
+    forward, backward = [], []
+    for k, (shape, vector, more) in enumerate(sizes):
+        x = floats(*shape, low=-2.0, high=5.0)
+        affine = ([positive(*vector), floats(*vector)], [1, 0], [positive(*vector), 0])[k % 3]
+        needs = sum([1 << i for i, y in enumerate((x, *affine[: inputs - 1])) if not isinstance(y, int)])
+        both = (x, *affine[: inputs - 1]), attrs | more | {"eps": (1e-5, 0.1)[k % 2]}
+        forward.append(Case(*both))
+        backward.append(Case((floats(*shape), *both[0]), both[1] | {"needs": needs}))
+    return forward, backward
+
+
+NORMALIZED = [(x, x[-1:], {"axes": (-1,)}) for x in [*ROWS, (70, 3, 33)]] + [((5, 3, 7), (3, 7), {"axes": (-2, -1)})]
+GROUPED = [((3, 6, 7), (6,), 2), ((2, 4, 3, 5), (4,), 4), ((2, 6, 23, 17), (6,), 1), ((3, 10), (10,), 5)]
+LAYER_NORM, RMS_NORM = norm_cases(*NORMALIZED), norm_cases(*NORMALIZED, inputs=2)
+GROUP_NORM = norm_cases(*[(x, v, {"groups": n}) for x, v, n in GROUPED])
+BATCHES = [(7, 3), (300, 37), (2, 3, 5), (3, 40, 7, 7), (5, 2, 40, 33), (1, 70, 9)]
+
 LINES = [*[case(floats(*shape), dim=len(shape) - 1) for shape in ROWS], *[case(floats(*x), dim=d) for x, d in COLUMNS]]
 
 # Shapes of images and filters, and what differs from GEOMETRY. The comments name the tiles of `kernels/conv.py`.
@@ -54,6 +76,10 @@ CONVOLUTIONS = [
 ]
 
 RAGGED = {
+    "batch_norm": [case(floats(*x, low=-2.0, high=5.0), positive(x[1]), floats(x[1]), eps=1e-5) for x in BATCHES],
+    "batch_norm_grad": [
+        case(floats(*x), floats(*x), positive(x[1]), floats(x[1]), positive(x[1]), eps=1e-5) for x in BATCHES
+    ],
     "conv2d": [case(floats(*x), floats(*w), **GEOMETRY | o) for x, w, o in CONVOLUTIONS],
     "conv2d_input_grad": [
         case(floats(*out_shape(x, w, o)), floats(*w), shape=x, **GEOMETRY | o) for x, w, o in CONVOLUTIONS
@@ -69,6 +95,10 @@ RAGGED = {
         *loss_cases("grad", "x", "labels", weights=True, label_smoothing=0.0, needs=1),
         *loss_cases("grad", "x", "labels", weights=True, label_smoothing=0.2, needs=1),
     ],
+    "group_norm": GROUP_NORM[0],
+    "group_norm_grad": GROUP_NORM[1],
+    "layer_norm": LAYER_NORM[0],
+    "layer_norm_grad": LAYER_NORM[1],
     "log_softmax": LINES,
     "matmul": [
         case(floats(*a), floats(*b), ta=ta, tb=tb)
@@ -85,6 +115,8 @@ RAGGED = {
     "nll_grad": loss_cases("grad", "labels"),
     "nll_loss": loss_cases("x", "labels", weights=True),
     "nll_loss_grad": loss_cases("grad", "x", "labels", weights=True, needs=1),
+    "rms_norm": RMS_NORM[0],
+    "rms_norm_grad": RMS_NORM[1],
     "softmax": LINES,
     "softmax_cross_entropy": loss_cases("x", "labels"),
     "softmax_cross_entropy_grad": loss_cases("probs", "labels", "grad"),

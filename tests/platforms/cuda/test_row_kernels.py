@@ -95,3 +95,33 @@ def test_weights_that_need_a_gradient(launches):
     for got, expected in zip(found("cuda"), found("cpu")):
         same(got, expected)
     assert launches[:2] == ["loss_rows", "add_losses"] and "loss_grad_rows" not in launches[:3]
+
+
+def norms_of(device: str):
+    """Results and gradients of each norm, of data that are far from 0 and not contiguous."""
+    x = (flow.randn(5, 7, 4, 6, generator=flow.Generator().manual_seed(0)) + 1000).transpose(0, 2)
+    weight, bias = flow.linspace(0.5, 2.0, 7), flow.linspace(-1.0, 1.0, 7)
+    calls = {
+        "layer_norm": lambda x, w, b: F.layer_norm(x.transpose(1, 3), (7,), w, b),
+        "rms_norm": lambda x, w, b: F.rms_norm(x.transpose(1, 3), (7,), w) + b,
+        "group_norm": lambda x, w, b: F.group_norm(x, 7, w, b),
+        "instance_norm": lambda x, w, b: F.instance_norm(x, weight=w, bias=b),
+        "batch_norm": lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True),
+    }
+    found = {}
+    for name, call in calls.items():
+        leaves = [t.to(device).detach().requires_grad_() for t in (x, weight, bias)]
+        out = call(*leaves)
+        (out * flow.arange(out.numel()).reshape(out.shape).to(device).sin()).sum().backward()
+        found[name] = [out.detach(), *[t.grad for t in leaves]]
+    return found
+
+
+def test_norms_of_strided_data_far_from_zero(launches):
+    expected = norms_of("cpu")
+    for name, results in norms_of("cuda").items():
+        for got, wanted in zip(results, expected[name]):
+            np.testing.assert_allclose(got.cpu().numpy(), wanted.numpy(), rtol=1e-3, atol=2e-3, err_msg=name)
+    rows, batch = ["norm_rows", "norm_grad_rows", "channel_sums", "add_sums"], ["channel_moments", "batch_norm"]
+    ours = [name for name in launches if name in {*rows, *batch, "batch_norm_grad"}]
+    assert ours == 4 * rows + [*batch, "channel_sums", "batch_norm_grad"]

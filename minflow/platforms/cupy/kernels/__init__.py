@@ -8,5 +8,6 @@ from . import (
     cross_entropy as cross_entropy,
     elementwise as elementwise,
     linalg as linalg,
+    norms as norms,
     softmax as softmax,
 )

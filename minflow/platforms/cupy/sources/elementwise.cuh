@@ -6,7 +6,6 @@
 __device__ float product(float x, float y) { return x * y; }
 __device__ double product(double x, double y) { return x * y; }
 #else
-#define NAN __int_as_float(0x7fffffff)
 // Products that the compiler does not contract with a sum, which would round once instead of twice.
 __device__ float product(float x, float y) { return __fmul_rn(x, y); }
 __device__ double product(double x, double y) { return __dmul_rn(x, y); }

@@ -17,7 +17,7 @@ from ...core.functions.arguments import in_float32
 from ...core.ops import attention as ops
 from ...core.ops.shape import filled
 from ...core.source_location import fail
-from ...core.spec import bool_
+from ...core.spec import bool_, cpu
 from ...core.tensor import Tensor
 from .arguments import check_tensor, composite
 from .dropout import dropout
@@ -103,10 +103,10 @@ def attend(
     numbers: Any = 0 if mask is None else mask
     if dropout_p or need_weights:
         return attend_with_weights(query, key, value, numbers, dropout_p, factor, may_attend_nowhere)
-    return attend_only(query, key, value, numbers, scale=factor, nowhere=may_attend_nowhere), None
-
-
-attend_only = in_float32(ops.scaled_dot_product_attention.__call__)
+    attention: Any = ops.scaled_dot_product_attention
+    if query.spec.device is cpu:  # on a GPU, kernels sum half precision in float32
+        attention = in_float32(attention.__call__)
+    return attention(query, key, value, numbers, scale=factor, nowhere=may_attend_nowhere), None
 
 
 @composite("scaled_dot_product_attention")

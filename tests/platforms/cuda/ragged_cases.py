@@ -5,7 +5,7 @@ examples of the op. Elementwise ops need no line.
 """
 
 from minflow.core.ops.conv import GEOMETRY, out_shape
-from minflow.core.ops.examples import Case, case, floats, ints, positive
+from minflow.core.ops.examples import Case, bools, case, floats, ints, positive
 
 ROWS = [(3, 5), (2, 33), (70, 11), (2, 3, 257), (2, 1100), (1, 9000)]  # one team of threads after the other
 COLUMNS = [((5, 37, 3), 1), ((3, 500, 2), 1), ((8200, 3), 0), ((3, 8, 1100), 1)]  # elements that are not contiguous
@@ -75,6 +75,13 @@ CONVOLUTIONS = [
     ((2, 3, 12, 13), (3, 1, 2, 26), dict(groups=3, padding=(3, 8))),  # a filter too wide for registers
 ]
 
+# Shapes of queries, keys and values, and masks. The comments name the tiles of `kernels/attention.py`.
+ATTENTION = [
+    ((2, 3, 5, 20), (2, 3, 37, 20), (2, 3, 37, 33), 0, False),  # keys of several tiles
+    ((1, 70, 64), (1, 65, 64), (1, 65, 64), bools(70, 65), True),  # queries of several tiles
+    ((2, 33, 100), (2, 40, 100), (2, 40, 72), floats(2, 1, 40), False),  # tiles of wide features
+]
+
 RAGGED = {
     "batch_norm": [case(floats(*x, low=-2.0, high=5.0), positive(x[1]), floats(x[1]), eps=1e-5) for x in BATCHES],
     "batch_norm_grad": [
@@ -117,6 +124,14 @@ RAGGED = {
     "nll_loss_grad": loss_cases("grad", "x", "labels", weights=True, needs=1),
     "rms_norm": RMS_NORM[0],
     "rms_norm_grad": RMS_NORM[1],
+    "scaled_dot_product_attention": [
+        case(floats(*q), floats(*k), floats(*v), mask, scale=0.25, nowhere=nowhere)
+        for q, k, v, mask, nowhere in ATTENTION
+    ],
+    "scaled_dot_product_attention_grad": [
+        case(floats(*q[:-1], v[-1]), floats(*q), floats(*k), floats(*v), mask, scale=0.25, nowhere=nowhere, needs=needs)
+        for (q, k, v, mask, nowhere), needs in zip(ATTENTION, (7, 7, 6))
+    ],
     "softmax": LINES,
     "softmax_cross_entropy": loss_cases("x", "labels"),
     "softmax_cross_entropy_grad": loss_cases("probs", "labels", "grad"),

@@ -15,6 +15,15 @@ from .core.memory import size_text as _size_text
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.random import get_rng_state as _get_rng_state, set_rng_state as _set_rng_state
 from .core.spec import CURRENT_GPU as _GPU, Device as _Device
+from .core.streams import (
+    Event as Event,
+    Stream as Stream,
+    StreamContext as StreamContext,
+    current_stream as current_stream,
+    default_stream as default_stream,
+    set_stream as set_stream,
+    stream as stream,
+)
 
 # GPU tensor types by dtype. Without a GPU their constructors raise DeviceError; isinstance is False for CPU tensors.
 BoolTensor, ByteTensor = _typed("BoolTensor", "cuda"), _typed("ByteTensor", "cuda")
@@ -239,6 +248,6 @@ def ipc_collect() -> None:
 __all__ = sorted(
     n
     for n, it in globals().items()
-    if n[:1] != "_" and (n.endswith("Tensor") or getattr(it, "__module__", "") == __name__)
+    if n[:1] != "_" and (n.endswith("Tensor") or getattr(it, "__module__", "") in (__name__, Stream.__module__))
 )
 __getattr__ = _name_hints("flow.cuda", globals())

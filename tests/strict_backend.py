@@ -694,11 +694,11 @@ class StrictBackend(CudaBackend):
         after.wait()
         return after.time - before.time
 
-    def has_ended(self, event):
-        return event.done
+    def has_ended(self, work):
+        return work.done
 
-    def wait_on_host(self, event):
-        event.wait()
+    def wait_on_host(self, work):
+        work.wait()
 
     def wait(self, event):
         strict_streams.current().submit(event.wait)

@@ -31,6 +31,17 @@ class StrictStream:
         self.recording: list | None = None
         STREAMS.add(self)
 
+    @property
+    def ptr(self) -> int:
+        return 0 if self is DEFAULT else id(self)
+
+    @property
+    def done(self) -> bool:
+        return not self.queue
+
+    def wait(self) -> None:
+        self.run()
+
     def waits(self) -> bool:
         delayed = DELAYED[-1] == "all" or (DELAYED[-1] == "others" and self is not DEFAULT)
         return delayed or self.recording is not None or len(self.queue) > 0

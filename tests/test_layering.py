@@ -39,6 +39,7 @@ CORE = [
     "mode",
     "source_location",
     "backend",
+    "streams",
     "base.placement",
     "sharding",
     "deferred",

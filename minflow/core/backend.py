@@ -141,12 +141,12 @@ class Backend:
         """Let work that this thread submits from now on begin after an event."""
         raise NotImplementedError
 
-    def wait_on_host(self, event: Any) -> None:
-        """Wait until an event has happened."""
+    def wait_on_host(self, work: Any) -> None:
+        """Wait for an event, or for all work of a stream."""
         raise NotImplementedError
 
-    def has_ended(self, event: Any) -> bool:
-        """True if an event has happened."""
+    def has_ended(self, work: Any) -> bool:
+        """True if an event has happened, or if all work of a stream has ended."""
         raise NotImplementedError
 
     def graph_memory(self) -> Any:

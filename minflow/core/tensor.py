@@ -57,6 +57,7 @@ from .spec import Device, DType, Spec, as_dtype, bfloat16, cpu, default_dtype, s
 if TYPE_CHECKING:
     from .base.dtypes import DTypeLike
     from .base.placement import Placement, Sbp, SbpLike
+    from .streams import Stream
 
 READ_HINTS = {  # reader -> hint of the error for reading the elements of a symbolic tensor
     "bool": "flow.where(cond, a, b) takes the place of if",
@@ -584,6 +585,13 @@ class Tensor(
     def pin_memory(self, device: Device | str | None = None) -> Tensor:
         """Return self: there is no GPU to copy to."""
         return self
+
+    def record_stream(self, stream: Stream) -> None:
+        """Keep the memory of this tensor of a GPU, after its last use in Python, until the work that a stream has then
+        has ended: needed if another stream than the one that computed it reads it.
+        """
+        if self.device.type == "cuda":
+            stream.keep(self.array)
 
     def share_memory_(self) -> Tensor:
         """Return self: other processes get a copy."""

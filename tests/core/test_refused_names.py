@@ -19,7 +19,7 @@ from minflow.core.messages.unsupported import REFUSED, reason
         (flow, "quantize_per_tensor", "x.half()"),
         (flow, "sparse_coo_tensor", "dense"),
         (flow.jit, "save", "load_graph"),
-        (flow.cuda, "Event", "perf_counter"),
+        (flow.cuda, "CUDAGraph", "second call"),
         (flow.hub, "load_state_dict_from_url", "flow.load"),
         (flow.env, "init_rdma", "MPI chooses how ranks reach each other"),
     ],

@@ -34,7 +34,7 @@ REASON_AUGMENT = (
     "a policy of one's own: transforms.RandomChoice of RandomAffine, RandomRotation, ColorJitter, GaussianBlur"
 )
 REASON_SCRIPT = "flow.save(graph, folder) of an nn.Graph, and flow.load_graph(folder) where its code is not"
-REASON_CUDA_STREAMS = "there are no CUDA streams: time.perf_counter() measures, and what is called has been computed"
+REASON_CUDA_GRAPHS = "an nn.Graph on a GPU is captured in CUDA graphs at its second call, without further code"
 
 REFUSED: dict[str, str] = {
     # several ranks
@@ -106,9 +106,9 @@ REFUSED: dict[str, str] = {
     # other devices
     **rows("offload load is_offloaded", REASON_OFFLOAD, "Tensor."),
     **rows("offload load", REASON_OFFLOAD, "nn.Module."),
-    **rows("Event Stream ExternalStream stream current_stream default_stream set_stream CUDAGraph graph "
-           "graphs graphs.* make_graphed_callables nvtx nvtx.* profiler", REASON_CUDA_STREAMS, "cuda."),
-    **rows("Stream Event", REASON_CUDA_STREAMS), **rows("record_stream", REASON_CUDA_STREAMS, "Tensor."),
+    **rows("CUDAGraph graph graphs graphs.* make_graphed_callables", REASON_CUDA_GRAPHS, "cuda."),
+    **rows("ExternalStream nvtx nvtx.* profiler", "flow.cuda.Stream and Event; graph.profile measures", "cuda."),
+    **rows("Stream Event", "flow.cuda.Stream and flow.cuda.Event, on a GPU"),
     **rows("comm comm.* nccl nccl.*", "flow.distributed and flow.comm", "cuda."),
     **rows("sparse sparse.*", REASON_SPARSE, "cuda."),
     **rows("tensorrt contrib.*", "it is for one kind of device: leave it out"),

@@ -39,5 +39,5 @@ class DeviceArguments:
             backend.wait(self.before)
             backend.wait(self.copied)
             results = [*map(to_host, run(plan, self.arrays))]
-            backend.wait_on_host(backend.event())
+            backend.wait_on_host(self.steps)
         return results

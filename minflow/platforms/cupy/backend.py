@@ -123,11 +123,11 @@ class CuPyBackend(CudaBackend):
     def wait(self, event: cupy.cuda.Event) -> None:
         self.stream().wait_event(event)
 
-    def wait_on_host(self, event: cupy.cuda.Event) -> None:
-        event.synchronize()
+    def wait_on_host(self, work: cupy.cuda.Event | cupy.cuda.Stream) -> None:
+        work.synchronize()
 
-    def has_ended(self, event: cupy.cuda.Event) -> bool:
-        return event.done
+    def has_ended(self, work: cupy.cuda.Event | cupy.cuda.Stream) -> bool:
+        return work.done
 
     def graph_memory(self) -> cupy.cuda.MemoryPool:
         return cupy.cuda.MemoryPool()

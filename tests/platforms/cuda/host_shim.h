@@ -251,6 +251,22 @@ static unsigned __ballot_sync(unsigned mask, int condition) {
 static int __any_sync(unsigned mask, int condition) { return __ballot_sync(mask, condition) != 0; }
 static int __all_sync(unsigned mask, int condition) { return !__ballot_sync(mask, !condition); }
 
+// The instruction mma of PTX for 16 rows, 8 columns and 8 words: see sources/tensor_cores.cuh.
+HOST_STATE unsigned host_factors[1024][6];
+static float host_products(unsigned a, unsigned b, const char* format);
+static void host_multiply_add(float* d, const unsigned* a, const unsigned* b, const char* format) {
+  memcpy(host_factors[current], a, 16);
+  memcpy(host_factors[current] + 4, b, 8);
+  __syncwarp();
+  auto warp = host_factors + current / 32 * 32;
+  int lane = current % 32;
+  for (int i = 0; i < 4; i++)
+    for (int word = 0; word < 8; word++)
+      d[i] += host_products(warp[lane / 4 * 4 + word % 4][i / 2 + word / 4 * 2],
+                            warp[(lane % 4 * 2 + i % 2) * 4 + word % 4][4 + word / 4], format);
+  __syncwarp();
+}
+
 template <class V, class W>
 static V atomicAdd(V* p, W v) { V old = *p; *p += v; return old; }
 template <class V, class W>
@@ -273,6 +289,12 @@ static float __int_as_float(int x) { return host_bits<float>(x); }
 static unsigned short host_half_from_float(float x) { return host_bits<unsigned short>((_Float16)x); }
 static unsigned short host_half_from_double(double x) { return host_bits<unsigned short>((_Float16)x); }
 static float host_float_from_half(unsigned short x) { return (float)host_bits<_Float16>(x); }
+// The sum of the products of the factors that two words have.
+static float host_products(unsigned a, unsigned b, const char* format) {
+  if (!strcmp(format, "tf32")) return __uint_as_float(a) * __uint_as_float(b);
+  auto number = [&](unsigned x) { return *format == 'b' ? __uint_as_float(x << 16) : host_float_from_half(x); };
+  return number(a & 0xffff) * number(b & 0xffff) + number(a >> 16) * number(b >> 16);
+}
 static unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long long)a * b >> 32; }
 static int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 static int __popc(unsigned x) { return __builtin_popcount(x); }

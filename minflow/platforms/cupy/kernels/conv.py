@@ -11,14 +11,19 @@ from typing import Any, NamedTuple
 
 from ....core.kernels import kernel
 from ....core.ops.conv import Pair, Sizes, conv2d, conv2d_input_grad, conv2d_weight_grad, positions
+from ....core.spec import Spec
 from ..device_code import blocks_for, launch, supported
 
 TOLERANCE = 32  # another order of summation
 MOST = 1 << 30  # elements of an array: the source counts them as int, also those in the padding
-BLOCKS = 264  # enough for two per multiprocessor. A constant, so that all GPUs give the same bits
+BLOCKS = 264  # two per multiprocessor of a large GPU. A constant, so that all GPUs give the same bits
 LEAST = 256  # terms of the sum that are worth a part of their own
 MOST_PARTS = 1 << 24  # elements of the parts of one result
-TILES = {"large": (128, 64, 16), "square": (64, 64, 16), "wide": (32, 128, 16)}  # sizes along m, j, k: see conv.cu
+TILES = {"float64": (64, 64), "float32": (128, 64)}  # the largest along m and j, by dtype
+INSTRUCTIONS = {  # of tensor cores, by dtype
+    "float16": {"FORMAT": '"f16"', "SHAPE": '"m16n8k16"', "ARCHITECTURE": 750},
+    "bfloat16": {"FORMAT": '"bf16"', "SHAPE": '"m16n8k16"', "ARCHITECTURE": 800},
+}
 TAPS = 25  # most sums that a thread has in registers
 
 
@@ -34,7 +39,7 @@ class Launch(NamedTuple):
     grid: Sizes
     numbers: Sizes
     parts: int
-    macros: dict[str, int]
+    macros: dict[str, int | str]
 
 
 @functools.lru_cache(1024)
@@ -63,11 +68,11 @@ def launch_of(
         "INPUT_GRAD": (c, n * -(-h // stride[0]) * -(-w // stride[1]), f * kh * kw),
         "WEIGHT_GRAD": (f, c * kh * kw, n * oh * ow),
     }[mode]
-    tile = tile_for(m, columns, depth // LEAST if mode == "WEIGHT_GRAD" else others, dtype)
-    blocks = -(-m // tile[0]) * -(-columns // tile[1])
+    bm, bn = tile_for(m, columns, BLOCKS if mode == "WEIGHT_GRAD" else others, dtype)
+    blocks = -(-m // bm) * -(-columns // bn)
     parts = parts_for(blocks * others, depth // LEAST, shape)
     numbers = (n, c, h, w, f, kh, kw, oh, ow, *stride, *padding, *dilation, groups, parts)
-    macros = dict(zip(("BM", "BN", "BK"), tile))
+    macros = {"BM": bm, "BN": bn} | INSTRUCTIONS.get(dtype, {})
     found = Launch("conv.cu", "convolve", shape, (blocks, others * parts), numbers, parts, macros)
     return found if others * parts < 1 << 16 else None
 
@@ -77,27 +82,26 @@ def parts_for(blocks: int, most: int, shape: Sizes) -> int:
     return max(1, min(BLOCKS // blocks, most, MOST_PARTS // math.prod(shape)))
 
 
-def tile_for(m: int, columns: int, others: int, dtype: str) -> Sizes:
-    """Sizes of the tiles of a product. others: number of such products, or of its parts."""
-    if dtype == "float64":
-        return 64, 64, 8
-    if m <= 32:
-        return TILES["wide"]
-    if m % 128 in range(1, 65) or -(-m // 128) * -(-columns // 64) * others < BLOCKS:
-        return TILES["square"]
-    return TILES["large"]
+def tile_for(m: int, columns: int, others: int, dtype: str) -> tuple[int, int]:
+    """Sizes of the tiles of a product along m and columns. others: number of such products, or of parts."""
+    high, wide = TILES.get(dtype, (128, 128))
+    if m <= 32 and dtype != "float64":
+        return 32, 128
+    if 0 < m % 128 <= 64 or -(-m // high) * -(-columns // wide) * others < BLOCKS // 2:
+        return 64, 64
+    return high, wide
 
 
 def convolve(xp, mode: str, a, b, x: Sizes, weight: Sizes, out, **geometry) -> Any:
     """Run one of the three convolutions on its factors in the order of `conv.cu`. x, weight: shapes."""
     a, b = xp.ascontiguousarray(a), xp.ascontiguousarray(b)
-    if not supported(a, b):
-        return NotImplemented
-    found = launch_of(mode, x, weight, dtype=a.dtype.name, **geometry)
+    found = launch_of(mode, x, weight, dtype=a.dtype.name, **geometry) if a.size and b.size else None
     if found is None:
         return NotImplemented
     file, function, shape, grid, numbers, parts, macros = found
     out = xp.empty(shape, a.dtype) if out is None else out
+    if not supported(a, b, out):
+        return NotImplemented
     types = {"T": a.dtype, "ACC": "float64" if a.dtype == "float64" else "float32"}
     target = out if parts == 1 else xp.empty((parts, out.size), types["ACC"])
     launch(file, function, grid, 256, a, b, target, *numbers, types=types, MODE=mode, **macros)
@@ -106,16 +110,26 @@ def convolve(xp, mode: str, a, b, x: Sizes, weight: Sizes, out, **geometry) -> A
     return out
 
 
-@kernel(conv2d, platform="cupy", declines=True, tolerance=TOLERANCE)
+def in_limits(*specs: Spec, shape: Sizes = (1,), **geometry) -> bool:
+    """True if the arrays are not empty, nor too large for the kernels. shape: of the result."""
+    return all([0 < size < MOST for size in (math.prod(shape), *[x.size for x in specs])])
+
+
+register = functools.partial(
+    kernel, platform="cupy", declines=True, tolerance=TOLERANCE, accepts=in_limits, bfloat16=True
+)
+
+
+@register(conv2d)
 def _(xp, x, weight, out=None, **geometry):
     return convolve(xp, "FORWARD", weight, x, x.shape, weight.shape, out, **geometry)
 
 
-@kernel(conv2d_input_grad, platform="cupy", declines=True, tolerance=TOLERANCE)
+@register(conv2d_input_grad)
 def _(xp, grad, weight, shape, out=None, **geometry):
     return convolve(xp, "INPUT_GRAD", weight, grad, shape, weight.shape, out, **geometry)
 
 
-@kernel(conv2d_weight_grad, platform="cupy", declines=True, tolerance=TOLERANCE)
+@register(conv2d_weight_grad)
 def _(xp, grad, x, shape, out=None, **geometry):
     return convolve(xp, "WEIGHT_GRAD", grad, x, x.shape, shape, out, **geometry)

@@ -10,12 +10,16 @@
 // outside of the image. The sum over k may be split into parts, which another kernel adds in order. With a stride, the
 // pixels of INPUT_GRAD are those of one phase, which all read the same taps.
 //
-// BM, BN, BK: sizes of a tile along m, j, k.  Source: Chetlur et al. 2014 (arXiv:1410.0759), section 3.
+// BM, BN: sizes of a tile along m and j.  FORMAT, SHAPE, ARCHITECTURE: if defined, the instruction of tensor cores, which
+// sums in float32.  Source: Chetlur et al. 2014 (arXiv:1410.0759), section 3.
 
 #define FORWARD 0
 #define INPUT_GRAD 1
 #define WEIGHT_GRAD 2
 #include "common.cuh"
+#ifdef FORMAT
+#include "tensor_cores.cuh"
+#endif
 
 const int THREADS = 256, ENTRIES = 256;
 const int OUTSIDE = -(1 << 29);  // the sum of two is no overflow
@@ -108,21 +112,35 @@ __device__ Entry depth_entry(const Sizes& s, const Problem& p, int k) {
 
 // ---- tiles in shared memory -----------------------------------------------------------------------------------------
 
+#ifdef TENSOR_CORES
+typedef unsigned Word;
+const int PACK = 4 / sizeof(T);  // elements of a word
+const int RESIDENT = 2;          // blocks of a multiprocessor
+#else
 typedef ACC Word;
-const int WORDS = BK;
-const int PAD = 4;  // threads of a warp that write a column meet few others in the same bank
+const int PACK = 1;
+const int RESIDENT = BM * BN <= 128 * 64 ? 2 : 1;
+__device__ Word word_of(const T* x) { return x[0]; }
+#endif
+const int WORDS = sizeof(Word) == 8 ? 8 : 16, BK = WORDS * PACK;  // words and elements of a tile along k
+const int PAD = 4;  // threads of a warp that access a column of a tile meet few others in the same bank
 
-// The elements of a tile of a (rows) or b (columns) that a thread loads: lanes are neighbors along k, or along rows.
+// The words of a tile of a (rows) or b (columns) that a thread loads: lanes are neighbors along k, or along rows.
 template <int ROWS, bool ALONG_K>
 struct Share {
-  static const int COUNT = ROWS * WORDS / THREADS, STRIDE = ROWS + PAD, SIZE = WORDS * STRIDE;
+  static const int COUNT = ROWS * WORDS / THREADS;
+#ifdef TENSOR_CORES  // words of a row are contiguous
+  static const int ROW = WORDS + PAD, WORD = 1, SIZE = ROWS * ROW;
+#else
+  static const int ROW = 1, WORD = ROWS + PAD, SIZE = WORDS * WORD;
+#endif
   static __device__ int row(int i) {
     return ALONG_K ? threadIdx.x / WORDS + i * (THREADS / WORDS) : threadIdx.x % ROWS;
   }
   static __device__ int word(int i) { return ALONG_K ? threadIdx.x % WORDS : threadIdx.x / ROWS * COUNT + i; }
   static __device__ void store(Word* tile, const Word* values) {
 #pragma unroll
-    for (int i = 0; i < COUNT; i++) tile[word(i) * STRIDE + row(i)] = values[i];
+    for (int i = 0; i < COUNT; i++) tile[row(i) * ROW + word(i) * WORD] = values[i];
   }
 };
 typedef Share<BM, MODE != INPUT_GRAD> ShareA;
@@ -131,23 +149,81 @@ typedef Share<BN, MODE == WEIGHT_GRAD> ShareB;
 __device__ void load_a(Word* values, const T* a, const Problem& p, int m0, const Entry* steps) {
 #pragma unroll
   for (int i = 0; i < ShareA::COUNT; i++) {
-    int m = m0 + ShareA::row(i), k = steps[ShareA::word(i)].other;
-    values[i] = m < p.m && k >= 0 ? Word(a[m * p.a_row + k]) : Word(0);
+    int m = m0 + ShareA::row(i);
+    T x[PACK];
+#pragma unroll
+    for (int e = 0; e < PACK; e++) {
+      int k = steps[ShareA::word(i) * PACK + e].other;
+      x[e] = m < p.m && k >= 0 ? a[m * p.a_row + k] : T();
+    }
+    values[i] = word_of(x);
   }
 }
 __device__ void load_b(Word* values, const T* b, const Problem& p, const Entry* columns, const Entry* steps) {
 #pragma unroll
   for (int i = 0; i < ShareB::COUNT; i++) {
-    Entry j = columns[ShareB::row(i)], k = steps[ShareB::word(i)];
-    unsigned h = j.h + k.h, w = j.w + k.w;
-    values[i] = h < p.height && w < p.width ? Word(b[j.offset + k.offset]) : Word(0);
+    Entry j = columns[ShareB::row(i)];
+    T x[PACK];
+#pragma unroll
+    for (int e = 0; e < PACK; e++) {
+      Entry k = steps[ShareB::word(i) * PACK + e];
+      unsigned h = j.h + k.h, w = j.w + k.w;
+      x[e] = h < p.height && w < p.width ? b[j.offset + k.offset] : T();
+    }
+    values[i] = word_of(x);
   }
 }
 
 // ---- products of tiles ----------------------------------------------------------------------------------------------
 
+#ifdef TENSOR_CORES
+// A warp sums WM x WN elements, in blocks of 16 x 8: see tensor_cores.cuh.
+const int DOWN = BM >= 64 ? 2 : 1, ACROSS = THREADS / 32 / DOWN, WM = BM / DOWN, WN = BN / ACROSS;
+struct Sums {
+  float sums[WM / 16][WN / 8][4];
+
+  __device__ Sums() {
+#pragma unroll
+    for (int i = 0; i < WM * WN / 32; i++) sums[i / 4 / (WN / 8)][i / 4 % (WN / 8)][i % 4] = 0;
+  }
+
+  __device__ void add(const Word* a, const Word* b) {
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    a += (warp / ACROSS * WM + lane / 4) * ShareA::ROW + lane % 4;
+    b += (warp % ACROSS * WN + lane / 4) * ShareB::ROW + lane % 4;
+#pragma unroll
+    for (int word = 0; word < WORDS; word += 8) {
+      Word right[WN / 8][2];
+#pragma unroll
+      for (int j = 0; j < WN / 8; j++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) right[j][e] = b[j * 8 * ShareB::ROW + word + e * 4];
+#pragma unroll
+      for (int i = 0; i < WM / 16; i++) {
+        Word left[4];
+#pragma unroll
+        for (int e = 0; e < 4; e++) left[e] = a[(i * 16 + e % 2 * 8) * ShareA::ROW + word + e / 2 * 4];
+#pragma unroll
+        for (int j = 0; j < WN / 8; j++) multiply_add(sums[i][j], left, right[j]);
+      }
+    }
+  }
+
+  template <class Write>
+  __device__ void for_each(Write write) const {
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int row = warp / ACROSS * WM + lane / 4, column = warp % ACROSS * WN + lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < WM / 16; i++)
+#pragma unroll
+      for (int j = 0; j < WN / 8; j++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) write(row + i * 16 + e / 2 * 8, column + j * 8 + e % 2, sums[i][j][e]);
+  }
+};
+#else
 // A thread sums TM x TN elements, in groups of 4 rows and 4 columns, which it reads from shared memory at once.
-const int TM = BM * BN / THREADS >= 64 ? 8 : 4, TN = BM * BN / THREADS / TM, ACROSS = BN / TN;
+const int TM = BM * BN / THREADS >= 32 ? 8 : 4, TN = BM * BN / THREADS / TM, ACROSS = BN / TN;
 struct Sums {
   ACC sums[TM][TN];
 
@@ -160,12 +236,12 @@ struct Sums {
 
   __device__ void add(const Word* a, const Word* b) {
 #pragma unroll
-    for (int k = 0; k < BK; k++) {
+    for (int k = 0; k < WORDS; k++) {
       Word left[TM], right[TN];
 #pragma unroll
-      for (int i = 0; i < TM; i++) left[i] = a[k * ShareA::STRIDE + row(i)];
+      for (int i = 0; i < TM; i++) left[i] = a[k * ShareA::WORD + row(i)];
 #pragma unroll
-      for (int j = 0; j < TN; j++) right[j] = b[k * ShareB::STRIDE + column(j)];
+      for (int j = 0; j < TN; j++) right[j] = b[k * ShareB::WORD + column(j)];
 #pragma unroll
       for (int i = 0; i < TM; i++)
 #pragma unroll
@@ -181,12 +257,13 @@ struct Sums {
       for (int j = 0; j < TN; j++) write(row(i), column(j), sums[i][j]);
   }
 };
+#endif
 
 // ---- the kernel -----------------------------------------------------------------------------------------------------
 
 // x: (n, groups * c, h, w).  weight: (groups * f, c, kh, kw).  grad: (n, groups * f, oh, ow).
 // out: T of the shape of the result, or if splits > 1 that many of ACC.  blocks: (tiles, splits * groups * phases).
-extern "C" __global__ void __launch_bounds__(256, 2) convolve(
+extern "C" __global__ void __launch_bounds__(256, RESIDENT) convolve(
     const T* a, const T* b, void* out, long long n, long long c, long long h, long long w, long long f, long long kh,
     long long kw, long long oh, long long ow, long long sh, long long sw, long long ph, long long pw, long long dh,
     long long dw, long long groups, long long splits) {

@@ -638,6 +638,9 @@ class StrictBackend(CudaBackend):
     def storage_key(self, array):
         return array.inner.__array_interface__["data"][0]
 
+    def address(self, array):
+        return array.inner.ctypes.data
+
     def byte_bounds(self, array):
         return np.lib.array_utils.byte_bounds(array.inner)
 

@@ -31,7 +31,7 @@ from .host import HostArray, HostScalar, host_array
 from .host.float_warnings import silent
 from .infer import GLOBAL, INFER_CACHE_LIMIT, check_memory, infer
 from .ir import NUMBERS, InnerTape, Node, Source, Value, VersionCounter, new_value, where_text
-from .kernels import CALLS, DECOMPOSED, ON_CHANGE, launch
+from .kernels import CALLS, DECOMPOSED, ON_CHANGE, launch, launch_all
 from .memory import MIN_CHECKED_BYTES
 from .mode import DEFAULT, MODE, Mode, using
 from .op import Op
@@ -477,6 +477,23 @@ class Eager(Mode):
         where = caller(3)
         for t in targets:
             bump_version(t, where)
+
+    def update_all(self, op: Op, calls, attrs) -> None:
+        """`update` for (targets, inputs) on one device other than the CPU, in as few launches as possible."""
+        together = []
+        for targets, inputs in calls:
+            if infer(op, inputs, attrs)[0] is None:
+                for t in targets:
+                    before_write(t.version_counter)
+                together.append((targets, inputs))
+            else:
+                self.update(op, targets, inputs, attrs)
+        arrays = [[[t.array for t in tensors] for tensors in (inputs, targets)] for targets, inputs in together]
+        without_float_warnings(launch_all, op, arrays, attrs)
+        where = caller(3)
+        for targets, _ in together:
+            for t in targets:
+                bump_version(t, where)
 
     def scalar(self, read) -> Tensor:
         """A number that may change between calls, as a 0-d float64 tensor."""

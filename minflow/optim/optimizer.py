@@ -311,6 +311,7 @@ class Optimizer:
                     continue
                 has_gradients = True
                 op, attrs = self.update_rule(group)
+                together: dict[Device, list] = {}  # device other than the CPU -> (targets, inputs) of the rule
                 names, lr = self.state_names(group), mode.scalar(lambda group=group: rate_of(self, group))
                 for p, g in with_gradient:
                     if g.accumulated_after_step:
@@ -323,7 +324,12 @@ class Optimizer:
                         total += float(vdot(g.array, g.array))
                     state = self.state_of(p, group) if names else {}
                     held = [state[name] for name in names]
-                    mode.update(op, [p, *held], [p, g, *held, lr], attrs)
+                    if g.spec.device is cpu or mode.trace is not None:
+                        mode.update(op, [p, *held], [p, g, *held, lr], attrs)
+                    else:
+                        together.setdefault(g.spec.device, []).append(([p, *held], [p, g, *held, lr]))
+                for calls in together.values():
+                    mode.update_all(op, calls, attrs)
         if not mode.trace:
             self.idle = 0 if has_gradients else self.idle + 1
             if self.idle == MAX_IDLE_STEPS:

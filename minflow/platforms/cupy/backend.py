@@ -89,6 +89,9 @@ class CuPyBackend(CudaBackend):
     def storage_key(self, array: cupy.ndarray) -> Hashable:
         return array.data.ptr
 
+    def address(self, array: cupy.ndarray) -> int:
+        return array.data.ptr
+
     def byte_bounds(self, array: cupy.ndarray) -> tuple[int, int]:
         return cupy.byte_bounds(array)
 

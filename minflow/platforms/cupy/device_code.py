@@ -40,8 +40,13 @@ class CudaBackend(Backend):
 
     def compile(self, source: str) -> Callable[[str], Callable]:
         """Compile a source; return a function from the name of a function in it to `f(grid, block, args, shared)`:
-        numbers of blocks and threads as tuples, arrays and Python numbers, and bytes of dynamic shared memory.
+        numbers of blocks and threads as tuples, arrays and Python numbers, and bytes of dynamic shared memory. A struct
+        is a NumPy array of one element of its size.
         """
+        raise NotImplementedError
+
+    def address(self, array: Array) -> int:
+        """The address of the first element, as a source takes it in a table of arrays."""
         raise NotImplementedError
 
     def gemm(self, call: Gemm, left: Array, right: Array, out: Array) -> None:

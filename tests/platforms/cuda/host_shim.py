@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from minflow.platforms.cupy.device_code import C_NAMES
 
 SHIM = Path(__file__).with_name("host_shim.h")
@@ -23,6 +25,11 @@ KERNEL = re.compile(r'extern "C" __global__ void(?: __launch_bounds__\([^)]*\))?
 COMPILE = "g++ -std=c++17 -O1 -fPIC -w -ffp-contract=off -fvisibility=hidden -fno-gnu-unique -fsanitize=bounds".split()
 NUMBERS = {float: ("double", ctypes.c_double), bool: ("bool", ctypes.c_bool), int: ("long long", ctypes.c_longlong)}
 ORDERS = [False]  # the last one: True to run blocks and threads backwards
+
+
+@functools.cache
+def struct(size: int) -> type[ctypes.Structure]:
+    return type("Struct", (ctypes.Structure,), {"_fields_": [("bytes", ctypes.c_char * size)]})
 
 
 class KernelError(Exception):
@@ -131,6 +138,11 @@ def as_c(kernel: str, x, expected: str):
     if x is None:
         assert expected.endswith("*"), f"{kernel}: a parameter is {expected}, the argument is None"
         return ctypes.c_void_p()
+    if isinstance(x, np.ndarray):  # a struct
+        assert x.size == 1 and x.nbytes <= 4096 and "*" not in expected, (
+            f"{kernel}: a parameter is {expected}, got {x.dtype}"
+        )
+        return struct(x.nbytes).from_buffer_copy(x)
     elements = expected.removesuffix("*").strip()
     known = elements in C_NAMES.values() and (x.dtype.name, elements) != ("bool", "unsigned char")
     assert not known or elements == C_NAMES[x.dtype.name], f"{kernel}: a parameter is {expected}, got {x.dtype}"

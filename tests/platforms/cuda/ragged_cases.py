@@ -6,6 +6,7 @@ examples of the op. Elementwise ops need no line.
 
 from minflow.core.ops.conv import GEOMETRY, out_shape
 from minflow.core.ops.examples import Case, bools, case, floats, ints, positive
+from minflow.core.ops.update import count, rate, settings
 
 ROWS = [(3, 5), (2, 33), (70, 11), (2, 3, 257), (2, 1100), (1, 9000)]  # one team of threads after the other
 COLUMNS = [((5, 37, 3), 1), ((3, 500, 2), 1), ((8200, 3), 0), ((3, 8, 1100), 1)]  # elements that are not contiguous
@@ -81,7 +82,14 @@ ATTENTION = [
     ((2, 33, 100), (2, 40, 100), (2, 40, 72), floats(2, 1, 40), False),  # tiles of wide features
 ]
 
+PARAMETERS = floats(7, 301), floats(4097), floats(1)
+DECAY = dict(weight_decay=0.1, maximize=False)
+
 RAGGED = {
+    "adam": [case(x, x(), x(), positive(*x.shape), count, rate, **settings) for x in PARAMETERS],
+    "adam_amsgrad": [
+        case(x, x(), x(), positive(*x.shape), positive(*x.shape), count, rate, **settings) for x in PARAMETERS
+    ],
     "batch_norm": [case(floats(*x, low=-2.0, high=5.0), positive(x[1]), floats(x[1]), eps=1e-5) for x in BATCHES],
     "batch_norm_grad": [
         case(floats(*x), floats(*x), positive(x[1]), floats(x[1]), positive(x[1]), eps=1e-5) for x in BATCHES
@@ -132,6 +140,9 @@ RAGGED = {
         case(floats(*q[:-1], v[-1]), floats(*q), floats(*k), floats(*v), mask, scale=0.25, nowhere=nowhere, needs=needs)
         for (q, k, v, mask, nowhere), needs in zip(ATTENTION, (7, 7, 6))
     ],
+    "sgd": [case(x, x(), rate, **DECAY) for x in PARAMETERS],
+    "sgd_dampened": [case(x, x(), x(), count, rate, momentum=0.9, dampening=0.2, **DECAY) for x in PARAMETERS],
+    "sgd_momentum": [case(x, x(), x(), rate, momentum=0.9, nesterov=True, **DECAY) for x in PARAMETERS],
     "softmax": LINES,
     "softmax_cross_entropy": loss_cases("x", "labels"),
     "softmax_cross_entropy_grad": loss_cases("probs", "labels", "grad"),

@@ -11,4 +11,5 @@ from . import (
     linalg as linalg,
     norms as norms,
     softmax as softmax,
+    update as update,
 )

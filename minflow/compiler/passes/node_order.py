@@ -3,7 +3,8 @@
 An update runs as soon as its inputs are computed and the old value of its state has no more readers, so that the
 gradient can be freed. It never runs before a kernel of forward or of a custom op: if that kernel raises, no state may
 have changed. A node without inputs (zeros, a range) runs just before its first user; the gradient of a large weight is
-computed at the end if it takes more memory than its inputs. All other nodes keep their order.
+computed at the end if it takes more memory than its inputs. All other nodes keep their order; so do updates on a GPU,
+which run at the end in few launches.
 Cheap values are recomputed in backward instead of kept: `relu_pool_reorder.py`, `recompute.py`.
 """
 
@@ -12,6 +13,8 @@ from __future__ import annotations
 import warnings
 
 from ...core.ir import OPTIMIZER, Graph, Node, Value, outputs_of
+from ...core.kernels import device_of_node
+from ...core.spec import cpu
 from ..uses import Uses
 from .recompute import MIN_BYTES, recompute_cheap_values
 from .relu_pool_reorder import reorder_relu_pool_grad
@@ -58,7 +61,7 @@ def reorder(graph: Graph, uses: Uses, deferred: frozenset[Node]) -> Graph:
     key: dict[Node, tuple] = {}  # node -> (position, -1 to run before the node there, else 0, old position)
     for i, node in enumerate(graph.nodes):
         values = [x.node for x in node.inputs if x.__class__ is Value]
-        if node.origin == OPTIMIZER:
+        if node.origin == OPTIMIZER and device_of_node(node) is cpu:
             before = [key[x] for x in values if x in key]
             last = [j for state in states_written.get(node, ()) for j in uses.readers(state) if j < i]
             last += [last_fallible] if node in states_written else []

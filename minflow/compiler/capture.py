@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from ..core.host import HostArray
 from ..core.ir import Node, Value
 from ..core.kernels import KERNELS, device_of_node, is_moved
 from ..core.spec import cpu, spec_of
+from .call_merging import joined
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -74,9 +75,11 @@ class Capture:
                 units += self.keep_single(plan, calls, reason) if reason else self.record(plan, calls)
             plan.units = [call for call, _ in units], [node for _, node in units]
 
-    def keep_single(self, plan: Plan, calls: Iterable[int], reason: str) -> list[tuple[Callable, Node]]:
-        self.single += [SingleCall(plan.nodes[i], reason) for i in calls]
-        return [(plan.calls[i], plan.nodes[i]) for i in calls]
+    def keep_single(self, plan: Plan, calls: Sequence[int], reason: str) -> list[tuple[Callable, Node]]:
+        """Units of adjacent calls, of which a platform may join some."""
+        nodes = [plan.nodes[i] for i in calls]
+        self.single += [SingleCall(node, reason) for node in nodes]
+        return [*zip(*joined([plan.calls[i] for i in calls], nodes))]
 
     def record(self, plan: Plan, calls: Sequence[int]) -> list[tuple[Callable, Node]]:
         """Units of adjacent calls. One unit ends where a call turns out not to be capturable."""

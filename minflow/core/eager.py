@@ -480,9 +480,9 @@ class Eager(Mode):
 
     def update_all(self, op: Op, calls, attrs) -> None:
         """`update` for (targets, inputs) on one device other than the CPU, in as few launches as possible."""
-        together = []
+        together, joins = [], type(self).update is Eager.update  # another mode may see each call
         for targets, inputs in calls:
-            if infer(op, inputs, attrs)[0] is None:
+            if joins and infer(op, inputs, attrs)[0] is None:
                 for t in targets:
                     before_write(t.version_counter)
                 together.append((targets, inputs))

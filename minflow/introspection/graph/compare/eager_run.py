@@ -118,10 +118,6 @@ class EagerRecorder(Eager):
         for k, t in enumerate(targets):
             self.track_write(t, [(index, k)])
 
-    def update_all(self, op, calls, attrs):
-        for targets, inputs in calls:
-            self.update(op, targets, inputs, attrs)
-
     def write(self, target, root, path, new):
         if id(root) not in self.tensors or not self.tensors[id(root)].new:
             self.save_arrays([target])

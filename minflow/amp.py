@@ -15,6 +15,7 @@ from .core.backend import is_available
 from .core.base.dtypes import HALF_DTYPES
 from .core.base.errors import DeviceError, DTypeError
 from .core.base.interrupts import ContextVarScope
+from .core.functionalize import version_counter_of
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.mode import MODE, Mode, using
 from .core.op import Op
@@ -44,9 +45,21 @@ class Casting:
             if rule is not None:
                 target = self.low[device_type] if rule == "lower" else float32
                 inputs = tuple(
-                    [in_dtype(x, target) if hasattr(x, "spec") and is_castable(x.spec.dtype) else x for x in inputs]
+                    [self.cast(x, target) if hasattr(x, "spec") and is_castable(x.spec.dtype) else x for x in inputs]
                 )
         return super().run(op, inputs, attrs)
+
+    def cast(self, x, dtype):
+        """The tensor in this dtype. A cast of a parameter on a GPU is reused until the block ends or it is written."""
+        if x.spec.dtype is not float32 or dtype is float32 or x.spec.device.type == "cpu" or self.trace is not None:
+            return in_dtype(x, dtype)
+        if self.casts is None or not (x.requires_grad and x.is_leaf):
+            return in_dtype(x, dtype)
+        key, version = (id(x), dtype, self.grad), version_counter_of(x).version
+        known = self.casts.get(key)
+        if known is None or known[1] != version:
+            known = self.casts[key] = x, version, in_dtype(x, dtype)  # with x, whose id is used
+        return known[2]
 
 
 def rule_of(op: Op, device_type: str, inputs: Sequence[Any]) -> str | None:
@@ -81,14 +94,25 @@ class autocast(ContextVarScope):
     On tensors of this device type, matrix products and convolutions run in `dtype` (by default bfloat16 on "cpu" and
     float16 on "cuda"), losses and a few other ops in float32, and everything else in the dtype of its inputs.
     Parameters and their gradients keep their dtypes. With "cuda" and no GPU it has no effect, and warns.
+
+    Without a device type, as `torch.cuda.amp.autocast()`, it is for "cuda" if there is a GPU, else for "cpu"; its first
+    argument may be `enabled`.  cache_enabled: False to cast a parameter for each op on a GPU that reads it.
     """
 
     variable = MODE
 
-    def __init__(self, device_type: str = "cpu", dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
+    def __init__(
+        self,
+        device_type: str | bool = True,
+        dtype=None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ):
+        if isinstance(device_type, bool):
+            enabled, device_type = device_type and enabled, "cuda" if is_available("cuda") else "cpu"
         if device_type not in ("cpu", "cuda"):
             fail(DeviceError, f'autocast: device_type must be "cpu" or "cuda", got {device_type!r}', '"cpu" or "cuda"')
-        self.device_type, self.enabled = device_type, enabled
+        self.device_type, self.enabled, self.cache_enabled = device_type, enabled, cache_enabled
         self.dtype = DEFAULTS[device_type] if dtype is None else as_dtype(dtype)
         if enabled and self.dtype not in HALF_DTYPES:
             what = f"autocast: dtype must be bfloat16 or float16, got {self.dtype.name}"
@@ -104,7 +128,8 @@ class autocast(ContextVarScope):
             low[self.device_type] = self.dtype
         elif available:
             low.pop(self.device_type, None)
-        inner = mode.replace(low=low or None)
+        casts = {} if mode.casts is None and self.cache_enabled is not False else mode.casts
+        inner = mode.replace(low=low or None, casts=casts if low else None)
         if inner.low is not None and not isinstance(mode, Casting):
             inner.__class__ = casting_class(type(mode))
         return inner

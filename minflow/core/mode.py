@@ -22,6 +22,7 @@ class Mode:
     entered: where the innermost Module was called.  trace: the current Trace, or None.
     watch: the object that is notified of every call of a Module (nn.Graph, while it builds).
     origin: `ir.Node.origin` of new Nodes.  low: the dtypes of autocast by device type, or None.
+    casts: parameters that autocast has cast, see `amp.Casting`; or None.
     seed: the gradient that backward starts from; 1/n if a graph accumulates n gradients.
     place: the source location of new Nodes within a composite op; None to look for it.
     boxed: (id of a tensor, placement, sbp) -> (the tensor, its boxed copy), while the rules of one node run; else None.
@@ -29,7 +30,7 @@ class Mode:
     """
 
     grad, anomaly, scope, entered = True, False, "", None
-    trace, watch, origin, seed, low, place, boxed = None, None, None, 1, None, None, None
+    trace, watch, origin, seed, low, casts, place, boxed = None, None, None, 1, None, None, None, None
     recursion_check_len = 250
 
     def grad_key(self, value):

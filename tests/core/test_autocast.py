@@ -220,3 +220,46 @@ def test_training_on_a_gpu(cuda):
     loss.backward()
     assert exact.item() != loss.item() and abs(exact.item() - loss.item()) < 0.01
     assert {p.grad.dtype for p in model.parameters()} == {flow.float32}
+
+
+def casts_of(program) -> int:
+    ran = []
+    with observed(lambda op, *_: ran.append(op.name)):
+        program()
+    return ran.count("cast")
+
+
+def test_casts_of_parameters_are_reused_on_a_gpu(cuda):
+    """Until the block ends, or the parameter is written; a cast without a gradient does not serve one with it."""
+    w, x = nn.Parameter(flow.tensor(W, device=cuda)), flow.tensor(X, device=cuda)
+    with flow.autocast("cuda", cache_enabled=False):
+        assert [casts_of(lambda: F.linear(x, w)) for _ in range(2)] == [2, 2]
+    with flow.autocast("cuda"):
+        assert [casts_of(lambda: F.linear(x, w)) for _ in range(2)] == [2, 1]
+        assert [casts_of(lambda: x @ w.T) for _ in range(2)] == [2, 2]  # w.T is not a parameter
+        with flow.no_grad():
+            assert [casts_of(lambda: F.linear(x, w)) for _ in range(2)] == [2, 1]
+            w.mul_(2)
+        assert [casts_of(lambda: F.linear(x, w)) for _ in range(2)] == [2, 1]
+        (F.linear(x, w).sum() + F.linear(x, w).sum()).backward()
+        F.linear(x, w).sum().backward()  # through the same cast
+    expected = 3 * x.sum(0).cpu().numpy()
+    np.testing.assert_allclose(w.grad.cpu().numpy(), np.broadcast_to(expected, (5, 6)), atol=0.02)
+
+
+def test_forms_of_cuda_amp(cuda):
+    x = flow.tensor(X, device=cuda)
+    with flow.cuda.amp.autocast():
+        assert (x @ x.T).dtype is flow.float16
+        with flow.cuda.amp.autocast(False):
+            assert (x @ x.T).dtype is flow.float32
+    with flow.cuda.amp.autocast(enabled=True, dtype=flow.bfloat16):
+        assert (x @ x.T).dtype is flow.bfloat16
+    with flow.cuda.amp.autocast(enabled=False):
+        assert (x @ x.T).dtype is flow.float32
+
+
+def test_forms_of_cuda_amp_without_a_gpu():
+    x = flow.tensor(X)
+    with flow.cuda.amp.autocast():
+        assert (x @ x.T).dtype is flow.bfloat16

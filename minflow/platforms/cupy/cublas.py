@@ -19,8 +19,9 @@ from .gemm import Gemm
 DISALLOW_REDUCED_PRECISION_REDUCTION = 16  # cublasMath_t: all sums of half precision are float32, also across blocks
 COMPUTE_32F, COMPUTE_64F, COMPUTE_32F_FAST_TF32 = 68, 70, 77  # cublasComputeType_t
 GEMM_DEFAULT = -1  # cublasGemmAlgo_t
-TYPES = {  # dtype -> cudaDataType, cublasComputeType_t, and the type of alpha and beta
-    "float32": (0, COMPUTE_32F, c_float),
+FLOAT32 = 0  # cudaDataType
+TYPES: dict[str, tuple[int, int, Any]] = {  # dtype -> cudaDataType, cublasComputeType_t, and the type of alpha and beta
+    "float32": (FLOAT32, COMPUTE_32F, c_float),
     "float64": (1, COMPUTE_64F, c_double),
     "float16": (2, COMPUTE_32F, c_float),
     "bfloat16": (14, COMPUTE_32F, c_float),
@@ -44,9 +45,15 @@ ARGUMENTS = {  # by function
 
 
 @functools.cache
+def type_of(dtype: Any) -> tuple[int, int, Any] | None:
+    """The entry of an array's dtype in TYPES; None if cuBLAS does not multiply it."""
+    return TYPES.get(dtype.name)
+
+
+@functools.cache
 def library() -> ctypes.CDLL:
     """The cuBLAS that CuPy loads."""
-    from cuda.pathfinder import load_nvidia_dynamic_lib  # type: ignore[import-not-found]
+    from cuda.pathfinder import load_nvidia_dynamic_lib
 
     return typed(ctypes.CDLL(load_nvidia_dynamic_lib("cublas").abs_path))
 
@@ -88,11 +95,11 @@ class Handle:
         call(self.library, "cublasSetWorkspace_v2", self.value, self.workspaces[stream].ptr, self.workspace)
         self.stream = stream
 
-    def gemm(self, stream: int, dtype: str, x: Gemm, left: int, right: int, out: int) -> None:
-        """Run a call, whose operands begin at these addresses."""
+    def gemm(self, stream: int, type: tuple, x: Gemm, left: int, right: int, out: int) -> None:
+        """Run a call, whose operands begin at these addresses. type: entry of TYPES."""
         self.use(stream)
-        kind, compute, scalar = TYPES[dtype]
-        if dtype == "float32" and MatmulPrecision.tf32():
+        kind, compute, scalar = type
+        if kind == FLOAT32 and MatmulPrecision.tf32():
             compute = COMPUTE_32F_FAST_TF32
         batched = x.count > 1
         sides = []

@@ -142,13 +142,13 @@ def test_arguments():
     handle = new_handle(library := Library())
     handle.use(0)
     library.since()
-    handle.gemm(0, "float32", ONE_CALL, 100, 200, 300)
+    handle.gemm(0, cublas.TYPES["float32"], ONE_CALL, 100, 200, 300)
     ((name, args),) = library.since()
     assert name == "cublasGemmEx" and args[1:6] == (0, 1, 3, 5, 7)
     assert numbers(args[6], ctypes.c_float) == [1, 0] and numbers(args[13], ctypes.c_float) == [0, 0]
     assert args[7:13] == (104, 0, 3, 208, 0, 9) and args[14:] == (300, 0, 3, cublas.COMPUTE_32F, -1)
     many = ONE_CALL._replace(count=6, left=Stored(0, False, 3, 21), out=Stored(0, False, 3, 15))
-    handle.gemm(0, "complex128", many, 100, 200, 300)
+    handle.gemm(0, cublas.TYPES["complex128"], many, 100, 200, 300)
     ((name, args),) = library.since()
     assert name == "cublasGemmStridedBatchedEx" and numbers(args[6], ctypes.c_double) == [1, 0]
     assert args[7:15] == (100, 5, 3, 21, 208, 5, 9, 0) and numbers(args[15], ctypes.c_double) == [0, 0]
@@ -160,7 +160,7 @@ def test_tf32():
     found, flags = [], flow.backends.cuda.matmul
 
     def record(dtype="float32"):
-        handle.gemm(0, dtype, ONE_CALL, 100, 200, 300)
+        handle.gemm(0, cublas.TYPES[dtype], ONE_CALL, 100, 200, 300)
         found.append(
             (library.since()[-1][1][-2], flags.allow_tf32, flags.fp32_precision, flow.get_float32_matmul_precision())
         )
@@ -187,7 +187,7 @@ def test_status_is_named():
     library.status = 15
     with pytest.raises(InternalError, match="cublasGemmEx has returned CUBLAS_STATUS_NOT_SUPPORTED"):
         handle.stream = 0
-        handle.gemm(0, "float32", ONE_CALL, 100, 200, 300)
+        handle.gemm(0, cublas.TYPES["float32"], ONE_CALL, 100, 200, 300)
 
 
 def test_one_handle_per_thread():

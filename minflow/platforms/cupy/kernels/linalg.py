@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....core.backend import backend_of_array
 from ....core.kernels import kernel
 from ....core.ops.linalg import matmul
-from ..cublas import TYPES
+from ..cublas import type_of
 from ..gemm import gemms
 
 TOLERANCE = 8  # another order of summation
@@ -13,7 +13,7 @@ TOLERANCE = 8  # another order of summation
 
 @kernel(matmul, platform="cupy", declines=True, tolerance=TOLERANCE, bfloat16=True)
 def _(xp, a, b, ta, tb, out=None):
-    if a.dtype.name not in TYPES or not a.size or not b.size:
+    if type_of(a.dtype) is None or not a.size or not b.size:
         return NotImplemented
     if ta:
         a = a.swapaxes(-1, -2)

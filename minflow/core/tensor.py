@@ -586,12 +586,12 @@ class Tensor(
         """Return self: there is no GPU to copy to."""
         return self
 
-    def record_stream(self, stream: Stream) -> None:
+    def record_stream(self, s: Stream) -> None:
         """Keep the memory of this tensor of a GPU, after its last use in Python, until the work that a stream has then
         has ended: needed if another stream than the one that computed it reads it.
         """
         if self.device.type == "cuda":
-            stream.keep(self.array)
+            s.keep(self.array)
 
     def share_memory_(self) -> Tensor:
         """Return self: other processes get a copy."""

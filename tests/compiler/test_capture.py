@@ -54,6 +54,13 @@ def test_captured_steps_have_the_bits_of_the_cpu(name, order, cuda):
     }
 
 
+def test_updates_follow_the_launch_of_all_other_calls(cuda):
+    *_, graph = steps("MLP", "cuda", [MODELS["MLP"][1]() for _ in range(2)])
+    first, *updates = plan_of(graph).units[0]
+    assert isinstance(first, CapturedCalls) and {node.op.name for node in plan_of(graph).units[1][1:]} == {"adam"}
+    assert len(updates) == 4
+
+
 def scaled(x):
     return (x * 2 + 1).exp().sum(0)
 

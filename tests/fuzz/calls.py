@@ -797,9 +797,9 @@ REASONS = {  # a reason not to call -> the public names
     STORED: " ".join(
         f"Tensor.{n}"
         for n in """grad_fn backward register_hook register_post_accumulate_grad_hook
-        retain_grad numpy cuda data_ptr storage_offset requires_grad_ detach_ pin_memory get_device __array__
-        __array_ufunc__ __dlpack__ __dlpack_device__ __copy__ __deepcopy__ __reduce_ex__ __repr__ __hash__ __init__
-        __format__ grad_owner read_array scalar_element stride is_contiguous""".split()
+        retain_grad numpy cuda data_ptr storage_offset requires_grad_ detach_ pin_memory record_stream get_device
+        __array__ __array_ufunc__ __dlpack__ __dlpack_device__ __copy__ __deepcopy__ __reduce_ex__ __repr__ __hash__
+        __init__ __format__ grad_owner read_array lent_array scalar_element stride is_contiguous""".split()
     ),
 }
 UNCALLED = {name: reason for reason, names in REASONS.items() for name in names.split()}

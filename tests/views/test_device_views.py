@@ -1,7 +1,9 @@
 """Views of programs on a device: the device of each node, copies as edges with their bytes, the memory of its pool."""
 
+import numpy as np
+
 import minflow as flow
-from minflow import nn
+from minflow import nn, typing as tp
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.records.graph import graph_record
 from minflow.views.records.tape import tape_record
@@ -48,3 +50,19 @@ def test_the_memory_of_a_plan_tells_the_pool(cuda):
     graph(flow.ones(2, 4))
     text = str(graph.memory())
     assert "cuda:0: arrays 1.0 MB, the pool holds 3.1 MB; 3.2 GB of 4.3 GB are free for all processes" in text
+
+
+def test_the_timeline_of_a_job_has_a_lane_for_the_gpu(cuda):
+    config = flow.function_config()
+    config.default_placement_scope(flow.scope.placement("gpu", "0:0"))
+
+    @flow.global_function(function_config=config)
+    def double(x: tp.Numpy.Placeholder((2,))) -> tp.Numpy:
+        return x * 2
+
+    for _ in range(3):
+        double(np.ones(2, "f4"))
+    timeline = flow.timeline(double, steps=3)
+    assert all([s.compute[0] <= s.gpu[0] <= s.gpu[1] <= s.compute[1] for s in timeline.record.steps])
+    assert "\n  GPU      " in timeline.text and ">GPU<" in timeline.svg
+    assert "its stream" in timeline.svg

@@ -214,6 +214,7 @@ def step_times(r: Record, since: float, now: float) -> StepTimes:
         r.state == "failed",
         r.got,
         r.others,
+        r.gpu,
     )
 
 

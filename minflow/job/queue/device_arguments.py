@@ -15,6 +15,8 @@ from ...core.backend import Backend, on_device, on_stream, to_host
 from ...core.context import PerContext
 from ...core.host import HostArray
 from ...core.spec import Device
+from .records import clock
+from .stream import current_stream
 
 streams: PerContext[dict[Backend, tuple[Any, Any]]] = PerContext(dict)  # of steps, and of copies of their arguments
 
@@ -38,6 +40,10 @@ class DeviceArguments:
         with on_stream(backend, self.steps):
             backend.wait(self.before)
             backend.wait(self.copied)
-            results = [*map(to_host, run(plan, self.arrays))]
+            begun = backend.event()
+            results = run(plan, self.arrays)
+            ended = backend.event()
             backend.wait_on_host(self.steps)
-        return results
+            now = clock()
+            current_stream().records[-1].gpu = now - backend.seconds_between(begun, ended), now
+            return [*map(to_host, results)]

@@ -24,7 +24,8 @@ class Record:
     waited for a free slot in the queue.
     caller: index of the thread that submitted it.  since: when that thread submitted its previous step (None: there
     was none, or it was in an earlier cell).  waits: intervals (from, to) since then in which it waited for results.
-    got: when that thread received the result of this step, after waiting for it.  others: (loading, work) of other jobs
+    got: when that thread received the result of this step, after waiting for it.  gpu: when the GPU computed it; None
+    on the CPU.  others: (loading, work) of other jobs
     in the loop between the previous step and this one; filled in by the timeline.
     """
 
@@ -42,6 +43,7 @@ class Record:
     waits: tuple[tuple[float, float], ...] = ()
     got: float | None = None
     others: tuple[float, float] = (0.0, 0.0)
+    gpu: tuple[float, float] | None = None
 
 
 class CallerState(threading.local):

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from ..text.listing import clean
 from ..text.tables import cut
 
-LANES = ("loader", "queue", "compute", "callback")
+LANES = ("loader", "queue", "compute", "callback", "GPU")
+OPTIONAL_LANES = {"callback", "GPU"}  # drawn if a step has such a bar
 DEFAULT_STEPS = 12  # steps in a picture by default
 MAX_STEPS = 33  # largest number of steps in a picture: six bars each
 MIN_WAIT_SHARE = 0.004  # fraction of a picture: shorter waits are not drawn
@@ -28,7 +29,7 @@ class StepTimes:
     """One step. loads, waits: activity of the caller before it. queued, compute, callback: None if not reached yet.
 
     got: when the caller had received its result, None if it never did.  other_jobs: seconds since the previous step
-    that other jobs of the same loop took for loading, and for work on the worker.
+    that other jobs of the same loop took for loading, and for work on the worker.  gpu: when a GPU computed it.
     """
 
     number: int
@@ -40,6 +41,7 @@ class StepTimes:
     failed: bool = False
     got: float | None = None
     other_jobs: Span = (0.0, 0.0)
+    gpu: Span | None = None
 
     @property
     def load(self) -> float:
@@ -252,6 +254,8 @@ def bars(steps: tuple[StepTimes, ...]) -> list[Bar]:
             drawn.append(Bar(2, 0, 1, *s.compute, s.number, "failed" if s.failed else "busy"))
         if s.callback:
             drawn.append(Bar(3, 0, 1, *s.callback, s.number, "busy"))
+        if s.gpu:
+            drawn.append(Bar(4, 0, 1, *s.gpu, s.number, "busy"))
     return drawn + [bar._replace(rows=len(free)) for bar in queued]
 
 

@@ -10,6 +10,7 @@ from ..draw.fonts import text_width
 from ..draw.lanes import BAR_HEIGHT, FAILED_COLORS, FONT_SIZE, PLATE_LEFT, WIDTH, Card, Colors, LaneBox
 from .record import (
     LANES,
+    OPTIONAL_LANES,
     StepTimes,
     Term,
     TimelinePair,
@@ -35,9 +36,16 @@ LANE_COLORS: dict[str, Colors] = {  # lane or term of the formula -> (fill, rim)
     "queue": (theme.PLATE, theme.LINE),
     "compute": (theme.PALE_AMBER, theme.AMBER),
     "callback": (theme.PALE_GREEN, theme.GREEN),
+    "GPU": (theme.PALE_VIOLET, theme.VIOLET),
 }
 LANE_COLORS["load"] = LANE_COLORS["loader"]
-LANE_THREADS = {"loader": "your loop", "queue": "step waits", "compute": "the worker", "callback": "the worker"}
+LANE_THREADS = {
+    "loader": "your loop",
+    "queue": "step waits",
+    "compute": "the worker",
+    "callback": "the worker",
+    "GPU": "its stream",
+}
 
 
 class TimelineCard(Card):
@@ -51,12 +59,14 @@ class TimelineCard(Card):
         start, stop = time_range(drawn)
         self.heading(title, note)
         top = self.y
-        lanes = [name for i, name in enumerate(LANES) if name != "callback" or any([bar.lane == i for bar in drawn])]
+        used = {LANES[bar.lane] for bar in drawn}
+        lanes = [name for name in LANES if name in used or name not in OPTIONAL_LANES]
         boxes = []
         for bar in drawn:
             failed = bar.kind == "failed"
-            colors = FAILED_COLORS if failed else LANE_COLORS[LANES[bar.lane]]
-            words, place = f"{bar.number}" + " failed" * failed, (bar.lane, bar.start, bar.stop)
+            name = LANES[bar.lane]
+            colors = FAILED_COLORS if failed else LANE_COLORS[name]
+            words, place = f"{bar.number}" + " failed" * failed, (lanes.index(name), bar.start, bar.stop)
             boxes.append(LaneBox(*place, words, colors, bar.row, bar.rows, bar.kind == "wait"))
         names = [(name, LANE_THREADS[name], LANE_COLORS[name][1]) for name in lanes]
         across = self.lanes(names, boxes, start, seconds)

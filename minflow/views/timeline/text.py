@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .record import (
     LANES,
+    OPTIONAL_LANES,
     StepTimes,
     TimelinePair,
     TimelineRecord,
@@ -39,7 +40,7 @@ def lanes_text(steps: tuple[StepTimes, ...], seconds: float, columns: int = COLU
         mark = "." if bar.kind == "wait" else "!" if bar.kind == "failed" else str(bar.number % 10)
         lines[bar.lane][first:last] = mark * (last - first)
     named = [f"  {name:9}{''.join(line).rstrip()}".rstrip() for name, line in zip(LANES, lines)]
-    return [line for line, cells in zip(named, lines) if "".join(cells).strip() or line.strip() != "callback"]
+    return [line for line, cells in zip(named, lines) if "".join(cells).strip() or line.strip() not in OPTIONAL_LANES]
 
 
 LEGEND = "  (digits: the steps drawn here, counted from 1; .: the loop waits)"

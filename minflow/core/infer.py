@@ -199,7 +199,8 @@ def consult(op: Any, specs: tuple, attrs: Mapping) -> tuple:
 
 
 def device_of_result(op: Any, specs: tuple) -> Device | None:
-    """The device of an op's results, by PyTorch's rule: that of its tensors; None without tensors: the rule states it.
+    """The device of an op's results, by PyTorch's rule: that of its tensors. None if there are none but those that
+    the op reads on the CPU: the rule states it.
 
     Tensors on another device may be combined with 0-d tensors on the CPU, which count as numbers, and with inputs that
     the op reads on the CPU or moves (`Op.host_inputs`, `Op.moved_inputs`). Raises DeviceError for any other mixture.
@@ -213,7 +214,8 @@ def device_of_result(op: Any, specs: tuple) -> Device | None:
                 f"{op.name}: {{{first}}} is on {device}, and {{{name}}} is on {s.device}",
                 hint=f'{{{name}}}.to("{device}")',
             )
-    return device if tensors else None
+    stated = device is cpu and all([name.partition("[")[0] in op.host_inputs for name, _ in tensors])
+    return None if stated else device
 
 
 def data_dependent(*specs, **attrs) -> None:

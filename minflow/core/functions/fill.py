@@ -145,8 +145,12 @@ def full_on(place: Place, shape: tuple[int, ...], value: Any, dtype: DTypeLike) 
     dtype = as_dtype(dtype)
     if isinstance(place, Ranks):
         return global_of(place, Spec(shape, dtype), lambda part: full_on(None, sizes_of(part), value, dtype))
-    device = {} if place is None or place is cpu else {"device": place}  # a graph for the CPU names no device
-    return full(shape=shape, value=value, dtype=dtype, **device)
+    return full(shape=shape, value=value, dtype=dtype, **device_attr(place))
+
+
+def device_attr(place: Device | None) -> dict[str, Any]:
+    """The attr of an op that creates a tensor on a device. A graph for the CPU names no device."""
+    return {} if place is None or place is cpu else {"device": place}
 
 
 def sizes_of(index: tuple[slice, ...]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from ..random import Generator, generator_or_default
 from ..source_location import fail
 from ..spec import DType, Spec, float32
 from .arguments import cast_number, integer, is_tensor, to
-from .fill import Place, Ranks, finish, global_of, place_like
+from .fill import Place, Ranks, device_attr, finish, global_of, place_like
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -35,12 +35,12 @@ def draw(generator: Generator | None, placement: Placement | None = None) -> Any
 
 
 def drawn(op: Op, shape: tuple[int, ...], dtype: DType, generator: Generator | None, place: Place, **law: Any) -> Any:
-    """Random elements by an op without other inputs. place: that of the result, if it is global; a rank draws its part
+    """Random elements by an op without other inputs. place: that of the result; if it is global, a rank draws its part
     only.
     """
     if not isinstance(place, Ranks):
         counter, attrs = draw(generator)
-        return op(counter, shape=tuple(shape), dtype=dtype, **law, **attrs)
+        return op(counter, shape=tuple(shape), dtype=dtype, **law, **attrs, **device_attr(place))
     counter, attrs = draw(generator, place.placement)
 
     def part(index: tuple[slice, ...]) -> Any:

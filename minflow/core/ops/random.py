@@ -17,7 +17,7 @@ from ..kernels import kernel
 from ..op import define
 from ..random import bits
 from ..sharding import Labels
-from ..spec import DType, Spec, bfloat16, float16, float32, float64, int64
+from ..spec import DType, Spec, bfloat16, cpu, float16, float32, float64, int64
 from .checks import check_unit
 from .examples import case, floats, ints
 from .rules import need_floating, need_spec
@@ -100,17 +100,17 @@ def need_counter(op: str, counter) -> None:
 
 
 def random_spec(op: str):
-    def infer(counter, shape, dtype, **_) -> Spec:
+    def infer(counter, shape, dtype, device=cpu, **_) -> Spec:
         need_counter(op, counter)
         if not dtype.floating:
             raise DTypeError(f"{op}: the dtype must be floating, got {dtype.name}", hint="flow.randint for integers")
-        return Spec(shape, dtype)
+        return Spec(shape, dtype, device)
 
     return infer
 
 
 uniform = define(
-    "uniform(counter; shape, low, high, dtype, offset)",
+    "uniform(counter; shape, low, high, dtype, offset, device)",
     random_spec("uniform"),
     host_inputs=("counter",),
     examples=[
@@ -122,7 +122,7 @@ uniform = define(
 
 
 @kernel(uniform)
-def _(xp, counter, shape, low, high, dtype, offset, part=None, out=None):
+def _(xp, counter, shape, low, high, dtype, offset, device=cpu, part=None, out=None):
     u = of_elements(xp, lambda size, start: uniform_floats(xp, counter, offset, size, dtype, start), shape, part)
     if (low, high) != (0, 1):
         u = u * u.dtype.type(high - low) + u.dtype.type(low)
@@ -132,7 +132,7 @@ def _(xp, counter, shape, low, high, dtype, offset, part=None, out=None):
 
 
 normal = define(
-    "normal(counter; shape, mean, std, dtype, offset)",
+    "normal(counter; shape, mean, std, dtype, offset, device)",
     random_spec("normal"),
     host_inputs=("counter",),
     examples=[
@@ -144,22 +144,22 @@ normal = define(
 
 
 @kernel(normal)
-def _(xp, counter, shape, mean, std, dtype, offset, part=None, out=None):
+def _(xp, counter, shape, mean, std, dtype, offset, device=cpu, part=None, out=None):
     z = of_elements(xp, lambda size, start: normal_floats(xp, counter, offset, size, dtype, start), shape, part)
     return as_result(xp, z * std + mean, shape, dtype, out)
 
 
-def randint_spec(counter, shape, low, high, dtype, **_) -> Spec:
+def randint_spec(counter, shape, low, high, dtype, device=cpu, **_) -> Spec:
     need_counter("randint", counter)
     if low >= high:
         raise OutOfRangeError(f"randint: there is no integer in [{low}, {high})", hint="the second number is excluded")
     if high - low > 2**32:
         raise OutOfRangeError(f"randint: the range [{low}, {high}) is wider than 2**32", hint="two draws of 32 bits")
-    return Spec(shape, dtype)
+    return Spec(shape, dtype, device)
 
 
 randint = define(
-    "randint(counter; shape, low, high, dtype, offset)",
+    "randint(counter; shape, low, high, dtype, offset, device)",
     randint_spec,
     attr_kinds={"low": "integer", "high": "integer"},
     host_inputs=("counter",),
@@ -172,7 +172,7 @@ randint = define(
 
 
 @kernel(randint)
-def _(xp, counter, shape, low, high, dtype, offset, part=None, out=None):
+def _(xp, counter, shape, low, high, dtype, offset, device=cpu, part=None, out=None):
     drawn = of_elements(xp, lambda size, start: words(xp, counter, offset, size, start), shape, part)
     wide = drawn.astype("uint64") * xp.uint64(high - low)
     return as_result(xp, (wide >> xp.uint64(32)).astype("int64") + low, shape, dtype, out)

@@ -7,6 +7,7 @@ examples of the op. Elementwise ops need no line.
 from minflow.core.ops.conv import GEOMETRY, out_shape
 from minflow.core.ops.examples import Case, bools, case, floats, ints, positive
 from minflow.core.ops.update import count, rate, settings
+from minflow.core.spec import bfloat16, float16, float32, float64, int64
 
 ROWS = [(3, 5), (2, 33), (70, 11), (2, 3, 257), (2, 1100), (1, 9000)]  # one team of threads after the other
 COLUMNS = [((5, 37, 3), 1), ((3, 500, 2), 1), ((8200, 3), 0), ((3, 8, 1100), 1)]  # elements that are not contiguous
@@ -56,6 +57,12 @@ LAYER_NORM, RMS_NORM = norm_cases(*NORMALIZED), norm_cases(*NORMALIZED, inputs=2
 GROUP_NORM = norm_cases(*[(x, v, {"groups": n}) for x, v, n in GROUPED])
 BATCHES = [(7, 3), (300, 37), (2, 3, 5), (3, 40, 7, 7), (5, 2, 40, 33), (1, 70, 9)]
 
+COUNTER = ints(2, low=-(2**62), high=2**62)  # key and counter
+DRAWN = [
+    dict(shape=shape, dtype=dtype, offset=offset)
+    for shape, offset in [((3, 7), 0), ((1030,), 5)]
+    for dtype in (float16, bfloat16, float32, float64)
+]
 LINES = [*[case(floats(*shape), dim=len(shape) - 1) for shape in ROWS], *[case(floats(*x), dim=d) for x, d in COLUMNS]]
 
 # Shapes of images and filters, and what differs from GEOMETRY. The comments name the tiles of `kernels/conv.py`.
@@ -94,7 +101,8 @@ RAGGED = {
     "batch_norm_grad": [
         case(floats(*x), floats(*x), positive(x[1]), floats(x[1]), positive(x[1]), eps=1e-5) for x in BATCHES
     ],
-    "conv2d": [case(floats(*x), floats(*w), **GEOMETRY | o) for x, w, o in [*CONVOLUTIONS, LARGE_TILES[0]]],
+    "bernoulli": [case(floats(*x, low=0.0, high=1.0), COUNTER, offset=0) for x in [(3, 7), (1030,)]],
+    "conv2d": [case(floats(*x), floats(*w), **GEOMETRY | o) for x, w, o in CONVOLUTIONS],
     "conv2d_input_grad": [
         case(floats(*out_shape(x, w, o)), floats(*w), shape=x, **GEOMETRY | o)
         for x, w, o in [*CONVOLUTIONS, LARGE_TILES[1]]
@@ -110,6 +118,7 @@ RAGGED = {
         *loss_cases("grad", "x", "labels", weights=True, label_smoothing=0.0, needs=1),
         *loss_cases("grad", "x", "labels", weights=True, label_smoothing=0.2, needs=1),
     ],
+    "dropout": [case(floats(*x), COUNTER, p=p, offset=2**40) for x, p in [((3, 7), 0.3), ((2100,), 0.5), ((5,), 1.0)]],
     "group_norm": GROUP_NORM[0],
     "group_norm_grad": GROUP_NORM[1],
     "layer_norm": LAYER_NORM[0],
@@ -130,6 +139,8 @@ RAGGED = {
     "nll_grad": loss_cases("grad", "labels"),
     "nll_loss": loss_cases("x", "labels", weights=True),
     "nll_loss_grad": loss_cases("grad", "x", "labels", weights=True, needs=1),
+    "normal": [case(COUNTER, mean=1.0, std=2.0, **x) for x in DRAWN],
+    "randint": [case(COUNTER, low=-3, high=2**31, **x) for x in [*DRAWN, dict(shape=(13,), dtype=int64, offset=0)]],
     "rms_norm": RMS_NORM[0],
     "rms_norm_grad": RMS_NORM[1],
     "scaled_dot_product_attention": [
@@ -146,4 +157,5 @@ RAGGED = {
     "softmax": LINES,
     "softmax_cross_entropy": loss_cases("x", "labels"),
     "softmax_cross_entropy_grad": loss_cases("probs", "labels", "grad"),
+    "uniform": [case(COUNTER, low=low, high=high, **x) for x in DRAWN for low, high in [(0.0, 1.0), (-1.5, 2.25)]],
 }

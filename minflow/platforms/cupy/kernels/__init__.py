@@ -10,6 +10,7 @@ from . import (
     elementwise as elementwise,
     linalg as linalg,
     norms as norms,
+    random as random,
     softmax as softmax,
     update as update,
 )

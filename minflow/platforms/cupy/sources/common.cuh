@@ -44,6 +44,15 @@ struct bf16 {  // the upper half of a float, rounded to even
   __device__ operator float() const { return __uint_as_float((unsigned)bits << 16); }
 };
 
+// Products that the compiler does not contract with a sum, which would round once instead of twice.
+#ifdef ON_HOST
+__device__ float product(float x, float y) { return x * y; }
+__device__ double product(double x, double y) { return x * y; }
+#else
+__device__ float product(float x, float y) { return __fmul_rn(x, y); }
+__device__ double product(double x, double y) { return __dmul_rn(x, y); }
+#endif
+
 #define WHOLE_WARP 0xffffffffu
 
 struct Sum {

@@ -121,6 +121,11 @@ RAGGED = {
     "dropout": [case(floats(*x), COUNTER, p=p, offset=2**40) for x, p in [((3, 7), 0.3), ((2100,), 0.5), ((5,), 1.0)]],
     "group_norm": GROUP_NORM[0],
     "group_norm_grad": GROUP_NORM[1],
+    "index_add": [
+        case(floats(7, 33), ints(500, high=7), floats(500, 33), axis=0),  # long runs
+        case(floats(3, 300, 5), ints(7, 11, low=-300, high=300), floats(3, 7, 11, 5), axis=1),
+        case(floats(40), ints(333, low=39, high=40), floats(333), axis=0),  # one run
+    ],
     "layer_norm": LAYER_NORM[0],
     "layer_norm_grad": LAYER_NORM[1],
     "log_softmax": LINES,
@@ -150,6 +155,10 @@ RAGGED = {
     "scaled_dot_product_attention_grad": [
         case(floats(*q[:-1], v[-1]), floats(*q), floats(*k), floats(*v), mask, scale=0.25, nowhere=nowhere, needs=needs)
         for (q, k, v, mask, nowhere), needs in zip(ATTENTION, (7, 7, 6))
+    ],
+    "scatter_add": [
+        case(floats(5, 3), ints(90, 3, high=5), floats(90, 3), dim=0),
+        case(floats(1000), ints(77, high=1000), floats(77), dim=0),
     ],
     "sgd": [case(x, x(), rate, **DECAY) for x in PARAMETERS],
     "sgd_dampened": [case(x, x(), x(), count, rate, momentum=0.9, dampening=0.2, **DECAY) for x in PARAMETERS],

@@ -11,6 +11,7 @@ from . import (
     linalg as linalg,
     norms as norms,
     random as random,
+    scatter as scatter,
     softmax as softmax,
     update as update,
 )

@@ -1,6 +1,6 @@
 """Target of a compilation: the platforms whose kernels its plan uses, and the passes that create calls for them.
 
-Must not know any platform. Read next: `plan_cache.py`, `platforms/compiled/policy.py`, which chooses a target.
+Must not know any platform. Read next: `plan_cache.py`, `platforms/targets.py`, which chooses a target.
 """
 
 from __future__ import annotations

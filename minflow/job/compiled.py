@@ -23,7 +23,7 @@ from ..core.source_location import NOTICES
 from ..core.spec import Spec, cpu, spec_of
 from ..nn.graph.python_state import find_reads
 from ..nn.graph.side_effects import warn_of_reads
-from ..platforms.compiled.policy import target
+from ..platforms.targets import choose_target
 from .build import JobBuild
 from .queue.device_arguments import DeviceArguments
 from .queue.step import Stopped
@@ -33,7 +33,7 @@ class CompiledJob(Compiled):
     """A job compiled for one set of input specs. part: its passes and plan, for inspection."""
 
     def __init__(self, build: JobBuild, part: Part, seconds: float):
-        super().__init__([part], PASSES, seconds, target([part.graph], build.job.config.bits))
+        super().__init__([part], PASSES, seconds, choose_target([part.graph], build.job.config.bits))
         self.part = self.parts[0]
         self.plan, self.graph = self.part.plan, self.part.graph
         self.job, self.training = build.job, build.training

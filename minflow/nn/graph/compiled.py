@@ -26,7 +26,7 @@ from ...core.mode import MODE, Mode, mutation_counter
 from ...core.source_location import NOTICES, distribution_text
 from ...core.spec import DEFAULT_DEVICES, default_dtype
 from ...core.tensor import Tensor, new_tensor
-from ...platforms.compiled.policy import target
+from ...platforms.targets import choose_target
 from . import messages, side_effects
 from .build import Build
 from .key import differences
@@ -72,7 +72,7 @@ class CompiledGraph(Compiled):
     recorded: Any = None
 
     def __init__(self, graph: Any, build: Build, parts: list[Part], number: int):
-        chosen = target([part.graph for part in parts], graph.config.bits)
+        chosen = choose_target([part.graph for part in parts], graph.config.bits)
         super().__init__(parts, graph.passes, build.seconds["trace"], chosen)
         if build.inner_names:
             self.keep_inner(build, parts)

@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...core.backend import Array
+from ...core.op import Op
+from ...core.ops.elementwise import where
+from ...core.ops.shape import cast
 from ...core.scalar import CONDITIONS, ScalarBuilder, UnsupportedOperation
 from .device_code import C_NAMES, FLOATS
 
@@ -29,11 +32,11 @@ TEMPLATES = {  # operation of a formula -> CUDA C, if it is not a function of th
 class CudaFormula(ScalarBuilder):
     """Builds formulas as statements of CUDA C. A value is the name of a variable.
 
-    lines: the statements, to which this appends.  dtype: of the values.
+    lines: the statements, to which this appends.  dtype: of the values.  prefix: of new names.
     """
 
-    def __init__(self, lines: list[str], dtype: str):
-        self.lines, self.dtype, self.type = lines, dtype, computing_type(dtype)
+    def __init__(self, lines: list[str], dtype: str, prefix: str = "v"):
+        self.lines, self.dtype, self.type, self.prefix = lines, dtype, computing_type(dtype), prefix
 
     def emit(self, operation: str, *values: Any) -> str:
         if operation == "nextafter" and self.type != C_NAMES[self.dtype]:
@@ -51,7 +54,7 @@ class CudaFormula(ScalarBuilder):
 
     def variable(self, kind: str, code: str) -> str:
         """A new variable of a C type."""
-        name = f"v{len(self.lines)}"
+        name = f"{self.prefix}{len(self.lines)}"
         self.lines.append(f"const {kind} {name} = {code};")
         return name
 
@@ -59,6 +62,19 @@ class CudaFormula(ScalarBuilder):
         """A value with the precision of the dtype."""
         name = C_NAMES[self.dtype]
         return self.literal(x) if name == self.type else self.variable(self.type, converted(self.literal(x), name))
+
+
+def formula_dtype(op: Op, inputs: Sequence[str], result: str) -> str | None:
+    """The dtype in which the formula of an op, or a cast, computes; None if it does not hold for these dtypes.
+
+    inputs: dtypes of its arrays.  result: that of the result.
+    """
+    if op is cast:
+        return result if {inputs[0], result} <= C_NAMES.keys() else None
+    if op is where:
+        return result if {*inputs[1:], result} == {result} and result in C_NAMES else None
+    same = "bool" if op.elementwise == "bool" else inputs[0]
+    return inputs[0] if {*inputs} == {inputs[0]} <= FLOATS and result == same else None
 
 
 def computing_type(dtype: str) -> str:

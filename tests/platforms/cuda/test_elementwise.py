@@ -13,41 +13,11 @@ from minflow.core.op import OPS
 from minflow.core.ops.shape import cast
 from minflow.core.scalar import UnsupportedOperation, operations_of
 from minflow.core.spec import Spec
-from minflow.platforms.cupy.device_code import C_NAMES, FLOATS, CudaBackend, source_text
+from minflow.platforms.cupy.device_code import C_NAMES, FLOATS, source_text
 from minflow.platforms.cupy.elementwise import Access, loop_over
 from minflow.platforms.cupy.kernels.elementwise import source_of
-from tests.platforms.cuda.host_shim import compile_for_host
 
 NUMBERS = [0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 6, 7, 3e4, -3e4, 1e-3, np.inf, -np.inf, np.nan]
-
-
-@pytest.fixture
-def compiled_together(cuda_kernels, monkeypatch):
-    """A function that runs a program twice: first without results, to collect sources, which are compiled as one."""
-    sources: dict = {}
-
-    def forget():
-        for entry in KERNELS.values():
-            getattr(entry.call, "prepared", {}).clear()
-
-    def collect(self, source, name):
-        sources.setdefault((source, name), f"{name}_{len(sources)}")
-        return lambda grid, block, args, shared=0: None
-
-    def run(program):
-        forget()
-        monkeypatch.setattr(CudaBackend, "generated", collect)
-        program(lambda *results: None)
-        bodies = [source.replace(f" {name}(", f" {new}(", 1) for (source, name), new in sources.items()]
-        functions = compile_for_host(source_text("elementwise.cuh") + "".join(bodies))
-        monkeypatch.setattr(CudaBackend, "generated", lambda self, *key: functions(sources[key]))
-        forget()
-        found = []
-        program(lambda *results: found.append(results))
-        return found
-
-    yield run
-    forget()
 
 
 def loops():

@@ -5,6 +5,7 @@ A kernel that returns NotImplemented leaves the call to the reference kernel.
 
 from . import (
     attention as attention,
+    clusters as clusters,
     conv as conv,
     cross_entropy as cross_entropy,
     elementwise as elementwise,

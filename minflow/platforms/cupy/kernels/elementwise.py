@@ -11,11 +11,19 @@ from ....core.backend import Array
 from ....core.ir import NUMBERS
 from ....core.kernels import Kernel, register
 from ....core.op import OPS, Op
-from ....core.ops.elementwise import where
 from ....core.ops.shape import cast
 from ....core.scalar import UnsupportedOperation, operations_of
-from ..device_code import C_NAMES, FLOATS, blocks_for, cuda_backend_of
-from ..elementwise import SMALL_INDEX, Access, CudaFormula, LoopWriter, computing_type, loop_over, sizes_and_strides
+from ..device_code import FLOATS, blocks_for, cuda_backend_of
+from ..elementwise import (
+    SMALL_INDEX,
+    Access,
+    CudaFormula,
+    LoopWriter,
+    computing_type,
+    formula_dtype,
+    loop_over,
+    sizes_and_strides,
+)
 
 THREADS = 256
 CACHED = 1 << 12  # calls of an op
@@ -79,8 +87,8 @@ class LoopKernel:
 
     def prepare(self, operands: Sequence, out: Array, attrs: Mapping) -> Prepared | None:
         """The call for these operands; None if there is no loop for them."""
-        dtype = self.dtype_of(operands, out)
         arrays = [x for x in operands if x.__class__ not in NUMBERS]
+        dtype = formula_dtype(self.op, [x.dtype.name for x in arrays], out.dtype.name)
         loop = loop_over([*arrays, out]) if dtype else None
         if loop is None or complex in map(type, operands):
             return None
@@ -99,17 +107,6 @@ class LoopKernel:
         plain = len(arrays) == len(operands)
         rest = sizes_and_strides(loop, accesses)
         return Prepared(run, (max(blocks_for(out.size), 1),), out.size, None if plain else kinds, rest)
-
-    def dtype_of(self, operands: Sequence, out: Array) -> str | None:
-        """The dtype in which elements are computed; None for dtypes for which the formula does not hold."""
-        names = [x.dtype.name for x in operands if x.__class__ not in NUMBERS]
-        if self.op in (where, cast):
-            dtype = out.dtype.name
-            known = names[0] in C_NAMES if self.op is cast else all([name == dtype for name in names[1:]])
-            return dtype if known and dtype in C_NAMES else None
-        dtype = names[0]
-        result = "bool" if self.op.elementwise == "bool" else dtype
-        return dtype if dtype in FLOATS and {*names} == {dtype} and out.dtype.name == result else None
 
     def __call__(self, *operands: Any, out: Array = None, **attrs: Any) -> Any:
         found = None if out is None else self.find(operands, out, attrs)
@@ -161,7 +158,8 @@ def register_loops() -> None:
         if operations or op is cast:
             exact = op is cast or (len(operations) == 1 and EXACT.issuperset(operations))
             loop = LoopKernel(op)
-            register(op, "cupy", Kernel(loop, None, LoopLowering(loop), 0.0 if exact else TOLERANCE, declines=True))
+            options: dict = {"tolerance": 0.0 if exact else TOLERANCE, "bfloat16": "nextafter" not in operations}
+            register(op, "cupy", Kernel(loop, lower=LoopLowering(loop), declines=True, **options))
 
 
 register_loops()

@@ -17,7 +17,7 @@ from ..core import deferred
 from ..core.backend import Array, on_device
 from ..core.host import HostArray
 from ..core.ir import Node, Value
-from ..core.kernels import KERNELS, device_of_node, is_moved
+from ..core.kernels import KERNELS, device_of_node, is_moved_for
 from ..core.spec import cpu, spec_of
 from .call_merging import joined
 
@@ -105,16 +105,17 @@ class Capture:
 
 def reason_of(plan: Plan, i: int) -> str:
     """The reason why a call cannot be captured, as far as its node says; "" if there is none."""
-    node, inputs = plan.nodes[i], plan.nodes[i].inputs
+    node, selected = plan.nodes[i], plan.selections[i]
     if is_copy(plan.calls[i]):
         return "it copies from the CPU"
     if device_of_node(node) is not plan.device:
         return "it runs on the CPU"
     if node.op.inline_kernel is not None:
         return "it is Python code of the program"
-    if KERNELS[node.op, plan.selections[i].platform].on_host:
+    if KERNELS[node.op, selected.platform].on_host:
         return "its kernel is for the CPU"
-    if any([x.__class__ is Value and x.spec.device is cpu and not is_moved(node.op, k) for k, x in enumerate(inputs)]):
+    on_cpu = [k for k, x in enumerate(node.inputs) if x.__class__ is Value and x.spec.device is cpu]
+    if not all([is_moved_for(node, k, selected) for k in on_cpu]):
         return "it reads values on the CPU"
     return ""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..core.backend import Array, backend_of, empty, owner_of, placed
 from ..core.ir import CONSTANT, INPUT, Graph, Node, Source, Value, VersionCounter, outputs_of
-from ..core.kernels import HOST_PLATFORMS, Selection, device_of_node, is_moved, select, select_for
+from ..core.kernels import HOST_PLATFORMS, Selection, device_of_node, is_moved_for, select, select_for
 from ..core.ops.shape import copy_to
 from ..core.spec import Device, cpu
 from .arena import ALIGN
@@ -150,7 +150,7 @@ class Plan(Layout):
         selected = self.select(node, lone)
         kernel = functools.partial(selected.call, **node.attrs) if node.attrs else selected.call
         reads = [(k, slot_of[x]) for k, x in enumerate(node.inputs) if x.__class__ is Value and x in slot_of]
-        args = [self.argument(node, i, x) if x.__class__ is Value else x for i, x in enumerate(node.inputs)]
+        args = [self.argument(node, i, x, selected) if x.__class__ is Value else x for i, x in enumerate(node.inputs)]
         late = [v for v in outs if v in slot_of]
         if node.op.is_view and reads and reads[0][0] == 0:
             self.calls.append(DynamicCall(kernel, args, reads, self.slots, target=self.new_slot(outs[0])))
@@ -191,12 +191,12 @@ class Plan(Layout):
             selected = select(node.op, HOST_PLATFORMS)
         return selected._replace(call=backend_of(device_of_node(node)).bare(selected.call))
 
-    def argument(self, node: Node, i: int, x: Value) -> Array | None:
+    def argument(self, node: Node, i: int, x: Value, selected: Selection) -> Array | None:
         """Return the array of input i of a node; None if it has a slot. A value on the CPU that a kernel of another
         device needs there is copied once.
         """
         device = device_of_node(node)
-        if x not in self.env or device is cpu or x.spec.device is device or not is_moved(node.op, i):
+        if x not in self.env or device is cpu or x.spec.device is device or not is_moved_for(node, i, selected):
             return self.env.get(x)
         if (copy := self.moved.get((x, device))) is not None:
             return copy

@@ -60,6 +60,7 @@ class Kernel(NamedTuple):
     decomposition of a composite op, is faster.
     on_host: True if the code is for arrays on the CPU: those of another device are copied there and back.
     bfloat16: True if the kernel takes bfloat16; others of an op that is not `dtype_agnostic` get float32.
+    moves: those of the op's `host_inputs` that plans copy to the device for this kernel, which takes both.
     """
 
     call: Callable | str | None
@@ -71,6 +72,7 @@ class Kernel(NamedTuple):
     accepts: Callable | None = None
     on_host: bool = False
     bfloat16: bool = False
+    moves: Sequence[str] = ()
 
 
 class Selection(NamedTuple):
@@ -127,21 +129,23 @@ def kernel(
     accepts: Callable | None = None,
     on_host: bool = False,
     bfloat16: bool = False,
+    moves: Sequence[str] = (),
 ) -> Any:
     """Register array code for an op: a function `(xp, *arrays, **attrs, out=None)`, or a ufunc by name.
 
     Decorates the function if it is not given. The result of a function without `out` is copied into `out`; a view stays
-    a view. specialize, tolerance, declines, accepts, on_host, bfloat16: see `Kernel`.
+    a view. specialize, tolerance, declines, accepts, on_host, bfloat16, moves: see `Kernel`.
     """
     if ufunc is not None:
         register(op, platform, Kernel(ufunc))
         return None
     if function is None:
         options: Any = {"specialize": specialize, "platform": platform, "tolerance": tolerance}
-        options |= {"declines": declines, "accepts": accepts, "on_host": on_host, "bfloat16": bfloat16}
+        options |= {"declines": declines, "accepts": accepts, "on_host": on_host, "bfloat16": bfloat16, "moves": moves}
         return functools.partial(kernel, op, **options)
     call = function if not op.takes_out or "out" in argument_names(function) else copied_out(function)
-    register(op, platform, Kernel(call, specialize, None, tolerance, declines, True, accepts, on_host, bfloat16))
+    facts = True, accepts, on_host, bfloat16, moves
+    register(op, platform, Kernel(call, specialize, None, tolerance, declines, *facts))
     return function
 
 
@@ -398,6 +402,12 @@ def launch_all(op: Op, calls: Sequence[Sequence[Sequence]], attrs: Mapping) -> N
 def is_moved(op: Op, i: int) -> bool:
     """True if input i of an op has to be on the device of the others."""
     return op.variadic or op.inputs[i] not in op.host_inputs
+
+
+def is_moved_for(node: Node, i: int, selected: Selection) -> bool:
+    """True if input i of a node has to be on the device of the others for the kernel that runs first."""
+    first = KERNELS.get((node.op, selected.platforms[0]))
+    return is_moved(node.op, i) or (first is not None and node.op.inputs[i] in first.moves)
 
 
 def moved(op: Op, arrays: Sequence, device: Device) -> list:

@@ -143,3 +143,13 @@ def test_a_timed_call_runs_all_calls(cuda):
     plan = plan_of(graph)
     graph._plans.last.run(graph, [x.to("cuda").array], timed=True)
     assert len(plan.seconds) == len(plan.calls) > 1
+
+
+@pytest.mark.usefixtures("cuda_kernels")
+def test_a_captured_step_draws_anew():
+    flow.manual_seed(0)
+    graph, x = FunctionGraph(lambda x: nn.functional.dropout(x, 0.5)), flow.ones(50)
+    there = [graph(x.to("cuda")).cpu().numpy().tobytes() for _ in range(4)]
+    assert [type(unit) for unit in plan_of(graph).units[0]][1:] == [CapturedCalls]
+    flow.manual_seed(0)
+    assert there == [nn.functional.dropout(x, 0.5).numpy().tobytes() for _ in range(4)] and len(set(there)) == 4

@@ -16,6 +16,7 @@ from ....core.spec import DType, bfloat16, cpu, float16, float64
 from ..device_code import C_NAMES, blocks_for, launch, supported
 
 SOURCE = "random.cu"
+COUNTER = ("counter",)  # which a CUDA graph reads on the device, to draw anew
 TOLERANCE = 4  # of normal values: logarithm and sine of CUDA's library
 
 
@@ -53,7 +54,7 @@ def new(xp: Any, shape: tuple[int, ...], dtype: DType, out: Array | None) -> Arr
     return xp.empty(shape, dtype.np) if out is None else out
 
 
-@kernel(uniform, platform="cupy", declines=True)
+@kernel(uniform, platform="cupy", declines=True, moves=COUNTER)
 def _(xp, counter, shape, low, high, dtype, offset, device=cpu, part=None, out=None):
     out = new(xp, shape, dtype, out)
     if not supported(out):
@@ -64,7 +65,7 @@ def _(xp, counter, shape, low, high, dtype, offset, device=cpu, part=None, out=N
     return draw("draw_uniform", out, counter=counter, offset=offset, part=part, law=law, wide=wide)
 
 
-@kernel(normal, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(normal, platform="cupy", declines=True, moves=COUNTER, tolerance=TOLERANCE)
 def _(xp, counter, shape, mean, std, dtype, offset, device=cpu, part=None, out=None):
     out = new(xp, shape, dtype, out)
     if not supported(out):
@@ -73,7 +74,7 @@ def _(xp, counter, shape, mean, std, dtype, offset, device=cpu, part=None, out=N
     return draw("draw_normal", out, counter=counter, offset=offset, part=part, law=law, wide=dtype is float64)
 
 
-@kernel(randint, platform="cupy", declines=True)
+@kernel(randint, platform="cupy", declines=True, moves=COUNTER)
 def _(xp, counter, shape, low, high, dtype, offset, device=cpu, part=None, out=None):
     out = new(xp, shape, dtype, out)
     if not supported(out, dtypes=C_NAMES):
@@ -81,7 +82,7 @@ def _(xp, counter, shape, low, high, dtype, offset, device=cpu, part=None, out=N
     return draw("draw_integers", out, counter=counter, offset=offset, part=part, law=(high - low, low))
 
 
-@kernel(bernoulli, platform="cupy", declines=True)
+@kernel(bernoulli, platform="cupy", declines=True, moves=COUNTER)
 def _(xp, p, counter, offset, part=None, out=None):
     p = xp.ascontiguousarray(p)
     out = xp.empty(p.shape, p.dtype) if out is None else out
@@ -91,7 +92,7 @@ def _(xp, p, counter, offset, part=None, out=None):
     return draw("draw_bernoulli", out, p, counter=counter, offset=offset, part=part)
 
 
-@kernel(dropout, platform="cupy", declines=True, tolerance=1)
+@kernel(dropout, platform="cupy", declines=True, moves=COUNTER, tolerance=1)
 def _(xp, x, counter, p, offset, part=None, out=None):
     x = xp.ascontiguousarray(x)
     y, mask = (xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)) if out is None else out

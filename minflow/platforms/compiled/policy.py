@@ -15,6 +15,7 @@ from ...compiler.target import Target
 from ...core.base.locks import new_lock
 from ...core.ir import Graph
 from ...core.kernels import EAGER_PLATFORMS, HOST_PLATFORMS, clear_caches
+from ...core.spec import cpu
 from .config import EAGER_COMPILED, PLATFORMS, CompiledKernelConfig
 
 LARGE = 1 << 20  # bytes of all values of a graph; a smaller one runs in some dozen microseconds
@@ -24,10 +25,15 @@ LOADERS: set[threading.Thread] = set()  # threads that choose
 
 def target(graphs: Iterable[Graph], exact: bool) -> Target:
     """Choose the target of the graphs of a job or an nn.Graph. exact: True for the bits of eager code."""
-    which = CompiledKernelConfig.graphs
-    if not exact and (which == "all" or (which == "large" and weight(graphs) >= LARGE and ready())):
+    which, graphs = CompiledKernelConfig.graphs, list(graphs)
+    if not exact and on_cpu(graphs) and (which == "all" or (which == "large" and weight(graphs) >= LARGE and ready())):
         return Target(PLATFORMS, CompiledKernelConfig.passes)
     return Target(EAGER_PLATFORMS["cpu"])
+
+
+def on_cpu(graphs: Iterable[Graph]) -> bool:
+    """True if all nodes compute on the CPU."""
+    return all([spec.device is cpu for graph in graphs for node in graph.nodes for spec in node.out_specs])
 
 
 def eager_platforms() -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from ..core.host import HostArray
 from ..core.messages.training_warnings import check_results
 from ..core.ops.global_tensors import local_part
 from ..core.source_location import NOTICES
-from ..core.spec import Spec, cpu, spec_of
+from ..core.spec import DEFAULT_DEVICES, Spec, cpu, spec_of
 from ..nn.graph.python_state import find_reads
 from ..nn.graph.side_effects import warn_of_reads
 from ..platforms.targets import choose_target
@@ -181,6 +181,7 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
 
 def build_in_context(job: Any, specs: list[list[Any]]) -> tuple[JobBuild, CompiledJob]:
     INSIDE.set(f"the job function {job.name}")
+    DEFAULT_DEVICES.set(() if job.config.place is None else (job.config.place.device,))
     start = time.perf_counter()
     build = JobBuild(job, job.session, specs)
     part = build.run()

@@ -22,7 +22,7 @@ from ..core.base.errors import ContextError, JobError, RankError, clean
 from ..core.base.placement import Placement as Ranks
 from ..core.context import current_context, world
 from ..core.source_location import here, warn
-from ..core.spec import DEFAULT_DEVICES, Spec, default_dtype
+from ..core.spec import Spec, default_dtype
 from ..nn.graph.key import Fingerprint
 from ..nn.graph.python_state import Variables
 from ..views.records.recorders import recorder
@@ -196,7 +196,7 @@ class Job(Display):
                 for column in by_device
             ]
         )
-        inputs = shapes, default_dtype(), DEFAULT_DEVICES.get(), self.together
+        inputs = shapes, default_dtype(), self.together
         plan = self.plans.find(inputs)
         if plan is None:
             make = functools.partial(compile_job, self, inputs, by_device, owner)

@@ -53,6 +53,15 @@ class Training(nn.Graph):
         return loss
 
 
+class Predict(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def build(self, x):
+        return self.model(x)
+
+
 def train(name, device, mode):
     """Three steps: (losses, the elements of all parameters and buffers, copies to the host)."""
     flow.manual_seed(0)
@@ -157,3 +166,39 @@ def test_job_trains_where_it_is_placed():
     with strict_cuda():
         losses, variables, copies = train_job("gpu")
     assert (losses, variables) == train_job("cpu")[:2] and requested(copies) == 3
+
+
+def test_tensors_made_in_a_job_are_where_it_is_placed():
+    """Whatever the default device of the program is."""
+
+    def run(tag):
+        config = flow.function_config()
+        config.default_placement_scope(flow.scope.placement(tag, "0:0"))
+
+        @flow.global_function(function_config=config)
+        def add(x: tp.Numpy.Placeholder((3,))) -> tp.Numpy:
+            made = flow.ones(3)
+            assert made.device.type == ("cuda" if tag == "gpu" else "cpu")
+            return x + made
+
+        return add(np.zeros(3, "float32")).tolist()
+
+    with strict_cuda():
+        for tag in ("cpu", "gpu"):
+            flow.clear_default_session()
+            with flow.device("cuda"):
+                assert run(tag) == [1, 1, 1]
+
+
+def test_graphs_on_a_device_have_no_compiled_kernels():
+    from minflow.platforms import compiled
+
+    before = compiled.used()
+    compiled.use(True)
+    try:
+        with strict_cuda():
+            graph = Predict(nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 8)).to("cuda"))
+            x = flow.randn(512, 20, device="cuda")
+            assert (graph(x) - graph.model(x)).abs().max().item() < 1e-5
+    finally:
+        compiled.use(before)

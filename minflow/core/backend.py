@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -259,6 +260,30 @@ def unavailable(device: Device, by: str = "") -> DeviceError:
         where=here(),
         hint=f"{command}; or {alternative}" if command else alternative,
     )
+
+
+class ForkedBackend:
+    """A backend in a child process, which has none of the state of its driver: all but its device is refused."""
+
+    def __init__(self, device: Device):
+        self.device = device
+
+    def __getattr__(self, name: str) -> Any:
+        raise DeviceError(
+            f"a forked process uses {self.device}, which its parent used before the fork",
+            where=here(),
+            hint='multiprocessing.get_context("spawn"); or use the device first in the child, x.cpu() in the parent',
+        )
+
+
+def refuse_devices() -> None:
+    """After a fork, in the child: CUDA works only in the process that has initialized it."""
+    for device in OPEN.keys() - {cpu}:
+        OPEN[device] = ForkedBackend(device)  # type: ignore[assignment]
+
+
+if hasattr(os, "register_at_fork"):  # Windows cannot fork
+    os.register_at_fork(after_in_child=refuse_devices)
 
 
 def is_array(x: Any) -> bool:

@@ -1,7 +1,7 @@
 """Flags of the libraries behind PyTorch's kernels: `backends.cudnn.benchmark = True` is stored and ignored.
 
-minflow does not use these libraries, so each of them reports that it is not available; of cuBLAS, which multiplies
-matrices on a GPU, `backends.cuda.matmul.allow_tf32` has an effect. All kernels give the same bits on each run.
+minflow does not use these libraries, so each of them reports that it is not available. On a GPU, `allow_tf32` of
+`backends.cuda.matmul` and of `backends.cudnn` has an effect. All kernels give the same bits on each run.
 """
 
 from __future__ import annotations
@@ -51,12 +51,24 @@ class BackendFlags:
         return f"<flags of {self.name}, ignored>"
 
 
-cudnn = BackendFlags(
+class ConvolutionFlags(BackendFlags):
+    """Flags of convolutions on GPUs, of which `allow_tf32` has an effect."""
+
+    @property
+    def allow_tf32(self) -> bool:
+        """True if float32 images and filters may be rounded to TF32."""
+        return MatmulPrecision.convolutions_in_tf32
+
+    @allow_tf32.setter
+    def allow_tf32(self, value: bool) -> None:
+        MatmulPrecision.convolutions_in_tf32 = bool(value)
+
+
+cudnn = ConvolutionFlags(
     "cudnn",
     enabled=True,
     benchmark=False,
     deterministic=False,
-    allow_tf32=False,
     benchmark_limit=10,
     rnn=BackendFlags("cudnn.rnn"),
     conv=BackendFlags("cudnn.conv"),

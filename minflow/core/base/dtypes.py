@@ -224,9 +224,11 @@ class MatmulPrecision:
     """The precision of float32 matrix products on GPUs in this process, by PyTorch's names.
 
     "highest" is float32; "high" and "medium" round the factors to TF32, which has 10 bits of fraction.
+    convolutions_in_tf32: True if convolutions round theirs.
     """
 
     float32 = "highest"
+    convolutions_in_tf32 = False
 
     @classmethod
     def tf32(cls) -> bool:

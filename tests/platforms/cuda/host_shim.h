@@ -289,6 +289,10 @@ static float __int_as_float(int x) { return host_bits<float>(x); }
 static unsigned short host_half_from_float(float x) { return host_bits<unsigned short>((_Float16)x); }
 static unsigned short host_half_from_double(double x) { return host_bits<unsigned short>((_Float16)x); }
 static float host_float_from_half(unsigned short x) { return (float)host_bits<_Float16>(x); }
+static unsigned host_tf32(float x) {  // 10 bits of fraction
+  unsigned word = __float_as_uint(x);
+  return x != x ? word : word + 0x1000 & ~0x1fffu;
+}
 // The sum of the products of the factors that two words have.
 static float host_products(unsigned a, unsigned b, const char* format) {
   if (!strcmp(format, "tf32")) return __uint_as_float(a) * __uint_as_float(b);

@@ -80,7 +80,7 @@ CONVOLUTIONS = [
     ((2, 3, 29, 23), (3, 1, 7, 7), dict(groups=3, padding=(3, 3))),
     ((2, 3, 12, 13), (3, 1, 2, 26), dict(groups=3, padding=(3, 8))),  # a filter too wide for registers
 ]
-LARGE_TILES = ((1, 3, 131, 130), (70, 3, 1, 1), {}), ((1, 70, 131, 130), (3, 70, 1, 1), {})  # of FORWARD, INPUT_GRAD
+LARGE_TILES = ((1, 3, 131, 130), (70, 3, 1, 2), {}), ((1, 70, 131, 130), (3, 70, 1, 2), {})  # of FORWARD, INPUT_GRAD
 
 # Shapes of queries, keys and values, and masks. The comments name the tiles of `kernels/attention.py`.
 ATTENTION = [

@@ -12,7 +12,7 @@ TOLERANCE = 8  # another order of summation
 
 
 @kernel(matmul, platform="cupy", declines=True, tolerance=TOLERANCE, bfloat16=True)
-def _(xp, a, b, ta, tb, out=None):
+def product(xp, a, b, ta, tb, out=None):
     if type_of(a.dtype) is None or not a.size or not b.size:
         return NotImplemented
     if ta:

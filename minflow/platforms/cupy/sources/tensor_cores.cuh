@@ -13,6 +13,15 @@
 //
 // Source: NVIDIA, PTX ISA, "Matrix multiply-accumulate operation using mma instruction".
 #ifdef TENSOR_CORES
+__device__ unsigned word_of(const float* x) {
+#ifdef ON_HOST
+  return host_tf32(x[0]);
+#elif __CUDA_ARCH__ >= 800
+  unsigned word;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(x[0]));
+  return word;
+#endif
+}
 template <class Half>
 __device__ unsigned word_of(const Half* x) {
   return x[0].bits | unsigned(x[1].bits) << 16;

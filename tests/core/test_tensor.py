@@ -90,7 +90,7 @@ def test_to():
         assert y.dtype is flow.int64
     assert x.type() == "minflow.FloatTensor" and flow.tensor(1).type() == "minflow.LongTensor"
     with pytest.raises(DTypeError, match=r"to\(\) takes"):
-        x.to(3)
+        x.to(3.0)
     for ask in (lambda: x.to("cuda"), x.cuda, lambda: flow.zeros(2, device="cuda")):
         with pytest.raises(DeviceError, match="no device cuda:0"):
             ask()

@@ -5,14 +5,18 @@ import pytest
 
 import minflow as flow
 from minflow import nn
+from minflow.compiler.capture import CapturedCalls
 from minflow.compiler.executor import run
 from minflow.compiler.passes import PASSES, run_passes
 from minflow.compiler.plan import Plan
 from minflow.core.kernels import KERNELS
 from minflow.core.trace import trace
+from minflow.platforms.cupy.device_code import source_text
 from minflow.platforms.cupy.fusion import cuda_clusters
+from minflow.platforms.cupy.kernels.clusters import RegionWriter
 from tests.fusion_programs import inputs_of, random_program
 from tests.graph_models import FunctionGraph
+from tests.nn.test_models_on_a_device import MODELS, OPTIMIZERS, Training
 
 SHAPES = [(4, 7, 16), (3, 33), (2, 3, 5, 5), (17, 1), (5, 300)]
 
@@ -172,3 +176,50 @@ def test_gradients_of_a_model(cuda_kernels):
     np.testing.assert_allclose(there, here, rtol=1e-5)
     for a, b in zip(others, weights, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.wheels
+@pytest.mark.parametrize("dtype", [flow.float32, flow.float64, flow.float16, flow.bfloat16], ids=str)
+def test_registers_are_not_spilled(dtype, cuda_kernels):
+    from tests.platforms.cuda.test_cuda_resources import ARCHITECTURES, compiled
+
+    parts = [source_text("elementwise.cuh")]
+    for seed in range(20):
+        inputs = in_dtype(inputs_of(SHAPES[seed % len(SHAPES)], seed), dtype)
+        for code in clusters_of(graphs_of(random_program(seed, True), inputs)[1]):
+            kernel = RegionWriter(code).kernel()
+            parts.append(kernel.source.replace(f" {kernel.name}(", f" {kernel.name}_{len(parts)}(", 1))
+    for architecture in ARCHITECTURES:
+        found = compiled("".join(parts), architecture)
+        assert len(found) == len(parts) - 1 > 20
+        assert not any([x.spills for x in found.values()])
+        assert max([x.registers for x in found.values()]) <= 64
+
+
+LAUNCHES = {  # model -> most launches of a training step without clusters, and with them
+    "MLP": (28, 27),
+    "LeNet": (138, 134),
+    "GPT": (254, 213),
+}
+
+
+def launches(graph):
+    """The number of launches of a step of a captured plan, whose single calls count as one each."""
+    units = graph._plans.last.plan.units[0]
+    return sum([len(unit.launch.args[0]) if isinstance(unit, CapturedCalls) else 1 for unit in units])
+
+
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_launches_of_a_training_step(name, cuda_kernels):
+    found = []
+    for exact in (True, False):
+        flow.manual_seed(0)
+        make, data = MODELS[name]
+        model, (x, y) = make().to("cuda"), data()
+        graph = Training(model, OPTIMIZERS[name](model.parameters(), lr=0.01))
+        graph.config.exact(exact)
+        losses = [graph(x.to("cuda"), y.to("cuda")).item() for _ in range(3)]
+        found.append((launches(graph), losses))
+    counts, (expected, losses) = zip(*found)
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    assert counts[1] < counts[0] and all([n <= most for n, most in zip(counts, LAUNCHES[name])]), counts

@@ -192,7 +192,7 @@ def with_kind(kind: Check, names: str) -> dict[str, Check]:
     return dict.fromkeys(names.split(), kind)
 
 
-NOT_STORED = ("device",)  # a saved graph is for the CPU
+NOT_STORED = ("device",)  # a file names none: `load_graph` chooses
 ATTR_KINDS: dict[str, Check] = {  # attr -> its kind
     **with_kind(
         check_bool,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -19,7 +19,8 @@ from ..core.infer import consult, data_dependent
 from ..core.ir import NUMBERS, RECOMPUTE
 from ..core.kernels import has_kernel
 from ..core.op import OPS, Op
-from ..core.spec import DType, Spec, dtype_named, spec_of
+from ..core.source_location import input_names
+from ..core.spec import Device, DType, Spec, cpu, dtype_named, spec_of
 from ..nn.graph.tree import Leaf
 from . import versions
 from .attrs import MAX_NDIM, SIZES, attrs_at_sizes, check_inputs, decode_attrs, number, plausible, resolve_sizes
@@ -115,6 +116,34 @@ class Document:
     def sizes(self, specs: Any) -> dict[str, int]:
         """The size of each dynamic axis for inputs of these specs."""
         return sizes_of(self.axes, specs, [name for name, _ in self.inputs])
+
+
+def on_device(document: Document, device: Device) -> Document:
+    """The same graph for tensors on a device; inputs and states that an op reads on the host stay on the CPU."""
+    if device is cpu:
+        return document
+    on_host = {
+        ref
+        for node in document.nodes
+        for name, ref in zip(input_names(node.op, node.inputs), node.inputs)
+        if isinstance(ref, Ref) and name.partition("[")[0] in node.op.host_inputs
+    }
+
+    def moved(number: int, spec: Spec) -> Spec:
+        return spec if number in on_host else spec.replace(device=device)
+
+    first = len(document.inputs)
+    return replace(
+        document,
+        inputs=tuple([(name, moved(i, spec)) for i, (name, spec) in enumerate(document.inputs)]),
+        states=tuple([replace(state, spec=moved(first + i, state.spec)) for i, state in enumerate(document.states)]),
+        nodes=tuple(
+            [
+                replace(node, attrs={**node.attrs, "device": device}) if "device" in node.op.attrs else node
+                for node in document.nodes
+            ]
+        ),
+    )
 
 
 def from_data(data: Any, arrays: Mapping[str, HostArray]) -> Document:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
-from ..core.backend import Array
+from ..core.backend import Array, on_host, placed
 from ..core.base.errors import GraphError, OutOfMemoryError, ShapeError
 from ..core.dispatch import apply
 from ..core.functionalize import stride_probe, write_into
@@ -245,9 +245,9 @@ def tensor_of(state: State) -> Any:
         if state.name == "generator":
             return default_generator
         return Generator().set_state(host_array(state.words, "int64"))
+    tensor = Tensor(placed(state.array, state.spec.device), state.spec)
     if state.kind == "parameter":
-        return Parameter(Tensor(state.array, state.spec), state.requires_grad)
-    tensor = Tensor(state.array, state.spec)
+        return Parameter(tensor, state.requires_grad)
     tensor.label = state.name.rpartition(".")[2] if state.kind == "buffer" else ""
     return tensor
 
@@ -288,10 +288,11 @@ class Replay:
             return
         if state.kind == "constant":
             if state.filled is not None:
-                array = state.filled.evaluate(self.sizes, tensor.spec.np)
+                array = placed(state.filled.evaluate(self.sizes, tensor.spec.np), tensor.spec.device)
                 tensor = Tensor(array, spec_of(array))
             if self.traced:
-                tensor.array.flags.writeable = False  # as in the saved graph
+                if on_host(tensor.array):
+                    tensor.array.flags.writeable = False  # as in the saved graph
                 self.mode.trace.created[id(tensor.array)] = tensor.array
         self.env[number] = self.mode.trace.resolve(tensor).value if self.traced else tensor
 

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.base.errors import GraphError, GraphFormatError, MinflowError
+from ..core.functions.fill import place_of
 from ..core.source_location import fail, here
+from ..core.spec import Device, cpu
 from ..io.files import WEIGHTS
 from ..nn.graph.graph import RunningGraph
 from . import folder
 from .checks import Malformed, check_bool, check_each, check_fields, check_list, check_text, checking_file
-from .document import MAX_TEXT_CHARS, Document, from_data
+from .document import MAX_TEXT_CHARS, Document, from_data, on_device
 from .dynamic_shapes.retrace import whole_batch
 from .program import Program, program_of
 from .replay import LoadedGraph, graph_of, saved_axes
@@ -90,11 +92,13 @@ def outputs_of(program: Program, parts: int) -> list[dict[str, Any]]:
     return rows
 
 
-def load(path: str | os.PathLike) -> LoadedGraph:
+def load(path: str | os.PathLike, map_location: Device | str | int | None) -> LoadedGraph:
+    place = place_of(map_location)
+    device = place if isinstance(place, Device) else cpu
     data, meta, arrays = folder.read(path)
     with checking_file(path):
         meta = check_fields(meta, "meta", META_FIELDS, ("sha256", "exact"))
-        document = from_data(data, arrays)
+        document = on_device(from_data(data, arrays), device)
         rows = check_each(meta["frozen"], "frozen", lambda row, at: tuple(check_each(row, at, check_row_text, 2, 2)))
         optimizers, exact = check_list(meta["optimizers"], "optimizers"), check_bool(meta.get("exact", False), "exact")
         if bool(optimizers) != document.training:

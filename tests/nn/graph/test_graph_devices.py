@@ -69,3 +69,47 @@ def test_a_saved_graph_continues_on_the_cpu(cuda, tmp_path):
         return [bits(graph(x, batches[1])) for x in batches[0]]
 
     assert losses("cuda") == losses("cpu")
+
+
+@pytest.mark.parametrize("saved_on", ["cpu", "cuda"])
+def test_a_saved_graph_continues_on_a_device(saved_on, cuda, tmp_path):
+    trained(saved_on, parts=2, folder=tmp_path / "graph")
+    x, target = flow.randn(3, 8, 4), flow.tensor([0, 1, 2, 0, 1, 2, 0, 1])
+
+    def run(device, **options):
+        flow.manual_seed(0)
+        graph = flow.load_graph(tmp_path / "graph", **options)
+        batches = [(batch.to(device), target.to(device)) for batch in x]
+        first = graph(*batches[0])
+        with counted() as copies:
+            losses = [graph(*batch) for batch in batches[1:]]
+        states = [*graph.model.state_dict().values()]
+        assert {t.device.type for t in (first, *losses, *states)} == {device} and not copies
+        return [bits(t) for t in (first, *losses, *states)]
+
+    here = run("cpu")
+    assert run("cuda", map_location="cuda") == here
+    with cuda:
+        assert run("cuda") == here and run("cpu", map_location="cpu") == here
+
+
+def test_a_saved_graph_makes_tensors_and_reads_indices_on_its_device(cuda, tmp_path):
+    """A constant, a new tensor, random numbers, and positions that an op reads on the host."""
+    constant = flow.tensor([1.0, 2.0])
+
+    class Program(nn.Graph):
+        def build(self, x):
+            y = nn.functional.interpolate(x[None, None], size=(3, 4), mode="bicubic")[0, 0]
+            return flow.cat([y[:, [1, 0]] * constant, flow.ones(3, 2), nn.functional.dropout(x[:3], 0.5)], 1)
+
+    graph, x = Program(), flow.arange(8.0).view(4, 2)
+    graph(x)
+    flow.save(graph, tmp_path / "graph")
+
+    def run(device):
+        flow.manual_seed(0)
+        result = flow.load_graph(tmp_path / "graph", device)(x.to(device))
+        assert result.device.type == device
+        return bits(result)
+
+    assert run("cuda") == run("cpu")

@@ -127,7 +127,7 @@ def launch(
     grid, block: number of blocks and of threads per block.  args: arrays, Python numbers, and None for a null pointer.
     types: dtypes by macro.  shared: bytes of dynamic shared memory.  macros: other macros.
     """
-    named = [(key, C_NAMES[getattr(x, "name", x)]) for key, x in types.items()]
+    named = [(key, C_NAMES[name_of(x)]) for key, x in types.items()]
     named += [(key, str(value)) for key, value in macros.items()]
     run = cuda_backend_of(args[0]).function(file, name, tuple(named))
     run((grid,) if isinstance(grid, int) else grid, (block,) if isinstance(block, int) else block, args, shared)
@@ -135,7 +135,13 @@ def launch(
 
 def supported(*arrays: Array, dtypes=FLOATS) -> bool:
     """True if arrays are C-contiguous, not empty, and of these dtypes."""
-    return all([x.flags.c_contiguous and x.size > 0 and x.dtype.name in dtypes for x in arrays])
+    return all([x.flags.c_contiguous and x.size > 0 and name_of(x.dtype) in dtypes for x in arrays])
+
+
+@functools.cache
+def name_of(dtype: Any) -> str:
+    """The name of a dtype, or the name itself. NumPy composes it anew for each call, which takes microseconds."""
+    return getattr(dtype, "name", dtype)
 
 
 def threads_for(columns: int, most: int = 256) -> int:

@@ -14,7 +14,7 @@ from ....core.base.dtypes import MatmulPrecision
 from ....core.kernels import kernel
 from ....core.ops.conv import Pair, Sizes, conv2d, conv2d_input_grad, conv2d_weight_grad, positions
 from ....core.spec import Spec
-from ..device_code import blocks_for, launch, supported
+from ..device_code import blocks_for, launch, name_of, supported
 from .linalg import product
 
 TOLERANCE = 32  # another order of summation
@@ -102,8 +102,9 @@ def tile_for(m: int, columns: int, products: int, precision: str) -> tuple[int, 
 
 def convolve(xp, mode: str, a, b, x: Sizes, weight: Sizes, out, **geometry) -> Any:
     """Run one of the three convolutions on its factors in the order of `conv.cu`. x, weight: shapes."""
-    a, b = xp.ascontiguousarray(a), xp.ascontiguousarray(b)
-    precision = "tf32" if a.dtype == "float32" and MatmulPrecision.convolutions_in_tf32 else a.dtype.name
+    a, b = [y if y.flags.c_contiguous else xp.ascontiguousarray(y) for y in (a, b)]
+    dtype = name_of(a.dtype)
+    precision = "tf32" if dtype == "float32" and MatmulPrecision.convolutions_in_tf32 else dtype
     found = launch_of(mode, x, weight, precision=precision, **geometry) if a.size and b.size else None
     if found is None:
         return NotImplemented
@@ -111,7 +112,7 @@ def convolve(xp, mode: str, a, b, x: Sizes, weight: Sizes, out, **geometry) -> A
     out = xp.empty(shape, a.dtype) if out is None else out
     if not supported(a, b, out):
         return NotImplemented
-    types = {"T": a.dtype, "ACC": "float64" if a.dtype == "float64" else "float32"}
+    types = {"T": dtype, "ACC": "float64" if dtype == "float64" else "float32"}
     target = out if parts == 1 else xp.empty((parts, out.size), types["ACC"])
     launch(file, function, grid, 256, a, b, target, *numbers, types=types, MODE=mode, **macros)
     if parts > 1:

@@ -64,6 +64,10 @@ class FusionRules:
         """True if a node that has no neighbors in a cluster is not made a cluster. size: rows times columns."""
         raise NotImplementedError
 
+    def reads(self, x: Value) -> bool:
+        """True if clusters can read the array of x, which may be a view that they do not look through."""
+        return whole(x)
+
     def operand(self, x: Value, found: Operand) -> Operand | None:
         """How a cluster reads an input, found by its shape; None if there is no code for its dtype."""
         return found
@@ -83,7 +87,7 @@ class FusionRules:
         columns = columns_of(spec)
         if not spec.shape or not spec.size or spec.placement is not None:
             return None
-        if not all([whole(base_of(x)) for x in values]):
+        if not all([self.reads(base_of(x)) for x in values]):
             return None
         reads = [self.read(x, spec.shape, spec.size // columns, columns) for x in values]
         if None in reads or (name in self.over_rows and node.attrs["dim"] != spec.ndim - 1):
@@ -413,6 +417,7 @@ class FusionGroups:
                     continue
                 base = base_of(x)
                 flat = flat and plain(self.rules.read(x, shape, rows, columns), Spec((rows, columns), float32))
+                flat = flat and whole(base)
                 if base.node not in inside:
                     inputs[base] = None
         nodes = sorted([*inside, *views], key=lambda node: self.position[node])

@@ -7,15 +7,28 @@ A cluster is one launch. Its elementwise ops have the bits of their own kernels.
 
 from __future__ import annotations
 
-from ...compiler.fusion import SUMS, FusionRules, fuse
+from ...compiler.fusion import FULL, SUMS, FusionRules, Operand, base_of, fuse, whole
 from ...compiler.target import Target
 from ...core.ir import Graph, Node, Value
 from ...core.kernels import EAGER_PLATFORMS
-from ...core.ops.shape import cast
+from ...core.ops.shape import cast, getitem
 from ...core.scalar import operations_of
 from ...core.spec import cpu
 from .device_code import FLOATS
 from .elementwise import formula_dtype
+
+
+def has_rows(x: Value) -> bool:
+    """True if x is a slice of a whole value along its first and last axes, such as `mask[:n, :n]`: its rows are
+    contiguous and have the same distance.
+    """
+    if x.node.op is not getitem or x.spec.ndim < 2 or not whole(x.node.inputs[0]):
+        return False
+    index = x.node.attrs["index"]
+    if len(index) > x.spec.ndim or x.node.inputs[0].spec.ndim != x.spec.ndim:
+        return False
+    slices = all([part.__class__ is tuple and part[2] in (None, 1) for part in index])
+    return slices and all([part == (None, None, None) for part in index[1 : x.spec.ndim - 1]])
 
 
 class CudaRules(FusionRules):
@@ -37,6 +50,12 @@ class CudaRules(FusionRules):
             return False
         half = result.dtype.itemsize == 2
         return formula_dtype(op, names, result.dtype.name) is not None and not (half and "nextafter" in operations)
+
+    def reads(self, x: Value) -> bool:
+        return whole(x) or has_rows(x)
+
+    def operand(self, x: Value, found: Operand) -> Operand | None:
+        return found if found.kind == FULL or whole(base_of(x)) else None
 
     def is_alone(self, node: Node, size: int) -> bool:
         return True

@@ -110,6 +110,29 @@ def test_operands_that_are_repeated(compiled_together):
         assert np.array_equal(found, expected.numpy())
 
 
+def test_slices_of_rows(compiled_together):
+    """A mask of the longest sequence, and a slice of three axes; other slices are read by kernels of their own."""
+
+    def masked(scores, mask, other):
+        weights = flow.where(mask[:5, 2:9], -1e9, scores / 3)
+        return weights + other[1:3, :, :7], (weights - weights.sum(-1, keepdim=True)) * 2
+
+    def program(collect):
+        rng = np.random.default_rng(0)
+        shapes = (2, 5, 7), (12, 12), (3, 5, 8)
+        inputs = [flow.tensor(rng.normal(size=shape).astype("f4")) for shape in shapes]
+        inputs[1] = inputs[1] > 0
+        _, fused = graphs_of(masked, inputs)
+        assert [node.op.name for node in fused.nodes if not node.op.is_view] == ["cluster"]
+        _, other = graphs_of(lambda x: x[:, 1:3] * 2 + 1, inputs[:1])
+        assert [node.op.name for node in other.nodes if not node.op.is_view] == ["mul", "add"]
+        collect(masked(*inputs), results(fused, inputs))
+
+    for expected, found in compiled_together(program):
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b.numpy(), rtol=1e-5)
+
+
 @pytest.mark.parametrize("columns", [40, 300])
 def test_result_of_rows_in_the_place_of_an_operand(columns, cuda_kernels):
     x, column = flow.randn(5, columns), flow.randn(5, 1)
@@ -196,10 +219,10 @@ def test_registers_are_not_spilled(dtype, cuda_kernels):
         assert max([x.registers for x in found.values()]) <= 64
 
 
-LAUNCHES = {  # model -> most launches of a training step without clusters, and with them
-    "MLP": (28, 27),
-    "LeNet": (138, 134),
-    "GPT": (254, 213),
+LAUNCHES = {  # model -> most launches of a training step, and at least how many clusters save
+    "MLP": (28, 1),
+    "LeNet": (136, 4),
+    "GPT": (209, 45),
 }
 
 
@@ -220,6 +243,7 @@ def test_launches_of_a_training_step(name, cuda_kernels):
         graph.config.exact(exact)
         losses = [graph(x.to("cuda"), y.to("cuda")).item() for _ in range(3)]
         found.append((launches(graph), losses))
-    counts, (expected, losses) = zip(*found)
+    (before, expected), (after, losses) = found
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
-    assert counts[1] < counts[0] and all([n <= most for n, most in zip(counts, LAUNCHES[name])]), counts
+    most, saved = LAUNCHES[name]
+    assert after <= most and before - after >= saved, (before, after)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ....compiler.fusion import CLUSTERS, FULL, ROW, SUMS, FusedRegion, Operand, base_of, seen
+from ....compiler.fusion import CLUSTERS, FULL, ROW, SUMS, FusedRegion, Operand, base_of, seen, whole
 from ....core.backend import Array
 from ....core.ir import Node, Value, outputs_of
 from ....core.kernels import Kernel, register
@@ -31,13 +31,16 @@ PASS = "for (index column = lane; column < (index)columns; column += width) {"
 
 
 class ClusterKernel(NamedTuple):
-    """The kernel of a region. extra: its last arguments."""
+    """The kernel of a region. extra: its last arguments.  sliced: inputs that are not contiguous, whose distances of
+    rows, in elements, follow them.
+    """
 
     source: str
     name: str
     grid: tuple[int]
     block: tuple[int]
     extra: list[int]
+    sliced: list[int]
 
 
 class RegionWriter:
@@ -49,6 +52,7 @@ class RegionWriter:
 
     def __init__(self, region: FusedRegion):
         self.region, self.lines, self.extra = region, [], []  # type: tuple[FusedRegion, list[str], list[int]]
+        self.sliced = [k for k, x in enumerate(region.inputs) if not whole(x)]
         self.nodes = [node for node in region.nodes if not node.op.is_view]
         self.node_of = {outputs_of(node)[0]: node for node in self.nodes}
         self.outside: dict[Any, str] = {}
@@ -92,7 +96,8 @@ class RegionWriter:
     def load(self, x: Value, operand: Operand, lines: list[str], prefix: str) -> str:
         name = f"{prefix}{len(lines)}"
         kind, k = computing_type(x.spec.dtype.name), self.region.inputs.index(x)
-        lines.append(f"const {kind} {name} = a{k}[{self.place(operand)}];")
+        place = self.place(operand) if k not in self.sliced else f"({self.row(operand)}) * (index)step{k} + column"
+        lines.append(f"const {kind} {name} = a{k}[{place}];")
         return name
 
     def place(self, operand: Operand) -> str:
@@ -102,10 +107,15 @@ class RegionWriter:
             return "column" if operand.kind == FULL and self.region.columns > 1 else "0"
         if operand.period == rows:
             return "i" if operand.kind == FULL else "row"
-        row = f"row / {self.argument(operand.repeat)}" if operand.repeat > 1 else "row"
-        if operand.period * operand.repeat < rows:
-            row = f"{row} % {self.argument(operand.period)}"
+        row = self.row(operand)
         return f"({row}) * (index)columns + column" if operand.kind == FULL else row
+
+    def row(self, operand: Operand) -> str:
+        """The row of an operand."""
+        row = f"row / {self.argument(operand.repeat)}" if operand.repeat > 1 else "row"
+        if operand.period * operand.repeat < self.region.rows:
+            row = f"{row} % {self.argument(operand.period)}"
+        return row
 
     def statement(self, node: Node, lines: list[str], known: dict, prefix: str) -> str:
         """The variable of the result of an elementwise op."""
@@ -187,28 +197,32 @@ class RegionWriter:
             self.write_elements()
         arrays = [f"const {C_NAMES[x.spec.dtype.name]}* a{k}" for k, x in enumerate(region.inputs)]
         arrays += [f"{C_NAMES[v.spec.dtype.name]}* y{k}" for k, v in enumerate(region.outputs)]
-        numbers = [f"long long {name}" for name in ("rows", "columns", *[f"k{k}" for k in range(len(self.extra))])]
+        extra = [*[f"k{k}" for k in range(len(self.extra))], *[f"step{k}" for k in self.sliced]]
+        numbers = [f"long long {name}" for name in ("rows", "columns", *extra)]
         name = "_".join(["cluster", *[node.op.name for node in self.nodes[:NAMED]]])
         parameters = ", ".join([*numbers[:2], *arrays, *numbers[2:]])
         body = "\n".join([f"  {line}" for line in self.lines])
         index = "int" if size < SMALL_INDEX else "long long"
         source = f'extern "C" __global__ void {name}({parameters}) {{\n  typedef {index} index;\n{body}\n}}\n'
         if not self.by_rows:
-            return ClusterKernel(source, name, (blocks_for(size),), (THREADS,), self.extra)
-        if narrow:
-            return ClusterKernel(source, name, (-(-region.rows * WARP // THREADS),), (THREADS,), self.extra)
-        return ClusterKernel(source, name, (region.rows,), (threads_for(region.columns),), self.extra)
+            grid, block = blocks_for(size), THREADS
+        elif narrow:
+            grid, block = -(-region.rows * WARP // THREADS), THREADS
+        else:
+            grid, block = region.rows, threads_for(region.columns)
+        return ClusterKernel(source, name, (grid,), (block,), self.extra, self.sliced)
 
 
 def prepared(code: FusedRegion, arrays: Sequence[Array], outs: Sequence[Array]) -> Callable | None:
-    """The call of a cluster; None if an array is not contiguous."""
-    if not all([x.flags.c_contiguous for x in (*arrays, *outs)]):
-        return None
+    """The call of a cluster; None if an array has other strides than its value says."""
     if code.program is None:
         code.program = RegionWriter(code).kernel()
     kernel: ClusterKernel = code.program
+    if not all([x.flags.c_contiguous for k, x in enumerate((*arrays, *outs)) if k not in kernel.sliced]):
+        return None
+    steps = [arrays[k].strides[-2] // arrays[k].itemsize for k in kernel.sliced]
     run = cuda_backend_of(outs[0]).generated(kernel.source, kernel.name)
-    return partial(run, kernel.grid, kernel.block, [code.rows, code.columns, *arrays, *outs, *kernel.extra])
+    return partial(run, kernel.grid, kernel.block, [code.rows, code.columns, *arrays, *outs, *kernel.extra, *steps])
 
 
 def run_cluster(*arrays: Array, code: FusedRegion, out: Any = None) -> Any:

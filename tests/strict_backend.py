@@ -605,6 +605,7 @@ class StrictBackend(CudaBackend):
 
     namespace = strict
     array_type = StrictArray
+    capability = 80
 
     def __init__(self, device):
         super().__init__(device)

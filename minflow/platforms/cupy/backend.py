@@ -44,6 +44,7 @@ class CuPyBackend(CudaBackend):
     def __init__(self, device: Device):
         super().__init__(device)
         self.gpu = cupy.cuda.Device(device.index)
+        self.capability = int(self.gpu.compute_capability)
         self.handles = Handles(self.new_handle)
         self.captures: dict[int, cupy.cuda.Stream] = {}  # address of a stream -> the stream that records its calls
 
@@ -197,7 +198,7 @@ class CuPyBackend(CudaBackend):
         return function
 
     def new_handle(self) -> Handle:
-        workspace = WORKSPACE if int(self.gpu.compute_capability) >= HOPPER else SMALL_WORKSPACE
+        workspace = WORKSPACE if self.capability >= HOPPER else SMALL_WORKSPACE
         return Handle(library(), cupy.cuda.alloc, workspace)
 
     def gemm(self, call: Gemm, left: cupy.ndarray, right: cupy.ndarray, out: cupy.ndarray) -> None:

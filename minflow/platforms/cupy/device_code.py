@@ -36,7 +36,9 @@ WARP = 32
 
 
 class CudaBackend(Backend):
-    """The backend of a device type that runs CUDA C."""
+    """The backend of a device type that runs CUDA C. capability: that of computation, 75 for 7.5."""
+
+    capability: int
 
     def compile(self, source: str) -> Callable[[str], Callable]:
         """Compile a source; return a function from the name of a function in it to `f(grid, block, args, shared)`:

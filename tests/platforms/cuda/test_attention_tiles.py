@@ -9,7 +9,7 @@ import minflow as flow
 from minflow.core.kernels import observed
 from minflow.core.ops.attention import scaled_dot_product_attention as op
 from minflow.core.spec import Device
-from minflow.platforms.cupy.kernels.attention import HALF_KEYS, WIDEST, accepts, accepts_grad, strided
+from minflow.platforms.cupy.kernels.attention import WIDEST, accepts, accepts_grad, strided, tiling_of
 from tests.strict_backend import StrictArray, strict
 
 F = flow.nn.functional
@@ -106,8 +106,7 @@ def spec(*shape, dtype="float32"):
         (spec(2, 5, WIDEST + 1), spec(2, 7, WIDEST + 1), int, False),
         (spec(2, 5, 8), spec(1, 7, 8), int, False),  # broadcast keys
         (spec(2, 5, 8, dtype="float64"), spec(2, 7, 8, dtype="float64"), int, False),
-        (spec(5, 8, dtype="float16"), spec(HALF_KEYS, 8, dtype="float16"), int, True),
-        (spec(5, 8, dtype="bfloat16"), spec(HALF_KEYS + 1, 8, dtype="bfloat16"), int, False),
+        (spec(5, 8, dtype="float16"), spec(7, 8, dtype="float16"), spec(7, dtype="float16"), True),
         (spec(2, 5, 8), spec(2, 7, 8), spec(3, 2, 5, 7), False),  # a mask with more axes
         (spec(2, 5, 8), spec(2, 7, 8), spec(5, 7, dtype="float64"), False),
         (spec(2, 0, 8), spec(2, 7, 8), int, False),
@@ -128,3 +127,17 @@ def test_half_precision(cuda_kernels, dtype):
     assert got.dtype is x[0].dtype and [name for name, _ in ran if name != "copy_to"] == [op.name]
     expected = F.scaled_dot_product_attention(*x).float().numpy()
     np.testing.assert_allclose(got.cpu().float().numpy(), expected, atol=flow.finfo(x[0].dtype).eps * 2)
+
+
+@pytest.mark.parametrize(
+    "dtype, capability, file",
+    [
+        ("float32", 90, "attention"),
+        ("float16", 75, "attention_half"),
+        ("bfloat16", 75, "attention"),  # whose tensor cores lack it
+        ("bfloat16", 80, "attention_half"),
+    ],
+)
+def test_tensor_cores(dtype, capability, file):
+    assert tiling_of(dtype, 64, False, capability).file == file
+    assert tiling_of(dtype, 64, True, capability).file == f"{file}_grad"

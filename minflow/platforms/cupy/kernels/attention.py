@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ....core.kernels import kernel
 from ....core.ops.attention import scaled_dot_product_attention
 from ....core.spec import Spec
-from ..device_code import launch
+from ..device_code import cuda_backend_of, launch
 from ..gemm import Axis, merge
+from .conv import INSTRUCTIONS
 
 TOLERANCE = 32  # another order of summation
 WIDEST = 128  # most features of a key or value
-HALF_KEYS = 512  # beyond, float16 and bfloat16 take less time as products of cuBLAS, on tensor cores
 DTYPES = {"float32", "float16", "bfloat16"}
 SIDE = 16  # of the square of threads of a block
+
+
+class Tiling(NamedTuple):
+    """How a block works. file: without ".cu".  rows: of its result.  threads: in it.  macros: of the source."""
+
+    file: str
+    rows: int
+    threads: int
+    macros: dict[str, int | str]
+
+
+def tiling_of(dtype: str, widest: int, gradient: bool, capability: int) -> Tiling:
+    """The tiling for keys and values of at most `widest` features, on tensor cores if the GPU has them for it."""
+    wide, end = widest > 64, "_grad" if gradient else ""
+    if dtype in INSTRUCTIONS and capability * 10 >= INSTRUCTIONS[dtype]["ARCHITECTURE"]:
+        columns = 64 >> wide >> gradient
+        return Tiling(f"attention_half{end}", 64, 128, {"TILE": columns, **INSTRUCTIONS[dtype]})
+    rows, columns = (16 if wide else 32,) * 2 if gradient else (32 if wide else 64, 32)
+    return Tiling(f"attention{end}", rows, 256, {"BQ": rows, "BK": columns})
 
 
 def accepts(query: Any, key: Any, value: Any, mask: Any, scale: float, nowhere: bool) -> bool:
@@ -28,7 +48,7 @@ def accepts(query: Any, key: Any, value: Any, mask: Any, scale: float, nowhere: 
             return False
     if not isinstance(mask, int | type) and (mask.dtype.name not in DTYPES | {"bool"} or mask.ndim > query.ndim):
         return False
-    return math.prod(batch) * rows * keys > 0 and (query.dtype.name == "float32" or keys <= HALF_KEYS)
+    return math.prod(batch) * rows * keys > 0
 
 
 def accepts_grad(grad: Any, *inputs: Any, needs: int, **attrs: Any) -> bool:
@@ -49,8 +69,10 @@ def strided(xp, x, axes: int) -> tuple[Any, list[int]]:
     return x, [batch, head[1] // x.itemsize, *rest[:axes]]
 
 
-def arguments(xp, q, k, v, mask, *grad) -> tuple[list, list, dict[str, Any]]:
-    """Arrays and numbers of a launch, and its macros."""
+def prepare(xp, q, k, v, mask, *grad) -> tuple[Callable, list]:
+    """A function that launches a kernel by its name, for a number of rows of the result, after these arrays; and the
+    numbers that all kernels take.
+    """
     rows, keys, heads = q.shape[-2], k.shape[-2], q.shape[-3] if q.ndim > 2 else 1
     kind = "NONE" if mask.__class__ is int else "ALLOWED" if mask.dtype.name == "bool" else "ADDED"
     placed = [strided(xp, x, 1) for x in (q, k, v)]
@@ -60,13 +82,16 @@ def arguments(xp, q, k, v, mask, *grad) -> tuple[list, list, dict[str, Any]]:
         placed.append(strided(xp, xp.broadcast_to(mask, (*q.shape[:-2], rows, keys)), 2))
     placed += [strided(xp, x, 1) for x in grad]
     sizes = [SIDE * -(-n // SIDE) for n in (q.shape[-1], v.shape[-1])]
-    macros = {"MASK": kind, "WIDTH": sizes[0], "DEPTH": sizes[1]}
+    tiling = tiling_of(q.dtype.name, max(sizes), bool(grad), cuda_backend_of(q).capability)
+    macros = {"MASK": kind, "WIDTH": sizes[0], "DEPTH": sizes[1], **tiling.macros}
     numbers = [heads, rows, keys, q.shape[-1], v.shape[-1], *[step for _, steps in placed for step in steps]]
-    return [x for x, _ in placed], numbers, macros
+    arrays, items = [x for x, _ in placed], math.prod(q.shape[:-2])
 
+    def run(name: str, rows: int, *args: Any) -> None:
+        blocks, types = items * -(-rows // tiling.rows), {"T": q.dtype, "M": arrays[3].dtype}
+        launch(f"{tiling.file}.cu", name, blocks, tiling.threads, *arrays, *args, types=types, **macros)
 
-def types_of(arrays: list) -> dict[str, Any]:
-    return {"T": arrays[0].dtype, "M": arrays[3].dtype}
+    return run, numbers
 
 
 @kernel(
@@ -82,13 +107,8 @@ def _(xp, query, key, value, mask, scale, nowhere, out=None):
         return NotImplemented
     shape = (*query.shape[:-1], value.shape[-1])
     result = out if out is not None and out.flags.c_contiguous else xp.empty(shape, query.dtype)
-    arrays, numbers, macros = arguments(xp, query, key, value, mask)
-    wide = max(macros["WIDTH"], macros["DEPTH"]) > 64
-    tile = {"BQ": 32 if wide else 64, "BK": 32}
-    rows, items = query.shape[-2], math.prod(query.shape[:-2])
-    grid = items * -(-rows // tile["BQ"])
-    args = [*arrays, result, *numbers, float(scale), int(nowhere)]
-    launch("attention.cu", "attend", grid, 256, *args, types=types_of(arrays), **macros, **tile)
+    run, numbers = prepare(xp, query, key, value, mask)
+    run("attend", query.shape[-2], result, *numbers, float(scale), int(nowhere))
     if out is None or out is result:
         return result
     out[...] = result
@@ -108,22 +128,14 @@ def _(xp, grad, query, key, value, mask, scale, nowhere, needs, out=None):
         return NotImplemented
     outs = [xp.empty(x.shape, x.dtype) for x in (query, key, value)] if out is None else list(out[:3])
     results = [x if x.flags.c_contiguous else xp.empty(x.shape, x.dtype) for x in outs]
-    arrays, numbers, macros = arguments(xp, query, key, value, mask, grad)
-    side = 16 if max(macros["WIDTH"], macros["DEPTH"]) > 64 else 32
-    options = {"types": types_of(arrays), **macros, "BQ": side, "BK": side}
-    rows, keys, items = query.shape[-2], key.shape[-2], math.prod(query.shape[:-2])
-    statistics = xp.empty((items, rows, 2), "float32")
-    by_rows, by_keys = items * -(-rows // side), items * -(-keys // side)
-    numbers.append(float(scale))
-
-    def run(name: str, blocks: int, *args: Any) -> None:
-        launch("attention_grad.cu", name, blocks, 256, *arrays, statistics, *args, **options)
-
-    run("attend_statistics", by_rows, *numbers, int(nowhere))
+    run, numbers = prepare(xp, query, key, value, mask, grad)
+    rows, keys, numbers = query.shape[-2], key.shape[-2], [*numbers, float(scale)]
+    statistics = xp.empty((math.prod(query.shape[:-1]), 2), "float32")
+    run("attend_statistics", rows, statistics, *numbers, int(nowhere))
     if needs & 6:
-        run("attend_grad_keys", by_keys, *results[1:], *numbers)
+        run("attend_grad_keys", keys, statistics, *results[1:], *numbers)
     if needs & 1:
-        run("attend_grad_queries", by_rows, results[0], *numbers)
+        run("attend_grad_queries", rows, statistics, results[0], *numbers)
     for place, result in zip(outs, results):
         if place is not result:
             place[...] = result

@@ -4,18 +4,13 @@
 // WIDTH, DEPTH: the features of a key and of a value, rounded up to multiples of 16.  BQ, BK: queries and keys of a
 // tile. Tiles in which no query may attend to any key are skipped.
 
-#define NONE 0
-#define ALLOWED 1
-#define ADDED 2
 #include "common.cuh"
 
 // Thread (x, y) of 16 x 16 computes weights of the queries y * QUERIES + i and the keys x + 16 * j.
 const int THREADS = 256, SIDE = 16, QUERIES = BQ / SIDE, KEYS = BK / SIDE;
 const int WIDE = WIDTH + 4, DEEP = DEPTH + 4, LINE = BK + 4;  // elements between rows of tiles: no conflicts of banks
 
-struct alignas(16) Four {
-  float at[4];
-};
+#include "attention_items.cuh"
 
 __device__ int thread_x() { return threadIdx.x % SIDE; }
 __device__ int thread_y() { return threadIdx.x / SIDE; }
@@ -97,65 +92,6 @@ __device__ float max_of_row(float x) {
   return x;
 }
 
-struct Matrices {  // one operand of all items, with contiguous features; strides in elements
-  long long batch, head, row;
-};
-
-struct Mask {
-  const M* elements;
-  long long row, column, rows, keys;
-
-  // True if a query of a tile may attend to a key of it. All threads call it, between barriers.
-  __device__ bool any(long long first, long long begin) const {
-#if MASK == ALLOWED
-    __shared__ int found[THREADS / 32];
-    int own = 0;
-    for (int i = threadIdx.x; i < BQ * BK && !own; i += THREADS) {
-      long long q = first + i / BK, k = begin + i % BK;
-      own = q < rows && k < keys && elements[q * row + k * column];
-    }
-    own = __any_sync(WHOLE_WARP, own);
-    if (threadIdx.x % 32 == 0) found[threadIdx.x / 32] = own;
-    __syncthreads();
-    int all = 0;
-    for (int w = 0; w < THREADS / 32; w++) all |= found[w];
-    __syncthreads();
-    return all;
-#else
-    return true;
-#endif
-  }
-
-  __device__ bool hides(long long q, long long k) const {
-#if MASK == ALLOWED
-    return q >= rows || k >= keys || !elements[q * row + k * column];
-#else
-    return q >= rows || k >= keys;
-#endif
-  }
-
-  __device__ float score(float x, long long q, long long k) const {
-    if (hides(q, k)) return -INFINITY;
-#if MASK == ADDED
-    x += float(elements[q * row + k * column]);
-#endif
-    return x;
-  }
-};
-
-struct Item {  // batch and head of a block, and the tile of its rows
-  long long index, batch, head, first;
-  __device__ Item(long long heads, long long rows, int size) {
-    long long tiles = (rows + size - 1) / size;
-    index = blockIdx.x / tiles, first = blockIdx.x % tiles * size;
-    batch = index / heads, head = index % heads;
-  }
-  template <class X>
-  __device__ const X* of(const X* x, long long batch_step, long long head_step) const {
-    return x + batch * batch_step + head * head_step;
-  }
-};
-
 // The result of some queries, in `sums` before the division by `total`; `top`: largest scores.
 struct Rows {
   float sums[QUERIES][DEPTH / SIDE], top[QUERIES], total[QUERIES];
@@ -167,7 +103,7 @@ struct Rows {
     for (int i = 0; i < QUERIES; i++) top[i] = -INFINITY, total[i] = 0;
     load<BQ, WIDTH>((float*)q_tile, q, q_row, first, mask.rows, width);
     for (long long begin = 0; begin < mask.keys; begin += BK) {
-      if (!mask.any(first, begin)) continue;
+      if (!mask.any<BQ, BK>(first, begin)) continue;
       load<BK, WIDTH>((float*)kv_tile, k, k_row, begin, mask.keys, width);
       __syncthreads();
       float scores[QUERIES][KEYS];

@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) attend_grad_keys(
   load<BK, WIDTH>(tiles.k, k, k_row, item.first, keys, width);
   load<BK, DEPTH>(tiles.v, v, v_row, item.first, keys, depth);
   for (long long top = 0; top < rows; top += BQ) {
-    if (!mask_of_item.any(top, item.first)) continue;
+    if (!mask_of_item.any<BQ, BK>(top, item.first)) continue;
     load<BQ, WIDTH>(tiles.q, q, q_row, top, rows, width);
     load<BQ, DEPTH>(tiles.grad, grad, grad_row, top, rows, depth);
     __syncthreads();
@@ -111,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) attend_grad_queries(
   load<BQ, WIDTH>(tiles.q, q, q_row, item.first, rows, width);
   load<BQ, DEPTH>(tiles.grad, grad, grad_row, item.first, rows, depth);
   for (long long begin = 0; begin < keys; begin += BK) {
-    if (!mask_of_item.any(item.first, begin)) continue;
+    if (!mask_of_item.any<BQ, BK>(item.first, begin)) continue;
     load<BK, WIDTH>(tiles.k, k, k_row, begin, keys, width);
     load<BK, DEPTH>(tiles.v, v, v_row, begin, keys, depth);
     __syncthreads();

@@ -103,6 +103,20 @@ class Capture:
         return units
 
 
+def capture_notes(plan: Plan) -> list[str]:
+    """How the calls of a plan run on a GPU, in lines; none before they were captured."""
+    capture = plan.capture
+    if capture is None or plan.units is capture.merged:
+        return []
+    launches = sum([isinstance(unit, CapturedCalls) for unit in plan.units[0]])
+    graphs = "1 CUDA graph" if launches == 1 else f"{launches} CUDA graphs"
+    lines = [f"{len(plan.calls) - len(capture.single)} of {len(plan.calls)} calls are captured in {graphs}"]
+    for reason in dict.fromkeys([call.reason for call in capture.single]):
+        ops = [call.node.op.name for call in capture.single if call.reason == reason]
+        lines.append(f"not captured: {', '.join(dict.fromkeys(ops))} ({reason})")
+    return lines
+
+
 def reason_of(plan: Plan, i: int) -> str:
     """The reason why a call cannot be captured, as far as its node says; "" if there is none."""
     node, selected = plan.nodes[i], plan.selections[i]

@@ -61,6 +61,17 @@ def test_updates_follow_the_launch_of_all_other_calls(cuda):
     assert len(updates) == 4
 
 
+def test_the_listing_of_a_plan_says_what_is_captured(cuda):
+    x, y = (t.to("cuda") for t in MODELS["MLP"][1]())
+    *_, graph = steps("MLP", "cuda", [(x, y)])
+    assert "captured" not in str(graph.plan)
+    graph(x, y)
+    assert str(graph.plan).splitlines()[-2:] == [
+        "14 of 18 calls are captured in 1 CUDA graph",
+        "not captured: adam (it reads values on the CPU)",
+    ]
+
+
 def scaled(x):
     return (x * 2 + 1).exp().sum(0)
 

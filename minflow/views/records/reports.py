@@ -172,13 +172,14 @@ class PlanCall:
 class PlanListing:
     """The calls of a plan.
 
-    calls: in display order.  arena: bytes.  peaks: None before a timed call.
+    calls: in display order.  arena: bytes.  peaks: None before a timed call.  notes: lines below the table.
     """
 
     title: str
     calls: tuple[PlanCall, ...]
     arena: int
     peaks: RooflinePeaks | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,8 @@ def plan_sheet(record: PlanListing) -> Sheet:
     parts: list[Table | str] = [table] * bool(rows)
     left = len(record.calls) - MAX_CALLS
     parts += [f"... {count(left, 'more call')}: .slowest(10) has the slowest, .record.calls all"] if left > 0 else []
-    return Sheet(record.title, [*parts, *([limits_note(record.peaks)] if record.peaks else [])])
+    parts += [limits_note(record.peaks)] if record.peaks else []
+    return Sheet(record.title, [*parts, *map(clean, record.notes)])
 
 
 def intensity(call: PlanCall) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ....compiler.capture import capture_notes
 from ....compiler.plan_cache import CompiledPart
 from ....core.base.errors import DTypeError
 from ....core.ir import Node, Value, outputs_of, where_text
@@ -34,7 +35,8 @@ def plan_report(name: str, parts: Sequence[CompiledPart]) -> PlanReport:
     arena = sum(part.plan.arena_bytes for part in parts)
     title = f"{name}: plan, {len(calls)} calls, arena {nbytes_text(arena)}"
     title += f", last timed step {ms(sum(timed))}" if timed else ""
-    return PlanReport(PlanListing(title, tuple(calls), arena, peaks() if timed else None))
+    notes = [line for part in parts for line in capture_notes(part.plan)]
+    return PlanReport(PlanListing(title, tuple(calls), arena, peaks() if timed else None, tuple(notes)))
 
 
 def roofline_report(graph: Any = None) -> Report:

@@ -4,7 +4,7 @@ Each kernel has a line here, in alphabetical order. `test_cuda_kernels.py` runs 
 examples of the op. Elementwise ops need no line.
 """
 
-from minflow.core.ops.conv import GEOMETRY, out_shape
+from minflow.core.ops.conv import GEOMETRY, out_shape, positions
 from minflow.core.ops.examples import Case, bools, case, floats, ints, positive
 from minflow.core.ops.update import count, rate, settings
 from minflow.core.spec import bfloat16, float16, float32, float64, int64
@@ -63,6 +63,24 @@ DRAWN = [
     for shape, offset in [((3, 7), 0), ((1030,), 5)]
     for dtype in (float16, bfloat16, float32, float64)
 ]
+ADAPTIVE = [((2, 3, 9, 11), (4, 3)), ((1, 2, 5, 7), (8, 9)), ((3, 5, 7, 7), (1, 1)), ((1, 2, 40, 41), (1, 1))]
+STRIDES = [((3, 3), (1, 1), (1, 1)), ((3, 2), (2, 3), (1, 0)), ((2, 5), (3, 2), (0, 2))]
+POOLED = [
+    ((1 + i, 3, 13, 22), dict(kernel_size=k, stride=s, padding=p, ceil_mode=bool(i % 2)))
+    for i, (k, s, p) in enumerate(STRIDES)
+]
+MEANS = [
+    (x, attrs | dict(count_include_pad=include, divisor_override=divisor))
+    for x, attrs in POOLED
+    for include, divisor in [(True, None), (False, None), (True, 3)]
+]
+MAXIMA = [(x, attrs | dict(dilation=dilation)) for x, attrs in POOLED for dilation in [(1, 1), (2, 3)]]
+
+
+def pooled(x, kernel_size, stride, padding, ceil_mode, **_) -> tuple[int, ...]:
+    return positions(x[2:], kernel_size, stride, padding, (1, 1), ceil_mode)
+
+
 LINES = [*[case(floats(*shape), dim=len(shape) - 1) for shape in ROWS], *[case(floats(*x), dim=d) for x, d in COLUMNS]]
 
 # Shapes of images and filters, and what differs from GEOMETRY. The comments name the tiles of `kernels/conv.py`.
@@ -97,6 +115,10 @@ RAGGED = {
     "adam_amsgrad": [
         case(x, x(), x(), positive(*x.shape), positive(*x.shape), count, rate, **settings) for x in PARAMETERS
     ],
+    "adaptive_avg_pool2d": [case(floats(*x), output_size=y) for x, y in ADAPTIVE],
+    "adaptive_avg_pool2d_grad": [case(floats(*x[:2], *y), shape=x) for x, y in ADAPTIVE],
+    "avg_pool2d": [case(floats(*x), **attrs) for x, attrs in MEANS],
+    "avg_pool2d_grad": [case(floats(*x[:2], *pooled(x, **attrs)), shape=x, **attrs) for x, attrs in MEANS],
     "batch_norm": [case(floats(*x, low=-2.0, high=5.0), positive(x[1]), floats(x[1]), eps=1e-5) for x in BATCHES],
     "batch_norm_grad": [
         case(floats(*x), floats(*x), positive(x[1]), floats(x[1]), positive(x[1]), eps=1e-5) for x in BATCHES
@@ -139,6 +161,12 @@ RAGGED = {
             ((4, 1, 7, 5), (1, 3, 9, 5), False, True),  # a batch without a common stride
             ((6, 1, 5, 7), (5, 5, 3), True, False),
         ]
+    ],
+    "max_pool2d": [case(floats(*x), **attrs) for x, attrs in MAXIMA],
+    "max_pool2d_grad": [
+        case(floats(2, 3, 5, 7), ints(2, 3, 5, 7, high=99), shape=(2, 3, 9, 11), apart=False),
+        case(floats(1, 2, 20, 21), ints(1, 2, 20, 21, high=4), shape=(1, 2, 40, 43), apart=False),
+        case(floats(2, 1, 1, 1), ints(2, 1, 1, 1, high=12), shape=(2, 1, 3, 4), apart=True),
     ],
     "nll": loss_cases("x", "labels"),
     "nll_grad": loss_cases("grad", "labels"),

@@ -125,3 +125,20 @@ def test_norms_of_strided_data_far_from_zero(launches):
     rows, batch = ["norm_rows", "norm_grad_rows", "channel_sums", "add_sums"], ["channel_moments", "batch_norm"]
     ours = [name for name in launches if name in {*rows, *batch, "batch_norm_grad"}]
     assert ours == 4 * rows + [*batch, "channel_sums", "batch_norm_grad"]
+
+
+@pytest.mark.parametrize("attrs", [dict(kernel_size=2), dict(kernel_size=3, stride=1, padding=1)], ids=str)
+def test_pooling(launches, attrs):
+    """NaN and infinities in windows, and gradients of windows that overlap."""
+    x = flow.tensor([math.nan, math.inf, -math.inf, 0.0, 1.0, -0.0]).repeat(40).reshape(2, 3, 5, 8)
+
+    def found(device):
+        leaf = x.to(device).detach().requires_grad_()
+        y, indices = F.max_pool2d(leaf, **attrs, return_indices=True)
+        weights = flow.arange(1, y.numel() + 1).reshape(y.shape).to(device)
+        (y.masked_fill(y.isnan() | y.isinf(), 0.0) * weights).sum().backward()
+        return y.detach(), indices, leaf.grad, F.avg_pool2d(leaf.detach(), **attrs)
+
+    for got, expected in zip(found("cuda"), found("cpu")):
+        same(got, expected)
+    assert [name for name in launches if "pool" in name] == ["max_pool", "max_pool_grad", "avg_pool"]

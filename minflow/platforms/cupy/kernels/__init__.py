@@ -11,6 +11,7 @@ from . import (
     elementwise as elementwise,
     linalg as linalg,
     norms as norms,
+    pools as pools,
     random as random,
     scatter as scatter,
     softmax as softmax,

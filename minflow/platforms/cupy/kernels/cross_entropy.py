@@ -12,11 +12,12 @@ from ....core.backend import Array, is_array
 from ....core.kernels import kernel
 from ....core.ops.loss_classes import cross_entropy, nll_loss
 from ....core.ops.softmax import axis_of_classes, nll, nll_grad, softmax_cross_entropy, softmax_cross_entropy_grad
+from ....core.spec import Spec
 from ..device_code import C_NAMES, supported
-from .row_teams import BLOCK, MOST_BLOCKS, contiguous, launch_rows, lines, row_blocks, sum_dtype, team_size
+from ..row_teams import BLOCK, MOST_BLOCKS, contiguous, launch_rows, lines, row_blocks, sum_dtype, team_size
 
 SOURCE = "cross_entropy.cu"
-TOLERANCE = 128  # sums of losses of both signs
+OPTIONS: dict[str, Any] = dict(platform="cupy", declines=True, bfloat16=True, tolerance=128)  # sums of both signs
 INTEGERS = [name for name in C_NAMES if "int" in name]
 LEAST = 1e-300  # no least sum of weights: that of no labels gives NaN
 
@@ -62,7 +63,7 @@ def losses(
     parts = xp.empty((blocks, 2), types["ACC"]) if whole else None
     outs = probabilities, None if whole else loss, parts
     sizes = float(smoothing), rows, columns, inner, ignore_index
-    options = dict(types=types, SCORES=scores)
+    options: dict[str, Any] = dict(types=types, SCORES=scores)
     given = x, labels, *pointer_and_number(weight)
     launch_rows(SOURCE, "loss_rows", rows, team, *given, *outs, *sizes, most=blocks, **options)
     if whole:
@@ -97,7 +98,8 @@ def gradient(
         return NotImplemented
     rows, columns, inner = lines(out, axis_of_classes(out.ndim))
     team, types = team_size(rows, columns, inner), dtypes(out, labels, weight)
-    options, factors, parts, blocks = dict(types=types, SCORES=scores), pointer_and_number(weight), None, 0
+    options: dict[str, Any] = dict(types=types, SCORES=scores)
+    factors, parts, blocks = pointer_and_number(weight), None, 0
     if reduction == "mean":
         blocks = row_blocks(rows, 1, BLOCK)
         parts = xp.empty((blocks, 2), types["ACC"])
@@ -113,49 +115,54 @@ def new_loss(xp: Any, x: Array, labels: Array, reduction: str) -> Array:
     return xp.empty(labels.shape if reduction == "none" else (), x.dtype)
 
 
-@kernel(softmax_cross_entropy, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(softmax_cross_entropy, **OPTIONS)
 def _(xp, x, labels, ignore_index, reduction, out=None):
     out = (new_loss(xp, x, labels, reduction), xp.empty(x.shape, x.dtype)) if out is None else out
     done = losses(xp, x, labels, 1, out[0], ignore_index, reduction, probabilities=out[1])
     return NotImplemented if done is NotImplemented else out
 
 
-@kernel(softmax_cross_entropy_grad, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(softmax_cross_entropy_grad, **OPTIONS)
 def _(xp, probs, labels, grad, ignore_index, reduction, out=None):
     out = xp.empty(probs.shape, probs.dtype) if out is None else out
     return gradient(xp, None, labels, 1, grad, out, ignore_index, reduction, probabilities=probs, least=1.0)
 
 
-@kernel(nll, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(nll, **OPTIONS)
 def _(xp, x, labels, ignore_index, reduction, out=None):
     out = new_loss(xp, x, labels, reduction) if out is None else out
     return losses(xp, x, labels, 1, out, ignore_index, reduction, scores=0)
 
 
-@kernel(nll_grad, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(nll_grad, **OPTIONS)
 def _(xp, grad, labels, shape, ignore_index, reduction, out=None):
     out = xp.empty(shape, grad.dtype) if out is None else out
     return gradient(xp, None, labels, 1, grad, out, ignore_index, reduction, scores=0, least=1.0)
 
 
-@kernel(nll_loss, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(nll_loss, **OPTIONS)
 def _(xp, x, labels, weight, ignore_index, reduction, out=None):
     out = new_loss(xp, x, labels, reduction) if out is None else out
     return losses(xp, x, labels, weight, out, ignore_index, reduction, scores=0)
 
 
-@kernel(cross_entropy, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(cross_entropy, **OPTIONS)
 def _(xp, x, labels, weight, ignore_index, label_smoothing, reduction, out=None):
     out = new_loss(xp, x, labels, reduction) if out is None else out
     return losses(xp, x, labels, weight, out, ignore_index, reduction, label_smoothing)
 
 
-@kernel(nll_loss.gradient, platform="cupy", declines=True, tolerance=TOLERANCE)
+def only_of_scores(grad: Spec, x: Spec, labels: Spec, weight: Spec | type, needs: int, **attrs: Any) -> bool:
+    """True if the weight needs no gradient."""
+    return needs == 1 and grad.dtype is x.dtype
+
+
+@kernel(nll_loss.gradient, **OPTIONS, accepts=only_of_scores)
 def _(xp, grad, x, labels, weight, ignore_index, reduction, needs, out=None):
     return gradient_of_composite(xp, grad, x, labels, weight, ignore_index, reduction, needs, out, scores=0)
 
 
-@kernel(cross_entropy.gradient, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(cross_entropy.gradient, **OPTIONS, accepts=only_of_scores)
 def _(xp, grad, x, labels, weight, ignore_index, label_smoothing, reduction, needs, out=None):
     options = dict(smoothing=label_smoothing)
     return gradient_of_composite(xp, grad, x, labels, weight, ignore_index, reduction, needs, out, **options)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ....core.backend import Array, is_array
 from ....core.kernels import kernel
 from ....core.ops.norm import batch_norm, batch_norm_grad, group_norm, layer_norm, rms_norm
+from ....core.spec import Spec
 from ..device_code import WARP, launch, supported
-from .row_teams import BLOCK, contiguous, launch_rows, sum_dtype, team_size
+from ..row_teams import BLOCK, contiguous, launch_rows, sum_dtype, team_size
 
-TOLERANCE = 64  # another order of summation
+OPTIONS: dict[str, Any] = dict(platform="cupy", declines=True, bfloat16=True, tolerance=64)  # another order of sums
 ROWS, CHANNELS = "row_norm.cu", "channel_norm.cu"
 MOST_CHUNKS = 64
 MOST = 1 << 31  # elements of a row or channel, which are counted in 32 bits
@@ -24,6 +26,12 @@ MOST = 1 << 31  # elements of a row or channel, which are counted in 32 bits
 
 def given(*arrays: Any) -> list[Array]:
     return [x for x in arrays if is_array(x)]
+
+
+def accepts(x: int, *specs: Spec | type, **attrs: Any) -> bool:
+    """True unless the weight and the bias have two dtypes. x: the index of x among the inputs of an op."""
+    vectors = [s for s in specs[x + 1 :] if isinstance(s, Spec)]
+    return specs[x].size > 0 and specs[0].dtype is specs[x].dtype and len({s.dtype for s in vectors}) < 2  # type: ignore[union-attr]  # tensors
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -85,7 +93,8 @@ def row_gradients(
     if types is None or not supported(grad, x, gx, *given(weight, *vectors)) or max(columns, x.size // columns) >= MOST:
         return NotImplemented
     rows = x.size // columns
-    statistics, options = xp.empty((2, rows), types["ACC"]), dict(types=types, CENTERED=centered)
+    statistics = xp.empty((2, rows), types["ACC"])
+    options: dict[str, Any] = dict(types=types, CENTERED=centered)
     sizes = rows, columns, groups, pixels
     team = team_size(rows, columns)
     launch_rows(ROWS, "norm_grad_rows", rows, team, grad, x, *vector(weight), gx, statistics, eps, *sizes, **options)
@@ -100,22 +109,22 @@ def row_gradients(
     return outs
 
 
-@kernel(layer_norm, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(layer_norm, **OPTIONS, accepts=partial(accepts, 0))
 def _(xp, x, weight, bias, axes, eps, out=None):
     return normalize_rows(xp, x, weight, bias, out, eps, math.prod(x.shape[-len(axes) :]))
 
 
-@kernel(layer_norm.gradient, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(layer_norm.gradient, **OPTIONS, accepts=partial(accepts, 1))
 def _(xp, grad, x, weight, bias, axes, eps, needs, out=None):
     return row_gradients(xp, grad, x, weight, out, needs, eps, math.prod(x.shape[-len(axes) :]))
 
 
-@kernel(rms_norm, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(rms_norm, **OPTIONS, accepts=partial(accepts, 0))
 def _(xp, x, weight, axes, eps, out=None):
     return normalize_rows(xp, x, weight, 0, out, eps, math.prod(x.shape[-len(axes) :]), centered=0)
 
 
-@kernel(rms_norm.gradient, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(rms_norm.gradient, **OPTIONS, accepts=partial(accepts, 1))
 def _(xp, grad, x, weight, axes, eps, needs, out=None):
     return row_gradients(xp, grad, x, weight, out, needs, eps, math.prod(x.shape[-len(axes) :]), centered=0)
 
@@ -124,12 +133,12 @@ def group_sizes(x: Array, groups: int) -> dict[str, int]:
     return {"columns": math.prod(x.shape[1:]) // groups, "groups": groups, "pixels": math.prod(x.shape[2:])}
 
 
-@kernel(group_norm, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(group_norm, **OPTIONS, accepts=partial(accepts, 0))
 def _(xp, x, weight, bias, groups, eps, out=None):
     return normalize_rows(xp, x, weight, bias, out, eps, **group_sizes(x, groups))
 
 
-@kernel(group_norm.gradient, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(group_norm.gradient, **OPTIONS, accepts=partial(accepts, 1))
 def _(xp, grad, x, weight, bias, groups, eps, needs, out=None):
     return row_gradients(xp, grad, x, weight, out, needs, eps, **group_sizes(x, groups))
 
@@ -172,7 +181,7 @@ def batch_sizes(x: Array) -> tuple[int, int, int]:
     return x.shape[0], x.shape[1], math.prod(x.shape[2:])
 
 
-@kernel(batch_norm, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(batch_norm, **OPTIONS)
 def _(xp, x, weight, bias, eps, out=None):
     if out is None:
         out = xp.empty(x.shape, x.dtype), xp.empty(weight.shape, x.dtype), xp.empty(weight.shape, x.dtype)
@@ -189,7 +198,7 @@ def _(xp, x, weight, bias, eps, out=None):
     return out
 
 
-@kernel(batch_norm_grad, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(batch_norm_grad, **OPTIONS)
 def _(xp, grad, x, weight, mean, var, eps, out=None):
     if out is None:
         out = xp.empty(x.shape, x.dtype), xp.empty(weight.shape, x.dtype), xp.empty(weight.shape, x.dtype)

@@ -82,7 +82,7 @@ def _(xp, counter, shape, low, high, dtype, offset, device=cpu, part=None, out=N
     return draw("draw_integers", out, counter=counter, offset=offset, part=part, law=(high - low, low))
 
 
-@kernel(bernoulli, platform="cupy", declines=True, moves=COUNTER)
+@kernel(bernoulli, platform="cupy", declines=True, bfloat16=True, moves=COUNTER)
 def _(xp, p, counter, offset, part=None, out=None):
     p = xp.ascontiguousarray(p)
     out = xp.empty(p.shape, p.dtype) if out is None else out
@@ -92,12 +92,15 @@ def _(xp, p, counter, offset, part=None, out=None):
     return draw("draw_bernoulli", out, p, counter=counter, offset=offset, part=part)
 
 
-@kernel(dropout, platform="cupy", declines=True, moves=COUNTER, tolerance=1)
+@kernel(dropout, platform="cupy", declines=True, bfloat16=True, moves=COUNTER, tolerance=1)
 def _(xp, x, counter, p, offset, part=None, out=None):
     x = xp.ascontiguousarray(x)
     y, mask = (xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)) if out is None else out
     if not supported(x, y, mask):
         return NotImplemented
-    law = round(p * 2**16), float(1 / (1 - p) if p < 1 else 0)
+    factor = 1 / (1 - p) if p < 1 else 0.0
+    if x.dtype == "float16":  # rounded on the CPU, too, where bfloat16 is computed in float32
+        factor = float(x.dtype.type(factor))
+    law = round(p * 2**16), factor
     done = draw("dropout", y, mask, x, counter=counter, offset=offset, part=part, law=law, halves=True)
     return NotImplemented if done is NotImplemented else (y, mask)

@@ -8,7 +8,7 @@ from ....core.backend import Array
 from ....core.kernels import kernel
 from ....core.ops.softmax import log_softmax, softmax
 from ..device_code import supported
-from .row_teams import contiguous, launch_rows, lines, sum_dtype, team_size
+from ..row_teams import contiguous, launch_rows, lines, sum_dtype, team_size
 
 TOLERANCE = 32  # another order of summation, and exp of CUDA's library
 
@@ -24,11 +24,11 @@ def run(xp: Any, x: Array, dim: int, out: Array | None, log: int) -> Any:
     return out
 
 
-@kernel(softmax, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(softmax, platform="cupy", declines=True, bfloat16=True, tolerance=TOLERANCE)
 def _(xp, x, dim, out=None):
     return run(xp, x, dim, out, log=0)
 
 
-@kernel(log_softmax, platform="cupy", declines=True, tolerance=TOLERANCE)
+@kernel(log_softmax, platform="cupy", declines=True, bfloat16=True, tolerance=TOLERANCE)
 def _(xp, x, dim, out=None):
     return run(xp, x, dim, out, log=1)

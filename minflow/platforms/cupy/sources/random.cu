@@ -91,9 +91,9 @@ extern "C" __global__ void dropout(T* y, T* mask, const T* x, const long long* s
   FOR_BLOCKS(i, start, size) {
     Words words = draw.block(i);
     FOR_ELEMENTS(j, k, i, start, size) {
-      T kept = (T)((words.of[j / 2] >> 16 * (j % 2) & 0xffff) >= bound ? (U)factor : (U)0);
-      mask[k] = kept;
-      y[k] = (T)(product((U)x[k], (U)kept));
+      U kept = (words.of[j / 2] >> 16 * (j % 2) & 0xffff) >= bound ? (U)factor : (U)0;
+      mask[k] = (T)kept;
+      y[k] = (T)product((U)x[k], kept);
     }
   }
 }

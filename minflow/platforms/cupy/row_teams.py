@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ....core.backend import Array
-from ..device_code import WARP, launch
+from ...core.backend import Array
+from .device_code import WARP, launch
 
 BLOCK = 256
 MOST_BLOCKS = 1024  # of kernels whose blocks leave parts of a sum
@@ -41,7 +41,7 @@ def launch_rows(
     *args: Array | float | None,
     types: Mapping[str, Any],
     most: int = 1 << 20,
-    **macros: int | str,
+    **macros: Any,
 ) -> None:
     """Run a function of a source whose blocks take rows by turns. team: threads per row.  most: number of blocks."""
     block = max(BLOCK, team)

@@ -67,16 +67,13 @@ class LoopKernel:
         self.prepared: dict[tuple, Prepared | None] = {}
 
     def find(self, operands: Sequence, out: Array, attrs: Mapping) -> Prepared | None:
-        key: tuple = tuple(
-            [
-                (x if self.has_power and x in (2, 3) else x.__class__)
-                if x.__class__ in NUMBERS
-                else (x.dtype.char, x.shape, x.strides)
-                for x in (*operands, out)
-            ]
-        )
-        if attrs:
-            key += tuple(attrs.values())
+        parts: list[Any] = [out.dtype, out.strides, *attrs.values()]  # its shape follows from the operands
+        for x in operands:
+            if x.__class__ in NUMBERS:
+                parts.append(x if self.has_power and x in (2, 3) else x.__class__)
+            else:
+                parts += x.dtype, x.shape, x.strides
+        key = tuple(parts)
         try:
             return self.prepared[key]
         except KeyError:

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ..core.backend import on_device, to_host
+from ..core.backend import on_device, placed, to_host
 from ..core.base.errors import JobError, clean
 from ..core.base.placement import Placement as Ranks, Sbp
 from ..core.context import PerContext, current_context, world
@@ -67,7 +67,7 @@ class Variable:
     def write(self, array: HostArray) -> None:
         """`set` for a caller that holds the plan lock."""
         spec = self.tensor.spec
-        self.tensor.array[...] = on_device(array if spec.placement is None else local_part(array, spec), spec.device)
+        self.tensor.array[...] = placed(array if spec.placement is None else local_part(array, spec), spec.device)
         if self.tensor.version_counter is not None:
             self.tensor.version_counter.version += 1
 

@@ -1,8 +1,9 @@
-"""The platform "cupy": NVIDIA's GPUs through CuPy. Its kernels are CUDA C (`sources/`) and products of cuBLAS.
+"""The platform "cupy": NVIDIA's GPUs through CuPy. Its kernels are CUDA C, in `sources/`
+or generated from the formulas of ops, and products of cuBLAS.
 
 All other ops run as the reference kernels, with `xp = cupy`. The package is imported when a program first asks for
 the device type "cuda"; only `backend.py` imports CuPy, so that tests run the kernels without a GPU on another backend.
-Read in this order: `device_code.py`, `backend.py`, `kernels/`.
+Read in this order: `device_code.py`, `backend.py`, `elementwise.py`, `fusion.py`, `kernels/`.
 """
 
 from __future__ import annotations

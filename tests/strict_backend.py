@@ -12,6 +12,7 @@ import functools
 import inspect
 import sys
 import types
+import weakref
 from collections import Counter
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from tests.strict_streams import perform
 
 NAMES = Path(__file__).with_name("cupy_names.txt")
 COPIES: Counter = Counter()  # "item at file.py:12 in function" -> number of copies to the host
+PINNED: dict = {}  # address of pinned memory -> a weak reference to its array
 UPLOADS: Counter = Counter()  # the same of copies from the host
 CHECKS: list = []  # functions of the name, the arguments, the options and the result of a call, run after each call
 
@@ -632,6 +634,20 @@ class StrictBackend(CudaBackend):
     def begin_copy(self, array):
         held = np.array(array.inner)
         return lambda: held
+
+    def pinned(self, array):
+        result = array.copy()
+        PINNED[result.ctypes.data] = weakref.ref(result)
+        return result
+
+    def is_pinned(self, array):
+        known = PINNED.get(array.ctypes.data)
+        return known is not None and known() is not None
+
+    def from_pinned(self, array):
+        strict_streams.refuse_capture()
+        UPLOADS[f"from_pinned at {place()}"] += 1
+        return StrictArray(perform(array.copy))
 
     def owner(self, array):
         return backend_of(cpu).owner(array.inner)

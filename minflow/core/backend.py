@@ -120,6 +120,20 @@ class Backend:
         """The time between two events. Waits until both have happened."""
         raise NotImplementedError
 
+    def pinned(self, array: HostArray) -> HostArray:
+        """A copy in pinned memory of the host, which this device reads without help of the processor."""
+        raise NotImplementedError
+
+    def is_pinned(self, array: HostArray) -> bool:
+        """True if an array is in pinned memory of the host."""
+        return False
+
+    def from_pinned(self, array: HostArray) -> Array:
+        """A copy on this device of an array in pinned memory, which must not change before this thread's stream has
+        copied it.
+        """
+        raise NotImplementedError
+
     # ---- streams: queues of work of a device -------------------------------------------------------------------------
 
     def stream(self) -> Any:

@@ -12,11 +12,31 @@ from typing import Any
 
 from .backend import Array, Backend, backend_of, on_stream
 from .base.errors import DeviceError
+from .host import HostArray
 from .source_location import fail
 from .spec import Device
 
-# Arrays that the program has released, each with the end of the work of another stream that may read it.
+# Arrays, each with the end of the work of a stream that reads it, before which its memory must not be used again.
 RELEASED: deque[tuple[Backend, Any, Array]] = deque()
+
+
+def keep_until(backend: Backend, event: Any, array: Array) -> None:
+    """Keep the memory of an array until an event has happened."""
+    while RELEASED and RELEASED[0][0].has_ended(RELEASED[0][1]):
+        RELEASED.popleft()
+    RELEASED.append((backend, event, array))
+
+
+def copy_without_waiting(array: HostArray, device: Device) -> Array:
+    """A copy of an array of the host on a GPU: of pinned memory, which must not change before, when the stream of this
+    thread gets there.
+    """
+    backend = backend_of(device)
+    if not backend.is_pinned(array):
+        return backend.from_host(array)
+    copy = backend.from_pinned(array)
+    keep_until(backend, backend.event(), array)
+    return copy
 
 
 class Stream:
@@ -65,9 +85,7 @@ class Stream:
         weakref.finalize(array, self.release, array.view()).atexit = False
 
     def release(self, array: Array) -> None:
-        while RELEASED and RELEASED[0][0].has_ended(RELEASED[0][1]):
-            RELEASED.popleft()
-        RELEASED.append((self.backend, self.backend.event(self.queue), array))
+        keep_until(self.backend, self.backend.event(self.queue), array)
 
     def __enter__(self) -> Stream:
         self.context = stream(self)

@@ -12,7 +12,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 from . import autograd, functions as F
-from .backend import TENSOR_TYPES, Array, backend_of, backend_of_array, to_host
+from .backend import OPEN, TENSOR_TYPES, Array, backend_of, backend_of_array, is_available, to_host
 from .base.display import Display
 from .base.dtypes import is_dtype
 from .base.errors import DeviceError, DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
@@ -53,11 +53,11 @@ from .ops import shape as s
 from .ops.global_tensors import local_part, whole_array
 from .source_location import describe, fail, here
 from .spec import Device, DType, Spec, as_dtype, bfloat16, cpu, default_dtype, spec_of
+from .streams import Stream, copy_without_waiting
 
 if TYPE_CHECKING:
     from .base.dtypes import DTypeLike
     from .base.placement import Placement, Sbp, SbpLike
-    from .streams import Stream
 
 READ_HINTS = {  # reader -> hint of the error for reading the elements of a symbolic tensor
     "bool": "flow.where(cond, a, b) takes the place of if",
@@ -532,7 +532,8 @@ class Tensor(
         memory_format: Layout | None = None,
     ) -> Tensor:
         """Convert to another dtype, to another device, or to those of another tensor. Returns self if nothing changes
-        and not `copy`. non_blocking, memory_format: accepted without effect.
+        and not `copy`. non_blocking: copy a pinned tensor without waiting, and without another copy on the host: it
+        must not be written before.  memory_format: accepted without effect.
         """
         for x in args:
             if dtype is not None and isinstance(x, Tensor | DType):
@@ -552,8 +553,12 @@ class Tensor(
                 fail(DTypeError, what, "x.to(flow.float64)", argument=x)
         result = self
         if device is not None and Device(device) is not self.device:
-            backend_of(Device(device))
-            result = s.copy_to(self, device=Device(device))
+            backend_of(target := Device(device))
+            if non_blocking and target is not cpu and self.is_pinned() and not self.requires_grad:
+                array = copy_without_waiting(self.read_array("to"), target)
+                result = new_tensor(array, self.spec.replace(device=target))
+            else:
+                result = s.copy_to(self, device=target)
         if dtype is not None and as_dtype(dtype) is not self.dtype:
             return s.cast(result, dtype=as_dtype(dtype))
         return s.clone(self) if copy and result is self else result
@@ -580,11 +585,16 @@ class Tensor(
         self, device: Device | str | int | None = None, non_blocking: bool = False, memory_format: Layout | None = None
     ) -> Tensor:
         """Copy to a GPU. Raises DeviceError if there is none."""
-        return self.to(device=Device("cuda", device) if device is None or isinstance(device, int) else device)
+        place = Device("cuda", device) if device is None or isinstance(device, int) else device
+        return self.to(device=place, non_blocking=non_blocking)
 
     def pin_memory(self, device: Device | str | None = None) -> Tensor:
-        """Return self: there is no GPU to copy to."""
-        return self
+        """Copy to pinned memory, from which `to(..., non_blocking=True)` copies to a GPU beside the program. Returns
+        self without a GPU, and for a tensor that is there, is pinned or requires grad.
+        """
+        if self.device is not cpu or self.requires_grad or not is_available("cuda") or self.is_pinned():
+            return self
+        return new_tensor(backend_of(Device("cuda")).pinned(self.read_array("pin_memory")), self.spec)
 
     def record_stream(self, s: Stream) -> None:
         """Keep the memory of this tensor of a GPU, after its last use in Python, until the work that a stream has then
@@ -598,10 +608,13 @@ class Tensor(
         return self
 
     def is_pinned(self, device: Device | str | None = None) -> bool:
-        """False: memory is never page-locked."""
-        return False
+        """True if `pin_memory` has made this tensor."""
+        gpu, known = OPEN.get(Device("cuda")), isinstance(self.array, HostArray) and MODE.get().trace is None
+        return known and gpu is not None and gpu.is_pinned(self.array)
 
-    is_shared = is_pinned
+    def is_shared(self) -> bool:
+        """False: other processes get a copy."""
+        return False
 
     def clone(self, *, memory_format: Layout | None = None) -> Tensor:
         """A copy; gradients flow through it to this tensor."""

@@ -8,6 +8,7 @@ import pytest
 import minflow as flow
 from minflow.core.streams import RELEASED
 from minflow.core.tensor import Tensor
+from minflow.utils.data import DataLoader
 from tests.strict_streams import delayed
 
 
@@ -101,3 +102,39 @@ def test_streams_without_a_gpu():
     flow.ones(2).record_stream(None)
     with flow.cuda.stream(None):
         pass
+
+
+def test_a_pinned_tensor_is_copied_without_waiting(cuda):
+    x, side = flow.arange(4.0).pin_memory(), flow.cuda.Stream()
+    assert x.is_pinned() and x.pin_memory() is x and not flow.arange(4.0).is_pinned()
+    with delayed(), side:
+        blocking, later = x.to("cuda"), x.cuda(non_blocking=True)
+        x.zero_()  # too early
+        assert blocking.tolist() == [0.0, 1.0, 2.0, 3.0] and later.tolist() == [0.0] * 4
+    assert later.device.type == "cuda" and not later.is_pinned() and later.pin_memory() is later
+    x.requires_grad_()
+    x.to("cuda", non_blocking=True).sum().backward()
+    assert x.grad.tolist() == [1.0] * 4 and x.pin_memory() is x
+
+
+def test_pinned_memory_is_kept_until_it_was_copied(cuda):
+    side = flow.cuda.Stream()
+    with delayed(), side:
+        RELEASED.clear()
+        y = flow.arange(4.0).pin_memory().to("cuda", non_blocking=True)
+        gc.collect()
+        assert len(RELEASED) == 1 and y.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_pins_the_tensors_of_a_batch(workers, cuda):
+    def collate(samples):
+        x = flow.stack(samples)
+        return {"x": x, "pair": (x + 1, "text"), "list": [x * 2], "n": len(samples)}
+
+    loader = DataLoader([*flow.arange(4.0)], batch_size=2, collate_fn=collate, pin_memory=True, num_workers=workers)
+    for k, batch in enumerate(loader):
+        assert batch["pair"][1] == "text" and batch["n"] == 2
+        for t, values in ((batch["x"], [0, 1]), (batch["pair"][0], [1, 2]), (batch["list"][0], [0, 2])):
+            first = 2 * k * (2 if t is batch["list"][0] else 1)
+            assert t.is_pinned() and t.to("cuda", non_blocking=True).tolist() == [first + v for v in values]

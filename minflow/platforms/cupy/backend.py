@@ -35,6 +35,9 @@ def allocate(size: int) -> cupy.cuda.MemoryPointer:
     return found
 
 
+PINNED = 1  # cudaMemoryTypeHost
+
+
 class CuPyBackend(CudaBackend):
     """Arrays of CuPy on one GPU, in the order of the current stream of each thread."""
 
@@ -83,6 +86,22 @@ class CuPyBackend(CudaBackend):
             return pinned
 
         return wait
+
+    def pinned(self, array: HostArray) -> HostArray:
+        if not array.size:
+            return array
+        result = cupyx.empty_pinned((array.nbytes,), "uint8").view(array.dtype).reshape(array.shape)
+        result[...] = array
+        return result
+
+    def is_pinned(self, array: HostArray) -> bool:
+        self.activate()
+        return cupy.cuda.runtime.pointerGetAttributes(array.ctypes.data).type == PINNED
+
+    def from_pinned(self, array: HostArray) -> cupy.ndarray:
+        result = self.empty(array.shape, array.dtype)
+        result.set(array, stream=self.stream())
+        return result
 
     def owner(self, array: cupy.ndarray) -> object:
         return array.data.mem

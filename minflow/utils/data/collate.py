@@ -153,3 +153,16 @@ def default_convert(sample: Any) -> Any:
 
 
 Collate = Callable[[list], Any]
+
+
+def pinned(batch: Any) -> Any:
+    """The batch with its tensors in pinned memory, also those in lists, tuples and dicts, and in objects that have a
+    `pin_memory` of their own.
+    """
+    if hasattr(batch, "pin_memory"):
+        return batch.pin_memory()
+    if isinstance(batch, Mapping):
+        return type(batch)({key: pinned(x) for key, x in batch.items()})  # type: ignore[call-arg]
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*map(pinned, batch))
+    return type(batch)(map(pinned, batch)) if isinstance(batch, list | tuple) else batch

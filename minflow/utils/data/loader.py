@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import Any
 
+from ...core.backend import is_available
 from ...core.base import events
 from ...core.base.errors import LoaderError
 from ...core.base.interrupts import uninterrupted
 from ...core.random import Generator, generator_or_default
 from ...core.source_location import fail
-from .collate import default_collate, default_convert
+from .collate import default_collate, default_convert, pinned
 from .dataset import IterableDataset
 from .fetch import END, BatchMaker, add_batch_note
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
@@ -32,7 +33,8 @@ class DataLoader:
     collate_fn: makes a batch from a list of samples.  worker_init_fn: called with the worker's index in each worker.
     timeout: seconds that a worker may take for a batch; 0 for no limit. After that, a process is killed; a thread,
     which cannot be killed, finishes its sample and then ends.
-    pin_memory, pin_memory_device, multiprocessing_context, persistent_workers, in_order: accepted and ignored.
+    pin_memory: yield tensors in pinned memory, if there is a GPU: see `Tensor.pin_memory`.
+    pin_memory_device, multiprocessing_context, persistent_workers, in_order: accepted and ignored.
     generator: source of the order and of random transforms (default: the global one, which manual_seed resets).
 
     Each iteration takes one counter of the generator, its epoch, and one more if the order is random. Random numbers
@@ -138,7 +140,8 @@ class DataLoader:
             if self.iterable
             else iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
         )
-        return self.iterate_prefetched(maker, batches) if self.num_workers else self.iterate_inline(maker, batches)
+        found = self.iterate_prefetched(maker, batches) if self.num_workers else self.iterate_inline(maker, batches)
+        return map(pinned, found) if self.pin_memory and is_available("cuda") else found
 
     def iterate_inline(self, maker: BatchMaker, batches: Iterator) -> Iterator[Any]:
         """The batches, made when they are requested."""

@@ -109,6 +109,14 @@ def test_captured_dropout_has_the_bits_of_the_cpu():
     assert there == [nn.functional.dropout(x, 0.5).numpy().tobytes() for _ in range(4)]
 
 
+def test_pinned_tensors_are_copied():
+    x = flow.randn(1000, 1000)
+    pinned = x.pin_memory()
+    assert pinned.is_pinned() and not x.is_pinned() and pinned.numpy().tobytes() == x.numpy().tobytes()
+    copies = [pinned.to("cuda", non_blocking=True) for _ in range(5)]
+    assert [copy.cpu().numpy().tobytes() for copy in copies] == [x.numpy().tobytes()] * 5
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_fork_is_refused():
     x = flow.ones(3).to("cuda")

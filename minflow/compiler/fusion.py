@@ -89,8 +89,9 @@ class FusionRules:
             return None
         if not all([self.reads(base_of(x)) for x in values]):
             return None
-        reads = [self.read(x, spec.shape, spec.size // columns, columns) for x in values]
-        if None in reads or (name in self.over_rows and node.attrs["dim"] != spec.ndim - 1):
+        found = [self.read(x, spec.shape, spec.size // columns, columns) for x in values]
+        reads = [read for read in found if read is not None]
+        if len(reads) < len(values) or (name in self.over_rows and node.attrs["dim"] != spec.ndim - 1):
             return None
         if summing and summed_to(node) not in ((ROW, COLUMN) if self.column_sums else (ROW,)):
             return None
@@ -406,7 +407,9 @@ class FusionGroups:
 
         It is flattened to one column if no operand is broadcast along rows or columns.
         """
-        inside, views, inputs, flat = set(group.nodes), set(), {}, True
+        assert group.form is not None
+        inputs: dict[Value, None] = {}
+        inside, views, flat = set(group.nodes), set(), True
         rows, columns = group.form
         for node in group.nodes:
             views |= self.views(node)
@@ -415,9 +418,8 @@ class FusionGroups:
             for x in node.inputs:
                 if x.__class__ is not Value:
                     continue
-                base = base_of(x)
-                flat = flat and plain(self.rules.read(x, shape, rows, columns), Spec((rows, columns), float32))
-                flat = flat and whole(base)
+                base, read = base_of(x), self.rules.read(x, shape, rows, columns)
+                flat = flat and read is not None and plain(read, Spec((rows, columns), float32)) and whole(base)
                 if base.node not in inside:
                     inputs[base] = None
         nodes = sorted([*inside, *views], key=lambda node: self.position[node])
@@ -453,11 +455,8 @@ def fuse(graph: Graph, rules: FusionRules) -> Graph:
                 groups.merge(groups.of[x.node], groups.of[node])
     for value, readers in groups.readers.items():
         for a, b in itertools.pairwise(readers):
-            if (
-                groups.of[b].form
-                and value.spec.size == math.prod(groups.of[b].form)
-                and groups.position[b] - groups.position[a] <= BESIDE
-            ):
+            form = groups.of[b].form
+            if form and value.spec.size == math.prod(form) and groups.position[b] - groups.position[a] <= BESIDE:
                 groups.merge(groups.of[a], groups.of[b])
     nodes, instead = [], {}
     order = groups.order()

@@ -263,3 +263,40 @@ def test_forms_of_cuda_amp_without_a_gpu():
     x = flow.tensor(X)
     with flow.cuda.amp.autocast():
         assert (x @ x.T).dtype is flow.bfloat16
+
+
+@pytest.mark.parametrize("low", ["float16", "bfloat16"])
+def test_graph_on_a_gpu(cuda_kernels, low):
+    """Attention, norms and products in a graph give the losses of eager code."""
+    layers, losses = [], []
+    for _ in range(2):
+        flow.manual_seed(0)
+        layers.append(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True).to(cuda_kernels))
+    optimizers = [flow.optim.SGD(layer.parameters(), lr=0.1) for layer in layers]
+    x = flow.tensor(np.tile(X, 2)[None, :, :8], device=cuda_kernels)
+
+    def loss_of(layer, low):
+        with flow.autocast("cuda", getattr(flow, low)):
+            return layer(x).square().mean()
+
+    class Train(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.low = layers[0], low
+            self.add_optimizer(optimizers[0])
+
+        def build(self):
+            loss = loss_of(self.layer, self.low)
+            loss.backward()
+            return loss
+
+    graph = Train()
+    for _ in range(3):
+        optimizers[1].zero_grad()
+        loss = loss_of(layers[1], low)
+        loss.backward()
+        optimizers[1].step()
+        losses.append((graph().item(), loss.item()))
+    for one, other in losses:
+        assert one == pytest.approx(other, rel=1e-4)
+    assert losses[0][0] > losses[1][0] > losses[2][0]

@@ -11,7 +11,7 @@ from minflow.compiler.executor import run
 from minflow.compiler.passes import PASSES, run_passes
 from minflow.compiler.plan import Plan
 from minflow.core.autograd import grad
-from minflow.core.backend import to_host
+from minflow.core.backend import backend_of, to_host
 from minflow.core.dispatch import apply
 from minflow.core.functionalize import contiguous
 from minflow.core.infer import data_dependent
@@ -24,7 +24,7 @@ from minflow.core.source_location import input_names
 from minflow.core.spec import as_dtype
 from minflow.core.trace import trace
 from tests.cases import Cases
-from tests.strict_backend import StrictArray, counted
+from tests.strict_backend import counted
 
 pytestmark = pytest.mark.usefixtures("reference_kernels")
 REFUSED = (flow.GradError, flow.LinAlgError)  # derivatives that do not exist, in any mode
@@ -66,7 +66,7 @@ def forward(op, arrays, attrs, device):
         results = many(apply(op, *inputs, **attrs))
     if device.type == "cuda" and (set(op.inputs) - set(op.host_inputs) or "device" in op.attrs):
         for t, name in zip(results, op.outputs, strict=True):
-            assert isinstance(t.array, StrictArray) is (name not in op.host_inputs)
+            assert isinstance(t.array, backend_of(device).array_type) is (name not in op.host_inputs)
     return [bits(t) for t in results], copies
 
 

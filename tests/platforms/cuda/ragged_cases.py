@@ -55,6 +55,7 @@ NORMALIZED = [(x, x[-1:], {"axes": (-1,)}) for x in [*ROWS, (70, 3, 33)]] + [((5
 GROUPED = [((3, 6, 7), (6,), 2), ((2, 4, 3, 5), (4,), 4), ((2, 6, 23, 17), (6,), 1), ((3, 10), (10,), 5)]
 LAYER_NORM, RMS_NORM = norm_cases(*NORMALIZED), norm_cases(*NORMALIZED, inputs=2)
 GROUP_NORM = norm_cases(*[(x, v, {"groups": n}) for x, v, n in GROUPED])
+AFFINE = [lambda c: (positive(c), floats(c)), lambda c: (2.0, 1)]
 BATCHES = [(7, 3), (300, 37), (2, 3, 5), (3, 40, 7, 7), (5, 2, 40, 33), (1, 70, 9)]
 
 COUNTER = ints(2, low=-(2**62), high=2**62)  # key and counter
@@ -122,6 +123,9 @@ RAGGED = {
     "batch_norm": [case(floats(*x, low=-2.0, high=5.0), positive(x[1]), floats(x[1]), eps=1e-5) for x in BATCHES],
     "batch_norm_grad": [
         case(floats(*x), floats(*x), positive(x[1]), floats(x[1]), positive(x[1]), eps=1e-5) for x in BATCHES
+    ],
+    "batch_norm_inference": [
+        case(floats(*x), floats(x[1]), positive(x[1]), *AFFINE[k % 2](x[1]), eps=1e-5) for k, x in enumerate(BATCHES)
     ],
     "bernoulli": [case(floats(*x, low=0.0, high=1.0), COUNTER, offset=0) for x in [(3, 7), (1030,)]],
     "conv2d": [case(floats(*x), floats(*w), **GEOMETRY | o) for x, w, o in CONVOLUTIONS],

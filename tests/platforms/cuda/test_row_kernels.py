@@ -142,3 +142,80 @@ def test_pooling(launches, attrs):
     for got, expected in zip(found("cuda"), found("cpu")):
         same(got, expected)
     assert [name for name in launches if "pool" in name] == ["max_pool", "max_pool_grad", "avg_pool"]
+
+
+class Mixed(flow.nn.Module):
+    """All families of kernels."""
+
+    def __init__(self):
+        super().__init__()
+        self.batch, self.group, self.layer = flow.nn.BatchNorm2d(4), flow.nn.GroupNorm(2, 4), flow.nn.LayerNorm(3)
+        self.head = flow.nn.Linear(12, 3)
+
+    def forward(self, x):
+        x = F.max_pool2d(self.group(self.batch(x)), 3, 2, 1)
+        x = F.dropout(F.adaptive_avg_pool2d(x, (2, 3)), 0.25).reshape(len(x), -1, 3)
+        return self.head(self.layer(x).reshape(len(x), 2, 12))[:, 0].softmax(-1)
+
+
+def trained(device: str, graph: bool):
+    """Losses and parameters after steps of training."""
+    flow.manual_seed(21)
+    model = Mixed().to(device)
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
+    x, labels = flow.randn(5, 4, 7, 7).to(device), flow.tensor([0, 2, 1, -100, 2]).to(device)
+
+    class Step(flow.nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(optimizer)
+
+        def build(self, x, labels):
+            loss = F.cross_entropy(self.model(x), labels, label_smoothing=0.1)
+            loss.backward()
+            return loss
+
+    def step(x, labels):
+        loss = F.cross_entropy(model(x), labels, label_smoothing=0.1)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    run = Step() if graph else step
+    return [run(x, labels).detach() for _ in range(3)] + [p.detach() for p in model.state_dict().values()]
+
+
+@pytest.mark.filterwarnings("ignore::minflow.MinflowWarning")
+@pytest.mark.parametrize("graph", [False, True], ids=["eager", "graph"])
+def test_training(launches, graph):
+    expected = trained("cpu", graph)
+    launches.clear()
+    for got, wanted in zip(trained("cuda", graph), expected):
+        same(got.float(), wanted.float())
+    names = {
+        "batch_norm_grad",
+        "norm_grad_rows",
+        "max_pool_grad",
+        "adaptive_avg_pool_grad",
+        "loss_grad_rows",
+        "dropout",
+    }
+    assert names <= set(launches)
+
+
+def test_second_derivatives_of_norms(cuda_kernels):
+    def found(device):
+        x = flow.linspace(-1, 2, 24).reshape(4, 6).sin().to(device).requires_grad_()
+        loss = (F.layer_norm(x, (6,)) ** 3).sum() + F.softmax(x, 1).square().sum()
+        (first,) = flow.autograd.grad(loss, x, create_graph=True)
+        return flow.autograd.grad(first.square().sum(), x)[0]
+
+    np.testing.assert_allclose(found("cuda").cpu().numpy(), found("cpu").numpy(), rtol=1e-3, atol=1e-3)
+
+
+def test_launches_of_a_batch_norm_in_evaluation(launches):
+    model = flow.nn.BatchNorm2d(3).to("cuda").eval()
+    model(flow.randn(2, 3, 4, 4).to("cuda"))
+    assert launches == ["batch_norm_inference"]

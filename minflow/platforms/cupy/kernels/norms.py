@@ -13,8 +13,8 @@ from typing import Any
 
 from ....core.backend import Array, is_array
 from ....core.kernels import kernel
-from ....core.ops.norm import batch_norm, batch_norm_grad, group_norm, layer_norm, rms_norm
-from ....core.spec import Spec
+from ....core.ops.norm import batch_norm, batch_norm_grad, batch_norm_inference, group_norm, layer_norm, rms_norm
+from ....core.spec import Spec, promote
 from ..device_code import WARP, launch, supported
 from ..row_teams import BLOCK, contiguous, launch_rows, sum_dtype, team_size
 
@@ -211,4 +211,27 @@ def _(xp, grad, x, weight, mean, var, eps, out=None):
     options = dict(types={"T": x.dtype, "S": x.dtype, "W": x.dtype, "ACC": sum_dtype(x)}, LANES=lanes)
     arrays = grad, x, weight, mean, var, parts, *out
     launch(CHANNELS, "batch_norm_grad", grid, BLOCK, *arrays, eps, *sizes, **options)
+    return out
+
+
+def keeps_dtype(x: Spec, mean: Spec, var: Spec, *affine: Spec | type, **attrs: Any) -> bool:
+    """True if the result has the dtype of x, and the pairs of vectors have one dtype each."""
+    vectors = [s for s in affine if isinstance(s, Spec)]
+    real = x.dtype.floating and complex not in affine and x.size > 0
+    one = mean.dtype is var.dtype and len({s.dtype for s in vectors}) < 2
+    return real and one and all([promote(x, s) is x.dtype for s in (mean, *vectors)])
+
+
+@kernel(batch_norm_inference, **OPTIONS, accepts=keeps_dtype)
+def _(xp, x, mean, var, weight, bias, eps, out=None):
+    x, mean, var = contiguous(xp, x, mean, var)
+    out, types = xp.empty(x.shape, x.dtype) if out is None else out, row_dtypes(x, weight, bias)
+    channels = mean, var, *given(weight, bias)
+    if types is None or not supported(x, out, *channels) or out.dtype != x.dtype or x.size // x.shape[1] >= MOST:
+        return NotImplemented
+    sizes = batch_sizes(x)
+    grid, lanes = channel_grid(*sizes)
+    types |= {"S": mean.dtype}
+    arrays = x, mean, var, *vector(weight), *vector(bias), out
+    launch(CHANNELS, "batch_norm_inference", grid, BLOCK, *arrays, eps, *sizes, types=types, LANES=lanes)
     return out

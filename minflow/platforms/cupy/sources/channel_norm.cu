@@ -74,6 +74,21 @@ extern "C" __global__ void batch_norm(const T* x, const T* weight, const T* bias
     y[place.at(k)] = T(((ACC)x[place.at(k)] - found.mean) * scale + shift);
 }
 
+// With given statistics. A null pointer as weight or bias stands for one number.
+extern "C" __global__ void batch_norm_inference(const T* x, const S* mean, const S* var, const W* weight, double factor,
+                                                const W* bias, double offset, T* y, double eps, long long images,
+                                                long long channels, long long pixels) {
+  Place place(images, channels, pixels);
+  if (!place.has_channel()) return;
+  ACC scale = weight ? (ACC)weight[place.channel] : (ACC)factor, shift = bias ? (ACC)bias[place.channel] : (ACC)offset;
+  scale /= sqrt((ACC)var[place.channel] + (ACC)eps);
+  shift -= (ACC)mean[place.channel] * scale;
+  for (long long k = place.begin; k < place.end; k += HEIGHT) {
+    long long at = place.at(k);
+    y[at] = T((ACC)x[at] * scale + shift);
+  }
+}
+
 // Sums of grad, and of grad * (x - mean) / sqrt(var + eps). The statistics of an element are number
 // image * rows_of_image + channel / channels_of_row.
 extern "C" __global__ void channel_sums(const T* grad, const T* x, const S* mean, const S* var, ACC* parts, double eps,

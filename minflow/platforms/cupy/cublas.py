@@ -95,13 +95,13 @@ class Handle:
         call(self.library, "cublasSetWorkspace_v2", self.value, self.workspaces[stream].ptr, self.workspace)
         self.stream = stream
 
-    def gemm(self, stream: int, type: tuple, x: Gemm, left: int, right: int, out: int) -> None:
+    def gemm(self, stream: int, type: Any, x: Gemm, left: int, right: int, out: int) -> None:
         """Run a call, whose operands begin at these addresses. type: entry of TYPES."""
         self.use(stream)
         kind, compute, scalar = type
         if kind == FLOAT32 and MatmulPrecision.tf32():
             compute = COMPUTE_32F_FAST_TF32
-        batched = x.count > 1
+        batched = x.batch > 1
         sides = []
         for side, address in ((x.left, left), (x.right, right), (x.out, out)):
             sides.append([address + side.offset, kind, side.leading, *[side.step] * batched])
@@ -110,7 +110,7 @@ class Handle:
             "cublasGemmStridedBatchedEx" if batched else "cublasGemmEx",
             *(self.value, x.left.transposed, x.right.transposed, x.m, x.n, x.k),
             *(ONE[scalar], *sides[0], *sides[1], ZERO[scalar], *sides[2]),
-            *[x.count] * batched,
+            *[x.batch] * batched,
             *(compute, GEMM_DEFAULT),
         )
 

@@ -30,12 +30,12 @@ class Stored(NamedTuple):
 
 
 class Gemm(NamedTuple):
-    """One call of cuBLAS: `count` products (m, n) = (m, k) @ (k, n) of matrices stored column by column."""
+    """One call of cuBLAS: `batch` products (m, n) = (m, k) @ (k, n) of matrices stored column by column."""
 
     m: int
     n: int
     k: int
-    count: int
+    batch: int
     left: Stored
     right: Stored
     out: Stored
@@ -65,12 +65,13 @@ def gemms(a: tuple, b: tuple, out: tuple, itemsize: int, copied: bool = False) -
         merged = merge([*[Axis(x.size, (x.strides[0], x.strides[2])) for x in axes], rows])
         if len(merged) == 1:
             (rows,), axes, n = merged, [], merged[0].size
-    layouts = [
+    found = [
         layout_of(k, p, *sides[1][1][-2:]),
         layout_of(n, k, rows.strides[0], sides[0][1][-1]),
         layout_of(n, p, rows.strides[1], sides[2][1][-1]),
     ]
-    if None in layouts or layouts[2][0] or max(n, k, p, *[leading for _, leading in layouts]) >= LIMIT:
+    layouts = [x for x in found if x is not None]
+    if len(layouts) < len(found) or layouts[2][0] or max(n, k, p, *[leading for _, leading in layouts]) >= LIMIT:
         return None
     *outer, inner = sorted(merge(axes), key=lambda x: x.size) or [Axis(1, (0, 0, 0))]
     if not copied and math.prod([x.size for x in outer]) > MOST_CALLS:

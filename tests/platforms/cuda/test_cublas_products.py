@@ -78,7 +78,7 @@ def test_number_of_calls(a, b, count):
     """(rows of a, products) of each call; None if copies take less time or are needed."""
     out = np.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]), "f4")
     calls = gemms(*map(described, (a, b, out)), 4)
-    assert (calls and [(x.n, x.count) for x in calls]) == count
+    assert (calls and [(x.n, x.batch) for x in calls]) == count
 
 
 def test_the_stand_in_checks_arguments(cuda_kernels):
@@ -147,7 +147,7 @@ def test_arguments():
     assert name == "cublasGemmEx" and args[1:6] == (0, 1, 3, 5, 7)
     assert numbers(args[6], ctypes.c_float) == [1, 0] and numbers(args[13], ctypes.c_float) == [0, 0]
     assert args[7:13] == (104, 0, 3, 208, 0, 9) and args[14:] == (300, 0, 3, cublas.COMPUTE_32F, -1)
-    many = ONE_CALL._replace(count=6, left=Stored(0, False, 3, 21), out=Stored(0, False, 3, 15))
+    many = ONE_CALL._replace(batch=6, left=Stored(0, False, 3, 21), out=Stored(0, False, 3, 15))
     handle.gemm(0, cublas.TYPES["complex128"], many, 100, 200, 300)
     ((name, args),) = library.since()
     assert name == "cublasGemmStridedBatchedEx" and numbers(args[6], ctypes.c_double) == [1, 0]

@@ -31,9 +31,10 @@ class Tiling(NamedTuple):
 def tiling_of(dtype: str, widest: int, gradient: bool, capability: int) -> Tiling:
     """The tiling for keys and values of at most `widest` features, on tensor cores if the GPU has them for it."""
     wide, end = widest > 64, "_grad" if gradient else ""
-    if dtype in INSTRUCTIONS and capability * 10 >= INSTRUCTIONS[dtype]["ARCHITECTURE"]:
+    instruction: dict[str, Any] = INSTRUCTIONS.get(dtype, {})
+    if instruction and capability * 10 >= instruction["ARCHITECTURE"]:
         columns = 64 >> wide >> gradient
-        return Tiling(f"attention_half{end}", 64, 128, {"TILE": columns, **INSTRUCTIONS[dtype]})
+        return Tiling(f"attention_half{end}", 64, 128, {"TILE": columns, **instruction})
     rows, columns = (16 if wide else 32,) * 2 if gradient else (32 if wide else 64, 32)
     return Tiling(f"attention{end}", rows, 256, {"BQ": rows, "BK": columns})
 

@@ -687,7 +687,12 @@ class StrictBackend(CudaBackend):
 
         def found(name):
             call = function(name)
-            return lambda *args: strict_streams.current().submit(functools.partial(call, *args))
+
+            def launch(grid, block, args, shared=0):
+                now = [x.copy() if isinstance(x, np.ndarray) else x for x in args]  # a struct, passed by value
+                strict_streams.current().submit(functools.partial(call, grid, block, now, shared))
+
+            return launch
 
         return found
 

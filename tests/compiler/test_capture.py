@@ -164,3 +164,14 @@ def test_a_captured_step_draws_anew():
     assert [type(unit) for unit in plan_of(graph).units[0]][1:] == [CapturedCalls]
     flow.manual_seed(0)
     assert there == [nn.functional.dropout(x, 0.5).numpy().tobytes() for _ in range(4)] and len(set(there)) == 4
+
+
+@pytest.mark.usefixtures("cuda_kernels")
+@pytest.mark.parametrize("name", MODELS)
+def test_kernels_in_cuda_c_have_the_same_bits_when_they_are_late(name):
+    flow.manual_seed(1)
+    batches = [MODELS[name][1]() for _ in range(3)]
+    at_once = steps(name, "cuda", batches)
+    with delayed("all"):
+        late = steps(name, "cuda", batches)
+    assert late[:2] == at_once[:2] and launches(late[2])

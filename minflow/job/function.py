@@ -163,13 +163,13 @@ class Job(Display):
         arrays = [
             array for column in by_device for part in column for array in (part if isinstance(part, list) else [part])
         ]
-        arrays = plan.arguments(plan.local_parts(arrays))
+        arguments = plan.arguments(plan.local_parts(arrays))
         waits = owner is None and self.signature.style == "sync"
         draws = plan.capture_values(waits)
         watched: list = []
 
         def work() -> Any:
-            result, values = plan.run(arrays, draws)
+            result, values = plan.run(arguments, draws)
             watched.extend(values)
             return result
 

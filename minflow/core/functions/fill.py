@@ -57,7 +57,9 @@ def as_leaf(result: Tensor, requires_grad: bool) -> Tensor:
     return result.requires_grad_() if requires_grad else result
 
 
-def place_of(device: Device | str | None, placement: Placement | None = None, sbp: SbpLike | None = None) -> Place:
+def place_of(
+    device: Device | str | int | None, placement: Placement | None = None, sbp: SbpLike | None = None
+) -> Place:
     """The place that a program names for a new tensor: that of the current `global_mode`, the device, or the default
     device. Raises DeviceError for a device that is not available, and SbpError for a placement without sbp or with a
     device.

@@ -15,7 +15,7 @@ from ...core.backend import Memory, register_backend
 from ...core.host import HostArray
 from ...core.source_location import need
 from ...core.spec import Device
-from .cublas import Handle, Handles, library, type_of
+from .cublas import TYPES, Handle, Handles, library
 from .device_code import CudaBackend
 from .gemm import Gemm
 
@@ -222,7 +222,7 @@ class CuPyBackend(CudaBackend):
 
     def gemm(self, call: Gemm, left: cupy.ndarray, right: cupy.ndarray, out: cupy.ndarray) -> None:
         stream, addresses = cupy.cuda.get_current_stream().ptr, [x.data.ptr for x in (left, right, out)]
-        self.handles.current().gemm(stream, type_of(out.dtype), call, *addresses)
+        self.handles.current().gemm(stream, TYPES[out.dtype.name], call, *addresses)
 
 
 if cupy.cuda.get_allocator() == POOL.malloc:  # not one that the program has chosen

@@ -23,7 +23,7 @@ BLOCKS = 264  # two per multiprocessor of a large GPU. A constant, so that all G
 LEAST = 256  # terms of the sum that are worth a part of their own
 MOST_PARTS = 1 << 24  # elements of the parts of one result
 TILES = {"float64": (64, 64), "float32": (128, 64)}  # the largest along m and j, by precision
-INSTRUCTIONS = {  # of tensor cores, by precision
+INSTRUCTIONS: dict[str, dict[str, Any]] = {  # of tensor cores, by precision
     "float16": {"FORMAT": '"f16"', "SHAPE": '"m16n8k16"', "ARCHITECTURE": 750},
     "bfloat16": {"FORMAT": '"bf16"', "SHAPE": '"m16n8k16"', "ARCHITECTURE": 800},
     "tf32": {"FORMAT": '"tf32"', "SHAPE": '"m16n8k8"', "ARCHITECTURE": 800},

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.backend import Array, backend_of_array
+from ....core.backend import Array
 from ....core.kernels import Kernel, register
 from ....core.op import Op
 from ....core.ops.update import adam, adam_amsgrad, sgd, sgd_dampened, sgd_momentum
-from ..device_code import C_NAMES, supported
+from ..device_code import C_NAMES, cuda_backend_of, supported
 
 TOLERANCE = 8  # constants are rounded once, products have a different order
 MOST, CHUNK, ARRAYS, NUMBERS = 64, 2048, 5, 10  # sizes in update.cu
@@ -78,7 +78,7 @@ class UpdateCall:
         self.copies = [(out, x) for out, x in zip(outs, (arrays[0], *arrays[2:many])) if out is not x]
         self.tensors = [outs[0], arrays[1], *outs[1 : 1 + self.rule.states]]
         self.counters, self.new_counters = arrays[many:], outs[1 + self.rule.states :]
-        self.backend = backend_of_array(outs[0])
+        self.backend = cuda_backend_of(outs[0])
         self.addresses = [self.backend.address(x) for x in self.tensors]
         self.key = op, self.backend, outs[0].dtype, tuple(attrs.items())
 
@@ -89,7 +89,7 @@ class UpdateCall:
     def join(groups: Iterable[list[UpdateCall]]) -> list[Updates]:
         return [Updates(calls) for calls in groups]
 
-    def advance(self) -> Hashable:
+    def advance(self) -> tuple[Hashable, float, float]:
         """Prepare the targets and count the step. Returns a key: calls with the same key have the same numbers."""
         for out, x in self.copies:
             out[...] = x
@@ -107,7 +107,7 @@ class Updates:
         self.tables: dict[tuple[int, ...], tuple[np.ndarray, int]] = {}
 
     def __call__(self) -> None:
-        groups: dict[Hashable, list[int]] = {}
+        groups: dict[tuple[Hashable, float, float], list[int]] = {}
         for i, call in enumerate(self.calls):
             groups.setdefault(call.advance(), []).append(i)
         for (_, step, lr), members in groups.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .core.backend import BACKENDS as _BACKENDS, OPEN as _OPEN, backend_of as _backend_of, is_available as _available
+from .core.base.errors import OutOfMemoryError as OutOfMemoryError
 from .core.deferred import report_pending as _report_pending
 from .core.functions.tensor_types import make_type as _typed
 from .core.host import HostArray as _HostArray
@@ -248,6 +249,7 @@ def ipc_collect() -> None:
 __all__ = sorted(
     n
     for n, it in globals().items()
-    if n[:1] != "_" and (n.endswith("Tensor") or getattr(it, "__module__", "") in (__name__, Stream.__module__))
+    if n[:1] != "_"
+    and (n.endswith(("Tensor", "Error")) or getattr(it, "__module__", "") in (__name__, Stream.__module__))
 )
 __getattr__ = _name_hints("flow.cuda", globals())

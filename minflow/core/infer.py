@@ -212,7 +212,7 @@ def device_of_result(op: Any, specs: tuple) -> Device | None:
         if s.device is not device and not on_host:
             raise DeviceError(
                 f"{op.name}: {{{first}}} is on {device}, and {{{name}}} is on {s.device}",
-                hint=f'{{{name}}}.to("{device}")',
+                hint=f'{{owner of {name}}}.to("{device}")',
             )
     stated = device is cpu and all([name.partition("[")[0] in op.host_inputs for name, _ in tensors])
     return None if stated else device

@@ -121,6 +121,8 @@ def explain(error: MinflowError, op: Any, inputs: Sequence) -> MinflowError:
     names = {mark: name_of(x, mark) for mark, x in zip(marks, inputs)}
     if len(set(names.values())) < len(names):
         names = {mark: mark for mark in names}
+    # a Parameter moves with its module: `weight.to(device)` would give a tensor that no optimizer updates
+    names |= {f"owner of {mark}": "model" if name_of(x, "") else names[mark] for mark, x in zip(marks, inputs)}
     error.renamed(names)
     if not error.values:
         error.values = {names[mark]: describe(x) for mark, x in zip(marks, inputs)}

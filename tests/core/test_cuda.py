@@ -101,6 +101,10 @@ def test_an_array_that_does_not_fit_names_the_largest_tensors(cuda):
     assert largest == "float32[1048576] on cuda:0, 4.2 MB"  # not its view, which is larger
 
 
+def test_the_error_of_memory_has_pytorchs_name():
+    assert flow.cuda.OutOfMemoryError is flow.OutOfMemoryError and "OutOfMemoryError" in flow.cuda.__all__
+
+
 POOL = "cupy/cuda/memory.pyx"  # the file in tracebacks of CuPy
 
 
@@ -123,6 +127,15 @@ def test_the_current_gpu_is_what_cuda_means(cuda, monkeypatch):
         assert flow.cuda.current_device() == 0
     with pytest.raises(flow.DeviceError, match="no device cuda:7"):
         flow.cuda.set_device(7)
+
+
+def test_a_parameter_elsewhere_is_moved_with_its_model(cuda):
+    with pytest.raises(flow.DeviceError, match="and Linear.weight is on cpu:0") as caught:
+        flow.nn.Linear(3, 2)(flow.ones(2, 3, device=cuda))
+    assert caught.value.hint == 'model.to("cuda:0")'
+    with pytest.raises(flow.DeviceError) as caught:
+        flow.nn.Linear(3, 2).to(cuda)(flow.ones(2, 3))
+    assert caught.value.hint == 'a.to("cuda:0")'
 
 
 class Foreign:

@@ -33,7 +33,7 @@ def test_refused_names_suggest_an_alternative(names):
     assert not [name for name, hint in said.items() if not hint or "lists what is there" in hint or "did you" in hint]
     jobs = ("placement", "sbp", "nn.image")
     assert all(hint == unsupported.reason(name) or name.startswith(jobs) for name, hint in said.items())
-    assert "utils.data.Dataset" in said["nn.COCOReader"] and "are in the memory" in said["Tensor.offload"]
+    assert "utils.data.Dataset" in said["nn.COCOReader"] and "memory of a GPU" in said["Tensor.offload"]
 
 
 def test_removed_name_is_detected(monkeypatch):

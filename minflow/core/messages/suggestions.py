@@ -424,7 +424,7 @@ def name_hints(
     mine = {name: it for name, it in names.items() if name[:1] != "_"}
     # True if the module itself defines functions or classes; error classes only claim to be in it
     at_home = any(getattr(it, "__module__", "") == own for it in mine.values() if not is_error(it))
-    face = namespace in ("flow", "flow.linalg", "flow.autograd") or not at_home
+    face = namespace in ("flow", "flow.linalg", "flow.autograd", "flow.cuda") or not at_home
     for name, it in mine.items():
         if f"{namespace}.{name}" in OVERLOADED:
             names[name] = with_overloads(it, f"{start}.{name}", own)

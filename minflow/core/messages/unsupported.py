@@ -22,7 +22,7 @@ REASON_QUANTIZED = (
 )
 REASON_OFRECORD = "there is no reader of OFRecord: utils.data.Dataset and DataLoader, vision.datasets.ImageFolder"
 REASON_IMAGES = "vision.transforms on each image of a Dataset; PIL.Image.open decodes"
-REASON_OFFLOAD = "there is no GPU memory to free: tensors are in the memory of the CPU"
+REASON_OFFLOAD = '.to("cpu") and later .to("cuda"): memory of a GPU is free again once no tensor uses it'
 REASON_EXPORT = 'flow.save(graph, folder) keeps what an nn.Graph computes; flow.onnx.export(model, x, "model.onnx")'
 REASON_TENSORBOARD = (
     "flow.watch and the curves of a notebook; or write the numbers into a list and plot it with matplotlib"
@@ -104,6 +104,7 @@ REFUSED: dict[str, str] = {
            "a base class of your own whose register_buffer, add_module or register_parameter does it",
            "nn.modules.module."),
     # other devices
+    **rows("set_default_device get_default_device", 'with flow.device("cuda"): makes new tensors there'),
     **rows("offload load is_offloaded", REASON_OFFLOAD, "Tensor."),
     **rows("offload load", REASON_OFFLOAD, "nn.Module."),
     **rows("CUDAGraph graph graphs graphs.* make_graphed_callables", REASON_CUDA_GRAPHS, "cuda."),

@@ -126,16 +126,18 @@ def raw_error(name: str, error: BaseException, values: Mapping[str, Any], hint: 
     shown = {k: describe(x) for k, x in values.items()}
     if kind is OutOfMemoryError:
         hint = "smaller sizes, or a smaller dtype; expand() repeats elements without allocating"
-        shown |= largest_on_device([x.spec.device for x in values.values() if hasattr(x, "spec")])
+        shown |= largest_on_device([x.spec.device if hasattr(x, "spec") else x for x in values.values()])
     said = " ".join(str(error).split()) or type(error).__name__
     result = kind(f"{name}: {said}", values=shown, where=here(), hint=hint)
     result.raw = error
     return result
 
 
-def largest_on_device(devices: Sequence[Device]) -> dict[str, str]:
-    """The largest tensors on the first of these devices other than the CPU, whose memory is scarce."""
-    return next((largest_tensors(device) for device in devices if device is not cpu), {})
+def largest_on_device(values: Sequence) -> dict[str, str]:
+    """The largest tensors on the first of these devices, or names of devices, that is a GPU, whose memory is scarce."""
+    named = [Device(x) for x in values if isinstance(x, str) and x.startswith("cuda")]
+    devices = named + [x for x in values if isinstance(x, Device) and x is not cpu]
+    return largest_tensors(devices[0]) if devices else {}
 
 
 def refuse_symbolic(inputs: Sequence) -> None:

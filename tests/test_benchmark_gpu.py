@@ -24,7 +24,7 @@ def test_without_a_gpu_there_are_no_figures():
 
 
 @pytest.mark.parametrize("name", ["mlp", "LSTM"])
-def test_measures_minflow_on_the_stand_in(bench, cuda, name):
+def test_measures_minflow(bench, cuda, name):
     options = bench.parse_options(["--no-torch", "--rounds", "2", "--seconds", "0.001"])
     for kind in bench.KINDS if name == "mlp" else ("predict",):
         row = bench.measure(name, kind, options)

@@ -118,6 +118,8 @@ ROOMS = {
         "compiler.uses",
         "compat.namespaces.threads",
     ],
+    "platforms": ["core", "platforms.compiled.policy", "platforms.cupy"],
+    "platforms.targets": ["core", "compiler.target", "platforms.compiled.policy", "platforms.cupy.fusion"],
     "nn": [
         "core",
         "distributed",
@@ -155,8 +157,6 @@ ROOMS = {
     "distributions": ["core"],
     "compat": ["core", "nn", "distributed", "compat.namespaces"],
     "distributed.launch": ["core", "distributed", "compat.names"],
-    "platforms": ["core", "platforms.compiled.policy", "platforms.cupy"],
-    "platforms.targets": ["core", "compiler.target", "platforms.compiled.policy", "platforms.cupy.fusion"],
     # Public namespaces of one screen each: `flow.amp`, `flow.autograd`, ...
     "amp": ["core", "optim"],
     "autograd": ["core"],

@@ -85,6 +85,7 @@ class Stream:
         weakref.finalize(array, self.release, array.view()).atexit = False
 
     def release(self, array: Array) -> None:
+        """Keep an array until the work that this stream has now has ended."""
         keep_until(self.backend, self.backend.event(self.queue), array)
 
     def __enter__(self) -> Stream:

@@ -15,7 +15,7 @@ SECTIONS = {"09_why_it_can_be_fast": ("fast-49", "fast-50"), "11_without_waiting
 
 
 def run_section(lesson: str, capsys) -> str:
-    """What the cells of the section print."""
+    """The text that the cells of the section print."""
     cells = json.loads((TOP / "notebooks" / f"{lesson}.ipynb").read_text())["cells"]
     by_id = {cell["id"]: "".join(cell["source"]).replace("4096", "40") for cell in cells}
     names = {"flow": flow, "nn": nn, "time": time, "statistics": statistics, "guess": 1}

@@ -27,7 +27,7 @@ SHARED = 48 << 10  # bytes of a block
 
 
 class Resources(NamedTuple):
-    """What a function needs. registers: per thread.  stack, spills: bytes per thread.  shared: bytes per block."""
+    """The needs of a function. registers: per thread.  stack, spills: bytes per thread.  shared: bytes per block."""
 
     registers: int
     stack: int

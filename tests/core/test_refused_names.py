@@ -31,7 +31,7 @@ def test_refused_name_suggests_an_alternative(room, name, hint):
 
 
 def test_attributes_of_tensors_and_modules():
-    for owner, name, hint in ((flow.ones(2), "to_sparse_csr", "dense"), (flow.ones(2), "offload", "no GPU memory")):
+    for owner, name, hint in ((flow.ones(2), "to_sparse_csr", "dense"), (flow.ones(2), "offload", "memory of a GPU")):
         with pytest.raises(AttributeError) as caught:
             getattr(owner, name)
         assert hint in attribute_hint(caught.value)

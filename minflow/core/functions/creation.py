@@ -2,7 +2,7 @@
 
 Eager code gets concrete tensors. In a trace, a rule (`zeros`, `randn`) becomes a node, and a tensor made from data is a
 constant. The parts that do not need the Tensor class are in `fill.py`; this module handles arguments.
-layout, pin_memory and memory_format are accepted and ignored: every tensor is strided and in main memory.
+layout, pin_memory and memory_format are accepted and ignored: every tensor is strided, and `Tensor.pin_memory` pins.
 placement, sbp: of a new global tensor, in place of a device. All ranks call the function with the same arguments.
 """
 

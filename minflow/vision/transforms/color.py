@@ -33,7 +33,7 @@ def dispatch_image(name: str, image: Any, pil: Callable, planes: Callable[[np.nd
     if image.ndim < 3 or image.shape[-3] not in (1, 3):
         what = f"{name}: the image must have 1 or 3 channels, got shape {list(image.shape)}"
         fail(ShapeError, what, "a tensor [C, H, W] of 1 or 3 channels", image=image)
-    return from_numpy(np.ascontiguousarray(planes(image.detach().numpy())))
+    return from_numpy(np.ascontiguousarray(planes(image.detach().cpu().numpy()))).to(image.device)
 
 
 def check_factor(name: str, factor: float, low: float = 0, high: float = float("inf")) -> float:

@@ -146,8 +146,8 @@ def resize(
 ) -> Any:
     """Resize the image. size: (height, width), or one number for the shorter side, keeping the aspect ratio.
 
-    max_size: the limit of the longer side in that case. Uses pillow, for arrays and tensors too (channel by channel),
-    and antialiases when shrinking, whatever `antialias` says.
+    max_size: the limit of the longer side in that case. Uses pillow, for arrays and tensors too (channel by channel; a
+    tensor on a GPU is copied there and back), and antialiases when shrinking, whatever `antialias` says.
     """
     check_image("Resize", image)
     height, width = image_size(image)
@@ -169,10 +169,9 @@ def resize(
         planes = image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
         out = resize_planes(Image, planes, target, number)
         return out[0] if image.ndim == 2 else np.ascontiguousarray(out.transpose(1, 2, 0))
-    array = image.detach().numpy()
-    return from_numpy(
-        resize_planes(Image, array.reshape(-1, height, width), target, number).reshape(*array.shape[:-2], *target)
-    )
+    array = image.detach().cpu().numpy()
+    out = resize_planes(Image, array.reshape(-1, height, width), target, number)
+    return from_numpy(out.reshape(*array.shape[:-2], *target)).to(image.device)
 
 
 def resize_planes(Image, planes: np.ndarray, target: tuple[int, int], mode: int) -> np.ndarray:
@@ -227,7 +226,7 @@ def pad(image: Any, padding: int | Sequence[int], fill: float = 0, padding_mode:
         fail(OutOfRangeError, f"pad: there is no padding_mode {padding_mode!r}", f"one of {', '.join(PAD_MODES)}")
     if not any((left, top, right, bottom)):
         return image
-    array = to_array(image) if not isinstance(image, Tensor) else image.detach().numpy()
+    array = to_array(image) if not isinstance(image, Tensor) else image.detach().cpu().numpy()
     around = [(0, 0)] * array.ndim
     first, second = (0, 1) if not isinstance(image, Tensor) else spatial_axes(image)
     around[first], around[second] = (top, bottom), (left, right)
@@ -236,7 +235,9 @@ def pad(image: Any, padding: int | Sequence[int], fill: float = 0, padding_mode:
         out[tuple(slice(a[0], a[0] + n) for n, a in zip(array.shape, around))] = array
     else:
         out = np.pad(array, around, padding_mode)
-    return from_numpy(out) if isinstance(image, Tensor) else to_pil_image(out, image.mode) if is_pil(image) else out
+    if isinstance(image, Tensor):
+        return from_numpy(out).to(image.device)
+    return to_pil_image(out, image.mode) if is_pil(image) else out
 
 
 def hflip(image: Any) -> Any:

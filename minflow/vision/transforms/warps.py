@@ -160,7 +160,7 @@ def gaussian_blur(img: Any, kernel_size: int | Sequence[int], sigma: float | Seq
     )
     if min(widths) <= 0:
         fail(OutOfRangeError, f"gaussian_blur: sigma must be positive, got {sigma}", "one or two numbers, in pixels")
-    array = to_array(img) if not isinstance(img, Tensor) else img.detach().numpy()
+    array = to_array(img) if not isinstance(img, Tensor) else img.detach().cpu().numpy()
     work = array if array.dtype.kind == "f" else array.astype("float32")
     spatial = (array.ndim - 2, array.ndim - 1) if isinstance(img, Tensor) else (0, 1)
     for axis, k, s in zip(spatial[::-1], sizes, widths):
@@ -175,7 +175,7 @@ def gaussian_blur(img: Any, kernel_size: int | Sequence[int], sigma: float | Seq
     out = work if array.dtype.kind == "f" else np.rint(work).astype(array.dtype)
     if is_pil(img):
         return to_pil_image(out, img.mode)
-    return from_numpy(np.ascontiguousarray(out)) if isinstance(img, Tensor) else out
+    return from_numpy(np.ascontiguousarray(out)).to(img.device) if isinstance(img, Tensor) else out
 
 
 def resized_crop(

@@ -1,5 +1,5 @@
-"""The platform "cupy": NVIDIA's GPUs through CuPy. Its kernels are CUDA C, in `sources/`
-or generated from the formulas of ops, and products of cuBLAS.
+"""The platform "cupy": NVIDIA's GPUs through CuPy. Its kernels are CUDA C, written in `sources/` or
+generated from the formulas of ops, and products of cuBLAS.
 
 All other ops run as the reference kernels, with `xp = cupy`. The package is imported when a program first asks for
 the device type "cuda"; only `backend.py` imports CuPy, so that tests run the kernels without a GPU on another backend.

@@ -2,9 +2,9 @@
 
     launch("softmax.cu", "softmax_rows", rows, 128, x, out, rows, columns, types={"T": x.dtype})
 
-Sources include nothing of CUDA, and have no C++ templates: a dtype is a macro, so a source is compiled once per dtype
-that is used. Their functions take arrays as pointers, and numbers as `long long` and `double`. Tests compile the same
-sources for the CPU. Read next: `sources/common.cuh`.
+Sources include nothing of CUDA. A dtype is a macro, so that a source is compiled once per dtype that is used. Their
+functions take arrays as pointers, and numbers as `long long` and `double`. Tests compile the same sources for the CPU.
+Read next: `sources/common.cuh`.
 """
 
 from __future__ import annotations

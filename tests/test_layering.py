@@ -264,7 +264,7 @@ MECHANISM = [
 # The most lines of code, without the examples that ops are tested with: of the mechanism, and of all that minflow
 # imports and its widgets, without exercises. `python -m tests.test_layering` prints the lines of each room.
 MECHANISM_MOST = 4650
-PACKAGE_MOST = 88_000
+PACKAGE_MOST = 90_000
 # Rooms with parts that are counted apart.
 PARTS = ("core.ops", "core.functions", "core.methods", "job.legacy", "onnx.converters", "exercises.lessons")
 FILES_MOST = 12  # Python files in a folder, `__init__` left out

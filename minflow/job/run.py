@@ -2,6 +2,7 @@
 
     run = flow.start(train_job, loader, epochs=3, callback=show)
     run.pause(); run.resume(); run.stop(); run.result()
+    runs = [flow.start(job, loader, own_session=True) for job in (sync_job, async_job)]  # at the same time
 
 Each of these takes effect between steps. Read next: `queue/stream.py`.
 """
@@ -13,13 +14,16 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..core.base.errors import JobError, MinflowError, clean
+from ..core.context import Context, current_context, entered
 from ..core.host import HostArray
+from ..core.random import default_generator
 from ..core.source_location import here
 from ..core.tensor import Tensor
 from .function import Job
 from .queue.records import clock
 from .queue.step import Latch, Step, Stopped, check_arity, check_timeout
 from .queue.stream import current_stream
+from .session import default_session
 from .signature import describe
 
 # inherited by the loader's workers
@@ -31,11 +35,13 @@ class Run:
 
     state: "running", "paused", "stopped", "failed" or "done".  epoch: counted from 1.  steps: number of finished steps.
     values: for each step the mean of its first array, such as the loss.  times: when each step finished.  starts:
-    number of steps submitted before each epoch.  started, ended, times: `time.perf_counter` seconds.
+    number of steps submitted before each epoch.  started, ended, times: `time.perf_counter` seconds.  stream: the queue
+    of its steps.
     """
 
     def __init__(self, job: Job, loader: Iterable, epochs: int, callback: Callable | None):
         self.job, self.loader, self.epochs, self.callback = job, loader, epochs, callback
+        self.stream, self.home = job.session.stream, current_context()
         self.epoch, self.steps = 0, 0
         self.values: list[Any] = []
         self.times: list[float] = []
@@ -76,7 +82,7 @@ class Run:
         step.
         """
         self.stopping = True
-        current_stream().cancel_queued(self)
+        self.stream.cancel_queued(self)
         self.resumed.open()
 
     def done(self) -> bool:
@@ -117,7 +123,7 @@ class Run:
     def loop(self) -> None:
         """Submit one step after another; runs on the thread of the run."""
         step: Step | None = None
-        submitted, self.caller = 0, current_stream().callers.number
+        submitted, self.caller = 0, self.stream.callers.number
         LOOP.set(self)
         try:
             if self.is_ending():
@@ -126,12 +132,15 @@ class Run:
                 self.starts.append(submitted)
                 self.epoch = epoch
                 for batch in self.loader:
-                    current_stream().wait_for(self.resumed)  # a pause does not count as loading time
+                    self.stream.wait_for(self.resumed)  # a pause does not count as loading time
                     if self.is_ending():
                         raise Stopped
                     args, kwargs = arguments(batch)
                     step = self.job.submit(args, kwargs, self.on_step, self)
                     submitted += 1
+                    if self.job.signature.style == "sync":
+                        self.stream.wait_for(step.computed)
+                        self.stream.callers.record_result(step.record)
         except Stopped:
             pass
         except BaseException as error:
@@ -144,6 +153,8 @@ class Run:
                 step.finished.wait()
             self.ended = clock()
             self.finished.open()
+            if self.stream.context is not self.home:
+                self.stream.end_worker()
 
     def on_step(self, result: Any) -> None:
         """Record a finished step and call the user's callback; runs on the worker."""
@@ -174,11 +185,35 @@ def array_of(value: Any) -> Any:
     return value.numpy(force=True) if isinstance(value, Tensor) else value
 
 
-def start(job: Job, loader: Iterable, epochs: int = 1, callback: Callable | None = None) -> Run:
+def with_own_session(job: Job) -> Job:
+    """A compiled copy of the job in a Context of its own. Raises JobError if it uses tensors outside its session."""
+    seed, context = default_generator.initial_seed(), Context()
+    with entered(context):
+        default_generator.manual_seed(seed)
+        session = default_session()
+        session.stream.hooked = True  # cells do not wait for its steps
+        session.settings = dict(job.session.settings)
+        copy = Job(job.function, job.kind, job.config, session)
+        plan = copy.compile()
+    if copy.modules or plan.reads:
+        kinds = sorted({type(module).__name__ for module in copy.modules.values()})
+        what = f"job {job.name} uses modules or tensors that a session of its own would share with other runs"
+        hint = "create them in the job, by flow.layers or flow.get_variable; or leave out own_session"
+        values = {"modules": ", ".join(kinds) or "none", "captured tensors": len(plan.captured)}
+        raise JobError(what, values=values, where=here(), hint=hint)
+    return copy
+
+
+def start(
+    job: Job, loader: Iterable, epochs: int = 1, callback: Callable | None = None, own_session: bool = False
+) -> Run:
     """Call `job` with every batch of `loader`, `epochs` times, on a new thread. Returns the Run at once.
 
     A batch is a tuple or list (the arguments), a dict (by name) or one array. callback(result) runs on the worker after
-    every step. An iterator can be consumed only once: for several epochs pass a list or a DataLoader.
+    every step. An iterator can be consumed only once: for several epochs pass a list or a DataLoader. A job that waits
+    (`-> tp.Numpy`) has the result of a step before the next batch is loaded.
+    own_session: True to run a copy of the job with variables, queue and worker of its own, initialized from the current
+    seed, as in another program. Several such runs neither share variables nor wait for each other.
     """
     if not isinstance(job, Job):
         hint = "flow.start(train_job, loader), not train_job(...)"
@@ -201,7 +236,7 @@ def start(job: Job, loader: Iterable, epochs: int = 1, callback: Callable | None
         hint = "list(zip(images, labels)), or a DataLoader"
         raise JobError(what, values={"epochs": epochs, "loader": type(loader).__name__}, where=here(), hint=hint)
     current_stream().check_can_wait("starting a run")
-    run = Run(job, loader, epochs, callback)
+    run = Run(with_own_session(job) if own_session else job, loader, epochs, callback)
     try:
         current_stream().start_run(run)
         return run

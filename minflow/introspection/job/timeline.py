@@ -126,7 +126,8 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
     if not isinstance(steps, int | range | None) or isinstance(steps, bool) or (isinstance(steps, int) and steps < 1):
         what = "steps must be an integer above 0 or a range of step numbers"
         raise JobError(what, values={"got": repr(steps)[:60]}, where=here(), hint="steps=20, or steps=range(100, 120)")
-    records = records_for(job, current_stream().history())
+    stream = job.stream if isinstance(job, Run) else current_stream()
+    records = records_for(job, stream.history())
     selected = (
         list(records)
         if isinstance(steps, int) or isinstance(job, Run)

@@ -271,7 +271,7 @@ class Stream:
     def start_run(self, run: Any) -> None:
         """Run `run.loop` on a new thread."""
         self.register_notebook()
-        run.thread = self.context.spawn(run.loop, name=f"minflow run of {run.job.name}", start=False)
+        run.thread = run.stream.context.spawn(run.loop, name=f"minflow run of {run.job.name}", start=False)
         with uninterrupted():
             self.runs = [known for known in self.runs if not known.done()] + [run]
             run.thread.start()
@@ -291,6 +291,12 @@ class Stream:
             if self.thread is None or not self.thread.is_alive():
                 self.thread = self.context.spawn(self.loop, name="minflow jobs", start=False)
                 self.thread.start()
+
+    def end_worker(self) -> None:
+        """End the thread of an idle worker; the next step starts another one."""
+        with self.starting:
+            self.thread = None
+            self.wake.put(None)
 
     def loop(self) -> None:
         INSIDE.set(CALLBACK)

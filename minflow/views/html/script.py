@@ -22,6 +22,7 @@ def with_script(html: str, source: str, data: Any = None) -> str:
     source = source.strip().rstrip(";").replace("</script", "<\\/script")
     run = (
         "(()=>{const box=document.currentScript&&document.currentScript.previousElementSibling;if(!box)return;"
-        f"const kept=box.innerHTML;try{{({source})(box,{text})}}catch(error){{box.innerHTML=kept;console.error(error)}}}})()"
+        f"const kept=box.innerHTML;try{{({source})(box,{text})}}"
+        "catch(error){box.innerHTML=kept;console.error(error)}})()"
     )
     return f"<div><div>{html}</div><script>{run}</script></div>"

@@ -124,6 +124,39 @@ def test_run_is_followed_to_its_end_without_a_block(front):
     assert len(front.left) == 1 and len(live.timeline) == 2
 
 
+def slowly(n):
+    for _ in range(n):
+        time.sleep(0.004)
+        yield ONES
+
+
+def test_two_runs_are_drawn_on_one_clock_with_the_gain_so_far(front):
+    jobs = adding(name="second"), adding(tp.Numpy, "first")
+    runs = [flow.start(job, slowly(150), own_session=True) for job in jobs]
+    live = watch_timeline(*runs)
+    until(lambda: front.left)
+    both, line = live.timeline, live.line()
+    a, b = sorted(live.followed, key=lambda one: one.mode, reverse=True)
+    assert [both.first.record.name, both.second.record.name] == ["first", "second"] and both.first.mode == "sync"
+    assert len(both.first) == len(both.second) == 150 and "measured:" in front.left[0]["text/plain"]
+    for one, whole in ((a, both.first), (b, both.second)):  # the sums of pieces are those of the whole
+        assert one.count == 149
+        np.testing.assert_allclose(one.means(), (whole.step, whole.load, whole.record.work), rtol=1e-9)
+    words = "".join(ET.fromstring(front.sent[-1]).itertext())
+    assert "second, async" in words and "first, sync" in words and "times as fast as sync so far" in words
+    assert f"async is {both.gain:.2f} times as fast as sync so far; the formula promises {both.best:.2f}" in line
+    starts = [s.loads[0][0] for one in (both.first, both.second) for s in one.record.steps[:1]]
+    assert abs(starts[0] - starts[1]) < 0.5, "they started together"
+
+
+def test_gain_of_two_runs_of_one_kind_has_no_formula(front):
+    runs = [flow.start(adding(name=name), slowly(20), own_session=True) for name in ("one", "two")]
+    with watch_timeline(*runs) as live:
+        pass
+    assert live.line().startswith("two is ") and live.line().endswith(" times as fast as one so far")
+    assert "Two runs of the same kind" in front.left[0]["text/plain"]
+
+
 def test_without_a_block_it_follows_until_stopped(notebook, front):
     live, job = watch_timeline(), adding()
     assert front.places == 0
@@ -201,6 +234,8 @@ def test_lines_in_a_terminal(capsys, monkeypatch):
 def test_mistakes():
     with pytest.raises(JobError, match="list"):
         watch_timeline([1])
+    with pytest.raises(JobError, match="Job, Job"):
+        watch_timeline(adding(name="a"), adding(name="b"))
 
 
 def test_paused_run_keeps_its_rate(front, clock):

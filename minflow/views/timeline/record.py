@@ -259,6 +259,11 @@ def bars(steps: tuple[StepTimes, ...]) -> list[Bar]:
     return drawn + [bar._replace(rows=len(free)) for bar in queued]
 
 
+def bars_since(steps: tuple[StepTimes, ...], start: float) -> list[Bar]:
+    """The bars of a picture that begins at `start`, with the true numbers of the steps."""
+    return [bar._replace(start=max(bar.start, start)) for bar in bars(steps) if bar.stop > start]
+
+
 def renumbered(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
     """Number the steps from 1, as a reader counts bars; `step_range` gives their true numbers."""
     return tuple([replace(s, number=i) for i, s in enumerate(steps, 1)])
@@ -515,6 +520,19 @@ def measured_text(record: TimelinePair) -> str:
         f"a step every {ms(record.first.step)} / {ms(record.second.step)} = {gain:.2f} times as "
         f"fast{gain_share(gain, record.first.best)}"
     )
+
+
+def gain_so_far(names: tuple[str, str], steps: tuple[float, float], load: float, work: float, formula: bool) -> str:
+    """Gain of a run over another that runs beside it: `async is 1.62 times as fast so far; the formula promises 1.71`.
+
+    steps: seconds of a step of both.  load, work: those of the first.  formula: True if the first waits for each step
+    and the second does not.
+    """
+    said = f"{names[1]} is {steps[0] / max(steps[1], 1e-12):.2f} times as fast as {names[0]} so far"
+    if not formula:
+        return said
+    best = (load + work) / max(load, work, 1e-12)
+    return f"{said}; the formula promises {best:.2f} (load {ms(load)}, compute {ms(work)})"
 
 
 def steps_text(n: int) -> str:

@@ -5,6 +5,8 @@ Read next: `record.py`, the data; `../draw/lanes.py`, which draws lanes; `../htm
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..draw import svg_writer as svg, theme
 from ..draw.fonts import text_width
 from ..draw.lanes import BAR_HEIGHT, FAILED_COLORS, FONT_SIZE, PLATE_LEFT, WIDTH, Card, Colors, LaneBox
@@ -16,6 +18,7 @@ from .record import (
     TimelinePair,
     TimelineRecord,
     bars,
+    bars_since,
     durations_text,
     formula_text,
     measured_text,
@@ -52,11 +55,22 @@ class TimelineCard(Card):
     """A card of steps and of the formula."""
 
     def steps(
-        self, title: str, note: str, steps: tuple[StepTimes, ...], seconds: float, room: float = 0.0, won: str = ""
+        self,
+        title: str,
+        note: str,
+        steps: tuple[StepTimes, ...],
+        seconds: float,
+        room: float = 0.0,
+        won: str = "",
+        since: float | None = None,
     ) -> None:
-        """Draw the bars of some steps; `seconds` is the full width. won: text between their end and `room` seconds."""
-        drawn = bars(renumbered(steps))
+        """Draw the bars of some steps; `seconds` is the full width. won: text between their end and `room` seconds.
+
+        since: the time at the left edge; default: the start of the first bar.
+        """
+        drawn = bars(renumbered(steps)) if since is None else bars_since(steps, since)
         start, stop = time_range(drawn)
+        start = start if since is None else since
         self.heading(title, note)
         top = self.y
         used = {LANES[bar.lane] for bar in drawn}
@@ -140,6 +154,19 @@ def live_svg(record: TimelineRecord, status: str, formula: str, seconds: float) 
     card.axis(seconds)
     card.sentence(formula)
     return card.svg(f"Timeline of {record.title}, {status}; {formula}")
+
+
+def live_pair_svg(records: Sequence[TimelineRecord], since: float, seconds: float, gain: str) -> str:
+    """The lanes of several runs on one clock, in the `seconds` from `since`. gain: the sentence below."""
+    card = TimelineCard(LEFT)
+    for one in records:
+        card.steps(
+            one.title, f"a step every {ms(one.step)}{wait_legend(one.steps, seconds)}", one.steps, seconds, since=since
+        )
+        card.y += 4
+    card.axis(seconds)
+    card.sentence(gain, bold=True)
+    return card.svg(f"Timelines of {' and '.join([one.title for one in records])}; {gain}")
 
 
 def pair_svg(record: TimelinePair) -> str:

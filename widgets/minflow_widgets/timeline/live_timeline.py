@@ -275,7 +275,7 @@ class FollowedRun:
                 break
             if record.caller == self.run.caller and record.finished is not None:
                 new.append(step_times(record, self.run.started, record.finished))
-        steps = [self.last] * (self.last is not None) + new[::-1]
+        steps = ([] if self.last is None else [self.last]) + new[::-1]
         if len(steps) > 1:
             piece, n = TimelineRecord(self.run.job.name, tuple(steps)), len(steps) - 1
             a, b, c = self.sums

@@ -66,10 +66,11 @@ def test_chunks_of_tasks():
     with recording(StepRecorder()) as recorder:
         run_tasks(steps)
     assert (y == 2 * x).all() and (z[1:100] == 4 * x[1:100]).all() and z[0] == 0
-    assert [chunk for _, chunk, _, _ in recorder.notes] == ([] if ALONE else [*range(300), *range(100), 0])
-    assert within(recorder.notes, begun - 1e-5, time.perf_counter() + 1e-5)
-    assert {thread for thread, *_ in recorder.notes} <= {thread.ident for thread in threading.enumerate()}
-    assert threads.RECORDERS == []
+    chunks = [chunk for program, notes in recorder.take() for call in program.read(notes) for chunk in call]
+    assert [chunk for _, chunk, _, _ in chunks] == ([] if ALONE else [*range(300), *range(100), 0])
+    assert within(chunks, begun - 1e-5, time.perf_counter() + 1e-5)
+    assert {thread for thread, *_ in chunks} <= {thread.ident for thread in threading.enumerate()}
+    assert threads.RECORDERS == recorder.take() == []
 
 
 def test_chunks_of_a_graph(on):
@@ -79,7 +80,7 @@ def test_chunks_of_a_graph(on):
     first = graph(x)
     graph.profile()
     assert flow.equal(graph(x), first)
-    _caller, calls, chunks = graph._last.recorded
+    _caller, calls, chunks, _ = graph._last.recorded
     program = [step for call in graph._last.parts[0].plan.calls for step in getattr(call, "steps", ())]
     assert len(chunks) >= sum(step.chunks for step in program) > 10, "writes to a new output are split too"
     assert all(any(start <= note[2] and note[3] <= end for _, _, start, end in calls) for note in chunks)

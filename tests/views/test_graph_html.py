@@ -34,11 +34,11 @@ from minflow.views.records.reports import (
     Threads,
     TreeRow,
 )
-from minflow.views.renderers.memory_map import PHASE_STYLES, WIDTH, hatch_path, visible_ends
+from minflow.views.renderers.memory_map import MAX_TITLES, PHASE_STYLES, WIDTH, hatch_path, visible_ends
 from minflow.views.renderers.roofline import LEFT, MAX_NAMED_CALLS, PLOT_HEIGHT, RIGHT, TOP, WIDTH as WHOLE
 from minflow.views.text.numbers import shares
 from minflow.views.text.plan import MAX_CALLS
-from minflow.views.text.reports import Report, peak, peak_text, values_at_peak
+from minflow.views.text.reports import Report, memory_sentences, peak, peak_text, values_at_peak
 from minflow.vision.models import mobilenet_v2
 from tests.graph_models import Step
 from tests.measuring import calls
@@ -207,8 +207,8 @@ def test_values_alive_at_the_peak_are_named():
     assert [b.name for b in values_at_peak(MAP)] == ["b-0", "a-0"] and values_at_peak(
         MemoryMap("m", 0, 0, 0, 0, 0, 0, 0, ())
     ) == []
-    assert peak_text(MAP) == "most at a time, at step 2: 1.2 kB, of which b-0 800 B, a-0 400 B"
-    assert peak_text(MAP, 1).endswith("b-0 800 B and 1 smaller one")
+    assert peak_text(MAP) == "The largest at the peak: b-0 800 B, a-0 400 B."
+    assert peak_text(MAP, 1).endswith("b-0 800 B and 1 smaller one.")
     over = MemoryMap(
         "m",
         800,
@@ -244,7 +244,9 @@ def test_peak_of_a_real_plan_matches_its_arena(graph):
 
 def rectangles(root, phase: str) -> list[tuple[float, ...]]:
     """Return (x, y, width, height) of the values of a phase."""
-    paths = [path.get("d") for path in root.findall(f"{SVG}path") if path.get("fill") == PHASE_STYLES[phase][0]]
+    shapes = [*root.findall(f"{SVG}path"), *root.findall(f"{SVG}g")]
+    filled = [shape for shape in shapes if shape.get("fill") == PHASE_STYLES[phase][0]]
+    paths = [path.get("d") for shape in filled for path in shape.iter(f"{SVG}path")]
     found = [re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h-([\d.]+)z", path) for path in paths]
     assert all(wide == back for part in found for _, _, wide, _, back in part)
     return [tuple(map(float, place[:4])) for part in found for place in part]
@@ -260,10 +262,9 @@ def test_memory_map_is_to_scale():
     assert b[2] / c[2] == pytest.approx(8 / 3, abs=0.01)
     words = [t.text for t in root.iter(f"{SVG}text")]
     assert "b-0" in words and "peak: 1.2 kB at step 2" in words
-    assert (
-        "2.0 kB of values share 1.2 kB, 0 B of it gaps at the peak; outside it: states 50 B, new outputs 7 B a call"
-        in words
-    )
+    assert " ".join(memory_sentences(MAP)) in " ".join(words)
+    titles = [t.text for t in root.iter(f"{SVG}title")]
+    assert len(titles) == 4 and "b-0\nfloat32[200], 800 B, steps 2 to 9" in titles, "one for each value"
     assert {"forward", "backward", "optimizer"} <= set(words) and "recompute" not in words
     assert all(x + wide <= WIDTH for found in rects.values() for x, _, wide, _ in found)
 
@@ -430,6 +431,25 @@ def test_threads_are_to_scale():
     assert not texts_without_background(svg_in(text))
 
 
+def test_boxes_of_threads_have_tooltips():
+    titles = [t.text for t in picture(html(THREADS)).iter(f"{SVG}title")]
+    assert sorted(titles) == sorted(
+        2 * ["m.conv-conv2d-0: 1.00 ms"]
+        + ["m.fc-matmul-0: 3.00 ms", "m.fc-matmul-0: 1.00 ms", "m.fc-matmul-0: 2.00 ms"]
+    )
+    small = [ThreadBar(lane, f"f{i}", "forward", i * 1e-6, (i + 1) * 1e-6) for i in range(5) for lane in (-1, 0)]
+    long = ThreadBar(-1, "last", "forward", 5e-6, 0.004)
+    titles = [t.text for t in picture(html(replace(THREADS, bars=(*small, long)))).iter(f"{SVG}title")]
+    assert titles.count("f0: 1.0 µs\nf1: 1.0 µs\nf2: 1.0 µs\nand 2 more calls") == 2, "small ones are one box"
+    many = [
+        ThreadBar(lane, f"f{i}", ("forward", "backward")[i % 2], i * 1e-5, (i + 1) * 1e-5)
+        for i in range(400)
+        for lane in (-1, 0)
+    ]
+    titles = [t.text for t in picture(html(replace(THREADS, bars=tuple(many)))).iter(f"{SVG}title")]
+    assert len(titles) == 400, "if there are many boxes, those of the calls alone"
+
+
 def test_many_chunks_make_a_small_file():
     """One step of MobileNetV2 has about 10,000 chunks."""
     bars = [ThreadBar(i % 2, "m", "forward", i * 1e-6, (i + 2) * 1e-6) for i in range(20_000)]
@@ -439,9 +459,30 @@ def test_many_chunks_make_a_small_file():
 
 def test_memory_map_has_a_description(graph):
     text = html(MAP)
-    assert 'alt="m: 4 values of 2.0 kB in all share 1.2 kB; most at a time: 1.2 kB, at step 2 of 9"' in text
+    assert f'alt="m. {" ".join(memory_sentences(MAP))}"' in text
     assert "as text" in text and "the largest values" in text
     assert "text/html" not in Report(MemoryMap("m", 0, 0, 0, 0, 0, 0, 0, ()))._repr_mimebundle_()
+
+
+def test_memory_is_related_in_numbers():
+    """Every number of the map, of its arena, and outside it."""
+    record = replace(MAP, arena=1_300, inputs=20, workspace=3_000)
+    assert memory_sentences(record) == [
+        "The arena has 1.3 kB, for 4 values of 2.0 kB in all: at the peak, in step 2 of 9, 1.2 kB of it are in use and "
+        "100 B are gaps.",
+        "Outside it: parameters, buffers and other states 50 B, inputs 20 B, workspace of the kernels 3.0 kB, "
+        "new outputs of each call 7 B. Together 4.4 kB.",
+    ]
+    assert memory_sentences(MemoryMap("m", 0, 0, 0, 0, 0, 0, 0, ())) == ["The arena is empty."]
+
+
+def test_large_map_names_its_largest_values():
+    blocks = tuple(Block(f"v{i}", "float32[4]", i * 64, i + 1, 0, 9, "forward") for i in range(2 * MAX_TITLES))
+    root = picture(html(MemoryMap("m", 64 * len(blocks), 0, 0, 9, 0, 0, 0, blocks)))
+    titles = [t.text.split("\n")[0] for t in root.iter(f"{SVG}title")]
+    assert titles == [f"v{i}" for i in range(MAX_TITLES, 2 * MAX_TITLES)] and len(rectangles(root, "forward")) == len(
+        blocks
+    )
 
 
 def test_ticks():

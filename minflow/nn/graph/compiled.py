@@ -66,10 +66,12 @@ class CompiledGraph(Compiled):
     Python state that build read and that the plan does not follow. reason: (what, old, new) of everything that changed
     since the previous plan, empty for the first. seconds: of trace, passes, plan, the first and the second run.
     context: that of the rank that made it, which alone may run it.
-    recorded: timeline of the threads in the last profiled call, see `introspection/graph/listing/threads.py`.
+    recorded, timing: a run of the last profiled call, and the durations of all; see
+    `introspection/graph/listing/profiling.py`.
     """
 
     recorded: Any = None
+    timing: Any = None
 
     def __init__(self, graph: Any, build: Build, parts: list[Part], number: int):
         chosen = choose_target([part.graph for part in parts], graph.config.bits)

@@ -235,7 +235,7 @@ class RunningGraph(Members, Display):
         if own["_timed"]:
             own["_timed"] -= 1
             return self.profiled(compiled, arrays)
-        return compiled.run(self, arrays, compiled.runs < 2)
+        return compiled.run(self, arrays, compiled.runs < 2 and compiled.timing is None)
 
     def compiled_for(self, args: tuple, kwargs: dict) -> CompiledGraph:
         """The plan for these inputs, compiled if necessary, without running it."""

@@ -29,7 +29,7 @@ FAILED_COLORS: Colors = theme.PALE_RED, theme.RED
 
 class LaneBox(NamedTuple):
     """A box. lane: index of its lane.  start, stop: seconds.  words: written into it if there is room.  row, rows: its
-    row within the lane, and their number.  dashed: True for a wait.
+    row within the lane, and their number.  dashed: True for a wait.  title: the lines of its tooltip, if any.
     """
 
     lane: int
@@ -40,6 +40,7 @@ class LaneBox(NamedTuple):
     row: int = 0
     rows: int = 1
     dashed: bool = False
+    title: tuple[str, ...] = ()
 
 
 def round_step(whole: float, count: int = 6) -> float:
@@ -118,6 +119,7 @@ class Card:
             self.parts += [svg.rect(PLATE_LEFT, y + 2, 3, LANE_STEP - 4, rx=1.5, fill=color)] * bool(color)
         across = lambda t: self.left + (t - start) / seconds * (right - self.left)
         plain: dict[Colors, list[str]] = {}  # boxes without words: many, so one path for each color
+        named: dict[Colors, list[str]] = {}  # those with a tooltip
         for box in sorted(boxes, key=lambda b: not b.dashed):
             x, tall = across(box.start), BAR_HEIGHT / box.rows
             y = top + box.lane * LANE_STEP + (LANE_STEP - BAR_HEIGHT) / 2 + box.row * tall
@@ -125,13 +127,18 @@ class Card:
             if box.dashed:
                 self.wait(x, y, width)
             elif fitting(box.words, width, tall):
-                self.box(x, y, width, tall, box.colors, box.words)
+                self.box(x, y, width, tall, box.colors, box.words, box.title)
             else:
                 colors = box.colors if width > MIN_FILLED_WIDTH else (box.colors[1],) * 2
                 d = f"M{x:.1f} {svg.number(y)}h{width:.1f}v{svg.number(tall)}h{-width:.1f}z"
-                plain.setdefault(colors, []).append(d)
+                if box.title:
+                    named.setdefault(colors, []).append(svg.path(d, svg.titled(box.title)))
+                else:
+                    plain.setdefault(colors, []).append(d)
         for (fill, rim), paths in plain.items():
             self.path("".join(paths), rim, fill=fill, stroke_width=0.7)
+        for (fill, rim), elements in named.items():
+            self.parts.append(svg.group(elements, fill=fill, stroke=rim, stroke_width=0.7))
         self.y += 2
         return across
 
@@ -143,12 +150,15 @@ class Card:
         if width > MIN_NAMED_WAIT_WIDTH:
             self.text(x + width / 2, y + 13, "waits", theme.MUTED, text_anchor="middle", font_size=SMALL_FONT_SIZE)
 
-    def box(self, x: float, y: float, width: float, tall: float, colors: Colors, words: str) -> None:
+    def box(
+        self, x: float, y: float, width: float, tall: float, colors: Colors, words: str, title: Sequence[str] = ()
+    ) -> None:
         fill, rim = colors
-        self.parts.append(svg.rect(x, y, width, tall, rx=1.5, fill=fill, stroke=rim, stroke_width=1.6))
+        tooltip = svg.titled(title) if title else ""
+        self.parts.append(svg.rect(x, y, width, tall, tooltip, rx=1.5, fill=fill, stroke=rim, stroke_width=1.6))
         if words := fitting(words, width, tall):
             text_color = theme.RED_TEXT if colors == FAILED_COLORS else theme.TEXT_COLOR
-            look = {"text_anchor": "middle", "font_size": SMALL_FONT_SIZE}
+            look = {"text_anchor": "middle", "font_size": SMALL_FONT_SIZE, "pointer_events": "none" if title else None}
             self.text(x + width / 2, y + tall / 2 + 4, words, text_color, **look)
 
     def axis(self, seconds: float) -> None:

@@ -34,16 +34,22 @@ def element(tag: str, *inside: str, **look: object) -> str:
 
     inside: elements, or escaped text.
     """
-    return f"<{tag}{attributes(**look)}>{''.join(inside)}</{tag}>" if inside else f"<{tag}{attributes(**look)}/>"
+    content = "".join(inside)
+    return f"<{tag}{attributes(**look)}>{content}</{tag}>" if content else f"<{tag}{attributes(**look)}/>"
 
 
-def rect(x: float, y: float, width: float, height: float, **look: object) -> str:
-    return element("rect", x=x, y=y, width=width, height=height, **look)
+def rect(x: float, y: float, width: float, height: float, *inside: str, **look: object) -> str:
+    return element("rect", *inside, x=x, y=y, width=width, height=height, **look)
 
 
-def path(d: str, **look: object) -> str:
+def path(d: str, *inside: str, **look: object) -> str:
     """A path, or nothing if `d` is empty."""
-    return element("path", d=d, **look) if d else ""
+    return element("path", *inside, d=d, **look) if d else ""
+
+
+def titled(lines: Iterable[str]) -> str:
+    """A title inside an element: its tooltip, where the picture is part of the page."""
+    return element("title", escape("\n".join(map(clean, lines))))
 
 
 def text(x: float, y: float, words: str, **look: object) -> str:

@@ -12,6 +12,19 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Timing:
+    """The durations of a profiled call. seconds: that of the run that is shown, the median.  least, most: the smallest
+    and the largest.  runs: their number, odd.  note: why there is only one.
+    """
+
+    seconds: float
+    least: float
+    most: float
+    runs: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class TreeRow:
     """A module. inputs, outputs: specs of its first call.  calls: number of calls, None before the first call of the
     graph.
@@ -110,13 +123,15 @@ class Operation:
 class Lanes:
     """Time and memory traffic of the phases of a step.
 
-    lanes: in the order of a step.  slowest: operations, slowest first.  views: operations that need no call.
+    lanes: in the order of a step.  slowest: operations, slowest first.  views: operations that need no call.  timing:
+    None if the call was not profiled.
     """
 
     title: str
     lanes: tuple[Lane, ...]
     slowest: tuple[Operation, ...]
     views: int = 0
+    timing: Timing | None = None
 
 
 @dataclass(frozen=True)
@@ -147,7 +162,7 @@ class PlanCall:
 
     offset: position of its first result in the arena, or None if that is elsewhere, as described by `place`.  nbytes:
     size of its results.  flops: arithmetic operations, None if not counted.  moved: bytes that it reads and writes.
-    seconds: in the last timed call of the graph, None before one.  tasks: names of its compiled tasks, in order.
+    seconds: in the timed call of the graph, None before one.  tasks: names of its compiled tasks, in order.
     """
 
     step: int
@@ -203,12 +218,15 @@ class KernelListing:
 
 @dataclass(frozen=True)
 class Roofline:
-    """The limits of the processor, and the timed calls of a graph below them. note: why graphs run NumPy's kernels."""
+    """The limits of the processor, and the timed calls of a graph below them. note: why graphs run NumPy's kernels.
+    timing: None if the call was not profiled.
+    """
 
     title: str
     peaks: RooflinePeaks
     calls: tuple[PlanCall, ...] = ()
     note: str = ""
+    timing: Timing | None = None
 
 
 @dataclass(frozen=True)
@@ -228,7 +246,7 @@ class ThreadBar:
 @dataclass(frozen=True)
 class Threads:
     """One step. count: number of threads that worked; at_once: largest number at the same time.  seconds: its duration.
-    bars: in the order of the calls, each call followed by the spans of its threads.
+    bars: in the order of the calls, each call followed by the spans of its threads.  timing: of the profiled call.
     """
 
     title: str
@@ -236,6 +254,7 @@ class Threads:
     at_once: int
     seconds: float
     bars: tuple[ThreadBar, ...]
+    timing: Timing | None = None
 
 
 @dataclass(frozen=True)
@@ -291,7 +310,8 @@ class MemoryMap:
     arena: bytes.  least: lower bound for any buffer assignment.  total: sum over all values.  steps: steps of the plan.
 
     states: bytes of parameters, buffers and optimizer state.  in_place: number of updates written directly into states.
-    fresh: bytes of outputs that are allocated at each call.  device: that of the arena, if it is a GPU, and the bytes
+    fresh: bytes of outputs that are allocated at each call.  inputs: of those that are copied to fixed places.
+    workspace: of compiled kernels.  device: that of the arena, if it is a GPU, and the bytes
     of its arrays, of its pool, free and in all.
     """
 
@@ -304,6 +324,8 @@ class MemoryMap:
     in_place: int
     fresh: int
     blocks: tuple[Block, ...]
+    inputs: int = 0
+    workspace: int = 0
     device: tuple[str, int, int, int, int] | None = None
 
 

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..draw import svg_writer as svg, theme
-from ..draw.fonts import text_width, truncated
+from ..draw.fonts import FONT_SIZE, text_width, truncated, wrap_to_width
 from ..draw.lanes import round_step
 from ..records.reports import Block, MemoryMap
 from ..text.listing import clean
 from ..text.numbers import nbytes_text
-from ..text.reports import peak, peak_text
+from ..text.reports import memory_sentences, peak, peak_text
 
-WIDTH, LEFT, RIGHT, TOP, PLOT_HEIGHT = 760, 96, 22, 86, 300
+WIDTH, LEFT, RIGHT, TOP, PLOT_HEIGHT = 760, 96, 22, 54, 300
 # phase -> (fill, edge, hatching: 1 rises, -1 falls, 0 is horizontal, None: none)
 PHASE_STYLES = {
     "forward": (theme.PALE_BLUE, theme.BLUE, None),
@@ -28,17 +28,13 @@ PHASE_STYLES = {
 }
 OTHER_STYLE = (theme.PLATE, theme.LINE, None)
 MIN_NAME_WIDTH = 96  # minimum width of a name, in pixels
+MAX_TITLES = 200  # values with a tooltip: a picture of a large model must stay small
 HATCH_SPACING = 8  # pixels between the lines of a hatching
 
 
 def headline(record: MemoryMap) -> str:
-    """The map in one sentence."""
-    step, most = peak(record)
-    return (
-        f"{clean(record.title)}: {len(record.blocks)} values of {nbytes_text(record.total)} in all share "
-        f"{nbytes_text(record.arena)}; "
-        f"most at a time: {nbytes_text(most)}, at step {step} of {record.steps}"
-    )
+    """The map in words."""
+    return f"{clean(record.title)}. {' '.join(memory_sentences(record))}"
 
 
 def memory_svg(record: MemoryMap) -> str:
@@ -47,21 +43,8 @@ def memory_svg(record: MemoryMap) -> str:
     phases = phases_of(record.blocks)
     across = lambda t: LEFT + t / (record.steps + 1) * (WIDTH - LEFT - RIGHT)
     up = lambda n: TOP + PLOT_HEIGHT - n / max(record.arena, 1) * PLOT_HEIGHT
-    shares = (
-        f"{nbytes_text(record.total)} of values share {nbytes_text(record.arena)}, "
-        f"{nbytes_text(record.arena - most)} of it gaps at the peak; outside it: "
-        f"states {nbytes_text(record.states)}, new outputs {nbytes_text(record.fresh)} a call"
-    )
     parts = [
-        svg.label(
-            svg.PADDING,
-            16,
-            truncated(record.title, WIDTH - 12, bold=True),
-            truncated(shares, WIDTH - 12),
-            truncated(peak_text(record, 2), WIDTH - 12),
-            bold=True,
-            rest=theme.MUTED,
-        ),
+        svg.label(svg.PADDING, 16, truncated(record.title, WIDTH - 12, bold=True), bold=True),
         svg.rect(LEFT, TOP, WIDTH - LEFT - RIGHT, PLOT_HEIGHT, fill="none", stroke=theme.LINE),
     ]
     for i in range(5):
@@ -81,7 +64,11 @@ def memory_svg(record: MemoryMap) -> str:
     parts += [*blocks, *peak_mark(across, step, most), *names]
     note = "color: phase; a box: one value, until it is last read" if len(phases) < 4 else ""
     parts += phase_legend(phases, LEFT, TOP + PLOT_HEIGHT + 52, hatched_sample, note)
-    return svg.picture(parts, WIDTH, TOP + PLOT_HEIGHT + 72, headline(record))
+    sentences = [*memory_sentences(record), peak_text(record, 2)]
+    lines = [line for sentence in sentences for line in wrap_to_width(sentence, WIDTH - 2 * svg.PADDING - 8)]
+    bottom = TOP + PLOT_HEIGHT + 90
+    parts.append(svg.label(svg.PADDING, bottom, *lines))
+    return svg.picture(parts, WIDTH, round(bottom + len(lines) * svg.LINE_HEIGHT * FONT_SIZE), headline(record))
 
 
 def visible_ends(blocks: tuple[Block, ...]) -> list[int]:
@@ -95,20 +82,26 @@ def visible_ends(blocks: tuple[Block, ...]) -> list[int]:
 
 
 def value_elements(blocks: tuple[Block, ...], across, up) -> tuple[list[str], list[str]]:
-    """(elements of the values: for each phase one path for all rectangles and one for hatching; names that fit).
+    """(elements of the values: for each phase its rectangles and one path for hatching; names that fit).
 
-    Values do not overlap, so drawing order does not matter.
+    Values do not overlap, so drawing order does not matter. The largest have a tooltip, as elements of their own; the
+    others are one path.
     """
     boxes: dict[tuple[str, float], list[str]] = {}
+    titled: dict[tuple[str, float], list[str]] = {}
     lines: dict[str, list[str]] = {}
     names: list[str] = []
+    area = lambda block: block.nbytes * (block.last - block.first + 1)
+    large = {id(block) for block in sorted(blocks, key=area, reverse=True)[:MAX_TITLES]}
     for block, last in zip(blocks, visible_ends(blocks)):
         x, y = across(block.first), up(block.offset + block.nbytes)
         wide, tall = max(across(last + 1) - x, 1.0), max(up(block.offset) - y, 0.8)
         phase = block.phase if block.phase in PHASE_STYLES else ""
-        boxes.setdefault((phase, 0.8 if tall > 3 else 0.3), []).append(
-            f"M{x:.1f} {y:.1f}h{wide:.1f}v{tall:.1f}h{-wide:.1f}z"
-        )
+        key, d = (phase, 0.8 if tall > 3 else 0.3), f"M{x:.1f} {y:.1f}h{wide:.1f}v{tall:.1f}h{-wide:.1f}z"
+        if id(block) in large:
+            titled.setdefault(key, []).append(svg.path(d, svg.titled(value_title(block))))
+        else:
+            boxes.setdefault(key, []).append(d)
         if wide > 4 and tall > 6:
             lines.setdefault(phase, []).append(hatch_path(x, y, wide, tall, phase))
         names += value_label(block, x, y, wide, tall)
@@ -116,8 +109,17 @@ def value_elements(blocks: tuple[Block, ...], across, up) -> tuple[list[str], li
     for (phase, stroke), paths in boxes.items():
         fill, edge, _ = PHASE_STYLES.get(phase, OTHER_STYLE)
         parts.append(svg.path("".join(paths), fill=fill, stroke=edge, stroke_width=stroke))
+    for (phase, stroke), elements in titled.items():
+        fill, edge, _ = PHASE_STYLES.get(phase, OTHER_STYLE)
+        parts.append(svg.group(elements, fill=fill, stroke=edge, stroke_width=stroke))
     parts += [hatch_element("".join(paths), phase) for phase, paths in lines.items()]
     return parts, names
+
+
+def value_title(block: Block) -> list[str]:
+    """The lines of the tooltip of a value."""
+    steps = f"step {block.first}" if block.first == block.last else f"steps {block.first} to {block.last}"
+    return [block.name, f"{block.spec}, {nbytes_text(block.nbytes)}, {steps}"]
 
 
 def value_label(block: Block, x: float, y: float, wide: float, tall: float) -> list[str]:
@@ -167,7 +169,9 @@ def hatch_path(x: float, y: float, wide: float, tall: float, phase: str) -> str:
 
 def hatch_element(path: str, phase: str) -> str:
     """The hatching as an element; empty if there are no lines."""
-    return svg.path(path, stroke=PHASE_STYLES.get(phase, OTHER_STYLE)[1], stroke_width=".4", fill="none")
+    return svg.path(
+        path, stroke=PHASE_STYLES.get(phase, OTHER_STYLE)[1], stroke_width=".4", fill="none", pointer_events="none"
+    )
 
 
 def hatched_sample(x: float, y: float, phase: str) -> list[str]:

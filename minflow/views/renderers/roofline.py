@@ -13,7 +13,7 @@ from ..draw import svg_writer as svg, theme
 from ..draw.fonts import text_width, truncated
 from ..records.reports import PlanCall, Roofline
 from ..text.listing import clean, count
-from ..text.numbers import ms, percent, rate_text
+from ..text.numbers import ms, percent, rate_text, step_text
 from ..text.plan import intensity, limit_share, note_lines, timed_calls
 from .memory_map import OTHER_STYLE, PHASE_STYLES, phase_legend, phases_of
 
@@ -60,6 +60,8 @@ def roofline_svg(record: Roofline) -> str:
     axes = Axes(record, placed)
     kernels = "compiled kernels" if record.peaks.compiled else "NumPy's kernels"
     about = f"what {count(record.peaks.threads, 'thread')} can do, measured with {kernels}"
+    if calls and record.timing:
+        about += f"; the step: {step_text(record.timing.seconds, record.timing)}"
     parts = [
         svg.label(
             svg.PADDING + 2,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..records.reports import Timing
+
 
 def nbytes_text(n: int) -> str:
     """Format a number of bytes with powers of 1000: 12 B, 3.4 kB, 5.6 MB."""
@@ -13,6 +15,21 @@ def nbytes_text(n: int) -> str:
 
 def ms(seconds: float) -> str:
     return f"{seconds * 1e3:.2f} ms"
+
+
+def step_text(seconds: float, timing: Timing | None) -> str:
+    """The duration of a step, and how it was measured."""
+    if timing is None:
+        return f"{ms(seconds)} in one call, operation by operation; graph.profile() takes the median of seven calls"
+    if timing.runs == 1:
+        return f"{ms(seconds)} in one call" + (f", not repeated: {timing.note}" if timing.note else "")
+    spread = f"{timing.least * 1e3:.2f} to {ms(timing.most)}"
+    return f"{ms(seconds)}, the median of {timing.runs} calls ({spread})"
+
+
+def short_time(seconds: float) -> str:
+    """Format seconds with the unit that fits: 3.2 µs, 1.42 ms, 2.10 s."""
+    return f"{seconds * 1e6:.1f} µs" if seconds < 1e-4 else ms(seconds) if seconds < 1 else f"{seconds:.2f} s"
 
 
 def rate_text(amount: float, unit: str) -> str:

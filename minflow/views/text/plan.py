@@ -11,7 +11,7 @@ from textwrap import wrap
 
 from ..records.reports import KernelListing, PlanCall, PlanListing, Roofline, RooflinePeaks
 from .listing import clean, count, cut, shape_of
-from .numbers import ms, nbytes_text, percent, rate_text
+from .numbers import ms, nbytes_text, percent, rate_text, step_text
 from .tables import LINE_WIDTH, ON_PAGE, Bar, Cell, Sheet, Table, table
 
 MAX_CALLS = 50  # calls that are shown, from the first
@@ -153,7 +153,8 @@ def roofline_text(record: Roofline) -> str:
             )
         lines += ["", *table(listed, (0, 2, 3, 4, 5, 6, 7))]
         left = len(calls) - MAX_LISTED_CALLS
-        lines += [f"... {count(left, 'more call')}; {ms(whole)} in all"] if left > 0 else [f"{ms(whole)} in all"]
+        all_text = f"in all {step_text(whole, record.timing)}"
+        lines += [f"... {count(left, 'more call')}; {all_text}"] if left > 0 else [all_text]
         least = sum(limits.min_seconds(call) for call in calls)
         lines.append(f"at the ceilings all would take {ms(least)}: {percent(least / whole)}")
     return "\n".join(lines)

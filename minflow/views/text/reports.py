@@ -33,11 +33,11 @@ from ..records.reports import (
     TreeRow,
 )
 from .listing import clean, count, shape_of
-from .numbers import ms, nbytes_text, percent, shares
+from .numbers import ms, nbytes_text, percent, shares, step_text
 from .plan import kernels_sheet, plan_sheet, roofline_text
 from .ranks import ranks_text
 from .sharding import sbp_sheet
-from .tables import ON_PAGE, Bar, Cell, Sheet, Table, cut, sheet_text, table
+from .tables import LINE_WIDTH, ON_PAGE, Bar, Cell, Sheet, Table, cut, sheet_text, table
 from .threads import threads_text
 from .trees import outer_rows, within_limit
 
@@ -178,6 +178,7 @@ def lanes_sheet(record: Lanes) -> Sheet:
     ops, nbytes = sum(x.ops for x in record.lanes), sum(x.nbytes for x in record.lanes)
     rows.append(("step", f"{ops:,}", nbytes_text(nbytes), ms(whole) if whole else "-", "", ""))
     parts: list[Table | str] = [Table(("phase", "operations", "written", "time", "share", ""), rows, (1, 2, 3, 4))]
+    parts += [f"a step takes {step_text(whole, record.timing)}"] if whole else []
     parts += [views_note(record)] if record.views else []
     if record.slowest:
         most = max(x.seconds for x in record.slowest) or 1.0
@@ -209,10 +210,9 @@ def location_text(x: Operation) -> str:
 def memory_text(record: MemoryMap) -> str:
     lines = [
         clean(record.title),
-        f"arena {nbytes_text(record.arena)} for values of {nbytes_text(record.total)} in all; "
+        *[line for sentence in memory_sentences(record) for line in wrap(sentence, LINE_WIDTH)],
+        f"{record.in_place} updates are written in place, into the states; "
         f"no placement needs less than {nbytes_text(record.least)}",
-        f"outside it: states {nbytes_text(record.states)} ({record.in_place} updates written in place), "
-        f"new outputs {nbytes_text(record.fresh)} a call",
     ]
     if record.device:
         name, *sizes = record.device
@@ -226,6 +226,22 @@ def memory_text(record: MemoryMap) -> str:
             rows.append((cut(clean(block.name), 52), block.spec, f"{block.offset:,}", f"{block.nbytes:,}", span))
         lines += ["", *table(rows, (2, 3))]
     return "\n".join(lines)
+
+
+def memory_sentences(record: MemoryMap) -> list[str]:
+    """The arena, its peak, and the memory outside it, related by numbers."""
+    step, most = peak(record)
+    outside = [("parameters, buffers and other states", record.states), ("inputs", record.inputs)]
+    outside += [("workspace of the kernels", record.workspace), ("new outputs of each call", record.fresh)]
+    around = ", ".join([f"{name} {nbytes_text(n)}" for name, n in outside if n])
+    whole = record.arena + sum([n for _, n in outside])
+    used = f"{nbytes_text(most)} of it are in use and {nbytes_text(record.arena - most)} are gaps"
+    values = f"for {count(len(record.blocks), 'value')} of {nbytes_text(record.total)} in all"
+    inside = (
+        f"The arena has {nbytes_text(record.arena)}, {values}: at the peak, in step {step} of {record.steps}, {used}."
+    )
+    outside_text = f"Outside it: {around}. Together {nbytes_text(whole)}."
+    return [inside if record.blocks else "The arena is empty.", *[outside_text] * bool(around)]
 
 
 def peak(record: MemoryMap) -> tuple[int, int]:
@@ -266,11 +282,11 @@ def values_at_peak(record: MemoryMap) -> list[Block]:
 
 
 def peak_text(record: MemoryMap, most: int = 3) -> str:
-    """The peak and the largest values in it."""
-    (step, nbytes), live = peak(record), values_at_peak(record)
+    """The largest values at the peak."""
+    live = values_at_peak(record)
     named = ", ".join(f"{cut(clean(b.name), 40)} {nbytes_text(b.nbytes)}" for b in live[:most])
     left = f" and {count(len(live) - most, 'smaller one')}" if len(live) > most else ""
-    return f"most at a time, at step {step}: {nbytes_text(nbytes)}, of which {named}{left}"
+    return f"The largest at the peak: {named}{left}."
 
 
 def memory_picture(record: MemoryMap) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..records.reports import ThreadBar, Threads
 from .listing import clean, count, cut
-from .numbers import ms, percent
+from .numbers import ms, percent, step_text
 from .tables import table
 
 MAX_LISTED_CALLS = 8  # calls with idle threads that are listed
@@ -38,10 +38,11 @@ def idle_calls(record: Threads) -> list[tuple[ThreadBar, int, float]]:
 
 def verdict(record: Threads) -> str:
     """The threads in one sentence."""
+    time = step_text(record.seconds, record.timing) if record.timing else ms(record.seconds)
     if record.count < 2:
-        return f"one thread, {ms(record.seconds)}; threads inside NumPy's products are not counted"
+        return f"one thread, {time}; threads inside NumPy's products are not counted"
     share = percent(sum(busy_seconds(record)) / (record.at_once * record.seconds or 1.0))
-    return f"{count(record.at_once, 'thread')} at a time, {ms(record.seconds)}: they worked {share} of it"
+    return f"{count(record.at_once, 'thread')} at a time, {time}: they worked {share} of it"
 
 
 def threads_text(record: Threads) -> str:

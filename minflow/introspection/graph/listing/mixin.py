@@ -33,15 +33,16 @@ class GraphListing(GraphAccessors, GraphReports):
     @property
     def plan(self: Any) -> PlanReport:
         """The calls of a step in running order: shapes, platform of the kernel, position in the arena, source line, and
-        for the last timed call microseconds, GFLOP/s or GB/s and their share of the processor's peak, which is measured
-        the first time (half a second). `graph.plan.slowest(10)` has the ten slowest.
+        for a timed call (see `profile`) microseconds, GFLOP/s or GB/s and their share of the processor's peak, which is
+        measured the first time (half a second). `graph.plan.slowest(10)` has the ten slowest.
 
         Platforms: "compiled" (kernels compiled for this processor), "numpy" (fast NumPy code), "reference" (the code in
         the definition of the op). `flow.kernels` lists those of eager code.
         """
         from .roofline import plan_report
 
-        return plan_report(self.name, require_compiled(self).parts)
+        compiled = require_compiled(self)
+        return plan_report(self.name, compiled.parts, compiled.timing)
 
     def explain_sbp(self: Any, name: Any) -> Report:
         """Why an operation on global tensors has its sbp: its rows (SBP signatures), the bytes that each rank would
@@ -57,14 +58,14 @@ class GraphListing(GraphAccessors, GraphReports):
 
     def profiled(self: Any, compiled: Any, arrays: list) -> Any:
         """Run a call; time its operations and record its threads."""
-        from .threads import recording
+        from .profiling import profiled_call
 
-        with recording(compiled):
-            return compiled.run(self, arrays, True)
+        return profiled_call(self, compiled, arrays)
 
     def threads(self: Any) -> Report:
-        """Timeline of the threads in the last call timed by `graph.profile()`: a lane for each thread, a bar for each
-        chunk of work that it took, and its idle time. Threads inside NumPy's own matrix products are not recorded.
+        """Timeline of the threads in the call timed by `graph.profile()`: a lane for each thread, a bar for each chunk
+        of work that it took, and its idle time, in the run with the median duration. Threads inside NumPy's own
+        matrix products are not recorded.
         """
         from .threads import threads_report
 

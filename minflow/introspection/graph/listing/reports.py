@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ....compiler.arena import least
+from ....compiler.call_merging import memory_of
 from ....compiler.passes import RENAMED_PASSES
 from ....compiler.passes.localization import is_global
 from ....core.backend import backend_of
@@ -99,14 +100,17 @@ class GraphReports:
         return report(Change(title, tuple(change.lines(lambda node: operation_text(node, compiled)))))
 
     def profile(self: Any, calls: int = 1) -> None:
-        """Time every operation of the next calls, for `plan`, `lanes()` and `flow.roofline(graph)`.
+        """Time every operation of the next calls, for `plan`, `lanes()`, `threads()` and `flow.roofline(graph)`.
 
-        The first two calls of a plan are always timed.
+        The last of them runs once for you, and then up to seven times more, for two seconds at most, with all effects
+        undone (parameters, buffers, optimizer state, random numbers): the run with the median duration is shown. Not
+        repeated: a call of more than a second, of several ranks, or with operations that you defined in Python. Without
+        `profile`, the times are those of the second call, operation by operation, which takes longer.
         """
         self.__dict__["_timed"] = int(calls)
 
     def lanes(self: Any, slowest: int = 10) -> Report:
-        """Forward, backward, recompute and optimizer: operations, bytes written, and times of the last timed call."""
+        """Forward, backward, recompute and optimizer: operations, bytes written, and times (see `profile`)."""
         from ....views.records.reports import Lane, Lanes, Operation
 
         counts: dict[str, list] = {phase: [0, 0, None] for phase in PHASES}  # operations, bytes, seconds
@@ -132,7 +136,7 @@ class GraphReports:
         slow.sort(key=lambda x: -x.seconds)
         several = require_compiled(self).steps
         title = f"{self.name}: one step" + (f", a micro-step (of {several}) and the update" if several > 1 else "")
-        return report(Lanes(title, lanes, tuple(slow[:slowest]), views))
+        return report(Lanes(title, lanes, tuple(slow[:slowest]), views, require_compiled(self).timing))
 
     def memory(self: Any, part: int = 0) -> Report:
         """The arena: offset, size and lifetime of each value. part: 1 for the update of gradient accumulation."""
@@ -153,7 +157,9 @@ class GraphReports:
         if plan.device is not cpu:
             memory = backend_of(plan.device).memory()
             pool = str(plan.device), memory.allocated, memory.reserved, memory.free, memory.total
-        return report(MemoryMap(title, *sizes, len(plan.in_place), outputs, tuple(blocks), pool))
+        inputs = sum(array.nbytes for _, array in plan.inputs if array is not None)
+        around = inputs, memory_of(plan.calls), pool
+        return report(MemoryMap(title, *sizes, len(plan.in_place), outputs, tuple(blocks), *around))
 
     def timeline(self: Any) -> Report:
         """The first call of the current plan: trace, each pass, plan, first and second run."""

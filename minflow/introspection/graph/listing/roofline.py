@@ -16,8 +16,8 @@ from ....core.source_location import fail
 from ....nn.graph.graph import RunningGraph
 from ....platforms.compiled import roofline_peaks as machine
 from ....platforms.compiled.policy import why_numpy
-from ....views.records.reports import PlanCall, PlanListing, Roofline, RooflinePeaks
-from ....views.text.numbers import ms, nbytes_text
+from ....views.records.reports import PlanCall, PlanListing, Roofline, RooflinePeaks, Timing
+from ....views.text.numbers import nbytes_text, step_text
 from ....views.text.reports import PlanReport, Report
 from .reports import phases_of, require_compiled
 from .work import bytes_moved, flops
@@ -28,13 +28,13 @@ def peaks() -> RooflinePeaks:
     return RooflinePeaks(*machine.ceilings())
 
 
-def plan_report(name: str, parts: Sequence[CompiledPart]) -> PlanReport:
-    """The calls of a plan, whose owner, a graph or a job, has this name."""
+def plan_report(name: str, parts: Sequence[CompiledPart], timing: Timing | None = None) -> PlanReport:
+    """The calls of a plan, whose owner, a graph or a job, has this name. timing: of the profiled call, if any."""
     calls = [call for part in parts for call in calls_of(part)]
     timed = [call.seconds for call in calls if call.seconds is not None]
     arena = sum(part.plan.arena_bytes for part in parts)
     title = f"{name}: plan, {len(calls)} calls, arena {nbytes_text(arena)}"
-    title += f", last timed step {ms(sum(timed))}" if timed else ""
+    title += f"; {step_text(sum(timed), timing)}" if timed else ""
     notes = [line for part in parts for line in capture_notes(part.plan)]
     return PlanReport(PlanListing(title, tuple(calls), arena, peaks() if timed else None, tuple(notes)))
 
@@ -45,12 +45,13 @@ def roofline_report(graph: Any = None) -> Report:
         fail(DTypeError, f"roofline takes an nn.Graph, not {type(graph).__name__}", "flow.roofline(graph)", graph=graph)
     if graph is None:
         return Report(Roofline("peaks of this processor", peaks(), note=why_numpy()))
-    calls = [call for part in require_compiled(graph).parts for call in calls_of(part)]
-    return Report(Roofline(f"{graph.name}: roofline", peaks(), tuple(calls), why_numpy()))
+    compiled = require_compiled(graph)
+    calls = [call for part in compiled.parts for call in calls_of(part)]
+    return Report(Roofline(f"{graph.name}: roofline", peaks(), tuple(calls), why_numpy(), compiled.timing))
 
 
 def calls_of(part: CompiledPart) -> list[PlanCall]:
-    """Each call of the plan of a part, with the seconds of its last timed run."""
+    """Each call of the plan of a part, with its seconds in the timed run."""
     plan, phases = part.plan, phases_of(part.graph.nodes)
     seconds = plan.seconds or [None] * len(plan.nodes)
     return [call_of(part, step, node, phases[node], time) for step, (node, time) in enumerate(zip(plan.nodes, seconds))]

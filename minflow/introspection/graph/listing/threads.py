@@ -1,78 +1,28 @@
 """The threads of a step: the calls of the plan, and the chunks of work that each thread took.
 
-Read next: `platforms/compiled/runtime/threads.py` and `platforms/compiled/runtime/recorder.py`, which record the
-chunks.
+Read next: `profiling.py`, which records them; `../../../views/renderers/threads.py`, the picture.
 """
 
 from __future__ import annotations
 
-import sys
-import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ....core.base.errors import GraphError
-from ....core.context import current_context
 from ....core.source_location import fail
 from ....platforms.compiled.runtime import threads as machine
 from ....views.records.reports import ThreadBar, Threads
 from ....views.text.reports import Report
-from .reports import phases_of, require_compiled
-
-CallTime = tuple[str, str, float, float]  # of a call: its name, its phase, start and end
-
-
-def new_recorder() -> machine.Recorder:
-    """A recorder that records tasks too, if compiled kernels are available."""
-    if "minflow.platforms.compiled.runtime.tasks" not in sys.modules:
-        return machine.Recorder()
-    from ....platforms.compiled.runtime.recorder import StepRecorder
-
-    return StepRecorder()
-
-
-@contextmanager
-def recording(compiled: Any) -> Iterator[None]:
-    """Record in `compiled.recorded` the start and end of each call in the block, and the chunks of each thread."""
-    call_times: list[CallTime] = []
-    clock = time.perf_counter
-
-    def timed(call: Callable, name: str, phase: str) -> Callable:
-        def run() -> None:
-            start = clock()
-            call()
-            call_times.append((name, phase, start, clock()))
-
-        return run
-
-    watch = new_recorder()
-    with current_context().plan_lock:
-        plans = [part.plan for part in compiled.parts]
-        before = [plan.calls for plan in plans]
-        machine.RECORDERS.append(watch)
-        try:
-            for part in compiled.parts:
-                phases = phases_of(part.graph.nodes)
-                part.plan.calls = [
-                    timed(call, part.names[node], phases[node]) for call, node in zip(part.plan.calls, part.plan.nodes)
-                ]
-            yield
-            compiled.recorded = threading.get_ident(), call_times, sorted(watch.notes, key=lambda note: note[2])
-        finally:
-            machine.RECORDERS.remove(watch)
-            for plan, calls in zip(plans, before):
-                plan.calls = calls
+from .reports import require_compiled
 
 
 def threads_report(graph: Any) -> Report:
-    recorded = require_compiled(graph).recorded
-    if recorded is None:
+    compiled = require_compiled(graph)
+    if compiled.recorded is None:
         what = f"{graph.name}: no call has been watched yet"
         fail(GraphError, what, "graph.profile(), then call the graph", graph=graph.name)
-    caller, calls, chunks = recorded
+    caller, calls, chunks, _ = compiled.recorded
     begun = calls[0][2] if calls else 0.0
     number = {caller: 0}
     bars, rest = [], deque(chunks)
@@ -89,7 +39,8 @@ def threads_report(graph: Any) -> Report:
         ]
     seconds = calls[-1][3] - begun if calls else 0.0
     title = f"{graph.name}: threads of one step"
-    return Report(Threads(title, len(number), min(len(number), machine.number()), seconds, tuple(bars)))
+    at_once = min(len(number), machine.number())
+    return Report(Threads(title, len(number), at_once, seconds, tuple(bars), compiled.timing))
 
 
 def uncovered(start: float, end: float, covered: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:

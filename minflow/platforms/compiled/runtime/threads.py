@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any, Protocol
 
 from ....compat.namespaces.threads import Settings
 
 
-class Recorder:
-    """Records each chunk while it is in RECORDERS.
+class Recorder(Protocol):
+    """Runs and records the tasks of compiled calls while it is in RECORDERS: see `recorder.py`."""
 
-    notes: (thread, chunk, start, end), with the thread's ident and seconds of `time.perf_counter`. Read next:
-    `recorder.py`, for tasks.
-    """
-
-    def __init__(self) -> None:
-        self.notes: list[tuple[int, int, float, float]] = []
+    def run(self, steps: Sequence[Any]) -> None: ...
 
 
+Chunk = tuple[
+    int, int, float, float
+]  # thread (its ident), index of the chunk, start and end: seconds of `time.perf_counter`
 RECORDERS: list[Recorder] = []  # the active one, if any
 
 

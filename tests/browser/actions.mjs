@@ -68,7 +68,7 @@ const lookForMoves = () => page.evaluate(() => {
   let last = '';
   window.moves = moves;
   moves.timer = setInterval(() => {
-    const live = [...document.querySelectorAll('.jp-OutputArea canvas')].filter(drawn);
+    const live = [...document.querySelectorAll('.jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)')].filter(drawn);
     if (!live.length) return;
     for (const canvas of live) canvas.scrollIntoView({ block: 'center' });
     const now = live.map((canvas) => canvas.toDataURL()).join();
@@ -85,7 +85,7 @@ const pictures = () => page.evaluate(() => {
     unnamed: seen.filter((image) => !image.alt && !image.src.startsWith('data:image/png')).length,
     names: seen.map((image) => image.alt),
     explorers: [...document.querySelectorAll('.jp-OutputArea .mfx')].filter((one) => one.querySelectorAll('svg text').length > 5).length,
-    canvases: document.querySelectorAll('.jp-OutputArea canvas').length,
+    canvases: document.querySelectorAll('.jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)').length,
     lost: /Error displaying widget|Loading widget/.test(document.querySelector('.jp-Notebook')?.innerText ?? ''),
   };
 });

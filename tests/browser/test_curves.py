@@ -45,20 +45,22 @@ with watch(train, total=300, epoch=50) as curve:
 """
 
 NOTEBOOK = "window.jupyterapp.shell.currentWidget.content"
-STATUS = "document.querySelector('.jp-OutputArea canvas')?.getAttribute('aria-label') ?? ''"
+STATUS = (
+    "document.querySelector('.jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)')?.getAttribute('aria-label') ?? ''"
+)
 BUTTONS = (
     "[...document.querySelectorAll('.jp-OutputArea button')].map((b) => [b.textContent, b.disabled, b.hidden, b.title])"
 )
-INK = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas'); if (!canvas?.width) return 0;
+INK = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)'); if (!canvas?.width) return 0;
     const words = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
     return words.filter((word) => word !== words[0]).length; })()"""
-EDGE = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas');
+EDGE = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)');
     const words = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, 4, canvas.height).data.buffer);
     return words.filter((word) => word !== words[0]).length; })()"""
-BOX = "(() => { const r = document.querySelector('.jp-OutputArea canvas').getBoundingClientRect(); return [r.width, r.height]; })()"
+BOX = "(() => { const r = document.querySelector('.jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)').getBoundingClientRect(); return [r.width, r.height]; })()"
 LEFT = """(() => { const images = [...document.querySelectorAll('.jp-OutputArea-output img')];
     return { images: images.filter((i) => i.complete && i.naturalWidth > 0).length, alts: images.map((i) => i.alt),
-             canvases: document.querySelectorAll('.jp-OutputArea canvas').length,
+             canvases: document.querySelectorAll('.jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)').length,
              lost: /Error displaying widget|Loading widget/.test(document.querySelector('.jp-Notebook').innerText) }; })()"""
 
 
@@ -76,7 +78,7 @@ def test_watched_graph(lab, tmp_path):
             ["eval", INK],
             ["see", "canvas"],
             ["shot", "live"],
-            ["hover", ".jp-OutputArea canvas", 120, 120],
+            ["hover", ".jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)", 120, 120],
             ["wait", 200],
             ["shot", "hover"],
             ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
@@ -162,7 +164,7 @@ curve = LossCurve()
 for step in range(40):
     curve.add(step, loss=1 / (step + 1), val_accuracy=step / 40)
 """
-SHADES = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas'), box = canvas.parentElement;
+SHADES = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)'), box = canvas.parentElement;
     const p = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data; let low = 255, high = 0;
     for (let i = 0; i < p.length; i += 4) if (p[i + 3] === 255) { const v = (p[i] + p[i + 1] + p[i + 2]) / 3; low = Math.min(low, v); high = Math.max(high, v); }
     return [getComputedStyle(box).color, Math.round(low), Math.round(high)]; })()"""
@@ -264,7 +266,7 @@ def test_runs_are_compared_live_and_later(lab, tmp_path):
         shots_folder(tmp_path, "curve-runs"),
         [
             ["run"],
-            ["until", f"/lr 0.01:.*/.test({STATUS}) && /step [12][0-9]/.test({STATUS})"],
+            ["until", f"/lr 0.01 loss .*/.test({STATUS}) && /step [12][0-9]/.test({STATUS})"],
             ["see", "canvas"],
             ["shot", "live"],
             ["theme", "JupyterLab Dark"],
@@ -273,10 +275,10 @@ def test_runs_are_compared_live_and_later(lab, tmp_path):
             ["eval", STATUS],
             ["hurry"],
             ["idle"],
-            ["see", ".jp-OutputArea canvas"],
+            ["see", ".jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)"],
             ["shot", "end-dark"],
             ["eval", LEFT],
-            ["hover", ".jp-OutputArea canvas", 220, 140],
+            ["hover", ".jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)", 220, 140],
             ["wait", 200],
             ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
             ["shot", "hover-dark"],
@@ -287,7 +289,7 @@ def test_runs_are_compared_live_and_later(lab, tmp_path):
         ],
     )
     live, left, hovered, explored = report["values"]
-    assert "lr 0.1: " in live and "lr 5.0: " in live and "lower the learning rate (5)" in live
+    assert "lr 0.1 loss " in live and "lr 0.01 loss " in live and "lower the learning rate (5)" in live
     assert left["images"] == 4 and left["canvases"] == 1
     assert "epochs 1 to 5" in left["alts"][0] and "3 runs" in left["alts"][3] and "lr 5.0: " in left["alts"][3]
     assert "lr 0.1 loss " in hovered and "lr 0.01 loss " in hovered and "3 runs" in explored
@@ -348,7 +350,7 @@ def test_buttons_of_a_run(lab, tmp_path):
             ["eval", STATUS],
             ["eval", "performance.now()"],
             ["click", "button:text-is('stop')"],
-            ["until", "!document.querySelector('.jp-OutputArea canvas')"],
+            ["until", "!document.querySelector('.jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)')"],
             ["eval", "performance.now()"],
             ["cell", 2],
             ["idle"],
@@ -490,7 +492,7 @@ with LossCurve(x="time") as curve:
             ["see", "canvas"],
             ["eval", f"[{times}.disabled, {times}.getAttribute('aria-pressed')]"],
             ["shot", "live"],
-            ["focus", ".jp-OutputArea canvas"],
+            ["focus", ".jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)"],
             ["press", "End"],
             ["wait", 150],
             ["eval", value],
@@ -523,7 +525,7 @@ with LossCurve(panels=("loss", "accuracy"), epoch=20) as curve:
     )
     write(lab[1], cell)
     pressed = "[...document.querySelectorAll('button[aria-pressed]')].map((b) => b.getAttribute('aria-pressed'))"
-    dots = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas'), half = canvas.width / 2;
+    dots = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)'), half = canvas.width / 2;
         const words = canvas.getContext('2d').getImageData(half + 40, 60, half - 60, canvas.height - 120).data;
         let found = 0; for (let i = 0; i < words.length; i += 4)
             found += words[i + 3] > 200 && words[i + 2] - words[i] > 100 && words[i] < 80; return found; })()"""

@@ -129,7 +129,9 @@ for name in NAMES.values():
 @pytest.mark.parametrize("what", LIVE)
 def test_live_widgets(lab, every_output, tmp_path, what):
     write(lab[1], f"what = {what!r}{CELL}")
-    widgets = "document.querySelectorAll('.jp-OutputArea-output :is(canvas, .mfx)').length"
+    widgets = (
+        "document.querySelectorAll('.jp-OutputArea-output :is(canvas, .mfx):not(.jp-RenderedHTMLCommon canvas)').length"
+    )
     report = act(
         lab,
         shots_folder(tmp_path, f"hostile-live-{what}"),

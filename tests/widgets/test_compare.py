@@ -13,7 +13,7 @@ import minflow as flow
 from minflow.core.base.errors import FormatError, MinflowError, MinflowWarning
 from minflow.core.source_location import warned_lines
 from tests.graph_models import Step
-from tests.widgets.watching import X, header, model_and_optimizer
+from tests.widgets.watching import X, header, legend, model_and_optimizer
 
 pytestmark = pytest.mark.usefixtures("front")
 
@@ -52,13 +52,14 @@ def test_runs_of_a_folder(folder, tmp_path):
         ("lr 0.1 gradient norm", 0),
         ("lr 0.1 val_loss", 0),
     ]
-    assert [s["label"] for s in head["series"] if s["name"].endswith("1 loss")] == [
-        "lr 0.1: 0.005 · lowest 0.005 at step 20",
-        "lr 0.01: 0.0005 · lowest 0.0005 at step 20",
-        "lr 0.001: 5e-05 · lowest 5e-05 at step 20",
+    assert legend(runs) == [
+        ["", "last", "lowest", "at step"],
+        ["lr 0.1", "0.005", "0.005", "20"],
+        ["lr 0.01", "0.0005", "0.0005", "20"],
+        ["lr 0.001", "5e-05", "5e-05", "20"],
     ]
     svg = runs.svg()
-    assert minidom.parseString(svg) and all(f">lr {lr}: " in svg for lr in (0.1, 0.01, 0.001)) and "loss by step" in svg
+    assert minidom.parseString(svg) and all(f">lr {lr}<" in svg for lr in (0.1, 0.01, 0.001)) and "loss by step" in svg
     assert set(runs.bundle()) == {"text/html", "image/svg+xml", "text/plain"}
     by_time = compare(str(folder), x="time", log=True)
     assert "loss by seconds" in by_time.svg() and by_time.svg() != svg
@@ -193,7 +194,7 @@ def test_live_run_beside_recorded_ones(folder, front):
         assert len({s.shown for s in curve._others}) == others
     before = header(curve.encode_before())
     assert before["series"][0]["style"] == 1 and {s["style"] for s in before["series"]} == {1, 2, 3, 4}
-    assert "lr 0.125: " in curve.svg() and "lr 0.25: " in curve.svg() and "val_loss" not in curve.svg()
+    assert ">lr 0.125<" in curve.svg() and ">lr 0.25<" in curve.svg() and "val_loss" not in curve.svg()
     assert list(curve.data) == ["loss", "lr", "gradient norm"] and "lr 0.25" not in curve.text()
     assert "older or further runs" not in seen[0]._status() and "1 older or further run is not shown" in curve._status()
     assert list(read(curve.paths[0]).columns) == ["loss", "lr", "gradient norm"], "only its own values are recorded"

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from minflow_widgets import LossCurve, watch
-from minflow_widgets.curve.panels import series_warnings
+from minflow_widgets.curve.legend import series_warnings
 
 import minflow as flow
 from tests.graph_models import Step
-from tests.widgets.watching import X, eager_step, header, model_and_optimizer
+from tests.widgets.watching import X, eager_step, header, legend, model_and_optimizer
 
 pytestmark = pytest.mark.usefixtures("front")
 
@@ -21,9 +21,9 @@ def test_rate_of_that_step_is_too_large():
     words = "inf from step 3: lower the learning rate (0.3)"
     assert words in curve.text() and curve.text().count("lower") == 1 and words in curve.line()
     assert curve.svg().count(">lower the learning rate (0.3)<") == 1
-    rows = {one["name"]: one.get("warnings", []) for one in header(curve)["series"]}
-    assert rows["loss"] == ["inf from step 3", "lower the learning rate (0.3)"]
-    assert rows["gradient norm"] == ["inf from step 3"]
+    rows = dict(zip(header(curve)["panels"], [[row[0] for row in legend(curve, i)] for i in range(3)]))
+    assert rows["loss"][1:] == ["inf from step 3", "lower the learning rate (0.3)"]
+    assert rows["norm"][1:] == ["inf from step 3"]
 
 
 def test_gradient_that_overflows_first_is_reported():

@@ -11,7 +11,7 @@ from minflow_widgets.curve import live_curve
 from minflow_widgets.curve.panels import spans_decades
 from minflow_widgets.curve.scales import isolated, with_gaps
 
-from tests.widgets.watching import header
+from tests.widgets.watching import header, outlines
 
 pytestmark = pytest.mark.usefixtures("front")
 
@@ -69,11 +69,13 @@ def test_page_can_choose_scale_and_axis_independently(monkeypatch):
     pytest.importorskip("anywidget")
     curve = filled([900_000.0, 2.0, 1.0])
     widget = live_curve.live_widget(curve)
-    assert json.loads(widget.look) == {"log": None, "x": "step"}
+    assert json.loads(widget.look) == {"log": None, "x": "step", "smooth": 1}
     widget.set_state({"look": '{"log": null, "x": "time"}'})
     assert (curve.log, curve.x) == (None, "time")
-    widget.set_state({"look": '{"log": false, "x": "time"}'})
-    assert (curve.log, curve.x) == (False, "time")
+    widget.set_state({"look": '{"log": false, "x": "time", "smooth": 3}'})
+    assert (curve.log, curve.x, curve.smooth) == (False, "time", 3)
+    widget.set_state({"look": '{"smooth": 9}'})
+    assert curve.smooth == 1
     frontends.close(widget)
 
 
@@ -118,12 +120,8 @@ def test_epoch_numbers_overlap_neither_curve_nor_each_other(epochs, x):
     assert len(found) >= 4 and len({y for _, y, *_ in found}) == 1
     for (a, *_, first), (b, *_, second) in itertools.pairwise(found):
         assert b - 6.4 * len(second) - a >= 3, (first, second)
-    lines = [
-        float(y)
-        for path in re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none"', svg)
-        for y in re.findall(r"[-\d.]+ ([-\d.]+)", path)
-    ]
-    assert min(lines) > found[0][1] + 1, "the best values would be under the numbers"
+    heights = [y for pieces in outlines(svg) for piece in pieces for _, y in piece]
+    assert min(heights) > found[0][1] + 1, "the best values would be under the numbers"
 
 
 class Control:
@@ -160,12 +158,12 @@ def test_pause_does_not_count_as_training(monkeypatch):
     assert curve._status().startswith("step 199 of 400 · 10 steps/s · 50 s · 30 s of pauses · 20 s left")
     ((a, b),) = header(curve)["gaps"]
     assert 10 < a < 14 and 36 < b < 40.2
-    for path in re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none" stroke="#3f86d2"', curve.svg()):
-        points = [(pen, float(x)) for pen, x in re.findall(r"([ML])([-\d.]+) ", path)]
-        assert max(x - before for (_, before), (pen, x) in itertools.pairwise(points) if pen == "L") < 40
-        assert [pen for pen, _ in points].count("M") == 2
+    blue = 'fill="none" stroke="#3f86d2"'
+    for pieces in outlines(curve.svg(), blue):
+        assert len(pieces) == 2
+        assert max(x - before for piece in pieces for (before, _), (x, _) in itertools.pairwise(piece)) < 40
     curve.x = "step"
-    whole = re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none" stroke="#3f86d2"', curve.svg())
-    assert whole and all(path.count("M") == 1 for path in whole)
+    whole = outlines(curve.svg(), blue)
+    assert whole and all(len(pieces) == 1 for pieces in whole)
     curve.finish()
     assert "10 steps/s · 50 s · 30 s of pauses" in curve._status()

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from minflow_widgets.curve import curve_svg
+from minflow_widgets.curve.legend import Row
 from minflow_widgets.curve.panels import encode
 from minflow_widgets.curve.series import Series, number
 
@@ -90,14 +92,46 @@ def test_numbers_beyond_float32_are_not_gaps():
 
 
 def test_legend_has_as_many_rows_as_needed():
-    label = {"label": "val_accuracy 0.99 · highest 0.99 at step 550"}
-    label["warnings"] = ["NaN from step 9", "lower the learning rate"]
-    rows = in_node("legendOf({measureText: (s) => ({width: 6 * s.length})}, given, 180)", label)
-    assert [words for words, _ in rows] == [
-        "val_accuracy 0.99 · highest",
-        "0.99 at step 550",
-        "NaN from step 9",
-        "lower the learning rate",
+    rows = [[["val_accuracy 0.99 · highest 0.99 at step 550"], 0, ""], [["NaN from step 9"], None, "bad"]]
+    assert laid_out(rows, 180) == [
+        [[[0, "val_accuracy 0.99 · highest", ""]], 0, ""],
+        [[[0, "0.99 at step 550", ""]], None, ""],
+        [[[0, "NaN from step 9", ""]], None, "bad"],
     ]
-    assert [bad for _, bad in rows] == [False, False, True, True]
-    assert in_node("rowsOf([{rows: given}, {rows: []}])", rows) == 4 and in_node("rowsOf(given)", []) == 1
+
+
+def laid_out(rows, room):
+    """The rows of a legend as on a page where each character is 6 pixels wide."""
+    return in_node("legendOf({measureText: (s) => ({width: 6 * s.length})}, given[0], given[1])", [rows, room])
+
+
+@pytest.mark.parametrize(("room", "texts"), [
+    (500, [[0, "a long name"], [104, "0.5"], [154, "0.25"], [210, "1000"]]),
+    (200, [[0, "a long name"], [104, "0.5"], [154, "0.25"]]),  # less important columns are dropped
+    (80, [[0, "a long\u2026"], [80, "0.5"]]),  # then the name is cut
+])  # fmt: skip
+def test_table_of_lines_fits_into_the_legend(room, texts, monkeypatch):
+    rows = [Row(["", "last", "lowest", "at step"], None, "head"), Row(["a long name", "0.5", "0.25", "1000"], 0)]
+    monkeypatch.setattr(curve_svg, "text_width", lambda text, size: 6 * len(text))
+    page, picture = laid_out(rows, room)[1], curve_svg.layout(rows, room)[1]
+    assert [each[:2] for each in page[0]] == texts and page[1:] == [0, ""]
+    assert [list(each[:2]) for each in picture.texts][1:] == texts[1:] and picture.line == 0
+
+
+@pytest.mark.parametrize(("k", "x", "y", "words"), [
+    (0, None, None, None),
+    (1, [2, 4], [1.5, 3.5], "thick line: mean of 10 values"),
+    (3, [3, 3], [2.5, 2.5], "thick line: smoothed over 14 values"),
+])  # fmt: skip
+def test_smoothing_of_the_reader_widens_the_mean(k, x, y, words):
+    line = {"n": 60, "m": 2, "window": 10, "mx": [2, 4], "my": [1.5, 3.5]}
+    found = in_node("smoothed(given[0], 'loss', given[1], false, [])", [line, k])
+    assert found == (words and {"x": x, "y": y, "words": words})
+
+
+def test_many_epoch_means_are_the_thick_line():
+    ends = [[k, 1 / k, k / 10] for k in range(1, 41)]
+    line = {"n": 60, "m": 2, "window": 10, "mx": [2, 4], "my": [1.5, 3.5], "epochs": ends}
+    found = in_node("smoothed(given, 'loss', 1, true, given.epochs)", line)
+    assert found["x"][:2] == [0.1, 0.2] and found["y"][:2] == [1, 0.5] and found["words"] == "thick line: epoch means"
+    assert [in_node("!!ringed(given)", {**line, "epochs": ends[:n]}) for n in (30, 31)] == [True, False]

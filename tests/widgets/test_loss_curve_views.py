@@ -20,7 +20,7 @@ from minflow_widgets.curve.series import MAX_POINTS, Series
 import minflow as flow
 from minflow.core.base.errors import DTypeError, MinflowError
 from tests.svg_checks import texts_without_background
-from tests.widgets.watching import header
+from tests.widgets.watching import header, legend
 
 
 def test_ten_updates_per_second_at_any_rate(front):
@@ -199,7 +199,7 @@ def test_buttons_reach_the_run(front):
     curve = LossCurve(control=control, log=True)
     curve.add(1, loss=1.0)
     widget = live_curve.live_widget(curve)
-    assert json.loads(widget.look) == {"log": True, "x": "step"}
+    assert json.loads(widget.look) == {"log": True, "x": "step", "smooth": 1}
     for wish in ("pause 1", "resume 2", "stop 3", "__class__ 4"):
         widget.wish = wish
     widget.look = '{"log": false, "x": "time"}'
@@ -269,7 +269,13 @@ def test_objects_watched_together_have_separate_rates(front):
     for step in range(1, 61):
         curve.put(step, {"sync loss": 1.0, "sync lr": 0.1}, 100 + step * 0.01, 100.0)
         curve.put(step, {"async loss": 1.0}, 200 + step * 0.005, 200.0)
-    assert "step 60 · sync 100 steps/s, 0.6 s · async 200 steps/s, 0.3 s" in curve._status()
+    assert "step 60 · 2 runs · " in curve._status() and curve._status().endswith(" · lr 0.1")
+    assert legend(curve) == [
+        ["", "last", "steps/s", "time", "lowest", "at step"],
+        ["sync loss", "1", "100", "0.6 s", "1", "1"],
+        ["async loss", "1", "200", "0.3 s", "1", "1"],
+    ]
+    assert ">200<" in curve.svg() and ">0.3 s<" in curve.svg()
 
 
 def test_objects_watched_together_report_a_value_once(front):
@@ -278,11 +284,13 @@ def test_objects_watched_together_report_a_value_once(front):
         for at, (run, lr) in enumerate(rates.items()):
             for step in (1, 2):
                 curve.put(step, {f"{run} loss": 1.0, f"{run} lr": lr}, 100 * at + step, 100.0 * at)
-        return curve._status()
+        return curve._status().partition(" runs · ")[2].partition(" s")[2], [row[1:5] for row in legend(curve)]
 
-    assert status(sync=0.1, other=0.1).endswith("s · lr 0.1")
-    assert status(sync=0.1, other=0.2).endswith("s · sync lr 0.1 · other lr 0.2")
-    assert status(**{"lr 0.1": 0.1, "lr 0.2": 0.2}).endswith("lr 0.1 1 steps/s, 2.0 s · lr 0.2 1 steps/s, 2.0 s")
+    head = ["last", "steps/s", "time"]
+    assert status(sync=0.1, other=0.1) == (" · lr 0.1", [[*head, "lowest"]] + [["1", "1", "2.0 s", "1"]] * 2)
+    either = [[*head, "lr"], ["1", "1", "2.0 s", "0.1"], ["1", "1", "2.0 s", "0.2"]]
+    assert status(sync=0.1, other=0.2) == ("", either)
+    assert status(**{"lr 0.1": 0.1, "lr 0.2": 0.2}) == ("", [[*head, "lowest"]] + [["1", "1", "2.0 s", "1"]] * 2)
 
 
 def test_curve_as_last_line_of_its_cell_is_not_displayed_twice(front, monkeypatch):

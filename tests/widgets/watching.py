@@ -1,6 +1,7 @@
 """Helpers for tests of `watch`: the smallest model, graph and job that train."""
 
 import json
+import re
 
 import numpy as np
 from minflow_widgets.watch import WATCHED_CURVES
@@ -21,6 +22,20 @@ def header(sent):
     """Return the header of a curve, or of the bytes that a page gets."""
     data = sent if isinstance(sent, bytes) else sent.encode()
     return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+
+
+def outlines(svg, look='fill="none"'):
+    """The lines of a curve: lists of their pieces, each a list of (x, y); `look` are the attributes after the path."""
+    lines = []
+    for path in re.findall(rf'<path d="(M[^"]*l[^"]*)" {look}', svg):
+        pieces = [np.array(re.findall(r"-?[\d.]+", piece), float).reshape(-1, 2) for piece in path.split("M")[1:]]
+        lines.append([[tuple(point) for point in piece.cumsum(0).tolist()] for piece in pieces])
+    return lines
+
+
+def legend(curve, panel=0):
+    """The rows of a legend, without its samples of lines."""
+    return [cells for cells, *_ in header(curve)["legends"][panel]]
 
 
 def model_and_optimizer(lr=0.1):

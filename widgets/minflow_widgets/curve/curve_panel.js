@@ -1,6 +1,8 @@
 // One panel of a curve on a canvas: what panels.py encodes, scales, lines, legend and the values under the pointer.
-// Put behind page_theme.js, and before loss_curve.js, the widget that asks for it.
-const HEIGHT = 230, STRIP = 130, LEFT = 52, RIGHT = 14, BOTTOM = 39, LINE = 15, DOTS = 24, WORDS = 38; // of a legend: where its words begin
+// Put behind legend.js, and before loss_curve.js, the widget that asks for it.
+const HEIGHT = 230, STRIP = 130, LEFT = 52, RIGHT = 14, BOTTOM = 39, LINE = 15, WORDS = 38; // of a legend: where its words begin
+const APART = 10, MANY_EPOCHS = 30; // from this distance between points, each has a dot; means of more epochs are a line
+const SMOOTHINGS = [0, 1, 3, 9, 27]; // windows of means that a smoothed value covers, by the reader's choice
 const DASHES = [[], [7, 3], [2, 3], [8, 3, 2, 3]];
 const COLORS = [LINES.blue, LINES.amber, LINES.green, LINES.violet];
 
@@ -70,35 +72,51 @@ function limits(arrays, log) {
   return log ? [low / 2, high * 2] : [low - room, high + room];
 }
 
+// A scale of positive values that nearly reaches 0 begins there.
+const fromZero = ([low, high], keep) => [!keep && low > 0 && low < 0.2 * high ? 0 : low, high];
+
 // The point nearest to x: each is looked at, since steps may start again.
 const nearest = (xs, x) => xs.reduce((best, v, i) => (Math.abs(v - x) < Math.abs(xs[best] - x) ? i : best), 0);
 
-// What is said of a line, in rows no wider than `room`, and whether they are of what went wrong; a row of one word may be wider.
-function legendOf(c, s, room) {
-  const said = [[s.label, false], ...(s.means ? [[s.means, false]] : []), ...(s.warnings || []).map((words) => [words, true])];
-  return said.flatMap(([words, bad]) => words.split(" ").reduce((rows, word) => {
-    const last = rows.length ? `${rows[rows.length - 1][0]} ${word}` : "";
-    if (last && c.measureText(last).width <= room) rows[rows.length - 1][0] = last;
-    else rows.push([word, bad]);
-    return rows;
-  }, []));
+// Means of k neighbors, fewer at the ends; not of points that are not finite.
+function runningMean(xs, ys, k) {
+  const half = k >> 1, x = [], y = [];
+  for (let i = 0; i < xs.length; i++) {
+    let [count, sumX, sumY] = [0, 0, 0];
+    for (let j = Math.max(0, i - half); j <= Math.min(xs.length - 1, i + half); j++)
+      if (Number.isFinite(ys[j])) { count += 1; sumX += xs[j]; sumY += ys[j]; }
+    x.push(count ? sumX / count : xs[i]); y.push(count ? sumY / count : NaN);
+  }
+  return [x, y];
 }
 
-const rowsOf = (members) => Math.max(members.reduce((n, s) => n + s.rows.length, 0), 1);
-const tallOf = (strip, members) => strip ? STRIP + LINE * Math.max(rowsOf(members) - 1, 0) : HEIGHT + LINE * Math.max(rowsOf(members) - 4, 0);
-const lookOf = (s, k) => { const at = s.style ?? k; return [COLORS[at % 4], DASHES[(at + (at >> 2)) % 4]]; };
+// x and y of the thick line, and in words what it is; null without one. k: of SMOOTHINGS.
+function smoothed(s, title, k, time, ends) {
+  if (k === 1 && ends.length > MANY_EPOCHS) return { x: ends.map(([step, , seconds]) => (time ? seconds : step)), y: ends.map(([, mean]) => mean ?? NaN), words: "thick line: epoch means" };
+  const few = !s.m;
+  if (!k || (few && k < 2) || title === "lr" || s.n < 3) return null;
+  const values = few ? k : s.window + (k - 1) * s.window / 5, unit = s.every ? "measured values" : "values";
+  const [x, y] = k > 1 ? runningMean(few ? s.x : s.mx, few ? s.y : s.my, k) : [s.mx, s.my];
+  return { x, y, words: `thick line: ${k > 1 && !few ? "smoothed over" : "mean of"} ${values} ${unit}` };
+}
 
-// Draws it; gives where its plot begins, behind the widest of its numbers. members: with the `rows` of their legends.
+const ringed = (s) => s.epochs && s.epochs.length <= MANY_EPOCHS;
+const tallOf = (strip, rows) => strip ? STRIP + LINE * Math.max(rows - 1, 0) : HEIGHT + LINE * Math.max(rows - 4, 0);
+const lookOf = ({ look: [color, dash] }) => [COLORS[color], DASHES[dash]];
+
+// Draws it; gives where its plot begins, behind the widest of its numbers. rows: of its legend, from legendOf.
 // far: its values are far apart, which needs a log scale where nobody has chosen one.
-function panel(c, theme, title, members, width, tall, scene, far, strip) {
+function panel(c, theme, title, members, rows, width, tall, scene, far, strip) {
   const old = members.map((s) => scene.before.get(s.name)).filter(Boolean);
   far = far && scene.log === null;
   const log = (far || scene.log) && [...members, ...old].some((s) => s.y.some((v) => v > 0));
   const f = log ? Math.log10 : (v) => v, [x0, x1] = scene.limits;
-  const calm = members.filter((s) => s.style === undefined || !s.warnings); // of several runs those that have not diverged
-  const [low, high] = limits([...(calm.length ? calm : members), ...old].map((s) => s.y), log);
+  const calm = members.filter((s) => !s.wild); // of several runs those that have not diverged
+  const seen = (s) => (scene.zoomed ? s.y.filter((_, i) => s.x[i] >= x0 && s.x[i] <= x1) : s.y);
+  const scaled = [...(calm.length ? calm : members), ...old];
+  const [low, high] = fromZero(limits(scaled.some((s) => seen(s).some(Number.isFinite)) ? scaled.map(seen) : scaled.map((s) => s.y), log), log || scene.zoomed);
   const y0 = f(low), y1 = f(high);
-  const top = 10 + LINE * rowsOf(members), right = width - RIGHT, bottom = tall - BOTTOM;
+  const top = 10 + LINE * Math.max(rows.length, 1), right = width - RIGHT, bottom = tall - BOTTOM;
   const numbered = scene.marks.length > 0 && !strip, above = numbered ? 18 : 6; // room for numbers of epochs: no line goes through them
   const count = Math.max(2, Math.floor((bottom - top) / 30));
   let marks = ticks(low, high, count);
@@ -126,62 +144,85 @@ function panel(c, theme, title, members, width, tall, scene, far, strip) {
     c.stroke(); c.globalAlpha = 1; c.setLineDash([]);
     for (const i of single) dot(xs[i], ys[i], color, 2);
   };
+  // Dots at points that are far enough from their neighbors to tell them apart.
+  const dots = (xs, ys, color, r) => {
+    const apart = (i, j) => j < 0 || j >= xs.length || Math.abs(across(xs[i]) - across(xs[j])) >= APART;
+    for (let i = 0; i < xs.length; i++)
+      if (Number.isFinite(ys[i]) && !(log && ys[i] <= 0) && apart(i, i - 1) && apart(i, i + 1)) dot(xs[i], ys[i], color, r);
+  };
   const rule = (points, color, dash) => {
     c.strokeStyle = color; c.lineWidth = 1; c.setLineDash(dash || []); c.beginPath();
     points.forEach((p, i) => (i ? c.lineTo(...p) : c.moveTo(...p))); c.stroke(); c.setLineDash([]);
   };
   const dot = (x, y, color, r) => { c.fillStyle = color; c.beginPath(); c.arc(across(x), up(y), r, 0, 7); c.fill(); };
+  const ring = (x, y, color, r) => { c.strokeStyle = color; c.lineWidth = 1.5; c.beginPath(); c.arc(across(x), up(y), r, 0, 7); c.stroke(); };
+  const broken = (x, y, along) => { // two strokes across an axis that does not start at 0
+    for (const d of [0, 4]) rule(along ? [[x + d - 2, y + 4], [x + d + 2, y - 4]] : [[x - 4, y - d + 2], [x + 4, y - d - 2]], theme.ink);
+  };
+  marks = marks.filter((v, i) => !i || up(marks[i - 1]) - up(v) >= 12); // on a log scale, some are too close
   for (const v of marks) { rule([[left, up(v)], [right, up(v)]], theme.faint); text(left - 6, up(v) + 4, number(v), "right"); }
   for (const v of ticks(x0, x1, Math.max(2, Math.floor(width / 110)))) text(across(v), bottom + 16, number(v), "center");
   rule([[left, top], [left, bottom], [right, bottom]], theme.ink);
+  const cut = !log && (low > 0 || high < 0), late = x0 > Math.max(1, 0.05 * (x1 - x0));
+  if (cut) broken(left, bottom - 5, false);
+  if (late) broken(left + 9, bottom, true);
   let free = left;
   for (const [step, seconds, label] of scene.marks) {
     const at = across(scene.x === "time" ? seconds : step), short = label.length > 12 ? label.slice(0, 11) + "\u2026" : label;
+    if (at < left || at > right + 1) continue;
     rule([[at, top], [at, bottom]], theme.soft, [1, 3]);
     if (numbered && at - 4 - c.measureText(short).width > free) { text(at - 3, top + 10, short, "right", theme.soft); free = at + 3; }
   }
-  const mean = Math.max(0, ...members.map((s) => s.window));
+  const lines = members.map((s) => smoothed(s, title, scene.smooth, scene.x === "time", s.epochs || []));
   const under = [scene.x === "time" ? "seconds since its start" : "step"];
   if (members.some((s) => s.shown)) under[0] = `${title} by ${under[0]}`;
+  if (late) under[0] += `, from ${number(x0)}`;
   under.push(...members.map((s) => s.every).filter(Boolean).slice(0, 1));
-  if (far) under.push("log scale: over 4 decades");
-  if (mean) under.push(`thick line: mean of ${mean}`);
-  if (old.length) under.push("gray: previous run");
-  if (calm.length && calm.length < members.length) under.push("diverged runs leave the scale");
-  if (members.some((s) => s.means)) under.push("steps: epoch means");
-  if (numbered && 6 * (under.join("; ").length + 18) < right - left) under.push("numbered: epochs");
-  text((left + right) / 2, bottom + 31, under.join("; "), "center");
+  const notes = [cut && `values from ${number(low)}`, far && "log scale: over 4 decades", ...lines.map((line) => line && line.words).filter((words, i, all) => all.indexOf(words) === i).slice(0, 1),
+    members.some((s) => ringed(s)) && "rings: epoch means", old.length && "gray: previous run",
+    calm.length && calm.length < members.length && "diverged runs leave the scale", numbered && "numbered: epochs"];
+  for (const note of notes.filter(Boolean)) if (c.measureText([...under, note].join("; ")).width < width - 16) under.push(note);
+  const caption = under.join("; "), half = c.measureText(caption).width / 2 + 8;
+  text(Math.min((left + right) / 2, width - half), bottom + 31, caption, "center");
   if (!members.length) text(10, 18, `no ${title} yet`);
+  c.save(); c.beginPath(); c.rect(left - 4, top, right - left + 8, bottom - top + 4); c.clip();
   for (const s of old) stroke(s.x, s.y, LINES.gray, 1, 1, []);
-  let row = 0;
   members.forEach((s, k) => {
-    const [color, dash] = lookOf(s, k);
-    stroke(s.x, s.y, color, s.m ? 1 : 1.6, s.m ? 0.4 : 1, s.m ? [] : dash, scene.gaps);
-    if (s.m) stroke(s.mx, s.my, color, 2, 1, dash, scene.gaps);
-    else if (s.n <= DOTS) s.x.forEach((x, i) => { if (Number.isFinite(s.y[i]) && !(log && s.y[i] <= 0)) dot(x, s.y[i], color, 2.5); });
-    const each = (s.epochs || []).map(([a, b, mean, since, until]) => [...(scene.x === "time" ? [since, until] : [a, b]), mean ?? NaN]);
-    stroke(each.flatMap(([a, b]) => [a, b]), each.flatMap(([, , mean]) => [mean, mean]), color, 1.2, 1, []);
-    for (const [, b, mean] of each) if (Number.isFinite(mean) && !(log && mean <= 0)) dot(b, mean, color, 2.5);
-    c.lineWidth = 2; c.strokeStyle = color; c.setLineDash(dash); c.beginPath();
-    c.moveTo(10, 12 + row * LINE); c.lineTo(32, 12 + row * LINE); c.stroke(); c.setLineDash([]);
-    for (const [words, bad] of s.rows) text(WORDS, 16 + row++ * LINE, words, "", bad ? theme.red : theme.ink);
-    if (s.warnings) {
-      const at = Math.min(Math.max(across(s.bad), left), right);
-      rule([[at, top], [at, bottom]], theme.red, [4, 3]);
-    }
+    const [color, dash] = lookOf(s), mean = lines[k];
+    stroke(s.x, s.y, color, mean ? 1 : 1.6, mean ? 0.4 : 1, mean ? [] : dash, scene.gaps);
+    if (mean) stroke(mean.x, mean.y, color, 2, 1, dash, scene.gaps);
+    if (!mean || s.every || scene.zoomed) dots(s.x, s.y, color, mean ? 2 : 2.5);
+    for (const [step, value, seconds] of ringed(s) ? s.epochs : [])
+      if (value !== null && !(log && value <= 0)) ring(scene.x === "time" ? seconds : step, value, color, 3.5);
+    if (s.bad !== undefined) rule([[across(s.bad), top], [across(s.bad), bottom]], theme.red, [4, 3]);
   });
-  if (scene.at === null) return left;
+  if (scene.drag) {
+    const [a, b] = scene.drag.map(across);
+    c.globalAlpha = 0.2; c.fillStyle = theme.soft; c.fillRect(a, top, b - a, bottom - top); c.globalAlpha = 1;
+  }
+  c.restore();
+  rows.forEach(([words, line, kind], row) => {
+    if (line !== null) {
+      const [color, dash] = lookOf(members[line]), y = 12 + row * LINE;
+      c.lineWidth = 2; c.strokeStyle = color; c.setLineDash(dash); c.beginPath(); c.moveTo(10, y); c.lineTo(32, y); c.stroke(); c.setLineDash([]);
+    }
+    for (const [x, said, align] of words) text(WORDS + x, 16 + row * LINE, said, align, { bad: theme.red, head: theme.soft }[kind]);
+  });
+  if (scene.at === null || scene.at < x0 || scene.at > x1) return left;
   rule([[across(scene.at), top], [across(scene.at), bottom]], theme.ink);
   const said = members.filter((s) => s.n).map((s) => {
-    const i = nearest(s.x, scene.at);
-    if (Number.isFinite(s.y[i]) && !(log && s.y[i] <= 0)) dot(s.x[i], s.y[i], lookOf(s, members.indexOf(s))[0], 3.5);
-    return `${s.name} ${Number.isFinite(s.y[i]) ? number(s.y[i]) : "not finite"}${s.x[i] === scene.at ? "" : ` at ${number(s.x[i])}`}`;
-  });
+    const i = nearest(s.x, scene.at), color = lookOf(s)[0], there = Number.isFinite(s.y[i]);
+    if (there && !(log && s.y[i] <= 0)) dot(s.x[i], s.y[i], color, 3.5);
+    return [there ? s.y[i] : -Infinity, `${s.name} ${there ? number(s.y[i]) : "not finite"}${s.x[i] === scene.at ? "" : ` at ${number(s.x[i])}`}`, color];
+  }).sort(([a], [b]) => b - a); // as the lines are, from top to bottom
   if (!said.length) return left;
-  const w = Math.max(...said.map((s) => c.measureText(s).width)) + 12, h = said.length * LINE + 6;
+  const w = Math.max(...said.map(([, words]) => c.measureText(words).width)) + 26, h = said.length * LINE + 6;
   const x = across(scene.at) + 8 + w > right ? across(scene.at) - 8 - w : across(scene.at) + 8;
   c.fillStyle = theme.card; c.fillRect(x, top + 4, w, h); c.strokeStyle = theme.ink; c.strokeRect(x, top + 4, w, h);
-  said.forEach((s, i) => text(x + 6, top + 18 + i * LINE, s));
-  scene.said.push(...said);
+  said.forEach(([, words, color], i) => {
+    c.fillStyle = color; c.fillRect(x + 6, top + 10 + i * LINE, 8, 8);
+    text(x + 20, top + 18 + i * LINE, words);
+  });
+  scene.said.push(...said.map(([, words]) => words));
   return left;
 }

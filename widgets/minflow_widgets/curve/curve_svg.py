@@ -6,16 +6,17 @@ Pure functions: equal numbers give equal text. Read next: `loss_curve.py`, which
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minflow.views.draw import svg_writer as svg, theme
-from minflow.views.draw.fonts import text_width, wrap_to_width
+from minflow.views.draw.fonts import text_width, truncated, wrap_to_width
 
-from .panels import latest_step, line_series, panel_rows, panels, scale_members, series_warnings, spans_decades
-from .scales import isolated, levels, limits, ticks, with_gaps
+from .legend import Row, describe, legend
+from .panels import line_series, looks, panel_rows, panels, scale_members, spans_decades
+from .scales import apart, from_zero, isolated, levels, limits, ticks, with_gaps
 from .series import STRIP_WORDS, Series, number
 
 PICTURE_WIDTH, ROW_HEIGHT = 720, 230  # pixels: the picture, and one row of panels
@@ -24,8 +25,10 @@ FONT_SIZE, PLATE_LEFT, LEGEND_LEFT = 11.5, 4, 38  # font size; left edge of plat
 COLORS = theme.BLUE, theme.AMBER, theme.GREEN, theme.VIOLET
 DASHES = ("", "7 3", "2 3", "8 3 2 3")
 GRID_STYLE = {"stroke_width": ".5", "stroke_dasharray": "1 2"}
-# height of a row of strips, and of epoch numbers; up to this many values get dots
-STRIP_HEIGHT, EPOCH_NUMBERS_HEIGHT, MAX_DOTTED_VALUES = 130, 16, 24
+# height of a row of strips, and of epoch numbers; space between columns of a legend
+STRIP_HEIGHT, EPOCH_NUMBERS_HEIGHT, COLUMN_GAP = 130, 16, 14
+# means of more epochs are a line, not rings; pixels between points from which each has a dot
+MANY_EPOCHS, APART = 30, 10
 
 
 class Scene(NamedTuple):
@@ -52,12 +55,13 @@ def draw(
     log: bool | None = None,
     before: Sequence[Series] = (),
     gaps: Sequence = (),
+    runs: Mapping[str, Mapping] | None = None,
 ) -> str:
     """The picture as SVG text: `status` on top, then panels, two per row, small ones in a row of strips; `note` below.
 
     marks: (step, seconds, text) of vertical lines.  before: series of the previous run, drawn faint behind those of the
     same name.  log: None to choose by the range of the values.  gaps: (from, to) in seconds without a line on a time
-    axis.
+    axis.  runs: columns of the first legend, as in `legend`.
     """
     titles, lines = panels(series, declared) or ["loss"], line_series(series, declared)
     known = {s.name: s for s in before}
@@ -72,8 +76,9 @@ def draw(
         width = PICTURE_WIDTH / len(row)
         strip = titles[row[0]] in STRIP_WORDS and len(row) < len(titles)
         members = [[s for s in lines if s.word == titles[i]] for i in row]
-        legends = [[legend(series, s, width - LEGEND_LEFT - svg.PADDING - RIGHT) for s in each] for each in members]
-        most = max([sum(map(len, each)) for each in legends])
+        room = width - LEGEND_LEFT - svg.PADDING - RIGHT
+        legends = [layout(legend(series, each, runs if i == 0 else None), room) for i, each in zip(row, members)]
+        most = max(map(len, legends))
         height = STRIP_HEIGHT + LINE_HEIGHT * max(most - 1, 0) if strip else ROW_HEIGHT + LINE_HEIGHT * max(most - 4, 0)
         for k, i in enumerate(row):
             panel = Panel(titles[i], members[k], legends[k], width, height, scene, strip)
@@ -90,39 +95,38 @@ def draw(
     return svg.picture(parts, PICTURE_WIDTH, top, describe(series, note), font_size=FONT_SIZE)
 
 
-def describe(series: list[Series], note: str = "") -> str:
-    """The picture in words: the last and the best value of each series."""
-    last = max((s.steps[-1] for s in series if s.count), default=None)
-    parts = ["no values" if last is None else f"step {number(last)}"]
-    for s in series:
-        bad = f" ({': '.join(series_warnings(series, s))})" if s.first_nonfinite else ""
-        parts.append(", ".join(filter(None, [s.label(latest_step(series, s)), s.epoch_means()])) + bad)
-    return "; ".join([*parts, note] if note else parts)
-
-
 class Panel:
     """One plot with its legend on top. parts: its elements."""
 
     def __init__(
-        self, title: str, members: list[Series], legends: list, width: float, height: float, scene: Scene, strip: bool
+        self,
+        title: str,
+        members: list[Series],
+        rows: list[Line],
+        width: float,
+        height: float,
+        scene: Scene,
+        strip: bool,
     ):
         self.scene = scene
         self.parts: list[str] = []
-        lines: list[Any] = [(s, *s.points(scene.x), *s.means(scene.x)) for s in members]
-        old = [scene.before[s.name].points(scene.x) for s in members if s.name in scene.before]
+        most = int(width)  # points: one per pixel
+        lines: list[Any] = [(s, *s.points(scene.x, most), *thick_line(s, scene.x)) for s in members]
+        old = [scene.before[s.name].points(scene.x, most) for s in members if s.name in scene.before]
         steady = scale_members(members)
         numbers = np.concatenate([np.empty(0), *[y for s, _, y, *_ in lines if s in steady], *[y for _, y in old]])
         chosen = scene.log is None and spans_decades(title, [numbers])
         self.log = (chosen or bool(scene.log)) and bool((numbers > 0).any())
         self.low, self.high = limits([np.log10(numbers[numbers > 0]) if self.log else numbers])
-        said = [words for rows in legends for words, _ in rows] or [f"no {title} yet"]
+        self.low = self.low if self.log else from_zero(self.low, self.high)
+        rows = rows or [Line([(0, f"no {title} yet", "start")])]
         self.plate(
             PLATE_LEFT,
             PLATE_LEFT,
-            LEGEND_LEFT + svg.PADDING - PLATE_LEFT + max(text_width(words, FONT_SIZE) for words in said),
-            LINE_HEIGHT * len(said) + 5,
+            LEGEND_LEFT + svg.PADDING - PLATE_LEFT + max(line.width for line in rows),
+            LINE_HEIGHT * len(rows) + 5,
         )
-        self.top = 2 * PLATE_LEFT + 9 + LINE_HEIGHT * len(said)
+        self.top = 2 * PLATE_LEFT + 9 + LINE_HEIGHT * len(rows)
         self.width, self.right, self.bottom = width, width - RIGHT, height - BOTTOM
         numbered = bool(scene.marks) and not strip
         self.above = EPOCH_NUMBERS_HEIGHT + 4 if numbered else 6  # keeps lines out of the epoch numbers
@@ -130,30 +134,32 @@ class Panel:
         self.left = max(
             LEFT, 2 * PLATE_LEFT + 10 + math.ceil(max([text_width(label, FONT_SIZE) for _, label in grid], default=0))
         )
-        if not members:
-            self.text(PLATE_LEFT + svg.PADDING, 18, said[0])
         self.axes(grid)
         self.marks(numbered)
-        window = max((w for *_, w in lines), default=0)
+        means = [words for *_, words in lines if words]
+        first, last = scene.limits
+        self.late = first > max(1, 0.05 * (last - first))  # so near to 0 it is not worth a remark
+        cut = not self.log and (self.low > 0 or self.high < 0)
+        if cut:
+            self.broken(self.left, self.bottom - 5, False)
+        if self.late:
+            self.broken(self.left + 9, self.bottom, True)
         notes = {
+            f"values from {number(self.low)}": cut,
             "log scale: over 4 decades": chosen,
-            f"thick line: mean of {window}": bool(window),
+            f"thick line: {means[0] if means else ''}": bool(means),
+            "rings: epoch means": any(0 < len(s.epochs) <= MANY_EPOCHS for s in members),
             "gray: previous run": bool(old),
             "diverged runs leave the scale": len(steady) < len(members),
-            "steps: epoch means": any(s.epochs for s in members),
             "numbered: epochs": numbered,
         }
         self.caption(title, members, [note for note, holds in notes.items() if holds])
         for x, y in old:
             self.line(x, y, stroke=theme.LINE)
-        row = 0
-        for k, (s, *curves) in enumerate(lines):
-            look = k if s.style is None else s.style
-            color, dash = COLORS[look % len(COLORS)], DASHES[(look + look // len(COLORS)) % len(DASHES)]
-            x, y, mean_x, mean_y, window = curves
-            self.series(s, x, y, mean_x, mean_y, window, color=color, dash=dash)
-            self.legend(legends[k], row, color, dash)
-            row += len(legends[k])
+        look = [(COLORS[color], DASHES[dash]) for color, dash in looks(members)]
+        for (s, *curves), (color, dash) in zip(lines, look):
+            self.series(s, *curves, color=color, dash=dash)
+        self.legend(rows, look)
 
     # ---- places ------------------------------------------------------------------------------------------------------
 
@@ -183,7 +189,8 @@ class Panel:
         self.path(outline(*self.points(x, y)), fill="none", **look)
 
     def dots(self, points, radius: float, color: str) -> None:
-        self.parts += [svg.element("circle", cx=a, cy=b, r=radius, fill=color) for a, b in points]
+        if points:
+            self.parts.append(svg.group([svg.element("circle", cx=a, cy=b, r=radius) for a, b in points], fill=color))
 
     # ---- contents of the plot ----------------------------------------------------------------------------------------
 
@@ -191,8 +198,12 @@ class Panel:
         """Plates with numbers at the left and below, which meet in the corner; dotted lines across the plot."""
         self.plate(PLATE_LEFT, self.top - 4, self.left - 2 * PLATE_LEFT, self.bottom - self.top + 14)
         self.plate(PLATE_LEFT, self.bottom + 6, self.width - 2 * PLATE_LEFT, BOTTOM - 8)
+        last = math.inf
         for level, label in grid:
             y = round(float(self.up(level)), 1)
+            if last - y < 12:  # on a log scale, some are too close
+                continue
+            last = y
             self.path(f"M{self.left} {y:.1f}H{self.right:g}", stroke=theme.LINE, **GRID_STYLE)
             self.text(self.left - 10, y + 4, label, anchor="end")
         for x in ticks(*self.scene.limits, max(2, int(self.width // 110))):
@@ -219,7 +230,9 @@ class Panel:
         words = ["step" if self.scene.x == "step" else "seconds since its start"]
         if any(s.shown for s in members):
             words = [f"{title} by {words[0]}"]
-        words += [s.sampled() for s in members if s.every > 1][:1]
+        if self.late:
+            words[0] += f", from {number(self.scene.limits[0])}"
+        words += [sampled for s in members if (sampled := s.sampled())][:1]
         for note in notes:
             words += (
                 [note]
@@ -229,55 +242,112 @@ class Panel:
         shown, half = "; ".join(words), text_width("; ".join(words), FONT_SIZE) / 2 + PLATE_LEFT + svg.PADDING
         self.text(min((self.left + self.right) / 2, self.width - half), self.bottom + 32, shown, theme.MUTED, "middle")
 
-    def stairs(self, s: Series, color: str) -> None:
-        """The means of epochs, each from its first step to its last, which has a dot."""
-        each = [(t0, t1, mean) if self.scene.x == "time" else (x0, x1, mean) for x0, x1, mean, t0, t1 in s.stairs()]
-        ends = np.array([end for x0, x1, _ in each for end in (x0, x1)])
-        across, up = self.points(ends, np.array([mean for *_, mean in each for _ in (0, 1)], float))
-        self.path(outline(across, up), fill="none", stroke=color, stroke_width=1.2)
-        self.dots([(a, b) for a, b in zip(across[1::2].tolist(), up[1::2].tolist()) if b == b], 2.5, color)
+    def broken(self, x: float, y: float, along: bool) -> None:
+        """Two strokes across an axis that does not start at 0."""
+        for d in (0, 4):
+            ends = f"M{x + d - 2:g} {y + 4:g}l4-8" if along else f"M{x - 4:g} {y - d + 2:g}l8-4"
+            self.path(ends, stroke=theme.LINE)
 
-    def series(self, s: Series, x, y, mean_x, mean_y, window: int, color: str, dash: str) -> None:
-        """One line, and its mean over `window` values if it has one."""
+    def rings(self, s: Series, color: str) -> None:
+        """The means of epochs, a ring at the end of each, which leaves the line visible."""
+        ends = [(seconds if self.scene.x == "time" else step, mean) for step, mean, seconds in s.epoch_ends()]
+        across, up = self.points(*np.array(ends, float).T)
+        look = {"fill": "none", "stroke": color, "stroke_width": 1.5}
+        places = zip(across.round(1).tolist(), up.round(1).tolist())
+        rings = [svg.element("circle", cx=a, cy=b, r=3.5) for a, b in places if b == b]
+        self.parts.append(svg.group(rings, **look))
+
+    def series(self, s: Series, x, y, mean_x, mean_y, mean: str, color: str, dash: str) -> None:
+        """One line, and its mean if `mean` says of what it is one."""
         gaps = self.scene.gaps
         (x, y), (mean_x, mean_y) = with_gaps(x, y, gaps), with_gaps(mean_x, mean_y, gaps)
-        if window:
+        if mean:
             self.line(x, y, stroke=color, stroke_width=".6")
             self.line(mean_x, mean_y, stroke=color, stroke_width=2.4, stroke_dasharray=dash)
         else:
             self.line(x, y, stroke=color, stroke_width=1.6, stroke_dasharray=dash)
         across, up = self.points(x, y)
-        if not window and s.count <= MAX_DOTTED_VALUES:
-            self.dots([(a, b) for a, b in zip(across.tolist(), up.tolist()) if b == b], 2.5, color)
-        else:
-            self.dots(isolated(across, up), 2, color)
-        self.stairs(s, color)
+        dotted = not mean or bool(s.sampled())
+        self.dots(apart(across, up, APART) if dotted else isolated(across, up), 2 if mean else 2.5, color)
+        if 0 < len(s.epochs) <= MANY_EPOCHS:
+            self.rings(s, color)
         if s.first_nonfinite:
             at = min(max(self.across(s.first_nonfinite[0 if self.scene.x == "step" else 2]), self.left), self.right)
             self.path(f"M{at:.1f} {self.top}V{self.bottom}", stroke=theme.RED, stroke_dasharray="4 3")
 
-    def legend(self, rows: list[tuple[str, bool]], row: int, color: str, dash: str) -> None:
-        """The legend of a line, starting at row `row`, with a sample of the line."""
-        y = 14 + row * LINE_HEIGHT
-        self.path(f"M{PLATE_LEFT + svg.PADDING} {y}h22", stroke=color, stroke_width=2.4, stroke_dasharray=dash)
-        for k, (words, bad) in enumerate(rows):
-            self.text(LEGEND_LEFT, y + 4 + k * LINE_HEIGHT, words, theme.RED_TEXT if bad else theme.TEXT_COLOR)
+    def legend(self, rows: list[Line], look: list[tuple[str, str]]) -> None:
+        """The rows of the legend, with a sample before the name of each line."""
+        colors = {"bad": theme.RED_TEXT, "head": theme.MUTED}
+        for k, (texts, line, kind) in enumerate(rows):
+            y = 14 + k * LINE_HEIGHT
+            if line is not None:
+                color, dash = look[line]
+                self.path(f"M{PLATE_LEFT + svg.PADDING} {y}h22", stroke=color, stroke_width=2.4, stroke_dasharray=dash)
+            for x, words, anchor in texts:
+                self.text(LEGEND_LEFT + round(x, 1), y + 4, words, colors.get(kind, theme.TEXT_COLOR), anchor)
 
 
-def legend(series: list[Series], s: Series, width: float) -> list[tuple[str, bool]]:
-    """Rows of the legend of a line, each with True if it is a warning."""
-    said = [(s.legend(latest_step(series, s)), False), (s.epoch_now(), False)]
-    said += [(words, True) for words in series_warnings(series, s)]
-    return [(row, bad) for words, bad in said if words for row in wrap_to_width(words, width, FONT_SIZE)]
+def thick_line(s: Series, x: str) -> tuple[np.ndarray, np.ndarray, str]:
+    """x and y of the smoothed line, and in words what it is; "" without one."""
+    if len(s.epochs) > MANY_EPOCHS:
+        steps, means, seconds = np.array(s.epoch_ends(), float).T
+        return (steps if x == "step" else seconds), means, "epoch means"
+    across, means, window = s.means(x)
+    return across, means, f"mean of {window} {'measured values' if s.sampled() else 'values'}" if window else ""
+
+
+class Line(NamedTuple):
+    """A line of a legend. texts: (x, text, anchor).  line, kind: as in `Row`."""
+
+    texts: list[tuple[float, str, str]]
+    line: int | None = None
+    kind: str = ""
+
+    @property
+    def width(self) -> float:
+        x, words, anchor = self.texts[-1]
+        return x if anchor == "end" else x + text_width(words, FONT_SIZE)
+
+
+def layout(rows: list[Row], room: float) -> list[Line]:
+    """The lines of a legend no wider than `room` pixels. Columns are dropped from the right, and names are cut;
+    sentences are wrapped. `legendOf` in curve_panel.js does the same.
+    """
+    table = [row.cells for row in rows if len(row.cells) > 1]
+    widths = [max([text_width(words, FONT_SIZE) for words in column]) for column in zip(*table)]
+    while len(widths) > 2 and sum(widths) + COLUMN_GAP * (len(widths) - 1) > room:
+        widths.pop()
+    if widths:
+        widths[0] -= max(sum(widths) + COLUMN_GAP * (len(widths) - 1) - room, 0)
+    ends = (np.cumsum([width + COLUMN_GAP for width in widths]) - COLUMN_GAP).tolist()
+    lines: list[Line] = []
+    for cells, line, kind in rows:
+        if len(cells) > 1:
+            name = truncated(cells[0], widths[0], FONT_SIZE)
+            lines.append(
+                Line([(0, name, "start"), *[(x, words, "end") for x, words in zip(ends[1:], cells[1:])]], line, kind)
+            )
+        else:
+            wrapped = wrap_to_width(cells[0], room, FONT_SIZE)
+            lines += [Line([(0, words, "start")], None if k else line, kind) for k, words in enumerate(wrapped)]
+    return lines
 
 
 def outline(x: np.ndarray, y: np.ndarray) -> str:
-    """The path through the points, with gaps at NaN."""
-    parts, pen = [], "M"
-    for a, b in zip(np.round(x, 1).tolist(), np.round(y, 1).tolist(), strict=True):
-        if b != b:
-            pen = "M"
-            continue
-        parts.append(f"{pen}{a:g} {b:g}")
-        pen = "L"
-    return "".join(parts)
+    """The path through the points, with gaps at NaN: a start, then differences, in tenths of a pixel."""
+    there = np.isfinite(x + y)
+    points = np.rint(10 * np.where(there, [x, y], 0.0)).T.astype(int).tolist()
+    parts: list[str] = []
+    last: list[int] | None = None
+    for point, finite in zip(points, there.tolist()):
+        if finite and last is None:
+            parts.append(f"M{tenths(point[0])} {tenths(point[1])}l")
+        elif finite and last is not None:
+            parts.append(f"{tenths(point[0] - last[0])} {tenths(point[1] - last[1])}")
+        last = point if finite else None
+    return " ".join(parts).replace("l ", "l").replace(" -", "-").replace(" M", "M").replace("lM", "M").removesuffix("l")
+
+
+def tenths(n: int) -> str:
+    """n / 10, as short as possible."""
+    return f"{n / 10:g}".replace("0.", ".", 1) if -10 < n < 10 else f"{n / 10:g}"

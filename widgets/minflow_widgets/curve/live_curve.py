@@ -5,16 +5,26 @@ anywidget is imported only here, when a curve is first shown. Read next: `loss_c
 
 from __future__ import annotations
 
+import base64
 import functools
 import json
 import sys
 import weakref
+import zlib
 
 from minflow.diagnosis import notebook
+from minflow.views.html.script import with_script
 
 from .. import frontends
 
-SCRIPTS = ("page_theme.js", "curve/curve_panel.js", "curve/loss_curve.js")
+SMOOTHINGS = 5  # choices of the slider, the first without a smoothed line: SMOOTHINGS in curve_panel.js
+SCRIPTS = (
+    "page_theme.js",
+    "curve/legend.js",
+    "curve/curve_panel.js",
+    "curve/range_zoom.js",
+    "curve/loss_curve.js",
+)
 
 
 def start_frontend(curve):
@@ -27,15 +37,15 @@ def widget_class():
     """The anywidget class. All state is in traits, so that a reloaded page shows it again.
 
     data: the whole downsampled curve.  before: that of the previous run.  look: the reader's choices as JSON,
-    {"log": bool or null, "x": "step" or "time"}.  wish: the last button press, such as "pause 1", "resume 2",
-    "stop 3".
+    {"log": bool or null, "x": "step" or "time", "smooth": 0 to 4}.  wish: the last button press, such as "pause 1",
+    "resume 2", "stop 3".
     """
     import anywidget
     import traitlets
 
     class LiveCurve(frontends.RestrictedTraits, anywidget.AnyWidget):
         accepted_traits = "look", "wish"
-        _esm = frontends.script(*SCRIPTS)
+        _esm = frontends.script(*SCRIPTS) + "export default { render };\n"
         data = traitlets.Bytes(b"").tag(sync=True)
         before = traitlets.Bytes(b"").tag(sync=True)
         look = traitlets.Unicode("{}").tag(sync=True)
@@ -47,11 +57,35 @@ def widget_class():
     return LiveCurve
 
 
+def look_of(curve) -> str:
+    return json.dumps({"log": curve.log, "x": curve.x, "smooth": curve.smooth})
+
+
+def still(curve, html: str) -> str:
+    """The HTML of a finished curve with its data, drawn as the same canvas without a kernel if scripts run."""
+    data = {"code": canvas_script(), "data": deflated(curve.encode()), "before": deflated(curve.encode_before())}
+    return with_script(html, lean_script("curve/still_curve.js"), {**data, "look": look_of(curve)})
+
+
+@functools.cache
+def canvas_script() -> str:
+    return deflated(lean_script(*SCRIPTS).encode())
+
+
+def lean_script(*files: str) -> str:
+    """The scripts without lines of comments and indentation, because each output has them."""
+    lines = [line.strip() for line in frontends.script(*files).splitlines()]
+    return "\n".join([line for line in lines if not line.startswith("//")])
+
+
+def deflated(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data, 9)).decode()
+
+
 def live_widget(curve):
     """A widget that shows the curve and reacts to its buttons."""
     mine = weakref.ref(curve)
-    look = json.dumps({"log": curve.log, "x": curve.x})
-    widget = widget_class()(data=curve.encode(), before=curve.encode_before(), look=look)
+    widget = widget_class()(data=curve.encode(), before=curve.encode_before(), look=look_of(curve))
 
     def looked(change) -> None:
         curve = mine()
@@ -62,6 +96,8 @@ def live_widget(curve):
         if curve is not None and isinstance(chosen, dict):
             log = chosen.get("log")  # null: not chosen
             curve.log, curve.x = None if log is None else bool(log), "time" if chosen.get("x") == "time" else "step"
+            smooth = chosen.get("smooth")
+            curve.smooth = smooth if type(smooth) is int and 0 <= smooth < SMOOTHINGS else 1
 
     def wished(change) -> None:
         curve, wish = mine(), change["new"].partition(" ")[0]

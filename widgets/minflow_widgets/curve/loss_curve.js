@@ -1,6 +1,6 @@
 // Draws what panels.py encodes: one trait holds all of it, so a page that is loaded again shows the whole curve.
 // Traits: data, before (the previous run), look (what the reader chose), wish (the button that was pressed last).
-// Put behind curve_panel.js, which draws the panels.
+// Put behind curve_panel.js, which draws the panels, and range_zoom.js.
 function render({ model, el }) {
   const make = (kind, style) => Object.assign(document.createElement(kind), { style });
   const box = make("div", "max-width:720px;font:11.5px Helvetica,Arial,sans-serif"), canvas = make("canvas", "display:block");
@@ -12,13 +12,16 @@ function render({ model, el }) {
     made.type = "button"; made.textContent = name;
     return made;
   };
-  const logs = button("log y"), times = button("time x"), pause = button("pause"), stop = button("stop");
+  const logs = button("log y"), times = button("time x"), pause = button("pause"), stop = button("stop"), all = button("all steps");
+  const smooth = Object.assign(make("input", "width:56px;margin:0 0 0 4px;vertical-align:middle"), { type: "range", min: 0, max: SMOOTHINGS.length - 1, step: 1 });
+  const smoothing = make("label", "");
+  smoothing.append("smooth", smooth);
   canvas.dataset.lmSuppressShortcuts = "true"; // Notebook 7 takes arrows
   canvas.setAttribute("role", "img"); canvas.tabIndex = 0; values.setAttribute("aria-live", "polite");
-  bar.append(status, note, pause, stop, logs, times);
+  bar.append(status, note, pause, stop, all, smoothing, logs, times);
   box.append(bar, canvas, values);
   el.append(box);
-  let waiting = false, at = null, areas = [], scene = null, head = null;
+  let waiting = false, at = null, hint = "", areas = [], scene = null, head = null;
 
   const look = () => { try { return JSON.parse(model.get("look")); } catch { return {}; } };
   const set = (trait, value) => { model.set(trait, value); model.save_changes(); };
@@ -28,7 +31,7 @@ function render({ model, el }) {
 
   const draw = () => {
     waiting = false;
-    const { log = null, x } = look(), time = x === "time";  // null: nobody has chosen
+    const { log = null, x, smooth: level = 1 } = look(), time = x === "time";  // null: nobody has chosen
     head = decode(model.get("data"));
     const far = (head && head.logs) || [];
     let before = decode(model.get("before"));
@@ -43,21 +46,23 @@ function render({ model, el }) {
     const strip = (row) => !!head && head.small.includes(row[0]) && head.small.length < titles.length;
     const c = canvas.getContext("2d"), font = "11.5px Helvetica, Arial, sans-serif", theme = themeOf(el);
     c.font = font;
-    for (const row of rows) for (const s of lines) if (row.includes(s.panel)) s.rows = legendOf(c, s, width / row.length - WORDS - RIGHT);
-    const of = (i) => lines.filter((s) => s.panel === i), tall = (row) => Math.max(...row.map((i) => tallOf(strip(row), of(i))));
+    const legends = titles.map((_, i) => legendOf(c, (head && head.legends[i]) || [], width / rows.find((row) => row.includes(i)).length - WORDS - RIGHT));
+    const of = (i) => lines.filter((s) => s.panel === i), tall = (row) => Math.max(...row.map((i) => tallOf(strip(row), legends[i].length)));
     const height = rows.reduce((sum, row) => sum + tall(row), 0);
     canvas.width = width * ratio; canvas.height = height * ratio;
     canvas.style.width = width + "px"; canvas.style.height = height + "px";
     c.font = font; // the new size took it away
     box.style.color = theme.ink;
-    scene = { log, x, at, before: known, marks: head ? head.marks || [] : [], gaps: (time && head && head.gaps) || [], said: [], limits: limits([...lines, ...known.values()].map((s) => s.x)) };
+    scene = { log, x, at, before: known, marks: head ? head.marks || [] : [], gaps: (time && head && head.gaps) || [], said: [], smooth: SMOOTHINGS[level] };
+    zoom.whole = limits([...lines, ...known.values()].map((s) => s.x));
+    Object.assign(scene, { limits: zoom.range(), zoomed: !!zoom.shown, drag: zoom.drag });
     areas = [];
     let y = 0;
     for (const row of rows) {
       row.forEach((i, k) => {
         const w = width / row.length;
         c.setTransform(ratio, 0, 0, ratio, k * w * ratio, y * ratio);
-        const left = panel(c, theme, titles[i], of(i), w, tall(row), scene, far.includes(i), strip(row));
+        const left = panel(c, theme, titles[i], of(i), legends[i], w, tall(row), scene, far.includes(i), strip(row));
         areas.push({ left: k * w + left, right: (k + 1) * w - RIGHT, top: y, bottom: y + tall(row) });
       });
       y += tall(row);
@@ -68,32 +73,38 @@ function render({ model, el }) {
     for (const b of [pause, stop]) { b.style.opacity = b.disabled ? 0.6 : 1; b.style.cursor = b.disabled ? "not-allowed" : "pointer"; b.title = b.disabled && head ? head.note || state : ""; }
     pause.hidden = stop.hidden = state === "ended";
     note.textContent = controls || state === "ended" || !head ? "" : head.note || "";
+    all.hidden = !zoom.shown; all.textContent = time ? "all of it" : "all steps"; smooth.value = level;
     shown(logs, log === null ? far.length > 0 : !!log); shown(times, time);
     status.textContent = (head && head.status) || "waiting for the first value";
-    values.textContent = at === null ? "" : `${time ? "at" : "step"} ${number(at)}${time ? " s" : ""}: ${scene.said.join(", ")}`;
-    canvas.setAttribute("aria-label", [status.textContent, ...lines.map((s) => [s.label, s.means, ...(s.warnings || [])].filter(Boolean).join(", "))].join("; ") + "; arrow keys read values");
+    values.textContent = at === null ? hint : `${time ? "at" : "step"} ${number(at)}${time ? " s" : ""}: ${scene.said.join(", ")}`;
+    canvas.setAttribute("aria-label", [status.textContent, head && head.said].filter(Boolean).join("; ") + "; arrow keys read values, + and - zoom");
   };
   const soon = () => { if (!waiting) { waiting = true; requestAnimationFrame(draw); } };
   const longest = () => head && head.series.reduce((a, s) => (!a || s.n > a.n ? s : a), null);
-  canvas.onpointermove = ({ offsetX: x, offsetY: y }) => {
-    const area = areas.find((a) => x >= a.left && x <= a.right && y >= a.top && y < a.bottom), line = longest();
-    at = null;
-    if (area && line && line.n) {
-      const [x0, x1] = scene.limits, wanted = x0 + ((x - area.left) / (area.right - area.left)) * (x1 - x0);
-      at = line.x[nearest(line.x, wanted)];
-    }
+  const plot = (x, y) => areas.find((a) => x >= a.left && x <= a.right && y >= a.top && y < a.bottom);
+  const zoom = rangeZoom(canvas, plot, () => soon());
+  canvas.addEventListener("pointermove", ({ offsetX: x, offsetY: y }) => {
+    const area = plot(x, y), line = longest();
+    at = area && line && line.n ? line.x[nearest(line.x, zoom.value(area, x))] : null;
+    hint = head && head.state === "ended" ? "drag: zoom; double click: all of it" : "";
     soon();
-  };
-  canvas.onpointerleave = canvas.onblur = () => { at = null; soon(); };
+  });
+  canvas.onpointerleave = canvas.onblur = () => { at = null; hint = ""; soon(); };
   canvas.onkeydown = (event) => {
     const line = longest(), move = { ArrowLeft: -1, ArrowRight: 1, PageUp: -20, PageDown: 20, Home: -Infinity, End: Infinity }[event.key];
-    if (event.key === "Escape") at = null;
-    else if (!move || !line || !line.n) return;
-    else at = line.x[Math.min(Math.max((at === null ? (move < 0 ? line.n : -1) : nearest(line.x, at)) + move, 0), line.n - 1)];
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!zoom.pressed(event.key, at)) {
+      if (event.key === "Escape") at = null;
+      else if (!move || !line || !line.n) return;
+      else at = line.x[Math.min(Math.max((at === null ? (move < 0 ? line.n : -1) : nearest(line.x, at)) + move, 0), line.n - 1)];
+      if (at !== null) zoom.follow(at);
+    }
     event.preventDefault(); event.stopPropagation(); soon();
   };
+  all.onclick = zoom.reset;
+  smooth.oninput = () => choose({ smooth: Number(smooth.value) });
   logs.onclick = () => choose({ log: logs.getAttribute("aria-pressed") !== "true" });
-  times.onclick = () => choose({ x: look().x === "time" ? "step" : "time" });
+  times.onclick = () => { zoom.shown = null; choose({ x: look().x === "time" ? "step" : "time" }); };
   pause.onclick = () => wish(pause.textContent);
   stop.onclick = () => wish("stop");
   const traits = ["change:data", "change:before", "change:look"];
@@ -103,5 +114,3 @@ function render({ model, el }) {
   soon();
   return () => { for (const name of traits) model.off(name, soon); size.disconnect(); unfollow(); };
 }
-
-export default { render };

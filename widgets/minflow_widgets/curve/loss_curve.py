@@ -29,7 +29,8 @@ from . import live_curve, previous_run
 from .arguments import as_number, check_name, check_options, panel_words
 from .epochs import Epochs
 from .feed import Feed
-from .panels import encode, latest_step, line_series, panels, series_warnings
+from .legend import describe, latest_step, series_warnings
+from .panels import encode, line_series, panels
 from .series import Series, number
 
 MAX_EARLIER_RUNS = 4  # earlier runs drawn with a live one
@@ -87,6 +88,7 @@ class LossCurve:
         self._log = RunLog(log) if isinstance(log, str | os.PathLike) else None
         runs, self._left_out = gather_runs([compare], MAX_EARLIER_RUNS, needed=False) if compare else ([], "")
         self._others = series_of(runs, 1)  # drawn with its own
+        self.smooth = 1  # how smooth the page draws its lines
         self._epochs = Epochs(epoch)
         self._pauses: list[list[float]] = []  # [start, end] of pauses of the control, as seen by the update thread
         self._series: dict[str, Series] = {}
@@ -185,7 +187,7 @@ class LossCurve:
                     if series is None:
                         series = self._new(feed.prefix + name, feed.zero)
                     series.extend(steps, values, times)
-                    series.every = feed.every
+                    series.every = max(series.every, feed.every)
         return fresh
 
     def _add_note(self, note: str) -> None:
@@ -399,7 +401,7 @@ class LossCurve:
             more = {"marks": self.marks(), "note": note, "state": state, "gaps": self._gaps()}
             more["controls"] = self.control is not None
             before = [*self._place.before, *self._others]
-            return encode(self._averaged(), self._status(), self.panels, before, **more)
+            return encode(self._averaged(), self._status(), self.panels, before, self._runs(), **more)
 
     def encode_before(self) -> bytes:
         """The same for the previous run of the cell, and for earlier runs; empty if there are none."""
@@ -428,34 +430,40 @@ class LossCurve:
             if now - since - idle > RATE_SECONDS / 2:
                 rate = ((n - 1 - first) * each if longest.decreases else step - before) / (now - since - idle)
         parts = [f"step {number(step)}" + (f" of {number(self.total)}" if self.total else "")]
-        runs = self._runs()
-        if len(runs) > 1:  # each has its own speed; a common one would be wrong for all
-            parts += [f"{name} {per_second(pace)}, {duration(took)}" for name, pace, took in runs]
-        else:
-            parts += [per_second(rate), duration(spent)]
+        runs = self._runs()  # each has its own speed, in the legend; a common one would be wrong for all
+        parts += [f"{len(runs)} runs" if len(runs) > 1 else per_second(rate), duration(spent)]
         parts += [f"{duration(paused)} of pauses"] if paused >= 0.05 and state != "paused" else []
         if self.total and not self._finished and rate > 0 and state != "paused":
             done = n * each if longest.decreases else step
             parts.append(f"{duration(max(self.total - done, 0) / rate)} left")
         lines = {s.name for s in line_series(list(self._series.values()), self.panels)}
         others = [s for s in self._series.values() if s.name not in lines]
-        parts += values_of(others) if len(runs) > 1 else [s.now() for s in others]
+        parts += common_values(others) if len(runs) > 1 else [s.now() for s in others]
         kept = self.paths if len(self.paths) < 2 else [f"{len(self.paths)} tables in {self.paths[0].parent}"]
         parts += [clean(str(path)) for path in kept] + [self._left_out] * bool(self._left_out)
         return " · ".join(parts + ([state] if state == "paused" else []))
 
-    def _runs(self) -> list[tuple[str, float, float]]:
-        """(name, steps per second, seconds) of each source, if several are watched at once."""
-        longest: dict[float, Series] = {}
-        for s in self._series.values():
-            if s.count > 1 and " " in s.name and s.count > getattr(longest.get(s.zero), "count", 0):
-                longest[s.zero] = s
-        result = []
-        for s in longest.values():
+    def _runs(self) -> dict[str, dict[str, str]]:
+        """Prefix of each source -> its speed, its time and values without a line, by title, if there are several."""
+        longest: dict[str, Series] = {}
+        series = list(self._series.values())
+        for s in series:
+            if s.count > 1 and s.prefix and s.count > getattr(longest.get(s.prefix), "count", 0):
+                longest[s.prefix] = s
+        if len({s.zero for s in longest.values()}) < 2 and len(self.configs) < 3:  # names with a space, not sources
+            return {}
+        lines = {s.name for s in line_series(series, self.panels)}
+        others = [s for s in series if s.count and s.name not in lines]
+        common = common_values(others)
+        runs = {}
+        for prefix, s in longest.items():
             took, steps = s.ends()[1][2], s.stride() * s.count
-            if took > 0 and steps > 0:
-                result.append((clean(s.name.rpartition(" ")[0]), steps / took, took))
-        return result
+            rate = per_second(steps / took).removesuffix(" steps/s") if took > 0 and steps > 0 else "-"
+            values = {one.word: number(one.values[-1]) for one in others if one.prefix == prefix and not common}
+            runs[prefix] = {"steps/s": rate, "time": duration(took)} | {
+                word: value for word, value in values.items() if f"{word} {value}" not in prefix
+            }
+        return runs
 
     def line(self) -> str:
         """The state of the run in one line: `step 120  loss 0.0512  accuracy 0.991`."""
@@ -474,8 +482,6 @@ class LossCurve:
 
     def text(self) -> str:
         """The whole run in words: the last and the best value of each series."""
-        from .curve_svg import describe
-
         with self._lock:
             self._take()
             empty = not (self._note or self._finished or self._series)
@@ -493,16 +499,18 @@ class LossCurve:
         with self._lock:
             self._take()
             look: dict[str, Any] = {"x": self.x, "log": self.log, "before": self._place.before, "gaps": self._gaps()}
+            look["runs"] = self._runs()
             series, known = self._averaged(), panels(list(self._series.values()), self.panels)
             series += [s for s in self._others if s.word in known]
             return draw(series, self._note, self.panels, self._status(), self.marks(), **look)
 
     def bundle(self) -> dict[str, str]:
-        """The static picture in all MIME types."""
+        """The static picture in all MIME types; once the curve has ended, a page with scripts makes it a canvas."""
         from minflow.views.html.page import picture_bundle
 
         try:
-            return picture_bundle(self.svg(), f"Curves: {self.text()}", repr(self))
+            bundle = picture_bundle(self.svg(), f"Curves: {self.text()}", repr(self))
+            return {**bundle, "text/html": live_curve.still(self, bundle["text/html"])} if self._finished else bundle
         except Exception as error:  # a failed display must not break the cell
             return {"text/plain": f"{self!r}\n(no picture: {type(error).__name__}: {error})"}
 
@@ -521,12 +529,10 @@ class LossCurve:
         return self.bundle()
 
 
-def values_of(series: list[Series]) -> list[str]:
-    """`sync lr 0.01` for each of several runs, without values in a run's name; a value common to all appears once."""
-    values = [(s.name.rpartition(" ")[0], f"{clean(s.word)} {number(s.values[-1])}", s) for s in series if s.count]
-    if len(values) > 1 and len({value for _, value, _ in values}) == 1:
-        return [values[0][1]]
-    return [s.now() for run, value, s in values if value not in run]
+def common_values(series: list[Series]) -> list[str]:
+    """`lr 0.01` if that is the value of all runs; else nothing."""
+    values = {f"{clean(s.word)} {number(s.values[-1])}" for s in series if s.count}
+    return sorted(values) if len(values) == 1 else []
 
 
 def per_second(rate: float) -> str:

@@ -6,14 +6,15 @@ Read next: `curve_panel.js`, which draws it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from minflow.views.text.listing import clean
 
-from .series import STRIP_WORDS, Series, number
+from .legend import describe, legend
+from .series import STRIP_WORDS, Series
 
 FLOAT32_MAX = 3.4e38  # float32 range: larger values are clipped, not drawn as a gap
 LOG_SCALE_RATIO = 1e4  # if the largest value is this many times the smallest, the default scale is logarithmic
@@ -32,24 +33,6 @@ def spans_decades(word: str, values: Sequence[np.ndarray]) -> bool:
     return bool(0 < least < numbers.max() / LOG_SCALE_RATIO)
 
 
-def latest_step(series: list[Series], s: Series) -> float | None:
-    """The last step of the series with the same prefix."""
-    return max([one.steps[-1] for one in series if one.count and one.prefix == s.prefix], default=None)
-
-
-def series_warnings(series: list[Series], s: Series) -> list[str]:
-    """First step that was not finite, and advice; only for the first of the series with the same prefix."""
-    if not s.first_nonfinite:
-        return []
-    ill = [one for one in series if one.first_nonfinite and one.word in ("loss", "norm") and one.prefix == s.prefix]
-    if s is not min(ill, key=lambda one: one.first_nonfinite[0] if one.first_nonfinite else 0.0, default=None):
-        return [s.warning()]
-    if s.first_nonfinite[0] <= 1 and s.first_nonfinite[0] == s.steps[0]:
-        return [s.warning(), "before any update: look at the data"]
-    rates = [one.at(s.first_nonfinite[0]) for one in series if one.word == "lr" and one.prefix == s.prefix]
-    return [s.warning(), "lower the learning rate" + (f" ({number(rates[0])})" if rates else "")]
-
-
 def line_series(series: list[Series], declared: tuple[str, ...] = ()) -> list[Series]:
     """The series drawn as lines. A small one that never changed is only a number, unless its panel is declared."""
     return [s for s in series if s.moved or s.word not in STRIP_WORDS or s.word in declared] or (
@@ -58,8 +41,21 @@ def line_series(series: list[Series], declared: tuple[str, ...] = ()) -> list[Se
 
 
 def scale_members(members: list[Series]) -> list[Series]:
-    """The series that determine the scale: those of runs that have not diverged, if there are any."""
-    return [s for s in members if s.style is None or not s.first_nonfinite] or members
+    """The series that determine the scale: of several runs, those that have not diverged, if there are any."""
+    several = len({(s.prefix, s.style) for s in members}) > 1
+    return [s for s in members if not (several and s.first_nonfinite)] or members
+
+
+def looks(members: Sequence[Series]) -> list[tuple[int, int]]:
+    """Indices of the color and of the dashes of each line of a panel: all lines of a run have one color."""
+    prefixes = list(dict.fromkeys([s.prefix for s in members]))
+    result = []
+    for k, s in enumerate(members):
+        run, nth = k if s.style is None else s.style, 0
+        if s.style is None and 1 < len(prefixes) < len(members):
+            run, nth = prefixes.index(s.prefix), sum(one.prefix == s.prefix for one in members[:k])
+        result.append((run % 4, (run + run // 4 + 2 * nth) % 4))
+    return result
 
 
 def panels(series: list[Series], declared: tuple[str, ...] = ()) -> list[str]:
@@ -75,7 +71,12 @@ def panel_rows(titles: list[str]) -> list[list[int]]:
 
 
 def encode(
-    series: list[Series], status: str, declared: tuple[str, ...] = (), before: Sequence[Series] = (), **more
+    series: list[Series],
+    status: str,
+    declared: tuple[str, ...] = (),
+    before: Sequence[Series] = (),
+    runs: Mapping[str, Mapping] | None = None,
+    **more,
 ) -> bytes:
     """Message with all data of the curve: length of the header, header as JSON, float32 values.
 
@@ -83,7 +84,7 @@ def encode(
     float32 has only 24 bits. Times come from the clock in the header, or its own; if steps do not increase, a clock
     cannot give times, and n and m seconds follow ("timed"). before: series of the previous run and of earlier ones,
     which share the scales; earlier ones have a "style", the index of the run, and are drawn as full lines.
-    more: additional entries of the header.
+    runs: columns of the first legend, as in `legend`.  more: additional entries of the header.
     """
     titles, lines, entries, arrays = panels(series, declared), line_series(series, declared), [], []
     names = {s.name for s in lines}
@@ -92,6 +93,9 @@ def encode(
     heights = [
         [points[id(s)][1] for s in scale_members([one for one in beside if one.word == title])] for title in titles
     ]
+    drawn = [[s for s in beside if s.word == title and (s in lines or s.style is not None)] for title in titles]
+    look = {id(s): each for members in drawn for s, each in zip(members, looks(members))}
+    calm = [s for members in drawn for s in scale_members(members)]
     longest: Any = max(lines, key=lambda s: s.count, default=None)
     times = longest.clock() if lines else []
     for s in lines:
@@ -102,22 +106,18 @@ def encode(
         clock = times if s is longest or (times and s.within(longest)) else s.clock()
         if not clock and s.count:
             arrays += [s.points("time")[0], s.means("time")[0]]
-        label = s.legend(latest_step(series, s))
         entries.append(
-            {"panel": titles.index(s.word), "name": clean(s.name), "label": label}
+            {"panel": titles.index(s.word), "name": clean(s.name), "look": look[id(s)]}
             | {"n": len(x), "m": len(mx), "window": window}
             | ({"zero": zero} if zero else {})
             | ({"style": s.style} if s.style is not None else {})
             | ({"shown": True} if s.shown else {})
-            | ({"every": s.sampled()} if s.every > 1 else {})
+            | ({"every": sampled} if (sampled := s.sampled()) else {})
             | ({} if clock is times else {"clock": clock})
             | ({} if clock or not s.count else {"timed": True})
-            | ({"epochs": s.stairs(), "means": s.epoch_now()} if s.epochs else {})
-            | (
-                {"bad": s.first_nonfinite[0], "late": s.first_nonfinite[2], "warnings": series_warnings(series, s)}
-                if s.first_nonfinite
-                else {}
-            )
+            | ({"epochs": s.epoch_ends()} if s.epochs else {})
+            | ({"bad": s.first_nonfinite[0], "late": s.first_nonfinite[2]} if s.first_nonfinite else {})
+            | ({} if s in calm else {"wild": True})
         )
     small = [i for i, title in enumerate(titles) if title in STRIP_WORDS]
     logs = [i for i, title in enumerate(titles) if spans_decades(title, heights[i])]
@@ -128,6 +128,8 @@ def encode(
         "small": small,
         "logs": logs,
         "series": entries,
+        "legends": [legend(series, members, runs if i == 0 else None) for i, members in enumerate(drawn)],
+        "said": describe([*series, *[s for s in before if s.style is not None]]),
     }
     header |= {"clock": times} | more
     text = json.dumps(header).encode()

@@ -68,3 +68,16 @@ def isolated(x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:
     there = np.concatenate([[False], np.isfinite(y), [False]])
     at = np.flatnonzero(there[1:-1] & ~there[:-2] & ~there[2:])
     return list(zip(x[at].tolist(), y[at].tolist()))
+
+
+def apart(x: np.ndarray, y: np.ndarray, least: float) -> list[tuple[float, float]]:
+    """The points that are at least `least` away from the next ones, or have a gap there, and so can be told apart."""
+    there = np.isfinite(y)
+    far = (np.abs(np.diff(x)) >= least) | ~there[1:] | ~there[:-1]
+    at = np.flatnonzero(np.append(True, far) & np.append(far, True) & there) if len(x) else []
+    return list(zip(x[at].tolist(), y[at].tolist()))
+
+
+def from_zero(low: float, high: float) -> float:
+    """The start of a scale: 0 if positive values nearly reach it."""
+    return 0.0 if 0.0 < low < 0.2 * high else low

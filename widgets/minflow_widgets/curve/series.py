@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from itertools import compress, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Mean(NamedTuple):
 class Series:
     """The values of one name in order of arrival. Not thread-safe: the curve holds a lock.
 
-    zero: the `time.perf_counter` value at which its times start.  every: n if it has only every n-th step.
+    zero: the `time.perf_counter` value at which its times start.  every: n if it had only every n-th step at times.
     """
 
     def __init__(self, name: str, zero: float = 0.0):
@@ -194,19 +194,27 @@ class Series:
         which = f"epochs {first} to {last}" if first != last else f"epoch {first}"
         return f"mean of {which}: {', '.join(means)}"
 
-    def stairs(self, most: int = 60) -> list[list]:
-        """For at most `most` epochs: first step, last step, mean (None if not finite), and both steps in seconds."""
+    def epoch_ends(self, most: int = 100) -> list[list]:
+        """For at most `most` epochs: last step, mean (None if not finite), and that step in seconds."""
         some = self.epochs[:: -max(-(-len(self.epochs) // most), 1)][::-1]
-        if not some:
-            return []
-        places: Any = [[one[k] - (k == 2) for one in some] for k in (1, 2)]
-        (x0, _, t0), (x1, _, t1) = [self.table[:, place].tolist() for place in places]
-        means = [one.mean if math.isfinite(one.mean) else None for one in some]
-        return [list(each) for each in zip(x0, x1, means, t0, t1)]
+        steps, _, seconds = self.table[:, [one.stop - 1 for one in some]].tolist()
+        return [
+            [step, one.mean if math.isfinite(one.mean) else None, second]
+            for step, one, second in zip(steps, some, seconds)
+        ]
 
     def sampled(self) -> str:
-        """`norm of every 20th step`; empty if every step has a value."""
-        return f"{self.word} of every {self.every:,}{'nd' if self.every == 2 else 'th'} step" if self.every > 1 else ""
+        """`norm of every 20th step`, `norm measured every 1 to 20 steps`; empty if every step has a value.
+
+        The last value is that of the last step, whichever that is.
+        """
+        if self.every == 1 or self.count < 3:
+            return ""
+        apart = np.diff(self.steps[:-1])
+        least, most = int(apart.min()), int(apart.max())
+        if least < most:
+            return f"{self.word} measured every {least:,} to {most:,} steps"
+        return f"{self.word} of every {most:,}{'nd' if most == 2 else 'th'} step" if most > 1 else ""
 
     def warning(self) -> str:
         """`NaN from step 12`, `NaN first at step 12` if finite values followed; empty if all are finite."""
@@ -217,9 +225,12 @@ class Series:
 
     # ---- points ----------------------------------------------------------------------------------------------------
 
-    def points(self, x: str = "step") -> tuple[np.ndarray, np.ndarray]:
-        """x and y of at most MAX_POINTS values, with spikes kept; NaN (a gap) for values that are not finite."""
-        at = self.extremes.indices(self.values, MAX_POINTS if self.word not in STRIP_WORDS else MAX_POINTS // 4)
+    def points(self, x: str = "step", most: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """x and y of at most `most` or MAX_POINTS values, with spikes kept; NaN (a gap) if a value is not finite."""
+        if most:
+            at = decimate(self.values, most)
+        else:
+            at = self.extremes.indices(self.values, MAX_POINTS if self.word not in STRIP_WORDS else MAX_POINTS // 4)
         y = self.values[at]
         return self.across(x)[at], np.where(np.isfinite(y), y, np.nan) if self.first_nonfinite else y
 

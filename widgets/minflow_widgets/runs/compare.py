@@ -14,8 +14,8 @@ from typing import Any
 from minflow.views.text.listing import clean
 
 from ..curve.arguments import check_options
+from ..curve.legend import series_warnings
 from ..curve.loss_curve import LossCurve
-from ..curve.panels import series_warnings
 from .saved_runs import gather_runs, series_of
 
 MAX_RUNS = 10  # runs in one picture

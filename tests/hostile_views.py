@@ -284,7 +284,7 @@ def view_graph_reports(name):
     for part in graph._last.parts:  # times determine the order; they must be the same for the harmless name
         part.plan.seconds = [1e-6 * (i + 1) for i in range(len(part.plan.calls))]
     calls = [(call.name, call.phase, float(i), i + 1.0) for i, call in enumerate(graph.plan.record.calls)]
-    graph._last.recorded = 1, calls, [(2, 0, 5.25, 5.75)]
+    graph._last.recorded = 1, calls, [(2, 0, 5.25, 5.75)], []
     reports = [
         graph.tree(),
         graph.stages(),

@@ -64,8 +64,9 @@ def memory_svg(record: MemoryMap) -> str:
     parts += [*blocks, *peak_mark(across, step, most), *names]
     note = "color: phase; a box: one value, until it is last read" if len(phases) < 4 else ""
     parts += phase_legend(phases, LEFT, TOP + PLOT_HEIGHT + 52, hatched_sample, note)
-    sentences = [*memory_sentences(record), peak_text(record, 2)]
-    lines = [line for sentence in sentences for line in wrap_to_width(sentence, WIDTH - 2 * svg.PADDING - 8)]
+    width = WIDTH - 2 * svg.PADDING - 8
+    lines = [line for sentence in memory_sentences(record) for line in wrap_to_width(sentence, width)]
+    lines.append(truncated(peak_text(record, 2), width))
     bottom = TOP + PLOT_HEIGHT + 90
     parts.append(svg.label(svg.PADDING, bottom, *lines))
     return svg.picture(parts, WIDTH, round(bottom + len(lines) * svg.LINE_HEIGHT * FONT_SIZE), headline(record))

@@ -219,7 +219,7 @@ def memory_text(record: MemoryMap) -> str:
         arrays, pool, free, whole = map(nbytes_text, sizes)
         lines.append(f"{name}: arrays {arrays}, the pool holds {pool}; {free} of {whole} are free for all processes")
     if record.blocks:
-        lines += [peak_text(record), "", *memory_picture(record)]
+        lines += [*wrap(peak_text(record), LINE_WIDTH), "", *memory_picture(record)]
         rows: list[tuple[str, ...]] = [("the largest values", "spec", "offset", "bytes", "steps")]
         for block in sorted(record.blocks, key=lambda b: (-b.nbytes, b.first, b.offset))[:MAX_LISTED_VALUES]:
             span = f"{block.first} to {block.last}" if block.last < record.steps else f"{block.first} to the end"

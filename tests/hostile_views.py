@@ -22,6 +22,7 @@ from minflow import nn
 from minflow.diagnosis.card import card_bundle
 from minflow.diagnosis.card_record import card_of, warning_record
 from minflow.diagnosis.frames import full_traceback
+from minflow.views.renderers.debug_lines import Line
 from minflow.views.renderers.debug_tree import debug_bundle
 from minflow.views.show import picture
 from minflow.views.text.listing import clean
@@ -426,7 +427,7 @@ def view_debug(name):
     with contextlib.redirect_stdout(out):
         graph(flow.ones(2, 4))
     for line in out.getvalue().splitlines():
-        said.append(((len(line) - len(line.lstrip())) // 2, line.strip()))
+        said.append(Line((len(line) - len(line.lstrip())) // 2, line.strip()))
     return [*texts(out.getvalue()), debug_bundle(graph.name, said)]
 
 

@@ -103,11 +103,16 @@ register_notebook(sys.modules[__name__])
 class LiveDisplay:
     """A display that changes while a cell runs: at most 10 updates per second, and always the last one.
 
-    bundle: returns the current bundle; called only when an update is sent.
+    bundle: returns the current bundle; called only when an update is sent. interval: least seconds between two updates.
     """
 
-    def __init__(self, bundle: Callable[[], dict[str, str]], clock: Callable[[], float] = time.monotonic):
-        self.bundle, self.clock = bundle, clock
+    def __init__(
+        self,
+        bundle: Callable[[], dict[str, str]],
+        clock: Callable[[], float] = time.monotonic,
+        interval: float = UPDATE_INTERVAL,
+    ):
+        self.bundle, self.clock, self.interval = bundle, clock, interval
         self.handle: Any = None
         self.next_update = 0.0
         self.pending = False
@@ -128,7 +133,7 @@ class LiveDisplay:
         else:
             self.handle.update(bundle, raw=True)
         self.updates += 1
-        self.next_update = self.clock() + max(UPDATE_INTERVAL, sum(map(len, bundle.values())) / MAX_BYTES_PER_SECOND)
+        self.next_update = self.clock() + max(self.interval, sum(map(len, bundle.values())) / MAX_BYTES_PER_SECOND)
 
 
 # ---- cells -----------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from minflow.views.draw.dot import dot_text
 from minflow.views.draw.fold import MIN_MODULE_BOXES, NEARBY_BOXES, fold_near_end
 from minflow.views.records.graph import GraphRecord, Input, NodeRecord
 from minflow.views.records.tape import TapeRecord
+from minflow.views.renderers.debug_lines import Line
 from minflow.views.renderers.debug_tree import MAX_LINES, debug_bundle, debug_html, plain_text
 from minflow.views.renderers.divergence import ComparedOperation, GraphComparison, comparison_html
 from minflow.views.text.listing import graph_text
@@ -136,15 +137,19 @@ def test_hostile_names_are_escaped(evil):
     )
     row = ComparedOperation(evil, evil, evil, "differs", evil, float("nan"))
     part = comparison_html(GraphComparison(evil, (row,), False, 0, ((evil, evil),), None, (evil,), (None, 1e-5), graph))
-    tree = debug_html(
-        evil, [(0, evil), (1, f"(MODULE:{evil}:{evil}())"), (2, f"(OPERATOR: {evil}({evil}) -> (float32[2]))")]
-    )
+    lines = [Line(0, evil), Line(1, f"(MODULE:{evil}:{evil}())", error=f"{evil}\nat {evil}")]
+    lines.append(Line(2, f"(OPERATOR: {evil}({evil}) -> (float32[2]))", (compile("1", evil, "eval"), 0)))
+    tree = debug_html(evil, lines, evil)
     for html in (card, part, tree):
         tags = Tags(html)
         assert set(tags.found) <= {"div", "table", "tr", "td", "br", "img", "details", "summary", "pre", "span", "b"}
-        assert set(tags.attrs) <= {"style", "alt", "src", "open", "class"} and "\x1b" not in html
+        assert set(tags.attrs) <= {"style", "alt", "src", "open", "class", "title"} and "\x1b" not in html
     svg = base64.b64decode(re.search(r"base64,([^\"]*)", card)[1]).decode()
     assert "<script" not in svg and "onerror=alert" not in re.sub(r">[^<]*<", "><", svg)
+
+
+def to_lines(pairs):
+    return [Line(*pair) for pair in pairs]
 
 
 def test_debug_tree_has_every_line_and_counts_children():
@@ -154,17 +159,17 @@ def test_debug_tree_has_every_line_and_counts_children():
              (4, "at net.py:3"),
              (2, "(OUTPUT:_model-output_0:tensor(...))"), (0, "(GRAPH:G_0:G) end building graph modules."), (0,
               "done\n")]  # fmt: skip
-    html = debug_html("G_0", lines)
+    html = debug_html("G_0", to_lines(lines))
     Tags(html)
     assert "2 modules, 1 operation" in html and "end building" not in html and html.count("<details") == 3
-    assert "<b>model.fc-matmul-0</b>(x: float32[3, 4])" in html and "start building graph modules." in html
-    assert plain_text(lines).split("\n")[:4] == [
+    assert "matmul-0</b>(x: float32[3, 4]) -&gt; (float32[3, 2])<" in html and ">graph modules <" in html
+    assert plain_text(to_lines(lines)).split("\n")[:4] == [
         "(GRAPH:G_0:G) start building graph modules.",
         "  (MODULE:model:Net())",
         "    (MODULE:model.fc:Linear(4, 2))",
         "      (OPERATOR: model.fc-matmul-0(x: float32[3, 4]) -> (float32[3, 2]), device=cpu:0, sbp=(B))",
     ]
-    assert debug_bundle("G_0", lines)["text/plain"] == plain_text(lines)
+    assert debug_bundle("G_0", to_lines(lines))["text/plain"] == plain_text(to_lines(lines))
 
 
 def test_backward_and_optimizer_are_one_branch_each():
@@ -173,25 +178,33 @@ def test_backward_and_optimizer_are_one_branch_each():
         (1, f"(OPERATOR: model.{name}(x: float32[2]) -> (float32[2]), {phase}, device=cpu:0, sbp=(B))")
         for name, phase in [*((name, "backward") for name in names), ("fc.weight_optimizer", "optimizer")]
     ]
-    html = debug_html("G_0", [(0, "(GRAPH:G_0:G) start building graph modules."), *ops])
+    html = debug_html("G_0", to_lines([(0, "(GRAPH:G_0:G) start building graph modules."), *ops]))
     assert html.count("<details") == 3 and html.count("<details open>") == 1 and ">backward <" in html
     assert "9 operations" in html
 
 
 def test_large_debug_tree_is_truncated_and_deep_one_needs_no_recursion():
     many = [(i % 3, f"(MODULE:m{i}:X())") for i in range(MAX_LINES + 10)]
-    html = debug_html("G", many)
-    assert "10 lines more" in html and f"m{MAX_LINES - 1}<" in html and f"m{MAX_LINES + 9}" in plain_text(many)
-    deep = debug_html("G", [(i, f"line {i}") for i in range(2000)])
+    html = debug_html("G", to_lines(many))
+    assert (
+        "10 lines more" in html and f"m{MAX_LINES - 1}<" in html and f"m{MAX_LINES + 9}" in plain_text(to_lines(many))
+    )
+    deep = debug_html("G", [Line(i, f"line {i}") for i in range(2000)])
     assert deep.count("<details") == deep.count("</details>") == 1999
 
 
 def test_debug_tree_truncates_a_huge_line_in_the_middle():
     html = debug_html(
         "G",
-        [(0, "(GRAPH:G_0:G) start"), (1, f"(MODULE:big:Big({'<i>y</i>' * 100_000}))"), (2, "(MODULE:big.last:X())")],
+        to_lines(
+            [
+                (0, "(GRAPH:G_0:G) start"),
+                (1, f"(MODULE:big:Big({'<i>y</i>' * 100_000}))"),
+                (2, "(MODULE:big.last:X())"),
+            ]
+        ),
     )
-    assert len(html) < 10_000 and "<b>big</b>:Big(" in html and " ... " in html and "<b>big.last</b>" in html
+    assert len(html) < 10_000 and "<b>big</b>: Big(" in html and " ... " in html and "last</b>: X()" in html
 
 
 class Handle:

@@ -1,7 +1,7 @@
 """The build log of a graph as a collapsible tree: `graph.debug(1)` to `(3)` in a notebook.
 
-Pure functions of lines, (indent, text), the same ones that a terminal gets: nested `<details>` with inline styles, in
-the colors of the theme, for mouse and keyboard. Read next:
+Pure functions of the lines that a terminal gets: nested `<details>` with inline styles, in the colors of the theme, for
+mouse and keyboard. Where scripts run, `debug_tree.js` adds a search and links. Read next: `debug_lines.py`, one line;
 `../../introspection/graph/listing/build_log.py`, which writes the lines.
 """
 
@@ -11,25 +11,41 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 from html import escape
+from pathlib import Path
 from typing import NamedTuple
 
-from ..html.page import FAINT_STYLE, NO_MATH, ROW_STYLE, SUMMARY_STYLE
+from ..html.page import ERROR_STYLE, FAINT_STYLE, NO_MATH, ROW_STYLE, SUMMARY_STYLE
+from ..html.script import with_script
 from ..text.listing import clean, count, cut
-from ..text.trees import outer_lines, outer_rows, within_limit
+from ..text.trees import MAX_BYTES, outer_lines, outer_rows, within_limit
+from .debug_lines import (
+    PHASES,
+    Line,
+    SharedFacts,
+    line_html,
+    place_html,
+    seconds_text,
+    shared_facts,
+    spec_of,
+    where_html,
+)
 
-Line = tuple[int, str]
 MAX_LINES = 10_000  # lines that are shown
 MAX_LINE_CHARS = 2000  # characters of a line
 MAX_OPEN_ROWS = 45  # rows that are initially visible
-KIND_PATTERN = re.compile(r"^\((MODULE|OPERATOR|PARAMETER|BUFFER|INPUT|OUTPUT|CONFIG): ?([^:(]+)(.*)\)$", re.S)
+FIRST_LINES, LATEST_LINES = 12, 24  # lines that are shown during a build: the first, and the latest
+MIN_SECONDS = 1e-3  # build times that are shown
+MIN_SHARE = 0.2  # smallest share of the build time of a module that is called the slowest
 MODULE_PATTERN = re.compile(r"\(MODULE:[^:]*:")
 NUMBERED_PATTERN = re.compile(r"(-[a-z]\w*)-\d+")  # an operation's name, and its number among those of that name
-GRAPH_PATTERN = re.compile(r"^\(GRAPH:[^)]*\)(?:'s)? ?")
+# lines that open or close a phase, without lines of their own: the title has them
+PHASE_PATTERN = re.compile(r"^\(GRAPH:.*\)(?: start building graph\.|'s total time to build | end building )", re.S)
 
 
 class Branch(NamedTuple):
-    """A line and the lines nested in it."""
+    """A line, its text, and the lines nested in it."""
 
+    line: Line
     text: str
     below: list[Branch]
 
@@ -38,83 +54,152 @@ def tree_of(lines: Sequence[Line]) -> list[Branch]:
     """Nest each line in the closest earlier line with less indentation."""
     top: list[Branch] = []
     open_: list[tuple[int, list[Branch]]] = [(-1, top)]
-    for indent, text in lines:
-        while open_[-1][0] >= indent:
+    for line in lines:
+        while open_[-1][0] >= line.indent:
             open_.pop()
-        branch = Branch(text, [])
+        branch = Branch(line, line.text, [])
         open_[-1][1].append(branch)
-        open_.append((indent, branch.below))
+        open_.append((line.indent, branch.below))
     return top
 
 
 def plain_text(lines: Sequence[Line]) -> str:
     """The lines as in a terminal."""
-    return "\n".join("  " * indent + clean(part) if part else "" for indent, text in lines for part in text.split("\n"))
+    return "\n".join(
+        ["  " * line.indent + clean(part) if part else "" for line in lines for part in line.text.split("\n")]
+    )
 
 
 class Row(NamedTuple):
-    """A row of the tree. places: source lines, written below it.  to: name of the last module that it represents."""
+    """A row of the tree. places: source lines, written below it. to: name of the last module that it represents.
+    seconds: build time of all of them.
+    """
 
     depth: int
     branch: Branch
     places: tuple[str, ...] = ()
     times: int = 1
     to: str = ""
+    seconds: float = 0.0
 
 
-def debug_html(title: str, lines: Sequence[Line]) -> str:
-    """The tree as HTML. title: the graph, and the progress of its build."""
-    shown = [(indent, cut(text.strip("\n"), MAX_LINE_CHARS)) for indent, text in lines[:MAX_LINES]]
-    branches = tree_of([(indent, text) for indent, text in shown if text and " end building " not in text])
-    rows, sizes = rows_of(branches), sizes_of(branches)
+class Tree(NamedTuple):
+    """All that is drawn. first: index of the row to open, which failed or is the slowest; -1 if there is none. notes:
+    HTML above the rows; a name in bold type is that of a row.
+    """
+
+    rows: list[Row]
+    sizes: dict[int, tuple[int, int]]
+    facts: SharedFacts
+    first: int
+    notes: list[str]
+
+
+def debug_html(title: str, lines: Sequence[Line], note: str = "", limit: int = MAX_BYTES) -> str:
+    """The tree as HTML of at most `limit` bytes. title: the graph, and the progress of its build. note: a sentence
+    below it.
+    """
+    tree = layout(lines, note)
     rest = (
         f'<div style="{FAINT_STYLE}">... {len(lines) - MAX_LINES:,} lines more</div>' if len(lines) > MAX_LINES else ""
     )
+    notes = "".join(f'<div style="{FAINT_STYLE}">{x}</div>' for x in tree.notes)
     around = (
-        f'<div {NO_MATH} style="{ROW_STYLE}"><div style="font-weight:600">{escape(clean(title))}</div>',
+        f'<div {NO_MATH} style="{ROW_STYLE}"><div style="font-weight:600">{escape(clean(title))}</div>{notes}',
         f"{rest}</div>",
     )
-    opened, heads = open_at_first(rows), functools.cache(lambda i: head_html(rows[i], sizes))
-    return within_limit(lambda most: rows_html(rows, heads, opened, most).join(around))
+    opened, heads = open_at_first(tree), functools.cache(lambda i: head_html(tree.rows[i], tree))
+    return within_limit(lambda most: rows_html(tree, heads, opened, most).join(around), limit)
+
+
+def layout(lines: Sequence[Line], note: str = "") -> Tree:
+    kept = [*lines[:MAX_LINES], *(line for line in lines[MAX_LINES:] if line.error)]
+    shown = [shortened(line) for line in kept if line.text.strip("\n") and not PHASE_PATTERN.match(line.text)]
+    branches = tree_of(shown)
+    rows, sizes = rows_of(branches), sizes_of(branches)
+    facts = shared_facts(line.text for line in shown)
+    notes = [escape(clean(note))] if note else []
+    first = next((i for i, row in enumerate(rows) if row.branch.line.error), -1)
+    name = module_name(rows[first].branch) if first >= 0 else ""
+    if name:
+        notes.append(f"\u2717 fails in <b>{escape(name)}</b>")
+    elif first < 0 and (slow := slowest_of(branches)):
+        name, own, total = slow
+        first = next((i for i, row in enumerate(rows) if module_name(row.branch) == name), -1)
+        notes.append(f"slowest to build: <b>{escape(name)}</b>, {seconds_text(own)} of {seconds_text(total)}")
+    return Tree(rows, sizes, facts, first, notes + [escape(clean(facts.note))] * bool(facts.note))
+
+
+def shortened(line: Line) -> Line:
+    text = cut(line.text.strip("\n"), MAX_LINE_CHARS)
+    return line if text == line.text else line._replace(text=text)
+
+
+def slowest_of(branches: list[Branch]) -> tuple[str, float, float] | None:
+    """(name, own build time, build time of all modules) of the module whose own build, without that of the modules
+    inside, took longest; None if no module stands out.
+    """
+    order = [(branch, 0) for branch in branches]
+    own: dict[str, float] = {}
+    total = 0.0
+    for branch, depth in order:
+        inside = sum(inner.line.seconds for inner in branch.below)
+        if branch.line.seconds:
+            name = module_name(branch)
+            own[name] = own.get(name, 0) + branch.line.seconds - inside
+            total += branch.line.seconds if depth <= 1 else 0.0
+        order += [(inner, depth + 1) for inner in branch.below if inner.below]
+    name = max(own, key=own.__getitem__, default="")
+    stands_out = len(own) > 1 and own[name] >= max(MIN_SECONDS, MIN_SHARE * total)
+    return (name, own[name], total) if stands_out else None
 
 
 def rows_of(branches: list[Branch]) -> list[Row]:
-    """All rows, parents first; adjacent equal modules are merged, and operations carry their source lines and parts."""
+    """All rows, parents first; adjacent equal modules are merged, and operations carry their source lines and parts.
+    An operation from the same lines as the one before it does not repeat them.
+    """
     rows: list[Row] = []
-    stack = [Row(0, branch) for branch in reversed(branches)]
+    latest: dict[int, tuple[str, ...]] = {}  # depth -> source lines of the latest operation there
+    stack = [(0, branch, 1, "", branch.line.seconds) for branch in reversed(branches)]
     while stack:
-        row = stack.pop()
-        below, operation = row.branch.below, row.branch.text.startswith("(OPERATOR")
+        depth, branch, times, to, seconds = stack.pop()
+        below, operation, places = branch.below, branch.text.startswith("(OPERATOR"), ()
+        latest.pop(depth + 1, None)
         if operation:
             places = tuple([b.text for b in below if b.text.startswith("at ")])
             below = [b for b in below if not b.text.startswith("at ")]
-            row = row._replace(places=places, branch=Branch(row.branch.text, below))
-        rows.append(row)
-        below = below if operation or row.branch.text in PHASES else group_by_phase(below)
-        stack += [inner._replace(depth=row.depth + 1) for inner in reversed(merge_equal(below))]
+            same, latest[depth] = latest.get(depth) == places, places
+            places = () if same else places
+            branch = branch._replace(below=below)
+        elif branch.text not in PHASES:
+            below = group_by_phase(below)
+        rows.append(Row(depth, branch, places, times, to, seconds))
+        stack += [(depth + 1, *group) for group in reversed(merge_equal(below))]
     return rows
 
 
-def merge_equal(branches: list[Branch]) -> list[Row]:
-    """Rows of sibling branches; more than two adjacent modules that differ only in names become one row."""
+def merge_equal(branches: list[Branch]) -> list[tuple[Branch, int, str, float]]:
+    """(first branch, number of branches, name of the last one if several, build time of all) of the rows of sibling
+    branches; more than two adjacent modules that differ only in names share a row.
+    """
     runs: list[list[Branch]] = []
-    before: list[Line] | None = None
+    before = ""
     kinds = [module_kind(branch) for branch in branches]
     for i, branch in enumerate(branches):
         beside = kinds[i] and kinds[i] in kinds[max(i - 1, 0) : i] + kinds[i + 1 : i + 2]
-        now = anonymous_lines(branch) if beside else None
-        if now is not None and now == before:
+        now = anonymous_text(branch) if beside else ""
+        if now and now == before:
             runs[-1].append(branch)
         else:
             runs.append([branch])
         before = now
-    return [
-        row
-        for run in runs
-        for row in (
-            [Row(0, run[0], times=len(run), to=module_name(run[-1]))] if len(run) > 2 else [Row(0, b) for b in run]
-        )
-    ]
+    merged: list[tuple[Branch, int, str, float]] = []
+    for run in runs:
+        if len(run) > 2:
+            merged.append((run[0], len(run), module_name(run[-1]), sum(branch.line.seconds for branch in run)))
+        else:
+            merged += [(branch, 1, "", branch.line.seconds) for branch in run]
+    return merged
 
 
 def module_kind(branch: Branch) -> str:
@@ -123,32 +208,37 @@ def module_kind(branch: Branch) -> str:
 
 
 def module_name(branch: Branch) -> str:
-    return clean(branch.text.split(":", 2)[1])
+    return clean(branch.text.split(":", 2)[1]) if MODULE_PATTERN.match(branch.text) else ""
 
 
-def anonymous_lines(branch: Branch) -> list[Line]:
-    """The lines of a module without module names and operation numbers, to compare it with its siblings."""
+def anonymous_text(branch: Branch) -> str:
+    """A module as text without module names and operation numbers, to compare it with its siblings."""
     around = module_name(branch).rpartition(".")[0]
-    beside = re.compile(rf"(?<![\w.]){re.escape(around)}\.[^\s.\-:/,()]+" if around else r"$^")
     lines, stack = [], [(0, branch)]
     while stack:
         depth, other = stack.pop()
-        lines.append(
-            (
-                depth,
-                NUMBERED_PATTERN.sub(
-                    r"\1", beside.sub("", other.text.replace("(INPUT:_", "(INPUT:").replace("(OUTPUT:_", "(OUTPUT:"))
-                ),
-            )
-        )
+        lines.append(f"{depth} {other.text}{other.line.error}")
         stack += [(depth + 1, inner) for inner in reversed(other.below)]
-    return lines
+    text = "\n".join(lines).replace("(INPUT:_", "(INPUT:").replace("(OUTPUT:_", "(OUTPUT:")
+    if around:
+        text = re.sub(rf"(?<![\w.]){re.escape(around)}\.[^\s.\-:/,()]+", "", text)
+    return NUMBERED_PATTERN.sub(r"\1", text)
 
 
-def open_at_first(rows: list[Row]) -> set[int]:
-    """The rows that are initially open: one after the other until a screen is full, so that the source lines of the
-    first operations are visible.
+def rows_around(rows: list[Row], i: int) -> list[int]:
+    """The row i and those that contain it, innermost first."""
+    path = [i] if 0 <= i < len(rows) else []
+    while path and rows[path[-1]].depth:
+        depth = rows[path[-1]].depth
+        path.append(next(j for j in range(path[-1], -1, -1) if rows[j].depth < depth))
+    return path
+
+
+def open_at_first(tree: Tree) -> set[int]:
+    """The rows that are initially open: down to the one that failed, only these; else down to the slowest, and others,
+    one after the other, until a screen is full, so that the source lines of the first operations are visible.
     """
+    rows = tree.rows
     below: dict[int, int] = {}  # row -> number of rows that opening it reveals
     around: list[int] = []
     outer: dict[int, int] = {}
@@ -158,32 +248,60 @@ def open_at_first(rows: list[Row]) -> set[int]:
             outer[i] = around[-1]
             below[around[-1]] = below.get(around[-1], 0) + 1 + len(row.places)
         around.append(i)
-    result, seen = set(), sum(not row.depth for row in rows)
+    result = set(rows_around(rows, tree.first))
+    if result and rows[tree.first].branch.line.error:
+        return result
+    seen = sum(not row.depth for row in rows) + sum(below.get(i, 0) for i in result)
     for i in below:
         row = rows[i]
         first = not row.depth
-        if first or (outer[i] in result and seen + below[i] <= MAX_OPEN_ROWS and row.branch.text not in PHASES):
+        if i not in result and (
+            first or (outer[i] in result and seen + below[i] <= MAX_OPEN_ROWS and row.branch.text not in PHASES)
+        ):
             result.add(i)
             seen += below[i]
     return result
 
 
-def head_html(row: Row, sizes: dict[int, tuple[int, int]]) -> str:
-    head = line_html(row.branch.text) + (f" <b>x{row.times:,}</b>, to {escape(row.to)}" if row.to else "")
-    if row.branch.below:
-        each = " (each)" if row.to else ""
-        head += f' <span style="{FAINT_STYLE}">{contents_text(row.branch, sizes)}{each}</span>'
-    return head + "".join(f'<div style="{FAINT_STYLE};padding-left:2.2em">{line_html(x)}</div>' for x in row.places)
+def head_html(row: Row, tree: Tree) -> str:
+    branch, line = row.branch, row.branch.line
+    head = line_html(line.text, tree.facts) + (f" <b>x{row.times:,}</b>, to {escape(row.to)}" if row.to else "")
+    more = [shapes_text(branch)] if module_name(branch) else []
+    if branch.below:
+        more.append(contents_text(branch, tree.sizes) + (" (each)" if row.to else ""))
+    if row.seconds >= MIN_SECONDS:
+        more.append(f"built in {seconds_text(row.seconds)}")
+    more = [escape(text) for text in more if text]
+    if line.where is not None and not row.places:
+        more.append(where_html(line.where))
+    if more:
+        head += f' <span style="{FAINT_STYLE}">{" · ".join(more)}</span>'
+    head += "".join(f'<div style="{FAINT_STYLE};padding-left:2.2em">{place_html(x)}</div>' for x in row.places)
+    if line.error:
+        message, *places = line.error.split("\n")
+        below = "".join("\n" + place_html(place) for place in places)
+        head += f'<pre style="{ERROR_STYLE};text-indent:0">\u2717 {escape(clean(message))}{below}</pre>'
+    return head
 
 
-def rows_html(rows: list[Row], heads: Callable[[int], str], opened: set[int], most: int) -> str:
-    """At most `most` rows, children in the `<details>` of their parent; always the last one, where the build is."""
-    last = [i for i in range(len(rows) - 1, -1, -1) if i == len(rows) - 1]
-    while last and rows[last[-1]].depth:
-        last.append(next(i for i in range(last[-1], -1, -1) if rows[i].depth < rows[last[-1]].depth))
+def shapes_text(branch: Branch) -> str:
+    """`float32[3, 4] \u2192 float32[3, 5]`: the inputs and outputs of a module."""
+    ins, outs = (
+        ", ".join(filter(None, [spec_of(inner.text) for inner in branch.below if inner.text.startswith(kind)]))
+        for kind in ("(INPUT:", "(OUTPUT:")
+    )
+    return f"{ins} \u2192 {outs}" if ins and outs else ins
+
+
+def rows_html(tree: Tree, heads: Callable[[int], str], opened: set[int], most: int) -> str:
+    """At most `most` rows, children in the `<details>` of their parent; always the last one, where the build is, and
+    the one to open.
+    """
+    rows = tree.rows
+    wanted = rows_around(rows, len(rows) - 1) + rows_around(rows, tree.first)
     parts: list[str] = []
     open_ = [-1]  # depths of the `<details>` that are still open
-    for i, depth, hidden in outer_rows([row.depth for row in rows], most, last):
+    for i, depth, hidden in outer_rows([row.depth for row in rows], most, wanted):
         while open_[-1] >= depth:
             open_.pop()
             parts.append("</div></details>")
@@ -212,11 +330,8 @@ def group_by_phase(branches: list[Branch]) -> list[Branch]:
         if phase and grouped and grouped[-1].text == phase:
             grouped[-1].below.append(branch)
         else:
-            grouped.append(Branch(phase, [branch]) if phase else branch)
+            grouped.append(Branch(Line(0, phase), phase, [branch]) if phase else branch)
     return grouped
-
-
-PHASES = ("backward", "recompute", "optimizer")
 
 
 def sizes_of(branches: list[Branch]) -> dict[int, tuple[int, int]]:
@@ -239,17 +354,43 @@ def contents_text(branch: Branch, sizes: dict[int, tuple[int, int]]) -> str:
     return ", ".join(count(n, name) for n, name in zip(totals, ("module", "operation")) if n)
 
 
-def line_html(text: str) -> str:
-    """The line with its kind faint and its name bold."""
-    match = KIND_PATTERN.match(text)
-    if match is None:
-        return "<br>".join(escape(clean(part)) for part in GRAPH_PATTERN.sub("", text).split("\n"))
-    kind, name, rest = match.groups()
-    return (
-        f'<span style="{FAINT_STYLE}">{kind.lower()}</span> <b>{escape(clean(name.strip()))}</b>{escape(clean(rest))}'
-    )
+# ---- the bundles ----------------------------------------------------------------------------------------------------
 
 
-def debug_bundle(title: str, lines: Sequence[Line]) -> dict[str, str]:
-    """MIME type -> data."""
-    return {"text/html": debug_html(title, lines), "text/plain": outer_lines(plain_text(lines))}
+@functools.cache
+def script() -> str:
+    return Path(__file__).with_suffix(".js").read_text("utf-8")
+
+
+def debug_bundle(title: str, lines: Sequence[Line], graph: str = "") -> dict[str, str]:
+    """MIME type -> data, when the build has ended. graph: its name, by which the script finds its explorer."""
+    html = debug_html(title, lines, limit=MAX_BYTES - len(script()))
+    hidden = sum(int(n.replace(",", "")) for n in re.findall(r">\.\.\. ([\d,]+) (?:more rows?|lines more)<", html))
+    return {
+        "text/html": with_script(html, script(), {"graph": graph, "hidden": hidden}),
+        "text/plain": outer_lines(plain_text(lines)),
+    }
+
+
+def live_bundle(title: str, lines: Sequence[Line], note: str = "") -> dict[str, str]:
+    """MIME type -> data, during the build: a few lines, so that its cost does not grow with the graph."""
+    shown = [line._replace(seconds=0.0) for line in latest_lines(lines)]
+    return {"text/html": debug_html(title, shown, note), "text/plain": f"{clean(title)}\n{plain_text(shown)}"}
+
+
+def latest_lines(lines: Sequence[Line]) -> list[Line]:
+    """The first lines, a count of those left out, and the latest ones below the lines around them."""
+    start = len(lines) - LATEST_LINES
+    if start <= FIRST_LINES:
+        return list(lines)
+    around: list[Line] = []
+    indent = lines[start].indent
+    for i in range(start - 1, FIRST_LINES - 1, -1):
+        if lines[i].indent < indent:
+            around.insert(0, lines[i])
+            indent = lines[i].indent
+        if not indent:
+            break
+    left_out = start - FIRST_LINES - len(around)
+    gap = [Line(around[0].indent if around else indent, f"... {count(left_out, 'more line')}")] if left_out else []
+    return [*lines[:FIRST_LINES], *gap, *around, *lines[start:]]

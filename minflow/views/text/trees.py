@@ -5,6 +5,7 @@ A tree is given by the depth of each of its rows, parents first. Read next: `lis
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 MAX_BYTES = 58_000  # bytes of a tree, which is saved with the notebook
@@ -54,5 +55,10 @@ def outer_lines(text: str, limit: int = MAX_BYTES) -> str:
             [f"{'  ' * depth}... {n:,} more line{'s' * (n > 1)}" if n else lines[i] for i, depth, n in rows]
         )
 
-    whole = text.encode("utf-8", "replace")
-    return text if len(whole) <= limit else within_limit(draw, limit, len(lines))
+    if len(text.encode("utf-8", "replace")) <= limit:
+        return text
+    outer, most = sorted(range(len(depths)), key=depths.__getitem__), len(lines)
+    sizes = [0, *itertools.accumulate(len(lines[i]) + 1 for i in outer)]
+    while sizes[most] > limit + 1 and most > 4:  # as `within_limit`, without drawing trees that are certainly too large
+        most = most * 3 // 4
+    return within_limit(draw, limit, most)

@@ -538,7 +538,7 @@ def test_notebook_falls_back_to_lines(displayed, capsys, monkeypatch):
     def wrong(*args):
         raise RuntimeError("no display")
 
-    monkeypatch.setattr("minflow.views.renderers.debug_tree.debug_bundle", wrong)
+    monkeypatch.setattr("minflow.introspection.graph.listing.build_tree.live_bundle", wrong)
     text = printed(2, capsys)
     assert displayed == [] and "(OPERATOR: model.fc1-matmul-0" in text
     assert text.count("start building graph modules.") == 1

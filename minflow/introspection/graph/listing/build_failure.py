@@ -86,12 +86,17 @@ def failed_line(graph: Any, trace: TracebackType | None) -> tuple[str, str]:
     return f"{file_name(code.co_filename)}:{number}", source_of(code.co_filename, number)
 
 
+def error_text(error: BaseException) -> str:
+    """`ShapeError: linear: the input has 3 features`: the class and the first line of the message."""
+    what = (error.what if isinstance(error, MinflowError) else str(error)).partition("\n")[0]
+    return f"{type(error).__name__}: {what}".removesuffix(": ")[:120]
+
+
 # ---- the tree --------------------------------------------------------------------------------------------------------
 
 
 def partial_tree(graph: Any, build: Any, error: Exception, path: list[Any], line: str) -> list[str]:
-    what = (error.what if isinstance(error, MinflowError) else str(error)).partition("\n")[0]
-    message = f"{type(error).__name__}: {what}".removesuffix(": ")[:120]
+    message = error_text(error)
     head = listing.graph_head(graph)
     if build.observer.traced_whole:
         return [f"{head} was built, and could not be compiled:", f"{FAILED_PREFIX}{message}", f"{FAILED_PREFIX}{line}"]

@@ -3,7 +3,7 @@
 Levels: 0 phases with their times; 1 also modules with their inputs, tensors and outputs; 2 also operations; 3 also
 their source lines. Lines are flushed at once, so none is lost when something fails; in a notebook, from level 1, they
 become a tree. An error in printing ends the log, never the build. Independent of passes.
-Read next: `text.py` (its lines), `build_failure.py` (a failed build), `views/renderers/debug_tree.py`.
+Read next: `text.py` (its lines), `build_failure.py` (a failed build), `build_tree.py` (in a notebook).
 """
 
 from __future__ import annotations
@@ -13,23 +13,26 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....compiler.names import Names
 from ....core.base.errors import GraphError
 from ....core.context import current_context
-from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
+from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, Where, file_name, outputs_of
 from ....core.ops.global_tensors import as_global, as_local, boxing
-from ....core.source_location import IS_MINFLOW_FILE, ROOT, fail
+from ....core.source_location import IS_MINFLOW_FILE, ROOT, caller, fail
 from ....core.spec import Spec
-from ....diagnosis.notebook import LiveDisplay, prints_into_cell
+from ....diagnosis.notebook import prints_into_cell
 from ....diagnosis.source_lines import line_of, source_of
 from ....nn.graph.build import Observer
 from ....views.records.opening import Opening
 from ....views.text.numbers import nbytes_text
 from ..ranks.shards import sent_bytes
 from . import text as listing
-from .build_failure import report_failed_build
+from .build_failure import calls_of, error_text, failed_line, report_failed_build
+
+if TYPE_CHECKING:
+    from .build_tree import BuildTree
 
 LEVELS = range(-1, 4)
 GLOBAL_OPS = boxing, as_global, as_local
@@ -105,43 +108,54 @@ class BuildLog(Observer):
         self.lines: dict[Node, list[str]] = {}  # level 3: forward operation -> its lines, which its gradients show too
         self.phase = ""
         self.traced_whole = False
-        self.rows: list[tuple[int, str]] = []  # for the tree in a notebook
-        self.state = "is being built"
-        self.tree = None
+        self.tree: BuildTree | None = None
         if self.level >= 1 and prints_into_cell():
-            from ....views.renderers.debug_tree import debug_bundle
+            from .build_tree import BuildTree
 
-            self.tree = LiveDisplay(lambda: debug_bundle(f"{self.head} {self.state}", self.rows))
+            self.tree = BuildTree(self.head, graph.name)
 
-    def log(self, level: int, text: str, indent: int = 0) -> None:
+    def log(self, level: int, text: str, indent: int = 0, where: Where | None = None) -> None:
         if self.level < level:
             return
         if self.tree is None:
             print_lines(indent, text)
             return
-        self.rows.append((indent, text))
-        self.show(last=False)
-
-    def show(self, last: bool) -> None:
-        """Display the rows in the notebook; as plain lines if a tree cannot be displayed."""
         try:
-            self.tree.update(last)
+            self.tree.add(indent, text, where)
         except Exception:
-            self.tree = None
-            for indent, text in self.rows:
-                print_lines(indent, text)
+            self.print_tree()
+
+    def print_tree(self) -> None:
+        """Print the lines so far, since the tree cannot be displayed."""
+        tree, self.tree = self.tree, None
+        for line in tree.lines if tree is not None else ():
+            print_lines(line.indent, line.text)
 
     def failed(self, error: BaseException) -> None:
         """The build raised this."""
-        self.finish("could not be built")
+        self.mark_failed(error)
+        self.finish("could not be built" if isinstance(error, Exception) else "was interrupted")
         report_failed_build(self.graph, self.build, error)
+
+    @never_raises
+    def mark_failed(self, error: BaseException) -> None:
+        """Add the error to the line of its module in the tree."""
+        if self.tree is None:
+            return
+        place, source = failed_line(self.graph, error.__traceback__)
+        at = f"at {place} {source}".rstrip() if place else ""
+        calls = calls_of(self.build, error.__traceback__)
+        self.tree.fail(calls[-1] if calls else None, f"{error_text(error)}\n{at}".strip())
 
     def finish(self, state: str) -> None:
         """Stop printing. state: how the build ended."""
-        if self.tree is not None and self.rows:
-            self.state = state
-            self.show(last=True)
-        self.tree = None
+        if self.tree is None:
+            return
+        try:
+            self.tree.finish(state)
+            self.tree = None
+        except Exception:
+            self.print_tree()
 
     # ---- phases ------------------------------------------------------------------------------------------------------
 
@@ -211,7 +225,9 @@ class BuildLog(Observer):
         if self.level < 1:
             return
         indent = len(self.build.stack) - 1
-        self.log(1, listing.module_head(call.path, call.module), indent)
+        self.log(1, listing.module_head(call.path, call.module), indent, None if self.tree is None else caller())
+        if self.tree is not None:
+            self.tree.enter(call)
         for line in (*listing.module_inputs(call, self.style), *listing.tensor_lines(call.path, call.module)):
             self.log(1, line, indent + 1)
 
@@ -221,6 +237,8 @@ class BuildLog(Observer):
             return
         for line in listing.module_outputs(call, self.style):
             self.log(1, line, len(self.build.stack) + 1)
+        if self.tree is not None:
+            self.tree.leave(call)
 
     @never_raises
     def node_added(self, node: Node) -> None:
@@ -232,7 +250,7 @@ class BuildLog(Observer):
             self.phase = "optimizer"
             self.log(2, f"{self.head} start building graph {self.phase}.")
         indent = len(self.build.stack)
-        self.log(2, self.operator_text(node), indent)
+        self.log(2, self.operator_text(node), indent, node.where)
         if self.level >= 3:
             for place in self.user_lines(node)[: self.depth]:
                 self.log(3, f"at {place}", indent + 2)

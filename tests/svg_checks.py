@@ -1,20 +1,43 @@
-"""Checks of static pictures: the SVG in a bundle's HTML, the pixels of a PNG, and texts outside their backgrounds.
+"""Checks of static pictures: SVG and scripts in a bundle, the pixels of a PNG, and texts outside their backgrounds.
 
 Texts are measured in the widest common font.
 """
 
 import base64
+import json
 import re
 import struct
 import xml.etree.ElementTree as ET
 import zlib
+from pathlib import Path
 
 import numpy as np
 
+import minflow as flow
 from minflow.views.draw import theme
 from minflow.views.draw.fonts import text_width
+from minflow.views.html.page import picture_script
 
-INHERITED = "fill", "font-size", "font-weight", "text-anchor"
+INHERITED = "fill", "font-size", "font-weight", "text-anchor", "paint-order", "stroke", "stroke-width"
+
+
+OWN_SCRIPT = re.compile(
+    r"<script>\(\(\)=>\{const box=[^<]*?try\{\((.*?)\)\(box,([^<]*)\)\}catch\(error\)[^<]*</script>", re.S
+)
+OWN_SOURCES = {path.read_text("utf-8").strip() for path in Path(flow.__file__).parent.rglob("*.js")} | {
+    picture_script()
+}
+
+
+def without_scripts(html: str) -> str:
+    """The HTML without a script of a package's file, whose data is JSON (see `views/html/script.py`)."""
+
+    def checked(match):
+        json.loads(match[2])
+        assert match[1].replace("<\\/script", "</script") in OWN_SOURCES, match[1][:80]
+        return ""
+
+    return OWN_SCRIPT.sub(checked, html)
 
 
 def svg_in(html: str) -> str:
@@ -48,7 +71,7 @@ def inside(x: float, y: float, width: float, height: float, oval: bool) -> bool:
 
 
 def texts_without_background(picture: str, grounds=theme.FILL_COLORS) -> list[str]:
-    """Return the texts that have no light rectangle or oval behind them, or too little contrast with it."""
+    """Return the texts that have no light rectangle or oval behind them and no halo, or too little contrast with it."""
     found: list[str] = []
     boxes: list[tuple[float, ...]] = []
 
@@ -68,7 +91,9 @@ def texts_without_background(picture: str, grounds=theme.FILL_COLORS) -> list[st
             x, y = float(e.get("x")) + dx, float(e.get("y")) + dy
             x -= width * {"middle": 0.5, "end": 1}.get(look.get("text-anchor"), 0)
             corners = [(p, q) for p in (x, x + width) for q in (y, y - 0.75 * float(look.get("font-size", 11.5)))]
-            held = [1 for a, b, w, h, oval in boxes if all(inside(p - a, q - b, w, h, oval) for p, q in corners)]
+            halo = look.get("paint-order") == "stroke" and look.get("stroke") in grounds
+            held = [1] * (halo and float(look["stroke-width"]) >= 3)
+            held += [1 for a, b, w, h, oval in boxes if all(inside(p - a, q - b, w, h, oval) for p, q in corners)]
             if not held or look.get("fill", theme.TEXT_COLOR) not in theme.TEXT_COLORS:
                 found.append("".join(words for words, _ in parts))
         for inner in e:

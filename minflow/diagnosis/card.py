@@ -161,7 +161,7 @@ def graph_html(record: CardRecord) -> str:
     if not shows_graph(record):
         return ""
     svg = render_svg(diagram_of(fold_near_end(record.graph), NEARBY_BOXES))[0]
-    picture = inner_picture(picture_card(svg, alt_text(record), graph_lines(record.graph)))
+    picture = inner_picture(picture_card(svg, alt_text(record), graph_lines(record.graph), live=True))
     return f'<details><summary style="{SUMMARY_STYLE}">{escape(clean(record.graph.title))}</summary>{picture}</details>'
 
 

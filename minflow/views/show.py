@@ -140,9 +140,9 @@ class View(BundleDisplay):
             }
         tape = text_of(self.record, self.lines)
         alt = tape.partition("\n")[0]
-        bundle = picture_bundle(self.svg, alt, self.text, fold_text=not self.numbers)
+        bundle = picture_bundle(self.svg, alt, self.text, fold_text=not self.numbers, live=True)
         if self.numbers:
-            below = folded_below(alt, picture_card(self.svg, alt, tape))
+            below = folded_below(alt, picture_card(self.svg, alt, tape, live=True))
             bundle["text/html"] = tensor_html(self.numbers, always=True) + below
         return bundle
 

@@ -6,20 +6,18 @@ checks the same in a real JupyterLab.
 
 import base64
 import functools
-import json
 import re
 import shutil
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from hostile_views import NAMES, VIEWS, bundles, harmless, labeled, shows, train_graph
 
-import minflow as flow
 from minflow.views.draw import engines as engines, theme
 from minflow.views.show import picture
 from tests.sampling import sampled
+from tests.svg_checks import without_scripts
 
 PICTURE = re.compile(r"data:image/(svg\+xml|png);base64,[A-Za-z0-9+/=]*")
 STYLE = re.compile(r"url\s*\(|expression|@import|javascript:|position\s*:\s*fixed", re.I)
@@ -77,28 +75,11 @@ class Elements(HTMLParser):
     handle_decl = handle_pi = unknown_decl = handle_comment
 
 
-OWN_SCRIPT = re.compile(
-    r"<script>\(\(\)=>\{const box=[^<]*?try\{\((.*?)\)\(box,([^<]*)\)\}catch\(error\)[^<]*</script>", re.S
-)
-OWN_SOURCES = {path.read_text("utf-8").strip() for path in Path(flow.__file__).parent.rglob("*.js")}
-
-
-def without_own_script(html: str) -> str:
-    """The HTML without a script of a package's file, whose data is JSON (see `views/html/script.py`)."""
-
-    def checked(match):
-        json.loads(match[2])
-        assert match[1].replace("<\\/script", "</script") in OWN_SOURCES, match[1][:80]
-        return ""
-
-    return OWN_SCRIPT.sub(checked, html)
-
-
 def in_html(html: str) -> tuple[list, list[str], str]:
     """Return elements with their attribute names, the SVG pictures, and the text with alts. Assert that nothing is
     executable, but our own script.
     """
-    page, found, pictures, text = Elements(without_own_script(html)), [], [], ""
+    page, found, pictures, text = Elements(without_scripts(html)), [], [], ""
     assert page.open == [], f"not closed: {page.open}"
     for tag, attrs in page.found:
         assert tag not in NEVER, tag

@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 from minflow.views.draw import svg_writer as svg, theme
+from tests.svg_checks import texts_without_background
 
 
 def test_numbers_have_one_decimal_at_most():
@@ -39,8 +40,20 @@ def test_picture_has_a_label_and_no_page_background():
 @pytest.mark.parametrize("anchor, left", [("start", 94), ("middle", 100 - 0.5 - 6), ("end", 100 - 1 - 6)])
 def test_label_fits_on_its_background(anchor, left, monkeypatch):
     monkeypatch.setattr(svg, "text_width", lambda text, size, bold: float(len(text) > 1))
-    drawn = svg.label(100, 50, "a<", "b", size=10, anchor=anchor, text_color="#111111")
+    drawn = svg.label(100, 50, "a<", "b", size=10, anchor=anchor, text_color="#111111", fill=theme.PLATE)
     plate, words = ElementTree.fromstring(f"<g>{drawn}</g>")
     assert [float(plate.get(name)) for name in ("x", "y", "width", "height")] == [left, 39, 13, 28.6]
     assert plate.get("fill") == theme.PLATE and words.get("fill") == "#111111" and words.get("font-weight") is None
     assert [(t.text, t.get("y")) for t in words] == [("a<", "50"), ("b", "63.6")]
+
+
+def test_label_without_a_plate_has_a_halo():
+    drawn = svg.label(100, 50, "a")
+    (words,) = ElementTree.fromstring(f"<g>{drawn}</g>")
+    assert words.get("paint-order") == "stroke" and words.get("stroke") == theme.PLAIN
+    plain = f'<svg xmlns="http://www.w3.org/2000/svg">{drawn}</svg>'
+    assert texts_without_background(plain) == []
+    assert texts_without_background(plain.replace('paint-order="stroke"', "")) == ["a"], (
+        "the halo would hide the letter"
+    )
+    assert texts_without_background(plain.replace('stroke-width="4"', 'stroke-width="1"')) == ["a"]

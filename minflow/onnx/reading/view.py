@@ -78,7 +78,7 @@ class OnnxView(View):
         """mime type -> data."""
         svg, text = self.svg, self.text
         head = table([(what, escape(clean(said)), "") for what, said in self.head.items()])
-        picture = inner_picture(picture_card(svg, f"the graph of {self.explorer_model.title}", text))
+        picture = inner_picture(picture_card(svg, f"the graph of {self.explorer_model.title}", text, live=True))
         html = f'<div {NO_MATH} style="{CARD_STYLE}">{head}<div style="height:8px"></div>{picture}</div>'
         return {"text/html": html, "image/svg+xml": svg, "text/plain": text}
 

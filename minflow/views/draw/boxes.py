@@ -12,7 +12,7 @@ from textwrap import wrap
 
 from ..records.graph import GraphRecord, NodeRecord, module_name
 from ..records.tape import TapeRecord
-from ..text.listing import clean
+from ..text.listing import clean, count
 from ..text.numbers import nbytes_text
 from ..text.tables import cut
 from . import theme
@@ -24,7 +24,7 @@ class Box:
     """A box with lines of text.
 
     frames: indices of the frames around the box, outermost first.  double: True for a double rim.  text_color: color
-    of the text.  title: words that browsers show at the pointer.
+    of the text.  title: lines that browsers show at the pointer.
     """
 
     id: str
@@ -60,7 +60,8 @@ class Diagram:
     """The boxes, edges and frames of a picture.
 
     boxes: in order, those of a frame adjacent.  beside: boxes of Python numbers, next to their readers.
-    frames: names.  legend: (words, fill, rim) of each color that needs words.
+    frames: names.  titles: of each frame, its full name, and the lines of the box that replaces it when a reader folds
+    it.  legend: (words, fill, rim) of each color that needs words.
     """
 
     boxes: tuple[Box, ...]
@@ -68,6 +69,7 @@ class Diagram:
     edges: tuple[Edge, ...]
     frames: tuple[str, ...]
     legend: tuple[tuple[str, str, str], ...] = ()
+    titles: tuple[str, ...] = ()
 
 
 OPERATION_STYLE = {"fill": theme.PLATE, "color": theme.LINE}
@@ -109,7 +111,7 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = MAX_BOXES) -> Diag
     said = {id: f"\nupdates {count} states of other boxes" for id, count in written.items()}
     copies = device_copies(record)
     shown = [replace(n, attrs=n.attrs + said[n.id]) if n.id in said else n for n in record.nodes if n.id not in copies]
-    boxes, frames = boxes_in_frames(tuple(shown), {id for id, _ in record.outputs})
+    boxes, frames, titles = boxes_in_frames(tuple(shown), {id for id, _ in record.outputs})
     beside: list[Box] = []
     edges: list[Edge] = []
     for node in shown:
@@ -139,7 +141,7 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = MAX_BOXES) -> Diag
     for (state, id), n in updates.items():
         if id not in writers:
             edges.append(Edge(id, state, f"{n} updates" if n > 1 else "update", "dotted", back=True))
-    return Diagram(boxes, tuple(beside), tuple(edges), frames, sbp_legend(record.nodes))
+    return Diagram(boxes, tuple(beside), tuple(edges), frames, sbp_legend(record.nodes), titles)
 
 
 def device_copies(record: TapeRecord | GraphRecord) -> dict[str, NodeRecord]:
@@ -196,8 +198,10 @@ def is_symmetric(node: NodeRecord) -> bool:
     return names == ["a", "b"] and node.label.rpartition(": ")[2] in SYMMETRIC_OPS and node.mark != "failed"
 
 
-def boxes_in_frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> tuple[tuple[Box, ...], tuple[str, ...]]:
-    """The boxes, each with the nested frames of its modules, and the names of the frames."""
+def boxes_in_frames(
+    nodes: tuple[NodeRecord, ...], results: set[str]
+) -> tuple[tuple[Box, ...], tuple[str, ...], tuple[str, ...]]:
+    """The boxes, each with the nested frames of its modules, and the names and the titles of the frames."""
     tree: dict = {"": []}
     for node in nodes:
         place = tree
@@ -209,15 +213,33 @@ def boxes_in_frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> tuple[t
         place[""].append(node)
     boxes: list[Box] = []
     names: list[str] = []
+    inside: list[list[NodeRecord]] = []  # of each frame
     stack: list[tuple[dict, str | None, tuple[int, ...]]] = [(tree, None, ())]
     while stack:
         place, name, around = stack.pop()
         if name is not None:
             around = (*around, len(names))
-            names.append(clean(short_line(name)))
+            names.append(name)
+            inside.append([])
         boxes += [node_box(node, around, node.id in results) for node in place[""]]
+        for frame in around:
+            inside[frame] += place[""]
         stack += [(inner, key, around) for key, inner in reversed(place.items()) if key]
-    return tuple(boxes), tuple(names)
+    paths = {box.frames[: i + 1] for box in boxes for i in range(len(box.frames))}
+    full = {path[-1]: ".".join(names[frame] for frame in path) for path in paths}
+    order = {node.id: i for i, node in enumerate(nodes)}
+    titles = (frame_title(full[i], sorted(held, key=lambda n: order[n.id])) for i, held in enumerate(inside))
+    return tuple(boxes), tuple(clean(short_line(name)) for name in names), tuple(titles)
+
+
+def frame_title(name: str, nodes: list[NodeRecord]) -> str:
+    """The full name of a frame, the number of operations in it, and the spec of its last forward result.
+
+    nodes: those in the frame, in order.
+    """
+    operations = [n for n in nodes if n.kind in ("op", "folded") and n.mark != "ghost"]
+    results = [n.outs[0] for n in operations if n.outs and not n.phase]
+    return "\n".join([clean(name), count(sum(n.count for n in operations), "operation"), *results[-1:]])
 
 
 def node_box(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
@@ -251,7 +273,16 @@ def node_box(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
     if result:
         look["thick"] = "2.4"
     lines = tuple(map(clean, "\n".join(parts).split("\n")))
-    return Box(node.id, lines, frames, **look, title=clean(node.holders))
+    return Box(node.id, lines, frames, **look, title=box_title(node))
+
+
+def box_title(node: NodeRecord) -> str:
+    """All that is known of a node, in lines: full name, attributes, shapes, source line, ranks."""
+    name = f"{node.scope}: {node.label}" if node.scope and node.kind == "op" else node.label
+    specs = [x.text for x in node.inputs if "[" in x.text] if node.kind == "op" else []
+    shapes = " → ".join(filter(None, (", ".join(specs), ", ".join(node.outs))))
+    parts = (name, node.attrs, shapes, node.where, node.holders)
+    return "\n".join(clean(line) for part in parts for line in part.split("\n") if line)
 
 
 def short_name(node: NodeRecord) -> str:

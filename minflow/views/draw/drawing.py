@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
 
 from . import svg_writer as svg
-from .boxes import Box, Edge
+from .boxes import Box, Diagram, Edge
 from .fonts import text_width
 from .theme import LINE, MUTED, PLAIN
 
 FONT_SIZE, SMALL_FONT_SIZE = 12, 11  # font sizes in pixels: boxes; labels of edges and frames
 LINE_HEIGHT = 16  # line height
+BASELINE = 0.36 * SMALL_FONT_SIZE  # from the center of a label down to its baseline
 PAD_X, PAD_Y, MARGIN = 10, 6, 6
 RIM_GAP = 3  # between the two edges of a folded box
 ARROW_LENGTH = 6  # length of an arrow
@@ -38,8 +38,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Frame:
-    """Sides of a frame, and the vertical center of its name."""
+    """Sides of a frame, and the vertical center of its name. index: into the frames of the Diagram."""
 
+    index: int
     name: str
     left: float
     top: float
@@ -68,47 +69,65 @@ def size_of(box: Box) -> tuple[float, float]:
 
 
 def label_size(words: str) -> tuple[float, float]:
-    """(width, height) of the plate behind an edge's or a frame's label."""
+    """(width, height) of an edge's or a frame's label with its halo, or with the sign that a script adds."""
     return text_width(words, SMALL_FONT_SIZE) + 2 * svg.PADDING, 1.5 * SMALL_FONT_SIZE
 
 
 def diagram_svg(
-    boxes: Iterable[tuple[Box, float, float]],
-    lines: Iterable[Line],
-    frames: Iterable[Frame],
-    legend: Iterable[tuple[str, str, str]] = (),
+    diagram: Diagram, boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line], frames: Iterable[Frame]
 ) -> str:
-    """The picture as SVG. boxes: each with its center.  frames: outer ones first.  legend: see `Diagram`."""
+    """The picture as SVG. boxes: each with its center.  frames: outer ones first.
+
+    Attributes for `../html/picture.js`: `data-frame` and `data-name` are the index of a frame, `data-box` is that of a
+    box, `data-label` that of an edge. `data-in` lists the frames around, outermost first (of a frame, with itself),
+    `data-ends` the boxes at the ends of an edge. `data-legend` is a line of the legend.
+    """
     places, lines, frames = [(box, x, y, *size_of(box)) for box, x, y in boxes], list(lines), list(frames)
+    indices = {place[0].id: i for i, place in enumerate(places)}
+    paths = {box.frames[: i + 1] for box in diagram.boxes for i in range(len(box.frames))}
+    around = {path[-1]: " ".join(map(str, path)) for path in paths}
     parts = [
-        svg.rect(f.left, f.top, f.right - f.left, f.bottom - f.top, rx=6, fill="none", stroke=LINE, stroke_width=".8")
+        svg.rect(
+            f.left, f.top, f.right - f.left, f.bottom - f.top,
+            rx=6, fill="none", stroke=LINE, stroke_width=".8", data_frame=str(f.index), data_in=around.get(f.index),
+        )
         for f in frames
-    ]
-    parts += map(edge_svg, lines)
+    ]  # fmt: skip
+    for line in lines:
+        ends = f"{indices[line.edge.source]} {indices[line.edge.target]}"
+        parts.append(svg.group([edge_svg(line)], data_ends=ends))
     labels = [(f.left + 6 + label_size(f.name)[0] / 2, f.name_y, f.name) for f in frames]
     labels += [(*line.label, line.edge.label) for line in lines if line.label]
-    parts += [
-        svg.label(x, y + 0.36 * SMALL_FONT_SIZE, words, size=SMALL_FONT_SIZE, anchor="middle", text_color=MUTED)
-        for x, y, words in labels
-    ]
-    parts += [with_title(place[0], shape_of(*place) + text_svg(*place[:3])) for place in places]
+    words = []
+    for f in frames:
+        title = svg.titled("".join(diagram.titles[f.index : f.index + 1]).split("\n"))
+        name = svg.text(f.left + 6 + svg.PADDING, f.name_y + BASELINE, f.name)
+        words.append(svg.group([title, name], data_name=str(f.index)))
+    for i, line in enumerate(lines):
+        if line.label:
+            x, y = line.label
+            words.append(svg.text(x, y + BASELINE, line.edge.label, text_anchor="middle", data_label=str(i)))
+    parts.append(svg.group(words, font_size=SMALL_FONT_SIZE, fill=MUTED, **svg.HALO))
+    for i, place in enumerate(places):
+        inside = [
+            svg.titled(place[0].title.split("\n")) if place[0].title else "",
+            shape_of(*place),
+            text_svg(*place[:3]),
+        ]
+        parts.append(svg.group(inside, data_box=str(i), data_in=" ".join(map(str, place[0].frames))))
     corners = [(f.left, f.top, f.right, f.bottom) for f in frames]
     corners += [(x, y, x, y) for line in lines for x, y in (*line.points, line.tip)]
     corners += [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for _, x, y, w, h in places]
     corners += [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for x, y, words in labels for w, h in [label_size(words)]]
     left, top = (math.floor(min((c[i] for c in corners), default=0)) - MARGIN for i in (0, 1))
     right, bottom = (math.ceil(max((c[i] for c in corners), default=20)) + MARGIN for i in (2, 3))
-    for words, fill, rim in legend:  # a line for each, below the picture
-        parts.append(svg.rect(left + MARGIN, bottom + 4, 24, 12, fill=fill, stroke=rim))
-        parts.append(svg.label(left + MARGIN + 30 + svg.PADDING, bottom + 14, words, size=SMALL_FONT_SIZE))
+    for words, fill, rim in diagram.legend:  # a line for each, below the picture
+        sample = svg.rect(left + MARGIN, bottom + 4, 24, 12, fill=fill, stroke=rim)
+        name = svg.label(left + MARGIN + 30 + svg.PADDING, bottom + 14, words, size=SMALL_FONT_SIZE)
+        parts.append(svg.group([sample, name], data_legend="line"))
         right = max(right, left + math.ceil(text_width(words, SMALL_FONT_SIZE)) + 30 + 2 * svg.PADDING + 2 * MARGIN)
         bottom += 20
     return svg.picture(parts, right - left, bottom - top, left=left, top=top, font_size=FONT_SIZE)
-
-
-def with_title(box: Box, shape: str) -> str:
-    """The shape of a box, with its title."""
-    return svg.group([svg.element("title", escape(box.title)), shape]) if box.title else shape
 
 
 def edge_svg(line: Line) -> str:

@@ -50,8 +50,10 @@ def placed_svg(diagram: Diagram, answer: bytes) -> str:
     for place in graph.get("objects", ()):
         if place["name"].startswith("cluster_"):
             left, low, right, high = floats(place["bb"])
-            name = diagram.frames[int(place["name"].removeprefix("cluster_"))]
-            frames.append(Frame(name, left, top - high, right, top - low, top - floats(place["lp"])[1]))
+            index = int(place["name"].removeprefix("cluster_"))
+            frames.append(
+                Frame(index, diagram.frames[index], left, top - high, right, top - low, top - floats(place["lp"])[1])
+            )
         else:
             x, y = floats(place["pos"])
             centers[int(place["name"])] = x, top - y
@@ -62,7 +64,7 @@ def placed_svg(diagram: Diagram, answer: bytes) -> str:
             tip, points = ((x, top - y), points) if part.startswith("e,") else (tip, [*points, (x, top - y)])
         x, y = floats(place["lp"]) if edge.label else (0, 0)
         lines.append(Line(edge, tuple(points), tip or points[-1], (x, top - y) if edge.label else None))
-    return diagram_svg([(box, *centers[i]) for i, box in enumerate(boxes)], lines, frames, diagram.legend)
+    return diagram_svg(diagram, [(box, *centers[i]) for i, box in enumerate(boxes)], lines, frames)
 
 
 def floats(text: str) -> list[float]:

@@ -63,10 +63,10 @@ def layout_svg(diagram: Diagram) -> str:
         )
         y += tall + max(GAP_Y + LABEL_GAP * (r in labeled), closing + opening + FRAME_MARGIN)
     return diagram_svg(
+        diagram,
         [(p.box, p.x, p.y) for p in places.values() if p.box],
         [route_edge(edge, [places[k] for k in chain]) for edge, chain in chains],
         frame_boxes(diagram.frames, list(places.values()), sides, inner),
-        diagram.legend,
     )
 
 
@@ -261,7 +261,7 @@ def frame_boxes(names: tuple[str, ...], places: list[Place], sides, inner: dict[
         members = [p for p in places if p.frames[: len(path)] == path]
         top = min(p.y - p.height / 2 for p in members) - (FRAME_MARGIN + FRAME_NAME_HEIGHT) * inner[path[-1]]
         bottom = max(p.y + p.height / 2 for p in members) + FRAME_MARGIN * inner[path[-1]]
-        around.append(Frame(names[path[-1]], left, top, right, bottom, top + FRAME_NAME_HEIGHT / 2 + 2))
+        around.append(Frame(path[-1], names[path[-1]], left, top, right, bottom, top + FRAME_NAME_HEIGHT / 2 + 2))
     return around
 
 

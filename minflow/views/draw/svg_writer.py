@@ -11,11 +11,13 @@ from html import escape
 
 from ...core.base.errors import clean
 from .fonts import FONT_SIZE, text_width
-from .theme import PLATE, TEXT_COLOR
+from .theme import PLAIN, TEXT_COLOR
 
 FONT = "Helvetica, Arial, sans-serif"
 PADDING = 6  # pixels between the text of a label and the sides of its plate
 LINE_HEIGHT = 1.36  # line height of a label, in font sizes
+# Light around dark letters: they are readable on lines and on dark pages, and a light page shows nothing of it.
+HALO = {"stroke": PLAIN, "stroke_width": 4, "stroke_linejoin": "round", "paint_order": "stroke"}
 
 
 def number(x: float) -> str:
@@ -64,22 +66,24 @@ def label(
     anchor: str = "start",
     bold: bool = False,
     text_color: str = TEXT_COLOR,
-    fill: str = PLATE,
+    fill: str = "",
     rest: str = "",
 ) -> str:
-    """Lines of text on a light plate that is wide enough for the widest in any font; y is the baseline of the first.
+    """Lines of text with a light halo, or on a plate of the color `fill`, wide enough for the widest in any font;
+    y is the baseline of the first.
 
-    anchor: x is the "start", the "middle" or the "end" of the lines; the plate is PADDING wider on each side.
+    anchor: x is the "start", the "middle" or the "end" of the lines; a plate is PADDING wider on each side.
     rest: color of the lines after the first; only the first is bold then.
     """
     width = max(text_width(clean(line), size, bold and not (rest and i)) for i, line in enumerate(lines))
     left = x - width * {"start": 0, "middle": 0.5, "end": 1}[anchor]
     height = (len(lines) - 1) * LINE_HEIGHT * size + size * 1.5
     words = [text(x, y + i * LINE_HEIGHT * size, line) for i, line in enumerate(lines)]
-    look = {"font_size": size, "text_anchor": anchor if anchor != "start" else None}
+    look = {"font_size": size, "text_anchor": anchor if anchor != "start" else None, **({} if fill else HALO)}
     heads = len(words) if not rest else 1
+    plate = rect(left - PADDING, y - 1.1 * size, width + 2 * PADDING, height, rx=4, fill=fill) if fill else ""
     return (
-        rect(left - PADDING, y - 1.1 * size, width + 2 * PADDING, height, rx=4, fill=fill)
+        plate
         + group(words[:heads], **look, fill=text_color, font_weight="bold" if bold else None)
         + group(words[heads:], **look, fill=rest)
     )

@@ -67,23 +67,18 @@ def box_svg(
     mark: str,
     third: str,
 ) -> str:
-    if kind == "open":  # the header of a module is on a plate, because it has no box
-        out = svg.rect(
-            x,
-            y,
-            text_width(bold, bold=True) + (text_width(faint) + TEXT_GAP if faint else 0) + 2 * PADDING,
-            h,
-            rx=4,
-            fill=PLATE,
-        )
-    else:
-        fill, stroke = (PLATE, LINE) if kind in ("input", "output") else (COLUMN_FILLS[column], COLUMN_STROKES[column])
-        if kind == "state":
-            fill, stroke = COLUMN_FILLS[2], COLUMN_STROKES[2]
-        dash = "6 3" if column == 1 or mark == "gone" else None
-        round_ = h / 2 if kind in ("input", "output", "state") and h < 30 else 4
-        out = svg.rect(x, y, w, h, rx=round_, fill=fill, stroke=stroke, stroke_dasharray=dash)
+    bold = bold.lstrip("▸▾ ")  # signs to click on, which a picture that remains does not have
     line = y + (15 if h > 30 else h / 2 + 4)
+    if kind == "open":  # the header of a module, which has no box
+        out = svg.label(x + PADDING, line, bold, bold=True)
+        at = x + PADDING + text_width(bold, bold=True) + TEXT_GAP
+        return out + (svg.label(at, line, faint, text_color=MUTED) if faint else "")
+    fill, stroke = (PLATE, LINE) if kind in ("input", "output") else (COLUMN_FILLS[column], COLUMN_STROKES[column])
+    if kind == "state":
+        fill, stroke = COLUMN_FILLS[2], COLUMN_STROKES[2]
+    dash = "6 3" if column == 1 or mark == "gone" else None
+    round_ = h / 2 if kind in ("input", "output", "state") and h < 30 else 4
+    out = svg.rect(x, y, w, h, rx=round_, fill=fill, stroke=stroke, stroke_dasharray=dash)
     words = [svg.span(bold, font_weight="bold")] + ([svg.span(faint, dx=8, fill=MUTED)] if faint else [])
     out += svg.element("text", *words, x=x + 8, y=line)
     out += "".join([svg.text(x + 8, y + below, line) for below, line in ((29, second), (42, third)) if line])

@@ -8,13 +8,16 @@ half transparent, so that they are visible on any page. No ids: equal records gi
 from __future__ import annotations
 
 import base64
+import functools
 import re
 from html import escape
+from pathlib import Path
 
 from ..draw.theme import PALE_RED, RED_TEXT
 from ..records.module import ModuleRecord, rows_of, rows_with_errors
 from ..text.listing import clean, count, cut, module_totals
 from ..text.trees import MAX_BYTES, outer_lines, outer_rows, within_limit
+from .script import with_script
 
 RULE_COLOR = "rgba(125,133,144,.55)"  # color of borders and rules
 CARD_STYLE = (
@@ -38,9 +41,18 @@ TREE_WIDTH, UNRUN_TREE_WIDTH, OUTPUT_WIDTH, PARAMETERS_WIDTH = 74, 44, 17, 9
 CLEAR_FLOATS = '<br style="clear:both">'  # makes a row as high as its columns
 
 
-def picture_card(svg: str, alt: str, text: str = "") -> str:
+@functools.cache
+def picture_script() -> str:
+    """The script that takes over a picture: `picture.js` without comments and indentation."""
+    source = Path(__file__).with_name("picture.js").read_text(encoding="utf-8")
+    lines = [re.sub(r"^ *(//.*)?|  // .*", "", line) for line in source.splitlines()]
+    return "(()=>{" + "\n".join(filter(None, lines)) + "\nreturn livePicture})()"
+
+
+def picture_card(svg: str, alt: str, text: str = "", live: bool = False) -> str:
     """The picture on a card; `text` is folded below it.
 
+    live: True if a script adds zoom, words at the pointer (`<title>`) and frames that fold, where scripts run.
     It shrinks to the width of the cell, but not below the scale MIN_SCALE; a wider one scrolls.
     """
     data = base64.b64encode(svg.encode("utf-8", "replace")).decode()
@@ -56,12 +68,14 @@ def picture_card(svg: str, alt: str, text: str = "") -> str:
         below = (
             f'<details><summary style="cursor:pointer;font-size:12px;{FAINT_STYLE}">as text</summary>{pre}</details>'
         )
-    return f'<div {NO_MATH} style="{CARD_STYLE}">{image}{below}</div>'
+    card = f'<div {NO_MATH} style="{CARD_STYLE}">{image}{below}</div>'
+    return with_script(card, picture_script()) if live else card
 
 
-def picture_bundle(svg: str, alt: str, text: str, fold_text: bool = False) -> dict[str, str]:
+def picture_bundle(svg: str, alt: str, text: str, fold_text: bool = False, live: bool = False) -> dict[str, str]:
     """A picture in all MIME types: HTML for notebooks, SVG for other readers, text for terminals and screen readers."""
-    return {"text/html": picture_card(svg, alt, text if fold_text else ""), "image/svg+xml": svg, "text/plain": text}
+    html = picture_card(svg, alt, text if fold_text else "", live)
+    return {"text/html": html, "image/svg+xml": svg, "text/plain": text}
 
 
 def folded_below(title: str, below: str) -> str:

@@ -156,6 +156,6 @@ def comparison_html(record: GraphComparison) -> str:
     if record.graph.nodes:
         svg = render_svg(diagram_of(fold_near_end(record.graph), NEARBY_BOXES))[0]
         why = "; ".join(f"{name}: {text}" for name, text in record.why)
-        picture = inner_picture(picture_card(svg, f"{record.title}; {why}", comparison_text(record)))
+        picture = inner_picture(picture_card(svg, f"{record.title}; {why}", comparison_text(record), live=True))
         picture = folded_below("the last operations", picture) if record.equal else picture
     return framed(color, f"{sign} {escape(clean(record.title))}", table(rows) + picture)

@@ -2,7 +2,7 @@
 // node actions.mjs FILE: {"url", "place", "notebook", "folder", "browser", "playwright", "shots", "pictures", "seconds",
 // "actions": [[verb, ...], ...]}; writes actions.json to the folder "shots", and pictures if "pictures" is true.
 // Verbs: run (all cells, without waiting), idle, wait ms, until js, eval js (its value is reported), click css, hover css
-// x y, double css (click), size width height (of the window), see css (scroll to it), focus css, press keys [css], shot name,
+// x y, drag css dx dy (its center), double css (click), size width height (of the window), see css (scroll to it), focus css, press keys [css], shot name,
 // reload, interrupt, theme name, save, restart (the kernel), hurry (ends the rests of a cell, see pages.REST),
 // reopen (untrusted, without a kernel), cell i (run it), watch (run all cells and look for what moves), walk name,
 // top css (scroll to it), box css (report where it is), record name js css (pictures of the window, until js holds; reports
@@ -79,11 +79,12 @@ const lookForMoves = () => page.evaluate(() => {
 });
 const pictures = () => page.evaluate(() => {
   const seen = [...document.querySelectorAll('.jp-OutputArea-output img')];
+  const live = [...document.querySelectorAll('.jp-OutputArea-output [role=group] > svg')];   // what was an <img>
   return {
-    good: seen.filter((image) => image.complete && image.naturalWidth > 0).length,
+    good: seen.filter((image) => image.complete && image.naturalWidth > 0).length + live.filter((svg) => svg.querySelector('text')).length,
     broken: seen.filter((image) => image.complete && !image.naturalWidth).map((image) => image.src.slice(0, 80)),
-    unnamed: seen.filter((image) => !image.alt && !image.src.startsWith('data:image/png')).length,
-    names: seen.map((image) => image.alt),
+    unnamed: [...seen.filter((image) => !image.alt && !image.src.startsWith('data:image/png')), ...live.filter((svg) => !svg.parentElement.ariaLabel)].length,
+    names: [...seen.map((image) => image.alt), ...live.map((svg) => svg.parentElement.ariaLabel)],
     explorers: [...document.querySelectorAll('.jp-OutputArea .mfx')].filter((one) => one.querySelectorAll('svg text').length > 5).length,
     canvases: document.querySelectorAll('.jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)').length,
     lost: /Error displaying widget|Loading widget/.test(document.querySelector('.jp-Notebook')?.innerText ?? ''),
@@ -128,6 +129,13 @@ const verbs = {
       box = await around(css);
     }
     report.values.push({ times, box });
+  },
+  async drag(css, dx, dy) {
+    const { x, y, width, height } = await page.locator(css).first().boundingBox();
+    await page.mouse.move(x + width / 2, y + height / 2);
+    await page.mouse.down();
+    await page.mouse.move(x + width / 2 + dx, y + height / 2 + dy, { steps: 4 });
+    await page.mouse.up();
   },
   focus: (css) => page.locator(css).first().focus(),
   press: (keys, css) => (css ? page.locator(css).first().press(keys) : page.keyboard.press(keys)),

@@ -11,8 +11,9 @@ const WIDTHS = [780, 1400];  // of a cell's output: a window of 1280 x 720 with 
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
 const page = await browser.newPage();
 
-// An <img> hides its text from the page; here it stands in the page itself, at its natural size. Folds are open.
-const inlined = (html) => html.replace(/<details>/g, '<details open>')
+// An <img> hides its text from the page; here it stands in the page itself, at its natural size. Folds are open, and
+// no script takes over.
+const inlined = (html) => html.replace(/<details>/g, '<details open>').replace(/<script>.*?<\/script>/gs, '')
   .replace(/<img [^>]*?src="data:image\/svg\+xml;base64,([^"]+)"[^>]*>/g, (_, data) => Buffer.from(data, 'base64').toString('utf8'));
 
 // What is wrong in the views. Lengths in pixels of the picture. Pictures are the same at any width of the page.
@@ -58,6 +59,12 @@ const look = ({ grounds, pictures }) => {
         if (e.localName === 'text') {
           if (!says(e)) return;
           if (!inside(box, frame, SLACK)) found.push(`leaves the picture: ${says(e)}`);
+          const halo = getComputedStyle(e).paintOrder.startsWith('stroke') && paint(e, 'stroke');
+          if (halo && parseFloat(getComputedStyle(e).strokeWidth) >= 3) {  // its background goes with it
+            const ratio = contrast(over(paint(e, 'fill'), halo), halo);
+            if (ratio < TEXT) found.push(`contrast ${ratio.toFixed(2)} with its halo: ${says(e)}`);
+            return;
+          }
           const x = (box.left + box.right) / 2, y = (box.top + box.bottom) / 2;
           const under = seen.map((_, j) => j).filter((j) => j < i && covers(j, x, y));
           const solid = under.findLast((j) => fills[j][3] > 0.5);

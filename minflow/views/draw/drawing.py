@@ -86,13 +86,11 @@ def diagram_svg(
     indices = {place[0].id: i for i, place in enumerate(places)}
     paths = {box.frames[: i + 1] for box in diagram.boxes for i in range(len(box.frames))}
     around = {path[-1]: " ".join(map(str, path)) for path in paths}
-    parts = [
-        svg.rect(
-            f.left, f.top, f.right - f.left, f.bottom - f.top,
-            rx=6, fill="none", stroke=LINE, stroke_width=".8", data_frame=str(f.index), data_in=around.get(f.index),
-        )
-        for f in frames
-    ]  # fmt: skip
+    parts = []
+    for f in frames:
+        look = {"rx": 6, "fill": "none", "stroke": LINE, "stroke_width": ".8"}
+        marks = {"data_frame": str(f.index), "data_in": around.get(f.index)}
+        parts.append(svg.rect(f.left, f.top, f.right - f.left, f.bottom - f.top, **look, **marks))
     for line in lines:
         ends = f"{indices[line.edge.source]} {indices[line.edge.target]}"
         parts.append(svg.group([edge_svg(line)], data_ends=ends))

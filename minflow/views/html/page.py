@@ -45,7 +45,7 @@ CLEAR_FLOATS = '<br style="clear:both">'  # makes a row as high as its columns
 def picture_script() -> str:
     """The script that takes over a picture: `picture.js` without comments and indentation."""
     source = Path(__file__).with_name("picture.js").read_text(encoding="utf-8")
-    lines = [re.sub(r"^ *(//.*)?|  // .*", "", line) for line in source.splitlines()]
+    lines = [re.sub(r"^ *(//.*)?| // .*", "", line) for line in source.splitlines()]
     return "(()=>{" + "\n".join(filter(None, lines)) + "\nreturn livePicture})()"
 
 

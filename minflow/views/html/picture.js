@@ -120,7 +120,7 @@ function livePicture(element) {
 
   // The view: pixels a unit (0: as the <img> had), and the point in the upper left corner.
   let scale = 0, x = left, y = top;
-  const page = html("div", "position:relative"), bar = html("div", "display:flex;gap:2px;justify-content:flex-end;margin-bottom:4px;opacity:.5");
+  const page = html("div", "position:relative"), bar = html("div", "display:flex;gap:2px;justify-content:flex-end;margin-bottom:4px;opacity:.75");
   const view = html("div", "overflow:hidden;max-width:100%;touch-action:pan-y;user-select:none", { tabIndex: 0, role: "group", ariaLabel: image.alt });
   page.dataset.lmSuppressShortcuts = "true";
   const clamp = (v, a, b) => Math.max(a, Math.min(v, b)), full = () => document.fullscreenElement === page;
@@ -195,7 +195,7 @@ function livePicture(element) {
     for (const l of edges) l.e.style.strokeWidth = box && l.ends.includes(+box.dataset.box) ? "2.6px" : "";
   };
   page.onpointerenter = page.onfocusin = () => { bar.style.opacity = 1; };
-  page.onpointerleave = () => { bar.style.opacity = 0.5; };
+  page.onpointerleave = () => { bar.style.opacity = 0.75; };
   page.onfullscreenchange = lay;
   svg.removeAttribute("role");
   svg.style.display = "block";

@@ -11,12 +11,13 @@ import xml.etree.ElementTree as ET
 import zlib
 from pathlib import Path
 
+import minflow_widgets
 import numpy as np
 
 import minflow as flow
 from minflow.views.draw import theme
 from minflow.views.draw.fonts import text_width
-from minflow.views.html.page import picture_script
+from minflow.views.html.script import lean
 
 INHERITED = "fill", "font-size", "font-weight", "text-anchor", "paint-order", "stroke", "stroke-width"
 
@@ -24,9 +25,9 @@ INHERITED = "fill", "font-size", "font-weight", "text-anchor", "paint-order", "s
 OWN_SCRIPT = re.compile(
     r"<script>\(\(\)=>\{const box=[^<]*?try\{\((.*?)\)\(box,([^<]*)\)\}catch\(error\)[^<]*</script>", re.S
 )
-OWN_SOURCES = {path.read_text("utf-8").strip() for path in Path(flow.__file__).parent.rglob("*.js")} | {
-    picture_script()
-}
+PACKAGES = [Path(package.__file__).parent for package in (flow, minflow_widgets)]
+OWN_SOURCES = {path.read_text("utf-8").strip() for package in PACKAGES for path in package.rglob("*.js")}
+OWN_SOURCES |= set(map(lean, OWN_SOURCES))
 
 
 def without_scripts(html: str) -> str:

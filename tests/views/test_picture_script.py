@@ -13,7 +13,7 @@ pytestmark = needs_node
 
 def in_node(code: str):
     """Return the JSON value of JavaScript code after the functions of the script."""
-    functions = picture_script().removeprefix("(()=>{").removesuffix("\nreturn livePicture})()")
+    functions = picture_script().removeprefix("(() => {").removesuffix("return livePicture;\n})()")
     done = subprocess.run(
         [NODE, "-e", f"{functions}\nconsole.log(JSON.stringify({code}))"], capture_output=True, text=True
     )

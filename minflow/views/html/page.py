@@ -17,7 +17,7 @@ from ..draw.theme import PALE_RED, RED_TEXT
 from ..records.module import ModuleRecord, rows_of, rows_with_errors
 from ..text.listing import clean, count, cut, module_totals
 from ..text.trees import MAX_BYTES, outer_lines, outer_rows, within_limit
-from .script import with_script
+from .script import lean, with_script
 
 RULE_COLOR = "rgba(125,133,144,.55)"  # color of borders and rules
 CARD_STYLE = (
@@ -43,10 +43,8 @@ CLEAR_FLOATS = '<br style="clear:both">'  # makes a row as high as its columns
 
 @functools.cache
 def picture_script() -> str:
-    """The script that takes over a picture: `picture.js` without comments and indentation."""
-    source = Path(__file__).with_name("picture.js").read_text(encoding="utf-8")
-    lines = [re.sub(r"^ *(//.*)?| // .*", "", line) for line in source.splitlines()]
-    return "(()=>{" + "\n".join(filter(None, lines)) + "\nreturn livePicture})()"
+    """The script that takes over a picture."""
+    return lean(Path(__file__).with_name("picture.js").read_text(encoding="utf-8"))
 
 
 def picture_card(svg: str, alt: str, text: str = "", live: bool = False) -> str:

@@ -2,6 +2,7 @@
 // draw/drawing.py says what the data attributes of the SVG mean. Nothing is laid out again: a folded frame becomes a
 // box, and the strips of the picture that are then empty are taken out, which moves boxes, frames and edges alike.
 
+(() => {
 // The map of one coordinate. folded: [low, high, size], the range of each folded frame and the size that it needs.
 // kept: [low, high], ranges whose length stays.
 function squeezed(folded, kept) {
@@ -164,10 +165,11 @@ function livePicture(element) {
   page.style.background = `var(--jp-layout-color0, var(--vscode-editor-background, ${getComputedStyle(behind).backgroundColor}))`;
   for (const e of svg.querySelectorAll("[paint-order]")) e.style.cssText = `fill:currentColor;stroke:${page.style.background}`;
 
+  // The wheel alone scrolls the page.
   view.addEventListener("wheel", (e) => {
     const { left: px, top: py } = view.getBoundingClientRect(), across = e.shiftKey ? e.deltaX || e.deltaY : Math.abs(e.deltaX) > Math.abs(e.deltaY) && e.deltaX;
     if (e.ctrlKey || e.metaKey) zoom(Math.exp(-clamp(e.deltaY, -60, 60) / 150), e.clientX - px, e.clientY - py);
-    else if (!across || !pan(across, 0)) return; // the wheel alone scrolls the page
+    else if (!across || !pan(across, 0)) return;
     e.preventDefault();
   }, { passive: false });
   const fingers = new Map();
@@ -205,3 +207,6 @@ function livePicture(element) {
   new ResizeObserver(lay).observe(element);
   lay();
 }
+
+return livePicture;
+})()

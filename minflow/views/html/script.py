@@ -26,3 +26,9 @@ def with_script(html: str, source: str, data: Any = None) -> str:
         "catch(error){box.innerHTML=kept;console.error(error)}})()"
     )
     return f"<div><div>{html}</div><script>{run}</script></div>"
+
+
+def lean(source: str) -> str:
+    """The script without lines of comments and indentation, because each output has it."""
+    lines = [line.strip() for line in source.splitlines()]
+    return "\n".join([line for line in lines if line and not line.startswith("//")])

@@ -13,7 +13,7 @@ import weakref
 import zlib
 
 from minflow.diagnosis import notebook
-from minflow.views.html.script import with_script
+from minflow.views.html.script import lean, with_script
 
 from .. import frontends
 
@@ -64,18 +64,12 @@ def look_of(curve) -> str:
 def still(curve, html: str) -> str:
     """The HTML of a finished curve with its data, drawn as the same canvas without a kernel if scripts run."""
     data = {"code": canvas_script(), "data": deflated(curve.encode()), "before": deflated(curve.encode_before())}
-    return with_script(html, lean_script("curve/still_curve.js"), {**data, "look": look_of(curve)})
+    return with_script(html, lean(frontends.script("curve/still_curve.js")), {**data, "look": look_of(curve)})
 
 
 @functools.cache
 def canvas_script() -> str:
-    return deflated(lean_script(*SCRIPTS).encode())
-
-
-def lean_script(*files: str) -> str:
-    """The scripts without lines of comments and indentation, because each output has them."""
-    lines = [line.strip() for line in frontends.script(*files).splitlines()]
-    return "\n".join([line for line in lines if not line.startswith("//")])
+    return deflated(lean(frontends.script(*SCRIPTS)).encode())
 
 
 def deflated(data: bytes) -> str:

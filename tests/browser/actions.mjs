@@ -4,7 +4,7 @@
 // Verbs: run (all cells, without waiting), idle, wait ms, until js, eval js (its value is reported), click css, hover css
 // x y, drag css dx dy (its center), double css (click), size width height (of the window), see css (scroll to it), focus css, press keys [css], shot name,
 // reload, interrupt, theme name, save, restart (the kernel), hurry (ends the rests of a cell, see pages.REST),
-// reopen (untrusted, without a kernel), cell i (run it), watch (run all cells and look for what moves), walk name,
+// reopen (with another kernel), drag css x0 x1 y (of its box), cell i (run it), watch (run all cells and look for what moves), walk name,
 // top css (scroll to it), box css (report where it is), record name js css (pictures of the window, until js holds; reports
 // their times and the last box). "scale" is the number of pixels per CSS pixel.
 // The server must run with --LabApp.expose_app_in_browser=true: cells outside the window are then counted too.
@@ -115,6 +115,13 @@ const verbs = {
   async eval(js) { report.values.push(await page.evaluate(js)); },
   click: (css) => page.locator(css).first().click(),
   hover: (css, x, y) => page.locator(css).first().hover({ position: { x, y } }),
+  async drag(css, x0, x1, y) {
+    const box = await page.locator(css).first().boundingBox();
+    await page.mouse.move(box.x + x0, box.y + y);
+    await page.mouse.down();
+    for (const x of [(x0 + x1) / 2, x1]) await page.mouse.move(box.x + x, box.y + y);
+    await page.mouse.up();
+  },
   see: (css) => page.locator(css).first().evaluate((node) => node.scrollIntoView({ block: 'center' })),
   top: (css) => page.locator(css).first().evaluate((node) => node.scrollIntoView({ block: 'start' })),
   async box(css) { report.values.push(await around(css)); },

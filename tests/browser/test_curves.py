@@ -1,7 +1,13 @@
 """Curves in a real browser: drawing while a cell runs, buttons, pointer and keys, and the saved picture."""
 
+import re
+import subprocess
+
+import nbformat
 import pytest
-from pages import REST, act, shots_folder, write
+from minflow_widgets import LossCurve
+from nbconvert import HTMLExporter
+from pages import CHROMIUM, REST, act, shots_folder, write
 
 pytestmark = pytest.mark.browser
 
@@ -556,3 +562,66 @@ with LossCurve(panels=("loss", "accuracy"), epoch=20) as curve:
     by_itself, dot, linear, chosen, left = report["values"]
     assert by_itself == ["true", "false"] and linear == ["false", "false"] and chosen == ["true", "false"]
     assert 3 < dot < 60 and left["images"] == 1
+
+
+STILL = "document.querySelector('.jp-RenderedHTMLCommon canvas')"
+SAVED = """
+import math
+from minflow_widgets import LossCurve
+with LossCurve(epoch=100) as curve:
+    for step in range(1, 401):
+        curve.add(step, loss=2 * math.exp(-step / 90) + 0.2 + 0.1 * math.sin(step))
+        if step % 100 == 0:
+            curve.add(val_loss=2 * math.exp(-step / 90) + 0.35)
+"""
+SAID = "document.querySelector('.jp-RenderedHTMLCommon [aria-live=polite]').textContent"
+RESET = (
+    "[...document.querySelectorAll('.jp-RenderedHTMLCommon button')].find((b) => b.textContent === 'all steps').hidden"
+)
+PIXELS = f"{STILL}.toDataURL()"
+
+
+def test_saved_picture_has_values_and_zoom_without_a_kernel(lab, tmp_path):
+    """In a notebook that is opened again, and trusted because it ran here; zoom by drag and by keys, log scale, both themes."""
+    write(lab[1], SAVED)
+    canvas = ".jp-RenderedHTMLCommon canvas"
+    report = act(lab, shots_folder(tmp_path, "curve-saved"), [
+        ["run"], ["idle"], ["save"], ["reopen"], ["until", f"!!{STILL}"], ["see", canvas], ["wait", 300], ["shot", "opened"],
+        ["eval", LEFT], ["hover", canvas, 400, 120], ["wait", 200], ["eval", SAID], ["shot", "hover"],
+        ["drag", canvas, 300, 500, 120], ["wait", 200], ["eval", RESET], ["shot", "zoomed"], ["focus", canvas], ["press", "Home"], ["wait", 200],
+        ["eval", SAID], ["press", "Escape"], ["wait", 200], ["eval", RESET], ["press", "End"], ["press", "+"], ["wait", 200], ["eval", RESET],
+        ["double", canvas], ["wait", 200], ["eval", RESET], ["eval", PIXELS], ["click", ".jp-RenderedHTMLCommon button:text('log y')"],
+        ["wait", 200], ["eval", PIXELS], ["theme", "JupyterLab Dark"], ["wait", 600], ["shot", "log-dark"], ["eval", PIXELS]])  # fmt: skip
+    left, hovered, zoomed, first, whole, nearer, again, linear, log, dark = report["values"]
+    assert left["images"] == 1 and left["canvases"] == 0 and not left["lost"]
+    assert hovered.startswith("step 2") and "loss " in hovered and "val_loss " in hovered
+    assert zoomed is False and first.startswith("step 1: loss ") and whole is True and nearer is False and again is True
+    assert len({linear, log, dark}) == 3 and report["errors"] == []
+
+
+def test_page_of_nbconvert_has_values_and_zoom(tmp_path):
+    with LossCurve() as curve:
+        for step in range(1, 101):
+            curve.add(step, loss=1 / step)
+    output = nbformat.v4.new_output("display_data", curve.bundle())
+    page, _ = HTMLExporter().from_notebook_node(
+        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=[output])])
+    )
+    (tmp_path / "page.html").write_text(page)
+    words = [CHROMIUM, "--headless", "--no-sandbox", "--virtual-time-budget=5000", "--dump-dom", tmp_path / "page.html"]
+    shown = subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
+    assert 'role="img"' in shown and "step 100; loss 0.01" in shown and ">log y</button>" in shown
+    assert re.search(r"mathjax_ignore[^>]*display: none", shown), "the picture is hidden"
+
+
+def test_untrusted_notebook_keeps_the_plain_picture(lab, tmp_path):
+    write(lab[1], SAVED)
+    seen = "[!!document.querySelector('.jp-OutputArea-output img')?.offsetWidth, document.querySelectorAll('canvas').length]"
+    act(lab, shots_folder(tmp_path, "curve-trusted"), [["run"], ["idle"], ["save"]])
+    notebook = nbformat.read(lab[1] / "small.ipynb", 4)
+    notebook.metadata["title"] = "changed by another program: its signature does not fit any more"
+    nbformat.write(notebook, lab[1] / "small.ipynb")
+    report = act(lab, shots_folder(tmp_path, "curve-untrusted"), [
+        ["until", "document.querySelector('.jp-OutputArea-output img')?.naturalWidth > 0"],
+        ["wait", 500], ["eval", seen], ["shot", "untrusted"]])  # fmt: skip
+    assert report["values"] == [[True, 0]]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from minflow_widgets.curve import curve_svg
+from minflow_widgets.curve import curve_svg, scales
 from minflow_widgets.curve.legend import Row
 from minflow_widgets.curve.panels import encode
 from minflow_widgets.curve.series import Series, number
@@ -73,6 +73,14 @@ def test_ticks_of_nearly_equal_numbers_terminate():
     close = [1.7e9, 1.7e9 + 2.4e-7]
     assert len(in_node("ticks(given[0], given[1], 6)", close)) <= 100
     assert in_node("ticks(0, 10, 5)", None) == [0, 2, 4, 6, 8, 10]
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.13, 2.2), (1e-5, 40.0), (1.1, 1.9), (0.1, 1000.0), (3.0, 4.0), (1e-30, 1e30)]
+)
+def test_log_scale_has_the_ticks_of_the_picture(low, high):
+    expected = [10**y for y, _ in scales.levels(np.log10(low), np.log10(high), True, 4)]
+    assert in_node("logTicks(given[0], given[1], 4)", [low, high]) == pytest.approx(expected) and len(expected) > 1
 
 
 def test_nearest_point_also_with_restarting_steps():

@@ -317,6 +317,7 @@ def test_curve_as_last_line_of_its_cell_is_not_displayed_twice(front, monkeypatc
 
 @pytest.mark.parametrize("low, high, log, words", [
     (2.1, 9.3, False, ["4", "6", "8"]), (-5.06, -0.7, True, ["1e-05", "0.001", "0.1"]), (-0.3, 0.4, True, ["1", "2"]),
+    (-0.88, 0.35, True, ["0.2", "0.5", "1", "2"]),
     (0.911, 0.976, False, ["0.92", "0.94", "0.96"]), (5.0, 5.0, False, ["5"]),
 ])  # fmt: skip
 def test_scale_needs_two_values(low, high, log, words):

@@ -59,6 +59,16 @@ function ticks(low, high, count) {
   return found.length < 2 && count < 32 ? ticks(low, high, 2 * count) : found; // a single one does not tell a scale
 }
 
+// Powers of ten; if they are too few, also 2 and 5 times those, else round numbers.
+function logTicks(low, high, count) {
+  const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9), by = Math.ceil((last - first) / count);
+  const powers = [];
+  for (let k = first - 1; k <= last; k++) powers.push(10 ** k);
+  const near = last - first < 2 ? powers.flatMap((v) => [v, 2 * v, 5 * v]).filter((v) => v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9)) : [];
+  if (near.length > 1) return near;
+  return last > first ? powers.slice(1).filter((_, k) => k % by === 0) : ticks(low, high, count).filter((v) => v > 0);
+}
+
 function limits(arrays, log) {
   let low = Infinity, high = -Infinity;
   for (const a of arrays) for (const v of a) {
@@ -119,12 +129,7 @@ function panel(c, theme, title, members, rows, width, tall, scene, far, strip) {
   const top = 10 + LINE * Math.max(rows.length, 1), right = width - RIGHT, bottom = tall - BOTTOM;
   const numbered = scene.marks.length > 0 && !strip, above = numbered ? 18 : 6; // room for numbers of epochs: no line goes through them
   const count = Math.max(2, Math.floor((bottom - top) / 30));
-  let marks = ticks(low, high, count);
-  if (log) {
-    const first = Math.ceil(y0 - 1e-9), last = Math.floor(y1 + 1e-9), by = Math.ceil((last - first) / count);
-    marks = marks.filter((v) => v > 0);
-    if (last > first) { marks = []; for (let k = first; k <= last; k += by) marks.push(10 ** k); }
-  }
+  let marks = log ? logTicks(low, high, count) : ticks(low, high, count);
   const left = Math.max(LEFT, 12 + Math.ceil(Math.max(0, ...marks.map((v) => c.measureText(number(v)).width))));
   const across = (x) => left + ((x - x0) / (x1 - x0)) * (right - left);
   const up = (y) => bottom - ((Math.min(Math.max(f(y), y0), y1) - y0) / (y1 - y0)) * (bottom - top - above);
@@ -176,7 +181,7 @@ function panel(c, theme, title, members, rows, width, tall, scene, far, strip) {
   const lines = members.map((s) => smoothed(s, title, scene.smooth, scene.x === "time", s.epochs || []));
   const under = [scene.x === "time" ? "seconds since its start" : "step"];
   if (members.some((s) => s.shown)) under[0] = `${title} by ${under[0]}`;
-  if (late) under[0] += `, from ${number(x0)}`;
+  if (late) under[0] += `, from ${number(scene.x === "time" || x1 - x0 < 10 ? x0 : Math.ceil(x0))}`;
   under.push(...members.map((s) => s.every).filter(Boolean).slice(0, 1));
   const notes = [cut && `values from ${number(low)}`, far && "log scale: over 4 decades", ...lines.map((line) => line && line.words).filter((words, i, all) => all.indexOf(words) === i).slice(0, 1),
     members.some((s) => ringed(s)) && "rings: epoch means", old.length && "gray: previous run",

@@ -44,8 +44,9 @@ class LossCurve:
     """A live curve: `with LossCurve() as curve: curve.add(step, loss=..., accuracy=...)`.
 
     In a notebook it is a canvas that follows the run. When the block ends, even by an error or an interrupt, a static
-    picture replaces it, which a saved notebook keeps. In a terminal it is a line of text. `MINFLOW_LIVE=0` shows only
-    the final state. Series whose names end in the same word (`loss`, `val_loss`) share a panel.
+    picture replaces it, which a saved notebook keeps, with values under the pointer and zoom where scripts run. In a
+    terminal it is a line of text. `MINFLOW_LIVE=0` shows only the final state. Series whose names end in the same word
+    (`loss`, `val_loss`) share a panel.
 
     A reloaded page shows the curve as in the last saved file. If that was saved while the curve was live: during a run
     of `flow.start` it is complete at once, moves, and its buttons work; while a cell trains, "Loading widget..." is

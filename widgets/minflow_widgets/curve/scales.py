@@ -48,6 +48,11 @@ def levels(low: float, high: float, log: bool, count: int) -> list[tuple[float, 
         return [(y, number(y)) for y in ticks(low, high, count)]
     low, high = max(low, -300.0), min(high, 300.0)  # beyond, ten to that power is not a float
     first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
+    if last - first < 2:  # too few powers of ten
+        near = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
+        near = [y for y in near if 10.0**low * (1 - 1e-9) <= y <= 10.0**high * (1 + 1e-9)]
+        if len(near) > 1:
+            return [(math.log10(y), number(y)) for y in near]
     if last > first:
         return [(float(y), number(10.0**y)) for y in range(first, last + 1, math.ceil((last - first) / count))]
     between = [y for y in ticks(10.0**low, 10.0**high, count) if y > 0]

@@ -83,6 +83,7 @@ def test_loader_pass_around_the_steps_is_an_epoch(way):
         other.join()
     numbers, means = curve.epochs["loss"]
     losses = curve.data["loss"][1]
+    assert curve.data["test_loss"][0].tolist() == [3.0, 6.0], "at the last step of their epochs"
     assert numbers.tolist() == [1, 2] and means.tolist() == [losses[:3].mean(), losses[3:].mean()]
     assert [(step, text) for step, _, text in curve.marks()] == [(3.0, "1"), (6.0, "2")]
     assert not events.LISTENERS

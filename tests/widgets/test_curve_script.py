@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from minflow_widgets.curve import curve_svg, scales
+from minflow_widgets.curve.curve_svg import thick_line
 from minflow_widgets.curve.legend import Row
 from minflow_widgets.curve.panels import encode
 from minflow_widgets.curve.series import Series, number
 
 from tests.widgets.scripts import in_node, needs_node
+from tests.widgets.watching import header
 
 pytestmark = needs_node
 
@@ -135,6 +137,22 @@ def test_smoothing_of_the_reader_widens_the_mean(k, x, y, words):
     line = {"n": 60, "m": 2, "window": 10, "mx": [2, 4], "my": [1.5, 3.5]}
     found = in_node("smoothed(given[0], 'loss', given[1], false, [])", [line, k])
     assert found == (words and {"x": x, "y": y, "words": words})
+
+
+def test_mean_of_an_unevenly_measured_norm_is_over_steps():
+    norm = Series("gradient norm")
+    steps = [*range(1, 101), *range(110, 1001, 10)]
+    norm.extend(steps, [1.0 if step <= 100 else 3.0 for step in steps], [step / 10 for step in steps])
+    norm.every = 10
+    x, means, width = norm.means()
+    assert width == 32 and len(x) == 32 and np.ptp(np.diff(x)[5:-1]) < width / 2
+    assert means[:3].tolist() == [1.0] * 3 and means[4:].tolist() == [3.0] * 28 and 1.0 < means[3] < 3.0
+    assert norm.means("time")[0] == pytest.approx(x / 10)
+    words = [in_node(f"smoothed(given.series[0], 'norm', {k}, false, []).words", {"series": [shown]})
+             for k in (1, 3) for shown in header(encode([norm], ""))["series"][:1]
+             if not shown.update(x=[], y=[], mx=[], my=[])]  # fmt: skip
+    assert words == ["thick line: mean over 32 steps", "thick line: smoothed over 96 steps"]
+    assert thick_line(norm, "step")[2] == "mean over 32 steps"
 
 
 def test_many_epoch_means_are_the_thick_line():

@@ -278,6 +278,29 @@ def test_objects_watched_together_have_separate_rates(front):
     assert ">200<" in curve.svg() and ">0.3 s<" in curve.svg()
 
 
+def test_validation_of_one_of_several_runs_has_its_times(front):
+    curve = LossCurve()
+    for step in range(1, 61):
+        curve.put(step, {"sync loss": 1.0}, 100 + step * 0.01, 100.0)
+        curve.put(step, {"async loss": 1.0}, 200 + step * 0.005, 200.0)
+    curve.put(60, {"async val_loss": 2.0}, 200.3)
+    assert curve._series["async val_loss"].seconds.tolist() == pytest.approx([0.3])
+    assert [(s["name"], *s["look"]) for s in header(curve)["series"]] == [
+        ("sync loss", 0, 0),
+        ("async loss", 1, 1),
+        ("async val_loss", 1, 3),
+    ]
+
+
+def test_data_sets_in_names_are_not_runs(front):
+    curve = LossCurve()
+    for step in range(3):
+        curve.add(step, **{"loss": 1.0, "val_loss": 2.0, "test loss": 3.0})
+    assert [s["look"] for s in header(curve)["series"]] == [[0, 0], [1, 1], [2, 2]] and header(curve)["panels"] == [
+        "loss"
+    ]
+
+
 def test_objects_watched_together_report_a_value_once(front):
     def status(**rates):
         curve = LossCurve()

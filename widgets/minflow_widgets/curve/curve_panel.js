@@ -105,9 +105,10 @@ function smoothed(s, title, k, time, ends) {
   if (k === 1 && ends.length > MANY_EPOCHS) return { x: ends.map(([step, , seconds]) => (time ? seconds : step)), y: ends.map(([, mean]) => mean ?? NaN), words: "thick line: epoch means" };
   const few = !s.m;
   if (!k || (few && k < 2) || title === "lr" || s.n < 3) return null;
-  const values = few ? k : s.window + (k - 1) * s.window / 5, unit = s.every ? "measured values" : "values";
-  const [x, y] = k > 1 ? runningMean(few ? s.x : s.mx, few ? s.y : s.my, k) : [s.mx, s.my];
-  return { x, y, words: `thick line: ${k > 1 && !few ? "smoothed over" : "mean of"} ${values} ${unit}` };
+  const [x, y] = k > 1 ? runningMean(few ? s.x : s.mx, few ? s.y : s.my, k) : [s.mx, s.my], wider = k > 1 && !few;
+  if (s.every && !few) return { x, y, words: `thick line: ${wider ? "smoothed" : "mean"} over ${number(s.window * k)} steps` };
+  const values = few ? k : s.window + (k - 1) * s.window / 5;
+  return { x, y, words: `thick line: ${wider ? "smoothed over" : "mean of"} ${number(values)} ${s.every ? "measured values" : "values"}` };
 }
 
 const ringed = (s) => s.epochs && s.epochs.length <= MANY_EPOCHS;

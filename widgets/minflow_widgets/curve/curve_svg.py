@@ -293,7 +293,8 @@ def thick_line(s: Series, x: str) -> tuple[np.ndarray, np.ndarray, str]:
         steps, means, seconds = np.array(s.epoch_ends(), float).T
         return (steps if x == "step" else seconds), means, "epoch means"
     across, means, window = s.means(x)
-    return across, means, f"mean of {window} {'measured values' if s.sampled() else 'values'}" if window else ""
+    words = f"mean over {window:,} steps" if s.sampled() else f"mean of {window:,} values"
+    return across, means, words if window else ""
 
 
 class Line(NamedTuple):

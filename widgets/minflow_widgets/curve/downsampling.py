@@ -100,6 +100,20 @@ def bucket_sums(table: np.ndarray, size: int) -> np.ndarray:
     return sums
 
 
+def means_over_steps(table: np.ndarray, most: int) -> tuple[np.ndarray, int]:
+    """Means of steps, finite values and seconds over at most `most` spans of equally many steps, and that number.
+
+    For values that are unevenly spaced: a mean over a number of values would cover few steps here and many there.
+    """
+    steps = table[0]
+    width = bucket_size(int(steps[-1] - steps[0]) + 1, most)
+    starts = np.flatnonzero(np.diff((steps - steps[0]) // width, prepend=-1.0))
+    finite = np.isfinite(table[1])
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        sums = np.add.reduceat(np.where(finite, table, 0.0), starts, axis=1)
+        return sums / np.add.reduceat(finite.astype(float), starts), width
+
+
 def decimate(values: np.ndarray, limit: int) -> np.ndarray:
     """Indices of at most `limit` values that draw the same line: minimum and maximum of each bucket."""
     return ExtremesCache().indices(values, limit)

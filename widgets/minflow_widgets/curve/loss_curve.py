@@ -146,14 +146,17 @@ class LossCurve:
             for name, value in numbers.items():
                 series = self._series.get(name)
                 if series is None:
-                    series = self._new(name, self._started if zero is None else zero)
+                    series = self._new(name, zero)
                 series.add(at, value, when - series.zero)
             if self._finished:
                 return
         self._update_thread.wake()
 
-    def _new(self, name: str, zero: float) -> Series:
-        series = self._series[name] = Series(name, zero)
+    def _new(self, name: str, zero: float | None) -> Series:
+        series = Series(name)
+        began = [one.zero for one in self._series.values() if one.prefix == series.prefix]  # of the same run
+        series.zero = zero if zero is not None else began[0] if began else self._started
+        self._series[name] = series
         if self._others:  # like those: one panel per name, one style per run
             prefix = self._prefix_of(series)
             series.shown, series.style = f"{prefix or self.name or 'this run'}:", None if prefix else 0

@@ -17,6 +17,7 @@ from .legend import describe, legend
 from .series import STRIP_WORDS, Series
 
 FLOAT32_MAX = 3.4e38  # float32 range: larger values are clipped, not drawn as a gap
+DATA_SETS = ("train", "training", "val", "validation", "test")  # parts of a name, such as "test loss", that name no run
 LOG_SCALE_RATIO = 1e4  # if the largest value is this many times the smallest, the default scale is logarithmic
 
 
@@ -48,12 +49,13 @@ def scale_members(members: list[Series]) -> list[Series]:
 
 def looks(members: Sequence[Series]) -> list[tuple[int, int]]:
     """Indices of the color and of the dashes of each line of a panel: all lines of a run have one color."""
-    prefixes = list(dict.fromkeys([s.prefix for s in members]))
+    prefixes = ["" if s.prefix in DATA_SETS else s.prefix for s in members]
+    runs = list(dict.fromkeys(prefixes))
     result = []
     for k, s in enumerate(members):
         run, nth = k if s.style is None else s.style, 0
-        if s.style is None and 1 < len(prefixes) < len(members):
-            run, nth = prefixes.index(s.prefix), sum(one.prefix == s.prefix for one in members[:k])
+        if s.style is None and 1 < len(runs) < len(members):
+            run, nth = runs.index(prefixes[k]), prefixes[:k].count(prefixes[k])
         result.append((run % 4, (run + run // 4 + 2 * nth) % 4))
     return result
 

@@ -15,10 +15,11 @@ import numpy as np
 
 from minflow.views.text.listing import clean
 
-from .downsampling import ExtremesCache, WindowMeans, decimate
+from .downsampling import ExtremesCache, WindowMeans, decimate, means_over_steps
 
 MAX_POINTS = 800  # largest number of points of the raw line
 MAX_MEANS = 200  # points of the smoothed line, at most; with MAX_POINTS, the 1,000 points that a series may send
+MAX_SPANS = 50  # spans of steps of the smoothed line if values are unevenly spaced
 SMOOTH_FROM = 50  # with fewer values, a mean line would only repeat the raw one
 HIGHER_IS_BETTER = ("acc", "accuracy", "f1", "precision", "recall", "score", "auc")
 NAME_PART = re.compile(r"(gradient|group \d+)$")  # part of a name before its last word
@@ -235,9 +236,12 @@ class Series:
         return self.across(x)[at], np.where(np.isfinite(y), y, np.nan) if self.first_nonfinite else y
 
     def means(self, x: str = "step") -> tuple[np.ndarray, np.ndarray, int]:
-        """x and y of the smoothed line, and the number of values per mean (0: no such line)."""
+        """x and y of the smoothed line, and the number of values per mean (0: no such line); of steps if `sampled`."""
         if self.count < SMOOTH_FROM or self.word == "lr":
             return np.empty(0), np.empty(0), 0
+        if self.sampled() and not self.decreases:
+            (steps, means, seconds), width = means_over_steps(self.table[:, : self.count], MAX_SPANS)
+            return (steps if x == "step" else seconds), means, width
         steps, means, seconds, window = self.window_means.means(self.table[:, : self.count], MAX_MEANS)
         return (steps if x == "step" else seconds), means, window
 

@@ -46,6 +46,11 @@ def svg_in(html: str) -> str:
     return base64.b64decode(re.search(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)", html)[1]).decode()
 
 
+def map_values(page):
+    """Return the elements of a page of maps, as the explorer's script reads them."""
+    return np.frombuffer(base64.b64decode(page["data"]), "<f4").reshape(page["shape"])
+
+
 def pixels_of(image: bytes) -> np.ndarray:
     """Return the pixels of a PNG that `png` wrote: filters none and up, eight bits."""
     assert image.startswith(b"\x89PNG\r\n\x1a\n")

@@ -112,24 +112,29 @@ def test_open_look_search_and_step(lab, tmp_path):
 
 
 def test_details_stay_in_view_and_clicks_select(lab, tmp_path):
-    """In a laptop's window: the selected box, with its details below or beside it; only the triangle and a double
-    click close.
+    """In a laptop's window: the selected box, with its cards below or beside it; a second click closes nothing, only
+    the triangle does, and Escape and the button leave the details.
     """
     view = """(() => {
       const at = (node) => { const r = node.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
       return ['.mfx .scroll', '.mfx h4', '.mfx rect[stroke-width="3"]'].map((css) => at(document.querySelector(css)));
     })()"""
+    whole = f"{TOLD}.startsWith('The whole step')"
     write(lab[1], MODEL + LENET)
     report = act(lab, shots_folder(tmp_path, "explorer-laptop"), [
         ["size", 1280, 720], *SHOWN, ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["wait", 600], ["eval", ROWS],
         ["click", box("conv1")], ["wait", 600], ["eval", ROWS], ["eval", TOLD], ["eval", view],
-        ["double", box("conv1")], ["until", f"{ROWS} < 20"], ["double", box("conv1")], ["wait", 800], ["eval", ROWS],
+        ["double", box("conv1")], ["wait", 800], ["eval", ROWS], ["eval", TOLD],
+        ["press", "Escape"], ["until", whole], ["eval", FOCUS], ["click", box("fc1")], ["until", f"{TOLD}.startsWith('fc1')"],
+        ["click", ".mfx .leave"], ["until", whole], ["double", sign("conv1")], ["until", f"{ROWS} < 22"], ["wait", 600],
+        ["eval", ROWS], ["double", sign("conv1")], ["until", f"{ROWS} > 22"],
         *[["click", step("on")]] * 20, ["until", f"{TOLD}.startsWith('Instruction 20:')"], ["wait", 600], ["eval", view], ["shot", "step"],
         ["size", 900, 720], ["wait", 300], ["click", step("on")], ["wait", 600], ["eval", view], ["shot", "narrow"],
         ["size", 1700, 720], ["wait", 300], ["click", step("on")], ["wait", 600], ["eval", view], ["shot", "wide"],
     ])  # fmt: skip
-    opened, still, told, clicked, again, stepped, narrow, wide = report["values"]
+    opened, still, told, clicked, again, shown, focus, closed, stepped, narrow, wide = report["values"]
     assert opened == still == again > 20 and told.startswith("conv1") and "values of the result" in told
+    assert shown == told and focus.startswith("conv1") and closed < opened, "fc1 is open, conv1 closed"
     for (left, top, right, bottom), name, chosen in (clicked, stepped, narrow, wide):
         assert top <= chosen[1] and chosen[3] <= bottom and chosen[0] < right, "the box is visible in the picture"
         assert name[1] >= 90 and bottom < 700, "and both are in the window"
@@ -167,12 +172,10 @@ def test_all_columns_are_visible_with_their_names(lab, fonts, request, tmp_path)
         ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["wait", 600], ["eval", seen], ["shot", "opened"],
         *[["click", step("on")]] * 9, ["wait", 600], ["eval", seen], ["shot", "stepped"],
         ["click", box("pool1", 1)], ["until", f"{TOLD}.startsWith('pool1')"], ["shot", "maps"],
-        ["eval", "[...document.querySelectorAll('.mfx .details img')].map((x) => [x.naturalWidth > 100, x.alt])"],
+        ["eval", "document.querySelector('.mfx .maps').getAttribute('aria-label')"],
     ])  # fmt: skip
     first, top, *others, maps = report["values"]
-    assert len(maps) == 1 and maps[0][0] and maps[0][1].startswith("maps [0, 0] to [0, 15] of 50 × 32, each 28 × 28"), (
-        maps
-    )
+    assert maps.startswith("maps of outgoing gradient: maps [0, 0] to [0, 31] of 50 × 32, each 28 × 28"), maps
     assert top > 100, "the column names stay while the picture is scrolled down"
     assert all(view == [0, 0, 3, []] for view in (first, *others)), report["values"]
     write(lab[1], MODEL + only)
@@ -214,21 +217,77 @@ def test_zoom_pan_and_fit(lab, tmp_path):
 
 
 def test_maps_are_enlarged_and_closed_by_keys(lab, tmp_path):
-    """With the scale of their colors; the focus returns to its previous place."""
-    large = """(() => { const dialog = document.querySelector('.mfx dialog[open]');
-      return dialog && [dialog.querySelector('.range').textContent, dialog.querySelectorAll('img').length,
-        dialog.querySelectorAll('img')[1].getBoundingClientRect().width > 500, dialog.getBoundingClientRect().bottom <= innerHeight]; })()"""
+    """With the scale of their colors and the element under the pointer; the focus returns to its previous place."""
+    large = """(() => { const dialog = document.querySelector('.mfx dialog[open]'), canvas = dialog?.querySelector('canvas');
+      return dialog && [dialog.querySelector('.range').textContent, dialog.querySelector('.readout').textContent,
+        canvas.getBoundingClientRect().height / canvas.height, dialog.getBoundingClientRect().bottom <= innerHeight]; })()"""
+    sizes = (
+        """[...document.querySelectorAll('.mfx .map canvas')].map((x) => x.getBoundingClientRect().width / x.width)"""
+    )
+    readout = "document.querySelector('.mfx .sheet .readout').textContent"
+    on = "document.activeElement.getAttribute('aria-label')"
     write(lab[1], MODEL + LENET)
     report = act(lab, shots_folder(tmp_path, "explorer-maps"), [
         ["size", 1280, 720], *SHOWN, ["click", box("pool1")], ["until", f"{TOLD}.startsWith('pool1')"], ["wait", 500],
+        ["eval", sizes], ["hover", ".mfx .map:nth-child(4)", 42, 32], ["eval", readout],
+        ["focus", ".mfx .row[aria-label^=pool1]"],
         ["press", "m"], ["until", f"{large} != null"], ["wait", 300], ["eval", large], ["shot", "large"],
-        ["press", "Escape"], ["until", f"{large} == null"], ["eval", FOCUS],
-        ["click", ".mfx .maps"], ["until", f"{large} != null"], ["click", ".mfx dialog button"],
-        ["until", f"{large} == null"], ["focus", ".mfx .maps"], ["press", "Enter"], ["until", f"{large} != null"],
+        ["press", "ArrowDown"], ["press", "ArrowRight"], ["press", "PageDown"], ["eval", large],
+        ["press", "Escape"], ["until", f"{large} == null"], ["eval", FOCUS], ["eval", TOLD],
+        ["click", ".mfx .map:nth-child(3)"], ["until", f"{large} != null"], ["eval", large],
+        ["click", ".mfx dialog .range button:last-child"], ["until", f"{large} == null"],
+        ["focus", ".mfx .map"], ["press", "ArrowRight"], ["press", "ArrowDown"], ["press", "ArrowLeft"], ["eval", on],
+        ["press", "Enter"], ["until", f"{large} != null"], ["press", "Escape"], ["until", f"{large} == null"],
+        ["click", box("conv2")], ["until", f"{TOLD}.startsWith('conv2')"],
+        ["click", ".mfx .row[aria-label^=conv2] ~ .row[aria-label^=weight] g"], ["until", f"{TOLD}.includes('of 64 × 32')"],
+        ["eval", readout], ["click", ".mfx .pages button:last-child"], ["until", f"{readout}.includes('[2, 0]')"],
+        ["eval", "document.activeElement.dataset.focus"], ["shot", "filters"],
     ])  # fmt: skip
-    (words, images, wide, inside), focus = report["values"]
-    assert words.endswith("close (Esc)") and words[0] in "-0" and images == 2 and wide and inside
-    assert focus.startswith("pool1") and report["errors"] == []
+    sizes, read, first, moved, focus, told, third, button, filters, turned = report["values"]
+    assert set(sizes) == {5} and len(sizes) == 64, "all 32 maps of 14 × 14 and their gradients, in 70 pixels"
+    assert read.startswith("[0, 3] row 6, column 8: ")
+    assert first[0].endswith("close (Esc)") and first[1].startswith("[0, 0] row 0, column 0: ") and first[3]
+    assert first[2] == round(first[2]) > 20, "crisp pixels"
+    assert moved[1].startswith("[0, 1] row 1, column 1: ") and third[1].startswith("[0, 2] row ")
+    assert focus.startswith("pool1") and told.startswith("pool1") and report["errors"] == []
+    assert button == "enlarge map [0, 11]" or button.startswith("enlarge map [0, 1"), button
+    assert filters.startswith("maps [0, 0] to [1, 31] of 64 × 32") and turned == "weight now the next maps"
+
+
+def test_value_gradient_and_update_are_seen_without_scrolling(lab, tmp_path):
+    """In a cell of 900 pixels; only the picture scrolls by itself."""
+    seen = """(() => { const cards = [...document.querySelectorAll('.mfx .card')];
+      const shown = (x) => { const r = x.getBoundingClientRect(); return r.top >= 90 && r.bottom <= innerHeight - 25; };
+      return cards.filter(shown).map((x) => x.querySelector('b').textContent); })()"""
+    inner = """[...document.querySelectorAll('.mfx, .mfx *')].filter((x) =>
+      /auto|scroll/.test(getComputedStyle(x).overflowY) && x.scrollHeight > x.clientHeight + 1).map((x) => x.className)"""
+    width = "document.querySelector('.jp-OutputArea-output .mfx').getBoundingClientRect().width"
+    write(lab[1], MODEL + LENET)
+    report = act(lab, shots_folder(tmp_path, "explorer-fold"), [
+        ["size", 1330, 720], *SHOWN, ["eval", width], ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["wait", 700],
+        ["click", box("conv2d")], ["until", f"{TOLD}.includes('conv2d-0')"], ["wait", 700], ["eval", seen], ["shot", "op"],
+        ["click", box("weight", 2)], ["until", f"{TOLD}.includes('update norm')"], ["wait", 700], ["eval", seen],
+        ["eval", inner], ["shot", "weight"],
+    ])  # fmt: skip
+    wide, operation, weight, scrolled = report["values"]
+    assert 780 < wide < 920 and operation == ["values", "gradient of the result"]
+    assert weight == ["weight now", "gradient of weight", "update of weight", "momentum_buffer now"]
+    assert scrolled == ["scroll"] and report["errors"] == []
+
+
+def test_another_view_selects_an_operation_by_its_name(lab, tmp_path):
+    """By an event on the explorer's element, as a line of a debug tree sends it."""
+    send = """(name) => document.querySelector('.mfx[data-graph^="Train_"]').dispatchEvent(
+      new CustomEvent('minflow-select', { detail: { name } }))"""
+    status = "document.querySelector('.mfx [role=status]').textContent"
+    write(lab[1], MODEL + LENET)
+    report = act(lab, shots_folder(tmp_path, "explorer-select"), [
+        *SHOWN, ["eval", f"({send})('model.fc1-matmul-0')"], ["until", f"{TOLD}.startsWith('model.fc1-matmul-0')"],
+        ["eval", FOCUS], ["eval", f"({send})('model.fc9')"], ["until", f"{status}.includes('fc9')"], ["eval", TOLD],
+        ["eval", f"({send})('model.conv1.weight')"], ["until", f"{TOLD}.startsWith('weight')"], ["shot", "selected"],
+    ])  # fmt: skip
+    _, focus, _, told, _ = report["values"]
+    assert focus.startswith("matmul") and told.startswith("model.fc1-matmul-0") and report["errors"] == []
 
 
 def test_keyboard_only_operation(lab, tmp_path):
@@ -267,7 +326,7 @@ def test_a_composite_operation_opens_in_place(lab, dejavu, tmp_path):
         ["press", "Enter"], ["until", f"{row}('aria-expanded') == 'true'"], ["wait", 300],
         ["press", "["], ["until", f"{SAID}.includes('after')"], ["wait", 300], ["eval", f"{row}('aria-expanded')"],
         ["press", "]"], ["until", f"{SAID}.includes('as it runs')"], ["theme", "JupyterLab Dark"], ["wait", 300], ["shot", "4-dark"],
-        ["double", box("layer_norm")], ["until", f"{row}('aria-expanded') == 'false'"], ["eval", ROWS],
+        ["click", sign("layer_norm")], ["until", f"{row}('aria-expanded') == 'false'"], ["eval", ROWS],
     ])  # fmt: skip
     closed, before, opened, told, inside, bars, focus, again, stays, last = report["values"]
     assert closed == "false" and opened == before + 9 and again == last == before and report["errors"] == []
@@ -365,7 +424,7 @@ def test_onnx_file_is_explored(lab, tmp_path):
     controls = "[...document.querySelectorAll('.mfx .bar [hidden]')].filter((x) => !x.offsetParent).length"
     report = act(lab, shots_folder(tmp_path, "explorer-onnx"), [
         *SHOWN, ["shot", "1-open"], ["eval", controls], ["eval", SAID],
-        ["click", box("conv1", 2)], ["until", f"{TOLD}.includes('weight:')"], ["shot", "2-weight"],
+        ["click", box("conv1", 2)], ["until", "document.querySelectorAll('.mfx .card').length == 2"], ["shot", "2-weight"],
         ["click", box("If")], ["until", f"{TOLD}.includes('then_branch: 1 operation (Neg)')"], ["eval", TOLD],
         ["shot", "3-if"],
     ])  # fmt: skip

@@ -318,7 +318,7 @@ def test_explorer_takes_a_path_and_shows_values(tmp_path):
     item = next(item for item in explorer.session.tree.items if item.states and item.name == "Gemm")
     explorer.session.act({"do": "select", "id": item.id, "column": 2})
     detail = explorer.session.detail()
-    assert [h[0] for h in detail["hists"]] == ["weight", "bias"] and "0 to 159" in detail["hists"][0][1]
+    assert [h["label"] for h in detail["arrays"]] == ["weight", "bias"] and "0 to 159" in detail["arrays"][0]["text"]
     explorer.session.act({"do": "select", "id": item.id, "column": 0})
     rows = dict(map(tuple, explorer.session.detail()["rows"]))
     assert rows["operation"] == "Gemm(transB=1)" and rows["output"] == "float32[batch, 10]"
@@ -350,7 +350,7 @@ def test_external_tensors_are_not_opened(tmp_path):
         assert names == [str(path)]
         assert view.head["elsewhere"] == f"1 tensor in {location}, not read"
         assert any(text.endswith(f"in {location}, not read") for _, text in detail["rows"])
-        assert [h[0] for h in detail["hists"]] == ["bias"]
+        assert [h["label"] for h in detail["arrays"]] == ["bias"]
 
 
 WATCHED: list[list[str]] = []

@@ -6,7 +6,7 @@ import pytest
 import minflow as flow
 import minflow.nn as nn
 from minflow.introspection.graph.explore.array_summary import summary_of
-from minflow.introspection.graph.explore.details import histogram
+from minflow.introspection.graph.explore.details import numbers_of
 from minflow.introspection.graph.explore.explorer_model import graph_explorer_model
 from minflow.introspection.graph.explore.session import ExplorerSession
 from minflow.views.draw.fonts import text_width
@@ -16,6 +16,7 @@ from minflow.views.explorer.svg import svg_of, text_of
 from minflow.vision.models import lenet
 from tests.graph_models import Train
 from tests.measuring import calls
+from tests.svg_checks import map_values
 
 
 class Small(nn.Module):
@@ -230,7 +231,7 @@ def test_recorded_step_has_the_values_of_the_call_and_no_side_effects():
     assert (flow.default_generator.get_state() == random).all()
     told = act(session, "select", id=row(session, "output").item.id)[2]
     loss = float(graph(x, y))  # the same step without recording
-    assert float(told["hists"][0][1]) == pytest.approx(loss, rel=1e-3)
+    assert float(told["arrays"][0]["text"]) == pytest.approx(loss, rel=1e-3)
     gradient = session.model.gradient_summary("model.0.weight")
     assert gradient.norm == pytest.approx(float(graph.grads["model.0.weight"].square().sum().sqrt()), rel=1e-5)
 
@@ -243,7 +244,7 @@ def test_stepping_visits_forward_backward_and_update_both_ways():
     assert {"forward", "backward", "optimizer"} == set(phases) and len(steps) == len(graph._last.parts[0].plan.nodes)
     told = [act(session, "step", to=k)[2] for k in range(len(steps))]
     names = [f"update of {s.name.removesuffix('_optimizer')}" if s.phase == "optimizer" else s.name for s in steps]
-    assert [t["title"] for t in told] == names and all(t["row"] >= 0 and t["hists"] for t in told)
+    assert [t["title"] for t in told] == names and all(t["row"] >= 0 and t["arrays"] for t in told)
     order = ["forward", "backward", "update"]
     shown = [dict(t["rows"])["phase"] for t in told]
     assert shown == sorted(shown, key=order.index), "in the order in which a step is explained"
@@ -276,12 +277,11 @@ def test_numbers_of_a_table_have_the_same_precision():
     assert summary_of(np.array([5e-324, 0.0])).power == -324 and summary_of(np.array(-0.0)).text == "0"
     wide = summary_of(np.ones((3, 50, 32), "i4"))
     assert len(wide.corner) == 6 and len(wide.corner[0]) == 10 and wide.corner[0][0] == "1"
-    *_, power, shape, maps = histogram("values", wide)
-    assert (power, shape, maps[2]) == (
-        0,
-        [3, 50, 32],
-        "maps [0] to [2] of 3, each 50 × 32; one row and column of 2 is drawn; all 1",
-    )
+    drawn = numbers_of("values", wide)
+    assert (drawn["power"], drawn["shape"]) == (0, [3, 50, 32])
+    assert drawn["maps"]["words"] == "maps [0] to [2] of 3, each 50 × 32; all 1"
+    assert summary_of(np.array([0.0, 2, 0, 0])).text == "0 to 2, mean 0.5, norm 2, 75 % zeros"
+    assert "zeros" not in summary_of(np.ones(1000)).text + summary_of(np.zeros(5)).text
 
 
 def test_details_of_an_op_a_module_and_a_parameter():
@@ -292,14 +292,44 @@ def test_details_of_an_op_a_module_and_a_parameter():
     known = dict(told["rows"])
     assert told["title"] == "model.fc1-matmul-0" and known["output"] == "float32[5, 8]" and known["bytes"] == "160 B"
     assert "test_explorer.py:" in known["line"] and "% of this step, run again" in known["time"]
-    assert sum(told["hists"][0][4]) == 40 and any("gradient" in h[0] for h in told["hists"])
+    assert sum(told["arrays"][0]["counts"]) == 40 and any("gradient" in h["label"] for h in told["arrays"])
     weight = act(session, "select", id=row(session, "weight").item.id, column=2)[2]
     assert any(what == "gradient norm" for what, _ in weight["rows"])
-    assert [h[0] for h in weight["hists"]] == ["weight now", "gradient of weight", "momentum_buffer now"]
+    labels = ["weight now", "gradient of weight", "update of weight", "momentum_buffer now"]
+    assert [h["label"] for h in weight["arrays"]] == labels
+    before, gradient, update, momentum = (map_values(h["maps"])[0] for h in weight["arrays"])
+    assert np.allclose(update, -0.1 * (0.9 * momentum + gradient), atol=1e-6) and np.abs(update).max() > 1e-3
+    share = (
+        f"{np.linalg.norm(update):.4g}, {100 * np.linalg.norm(update) / np.linalg.norm(before):.3g} % of that of weight"
+    )
+    assert ["update norm", share] in weight["rows"]
+    assert session.act({"do": "leave"}) is False and session.detail()["title"] == "The whole step"
     module = act(session, "select", id=row(session, "fc2").item.id, column=0)[2]
     assert ["operations", "2 forward, 3 backward, 2 update"] in module["rows"]
     whole = ExplorerSession(graph_explorer_model(graph)).detail()
     assert whole["title"] == "The whole step" and whole["rows"][0][0] == "forward"
+
+
+def test_names_of_operations_and_states_are_opened():
+    """In the column of the operation; one that the passes removed in the graph as written."""
+    graph, x, y = small()
+    session = ExplorerSession(graph_explorer_model(graph, (x, y)))
+    names = [node.name for node in session.tree.record.nodes if node.kind == "op" and "matmul" in node.name]
+    assert len(names) == 5, "two forward, three backward"
+    for name in names:
+        assert session.act({"do": "open", "name": name}) and session.said == ""
+        told = session.detail()
+        column = next(node.column for node in session.tree.record.nodes if node.name == name)
+        assert told["column"] == column and (told["title"] == name or (column and "matmul: backward" in told["title"]))
+    session.act({"do": "open", "name": "model.fc1.weight_optimizer"})
+    assert session.detail()["column"] == 2 and session.stage == session.model.stages
+    written = {node.name for node in session.model.record(0).nodes} - {n.name for n in session.tree.record.nodes}
+    assert session.act({"do": "open", "name": min(written)}) and session.stage == 0
+    before = session.selected, session.stage
+    assert not session.act({"do": "open", "name": "fc9"}) and "is called 'fc9'" in session.said
+    assert (session.selected, session.stage) == before
+    session.act({"do": "select", "id": 0})
+    assert session.said == ""
 
 
 def test_passes_mark_their_changes():

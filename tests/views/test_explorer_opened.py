@@ -153,7 +153,7 @@ def test_values_inside_are_computed_on_demand():
     assert detail["title"] == "model.norm-layer_norm-0/mean-0"
     summary = session.model.summaries["model.norm-layer_norm-0/mean-0", 0]
     np.testing.assert_allclose(summary.mean, X.numpy().mean(), rtol=1e-6)
-    assert [h[0] for h in detail["hists"]][:1] == ["values"]
+    assert [h["label"] for h in detail["arrays"]][:1] == ["values"]
     variance = session.model.summaries["model.norm-layer_norm-0/mean-1", 0]
     np.testing.assert_allclose(variance.high, X.numpy().var(axis=1).max(), rtol=1e-5)
     assert all(np.array_equal(a, b.numpy()) for a, b in zip(state, graph.model.parameters()))
@@ -168,7 +168,7 @@ def test_values_inside_a_gradient():
     last = [r for r in session.layout.rows if r.level == 3 and r.parts[1].nodes][-1]
     session.act({"do": "select", "id": last.item.id, "column": 1})
     detail = session.detail()
-    assert detail["hists"], "of the gradient, without a look at forward before"
+    assert detail["arrays"], "of the gradient, without a look at forward before"
     inside = [name for name, _ in session.model.summaries if name.startswith("model.norm-layer_norm_grad-0/")]
     assert "model.norm-layer_norm_grad-0/sum_to-0" in inside
     weight = session.model.gradient_summary("model.norm.weight")
@@ -203,7 +203,7 @@ def test_details_of_the_whole():
     rows = dict(map(tuple, session.detail()["rows"]))
     assert rows["operation"] == "layer_norm(axes=(-1,), eps=1e-05) -> float32[4, 8]"
     assert rows["operations"].startswith("9 forward, ") and rows["bytes written"] == "128 B"
-    assert session.detail()["hists"][0][0] == "values of the result"
+    assert session.detail()["arrays"][0]["label"] == "values of the result"
     session.selected = "", 0
     whole = session.detail()
     session.act({"do": "first"})
@@ -234,7 +234,7 @@ def test_without_values():
     _, session = session_of(recorded=False)
     session.open("layer_norm")
     session.act({"do": "select", "id": row(session, "rsqrt").item.id})
-    assert ["output", "float32[4, 1]"] in session.detail()["rows"] and not session.detail()["hists"]
+    assert ["output", "float32[4, 1]"] in session.detail()["rows"] and not session.detail()["arrays"]
 
 
 def test_mistakes_name_the_operation():
@@ -311,4 +311,4 @@ def test_a_recomputed_module_opens():
     session.open("layer_norm")
     assert names(session).count("rsqrt") == 1
     session.act({"do": "select", "id": row(session, "rsqrt").item.id})
-    assert session.detail()["hists"]
+    assert session.detail()["arrays"]

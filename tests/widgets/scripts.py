@@ -1,4 +1,4 @@
-"""Run the scripts of live curves in node, without a page."""
+"""Run scripts of widgets in node, without a page."""
 
 import json
 import shutil
@@ -12,9 +12,9 @@ SCRIPTS = "page_theme.js", "curve/legend.js", "curve/curve_panel.js"
 needs_node = pytest.mark.skipif(NODE is None, reason="no node: apt-get install nodejs")
 
 
-def in_node(code: str, given):
-    """Return the JSON value of JavaScript code with the argument `given`."""
-    source = frontends.script(*SCRIPTS) + (
+def in_node(code: str, given, *scripts: str):
+    """Return the JSON value of JavaScript code with the argument `given`. scripts: those of live curves by default."""
+    source = frontends.script(*(scripts or SCRIPTS)) + (
         f"\nconst given = JSON.parse(require('fs').readFileSync(0, 'utf8'));\nconsole.log(JSON.stringify({code}));"
     )
     done = subprocess.run([NODE, "-e", source], input=json.dumps(given), capture_output=True, text=True, timeout=60)

@@ -33,7 +33,10 @@ from ..frontends import accept_messages, close, script
 
 IS_MINFLOW_FILE[__file__] = True  # errors here are attributed to the line of the caller
 MAX_LIVE_EXPLORERS = 8  # live explorers at once
-SCRIPTS = [f"explorer/{name}.js" for name in ("place", "numbers", "picture", "zoom", "explorer")]
+SCRIPTS = [
+    f"explorer/{name}.js"
+    for name in ("place", "nodes", "numbers", "maps", "picture", "zoom", "details", "search", "controls", "explorer")
+]
 LIVE_EXPLORERS: deque = deque()  # live explorers, oldest first
 
 
@@ -207,7 +210,7 @@ class Explorer:
             self.send(False, answer=answer, note="Kept: a saved notebook shows this picture.")
             return
         changed = self.session.act(ask)
-        self.send(changed, answer=answer)
+        self.send(changed, answer=answer, note=self.session.said)
         if changed and ask.get("do") == "stage":  # the memory of a pass takes longer to compute than its picture
             self.send(True, True, answer)
 

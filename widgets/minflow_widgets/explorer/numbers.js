@@ -1,84 +1,74 @@
-// What the explorer's drawing is made of: nodes of SVG and HTML, and what is shown of one array: histogram, maps, table.
-// Texts go in by textContent only. Put before explorer.js, which is read next.
-const svgNode = (name, attributes, text) => {
-  const node = document.createElementNS('http://www.w3.org/2000/svg', name);
-  for (const key in attributes) node.setAttribute(key, attributes[key]);
-  if (text !== undefined) node.textContent = text;
-  return node;
-};
-const html = (name, attributes = {}, text) => {
-  const node = document.createElement(name);
-  if (name === 'input' || name === 'button') node.dataset.lmSuppressShortcuts = 'true';   // on what has the focus: Notebook 7
-  for (const key in attributes) node.setAttribute(key, attributes[key]);
-  if (text !== undefined) node.textContent = text;
-  return node;
-};
+// One array of the details: a card with its statistics and its histogram, and a table of its first values.
+// Put after nodes.js. Read next: maps.js, the maps of an array.
+const CARD = { width: 186, height: 48 };   // pixels of a histogram: four of them fit side by side into a usual cell
+const CHARACTER = 6.3;                     // pixels of a digit in a table
 
-// In words, of which no number is broken, nor parted from its unit.
-const worded = (node, text) => {
-  for (const part of String(text).split(/((?<![\w.])-?\d[\w.+,%-]{0,20}(?: (?:[µm]?s|[kMG]?B|%)(?!\w))?)/)) node.append(/^-?\d/.test(part) ? html('span', { class: 'whole' }, part) : part);
-  return node;
-};
-
-// The maps over the whole page, one cell as large as there is room, with the scale of their colors; Esc or a click beside them closes.
-function enlarged(label, text, [src, , words, low, high, scale]) {
-  const dialog = html('dialog', { class: 'large', 'aria-label': label, 'data-lm-suppress-shortcuts': 'true' }), range = html('div', { class: 'range' });
-  const image = html('img', { src, alt: words }), close = html('button', { type: 'button' }, 'close (Esc)');
-  if (low !== high) range.append(html('span', {}, low), html('img', { src: scale, alt: 'colors from the lowest to the highest number' }), html('span', {}, high));
-  range.append(close);
-  dialog.append(html('b', {}, label), worded(html('div', {}), `${words}. All numbers: ${text}`), range, image);
-  image.decode().catch(() => {}).then(() => {
-    const cell = Math.min((innerWidth * 0.9) / image.naturalWidth, (innerHeight * 0.9 - 110) / image.naturalHeight);
-    image.style.width = `${image.naturalWidth * Math.max(1, Math.floor(cell))}px`;
+function drawHistogram({ label, text, low, high, counts }) {
+  const { width, height } = CARD;
+  const most = Math.max(...counts);
+  const named = { role: 'img', 'aria-label': `histogram of ${label}: ${text}` };
+  const svg = svgNode('svg', { width, height: height + 14, ...named });
+  counts.forEach((n, i) => {
+    const tall = n ? Math.max(1, (height * n) / most) : 0;
+    const x = (i * width) / counts.length;
+    const bar = { x, y: height - tall, width: width / counts.length - 1, height: tall };
+    svg.append(svgNode('rect', { ...bar, fill: 'var(--fs)' }));
   });
-  close.addEventListener('click', () => dialog.close());
-  dialog.addEventListener('click', (event) => { if (event.target === dialog) dialog.close(); });
-  dialog.addEventListener('close', () => dialog.remove());
-  queueMicrotask(() => dialog.showModal());
-  return dialog;
+  svg.append(svgNode('path', { d: `M0 ${height}H${width}`, stroke: 'var(--faint)' }));
+  const [from, to] = [Number(low), Number(high)];
+  if (from < 0 && to > 0) {                // where zero is
+    const zero = (width * -from) / (to - from);
+    svg.append(svgNode('path', { d: `M${zero} 0V${height + 3}`, stroke: 'var(--ink)', 'stroke-dasharray': '2 2' }));
+    if (zero > 40 && zero < width - 40) {
+      svg.append(svgNode('text', { x: zero, y: height + 12, 'text-anchor': 'middle', fill: 'var(--faint)' }, '0'));
+    }
+  }
+  svg.append(svgNode('text', { x: 0, y: height + 12, fill: 'var(--ink)' }, low));
+  svg.append(svgNode('text', { x: width, y: height + 12, 'text-anchor': 'end', fill: 'var(--ink)' }, high));
+  return svg;
 }
 
-// width: pixels that there are for the table.
-function drawNumbers([label, text, low, high, counts, corner, power, shape, maps], width) {
-  const part = html('div', { class: 'numbers' });
-  part.append(html('div', {}, `${label}: `), worded(html('div', { class: 'faint' }), text));
-  if (counts.length > 1) {
-    const most = Math.max(...counts), w = 250, h = 56;
-    const svg = svgNode('svg', { width: w, height: h + 14, role: 'img', 'aria-label': `histogram of ${label}: ${text}` });
-    counts.forEach((n, i) => {
-      const tall = n ? Math.max(1, (h * n) / most) : 0;
-      svg.append(svgNode('rect', { x: (i * w) / counts.length, y: h - tall, width: w / counts.length - 1, height: tall, fill: 'var(--fs)' }));
-    });
-    svg.append(svgNode('path', { d: `M0 ${h}H${w}`, stroke: 'var(--faint)' }), svgNode('text', { x: 0, y: h + 12, fill: 'var(--ink)' }, low),
-      svgNode('text', { x: w, y: h + 12, 'text-anchor': 'end', fill: 'var(--ink)' }, high));
-    part.append(svg);
+function drawCard(array) {
+  const card = html('div', { class: 'card' });
+  card.append(html('b', {}, array.label), worded(html('div', { class: 'faint' }), array.text));
+  if (array.counts.length > 1) card.append(drawHistogram(array));
+  return card;
+}
+
+// How many columns of the table fit into the width.
+function columnsThatFit(corner, width) {
+  let room = width;
+  for (let column = 0; column < corner[0].length; column += 1) {
+    room -= 9 + CHARACTER * Math.max(...corner.map((values) => values[column].length));
+    if (room < 0 && column) return column;
   }
-  if (maps.length) {
-    const [src, wide, words] = maps, open = html('button', { class: 'maps', type: 'button', title: 'enlarge (key m)', 'aria-label': `enlarge ${words}` });
-    open.append(html('img', { src, alt: words, style: `width:${wide}px` }));
-    open.addEventListener('click', () => part.closest('.mfx').append(enlarged(label, text, maps)));
-    part.append(open, worded(html('div', { class: 'faint' }), words));
-  }
-  if (corner.length * (corner[0] || []).length > 1) {
-    const table = html('table', { 'aria-label': `first values of ${label}` });
-    const most = Math.max(...corner.flat().map((x) => Math.abs(Number(x))).filter(Number.isFinite), 1e-300);
-    let fit = 0;
-    for (let room = width; fit < corner[0].length; fit += 1) {
-      room -= 9 + 6.3 * Math.max(...corner.map((values) => values[fit].length));
-      if (fit && room < 0) break;
-    }
-    for (const values of corner) {
-      const line = html('tr');
-      for (const value of values.slice(0, fit)) {
-        const cell = html('td', {}, value), share = Number(value) / most;
-        if (Number.isFinite(share)) cell.style.background = `rgba(${share < 0 ? '31,95,168' : '181,71,11'},${(0.3 * Math.abs(share)).toFixed(2)})`;
-        line.append(cell);
+  return corner[0].length;
+}
+
+// The first rows and columns, tinted by their size and sign; null if there is only one element.
+function drawTable({ label, corner, power, shape }, width) {
+  if (corner.length * (corner[0] ?? []).length < 2) return null;
+  const fit = columnsThatFit(corner, width);
+  const sizes = corner.flat().map((value) => Math.abs(Number(value))).filter(Number.isFinite);
+  const most = Math.max(...sizes, 1e-300);
+  const table = html('table', { 'aria-label': `first values of ${label}` });
+  for (const values of corner) {
+    const line = html('tr');
+    for (const value of values.slice(0, fit)) {
+      const cell = html('td', {}, value);
+      const share = Number(value) / most;
+      if (Number.isFinite(share)) {
+        const [red, green, blue] = share < 0 ? [31, 95, 168] : [181, 71, 11];
+        cell.style.background = `rgba(${red},${green},${blue},${(0.3 * Math.abs(share)).toFixed(2)})`;
       }
-      table.append(line);
+      line.append(cell);
     }
-    const seen = shape.length < 2 ? [fit] : [corner.length, fit], all = seen.join() === shape.join();
-    const unit = power ? `, in units of 1e${power}` : '';
-    part.append(worded(html('div', { class: 'faint' }), (all ? `all ${seen.join(' × ')}` : `${seen.join(' × ')} of ${shape.join(' × ')}`) + unit), table);
+    table.append(line);
   }
+  const seen = shape.length < 2 ? [fit] : [corner.length, fit];
+  const all = seen.join() === shape.join();
+  const words = all ? `all ${seen.join(' × ')}` : `first ${seen.join(' × ')} of ${shape.join(' × ')}`;
+  const part = html('div', { class: 'first' });
+  part.append(worded(html('div', { class: 'faint' }), words + (power ? `, in units of 1e${power}` : '')), table);
   return part;
 }

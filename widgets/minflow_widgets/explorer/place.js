@@ -1,8 +1,9 @@
-// A live view that draws itself over its still picture, so that the output, and with it a saved notebook, holds the picture alone:
-// a widget as the output is found gone when the file is opened again without its kernel. Put before a script that ends in `placed`.
-// Python shows <minflow-live data-name="the model's id">still picture</minflow-live>. The page makes the model whether it is
-// shown or not (also when loaded again while the kernel lives), and each place of its name, now or later, is drawn in.
-// A model that was saved with its notebook, as `jupyter execute` does, has no kernel that would answer: its picture stays.
+// A live view that draws itself over its still picture, so that the output, and with it a saved notebook, holds the
+// picture alone: a widget as the output is found gone when the file is opened again without its kernel. Put before a
+// script that ends in `placed`. Python shows <minflow-live data-name="the model's id">still picture</minflow-live>.
+// The page makes the model whether it is shown or not (also when loaded again while the kernel lives), and each place
+// of its name, now or later, is drawn in. A model that was saved with its notebook, as `jupyter execute` does, has no
+// kernel that would answer: its picture stays.
 const PLACES = (globalThis.minflowPlaces ??= new Map());   // name -> function of a place
 if (!customElements.get('minflow-live')) {
   customElements.define('minflow-live', class extends HTMLElement {

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from ....core.backend import Array, backend_of_array, to_host
-from ....views.explorer.tiles import Tiles, tiles_of
+from ....views.explorer.tiles import MAX_CELLS, Tiles, tiles_of
 
 BINS = 24
 MAX_SAMPLE = 1 << 16  # elements that a histogram samples
@@ -22,8 +22,8 @@ class Summary:
     to high.
 
     sampled: number of elements in the histogram, evenly spaced. corner: the first rows and columns, all with the same
-    number of decimals. power: they are in units of ten to this power. tiles: a picture, if the array holds feature
-    maps.
+    number of decimals. power: they are in units of ten to this power. zeros: number of elements that are exactly 0.
+    tiles: the maps of an array with two axes or more.
     """
 
     spec: str
@@ -37,6 +37,7 @@ class Summary:
     sampled: int
     corner: tuple[tuple[str, ...], ...]
     power: int = 0
+    zeros: int = 0
     tiles: Tiles | None = None
 
     @property
@@ -45,10 +46,15 @@ class Summary:
             return self.corner[0][0]
         low, high, mean, norm = map(number_text, (self.low, self.high, self.mean, self.norm))
         bad = f", {self.non_finite} not finite" if self.non_finite else ""
-        return f"{low} to {high}, mean {mean}, norm {norm}{bad}"
+        share = round(100 * self.zeros / self.size)
+        zeros = f", {share} % zeros" if share and self.low < self.high else ""
+        return f"{low} to {high}, mean {mean}, norm {norm}{zeros}{bad}"
 
 
-def summary_of(array: Array) -> Summary:
+def summary_of(array: Array, map_cells: int = MAX_CELLS, every: bool = False) -> Summary:
+    """map_cells: limit of the elements of maps that are kept; 0 keeps none.  every: True to keep maps of all leading
+    indices.
+    """
     spec = f"{array.dtype}{list(array.shape)}"
     if not array.size:
         return Summary(spec, 0, 0.0, 0.0, 0.0, 0.0, 0, (), 0, (("(empty)",),))
@@ -73,8 +79,9 @@ def summary_of(array: Array) -> Summary:
             counts = tuple(xp.bincount(bins, minlength=BINS).tolist())
         else:
             counts = (some.size,)
-        tiles = tiles_of(array)
-    return Summary(spec, flat.size, low, high, mean, norm, bad, counts, some.size, *corner(array), tiles)
+        zeros = flat.size - int(xp.count_nonzero(flat))
+        tiles = tiles_of(array, map_cells, every) if map_cells else None
+    return Summary(spec, flat.size, low, high, mean, norm, bad, counts, some.size, *corner(array), zeros, tiles)
 
 
 def corner(array: Array) -> tuple[tuple[tuple[str, ...], ...], int]:

@@ -10,7 +10,7 @@ from typing import Any
 from ....core.host import HostArray
 from ....views.explorer.grid import Row
 from ....views.explorer.rows import Item, StepTree
-from ....views.explorer.tiles import tiles_picture
+from ....views.explorer.tiles import tiles_page
 from ....views.records.step import StepNode, StepRecord
 from ....views.text.listing import count
 from .array_summary import Summary, number_text, summary_of
@@ -31,31 +31,38 @@ def seconds_text(s: float) -> str:
     return f"{s * 1e6:.3g} µs" if s < 1e-3 else f"{s * 1e3:.3g} ms" if s < 1 else f"{s:.3g} s"
 
 
-def histogram(label: str, s: Summary) -> list:
-    """[label, text, low, high, counts, corner, its power of ten, shape, maps] in the form that the script draws.
+def numbers_of(label: str, s: Summary, page: int = 0) -> dict[str, Any]:
+    """An array in the form that the script draws, with a page of its maps, or None for these.
 
-    maps: the result of `tiles_picture`, or empty. The corner, mostly padding, is left out if there are larger maps.
+    The corner, mostly padding, is left out if there are larger maps.
     """
     text = s.text + (f"; histogram of {s.sampled:,} of {s.size:,}" if s.sampled < s.size - s.non_finite else "")
     shape = [int(n) for n in s.spec.partition("[")[2].rstrip("]").split(",") if n]
-    counts = list(s.counts) if s.size > 1 else []
-    corner = [] if s.tiles and min(shape[-2:]) > len(s.corner) else [list(row) for row in s.corner]
-    maps = tiles_picture(s.tiles) if s.tiles else []
-    return [label, text, number_text(s.low), number_text(s.high), counts, corner, s.power, shape, maps]
+    replaced = s.tiles and len(shape) > 2 and min(shape[-2:]) > len(s.corner)
+    return {
+        "label": label,
+        "text": text,
+        "low": number_text(s.low),
+        "high": number_text(s.high),
+        "counts": list(s.counts) if s.size > 1 else [],
+        "corner": [] if replaced else [list(row) for row in s.corner],
+        "power": s.power,
+        "shape": shape,
+        "maps": tiles_page(s.tiles, page) if s.tiles else None,
+    }
 
 
 def detail_of(model: ExplorerModel, tree: StepTree, row: Row, column: int) -> dict[str, Any]:
-    """The details of a row in a column: {"title", "rows": [[what, text]], "hists": [histogram]}."""
+    """The details of a row in a column: {"title", "rows": [[what, text]], "arrays": [(label, Summary)]}."""
     record, item = tree.record, row.item
     parts = [record.nodes[i] for i in ops_of(tree, item, column) if is_part(record.nodes[i])]
     for name in dict.fromkeys([node.call for node in parts if item.kind == "op"]):
         model.record_inside(name)
     if item.kind == "input":
         state = record.nodes[item.states[0]]
-        rows, hists = [["input", state.outs[0]], ["bytes", bytes_text(state.nbytes)]], []
-        if (state.name, -1) in model.summaries:
-            hists.append(histogram("values", model.summaries[state.name, -1]))
-        return {"title": state.name, "rows": rows, "hists": hists}
+        rows, values = [["input", state.outs[0]], ["bytes", bytes_text(state.nbytes)]], (state.name, -1)
+        arrays = [("values", model.summaries[values])] if values in model.summaries else []
+        return {"title": state.name, "rows": rows, "arrays": arrays}
     if item.kind == "output":
         return output_detail(model, tree, item)
     if item.kind == "state" or column == 2:
@@ -120,7 +127,7 @@ def whole_detail(model: ExplorerModel, tree: StepTree) -> dict[str, Any]:
             ]
         )
     rows += [["note", record.note]] if record.note else []
-    return {"title": "The whole step" if phases > 1 else "The whole graph", "rows": rows, "hists": []}
+    return {"title": "The whole step" if phases > 1 else "The whole graph", "rows": rows, "arrays": []}
 
 
 def sizes_text(states: list[StepNode]) -> str:
@@ -234,10 +241,10 @@ def operation_detail(model: ExplorerModel, tree: StepTree, i: int) -> dict[str, 
     rows += storage_rows(model, node.name)
     numbers = model.summaries
     known = [k for k in range(len(node.outs)) if (node.name, k) in numbers]
-    hists = [histogram("values" if len(node.outs) == 1 else f"output {k}", numbers[node.name, k]) for k in known]
+    arrays = [("values" if len(node.outs) == 1 else f"output {k}", numbers[node.name, k]) for k in known]
     leaf = tree.leaf_of[i]
-    hists += gradients_of(model, tree, leaf, [i]) if not node.column and leaf is not None else []
-    return {"title": title_of(node, node.name), "rows": rows, "hists": hists}
+    arrays += gradients_of(model, tree, leaf, [i]) if not node.column and leaf is not None else []
+    return {"title": title_of(node, node.name), "rows": rows, "arrays": arrays}
 
 
 def operation_row(node: StepNode) -> list[str]:
@@ -259,14 +266,14 @@ def storage_rows(model: ExplorerModel, name: str) -> list[list[str]]:
     return [["stored in", f"the arena from byte {offset:,}, {until}"]]
 
 
-def gradients_of(model: ExplorerModel, tree: StepTree, item: Item, nodes: list[int]) -> list[list]:
+def gradients_of(model: ExplorerModel, tree: StepTree, item: Item, nodes: list[int]) -> list[tuple[str, Summary]]:
     """The recorded gradient of an item's results: the values that its backward read from other items."""
     record, reads = tree.record, tree.reads
     specs = {spec for i in nodes for spec in record.nodes[i].outs}
     source, target = read_masks(tree, item)
     coming = reads.values_of(target & ~source & (reads.source_column == 1) & (reads.column == 1))
     keys = [(record.nodes[n].name, k) for n, k in coming if record.spec((n, k)) in specs]
-    return [histogram("gradient of the result", model.summaries[key]) for key in keys[:2] if key in model.summaries]
+    return [("gradient of the result", model.summaries[key]) for key in keys[:2] if key in model.summaries]
 
 
 def boundary_values(tree: StepTree, item: Item, column: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -316,30 +323,30 @@ def group_detail(model: ExplorerModel, tree: StepTree, row: Row, column: int, no
     if own and column == 0:
         size = f"{bytes_text(sum(s.nbytes for s in states))} with buffers and optimizer states"
         rows.append(["parameters", f"{sizes_text(own)}, {size}"])
-    hists = []
+    arrays = []
     for n, k in outs[:1] or [(i, 0) for i in nodes[-1:]]:
         if (record.nodes[n].name, k) in model.summaries:
             label = "values of the result" if column == 0 else "outgoing gradient"
-            hists.append(histogram(label, model.summaries[record.nodes[n].name, k]))
+            arrays.append((label, model.summaries[record.nodes[n].name, k]))
     if column == 0:
-        hists += gradients_of(model, tree, item, nodes)
-    return {"title": item.name + ("" if column == 0 else ": backward"), "rows": rows, "hists": hists}
+        arrays += gradients_of(model, tree, item, nodes)
+    return {"title": item.name + ("" if column == 0 else ": backward"), "rows": rows, "arrays": arrays}
 
 
 def output_detail(model: ExplorerModel, tree: StepTree, item: Item) -> dict[str, Any]:
     name, spec = name_and_spec(tree, tree.output_rows[item])
     key = (name.partition(", output ")[0], tree.output_rows[item][1])
-    hists = [histogram("values", model.summaries[key])] if key in model.summaries else []
-    return {"title": item.name, "rows": [["output", spec], ["computed by", name]], "hists": hists}
+    arrays = [("values", model.summaries[key])] if key in model.summaries else []
+    return {"title": item.name, "rows": [["output", spec], ["computed by", name]], "arrays": arrays}
 
 
 def state_detail(model: ExplorerModel, tree: StepTree, row: Row) -> dict[str, Any]:
-    """Parameters of a row: current values, gradient norms of the last step, states and update."""
+    """Parameters of a row: current values, gradients of the last step, states and update."""
     record, item = tree.record, row.item
     states = [record.nodes[s] for s in row.states]
     own = [s for s in states if s.role in ("parameter", "buffer")]
     rows: list[list[str]] = []
-    hists: list[list] = []
+    arrays: list[tuple[str, Summary]] = []
     for s in states[:12]:
         rows.append([s.role, f"{s.name}  {s.outs[0]}, {bytes_text(s.nbytes)}" + (f", {s.where}" if s.where else "")])
     if len(states) > 12:
@@ -352,19 +359,25 @@ def state_detail(model: ExplorerModel, tree: StepTree, row: Row) -> dict[str, An
     for s in own[:4]:
         array = model.state_array(s.name)
         if array is not None:
-            hists.append(histogram(s.short + " now" * model.runs, summary_of(array)))
+            arrays.append((s.short + " now" * model.runs, summary_of(array, every=True)))
         leaf = tree.leaf_of[record.places[s.id]]
         gradient = model.gradient_summary(s.name) or recorded_gradient(model, tree, leaf)
         if gradient is not None:
             rows.append(["gradient norm", f"{gradient.norm:.4g}  {s.name}"])
-            hists.append(histogram(f"gradient of {s.short}", gradient))
+            arrays.append((f"gradient of {s.short}", gradient))
+        update = model.updates.get(s.name)
+        if update is not None:
+            before = model.states_before[s.name].norm
+            share = f", {100 * update.norm / before:.3g} % of that of {s.short}" if before else ""
+            rows.append(["update norm", f"{update.norm:.4g}{share}"])
+            arrays.append((f"update of {s.short}", update))
     if len(own) == 1:
         for s in states:
             array = model.state_array(s.name)
             if s.role == "optimizer state" and array is not None:
-                hists.append(histogram(s.short + " now", summary_of(array)))
+                arrays.append((s.short + " now", summary_of(array, every=True)))
     title = item.name if item.kind in ("state", "rest") else f"{item.name}: parameters"
-    return {"title": title, "rows": rows, "hists": hists}
+    return {"title": title, "rows": rows, "arrays": arrays}
 
 
 def recorded_gradient(model: ExplorerModel, tree: StepTree, leaf: Item) -> Summary | None:
@@ -385,14 +398,14 @@ def instruction_detail(model: ExplorerModel, tree: StepTree, at: int) -> dict[st
     node = None if i is None else record.nodes[i]
     rows = [operation_row(node), ["phase", phase_name(node)]] if node is not None else []
     rows += [["time", seconds_text(model.call_seconds().get(step.name, step.seconds))]]
-    hists: list[list] = []
+    arrays: list[tuple[str, Summary]] = []
     rows += [["input", describe_read(model, tree, x, True)] for x in (record.reads[i] if i is not None else ())]
     outputs = describe_results(record, i, len(step.outs))
     for word, out in zip(outputs, step.outs):
         rows.append(["output", " ".join(t for t in (word, shape_text(out.spec)) if t) + f", {out.text}"])
-        hists.append(histogram(word or "values", out))
+        arrays.append((word or "values", out))
     if node is not None and node.where:
         rows.append(["line", node.where])
     if step.run_index < at:
         rows.append(["runs", f"earlier, as call {step.run_index + 1} of a step, right after {step.previous}"])
-    return {"title": title_of(node, step.name), "rows": rows, "hists": hists, "node": -1 if i is None else i}
+    return {"title": title_of(node, step.name), "rows": rows, "arrays": arrays, "node": -1 if i is None else i}

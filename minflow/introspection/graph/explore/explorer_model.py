@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ....compiler.executor import run
 from ....compiler.passes.decomposition import inner_scope
 from ....compiler.plan_cache import CompiledPart
-from ....core.backend import Array
+from ....core.backend import Array, backend_of_array
 from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
 from ....core.context import current_context
@@ -26,6 +26,7 @@ from ....core.ir import CONSTANT, Graph as IR, Node, Source, Value, values_among
 from ....core.random import default_generator
 from ....core.source_location import fail
 from ....views.explorer.rows import loss_of
+from ....views.explorer.tiles import MAX_CELLS
 from ....views.records.graph import op_fields, short_repr, whole_text
 from ....views.records.opening import Whole
 from ....views.records.step import StepNode, StepRecord
@@ -37,6 +38,7 @@ from .opened import InputCopies, OpenedGraph, is_chosen, open_graph, values_insi
 
 MAX_REPEATED_STEP = 1.0  # seconds: longer steps are not repeated to time them
 REPEAT_SECONDS = 0.1  # total time of the repeats
+MAX_MAP_CELLS = 1 << 24  # elements of all maps that a recording keeps: 64 MB
 MAX_OPENED_RECORDS = 16  # records with opened operations that are kept
 COLUMNS = {"forward": 0, "backward": 1, "recompute": 1, "optimizer": 2}
 
@@ -101,6 +103,8 @@ class ExplorerModel:
         self.summaries: dict[tuple[str, int], Summary] = {}
         self.gradients: dict[str, Summary] = {}  # name of a parameter -> its gradient in the recorded step
         self.states_before: dict[str, Summary] = {}  # states as they were before the recorded step
+        self.updates: dict[str, Summary] = {}  # name of a parameter -> the change of it by the recorded step
+        self.map_cells = MAX_MAP_CELLS  # elements of maps that the rest of a recording may keep
         self.stages = max([len(part.stages) for part in self.parts], default=0)
         self.replay: Callable[[Callable], None] | None = None  # runs the recorded step again, given `watch_of(part)`
         self.inputs: list[Array] = []  # of the recorded step
@@ -278,9 +282,13 @@ class ExplorerModel:
 
         with restore_on_exit([s.array for s in states], generators, links) as restore:
             self.prepare_recording(arrays)
+            parameters = [s for s in states if self.kinds.get(s.name) == "parameter"]
+            earlier = [s.array.copy() for s in parameters]
             with current_context().plan_lock, uninterrupted():
                 run_step(self.make_watch)
                 after()
+            if any(i.phase == "optimizer" for i in self.instructions):
+                self.updates = {s.name: self.change_of(s.array, old) for s, old in zip(parameters, earlier)}
             self.instructions.sort(key=lambda i: COLUMNS.get(i.phase, 0))
             self.step_seconds = {i.name: i.seconds for i in self.instructions}
             self.timed_step = "the first, cold step" if cold else "this recorded step"
@@ -312,14 +320,15 @@ class ExplorerModel:
 
         def watch(node: Node, arrays: list[Array]) -> None:
             seconds = clock() - last[0]
-            outs = tuple([summary_of(a) for a in arrays])
+            outs = tuple([self.summarize(a) for a in arrays])
             name = part.names[node]
             run_index, previous = len(self.instructions), self.instructions[-1].name if self.instructions else ""
             self.instructions.append(Instruction(name, phases[node], seconds, outs, run_index, previous))
             for i, out in enumerate(outs):
                 self.summaries[name, i] = out
             for view in views.get(node, ()):
-                self.summaries[part.names[view], 0] = summary_of(part.plan.array_of(Value(view, 0, view.out_specs[0])))
+                array = part.plan.array_of(Value(view, 0, view.out_specs[0]))
+                self.summaries[part.names[view], 0] = self.summarize(array)
             last[0] = clock()
 
         return watch
@@ -356,22 +365,35 @@ class ExplorerModel:
             for node in nodes:
                 for inside, outs in values_inside(part, node, kept.of(node)):
                     for k, out in enumerate(outs):
-                        self.summaries.setdefault((inside, k), summary_of(out))
+                        self.summaries.setdefault((inside, k), self.summarize(out))
 
     def prepare_recording(self, arrays: Sequence[Array]) -> None:
         """Prepare for recording a step with these inputs."""
         for source, array in zip(self.parts[0].graph.inputs, arrays):
-            self.summaries[source.name, -1] = summary_of(array)
+            self.summaries[source.name, -1] = self.summarize(array)
         states = [s for part in self.parts for s in part.graph.states]
         for s in states:
             if s.read is not None and not s.array.ndim:  # a learning rate; reading a generator's state would advance it
                 s.array[...] = s.read()
-        self.states_before = {s.name: summary_of(s.array) for s in states}
+        self.states_before = {s.name: summary_of(s.array, 0) for s in states}
         for part in self.parts:
             for root, views in views_of(part).items():
                 for view in views if isinstance(root, Source) and root.array is not None else ():
                     array = part.plan.array_of(Value(view, 0, view.out_specs[0]))
-                    self.summaries[part.names[view], 0] = summary_of(array)
+                    self.summaries[part.names[view], 0] = self.summarize(array)
+
+    def summarize(self, array: Array, every: bool = False) -> Summary:
+        """The summary of an array of the recorded step. The maps of all of them share one limit of memory.
+
+        every: True to keep maps of all leading indices, as of filters.
+        """
+        summary = summary_of(array, max(1, min(self.map_cells, MAX_CELLS)), every)
+        self.map_cells -= summary.tiles.cells if summary.tiles else 0
+        return summary
+
+    def change_of(self, array: Array, earlier: Array) -> Summary:
+        with backend_of_array(array).silent():
+            return self.summarize(array - earlier, every=True)
 
     def value_summary(self, name: str, output: int, is_state: bool) -> Summary | None:
         """The values that an operation of the recorded step read: the output of an operation, or a state."""
@@ -384,7 +406,7 @@ class ExplorerModel:
         if name in self.gradients:
             return self.gradients[name]
         array = self.gradient(name)
-        return None if array is None else summary_of(array)
+        return None if array is None else summary_of(array, every=True)
 
 
 def views_of(part: CompiledPart) -> dict[Node, list[Node]]:
@@ -424,7 +446,7 @@ def with_recorded_step(graph: Any, compiled: Any, arrays: list[Array]) -> Explor
 
     def keep_gradients() -> None:
         result = {name: model.gradient(name, True) for name in kinds_of(graph)}
-        model.gradients |= {name: summary_of(array) for name, array in result.items() if array is not None}
+        model.gradients |= {name: model.summarize(array, True) for name, array in result.items() if array is not None}
 
     timed = all([part.plan.seconds is not None for part in model.parts])
     warm = compiled.runs > 1 and compiled.steps == 1 and timed

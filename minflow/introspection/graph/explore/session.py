@@ -17,7 +17,7 @@ from ....views.explorer.rows import OPERATION, Item, StepTree
 from ....views.explorer.svg import legend_text, svg_of, text_of
 from ....views.records.step import StepRecord
 from ....views.text.listing import clean, count
-from .details import bytes_text, detail_of, instruction_detail, whole_detail
+from .details import bytes_text, detail_of, instruction_detail, numbers_of, whole_detail
 from .explorer_model import ExplorerModel
 
 MAX_RESULTS = 12  # maximum number of search results that are listed
@@ -44,6 +44,8 @@ class ExplorerSession:
         self.instruction = self.last_instruction = -1
         self.results: list[Item] = []
         self.query = ""
+        self.pages: dict[tuple[str, int, int, str], int] = {}  # selection, label of an array -> the page of its maps
+        self.said = ""  # why the last request changed nothing, for the reader
         self.update_layout()
 
     @property
@@ -87,6 +89,7 @@ class ExplorerSession:
         With "forget", the results of the previous search are cleared.
         """
         with self.lock:
+            self.said = ""
             try:
                 if request.get("forget"):
                     self.results, self.query = [], ""
@@ -121,6 +124,16 @@ class ExplorerSession:
         self.instruction = -1
         return False
 
+    def do_leave(self, request: dict) -> bool:
+        """Select nothing, so that the details are those of the whole step."""
+        self.selected, self.instruction = ("", 0), -1
+        return False
+
+    def do_maps(self, request: dict) -> bool:
+        """Show another page of the maps of an array, named by its label."""
+        self.pages[(*self.selected, self.instruction, str(request["label"]))] = max(int(request["to"]), 0)
+        return False
+
     def do_stage(self, request: dict) -> bool:
         stage = int(request["to"])
         if not 0 <= stage <= self.model.stages or stage == self.stage:
@@ -147,29 +160,51 @@ class ExplorerSession:
         self.reveal(self.item(request))
         return True
 
-    def reveal(self, item: Item) -> None:
+    def do_open(self, request: dict) -> bool:
+        """Open by name, as `open` does; without a name like this the reader is told so."""
+        try:
+            self.open(str(request["name"])[:200])
+        except GraphError as error:
+            self.said = str(error).partition("\n")[0]
+        return not self.said
+
+    def reveal(self, item: Item, column: int = 0) -> None:
         self.opened |= self.tree.reveal(item)
-        self.selected, self.instruction = (item.key, 0), -1
+        self.selected, self.instruction = (item.key, column), -1
         self.update_layout()
 
     def open(self, name: Any) -> None:
         """Open the module, operation or parameter of that name, and everything that contains it.
 
-        Raises GraphError if there is none.
+        An operation that the passes removed is shown in the graph as written. Raises GraphError if there is none.
         """
         if not isinstance(name, str):
             what = f"explorer.open: name must be a string, got {type(name).__name__}"
             fail(GraphError, what, 'explorer.open("model.fc1")', name=name)
-        matches = self.tree.search(name)
-        exact = [item for item in matches if name in (item.path, item.name)] or matches
-        if not exact:
+        now = self.stage
+        for stage in dict.fromkeys((now, 0)):
+            self.do_stage({"to": stage})
+            found = self.find(name)
+            if found is not None:
+                break
+        else:
+            self.do_stage({"to": now})
             what = f"nothing in {self.model.title} is called {name!r}"
             fail(GraphError, what, "explorer.text lists the rows", name=name)
-        item = exact[0]
-        self.reveal(item)
+        item, column = found
+        self.reveal(item, column)
         if self.tree.can_open(item):
             self.opened.add(item.key)
             self.update_layout()
+
+    def find(self, name: str) -> tuple[Item, int] | None:
+        """The item of that name, and the column in which it is; the first one that contains it if none is equal."""
+        for node, leaf in zip(self.tree.record.nodes, self.tree.leaf_of):
+            if node.name == name and leaf is not None:
+                return leaf, max(node.column, 0)
+        matches = self.tree.search(name)
+        exact = [item for item in matches if name in (item.path, item.name)] or matches
+        return (exact[0], 0) if exact else None
 
     def do_first(self, request: dict) -> bool:
         """Restore the items that were open at first."""
@@ -221,14 +256,19 @@ class ExplorerSession:
                 leaf = tree.leaf_of[detail["node"]] if detail["node"] >= 0 else None
                 at = self.row_id(leaf) if leaf is not None else -1
                 column = tree.record.nodes[detail["node"]].column if leaf is not None else 0
-                return {"at": self.instruction, "last": self.instruction, "row": at, "column": column, **detail}
+                return self.complete(detail, self.instruction, self.instruction, at, column)
             key, column = self.selected
             row = next((row for row in self.layout.rows if row.item.key == key), None)
             if row is None:
-                detail = whole_detail(self.model, self.closed_tree)
-                return {"at": -1, "last": self.last_instruction, "row": -1, "column": 0, **detail}
+                return self.complete(whole_detail(self.model, self.closed_tree), -1, self.last_instruction, -1, 0)
             detail = detail_of(self.model, self.tree, row, column)
-            return {"at": -1, "last": self.last_instruction, "row": row.item.id, "column": column, **detail}
+            return self.complete(detail, -1, self.last_instruction, row.item.id, column)
+
+    def complete(self, detail: dict[str, Any], at: int, last: int, row: int, column: int) -> dict[str, Any]:
+        """The details with the selection, and with the arrays in the form that a page draws."""
+        where = (*self.selected, self.instruction)
+        arrays = [numbers_of(label, s, self.pages.get((*where, label), 0)) for label, s in detail["arrays"]]
+        return {"at": at, "last": last, "row": row, "column": column, **detail, "arrays": arrays}
 
     def row_id(self, leaf: Item) -> int:
         """The row that shows a leaf of the closed tree: its own, the head of an operation that is open, or that of a

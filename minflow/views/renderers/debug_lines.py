@@ -94,6 +94,12 @@ def spec_of(text: str) -> str:
     return f"{match[4]}[{match[3]}]" if match else ""
 
 
+def is_plain(text: str, facts: SharedFacts) -> bool:
+    """True for the line of a tensor that says no more than its size and dtype, and the facts that are written once."""
+    match = TENSOR_PATTERN.search(text)
+    return match is not None and tensor_facts(match[2]) in ("", facts.tensors)
+
+
 def line_html(text: str, facts: SharedFacts) -> str:
     """The line without the facts that are written once."""
     sends = ""
@@ -119,7 +125,7 @@ def line_html(text: str, facts: SharedFacts) -> str:
 
 
 def place_html(text: str) -> str:
-    """`at In[4]:2 in forward < y = x.exp() >`; its first part carries a title, by which the script makes it a link."""
+    """`at In[4]:2 in forward < y = x.exp() >`; its title makes the place of a cell a link where scripts run."""
     match = PLACE_PATTERN.match(text)
     if match is None:
         return escape(clean(text))
@@ -127,15 +133,16 @@ def place_html(text: str) -> str:
     return f"at {link_html(match[1], source[1] if source else '')}{escape(clean(text[match.end() :]))}"
 
 
-def where_html(where: Where) -> str:
-    """`In[4]:2`, with the source line as its title."""
-    code = where[0]
-    return link_html(where_text(where), linecache.getline(code.co_filename, line_number(where)).strip())
+def where_html(where: Where, around: Where | None) -> str:
+    """`In[4]:2`, with the source line as its title; only an arrow for the line of the row around it."""
+    code, number = where[0], line_number(where)
+    same = around is not None and (around[0], line_number(around)) == (code, number)
+    return link_html(where_text(where), linecache.getline(code.co_filename, number).strip(), "↗" if same else "")
 
 
-def link_html(place: str, source: str) -> str:
-    title = f"line {place.rpartition(':')[2]}: {source}" if source else place
-    return f'<span title="{escape(clean(title), True)}">{escape(clean(place))}</span>'
+def link_html(place: str, source: str, shown: str = "") -> str:
+    title = f"{place}: {source}" if source else place
+    return f'<span title="{escape(clean(title), True)}">{shown or escape(clean(place))}</span>'
 
 
 def seconds_text(seconds: float) -> str:

@@ -88,6 +88,8 @@
     node.addEventListener('click', run);
     node.addEventListener('keydown', (event) => { if (event.key === 'Enter') run(event); });
   };
+  const hint = make('span', 'margin-left:8px;opacity:.75;text-indent:0;user-select:text', { role: 'status', 'data-hint': '' });
+  const answer = (node, text) => { hint.textContent = text; node.after(hint); };
   const cellOf = (number) => [...document.querySelectorAll('.jp-CodeCell')]
     .find((cell) => cell.querySelector('.jp-InputPrompt')?.textContent.match(/\[(\d+)\]/)?.[1] === number);
   const paint = () => new Promise((done) => { setTimeout(done, 60); });
@@ -106,21 +108,19 @@
     if (page) page.scrollTop = start;
     return undefined;
   };
-  const toCell = async (number, line, source) => {
+  const toCell = async (node, number, line, source) => {
     const cell = cellOf(number) ?? await scrollToCell(number);
-    if (!cell) { said.textContent = `no cell [${number}] on this page: it has run again, or is gone`; return; }
+    if (!cell) { answer(node, `no cell [${number}] on this page: it has run again, or is gone`); return; }
     const lines = [...cell.querySelectorAll('.cm-line')], same = (node) => node?.textContent.trim() === source;
     const place = same(lines[line - 1]) || !source ? lines[line - 1] : lines.find(same);
-    said.textContent = place || !lines.length ? '' : `cell [${number}] has changed since`;
+    answer(node, place || !lines.length ? '' : `cell [${number}] has changed since`);
     (place ?? cell).scrollIntoView({ block: 'center' });
     flash(place ?? cell.querySelector('.jp-InputArea') ?? cell);
   };
   for (const node of tree.querySelectorAll('span[title]')) {
-    const [, number, line] = node.textContent.match(/^In\[(\d+)\]:(\d+)$/) ?? [];
-    const source = node.title.replace(/^line \d+: /, '');
-    if (number) link(node, () => toCell(number, Number(line), source === node.title ? '' : source), `to cell ${number}, line ${line}: ${source}`);
+    const [, number, line, source] = node.title.match(/^In\[(\d+)\]:(\d+)(?:: (.*))?$/) ?? [];
+    if (number) link(node, () => toCell(node, number, Number(line), source), `to cell ${number}, line ${line}: ${source ?? ''}`);
   }
-
   for (const node of top < 0 ? [] : [...tree.children].slice(1, top).flatMap((child) => [...child.querySelectorAll('b')])) {
     const row = rows.find((other) => nameOf(other) === node.textContent);
     if (row) link(node, () => { reveal(row); row.scrollIntoView({ block: 'center' }); flash(row); }, 'to its line');
@@ -133,8 +133,7 @@
     event.stopPropagation();
     const shown = [...document.querySelectorAll('.mfx[data-graph]')].find((node) => node.dataset.graph === graph);
     if (shown) shown.dispatchEvent(new CustomEvent('minflow-select', { detail: { name: named } }));
-    else said.textContent = `in a new cell: from minflow_widgets import explore; explore(graph).open("${named}")`;
-    if (!shown) bar.scrollIntoView({ block: 'nearest' });
+    answer(explore, shown ? '' : `in a new cell: from minflow_widgets import explore; explore(graph).open("${named}")`);
   });
   explore.style.cssText += ';margin-left:8px;font-size:11px;line-height:1.3;text-indent:0';
   const point = (event) => {

@@ -8,12 +8,14 @@ mouse and keyboard. Where scripts run, `debug_tree.js` adds a search and links. 
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from ...core.ir import Where
 from ..html.page import ERROR_STYLE, FAINT_STYLE, NO_MATH, ROW_STYLE, SUMMARY_STYLE
 from ..html.script import with_script
 from ..text.listing import clean, count, cut
@@ -22,6 +24,7 @@ from .debug_lines import (
     PHASES,
     Line,
     SharedFacts,
+    is_plain,
     line_html,
     place_html,
     seconds_text,
@@ -36,6 +39,7 @@ MAX_OPEN_ROWS = 45  # rows that are initially visible
 FIRST_LINES, LATEST_LINES = 12, 24  # lines that are shown during a build: the first, and the latest
 MIN_SECONDS = 1e-3  # build times that are shown
 MIN_SHARE = 0.2  # smallest share of the build time of a module that is called the slowest
+INPUT_OUTPUT = "(INPUT:", "(OUTPUT:"
 MODULE_PATTERN = re.compile(r"\(MODULE:[^:]*:")
 NUMBERED_PATTERN = re.compile(r"(-[a-z]\w*)-\d+")  # an operation's name, and its number among those of that name
 # lines that open or close a phase, without lines of their own: the title has them
@@ -71,27 +75,31 @@ def plain_text(lines: Sequence[Line]) -> str:
 
 
 class Row(NamedTuple):
-    """A row of the tree. places: source lines, written below it. to: name of the last module that it represents.
-    seconds: build time of all of them.
+    """A row of the tree. shapes: of the inputs and outputs of a module. places: source lines, written below it. times,
+    to: number of modules that it represents, name of the last one. seconds: build time of all of them. around: place in
+    the program of the row around it.
     """
 
     depth: int
     branch: Branch
-    places: tuple[str, ...] = ()
-    times: int = 1
-    to: str = ""
-    seconds: float = 0.0
+    shapes: str
+    places: tuple[str, ...]
+    times: int
+    to: str
+    seconds: float
+    around: Where | None
 
 
 class Tree(NamedTuple):
-    """All that is drawn. first: index of the row to open, which failed or is the slowest; -1 if there is none. notes:
-    HTML above the rows; a name in bold type is that of a row.
+    """All that is drawn. first: index of the row to open, which failed or is the slowest; -1 if there is none. seconds:
+    build time of all modules. notes: HTML above the rows; a name in bold type is that of a row.
     """
 
     rows: list[Row]
     sizes: dict[int, tuple[int, int]]
     facts: SharedFacts
     first: int
+    seconds: float
     notes: list[str]
 
 
@@ -116,18 +124,19 @@ def layout(lines: Sequence[Line], note: str = "") -> Tree:
     kept = [*lines[:MAX_LINES], *(line for line in lines[MAX_LINES:] if line.error)]
     shown = [shortened(line) for line in kept if line.text.strip("\n") and not PHASE_PATTERN.match(line.text)]
     branches = tree_of(shown)
-    rows, sizes = rows_of(branches), sizes_of(branches)
     facts = shared_facts(line.text for line in shown)
+    rows, sizes = rows_of(branches, facts), sizes_of(branches)
+    total = sum(row.seconds for row in rows if row.depth <= 1)
     notes = [escape(clean(note))] if note else []
     first = next((i for i, row in enumerate(rows) if row.branch.line.error), -1)
     name = module_name(rows[first].branch) if first >= 0 else ""
     if name:
         notes.append(f"\u2717 fails in <b>{escape(name)}</b>")
-    elif first < 0 and (slow := slowest_of(branches)):
-        name, own, total = slow
+    elif first < 0 and (slow := slowest_of(branches, total)):
+        name, own = slow
         first = next((i for i, row in enumerate(rows) if module_name(row.branch) == name), -1)
         notes.append(f"slowest to build: <b>{escape(name)}</b>, {seconds_text(own)} of {seconds_text(total)}")
-    return Tree(rows, sizes, facts, first, notes + [escape(clean(facts.note))] * bool(facts.note))
+    return Tree(rows, sizes, facts, first, total, notes + [escape(clean(facts.note))] * bool(facts.note))
 
 
 def shortened(line: Line) -> Line:
@@ -135,46 +144,49 @@ def shortened(line: Line) -> Line:
     return line if text == line.text else line._replace(text=text)
 
 
-def slowest_of(branches: list[Branch]) -> tuple[str, float, float] | None:
-    """(name, own build time, build time of all modules) of the module whose own build, without that of the modules
-    inside, took longest; None if no module stands out.
+def slowest_of(branches: list[Branch], total: float) -> tuple[str, float] | None:
+    """(name, own build time) of the module whose own build, without that of the modules inside, took longest; None if
+    it is not a considerable part of the total.
     """
-    order = [(branch, 0) for branch in branches]
+    order = list(branches)
     own: dict[str, float] = {}
-    total = 0.0
-    for branch, depth in order:
-        inside = sum(inner.line.seconds for inner in branch.below)
+    for branch in order:
         if branch.line.seconds:
             name = module_name(branch)
+            inside = sum(inner.line.seconds for inner in branch.below)
             own[name] = own.get(name, 0) + branch.line.seconds - inside
-            total += branch.line.seconds if depth <= 1 else 0.0
-        order += [(inner, depth + 1) for inner in branch.below if inner.below]
+        order += [inner for inner in branch.below if inner.below]
     name = max(own, key=own.__getitem__, default="")
-    stands_out = len(own) > 1 and own[name] >= max(MIN_SECONDS, MIN_SHARE * total)
-    return (name, own[name], total) if stands_out else None
+    return (name, own[name]) if len(own) > 1 and own[name] >= max(MIN_SECONDS, MIN_SHARE * total) else None
 
 
-def rows_of(branches: list[Branch]) -> list[Row]:
-    """All rows, parents first; adjacent equal modules are merged, and operations carry their source lines and parts.
-    An operation from the same lines as the one before it does not repeat them.
+def rows_of(branches: list[Branch], facts: SharedFacts) -> list[Row]:
+    """All rows, parents first. Adjacent equal modules are merged; a module's row has its inputs and outputs, that of an
+    operation its source lines, which the next one from the same lines does not repeat.
     """
     rows: list[Row] = []
     latest: dict[int, tuple[str, ...]] = {}  # depth -> source lines of the latest operation there
-    stack = [(0, branch, 1, "", branch.line.seconds) for branch in reversed(branches)]
+    stack: list[tuple[int, Where | None, tuple]] = [
+        (0, None, (branch, 1, "", branch.line.seconds)) for branch in reversed(branches)
+    ]
     while stack:
-        depth, branch, times, to, seconds = stack.pop()
-        below, operation, places = branch.below, branch.text.startswith("(OPERATOR"), ()
+        depth, around, (branch, times, to, seconds) = stack.pop()
+        below, where = branch.below, branch.line.where
+        places: tuple[str, ...] = ()
+        shapes = ""
         latest.pop(depth + 1, None)
-        if operation:
-            places = tuple([b.text for b in below if b.text.startswith("at ")])
+        if branch.text.startswith("(OPERATOR"):
+            lines = tuple([b.text for b in below if b.text.startswith("at ")])
             below = [b for b in below if not b.text.startswith("at ")]
-            same, latest[depth] = latest.get(depth) == places, places
-            places = () if same else places
-            branch = branch._replace(below=below)
-        elif branch.text not in PHASES:
-            below = group_by_phase(below)
-        rows.append(Row(depth, branch, places, times, to, seconds))
-        stack += [(depth + 1, *group) for group in reversed(merge_equal(below))]
+            places = () if latest.get(depth) == lines else lines
+            latest[depth] = lines
+        elif branch.text.startswith("(MODULE"):
+            shapes = shapes_text(branch)
+            below = [b for b in below if not (b.text.startswith(INPUT_OUTPUT) and is_plain(b.text, facts))]
+        branch = branch._replace(below=below)
+        rows.append(Row(depth, branch, shapes, places, times, to, seconds, around))
+        grouped = below if branch.text in PHASES or branch.text.startswith("(OPERATOR") else group_by_phase(below)
+        stack += [(depth + 1, where or around, group) for group in reversed(merge_equal(grouped))]
     return rows
 
 
@@ -266,14 +278,14 @@ def open_at_first(tree: Tree) -> set[int]:
 def head_html(row: Row, tree: Tree) -> str:
     branch, line = row.branch, row.branch.line
     head = line_html(line.text, tree.facts) + (f" <b>x{row.times:,}</b>, to {escape(row.to)}" if row.to else "")
-    more = [shapes_text(branch)] if module_name(branch) else []
-    if branch.below:
-        more.append(contents_text(branch, tree.sizes) + (" (each)" if row.to else ""))
-    if row.seconds >= MIN_SECONDS:
+    more = [row.shapes]
+    if branch.below and (contents := contents_text(branch, tree.sizes)):
+        more.append(contents + (" (each)" if row.to else ""))
+    if row.seconds >= max(MIN_SECONDS, MIN_SHARE / 2 * tree.seconds):
         more.append(f"built in {seconds_text(row.seconds)}")
     more = [escape(text) for text in more if text]
     if line.where is not None and not row.places:
-        more.append(where_html(line.where))
+        more.append(where_html(line.where, row.around))
     if more:
         head += f' <span style="{FAINT_STYLE}">{" · ".join(more)}</span>'
     head += "".join(f'<div style="{FAINT_STYLE};padding-left:2.2em">{place_html(x)}</div>' for x in row.places)
@@ -288,7 +300,7 @@ def shapes_text(branch: Branch) -> str:
     """`float32[3, 4] \u2192 float32[3, 5]`: the inputs and outputs of a module."""
     ins, outs = (
         ", ".join(filter(None, [spec_of(inner.text) for inner in branch.below if inner.text.startswith(kind)]))
-        for kind in ("(INPUT:", "(OUTPUT:")
+        for kind in INPUT_OUTPUT
     )
     return f"{ins} \u2192 {outs}" if ins and outs else ins
 
@@ -299,6 +311,9 @@ def rows_html(tree: Tree, heads: Callable[[int], str], opened: set[int], most: i
     """
     rows = tree.rows
     wanted = rows_around(rows, len(rows) - 1) + rows_around(rows, tree.first)
+    if tree.first >= 0:
+        inside = itertools.takewhile(lambda i: rows[i].depth > rows[tree.first].depth, range(tree.first + 1, len(rows)))
+        wanted += itertools.islice(inside, MAX_OPEN_ROWS)
     parts: list[str] = []
     open_ = [-1]  # depths of the `<details>` that are still open
     for i, depth, hidden in outer_rows([row.depth for row in rows], most, wanted):
@@ -341,7 +356,7 @@ def sizes_of(branches: list[Branch]) -> dict[int, tuple[int, int]]:
         order += branch.below
     sizes: dict[int, tuple[int, int]] = {}
     for branch in reversed(order):
-        modules, operations = branch.text.startswith("(MODULE:"), branch.text.startswith("(OPERATOR:")
+        modules, operations = int(branch.text.startswith("(MODULE:")), int(branch.text.startswith("(OPERATOR:"))
         for inner in branch.below if not operations else ():
             modules, operations = modules + sizes[id(inner)][0], operations + sizes[id(inner)][1]
         sizes[id(branch)] = modules, operations

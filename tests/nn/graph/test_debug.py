@@ -512,7 +512,7 @@ def test_notebook_shows_one_tree_with_the_terminal_lines(level, displayed, capsy
     last = displayed[0][-1]
     text = re.sub(r"(\.py):\d+", r"\1:0", re.sub(r"\d+\.\d+s\b", "0.00s", last["text/plain"]))
     golden(f"graph_debug_{level}", text)
-    assert "TrainGraph_0:TrainGraph) was built in" in last["text/html"] and last["text/html"].count("<details") >= 8
+    assert "TrainGraph_0:TrainGraph) was built in" in last["text/html"] and last["text/html"].count("<details") >= 7
     assert "(GRAPH:" in displayed[0][0]["text/html"] and "is being built" in displayed[0][0]["text/html"]
 
 

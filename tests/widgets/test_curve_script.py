@@ -145,14 +145,14 @@ def test_mean_of_an_unevenly_measured_norm_is_over_steps():
     norm.extend(steps, [1.0 if step <= 100 else 3.0 for step in steps], [step / 10 for step in steps])
     norm.every = 10
     x, means, width = norm.means()
-    assert width == 32 and len(x) == 32 and np.ptp(np.diff(x)[5:-1]) < width / 2
-    assert means[:3].tolist() == [1.0] * 3 and means[4:].tolist() == [3.0] * 28 and 1.0 < means[3] < 3.0
+    assert width == 5 * 32 and len(x) == 32 and np.ptp(np.diff(x)[5:-5]) <= 32
+    assert means[0] == 1.0 and means[6:].tolist() == [3.0] * 26 and 1.0 < means[3] < 3.0
     assert norm.means("time")[0] == pytest.approx(x / 10)
     words = [in_node(f"smoothed(given.series[0], 'norm', {k}, false, []).words", {"series": [shown]})
              for k in (1, 3) for shown in header(encode([norm], ""))["series"][:1]
              if not shown.update(x=[], y=[], mx=[], my=[])]  # fmt: skip
-    assert words == ["thick line: mean over 32 steps", "thick line: smoothed over 96 steps"]
-    assert thick_line(norm, "step")[2] == "mean over 32 steps"
+    assert words == ["thick line: mean over 160 steps", "thick line: smoothed over 224 steps"]
+    assert thick_line(norm, "step")[2] == "mean over 160 steps"
 
 
 def test_many_epoch_means_are_the_thick_line():

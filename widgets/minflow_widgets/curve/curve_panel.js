@@ -106,9 +106,8 @@ function smoothed(s, title, k, time, ends) {
   const few = !s.m;
   if (!k || (few && k < 2) || title === "lr" || s.n < 3) return null;
   const [x, y] = k > 1 ? runningMean(few ? s.x : s.mx, few ? s.y : s.my, k) : [s.mx, s.my], wider = k > 1 && !few;
-  if (s.every && !few) return { x, y, words: `thick line: ${wider ? "smoothed" : "mean"} over ${number(s.window * k)} steps` };
-  const values = few ? k : s.window + (k - 1) * s.window / 5;
-  return { x, y, words: `thick line: ${wider ? "smoothed over" : "mean of"} ${number(values)} ${s.every ? "measured values" : "values"}` };
+  const over = few ? k : s.window + (k - 1) * s.window / 5, steps = s.every && !few;
+  return { x, y, words: `thick line: ${wider ? "smoothed over" : steps ? "mean over" : "mean of"} ${number(over)} ${steps ? "steps" : "values"}` };
 }
 
 const ringed = (s) => s.epochs && s.epochs.length <= MANY_EPOCHS;

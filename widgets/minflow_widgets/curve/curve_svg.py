@@ -69,7 +69,7 @@ def draw(
     scene = Scene(x, log, marks, known, ends, series, gaps if x == "time" else ())
     head = wrap_to_width(status, PICTURE_WIDTH - 2 * PLATE_LEFT - 2 * svg.PADDING, FONT_SIZE) if status else []
     parts, top = (
-        [svg.label(PLATE_LEFT + svg.PADDING, 16, *head, size=FONT_SIZE)] if head else [],
+        [svg.label(PLATE_LEFT + svg.PADDING, 16, *head, size=FONT_SIZE, fill=theme.PLATE)] if head else [],
         LINE_HEIGHT * len(head) + 9 * bool(head),
     )
     for row in panel_rows(titles):

@@ -101,17 +101,21 @@ def bucket_sums(table: np.ndarray, size: int) -> np.ndarray:
 
 
 def means_over_steps(table: np.ndarray, most: int) -> tuple[np.ndarray, int]:
-    """Means of steps, finite values and seconds over at most `most` spans of equally many steps, and that number.
+    """Means of steps, finite values and seconds over at most `most` overlapping windows of equally many steps, and that
+    number of steps. For increasing steps.
 
-    For values that are unevenly spaced: a mean over a number of values would cover few steps here and many there.
+    For values that are unevenly spaced: a window of a number of values would cover few steps here and many there.
     """
-    steps = table[0]
-    width = bucket_size(int(steps[-1] - steps[0]) + 1, most)
-    starts = np.flatnonzero(np.diff((steps - steps[0]) // width, prepend=-1.0))
-    finite = np.isfinite(table[1])
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        sums = np.add.reduceat(np.where(finite, table, 0.0), starts, axis=1)
-        return sums / np.add.reduceat(finite.astype(float), starts), width
+    steps, finite = table[0], np.isfinite(table[1])
+    size = bucket_size(int(steps[-1] - steps[0]) + 1, most)
+    bucket = ((steps - steps[0]) // size).astype(int) + WINDOWS_PER_MEAN // 2
+    count = int(bucket[-1]) + 1 - WINDOWS_PER_MEAN // 2
+    rows = [*np.where(finite, table, 0.0), finite]
+    wide = np.array([np.bincount(bucket, row, count + WINDOWS_PER_MEAN - 1) for row in rows])
+    with np.errstate(over="ignore"):
+        total: Any = sum([wide[:, k : k + count] for k in range(WINDOWS_PER_MEAN)])
+    there = total[3] > 0
+    return total[:3, there] / total[3, there], WINDOWS_PER_MEAN * size
 
 
 def decimate(values: np.ndarray, limit: int) -> np.ndarray:

@@ -84,3 +84,11 @@ def test_run_waits_if_its_job_waits(worker_hold, result, ahead):
     worker_hold.go.set()
     run.result(LONG)
     assert run.steps == 2 and flow.timeline(run).mode == ("async" if ahead else "sync")
+
+
+def test_run_that_is_done_stays_done_if_the_session_is_cleared():
+    run = flow.start(counting_job(), [ONES])
+    run.result(LONG)
+    run.stop()
+    flow.clear_default_session()
+    assert run.state == "done"

@@ -477,7 +477,7 @@ def pair_verdict(record: TimelinePair) -> str:
             )
         if max(load, work) > 1.2:
             return (
-                f"Side by side, loading takes {load:.1f} times and computing {work:.1f} times as long as alone: "
+                f"Side by side, loading takes {load:.1f} times and computing {work:.1f} times as long as in sync: "
                 "they share something. "
                 f"A loader of Python's own lines holds the GIL; or none of the {b.cores} cores is "
                 "free."

@@ -231,6 +231,8 @@ class LiveTimeline(BundleDisplay):
         new = self.front is None
         self.start()
         if isinstance(self.front, frontends.StaticPicture):  # no widgets here: show the current picture
+            if self.followed:  # it comes when they have ended
+                return
             raise NotImplementedError
         if not new and not (self.cell[1] and self.cell == notebook.running_cell()):
             self.front.show(self)

@@ -190,11 +190,23 @@ WATCH = """(() => {
 def test_tree_grows_during_a_build_and_opens_where_it_failed(lab, tmp_path):
     """The last layer does not fit: the build fails after 300 modules."""
     write(lab[1], MODEL + REST, GROWING.replace("nn.Linear(5, 4)", "nn.Linear(9, 4)"))
-    actions = [["eval", WATCH], ["run"], ["until", "window.seen.length > 20"], ["shot", "growing"], ["hurry"]]
+    output = ".jp-Cell:nth-child(2) .jp-OutputArea"
+    actions = [
+        ["eval", WATCH],
+        ["run"],
+        ["until", "window.seen.length > 20"],
+        ["top", output],
+        ["shot", "growing"],
+        ["hurry"],
+    ]
     actions += [["until", "document.querySelector('.jp-Cell:nth-child(2) input[type=search]')"], ["idle"]]
     actions += [["eval", SEEN_GROWING], ["eval", STATE.replace(f"nth-child({TREE_CELL})", "nth-child(2)")]]
     failing = "document.querySelector('.jp-Cell:nth-child(2) .jp-OutputArea summary pre')"
-    actions += [["eval", f"{failing}.getClientRects().length > 0 && {failing}.textContent"], ["shot", "failed"]]
+    actions += [
+        ["top", output],
+        ["eval", f"{failing}.getClientRects()[0]?.top < innerHeight && {failing}.textContent"],
+        ["shot", "failed"],
+    ]
     report = act(lab, shots_folder(tmp_path, "growing"), actions)
     *_, seen, state, error = report["values"]
     counts = [count for count, _, _ in seen]

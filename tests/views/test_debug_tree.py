@@ -130,6 +130,14 @@ def test_failing_branch_alone_is_open():
     assert "✗ fails in <b>model.57</b>" in html
 
 
+def test_failing_branch_is_in_view():
+    """Not below hundreds of modules, which are folded."""
+    html = debug_html("G_0 could not be built", blocks(error={57: "ValueError: no"}))
+    inside = html.partition("earlier <span")[2].partition("<b>52</b>")[0]
+    assert inside.count("relu-") == 52 and "52 modules, 52 operations" in inside
+    assert [row.split(" ")[1] for row in open_rows(html)] == ["modules", "model:", "model.57:"]
+
+
 def test_failure_beyond_the_limit_of_lines_is_shown(monkeypatch):
     monkeypatch.setattr("minflow.views.renderers.debug_tree.MAX_LINES", 20)
     html = debug_html("G_0", blocks(error={57: "ValueError: late"}))

@@ -37,6 +37,7 @@ MAX_LINES = 10_000  # lines that are shown
 MAX_LINE_CHARS = 2000  # characters of a line
 MAX_OPEN_ROWS = 45  # rows that are initially visible
 FIRST_LINES, LATEST_LINES = 12, 24  # lines that are shown during a build: the first, and the latest
+SHOWN_BEFORE = 5  # modules and operations before one that failed that are not folded
 MIN_SECONDS = 1e-3  # build times that are shown
 MIN_SHARE = 0.2  # smallest share of the build time of a module that is called the slowest
 INPUT_OUTPUT = "(INPUT:", "(OUTPUT:"
@@ -103,11 +104,11 @@ class Tree(NamedTuple):
     notes: list[str]
 
 
-def debug_html(title: str, lines: Sequence[Line], note: str = "", limit: int = MAX_BYTES) -> str:
-    """The tree as HTML of at most `limit` bytes. title: the graph, and the progress of its build. note: a sentence
-    below it.
+def debug_html(title: str, lines: Sequence[Line], so_far: str = "", limit: int = MAX_BYTES) -> str:
+    """The tree as HTML of at most `limit` bytes. title: the graph, and the progress of its build. so_far: sentence
+    about a build that goes on, of which `lines` are a part.
     """
-    tree = layout(lines, note)
+    tree = layout(lines, so_far)
     rest = (
         f'<div style="{FAINT_STYLE}">... {len(lines) - MAX_LINES:,} lines more</div>' if len(lines) > MAX_LINES else ""
     )
@@ -120,22 +121,24 @@ def debug_html(title: str, lines: Sequence[Line], note: str = "", limit: int = M
     return within_limit(lambda most: rows_html(tree, heads, opened, most).join(around), limit)
 
 
-def layout(lines: Sequence[Line], note: str = "") -> Tree:
+def layout(lines: Sequence[Line], so_far: str = "") -> Tree:
     kept = [*lines[:MAX_LINES], *(line for line in lines[MAX_LINES:] if line.error)]
     shown = [shortened(line) for line in kept if line.text.strip("\n") and not PHASE_PATTERN.match(line.text)]
     branches = tree_of(shown)
+    fold_before_failure(branches)
     facts = shared_facts(line.text for line in shown)
-    rows, sizes = rows_of(branches, facts), sizes_of(branches)
-    total = sum(row.seconds for row in rows if row.depth <= 1)
-    notes = [escape(clean(note))] if note else []
+    rows, sizes = rows_of(branches, facts), {} if so_far else sizes_of(branches)
+    notes = [escape(clean(so_far))] if so_far else []
     first = next((i for i, row in enumerate(rows) if row.branch.line.error), -1)
     name = module_name(rows[first].branch) if first >= 0 else ""
+    own = own_seconds(branches)
+    slowest, total = max(own, key=own.__getitem__, default=""), sum(own.values())
     if name:
         notes.append(f"\u2717 fails in <b>{escape(name)}</b>")
-    elif first < 0 and (slow := slowest_of(branches, total)):
-        name, own = slow
-        first = next((i for i, row in enumerate(rows) if module_name(row.branch) == name), -1)
-        notes.append(f"slowest to build: <b>{escape(name)}</b>, {seconds_text(own)} of {seconds_text(total)}")
+    elif first < 0 and len(own) > 1 and own[slowest] >= max(MIN_SECONDS, MIN_SHARE * total):
+        first = next((i for i, row in enumerate(rows) if module_name(row.branch) == slowest), -1)
+        times = f"{seconds_text(own[slowest])} of {seconds_text(total)}"
+        notes.append(f"slowest to build: <b>{escape(slowest)}</b>, {times}")
     return Tree(rows, sizes, facts, first, total, notes + [escape(clean(facts.note))] * bool(facts.note))
 
 
@@ -144,10 +147,8 @@ def shortened(line: Line) -> Line:
     return line if text == line.text else line._replace(text=text)
 
 
-def slowest_of(branches: list[Branch], total: float) -> tuple[str, float] | None:
-    """(name, own build time) of the module whose own build, without that of the modules inside, took longest; None if
-    it is not a considerable part of the total.
-    """
+def own_seconds(branches: list[Branch]) -> dict[str, float]:
+    """Build time of each module by name, without that of the modules inside."""
     order = list(branches)
     own: dict[str, float] = {}
     for branch in order:
@@ -155,9 +156,30 @@ def slowest_of(branches: list[Branch], total: float) -> tuple[str, float] | None
             name = module_name(branch)
             inside = sum(inner.line.seconds for inner in branch.below)
             own[name] = own.get(name, 0) + branch.line.seconds - inside
-        order += [inner for inner in branch.below if inner.below]
-    name = max(own, key=own.__getitem__, default="")
-    return (name, own[name]) if len(own) > 1 and own[name] >= max(MIN_SECONDS, MIN_SHARE * total) else None
+        order += [inner for inner in branch.below if inner.below or inner.line.seconds]
+    return own
+
+
+def fold_before_failure(branches: list[Branch]) -> None:
+    """Move the many modules and operations before one that failed, or before one around it, into a branch of their own,
+    so that the failure is in view.
+    """
+    order: list[tuple[Branch, list[Branch], int]] = [(branch, branches, -1) for branch in branches]
+    for i, (branch, _, _) in enumerate(order):
+        order += [(inner, branch.below, i) for inner in branch.below]
+    at = next((i for i, (branch, _, _) in enumerate(order) if branch.line.error), -1)
+    while at >= 0:
+        branch, beside, at = order[at]
+        before = beside[: next(i for i, other in enumerate(beside) if other is branch)]
+        early = [other for other in before if other.text.startswith(("(MODULE", "(OPERATOR"))][:-SHOWN_BEFORE]
+        if len(early) > SHOWN_BEFORE:
+            first = before.index(early[0])
+            moved = {id(other) for other in early}
+            beside[: len(before)] = [
+                *before[:first],
+                Branch(Line(0, "earlier"), "earlier", early),
+                *[other for other in before[first:] if id(other) not in moved],
+            ]
 
 
 def rows_of(branches: list[Branch], facts: SharedFacts) -> list[Row]:
@@ -365,7 +387,7 @@ def sizes_of(branches: list[Branch]) -> dict[int, tuple[int, int]]:
 
 def contents_text(branch: Branch, sizes: dict[int, tuple[int, int]]) -> str:
     """ "3 modules, 12 operations": the contents of a branch."""
-    totals = [sum(sizes[id(inner)][k] for inner in branch.below) for k in (0, 1)]
+    totals = [sum(sizes.get(id(inner), (0, 0))[k] for inner in branch.below) for k in (0, 1)]
     return ", ".join(count(n, name) for n, name in zip(totals, ("module", "operation")) if n)
 
 
@@ -387,10 +409,10 @@ def debug_bundle(title: str, lines: Sequence[Line], graph: str = "") -> dict[str
     }
 
 
-def live_bundle(title: str, lines: Sequence[Line], note: str = "") -> dict[str, str]:
+def live_bundle(title: str, lines: Sequence[Line], so_far: str) -> dict[str, str]:
     """MIME type -> data, during the build: a few lines, so that its cost does not grow with the graph."""
     shown = [line._replace(seconds=0.0) for line in latest_lines(lines)]
-    return {"text/html": debug_html(title, shown, note), "text/plain": f"{clean(title)}\n{plain_text(shown)}"}
+    return {"text/html": debug_html(title, shown, so_far), "text/plain": f"{clean(title)}\n{plain_text(shown)}"}
 
 
 def latest_lines(lines: Sequence[Line]) -> list[Line]:

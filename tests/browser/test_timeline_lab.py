@@ -57,15 +57,30 @@ FREE = """
 loop(fresh(tp.Callback[tp.Numpy]), 60)
 assert free.timeline.mode == "async" and len(free.timeline) == 60
 """
+SIDE_BY_SIDE = """
+def batches():
+    for _ in range(300):
+        time.sleep(0.006)
+        yield x, y
+
+jobs = fresh(tp.Numpy), fresh(tp.Callback[tp.Numpy])  # first: each clears the session, which stops runs
+runs = [flow.start(job, batches(), own_session=True) for job in jobs]
+pair = watch_timeline(*runs)
+"""
+ENDED = """
+for run in runs: run.result()
+assert pair.gain().startswith("async is ") and "the formula promises" in pair.gain()
+"""
 WAIT = "run.result(); live.stop(); flow.timeline(run, steps=30)"
 
 
 def test_lanes_move_and_remain(lab, dark, tmp_path):
-    write(lab[1], JOBS, BOTH, CHECK, SHOWN, FREE, "free.stop()", RUN, WAIT)
+    write(lab[1], JOBS, BOTH, CHECK, SHOWN, FREE, "free.stop()", RUN, WAIT, SIDE_BY_SIDE, ENDED)
     report = drive(lab, shots_folder(tmp_path, "timeline"))
     assert report["errors"] == []
     assert report["live"] >= 1 and report["liveFrames"] >= 5, "the lanes did not move"
-    assert report["atEnd"]["good"] == 5 and report["atEnd"]["unnamed"] == 0 and report["atEnd"]["canvases"] == 0
-    assert report["again"]["good"] == 5 and not report["again"]["lost"] and not report["again"]["broken"]
+    assert report["atEnd"]["good"] == 6 and report["atEnd"]["unnamed"] == 0 and report["atEnd"]["canvases"] == 0
+    assert report["again"]["good"] == 6 and not report["again"]["lost"] and not report["again"]["broken"]
     names = report["atEnd"]["names"]
-    assert "train_job, sync" in names[0] and all("train_job, async" in name for name in names[1:])
+    assert ["train_job, sync" in name for name in names] == [True, False, False, False, False, True]
+    assert all("train_job, async" in name for name in names[1:-1])

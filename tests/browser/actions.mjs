@@ -1,7 +1,7 @@
 // Open a notebook in JupyterLab in a headless Chromium and do what is asked, one action after the other; report as JSON.
 // node actions.mjs FILE: {"url", "place", "notebook", "folder", "browser", "playwright", "shots", "pictures", "seconds",
 // "actions": [[verb, ...], ...]}; writes actions.json to the folder "shots", and pictures if "pictures" is true.
-// Verbs: run (all cells, without waiting), idle, wait ms, until js, eval js (its value is reported), click css, hover css
+// Verbs: run (all cells, without waiting), idle, wait ms, until js, eval js (its value is reported), click css [x y], hover css
 // x y, drag css dx dy (its center), double css (click), size width height (of the window), see css (scroll to it), focus css, press keys [css], shot name,
 // reload, interrupt, theme name, save, restart (the kernel), hurry (ends the rests of a cell, see pages.REST),
 // reopen (with another kernel), drag css x0 x1 y (of its box), cell i (run it), watch (run all cells and look for what moves), walk name,
@@ -113,7 +113,7 @@ const verbs = {
   wait: (ms) => page.waitForTimeout(ms),
   until: (js) => page.waitForFunction(js, null, { timeout: asked.seconds * 1000 }),
   async eval(js) { report.values.push(await page.evaluate(js)); },
-  click: (css) => page.locator(css).first().click(),
+  click: (css, x, y) => page.locator(css).first().click(x === undefined ? {} : { position: { x, y } }),
   hover: (css, x, y) => page.locator(css).first().hover({ position: { x, y } }),
   async drag(css, x0, x1, y) {
     const box = await page.locator(css).first().boundingBox();

@@ -87,7 +87,10 @@ def test_watched_graph(lab, tmp_path):
             ["hover", ".jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)", 120, 120],
             ["wait", 200],
             ["shot", "hover"],
-            ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
+            [
+                "eval",
+                "document.querySelector('.jp-OutputArea [aria-live=polite]:not(.jp-RenderedHTMLCommon *)').textContent",
+            ],
             ["click", "button:text('log y')"],
             ["wait", 300],
             ["shot", "log"],
@@ -222,7 +225,10 @@ with LossCurve(total=400, epoch=100, panels=("loss", "accuracy")) as curve:
             ["press", "ArrowRight"],
             ["press", "ArrowRight"],
             ["wait", 200],
-            ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
+            [
+                "eval",
+                "document.querySelector('.jp-OutputArea [aria-live=polite]:not(.jp-RenderedHTMLCommon *)').textContent",
+            ],
             ["hurry"],
             ["idle"],
             ["see", ".jp-OutputArea-output img"],
@@ -286,7 +292,10 @@ def test_runs_are_compared_live_and_later(lab, tmp_path):
             ["eval", LEFT],
             ["hover", ".jp-OutputArea canvas:not(.jp-RenderedHTMLCommon *)", 220, 140],
             ["wait", 200],
-            ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
+            [
+                "eval",
+                "document.querySelector('.jp-OutputArea [aria-live=polite]:not(.jp-RenderedHTMLCommon *)').textContent",
+            ],
             ["shot", "hover-dark"],
             ["theme", "JupyterLab Light"],
             ["wait", 300],
@@ -488,7 +497,7 @@ with LossCurve(x="time") as curve:
     )
     write(lab[1], cell)
     times = "document.querySelectorAll('.jp-OutputArea button[aria-pressed]')[1]"
-    value = "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"
+    value = "document.querySelector('.jp-OutputArea [aria-live=polite]:not(.jp-RenderedHTMLCommon *)').textContent"
     report = act(
         lab,
         shots_folder(tmp_path, "curve-again"),
@@ -590,12 +599,15 @@ def test_saved_picture_has_values_and_zoom_without_a_kernel(lab, tmp_path):
         ["eval", LEFT], ["hover", canvas, 400, 120], ["wait", 200], ["eval", SAID], ["shot", "hover"],
         ["drag", canvas, 300, 500, 120], ["wait", 200], ["eval", RESET], ["shot", "zoomed"], ["focus", canvas], ["press", "Home"], ["wait", 200],
         ["eval", SAID], ["press", "Escape"], ["wait", 200], ["eval", RESET], ["press", "End"], ["press", "+"], ["wait", 200], ["eval", RESET],
-        ["double", canvas], ["wait", 200], ["eval", RESET], ["eval", PIXELS], ["click", ".jp-RenderedHTMLCommon button:text('log y')"],
+        ["double", canvas], ["wait", 200], ["eval", RESET], ["eval", PIXELS],
+        ["hover", canvas, 60, 46], ["click", canvas, 60, 46], ["wait", 200], ["eval", SAID], ["shot", "hidden"], ["hover", canvas, 400, 120],
+        ["wait", 200], ["eval", SAID], ["focus", canvas], ["press", "2"], ["wait", 200], ["click", ".jp-RenderedHTMLCommon button:text('log y')"],
         ["wait", 200], ["eval", PIXELS], ["theme", "JupyterLab Dark"], ["wait", 600], ["shot", "log-dark"], ["eval", PIXELS]])  # fmt: skip
-    left, hovered, zoomed, first, whole, nearer, again, linear, log, dark = report["values"]
+    left, hovered, zoomed, first, whole, nearer, again, linear, toggled, alone, log, dark = report["values"]
     assert left["images"] == 1 and left["canvases"] == 0 and not left["lost"]
     assert hovered.startswith("step 2") and "loss " in hovered and "val_loss " in hovered
     assert zoomed is False and first.startswith("step 1: loss ") and whole is True and nearer is False and again is True
+    assert toggled == "val_loss: click to show" and "val_loss" not in alone and " · mean " in alone
     assert len({linear, log, dark}) == 3 and report["errors"] == []
 
 

@@ -1,44 +1,10 @@
-// One panel of a curve on a canvas: what panels.py encodes, scales, lines, legend and the values under the pointer.
-// Put behind legend.js, and before loss_curve.js, the widget that asks for it.
+// One panel of a curve on a canvas: scales, lines, legend and the values under the pointer.
+// Put behind curve_data.js and legend.js, and before loss_curve.js, the widget that asks for it.
 const HEIGHT = 230, STRIP = 130, LEFT = 52, RIGHT = 14, BOTTOM = 39, LINE = 15, WORDS = 38; // of a legend: where its words begin
 const APART = 10, MANY_EPOCHS = 30; // from this distance between points, each has a dot; means of more epochs are a line
 const SMOOTHINGS = [0, 1, 3, 9, 27]; // windows of means that a smoothed value covers, by the reader's choice
 const DASHES = [[], [7, 3], [2, 3], [8, 3, 2, 3]];
 const COLORS = [LINES.blue, LINES.amber, LINES.green, LINES.violet];
-
-function decode(view) {
-  if (!view || view.byteLength < 4) return null;
-  const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength).slice();
-  const size = new DataView(bytes.buffer).getUint32(0, true);
-  const head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
-  const numbers = new Float32Array(bytes.buffer, 4 + size);
-  let at = 0;
-  const take = (n) => numbers.subarray(at, (at += n));
-  for (const s of head.series) {
-    const from = (n) => Float64Array.from(take(n), (step) => step + (s.zero || 0));
-    Object.assign(s, { clock: s.clock || head.clock, x: from(s.n), y: take(s.n), mx: from(s.m), my: take(s.m) });
-    if (s.timed) Object.assign(s, { t: take(s.n), mt: take(s.m) });
-  }
-  return head;
-}
-
-// Seconds of a step: straight lines between the few (step, seconds) that were sent.
-function timed(clock, x) {
-  let low = 0, high = clock.length - 1;
-  if (high < 1) return clock[0][1];
-  while (high - low > 1) { const middle = (low + high) >> 1; if (clock[middle][0] <= x) low = middle; else high = middle; }
-  const [a, s] = clock[low], [b, t] = clock[high];
-  return s + ((x - a) / (b - a)) * (t - s);
-}
-
-function onTime(head) {
-  for (const s of head.series) {
-    if (s.timed) [s.x, s.mx] = [s.t, s.mt];
-    else if (s.clock.length) [s.x, s.mx] = [s.x, s.mx].map((steps) => steps.map((x) => timed(s.clock, x)));
-    s.bad = s.late;
-  }
-  return head;
-}
 
 function number(v) {
   const size = Math.abs(v);
@@ -121,9 +87,10 @@ function panel(c, theme, title, members, rows, width, tall, scene, far, strip) {
   far = far && scene.log === null;
   const log = (far || scene.log) && [...members, ...old].some((s) => s.y.some((v) => v > 0));
   const f = log ? Math.log10 : (v) => v, [x0, x1] = scene.limits;
-  const calm = members.filter((s) => !s.wild); // of several runs those that have not diverged
+  const visible = members.filter((s) => !scene.hidden(s));
+  const calm = visible.filter((s) => !s.wild); // of several runs those that have not diverged
   const seen = (s) => (scene.zoomed ? s.y.filter((_, i) => s.x[i] >= x0 && s.x[i] <= x1) : s.y);
-  const scaled = [...(calm.length ? calm : members), ...old];
+  const scaled = [...(calm.length ? calm : visible), ...old];
   const [low, high] = fromZero(limits(scaled.some((s) => seen(s).some(Number.isFinite)) ? scaled.map(seen) : scaled.map((s) => s.y), log), log || scene.zoomed);
   const y0 = f(low), y1 = f(high);
   const top = 10 + LINE * Math.max(rows.length, 1), right = width - RIGHT, bottom = tall - BOTTOM;
@@ -185,7 +152,7 @@ function panel(c, theme, title, members, rows, width, tall, scene, far, strip) {
   under.push(...members.map((s) => s.every).filter(Boolean).slice(0, 1));
   const notes = [cut && `values from ${number(low)}`, far && "log scale: over 4 decades", ...lines.map((line) => line && line.words).filter((words, i, all) => all.indexOf(words) === i).slice(0, 1),
     members.some((s) => ringed(s)) && "rings: epoch means", old.length && "gray: previous run",
-    calm.length && calm.length < members.length && "diverged runs leave the scale", numbered && "numbered: epochs"];
+    calm.length && calm.length < visible.length && "diverged runs leave the scale", numbered && "numbered: epochs"];
   for (const note of notes.filter(Boolean)) if (c.measureText([...under, note].join("; ")).width < width - 16) under.push(note);
   const caption = under.join("; "), half = c.measureText(caption).width / 2 + 8;
   text(Math.min((left + right) / 2, width - half), bottom + 31, caption, "center");
@@ -193,6 +160,7 @@ function panel(c, theme, title, members, rows, width, tall, scene, far, strip) {
   c.save(); c.beginPath(); c.rect(left - 4, top, right - left + 8, bottom - top + 4); c.clip();
   for (const s of old) stroke(s.x, s.y, LINES.gray, 1, 1, []);
   members.forEach((s, k) => {
+    if (scene.hidden(s)) return;
     const [color, dash] = lookOf(s), mean = lines[k];
     stroke(s.x, s.y, color, mean ? 1 : 1.6, mean ? 0.4 : 1, mean ? [] : dash, scene.gaps);
     if (mean) stroke(mean.x, mean.y, color, 2, 1, dash, scene.gaps);
@@ -207,18 +175,21 @@ function panel(c, theme, title, members, rows, width, tall, scene, far, strip) {
   }
   c.restore();
   rows.forEach(([words, line, kind], row) => {
+    c.globalAlpha = line !== null && scene.hidden(members[line]) ? 0.4 : 1;
     if (line !== null) {
       const [color, dash] = lookOf(members[line]), y = 12 + row * LINE;
       c.lineWidth = 2; c.strokeStyle = color; c.setLineDash(dash); c.beginPath(); c.moveTo(10, y); c.lineTo(32, y); c.stroke(); c.setLineDash([]);
     }
     for (const [x, said, align] of words) text(WORDS + x, 16 + row * LINE, said, align, { bad: theme.red, head: theme.soft }[kind]);
   });
+  c.globalAlpha = 1;
   if (scene.at === null || scene.at < x0 || scene.at > x1) return left;
   rule([[across(scene.at), top], [across(scene.at), bottom]], theme.ink);
-  const said = members.filter((s) => s.n).map((s) => {
+  const said = visible.filter((s) => s.n).map((s) => {
+    const mean = lines[members.indexOf(s)], smooth = mean ? mean.y[nearest(mean.x, scene.at)] : NaN;
     const i = nearest(s.x, scene.at), color = lookOf(s)[0], there = Number.isFinite(s.y[i]);
     if (there && !(log && s.y[i] <= 0)) dot(s.x[i], s.y[i], color, 3.5);
-    return [there ? s.y[i] : -Infinity, `${s.name} ${there ? number(s.y[i]) : "not finite"}${s.x[i] === scene.at ? "" : ` at ${number(s.x[i])}`}`, color];
+    return [there ? s.y[i] : -Infinity, `${s.name} ${there ? number(s.y[i]) : "not finite"}${s.x[i] === scene.at ? "" : ` at ${number(s.x[i])}`}${Number.isFinite(smooth) ? ` · mean ${number(smooth)}` : ""}`, color];
   }).sort(([a], [b]) => b - a); // as the lines are, from top to bottom
   if (!said.length) return left;
   const w = Math.max(...said.map(([, words]) => c.measureText(words).width)) + 26, h = said.length * LINE + 6;

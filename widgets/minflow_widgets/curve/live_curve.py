@@ -20,6 +20,7 @@ from .. import frontends
 SMOOTHINGS = 5  # choices of the slider, the first without a smoothed line: SMOOTHINGS in curve_panel.js
 SCRIPTS = (
     "page_theme.js",
+    "curve/curve_data.js",
     "curve/legend.js",
     "curve/curve_panel.js",
     "curve/range_zoom.js",

@@ -21,7 +21,9 @@ function render({ model, el }) {
   bar.append(status, note, pause, stop, all, smoothing, logs, times);
   box.append(bar, canvas, values);
   el.append(box);
-  let waiting = false, at = null, hint = "", areas = [], scene = null, head = null;
+  let waiting = false, at = null, hint = () => "", areas = [], names = [], scene = null, head = null;
+  const hidden = new Set(); // of lines, or of runs, which have a line in several panels
+  const keyOf = (s) => s.style ?? s.name;
 
   const look = () => { try { return JSON.parse(model.get("look")); } catch { return {}; } };
   const set = (trait, value) => { model.set(trait, value); model.save_changes(); };
@@ -53,16 +55,19 @@ function render({ model, el }) {
     canvas.style.width = width + "px"; canvas.style.height = height + "px";
     c.font = font; // the new size took it away
     box.style.color = theme.ink;
-    scene = { log, x, at, before: known, marks: head ? head.marks || [] : [], gaps: (time && head && head.gaps) || [], said: [], smooth: SMOOTHINGS[level] };
+    scene = { log, x, at, before: known, marks: head ? head.marks || [] : [], gaps: (time && head && head.gaps) || [], said: [], smooth: SMOOTHINGS[level], hidden: (s) => hidden.has(keyOf(s)) };
     zoom.whole = limits([...lines, ...known.values()].map((s) => s.x));
     Object.assign(scene, { limits: zoom.range(), zoomed: !!zoom.shown, drag: zoom.drag });
-    areas = [];
+    areas = []; names = [];
     let y = 0;
     for (const row of rows) {
       row.forEach((i, k) => {
         const w = width / row.length;
         c.setTransform(ratio, 0, 0, ratio, k * w * ratio, y * ratio);
         const left = panel(c, theme, titles[i], of(i), legends[i], w, tall(row), scene, far.includes(i), strip(row));
+        legends[i].forEach(([, line], j) => {
+          if (line !== null && of(i).length > 1) names.push({ left: k * w, right: (k + 1) * w, top: y + 4 + j * LINE, bottom: y + 4 + (j + 1) * LINE, line: of(i)[line] });
+        });
         areas.push({ left: k * w + left, right: (k + 1) * w - RIGHT, top: y, bottom: y + tall(row) });
       });
       y += tall(row);
@@ -76,24 +81,30 @@ function render({ model, el }) {
     all.hidden = !zoom.shown; all.textContent = time ? "all of it" : "all steps"; smooth.value = level;
     shown(logs, log === null ? far.length > 0 : !!log); shown(times, time);
     status.textContent = (head && head.status) || "waiting for the first value";
-    values.textContent = at === null ? hint : `${time ? "at" : "step"} ${number(at)}${time ? " s" : ""}: ${scene.said.join(", ")}`;
-    canvas.setAttribute("aria-label", [status.textContent, head && head.said].filter(Boolean).join("; ") + "; arrow keys read values, + and - zoom");
+    values.textContent = at === null ? hint() : `${time ? "at" : "step"} ${number(at)}${time ? " s" : ""}: ${scene.said.join(", ")}`;
+    canvas.setAttribute("aria-label", [status.textContent, head && head.said].filter(Boolean).join("; ") + "; arrow keys read values, + and - zoom, 1 to 9 hide lines");
   };
   const soon = () => { if (!waiting) { waiting = true; requestAnimationFrame(draw); } };
   const longest = () => head && head.series.reduce((a, s) => (!a || s.n > a.n ? s : a), null);
-  const plot = (x, y) => areas.find((a) => x >= a.left && x <= a.right && y >= a.top && y < a.bottom);
+  const within = (places, x, y) => places.find((a) => x >= a.left && x <= a.right && y >= a.top && y < a.bottom);
+  const plot = (x, y) => (within(names, x, y) ? undefined : within(areas, x, y));
+  const toggle = (name) => { if (name && !hidden.delete(keyOf(name.line))) hidden.add(keyOf(name.line)); soon(); };
   const zoom = rangeZoom(canvas, plot, () => soon());
   canvas.addEventListener("pointermove", ({ offsetX: x, offsetY: y }) => {
     const area = plot(x, y), line = longest();
     at = area && line && line.n ? line.x[nearest(line.x, zoom.value(area, x))] : null;
-    hint = head && head.state === "ended" ? "drag: zoom; double click: all of it" : "";
+    const name = within(names, x, y);
+    canvas.style.cursor = name ? "pointer" : "";
+    if (name) hint = () => `${name.line.name}: click to ${scene.hidden(name.line) ? "show" : "hide"}`;
+    else hint = () => (head && head.state === "ended" ? "drag: zoom; double click: all of it" : "");
     soon();
   });
-  canvas.onpointerleave = canvas.onblur = () => { at = null; hint = ""; soon(); };
+  canvas.onpointerleave = canvas.onblur = () => { at = null; hint = () => ""; soon(); };
   canvas.onkeydown = (event) => {
     const line = longest(), move = { ArrowLeft: -1, ArrowRight: 1, PageUp: -20, PageDown: 20, Home: -Infinity, End: Infinity }[event.key];
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (!zoom.pressed(event.key, at)) {
+    if (/^[1-9]$/.test(event.key)) toggle(names[event.key - 1]);
+    else if (!zoom.pressed(event.key, at)) {
       if (event.key === "Escape") at = null;
       else if (!move || !line || !line.n) return;
       else at = line.x[Math.min(Math.max((at === null ? (move < 0 ? line.n : -1) : nearest(line.x, at)) + move, 0), line.n - 1)];
@@ -101,6 +112,7 @@ function render({ model, el }) {
     }
     event.preventDefault(); event.stopPropagation(); soon();
   };
+  canvas.onclick = ({ offsetX: x, offsetY: y }) => toggle(within(names, x, y));
   all.onclick = zoom.reset;
   smooth.oninput = () => choose({ smooth: Number(smooth.value) });
   logs.onclick = () => choose({ log: logs.getAttribute("aria-pressed") !== "true" });

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..compiler.plan_cache import PlanCache
 from ..core.backend import empty, is_available
+from ..core.base import events
 from ..core.base.display import Display
 from ..core.base.errors import ContextError, JobError, RankError, clean
 from ..core.base.placement import Placement as Ranks
@@ -32,6 +33,7 @@ from .build_context import building
 from .checks import check_initializer, check_regularizer, dtype_of
 from .compiled import CompiledJob, compile_job
 from .config import FunctionConfig
+from .queue.events import JobCalled
 from .queue.step import Step
 from .queue.stream import current_stream
 from .scope import RanksMustAgree, all_devices, devices_per_machine, launch, ranks_of
@@ -138,6 +140,8 @@ class Job(Display):
         Arguments are checked and copied here, so the caller may reuse its arrays at once. A step also sees captured
         modules, tensors and arrays as they are now, whatever is written to them before it runs.
         """
+        if JobCalled in events.LISTENERS:
+            events.emit(JobCalled(self))
         step = self.submit(args, kwargs)
         if self.signature.style == "sync":
             return step.get()

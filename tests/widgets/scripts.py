@@ -8,7 +8,7 @@ import pytest
 from minflow_widgets import frontends
 
 NODE = shutil.which("node")
-SCRIPTS = "page_theme.js", "curve/curve_data.js", "curve/legend.js", "curve/curve_panel.js"
+SCRIPTS = "page_theme.js", "curve/curve_data.js", "curve/legend.js", "curve/curve_panel.js", "curve/buttons.js"
 needs_node = pytest.mark.skipif(NODE is None, reason="no node: apt-get install nodejs")
 
 

@@ -242,13 +242,6 @@ def test_failing_run(front):
     assert curve._note.startswith(("stopped by JobError", "failed: "))
 
 
-def test_loop_without_buttons_suggests_a_run():
-    curve = LossCurve()
-    curve.add(1, loss=1.0)
-    assert b"use Kernel > Interrupt" in curve.encode() and b'"controls": false' in curve.encode()
-    curve.finish()
-
-
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, ValueError])
 def test_interrupt_ends_it_cleanly(front, kind):
     train = Step(*model_and_optimizer())

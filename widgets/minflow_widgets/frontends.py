@@ -62,8 +62,8 @@ class RestrictedTraits:
         method = data.get("method") if isinstance(data, dict) else None
         if method == "request_state":
             super()._handle_msg(msg)  # type: ignore[misc]  # a mixin of ipywidgets.Widget
-        elif method == "update" and isinstance(data.get("state"), dict):
-            self.set_state(data["state"])
+        elif method in ("update", "custom"):  # a custom message does not wait for the answer to an earlier one
+            self.set_state(data.get("state" if method == "update" else "content"))
 
     def set_state(self, sync_data) -> None:
         state = sync_data if isinstance(sync_data, dict) else {}

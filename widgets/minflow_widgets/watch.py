@@ -168,6 +168,7 @@ class Sources:
                 passed = {events.LoaderPassed: self.passed(source)} if source.passes else {}
                 for kind, listener in (source.listeners() | passed).items():
                     self.listening.enter_context(events.subscribe(kind, source.catch_errors(listener)))
+        self.curve._loop.attach(self.sources)
         if self.curve._front is None and not self.curve._finished:
             self.curve.__enter__()
         if self.curve._update_thread is not None:
@@ -203,6 +204,7 @@ class Sources:
                 return
             self.listening.close()
             self.listening = None  # another block continues
+        self.curve._loop.detach(self.sources)
         for source in self.polled:
             source.take()
         self.curve.close(self.feeds)

@@ -1,8 +1,15 @@
-"""Events of job functions: see `core/base/events.py`. Read next: `stream.py`, which emits them."""
+"""Events of job functions: see `core/base/events.py`. Read next: `stream.py` and `../function.py`, which emit them."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+
+class JobCalled(NamedTuple):
+    """A job function is called. Emitted in the caller's thread before the step is submitted; not for steps of a Run."""
+
+    job: Any
+    rank: int = 0
 
 
 class JobStepped(NamedTuple):

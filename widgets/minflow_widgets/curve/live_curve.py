@@ -16,6 +16,7 @@ from minflow.diagnosis import notebook
 from minflow.views.html.script import lean, with_script
 
 from .. import frontends
+from .arguments import CONTROL_METHODS
 
 SMOOTHINGS = 5  # choices of the slider, the first without a smoothed line: SMOOTHINGS in curve_panel.js
 SCRIPTS = (
@@ -24,6 +25,7 @@ SCRIPTS = (
     "curve/legend.js",
     "curve/curve_panel.js",
     "curve/range_zoom.js",
+    "curve/buttons.js",
     "curve/loss_curve.js",
 )
 
@@ -38,8 +40,9 @@ def widget_class():
     """The anywidget class. All state is in traits, so that a reloaded page shows it again.
 
     data: the whole downsampled curve.  before: that of the previous run.  look: the reader's choices as JSON,
-    {"log": bool or null, "x": "step" or "time", "smooth": 0 to 4}.  wish: the last button press, such as "pause 1",
-    "resume 2", "stop 3".
+    {"log": bool or null, "x": "step" or "time", "smooth": 0 to 4}.  wish: the last message of a page, such as
+    "pause 4f.2": a verb and the number of this message. The verb of a page that has just been shown is "hello". `data`
+    has the numbers of the last messages that arrived, so a page knows if its clicks do.
     """
     import anywidget
     import traitlets
@@ -95,11 +98,14 @@ def live_widget(curve):
             curve.smooth = smooth if type(smooth) is int and 0 <= smooth < SMOOTHINGS else 1
 
     def wished(change) -> None:
-        curve, wish = mine(), change["new"].partition(" ")[0]
-        if curve is not None and curve.control is not None and wish in ("pause", "resume", "stop"):
+        curve, (wish, _, number) = mine(), change["new"].partition(" ")
+        if curve is None:
+            return
+        if wish in CONTROL_METHODS:
             getattr(curve.control, wish, lambda: None)()
-            if curve._update_thread is not None:
-                curve._update_thread.wake()  # shows the new state even if no further step comes
+        curve._heard.append(number[:20])
+        if curve._update_thread is not None:
+            curve._update_thread.wake()  # shows the new state even if no further step comes
 
     widget.observe(looked, "look")
     widget.observe(wished, "wish")

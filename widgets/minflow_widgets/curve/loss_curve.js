@@ -1,11 +1,11 @@
 // Draws what panels.py encodes: one trait holds all of it, so a page that is loaded again shows the whole curve.
-// Traits: data, before (the previous run), look (what the reader chose), wish (the button that was pressed last).
-// Put behind curve_panel.js, which draws the panels, and range_zoom.js.
+// Traits: data, before (the previous run), look (what the reader chose), wish (the last message to the kernel).
+// Put behind curve_panel.js, which draws the panels, range_zoom.js and buttons.js.
 function render({ model, el }) {
   const make = (kind, style) => Object.assign(document.createElement(kind), { style });
   const box = make("div", "max-width:720px;font:11.5px Helvetica,Arial,sans-serif"), canvas = make("canvas", "display:block");
   const bar = make("div", "display:flex;gap:6px;align-items:center;height:22px;padding:0 14px 0 10px;white-space:nowrap");
-  const status = make("span", "flex:1;overflow:hidden;text-overflow:ellipsis"), note = make("span", "");
+  const status = make("span", "flex:1;overflow:hidden;text-overflow:ellipsis");
   const values = make("div", "height:16px;padding-left:10px;overflow:hidden;white-space:nowrap;text-overflow:ellipsis");
   const button = (name) => {
     const made = make("button", "font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:3px;padding:1px 8px;cursor:pointer");
@@ -18,23 +18,41 @@ function render({ model, el }) {
   smoothing.append("smooth", smooth);
   canvas.dataset.lmSuppressShortcuts = "true"; // Notebook 7 takes arrows
   canvas.setAttribute("role", "img"); canvas.tabIndex = 0; values.setAttribute("aria-live", "polite");
-  bar.append(status, note, pause, stop, all, smoothing, logs, times);
+  bar.append(status, pause, stop, all, smoothing, logs, times);
   box.append(bar, canvas, values);
   el.append(box);
-  let waiting = false, at = null, hint = () => "", areas = [], names = [], scene = null, head = null;
+  let greeting = 0, waiting = false, at = null, hint = () => "", areas = [], names = [], scene = null, head = null;
   const hidden = new Set(); // of lines, or of runs, which have a line in several panels
   const keyOf = (s) => s.style ?? s.name;
 
   const look = () => { try { return JSON.parse(model.get("look")); } catch { return {}; } };
   const set = (trait, value) => { model.set(trait, value); model.save_changes(); };
   const choose = (change) => { at = null; set("look", JSON.stringify({ ...look(), ...change })); soon(); };
-  const wish = (what) => set("wish", `${what} ${1 + (Number(model.get("wish").split(" ")[1]) || 0)}`);
+  const seconds = () => performance.now() / 1000;
+  const gone = () => lost || !!el.closest(".jupyter-widgets-disconnected");  // the class of a saved state without a kernel
+  const page = Math.random().toString(36).slice(2, 8);
+  let asked = { count: 0 }, news = seconds(), lost = false;
+  const send = (what) => model.send({ wish: `${what} ${asked.number}` });  // a trait would wait for the answer to an earlier one
+  const probe = () => { try { send("ping"); lost = false; } catch { lost = true; } soon(); };  // throws after a restart
+  const wish = (what) => {
+    const count = asked.count + 1;
+    asked = { count, number: `${page}.${count}`, at: seconds() };
+    send(what);
+    soon();
+  };
+  // The first message may be too early: JupyterLab sends it to the kernel's thread of cells until the page has its own.
+  const greet = (pause) => {
+    if (head.state === "ended" || asked.count > 1 || heard(head, asked)) return;
+    if (asked.count) send("hello"); else wish("hello");
+    greeting = setTimeout(greet, pause, 2 * pause);
+  };
   const shown = (b, on) => { b.setAttribute("aria-pressed", String(on)); b.style.background = on ? "rgba(128,128,128,.35)" : "transparent"; };
 
   const draw = () => {
     waiting = false;
     const { log = null, x, smooth: level = 1 } = look(), time = x === "time";  // null: nobody has chosen
     head = decode(model.get("data"));
+    if (head && !asked.count) greet(500);
     const far = (head && head.logs) || [];
     let before = decode(model.get("before"));
     if (time) { head = head && onTime(head); before = before && onTime(before); }
@@ -72,16 +90,16 @@ function render({ model, el }) {
       });
       y += tall(row);
     }
-    const controls = !!(head && head.controls), state = head ? head.state : "running";
-    pause.disabled = stop.disabled = !controls || !["running", "paused"].includes(state);
-    pause.textContent = state === "paused" ? "resume" : "pause";
-    for (const b of [pause, stop]) { b.style.opacity = b.disabled ? 0.6 : 1; b.style.cursor = b.disabled ? "not-allowed" : "pointer"; b.title = b.disabled && head ? head.note || state : ""; }
-    pause.hidden = stop.hidden = state === "ended";
-    note.textContent = controls || state === "ended" || !head ? "" : head.note || "";
+    const can = buttonsOf(head, gone(), asked, news, seconds());
+    pause.textContent = can.label;
+    for (const b of [pause, stop]) {
+      b.disabled = can.disabled; b.hidden = can.hidden; b.title = can.disabled ? can.said : "";
+      b.style.opacity = b.disabled ? 0.6 : 1; b.style.cursor = b.disabled ? "not-allowed" : "pointer";
+    }
     all.hidden = !zoom.shown; all.textContent = time ? "all of it" : "all steps"; smooth.value = level;
     shown(logs, log === null ? far.length > 0 : !!log); shown(times, time);
-    status.textContent = (head && head.status) || "waiting for the first value";
-    values.textContent = at === null ? hint() : `${time ? "at" : "step"} ${number(at)}${time ? " s" : ""}: ${scene.said.join(", ")}`;
+    status.textContent = can.status;
+    values.textContent = at === null ? can.said || hint() : `${time ? "at" : "step"} ${number(at)}${time ? " s" : ""}: ${scene.said.join(", ")}`;
     canvas.setAttribute("aria-label", [status.textContent, head && head.said].filter(Boolean).join("; ") + "; arrow keys read values, + and - zoom, 1 to 9 hide lines");
   };
   const soon = () => { if (!waiting) { waiting = true; requestAnimationFrame(draw); } };
@@ -121,8 +139,11 @@ function render({ model, el }) {
   stop.onclick = () => wish("stop");
   const traits = ["change:data", "change:before", "change:look"];
   for (const name of traits) model.on(name, soon);
+  const fresh = () => { news = seconds(); }, clock = setInterval(() => { if (!head || head.state !== "ended") soon(); }, 1000);
+  model.on("change:data", fresh);
+  model.on("comm_live_update", probe);
   const size = new ResizeObserver(soon), unfollow = followTheme(soon);
   size.observe(box);
   soon();
-  return () => { for (const name of traits) model.off(name, soon); size.disconnect(); unfollow(); };
+  return () => { for (const name of traits) model.off(name, soon); model.off("change:data", fresh); model.off("comm_live_update", probe); clearInterval(clock); clearTimeout(greeting); size.disconnect(); unfollow(); };
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from minflow.diagnosis import notebook
 from minflow.views.text.listing import clean
 
 from .. import frontends
+from ..control import LoopControl
 from ..runs.log import OPEN_CURVES, RunLog
 from ..runs.saved_runs import gather_runs, series_of
 from ..update_thread import EndGuard, UpdateThread, clock
@@ -33,6 +35,9 @@ from .legend import describe, latest_step, series_warnings
 from .panels import encode, line_series, panels
 from .series import Series, number
 
+BY_BUTTON = "stopped by the stop button"  # note of a curve
+BEAT = 5.0  # seconds after which a page is told that nothing is new
+MAX_HEARD = 8  # messages of pages that are acknowledged
 MAX_EARLIER_RUNS = 4  # earlier runs drawn with a live one
 UPDATE_SHARE = 0.007  # share of a processor for updates; if one costs more than 0.7 ms, there are fewer
 MIN_UPDATE_SHARE = 0.003  # share of a processor that updates always get, however much of the budget recording uses
@@ -62,7 +67,9 @@ class LossCurve:
     `../runs/log.py`), and `compare` shows such runs side by side.  name: name of the run and of its file, numbered if
     that file exists.  config: hyperparameters by name, kept with the run.
     compare: earlier runs to draw with it: a folder of them (the newest four), tables, or curves.
-    control: target of the buttons, with `pause()`, `resume()`, `stop()` and `state`; without it, they are disabled.
+    control: target of the buttons, with `pause()`, `resume()`, `stop()` and `state`. Default: the loop that fills the
+    curve. It is held between two steps (in `add`, or in the watched call), and `stop` raises KeyboardInterrupt there,
+    as an interrupt does. Front ends that handle no clicks while a cell runs say so beside the buttons.
     >>> curve = LossCurve()
     >>> curve.data
     {}
@@ -82,7 +89,9 @@ class LossCurve:
         compare: Any = (),
     ):
         check_options(total, epoch, x, control)
-        self.total, self.x, self.panels, self.control = total, x, panel_words(panels), control
+        self.total, self.x, self.panels = total, x, panel_words(panels)
+        self.control = LoopControl() if control is None else control
+        self._loop = self.control if isinstance(self.control, LoopControl) else LoopControl()  # obeyed by its loops
         self.name, self.configs = name, {"": check_name(name, config)}  # prefix -> hyperparameters
         kept = isinstance(log, str | os.PathLike)
         self.log = None if log is None or kept else bool(log)
@@ -98,6 +107,9 @@ class LossCurve:
         self._lock = new_lock(threading.RLock)
         self._front: Any = None
         self._update_thread: Any = None
+        # the last messages of pages that have arrived; time of the last update
+        self._heard: deque[str] = deque(maxlen=MAX_HEARD)
+        self._sent = clock()
         self._place = previous_run.CurveSlot([], 0, [])
         self._cell = ("", "")  # cell of the first display, and the run of that cell
         self._source: Any = None  # fills the curve automatically: `../watch.py`
@@ -127,6 +139,8 @@ class LossCurve:
             hint = "curve.add(step, loss=...)"
             raise DTypeError("LossCurve.add: a step is a finite number", values={"step": str(at)}, hint=hint)
         self.put(at, numbers)
+        if self._loop.asked != "running" and not self._finished:
+            self._loop.hold()
 
     def put(
         self, at: float | None, numbers: dict[str, float], when: float | None = None, zero: float | None = None
@@ -249,6 +263,7 @@ class LossCurve:
         """Show the last values, and replace the live picture with the static one. Called when the `with` block ends."""
         if self._source is not None:
             self._source.end()  # takes the remaining values and stops listening
+        self._loop.resume_loops()
         if not self._ending.claim(self._update_thread):
             return
         try:
@@ -302,7 +317,8 @@ class LossCurve:
             raise
         finally:
             with frontends.delay_interrupts():
-                notes = [] if kind is None else [f"stopped by {kind.__name__}"]
+                stopped = kind is KeyboardInterrupt and self._loop.stopped
+                notes = [] if kind is None else [BY_BUTTON if stopped else f"stopped by {kind.__name__}"]
                 if self._source is not None:
                     self._source.end()  # takes the remaining values; its note is only complete after that
                     notes.append(self._source.note())
@@ -320,6 +336,7 @@ class LossCurve:
     # -- display
 
     def _update(self) -> None:
+        self._sent = clock()
         self._front.update(self)
 
     def _take_new_values(self) -> bool | None:
@@ -334,7 +351,8 @@ class LossCurve:
             fresh = self._take()
         if self._log is not None:
             self._log.write(self)
-        return fresh
+        # a page without news for a while says that the kernel may be gone
+        return fresh or (isinstance(self._front, frontends.Widget) and clock() - self._sent > BEAT)
 
     def _record_pauses(self) -> None:
         open_ = bool(self._pauses) and len(self._pauses[-1]) == 1
@@ -400,10 +418,11 @@ class LossCurve:
         """The downsampled curve in the binary form of the front end."""
         with self._lock:
             self._take()
-            note = "" if self.control is not None else "use Kernel > Interrupt"
+            note = getattr(self.control, "problem", "")
             state = "ended" if self._finished else getattr(self.control, "state", "running")
             more = {"marks": self.marks(), "note": note, "state": state, "gaps": self._gaps()}
-            more["controls"] = self.control is not None
+            if not self._finished:
+                more |= {"controls": not note, "heard": list(self._heard), "sent": round(clock() - self._started, 1)}
             before = [*self._place.before, *self._others]
             return encode(self._averaged(), self._status(), self.panels, before, self._runs(), **more)
 
@@ -462,7 +481,8 @@ class LossCurve:
         runs = {}
         for prefix, s in longest.items():
             took, steps = s.ends()[1][2], s.stride() * s.count
-            rate = per_second(steps / took).removesuffix(" steps/s") if took > 0 and steps > 0 else "-"
+            moving = took - self._paused(s.zero, s.zero + took)
+            rate = per_second(steps / moving).removesuffix(" steps/s") if moving > 0 and steps > 0 else "-"
             values = {one.word: number(one.values[-1]) for one in others if one.prefix == prefix and not common}
             runs[prefix] = {"steps/s": rate, "time": duration(took)} | {
                 word: value for word, value in values.items() if f"{word} {value}" not in prefix

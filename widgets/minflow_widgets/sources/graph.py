@@ -31,6 +31,9 @@ class GraphSource(Source):
     def listeners(self) -> dict:
         return {GraphRan: self.on_call}
 
+    def steps(self) -> dict:
+        return {GraphRan: lambda event: event.graph is self.graph}
+
     def on_call(self, event) -> None:
         if event.graph is not self.graph:
             return

@@ -9,7 +9,7 @@ import numpy as np
 
 from minflow.core.base.locks import new_lock
 from minflow.job.function import Job
-from minflow.job.queue.events import JobStepped
+from minflow.job.queue.events import JobCalled, JobStepped
 from minflow.job.queue.stream import current_stream
 from minflow.job.run import Run
 
@@ -36,6 +36,9 @@ class JobSource(Source):
 
     def listeners(self) -> dict:
         return {JobStepped: self.on_step}
+
+    def steps(self) -> dict:
+        return {JobCalled: lambda event: event.job is self.job}
 
     def on_step(self, event) -> None:
         if event.job is not self.job:
@@ -112,6 +115,9 @@ class RunSource(JobSource):
         self.run, self.seen, self.epochs, self.lock = run, 0, 1, new_lock()
         self.rates: dict[int, Any] = {}
         self.passes = False  # a run knows its epochs
+
+    def steps(self) -> dict:
+        return {}
 
     def on_step(self, event) -> None:
         if event.owner is self.run:

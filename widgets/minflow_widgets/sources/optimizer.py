@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import get_ident
 from typing import Any
 
+from minflow.compiler.executor import holds_lock
 from minflow.core.base import events
 from minflow.nn.graph.compiled import GraphRan
 
@@ -39,6 +40,16 @@ class OptimizerSource(Source):
 
     def listeners(self) -> dict:
         return {events.BackwardDone: self.on_backward, events.StepDone: self.on_step, GraphRan: self.on_graph_call}
+
+    def steps(self) -> dict:
+        # inside a graph the optimizer steps under the lock of plans, before the call has ended
+        return {
+            events.StepDone: lambda event: event.optimizer is self.optimizer and not holds_lock(),
+            GraphRan: lambda event: self.is_in(event.graph),
+        }
+
+    def is_in(self, graph) -> bool:
+        return any(optimizer is self.optimizer for optimizer, _ in graph.optimizers)
 
     def on_backward(self, event) -> None:
         losses = [float(t.array.item()) for t in event.outputs if t.array is not None and t.array.size == 1]
@@ -84,7 +95,7 @@ class OptimizerSource(Source):
         return [g.array for g in self.graph.grads.values()]
 
     def on_graph_call(self, event) -> None:
-        if any(optimizer is self.optimizer for optimizer, _ in event.graph.optimizers):
+        if self.is_in(event.graph):
             step, when, (names, values) = self.optimizer.steps, clock(), numbers_of(event.result, True)
             self.graph = event.graph
             self.feed.append((names, step, when, *values))

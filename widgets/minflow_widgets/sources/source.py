@@ -24,6 +24,12 @@ class Source:
     def listeners(self) -> dict:
         return {}
 
+    def steps(self) -> dict:
+        """Event -> function that returns True for an event between two steps, in the loop's thread and without locks,
+        where the loop can be held.
+        """
+        return {}
+
     def catch_errors(self, listener):
         """Wrap a listener so that its errors never stop the training; the curve reports them at its end."""
 

@@ -1,4 +1,4 @@
-"""Pictures of graphs in a real JupyterLab: zoom, drag, folded modules and words at the pointer, also in a notebook that
+"""Pictures of graphs and of their steps in a real JupyterLab: zoom, drag, folded modules and words at the pointer, also in a notebook that
 was saved and opened again; where scripts do not run, the picture is an `<img>`.
 """
 
@@ -123,3 +123,47 @@ def test_picture_that_is_not_trusted_is_an_image(lab, home, tmp_path):
     NotebookNotary(data_dir=str(home / "data")).sign(notebook)
     report = act(lab, shots_folder(tmp_path, "trusted"), [["until", TAKEN], look])
     assert report["values"] == [[False, True, 1]]
+
+
+STEP = """
+import minflow as flow
+from minflow import nn
+
+class Train(nn.Graph):
+    def __init__(self):
+        super().__init__()
+        self.model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+        self.add_optimizer(flow.optim.SGD(self.model.parameters(), lr=0.1))
+
+    def build(self, x):
+        loss = self.model(x).square().mean()
+        loss.backward()
+        return loss
+
+train, x = Train(), flow.ones(8, 64)
+train(x)
+train.profile()
+train(x)
+"""
+# The names at the middle of each box with a tooltip, as the pointer finds them; the least side of a box.
+AT_BOXES = """(() => {
+    const svg = document.querySelector('.jp-OutputArea-output [role=group] > svg');
+    const boxes = [...svg.querySelectorAll('title')].map((title) => title.parentElement);
+    boxes[0].scrollIntoView({ block: 'center' });
+    const said = boxes.map((box) => {
+        const { x, y, width, height } = box.getBoundingClientRect();
+        const hit = document.elementFromPoint(x + width / 2, y + height / 2)?.closest('*:has(> title)');
+        return [Math.min(width, height), box.querySelector('title').textContent, hit === box];
+    });
+    return { boxes: said.length, hit: said.filter(([, , hit]) => hit).length, words: said.map(([, words]) => words),
+        smallest: Math.min(...said.map(([width]) => width)) };
+})()"""
+
+
+@pytest.mark.parametrize("view, name", [("threads", "model.0"), ("memory", "float32")])
+def test_small_boxes_of_a_step_have_names(lab, tmp_path, view, name):
+    write(lab[1], STEP, f"train.{view}()")
+    report = act(lab, shots_folder(tmp_path, view), [["run"], ["idle"], ["until", TAKEN], ["eval", AT_BOXES]])
+    (found,) = report["values"]
+    assert found["boxes"] > 5 and found["hit"] > 0.7 * found["boxes"], "boxes below others are hidden by them"
+    assert any(name in words for words in found["words"]) and found["smallest"] < 20

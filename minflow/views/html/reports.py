@@ -131,4 +131,4 @@ def report_html(record: Any) -> str:
     if type(record) not in PICTURES or (isinstance(record, MemoryMap) and not record.blocks):
         return ""
     draw, headline = PICTURES[type(record)]
-    return picture_card(draw(record), headline(record), printable(shown))
+    return picture_card(draw(record), headline(record), printable(shown), live=True)

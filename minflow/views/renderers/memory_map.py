@@ -28,7 +28,7 @@ PHASE_STYLES = {
 }
 OTHER_STYLE = (theme.PLATE, theme.LINE, None)
 MIN_NAME_WIDTH = 96  # minimum width of a name, in pixels
-MAX_TITLES = 200  # values with a tooltip: a picture of a large model must stay small
+MAX_TITLES = 120  # values with a tooltip: a picture of a large model must stay small
 HATCH_SPACING = 8  # pixels between the lines of a hatching
 
 
@@ -61,7 +61,8 @@ def memory_svg(record: MemoryMap) -> str:
     axis = "step of the plan: the operations in the order in which they run"
     parts.append(svg.label(LEFT + svg.PADDING, TOP + PLOT_HEIGHT + 38, axis, text_color=theme.MUTED))
     blocks, names = value_elements(record.blocks, across, up)
-    parts += [*blocks, *peak_mark(across, step, most), *names]
+    # the pointer finds the values below their names
+    parts += [*blocks, svg.group([*peak_mark(across, step, most), *names], pointer_events="none")]
     note = "color: phase; a box: one value, until it is last read" if len(phases) < 4 else ""
     parts += phase_legend(phases, LEFT, TOP + PLOT_HEIGHT + 52, hatched_sample, note)
     width = WIDTH - 2 * svg.PADDING - 8

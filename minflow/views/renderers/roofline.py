@@ -13,7 +13,7 @@ from ..draw import svg_writer as svg, theme
 from ..draw.fonts import text_width, truncated
 from ..records.reports import PlanCall, Roofline
 from ..text.listing import clean, count
-from ..text.numbers import ms, percent, rate_text, step_text
+from ..text.numbers import ms, percent, rate_text, short_time, step_text
 from ..text.plan import intensity, limit_share, note_lines, timed_calls
 from .memory_map import OTHER_STYLE, PHASE_STYLES, phase_legend, phases_of
 
@@ -72,7 +72,7 @@ def roofline_svg(record: Roofline) -> str:
             rest=theme.MUTED,
         )
     ]
-    parts += [*frame(axes), *limit_lines(record, axes), *call_marks(calls, axes)]
+    parts += [*frame(axes), *limit_lines(record, axes), *call_marks(record, calls, axes)]
     y = TOP + PLOT_HEIGHT + 62
     phases, note = phases_of(placed), "the larger a mark, the longer the call"
     parts += phase_legend(phases, svg.PADDING, y - 10, lambda x, y, phase: [mark_shape(x + 12, y + 6, 6, phase)], note)
@@ -163,7 +163,7 @@ def limit_lines(record: Roofline, axes: Axes) -> list[str]:
     return parts + labels
 
 
-def call_marks(calls: list[PlanCall], axes: Axes) -> list[str]:
+def call_marks(record: Roofline, calls: list[PlanCall], axes: Axes) -> list[str]:
     """A mark for each call, the longest first, so that short ones remain visible on top; and the numbers of the
     longest, side by side if their marks overlap.
     """
@@ -175,7 +175,11 @@ def call_marks(calls: list[PlanCall], axes: Axes) -> list[str]:
             continue
         x, y = axes.across(intensity(call)), axes.up(call.flops / (call.seconds or 1))
         size = MIN_MARK_SIZE + (MAX_MARK_SIZE - MIN_MARK_SIZE) * math.sqrt((call.seconds or 0) / longest)
-        parts.append(mark_shape(x, y, size, call.phase))
+        tooltip = (
+            call.name,
+            f"{short_time(call.seconds or 0)}, {percent(limit_share(call, record.peaks))} of what is possible",
+        )
+        parts.append(svg.group([svg.titled(tooltip), mark_shape(x, y, size, call.phase)]))
         if i <= MAX_NAMED_CALLS:
             near = next(
                 (group for group in groups if abs(group[0] - size - x) < 30 and abs(group[1] - y) < LINE_HEIGHT), None

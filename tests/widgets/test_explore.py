@@ -262,7 +262,7 @@ def test_sizes_for_mobilenet(notebook):
     data = sum(len(text.encode()) for text in (widget.picture, widget.detail, *still.values()))
     assert data < 31_000
     # The scripts are sent with each explorer that is shown, and not saved with the notebook: as much as one figure.
-    assert len((widget._esm + widget._css).encode()) < 60_000
+    assert len((widget._esm + widget._css).encode()) < 50_000
     assert sum(len(text.encode()) for text in explorer._repr_mimebundle_().values()) < 60_000
     rows = json.loads(widget.picture)["rows"]
     assert len(rows) <= 25

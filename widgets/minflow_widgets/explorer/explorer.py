@@ -28,6 +28,7 @@ from minflow.job.function import Job
 from minflow.nn.graph import Graph
 from minflow.nn.module import Module
 from minflow.views.html.page import NO_MATH, picture_card
+from minflow.views.html.script import lean
 
 from ..frontends import accept_messages, close, script
 
@@ -49,7 +50,7 @@ def widget_class():
     import traitlets
 
     class GraphExplorer(anywidget.AnyWidget):
-        _esm, _css = script(*SCRIPTS), script("explorer/explorer.css")
+        _esm, _css = lean(script(*SCRIPTS)), script("explorer/explorer.css")
         name = traitlets.Unicode("").tag(sync=True)
         picture = traitlets.Unicode("").tag(sync=True)
         detail = traitlets.Unicode("{}").tag(sync=True)

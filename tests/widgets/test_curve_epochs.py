@@ -33,9 +33,9 @@ def test_means_over_a_given_number_of_steps(first):
         "loss": [[1, 2], [4.5, 14.5]]
     }, "complete epochs; values per epoch and norms have no mean"
     assert "mean of epochs 1 to 2: 4.5, 14.5" in curve.text()
-    assert ">mean of epoch 2<" in curve.svg() and ">14.5<" in curve.svg() and "rings: epoch means" in curve.svg()
+    assert ">epoch mean<" in curve.svg() and ">14.5<" in curve.svg() and "rings: epoch means" in curve.svg()
     assert [each[:2] for each in header(curve)["series"][0]["epochs"]] == [[9 + first, 4.5], [19 + first, 14.5]]
-    assert legend(curve)[0][-1] == "mean of epoch 2" and legend(curve)[1][-1] == "14.5"
+    assert legend(curve)[0][-1] == "epoch mean" and legend(curve)[1][-1] == "14.5"
 
 
 def test_means_between_marks():

@@ -158,7 +158,7 @@ class Panel:
             self.line(x, y, stroke=theme.LINE)
         look = [(COLORS[color], DASHES[dash]) for color, dash in looks(members)]
         for (s, *curves), (color, dash) in zip(lines, look):
-            self.series(s, *curves, color=color, dash=dash)
+            self.series(s, curves, color, dash)
         self.legend(rows, look)
 
     # ---- places ------------------------------------------------------------------------------------------------------
@@ -257,8 +257,9 @@ class Panel:
         rings = [svg.element("circle", cx=a, cy=b, r=3.5) for a, b in places if b == b]
         self.parts.append(svg.group(rings, **look))
 
-    def series(self, s: Series, x, y, mean_x, mean_y, mean: str, color: str, dash: str) -> None:
-        """One line, and its mean if `mean` says of what it is one."""
+    def series(self, s: Series, curves: Sequence, color: str, dash: str) -> None:
+        """One line, and its mean. curves: x and y of both, and of what it is the mean, "" without one."""
+        x, y, mean_x, mean_y, mean = curves
         gaps = self.scene.gaps
         (x, y), (mean_x, mean_y) = with_gaps(x, y, gaps), with_gaps(mean_x, mean_y, gaps)
         if mean:

@@ -13,8 +13,6 @@ from minflow.views.text.listing import clean
 
 from .series import STRIP_WORDS, Series, number
 
-COUNTLESS_RATE = "-"  # of a run in the table of which a value is not known
-
 
 class Row(NamedTuple):
     """A row of a legend: a sentence, or several cells of a table.
@@ -83,12 +81,12 @@ def name_of(s: Series) -> str:
 
 def cells_of(s: Series, run: Mapping[str, str]) -> dict[str, str]:
     """Title of a column -> text, the most important first: columns without room are dropped from the right."""
-    cells = {"last": number(s.values[-1]) if s.count else COUNTLESS_RATE, **run}
+    cells = {"last": number(s.values[-1]) if s.count else "-", **run}
     if s.best is not None and s.word not in STRIP_WORDS:
         cells["highest" if s.sign < 0 else "lowest"] = number(s.best[0])
         cells["at step"] = number(s.best[1])
     if s.epochs:
-        cells[f"mean of epoch {s.epochs[-1].number}"] = number(s.epochs[-1].mean)
+        cells["epoch mean"] = number(s.epochs[-1].mean)
     return cells
 
 

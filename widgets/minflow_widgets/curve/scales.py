@@ -79,7 +79,7 @@ def apart(x: np.ndarray, y: np.ndarray, least: float) -> list[tuple[float, float
     """The points that are at least `least` away from the next ones, or have a gap there, and so can be told apart."""
     there = np.isfinite(y)
     far = (np.abs(np.diff(x)) >= least) | ~there[1:] | ~there[:-1]
-    at = np.flatnonzero(np.append(True, far) & np.append(far, True) & there) if len(x) else []
+    at = np.flatnonzero(np.append(True, far) & np.append(far, True) & there) if len(x) else np.empty(0, int)
     return list(zip(x[at].tolist(), y[at].tolist()))
 
 

@@ -208,6 +208,17 @@ def error_line(error: BaseException, own: AnswerSource) -> tuple[int, str]:
     return own_place if own_place[0] else place
 
 
+def raising_method(error: BaseException, answer: Any) -> str:
+    """Name of the last method of a class that was running when the error was raised; "" for other answers."""
+    name, traceback = "", error.__traceback__
+    while isinstance(answer, type) and traceback is not None:
+        code = traceback.tb_frame.f_code
+        if any(getattr(vars(base).get(code.co_name), "__code__", None) is code for base in answer.__mro__):
+            name = code.co_name
+        traceback = traceback.tb_next
+    return name
+
+
 def is_cell(file: str) -> bool:
     """True if `file` is the source of a notebook cell."""
     return file in linecache.cache and not os.path.exists(file)

@@ -228,6 +228,7 @@ def recall(number: str, *questions: tuple[str, str, str]) -> Exercise:
             when=lambda value, i=i: (
                 isinstance(value, tuple)
                 and len(value) == len(right)
+                and all(isinstance(one, str) and len(one) == 1 for one in value)
                 and value[:i] == right[:i]
                 and value[i] != right[i]
             ),

@@ -27,15 +27,20 @@ from .limits import OutOfTime, limited
 ARGUMENT_ERROR = re.compile(r"\(\) (takes|missing|got) ")  # in a TypeError: arguments do not match the parameters
 NEARLY_RIGHT_ERROR = 0.01  # largest relative error of a nearly right answer
 NEARLY_RIGHT_SHARE = 1 / 3  # or the largest share of failing cases
+VARYING_PART = re.compile(r"'[^']*'|\"[^\"]*\"|/\S+|\S*\d\S*")  # of an error message: names, paths, numbers
 MAX_RESULT_BYTES = 100_000_000  # bytes of a result after which no more cases run
 
 
 @dataclasses.dataclass
 class Result:
-    """Outcome of one call: a value, or the error it raised. timed_out: True if the time limit stopped it."""
+    """Outcome of one call: a value, or the error it raised. timed_out: True if the time limit stopped it.
+
+    method: method of the answer, a class, that raised the error; "" for others.
+    """
 
     value: Any = None
     error: BaseException | None = None
+    method: str = ""
     seconds: float = 0.0
     printed: list[str] = dataclasses.field(default_factory=list)
     omitted_lines: int = 0
@@ -283,7 +288,7 @@ def run_case(case: Case, answer: Any, limit: float) -> Result:
             if type(result.value) is types.CoroutineType:
                 result.value.close()  # avoids the warning that it was never awaited
         except BaseException as error:  # SystemExit too: an answer must not end the check
-            result.error = error
+            result.error, result.method = error, answer_source.raising_method(error, answer)
     result.seconds = time.perf_counter() - begun
     result.printed, result.omitted_lines, result.warned = alone.printed, alone.omitted_lines, alone.warned
     return result
@@ -374,11 +379,24 @@ def find_named_wrong(exercise: Exercise, failures: list, passed: list) -> NamedW
 
 def same_result(theirs: Result, mine: Result, exercise: Exercise) -> bool:
     if theirs.error or mine.error:
-        return type(theirs.error) is type(mine.error)
+        return theirs.method == mine.method and error_kind(theirs.error) == error_kind(mine.error)
     try:
         return difference(mine.value, theirs.value, exercise.tolerance, exercise.exact_types) is None
     except Exception:
         return False
+
+
+def error_kind(error: BaseException | None) -> tuple:
+    """Type and first line of an error, without its numbers and quoted names; and whether an attribute of None is "
+    "missing.
+
+    Errors of the same type may be different mistakes, with different hints.
+    """
+    try:
+        text = str(error).partition("\n")[0]
+    except Exception:  # the learner's own __str__
+        text = ""
+    return type(error), VARYING_PART.sub("", text), getattr(error, "obj", "") is None
 
 
 def signature_text(verdict: Verdict) -> str:

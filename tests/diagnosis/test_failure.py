@@ -411,7 +411,8 @@ def test_one_tensor_has_one_name():
 def test_flattening_everything_is_not_expected():
     """If the product of two axes fits, they may be one image, or a batch that is too narrow: neither is expected."""
     found = card(lambda: nn.Linear(784, 10)(flow.ones(28, 28)), ShapeError)
-    assert found.hint == "x.flatten(0), if all of it is one example: 28 * 28 = 784" and found.expected == ""
+    hint = "nn.Linear(28, 10), or x.flatten(0), if all of it is one example: 28 * 28 = 784"
+    assert found.hint == hint and found.expected == ""
 
 
 def test_job_failing_in_its_build_is_named():

@@ -51,7 +51,8 @@ def explain_shapes(input: Tensor, weight: Tensor) -> NoReturn:
     flat = next((k for k in range(x.ndim - 1) if math.prod(x.shape[k:]) == in_features), None)
     is_layer = bool(getattr(weight, "label", ""))
     if flat == 0:
-        hint = f"x.flatten(0), if all of it is one example: {' * '.join(map(str, x.shape))} = {in_features}"
+        layer = f"nn.Linear({x.shape[-1]}, {out_features}), or " if is_layer else ""
+        hint = f"{layer}x.flatten(0), if all of it is one example: {' * '.join(map(str, x.shape))} = {in_features}"
     elif flat is not None:
         sizes = " * ".join(map(str, x.shape[flat:]))
         before = f"nn.Flatten({'' if flat == 1 else flat}) before this layer, or " if is_layer else ""

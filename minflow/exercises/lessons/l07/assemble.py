@@ -129,6 +129,84 @@ class Train(nn.Graph):
         return loss
 
 
+@exercise.wrong("computed too early",
+                "`__init__` runs once, when the graph is made: there is no `x`, no `y` and no `loss` yet. Which of "
+                "your lines there needs them?",
+                "All lines with `loss` alone belong in `build`.")
+class Train(nn.Graph):
+    def __init__(self, model, loss_fn, optimizer):
+        super().__init__()
+        self.model, self.loss_fn = model, loss_fn
+        self.add_optimizer(optimizer)
+        loss.backward()  # noqa: F821
+
+    def build(self, x, y):
+        loss = self.loss_fn(self.model(x), y)
+        return loss
+
+
+@exercise.wrong("an optimizer as attribute",
+                "An attribute is not enough: the graph would not know that it should step. Which of the eight lines "
+                "hands the optimizer over?",
+                "`self.add_optimizer(optimizer)` belongs in `__init__`.")
+class Train(nn.Graph):
+    def __init__(self, model, loss_fn, optimizer):
+        super().__init__()
+        self.model, self.loss_fn = model, loss_fn
+        self.optimizer = optimizer
+
+    def build(self, x, y):
+        loss = self.loss_fn(self.model(x), y)
+        loss.backward()
+        return loss
+
+
+@exercise.wrong("super without brackets",
+                "`super` is a function here, and it is called: `super()`, with brackets.",
+                "`super().__init__()` is the first line of `__init__`.")
+class Train(nn.Graph):
+    def __init__(self, model, loss_fn, optimizer):
+        super.__init__()
+        self.model, self.loss_fn = model, loss_fn
+        self.add_optimizer(optimizer)
+
+    def build(self, x, y):
+        loss = self.loss_fn(self.model(x), y)
+        loss.backward()
+        return loss
+
+
+@exercise.wrong("backward twice",
+                "One backward computes all slopes. There is only one such line among the eight.",
+                "Leave the second `loss.backward()` out.")
+class Train(nn.Graph):
+    def __init__(self, model, loss_fn, optimizer):
+        super().__init__()
+        self.model, self.loss_fn = model, loss_fn
+        self.add_optimizer(optimizer)
+
+    def build(self, x, y):
+        loss = self.loss_fn(self.model(x), y)
+        loss.backward()
+        loss.backward()
+        return loss
+
+
+@exercise.wrong("no loss returned",
+                "Your step gives a number for each example. It should give the loss.",
+                "The last line of `build` is `return loss`.")
+class Train(nn.Graph):
+    def __init__(self, model, loss_fn, optimizer):
+        super().__init__()
+        self.model, self.loss_fn = model, loss_fn
+        self.add_optimizer(optimizer)
+
+    def build(self, x, y):
+        scores = self.model(x)
+        self.loss_fn(scores, y).backward()
+        return scores
+
+
 @exercise.wrong("no backward",
                 "An optimizer needs slopes. Which line computes them? Compare the weights before and after.",
                 "`loss.backward()` belongs in `build`, before the return.")
@@ -202,7 +280,8 @@ def line_model(weight):
 def losses(Train, weight, x, y, steps):
     """Results of the first calls."""
     train = Train(*line_model(weight))
-    return [train(flow.tensor(x), flow.tensor(y)).item() for _ in range(steps)]
+    results = [train(flow.tensor(x), flow.tensor(y)) for _ in range(steps)]
+    return [result.item() if result.numel() == 1 else result.tolist() for result in results]
 
 
 def weights(Train, weight, x, y, steps):

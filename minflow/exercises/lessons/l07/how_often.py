@@ -1,5 +1,7 @@
 """07.1 how_often: how often does build run?"""
 
+import numbers
+
 from ...definition import Exercise
 
 exercise = Exercise(
@@ -33,3 +35,11 @@ exercise.wrong_value("every change", 5,
 exercise.wrong_value("never", 0,
                      "It must run at least once: nothing else writes the computation down.",
                      "The first call has no plan yet.")
+exercise.wrong_value("not one number", (1, 3, 5),
+                     "One whole number: how many lines are printed in all?",
+                     "Write it without quotes and brackets, such as `n = 6`.",
+                     when=lambda value: not isinstance(value, numbers.Real) or value != int(value))
+exercise.wrong_value("more than the calls", 12,
+                     "There are only six calls, and none of them runs `build` more than once.",
+                     "A mode or a shape that is new runs it once. The others print nothing.",
+                     when=lambda value: value > 6)

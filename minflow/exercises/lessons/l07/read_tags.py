@@ -111,9 +111,25 @@ def first_module(graph):
     return lines(graph, "MODULE")[1]
 
 
+def without_unused(graph):
+    """The count without the module that never ran."""
+    unused = answers(graph)["no input"]
+    return len([path for path in lines(graph, "PARAMETER") if not path.startswith(unused + ".")])
+
+
+def is_count_of_modules(value, graph):
+    modules = len(lines(graph, "MODULE"))
+    return value["parameters"] in {modules, modules - 1} - {without_unused(graph)}
+
+
 def is_module_with_input(value, graph):
     given, right = value["no input"], answers(graph)["no input"]
     return given in {"model", *lines(graph, "MODULE")} and strip_model_prefix(given) != strip_model_prefix(right)
+
+
+def is_other_module(value, graph):
+    return strip_model_prefix(value["buffer"]) in {strip_model_prefix(path) for path in lines(graph, "MODULE")} - {
+        "model", strip_model_prefix(answers(graph)["buffer"])}
 
 
 exercise.wrong_value("no dict", 7,
@@ -121,11 +137,18 @@ exercise.wrong_value("no dict", 7,
                      'The keys are "parameters", "buffer" and "no input".',
                      when=lambda value, graph: not isinstance(value, dict)
                      or set(value) != {"parameters", "buffer", "no input"})
-exercise.wrong_value("modules counted", replace_answer("parameters", lambda graph: len(lines(graph, "MODULE"))),
+exercise.wrong_value("modules counted", replace_answer("parameters", lambda graph: len(lines(graph, "MODULE")) - 1),
                      "You counted MODULE lines. The tag comes first in each line: look for PARAMETER.",
                      "A layer may have one PARAMETER line or two, so counting layers is not enough.",
-                     when=has_answer("parameters", lambda graph: len(lines(graph, "MODULE")),
-                                   lambda graph: len(lines(graph, "MODULE")) - 1))
+                     when=is_count_of_modules)
+exercise.wrong_value("a count in quotes", replace_answer("parameters", lambda graph: "8"),
+                     "The count is a number: write it without quotes.",
+                     'As in the example: `"parameters": 7`.',
+                     when=lambda value, graph: isinstance(value["parameters"], str))
+exercise.wrong_value("without the unused module", replace_answer("parameters", without_unused),
+                     "Count *all* lines that begin with PARAMETER, also those of the module that never ran.",
+                     "A module that never ran has parameters all the same.",
+                     when=has_answer("parameters", without_unused))
 exercise.wrong_value("numbers counted", replace_answer("parameters", numbers_in),
                      "That is how many numbers they hold. Count the *lines* that begin with PARAMETER.",
                      "A weight of 8 times 8 numbers is one line.", when=has_answer("parameters", numbers_in))
@@ -133,7 +156,7 @@ exercise.wrong_value("buffers as parameters", replace_answer("parameters", with_
                      "You counted the BUFFER lines too. No optimizer changes a buffer.",
                      "Count only the lines whose first word is PARAMETER.", when=has_answer("parameters", with_buffers))
 exercise.wrong_value("the graph's name", replace_answer("buffer", lambda graph: "Predict_0"),
-                     "That is the graph. The path in the BUFFER line tells which module keeps it.",
+                     "That is the whole. The path in the BUFFER line tells which module in it keeps the buffer.",
                      "Take the path after BUFFER, and leave out its last part.",
                      when=lambda value, graph: str(value["buffer"]) in ("model", "Predict", "graph")
                      or str(value["buffer"]).startswith("Predict_"))
@@ -142,10 +165,27 @@ exercise.wrong_value("the buffer itself", replace_answer("buffer", lambda graph:
                      "The part before the last dot is the module.",
                      when=lambda value, graph: any(str(value["buffer"]) in (path, path.rpartition(".")[2])
                                                    for path in lines(graph, "BUFFER")))
+exercise.wrong_value("another owner", replace_answer("buffer", lambda graph: answers(graph)["no input"]),
+                     "That module has no BUFFER line between its brackets. Find the BUFFER lines first.",
+                     "The path in a BUFFER line begins with the path of its module.", when=is_other_module)
+exercise.wrong_value("no module at the buffers", replace_answer("buffer", lambda graph: "BatchNorm1d"),
+                     'The owner is one module, and its path is the answer, such as "model.one". Which MODULE line has '
+                     'the '
+                     "BUFFER lines between its brackets?",
+                     "Take the path in a BUFFER line, and leave out its last part.",
+                     when=lambda value, graph: strip_model_prefix(value["buffer"])
+                     != strip_model_prefix(answers(graph)["buffer"]))
 exercise.wrong_value("a module that ran", replace_answer("no input", first_module),
                      "That one ran: see the INPUT line inside its brackets. Which module has none?",
                      "Go from MODULE line to MODULE line. Below each that ran, the next line is its INPUT.",
                      when=is_module_with_input)
+exercise.wrong_value("no module without input", replace_answer("no input", lambda graph: None),
+                     'The path of a MODULE line is asked for, such as "model.two". Which of them has no INPUT line '
+                     'between '
+                     "its brackets?",
+                     "Below each MODULE line that ran, the next line is its INPUT.",
+                     when=lambda value, graph: strip_model_prefix(value["no input"])
+                     != strip_model_prefix(answers(graph)["no input"]))
 exercise.wrong_value("another count", replace_answer("parameters", lambda graph: 0),
                      "Count again the lines that begin with PARAMETER. A layer has one or two.",
                      "Do not forget the module that never ran: its parameters are listed too.",

@@ -63,12 +63,11 @@ class Warm(nn.Module):
 class Warm(nn.Module):
     def __init__(self):
         super().__init__()
-        self.register_buffer("count", flow.tensor([1], dtype=flow.int64))
+        self.register_buffer("count", flow.tensor([0], dtype=flow.int64))
 
     def forward(self, x):
-        result = x / self.count.float()
         self.count += 1
-        return result
+        return x / self.count.float()
 
 
 @exercise.wrong("plain tensor",
@@ -98,8 +97,8 @@ class Warm(nn.Module):
 
 
 @exercise.wrong("Python number",
-                "You divide by a Python number: it is read once, while `forward` is written down, then frozen. Ask "
-                "`graph.frozen()`.",
+                "The count is a number of Python or NumPy, not a tensor that the module keeps: it is read once, while "
+                "`forward` is written down, then frozen. Ask `graph.frozen()`.",
                 "Make it a tensor that the module holds: `register_buffer` in `__init__`.")
 class Warm(nn.Module):
     def __init__(self):
@@ -112,12 +111,118 @@ class Warm(nn.Module):
 
 
 @exercise.wrong("global",
-                "A global number is frozen too, and all modules share it. Each module should have its own count.",
+                "All modules share your number, because it belongs to none of them. Each needs its own count. And a "
+                "number is frozen in a graph.",
                 "Make it a tensor that the module holds: `register_buffer` in `__init__`.")
 class Warm(nn.Module):
     def forward(self, x):
         COUNT[0] += 1
         return x / COUNT[0]
+
+
+@exercise.wrong("one tensor for all",
+                "All modules share your tensor: it is made once, outside `__init__`. Each module needs its own.",
+                '`self.register_buffer("calls", flow.zeros(1))` in `__init__`.')
+class Warm(nn.Module):
+    calls = flow.zeros(1)
+
+    def forward(self, x):
+        self.calls.add_(1)
+        return x / self.calls
+
+
+@exercise.wrong("only in training",
+                "After `eval()` yours does not count: is it batch norm that you have in mind? Here *every* call "
+                "counts.",
+                "No `if` is needed in `forward`.")
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", flow.zeros(1))
+
+    def forward(self, x):
+        if self.training:
+            self.calls.add_(1)
+        return x / self.calls
+
+
+@exercise.wrong("one ahead",
+                "The results are right, but the number that is kept is not the number of calls: after three calls it "
+                "is 4.",
+                "Start at 0, and count before you divide.")
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", flow.ones(1))
+
+    def forward(self, x):
+        result = x / self.calls
+        self.calls.add_(1)
+        return result
+
+
+@exercise.wrong("a parameter",
+                "`parameters()` returns your count: an optimizer that is made with them may change it, and clipping "
+                "and weight decay too. It counts; it does not learn.",
+                "A tensor that is kept and not learned is a buffer: `register_buffer`.")
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = nn.Parameter(flow.zeros(1), requires_grad=False)
+
+    def forward(self, x):
+        self.calls.add_(1)
+        return x / self.calls
+
+
+@exercise.wrong("begun anew",
+                "Each call makes a new count, which starts at 0 again. Where is something made that should stay?",
+                "`register_buffer` belongs in `__init__`.")
+class Warm(nn.Module):
+    def forward(self, x):
+        self.register_buffer("calls", flow.zeros(1))
+        self.calls.add_(1)
+        return x / self.calls
+
+
+@exercise.wrong("multiplied",
+                "It grows: 1, 2, 3. Divide by the count.",
+                "`x / self.calls`.")
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", flow.zeros(1))
+
+    def forward(self, x):
+        self.calls.add_(1)
+        return x * self.calls
+
+
+@exercise.wrong("counts twice",
+                "Each call adds 2. Which two lines of yours count?",
+                "`add_(1)` changes the tensor already.")
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", flow.zeros(1))
+
+    def forward(self, x):
+        self.calls.add_(1)
+        self.calls = self.calls + 1
+        return x / self.calls
+
+
+@exercise.wrong("adds the input",
+                "It adds the numbers in `x`. Whatever `x` holds, a call counts 1.",
+                "`self.calls.add_(1)`.")
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", flow.zeros(1))
+
+    def forward(self, x):
+        self.calls.add_(x.sum())
+        return x / self.calls
 
 
 @exercise.wrong("never counts",
@@ -207,14 +312,22 @@ class Hold(nn.Graph):
         return self.module(x)
 
 
+def factors(module, value):
+    """Factors of three calls; None if a call returns nothing."""
+    results = [module(flow.tensor([value])) for _ in range(3)]
+    return None if None in results else Factors([(result / value).item() for result in results])
+
+
 def eager(Warm, value):
-    warm, x = Warm(), flow.tensor([value])
-    return Factors([(warm(x) / value).item() for _ in range(3)])
+    return factors(Warm(), value)
+
+
+def evaluating(Warm, value):
+    return factors(Warm().eval(), value)
 
 
 def graph(Warm, value):
-    hold, x = Hold(Warm()), flow.tensor([value])
-    return Factors([(hold(x) / value).item() for _ in range(3)])
+    return factors(Hold(Warm()), value)
 
 
 def two(Warm):
@@ -230,9 +343,17 @@ def plans(Warm):
     return str(hold.why()).splitlines()[0].partition(": ")[2]
 
 
-def has_state(Warm):
-    """True if the module keeps a tensor."""
-    return "yes" if Warm().state_dict() else "no"
+def kept_count(Warm):
+    """The numbers in the module's state after three calls."""
+    warm = Warm()
+    for _ in range(3):
+        warm(flow.ones(1))
+    kept = [f"{number:g}" for tensor in warm.state_dict().values() for number in tensor.flatten().tolist()]
+    return "3" if "3" in kept else ", ".join(kept) or "nothing"
+
+
+def parameters(Warm):
+    return len(list(Warm().parameters()))
 
 
 @exercise.cases
@@ -240,8 +361,11 @@ def cases(rng):
     right = Factors([1, 1 / 2, 1 / 3])
     yield case(1.0, run=eager, expected=right, text="three calls, eager, x = 1")
     yield case(1.0, run=graph, expected=right, text="three calls, in a graph, x = 1")
+    yield case(2.0, run=eager, expected=right, text="three calls, eager, x = 2: the results, divided by 2")
+    yield case(1.0, run=evaluating, expected=right, text="three calls after eval(), eager, x = 1")
     yield case(run=plans, expected="1 plan made, 1 kept", text="plans made in three calls")
     yield case(run=two, expected=right, text="two modules take turns, eager: what the second gives, x = 1")
-    yield case(run=has_state, expected="yes", text="is the count in the module's state_dict()?")
-    yield case(float(rng.integers(2, 9)), run=graph, expected=right, hidden=True)
-    yield case(float(rng.integers(2, 9)), run=eager, expected=right, hidden=True)
+    yield case(run=kept_count, expected="3", text="the count in the module's state_dict() after three calls")
+    yield case(run=parameters, expected=0, text="how many parameters it has")
+    yield case(float(rng.integers(3, 9)), run=graph, expected=right, hidden=True)
+    yield case(float(rng.integers(3, 9)), run=eager, expected=right, hidden=True)

@@ -9,7 +9,8 @@ nn = flow.nn
 exercise = Exercise(
     "08.3", "first_part", kind="read", level="core", answer="name",
     question="Which operation is the cause?",
-    hint="Go from the first row down. Rows with = are equal in all bits. Which is the first that is not?",
+    hint="The rows are in the order in which they run. A difference of 0 means: equal in all bits. Which is the first "
+         "that is not?",
     fact="All later ones differ because their inputs are wrong already. In a network of a thousand operations the "
          "first difference is often the only line that you must read.",
     sibling="A message is whispered from one to the next: Ada, Ben, Cleo, Dan. Ada and Ben heard *red hat*, Cleo *red "
@@ -84,11 +85,6 @@ def last_name(given):
     return rows(given)[-1].name
 
 
-def largest(given):
-    """The largest difference between the first and the last."""
-    return max(rows(given)[answer_index(given) + 1:-1], key=lambda row: row.difference).name
-
-
 def module(given):
     return name(given).rpartition("-")[0].rpartition("-")[0]
 
@@ -97,27 +93,49 @@ def names(given):
     return [row.name for row in rows(given)]
 
 
+def modules(given):
+    """Paths of the modules."""
+    return {"model", *(f"model.{path}" for path, _ in given[0].model.named_modules() if path)}
+
+
+def largest(given):
+    """The largest difference between the first and the last."""
+    return max(rows(given)[answer_index(given) + 1:-1], key=lambda row: row.difference).name
+
+
+def is_part(value, given):
+    """True for a part of a name: without its path, or without the number at its end."""
+    return any(value in (full.partition("-")[2], full.rpartition("-")[0], full.split("-")[-2]) for full in names(given))
+
+
+exercise.wrong_value("no text", 7,
+                     "The answer is a text: one name, in quotes.",
+                     'As in the example: `name = "model.first-matmul-0"`.',
+                     when=lambda value, given: not isinstance(value, str))
 exercise.wrong_value("the last", last_name,
                      "It depends on everything before it: it only passes on an earlier mistake.",
-                     "Go up, row by row, while the rows differ. Where does it begin?")
+                     "Where do the differences begin?")
 exercise.wrong_value("an input", "x",
                      "The inputs are the same for both. The answer is an operation.",
                      "Names of operations end in a number, such as `model.first-matmul-0`.",
                      when=lambda value, given: value in ("x", "input", "inputs", "_Predict_0-input_0"))
-exercise.wrong_value("the one before", name_before,
-                     "That one is equal, in all bits: it is not the cause. Go one row down.",
-                     "= marks every row that is equal.",
+exercise.wrong_value("an equal one", name_before,
+                     "The difference of that one is 0: it is equal in all bits, so it is not the cause.",
+                     "The cause is the first whose difference is not 0.",
                      when=lambda value, given: value in names(given)[:answer_index(given)])
 exercise.wrong_value("the largest difference", largest,
-                     "The difference is large there because it has grown on the way. Where is the *first*?",
-                     "The first that differs may differ only a little. Look for `>>>`.",
+                     "That one runs later: its difference has grown on the way, or is passed on. Where is the *first*?",
+                     "The first that differs may differ only a little.",
                      when=lambda value, given: value in names(given)[answer_index(given) + 1:])
 exercise.wrong_value("a module", module,
                      "That is a module. Which operation in it? Its name is longer.",
                      "Copy the whole name of the row, up to the number at its end.",
-                     when=lambda value, given: isinstance(value, str) and value not in names(given)
-                     and name(given).startswith(value))
-exercise.wrong_value("a kind", "matmul",
-                     "That is a kind of operation, and there may be several. Copy the whole name, with its path.",
+                     when=lambda value, given: value in modules(given))
+exercise.wrong_value("a part of a name", lambda given: name(given).split("-")[-2],
+                     "That is only a part of a name, and several names may have it. Copy the whole name, with its "
+                     "path and the number at its end.",
+                     "It begins with `model` and ends in a number.", when=is_part)
+exercise.wrong_value("no name of a row", "max",
+                     "No row has exactly this name. Copy the name of a row, and nothing else.",
                      "It begins with `model` and ends in a number.",
-                     when=lambda value, given: isinstance(value, str) and value.isidentifier())
+                     when=lambda value, given: matches_answer(value, given) is False)

@@ -65,7 +65,7 @@ def repair(model):
 
 
 @exercise.wrong("both heads",
-                "The new head runs. But the model has one more head, which never runs. Which line puts it there?",
+                "The new head runs. But the model has one more part, with another name. Which line puts it there?",
                 "Only one name is needed: the one that `forward` calls. Leave the other line out.")
 def repair(model):
     width = model.classifier.in_features
@@ -75,8 +75,8 @@ def repair(model):
 
 
 @exercise.wrong("the old head scaled",
-                "The old head still has 1000 answers, however small they are. The data have ten classes.",
-                "Put a new `nn.Linear` with 10 outputs in its place.")
+                "`forward` still calls the old head, with its 1000 answers. The data have ten classes.",
+                "Put a new `nn.Linear` with 10 outputs in its place: `model.classifier = ...`.")
 def repair(model):
     with flow.no_grad():
         model.classifier.weight.mul_(0.01)
@@ -103,7 +103,7 @@ def repair(model):
 
 
 @exercise.wrong("built anew",
-                "The head is right. But everything the features had learned is gone: this is another model.",
+                "The head is right. But everything the features had learned is gone: this model is new.",
                 "Change the head of the given model.")
 def repair(model):
     other = type(model)(model.features[0].in_features, model.classifier.in_features)
@@ -119,7 +119,7 @@ def repair(model):
 
 
 @exercise.wrong("squashed",
-                "A head gives scores of any size, even below 0. Something after your layer lets only some of them "
+                "A head gives scores of any size, below 0 and above. Something after your layer lets only some of them "
                 "through.",
                 "`nn.CrossEntropyLoss` takes the scores as they are: no ReLU and no softmax after the last layer.")
 def repair(model):
@@ -132,6 +132,70 @@ def repair(model):
                 "`nn.Linear(width, 10)`: the width of the old head's input, then the number of classes.")
 def repair(model):
     model.classifier = nn.Linear(1000, 10)
+    return model
+
+
+@exercise.wrong("forward replaced",
+                "Your new head runs, because you replaced `forward`. But the old head is still in the model, and never "
+                "runs.",
+                "Leave `forward` as it is, and give the new head the name that it calls.")
+def repair(model):
+    width = model.classifier.in_features
+    model.classifer = nn.Linear(width, 10)
+    model.forward = lambda x: model.classifer(model.features(x))
+    return model
+
+
+@exercise.wrong("under two names",
+                "The new head runs, but it has two names now: its parameters are in `state_dict()` twice. Which line "
+                "can go?",
+                "Only one name is needed: the one that `forward` calls.")
+def repair(model):
+    width = model.classifier.in_features
+    model.classifer = nn.Linear(width, 10)
+    model.classifier = model.classifer
+    return model
+
+
+@exercise.wrong("a copy",
+                "That is a copy. Whoever has the given model still has the old head: change *it*, and return it.",
+                "No `deepcopy` is needed.")
+def repair(model):
+    import copy
+    other = copy.deepcopy(model)
+    other.classifier = nn.Linear(other.classifier.in_features, 10)
+    return other
+
+
+@exercise.wrong("another model",
+                "It computes the right thing, but it is another model. Whoever has the given one still has the old "
+                "head.",
+                "Set `model.classifier`, and return `model`.")
+def repair(model):
+    return nn.Sequential(model.features, nn.Linear(model.classifier.in_features, 10))
+
+
+@exercise.wrong("the head returned",
+                "You return the head alone: it gets images in place of features.",
+                "The last line is `return model`.")
+def repair(model):
+    model.classifier = nn.Linear(model.classifier.in_features, 10)
+    return model.classifier
+
+
+@exercise.wrong("a layer more in the features",
+                "Your new layer is the end of `features` now, and the old head comes after it.",
+                "Leave `features` alone. The new layer takes the place of `classifier`.")
+def repair(model):
+    model.features = nn.Sequential(model.features, nn.Linear(model.classifier.in_features, 10))
+    return model
+
+
+@exercise.wrong("another number of classes",
+                "The second size of the scores is the number of classes. How many are there?",
+                "`nn.Linear(width, 10)`.")
+def repair(model):
+    model.classifier = nn.Linear(model.classifier.in_features, 11)
     return model
 
 
@@ -148,69 +212,86 @@ class Train(nn.Graph):
 
 
 def repaired(repair, pixels, width):
-    """(the model that comes back, the features that went in)"""
+    """(the model that comes back, the one that went in, the features' numbers before)"""
     flow.manual_seed(0)
     model = Trained(pixels, width)
-    features = list(model.features.parameters())
-    return repair(model), features
+    before = [parameter.tolist() for parameter in model.features.parameters()]
+    return repair(model), model, before
+
+
+def batch(pixels):
+    return 0.1 * flow.ones(10, pixels), flow.arange(10)
 
 
 def first_loss(repair, pixels, width):
-    model, features = repaired(repair, pixels, width)
+    model, *_ = repaired(repair, pixels, width)
     if model is None:
         return None
-    loss = Train(model)(0.1 * flow.ones(10, pixels), flow.arange(10)).item()
+    loss = Train(model)(*batch(pixels)).item()
     return f"near ln {10 if abs(loss - math.log(10)) < 0.4 else 1000 if abs(loss - math.log(1000)) < 0.4 else loss}"
 
 
 def badges(repair, pixels, width):
-    """Number of modules that never run."""
-    model, features = repaired(repair, pixels, width)
+    """The modules that never run: none, the old head, or others."""
+    model, *_ = repaired(repair, pixels, width)
     if model is None:
         return None
     train = Train(model)
-    train(0.1 * flow.ones(10, pixels), flow.arange(10))
-    return f"{sum('never ran' in row.badges for row in train.tree().record.rows)} modules"
+    train(*batch(pixels))
+    paths = [row.path for row in train.tree().record.rows if "never ran" in row.badges]
+    return "the old head" if "model.classifier" in paths else "another head" if paths else "none"
 
 
 def shape(repair, pixels, width):
-    model, features = repaired(repair, pixels, width)
-    return model if model is None else str(tuple(model(flow.ones(4, pixels)).shape))
+    model, *_ = repaired(repair, pixels, width)
+    return model if model is None else str(tuple(model(flow.ones(5, pixels)).shape))
 
 
-def below(repair, pixels, width):
-    """True if some of 80 scores are below 0. After a ReLU or a softmax none is."""
-    model, features = repaired(repair, pixels, width)
+def scores(repair, pixels, width):
+    """Which scores the model can give after one step: a new head may be all 0 before. Inputs are very large."""
+    model, *_ = repaired(repair, pixels, width)
     if model is None:
         return None
-    scores = model(flow.randn(8, pixels, generator=flow.Generator().manual_seed(0)))
-    return "yes" if scores.min().item() < 0 else "no"
+    Train(model)(batch(pixels)[0], flow.zeros(10, dtype=flow.int64))
+    values = model.eval()(1e7 * flow.randn(8, pixels, generator=flow.Generator().manual_seed(0)))
+    return "of any size" if values.min().item() < -1 and values.max().item() > 1 else "only some"
 
 
-def keeps_features(repair, pixels, width):
-    """True if the features' parameters are the same objects."""
-    model, features = repaired(repair, pixels, width)
+def features(repair, pixels, width):
+    """True if the features' parameters are the same objects, with the same numbers."""
+    model, given, before = repaired(repair, pixels, width)
     if model is None:
         return None
-    mine = list(model.features.parameters())
-    return "all" if len(mine) == len(features) and all(a is b for a, b in zip(mine, features)) else "not all"
+    mine = list(getattr(model, "features", model).parameters())
+    same = [parameter.tolist() for parameter in mine] == before
+    theirs = list(given.features.parameters())
+    if same and len(mine) == len(theirs) and all(a is b for a, b in zip(mine, theirs)):
+        return "as before"
+    return "a copy" if same else "changed"
+
+
+def parts(repair, pixels, width):
+    model, *_ = repaired(repair, pixels, width)
+    if model is None:
+        return None
+    more = len({*model._modules} - {"features", "classifier"})
+    return f"features, classifier, and {more} more" if more else "features, classifier"
 
 
 def same_model(repair, pixels, width):
-    flow.manual_seed(0)
-    model = Trained(pixels, width)
-    return "yes" if repair(model) is model else "no"
+    model, given, _ = repaired(repair, pixels, width)
+    return "yes" if model is given else "no"
 
 
 @exercise.cases
 def cases(rng):
-    yield case(8, 16, run=shape, expected="(4, 10)", text="the shape of the scores of 4 images")
+    yield case(8, 16, run=shape, expected="(5, 10)", text="the shape of the scores of 5 images")
     yield case(8, 16, run=first_loss, expected="near ln 10", text="the first loss")
-    yield case(8, 16, run=below, expected="yes", text="are some of its scores below 0?")
-    yield case(8, 16, run=badges, expected="0 modules", text="how many modules never run")
-    yield case(8, 16, run=keeps_features, expected="all",
-               text="which parameters of the features are the same objects as before")
+    yield case(8, 16, run=scores, expected="of any size", text="which scores it can give")
+    yield case(8, 16, run=badges, expected="none", text="which modules never run")
+    yield case(8, 16, run=features, expected="as before", text="the parameters of the features")
+    yield case(8, 16, run=parts, expected="features, classifier", text="the parts of the model")
     yield case(8, 16, run=same_model, expected="yes", text="is it the model that was given?")
     width = int(rng.integers(20, 40))
     yield case(12, width, run=first_loss, expected="near ln 10", hidden=True)
-    yield case(12, width, run=keeps_features, expected="all", hidden=True)
+    yield case(12, width, run=features, expected="as before", hidden=True)

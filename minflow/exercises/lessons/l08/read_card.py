@@ -1,5 +1,7 @@
 """08.1 read_card: a build that fails says where."""
 
+import numbers
+
 import minflow as flow
 
 from ...definition import Exercise
@@ -108,6 +110,16 @@ def kind(given):
     return "Linear", got, expected
 
 
+def weight(given):
+    path, got, expected = answer(given)
+    return f"{strip_model_prefix(path)}.weight", got, expected
+
+
+def whole(given):
+    path, got, expected = answer(given)
+    return "model", got, expected
+
+
 def where(given):
     path, got, expected = answer(given)
     return 12, got, expected
@@ -130,10 +142,28 @@ exercise.wrong_value("not three parts", "model.stem",
 exercise.wrong_value("a line number", where,
                      "That is a number. The *name* of the module follows the word `in`.",
                      "It begins with `model.`.", when=lambda value, given: not isinstance(value[0], str))
+exercise.wrong_value("the example", ("model.stem", 32, 30),
+                     "That is the example of the task, with other answers. Read the card above.",
+                     "The path follows the word `in`.",
+                     when=lambda value, given: tuple(value) == ("model.stem", 32, 30))
+exercise.wrong_value("a parameter", weight,
+                     "That is a parameter of the module. The module's path comes without its last part.",
+                     "The path follows the word `in`.",
+                     when=lambda value, given: value[0].rpartition(".")[2] in ("weight", "bias"))
 exercise.wrong_value("the class", kind,
-                     "Linear is a class, and several modules belong to it. Which one is it? Give its path.",
+                     "That is a class or a kind of operation, and several modules belong to it. Which one is it? Give "
+                     "its path.",
                      "The path follows the word `in`, and begins with `model.`.",
-                     when=lambda value, given: value[0] in ("Linear", "Chain", "Predict", "linear", "Predict_0"))
+                     when=lambda value, given: value[0] in ("Linear", "Chain", "Predict", "linear"))
+exercise.wrong_value("the whole model", whole,
+                     "That is the whole model, or its graph. Which module *in* it failed?",
+                     "The path follows the word `in`, and begins with `model.`.",
+                     when=lambda value, given: value[0] == "model" or value[0].startswith("Predict_"))
+exercise.wrong_value("no whole numbers", lambda given: (answer(given)[0], (6, 44), (32, 47)),
+                     "The second and the third part are one whole number each, without quotes: how many numbers *in "
+                     "each row* came in, and how many the layer takes.",
+                     "The input's last size, and the weight's last size.",
+                     when=lambda value, given: not all(isinstance(number, numbers.Real) for number in value[1:]))
 exercise.wrong_value("swapped", swapped,
                      "The two numbers are there, the wrong way round. *Got* is what came in.",
                      "The input says what it got; the weight says what it takes.",
@@ -145,9 +175,15 @@ exercise.wrong_value("the batch size", with_batch,
 exercise.wrong_value("the size of its result", outputs,
                      "That is how many numbers the layer gives. What does it *take*?",
                      "The sentence says how many the weight takes.",
-                     when=lambda value, given: outputs(given)[2] in value[1:])
-exercise.wrong_value("the module before", one_before,
+                     when=lambda value, given: value[2] == outputs(given)[2]
+                     and strip_model_prefix(value[0]) == strip_model_prefix(answer(given)[0]))
+exercise.wrong_value("a module that ran", one_before,
                      "That module worked: it ran, and gave its result. Which module could not take it?",
                      "The card names the module after the word `in`.",
                      when=lambda value, given: strip_model_prefix(value[0]) != strip_model_prefix(answer(given)[0])
-                     and tuple(value[1:]) == answer(given)[1:])
+                     and strip_model_prefix(value[0]) in given[0].model.names)
+exercise.wrong_value("other numbers", lambda given: (answer(given)[0], 264, answer(given)[2]),
+                     "The module is right. The numbers are the *last* size of its input and the last size of its "
+                     "weight: the lines with the values show both.",
+                     "The sentence at the top says both: has ... features, takes ...",
+                     when=lambda value, given: strip_model_prefix(value[0]) == strip_model_prefix(answer(given)[0]))

@@ -11,9 +11,8 @@ exercise = Exercise(
             "With both machines at work: the dryer runs 10 * 2 = 20 hours, and waits 1 hour for the first load: 21.",
 )
 exercise.solution((5.0, 3.02))
-exercise.also_right((5, 3))
-exercise.also_right((5.0, 3.05))
-LOAD, COMPUTE, STEPS = 0.03, 0.02, 100
+exercise.also_right([5, 3.02])
+exercise.also_right(("5", "3.02"))
 
 
 def as_floats(value):
@@ -25,6 +24,13 @@ def is_close(number, right, away=0.001):
     return abs(number - right) <= away * max(1, right)
 
 
+def is_pair_of_numbers(value):
+    try:
+        return len(as_floats(value)) == 2
+    except (TypeError, ValueError):
+        return False
+
+
 def is_any_close(*right):
     return lambda value: all(is_close(mine, one) for mine, one in zip(as_floats(value), right, strict=True))
 
@@ -32,9 +38,18 @@ def is_any_close(*right):
 @exercise.accept
 def accept(value):
     waiting, not_waiting = as_floats(value)
-    return is_close(waiting, 5) and 2.999 <= not_waiting <= 3.051
+    return is_close(waiting, 5) and is_close(not_waiting, 3.02)
 
 
+exercise.wrong_value(
+    "not two numbers", 5,
+    "Two numbers of seconds in brackets, such as (1.0, 2.0): first with waiting, then without.",
+    "Numbers, without quotes and units.", when=lambda value: not is_pair_of_numbers(value))
+exercise.wrong_value(
+    "the last step forgotten", (5, 3),
+    "Nearly. When the last batch is loaded, after 3 seconds, is everything done?",
+    "The last step is computed alone: one step more.",
+    when=lambda value: is_close(as_floats(value)[0], 5) and is_close(as_floats(value)[1], 3))
 exercise.wrong_value(
     "half", (5.0, 2.5),
     "It is half the time only if both take equally long. Which one is slower here?",
@@ -43,7 +58,7 @@ exercise.wrong_value(
     "only computing", (5.0, 2.0),
     "The loading still has to be done: 100 times 30 ms.",
     "Which is busy for longer, the loader or the worker that computes?",
-    when=lambda value: is_close(as_floats(value)[0], 5) and 1.999 <= as_floats(value)[1] <= 2.05)
+    when=lambda value: is_close(as_floats(value)[0], 5) and 1.99 <= as_floats(value)[1] <= 2.05)
 exercise.wrong_value(
     "no gain", (5.0, 5.0),
     "Without waiting, which of them is idle while a batch is loaded? And while a step is computed?",
@@ -54,14 +69,14 @@ exercise.wrong_value(
     "30 ms are 0.03 seconds.", when=lambda value: min(as_floats(value)) >= 1000)
 exercise.wrong_value(
     "the ends counted too often", (5.0, 3.5),
-    "There is a long wait only at the beginning and at the end: one load, one step.",
+    "That is too long: the first load is one of the hundred, and most steps are computed while a batch is loaded.",
     "100 loads, and then the last step alone: what is that together?",
-    when=lambda value: is_close(as_floats(value)[0], 5) and 3.051 < as_floats(value)[1] < 4.99)
+    when=lambda value: is_close(as_floats(value)[0], 5) and 3 < as_floats(value)[1] < 4.99)
 exercise.wrong_value(
     "turned", (3.0, 5.0),
     "Your two numbers are swapped: the first is the time with waiting.",
     "With waiting, each step takes a load and a computation.",
-    when=lambda value: is_close(as_floats(value)[1], 5) and 2.999 <= as_floats(value)[0] <= 3.051)
+    when=lambda value: is_close(as_floats(value)[1], 5) and 2.99 <= as_floats(value)[0] <= 3.051)
 exercise.wrong_value(
     "one step", (0.05, 0.03),
     "That is one step. There are 100.",
@@ -70,3 +85,18 @@ exercise.wrong_value(
     "multiplied", (0.06, 0.03),
     "The two times are added, not multiplied: first one, then the other.",
     "One step with waiting: 30 ms and then 20 ms.", when=lambda value: is_close(as_floats(value)[0], 0.06))
+exercise.wrong_value(
+    "faster than the loader", (5.0, 1.67),
+    "Nothing can be faster than the loader alone, and it loads 100 batches, 30 ms each. Is it the gain that you give?",
+    "Seconds are asked for: 100 loads, and then the last step alone.",
+    when=lambda value: is_close(as_floats(value)[0], 5) and as_floats(value)[1] < 3)
+exercise.wrong_value(
+    "slower than with waiting", (5.0, 6.0),
+    "Without waiting it cannot take longer than with waiting.",
+    "While a step is computed, the next batch is loaded.",
+    when=lambda value: is_close(as_floats(value)[0], 5) and as_floats(value)[1] > 5)
+exercise.wrong_value(
+    "another time with waiting", (50.0, 30.2),
+    "Look at the first number again. With waiting, each of the 100 steps takes a load *and* a computation.",
+    "100 * (0.03 + 0.02) seconds.",
+    when=lambda value: not is_close(as_floats(value)[0], 5))

@@ -142,14 +142,104 @@ def total(load, compute, width):
     return max(ended, default=0.0)
 
 
+@exercise.wrong("the worker alone",
+                "That is right if each step takes longer than a load. Here loads are longer, and the worker has to "
+                "wait for its batches.",
+                "A step starts when its batch is there *and* the step before has ended.")
+def total(load, compute, width):
+    return load[0] + sum(compute)
+
+
+@exercise.wrong("all loads at once",
+                "There is one loader, and it loads one batch after the other. Yours loads all of them at once.",
+                "A batch is loaded `load[i]` seconds after the one before was handed in, not after 0.")
+def total(load, compute, width):
+    worker = 0.0
+    for seconds, work in zip(load, compute):
+        worker = max(seconds, worker) + work
+    return worker
+
+
+@exercise.wrong("one too narrow",
+                "Your queue is full too early: batch i has to wait for the batch `width` places before it, not for a "
+                "later one.",
+                "With width 2 the third batch waits until the first has ended.")
+def total(load, compute, width):
+    return exercise.right(load, compute, max(1, width - 1))
+
+
+@exercise.wrong("one late",
+                "The first batch that may have to wait is batch number `width`: before it there are `width` others. "
+                "Yours lets it pass.",
+                "`if i >= width`.")
+def total(load, compute, width):
+    loader, worker, ended = 0.0, 0.0, []
+    for i in range(len(load)):
+        loader += load[i]
+        if i > width:
+            loader = max(loader, ended[i - width])
+        worker = max(worker, loader) + compute[i]
+        ended.append(worker)
+    return worker
+
+
+@exercise.wrong("room, and not loaded",
+                "Once there is room you hand the batch in. But it may not be loaded yet: then the *later* of the two "
+                "times counts.",
+                "`max` of the time when it is loaded and the time when there is room.")
+def total(load, compute, width):
+    loader, worker, ended = 0.0, 0.0, []
+    for i in range(len(load)):
+        loader += load[i]
+        if i >= width:
+            loader = ended[i - width]
+        worker = max(worker, loader) + compute[i]
+        ended.append(worker)
+    return worker
+
+
+@exercise.wrong("in lockstep",
+                "In yours each load starts together with a step, so the loader never gets ahead by more than one "
+                "batch. What does the width change?",
+                "The loader goes on as soon as it has handed in its batch. Keep a clock of its own for it.")
+def total(load, compute, width):
+    seconds = load[0]
+    for i in range(1, len(load)):
+        seconds += max(load[i], compute[i - 1])
+    return seconds + compute[-1]
+
+
+@exercise.wrong("in groups",
+                "The queue is not filled and emptied in groups: each batch goes in as soon as there is room for it.",
+                "Keep two clocks, one of the loader and one of the worker.")
+def total(load, compute, width):
+    starts = range(0, len(load), width)
+    return sum(max(sum(load[i:i + width]), sum(compute[i:i + width])) for i in starts)
+
+
+@exercise.wrong("nothing that far back",
+                "For the first batches there is no batch `width` places earlier. Ask first whether there is one.",
+                "`if i >= width`.")
+def total(load, compute, width):
+    loader, ended = 0.0, []
+    for i in range(len(load)):
+        loader = max(loader + load[i], ended[i - width])
+        ended.append(loader + compute[i])
+    return ended[-1]
+
+
 @exercise.cases
 def cases(rng):
     yield case([3.0], [2.0], 2, text="one batch: loads 3, computes 2; width 2")
     yield case([3.0, 3.0], [2.0, 2.0], 2, text="two batches: load 3, compute 2; width 2")
     yield case([1.0, 1.0], [3.0, 3.0], 2, text="two batches: load 1, compute 3; width 2")
+    yield case([4.0, 1.0], [1.0, 4.0], 2, text="load 4, 1; compute 1, 4; width 2")
     yield case([1.0, 1.0, 1.0], [3.0, 1.0, 1.0], 1, text="load 1, 1, 1; compute 3, 1, 1; width 1")
     yield case([1.0, 1.0, 3.0, 3.0], [5.0, 1.0, 1.0, 2.0], 1, text="load 1, 1, 3, 3; compute 5, 1, 1, 2; width 1")
+    yield case([1.0, 1.0, 4.0], [1.0, 1.0, 1.0], 1, text="load 1, 1, 4; compute 1, 1, 1; width 1")
     yield case([1.0, 1.0, 1.0, 6.0], [4.0, 4.0, 1.0, 1.0], 2, text="load 1, 1, 1, 6; compute 4, 4, 1, 1; width 2")
+    yield case([1.0, 1.0, 1.0, 1.0, 6.0], [6.0, 1.0, 1.0, 1.0, 1.0], 3,
+               text="load 1, 1, 1, 1, 6; compute 6, 1, 1, 1, 1; width 3")
     for width in (1, 2, 8):
         load, compute = rng.integers(1, 9, (2, 12)).astype(float).tolist()
         yield case(load, compute, width, hidden=True)

@@ -8,6 +8,7 @@ import numpy as np
 import minflow as flow
 
 from ....job.queue.stream import current_stream
+from ....job.session import default_session
 from ...definition import Exercise, case
 
 tp = flow.typing
@@ -186,6 +187,90 @@ def evaluate(job, batches):
     return counts[0] / counts[1]
 
 
+@exercise.wrong("no wait, and no error",
+                "The loop has ended, and the last steps have not. If nothing is counted yet, that is no result either.",
+                "One line is missing, between the loop and `return`.")
+def evaluate(job, batches):
+    count, counts = make_counter()
+    for images, labels in batches:
+        job(images, labels)(count)
+    return counts[0] / counts[1] if counts[1] else 0
+
+
+@exercise.wrong("asks again and again",
+                "A loop that asks again and again whether the work is done keeps a core busy, and never ends if a "
+                "callback fails. Let the queue tell you.",
+                "A barrier waits for the queue: one line, without a loop.")
+def evaluate(job, batches):
+    count, counts = make_counter()
+    n = 0
+    for images, labels in batches:
+        job(images, labels)(count)
+        n += len(labels)
+    while counts[1] < n:
+        pass
+    return counts[0] / counts[1]
+
+
+@exercise.wrong("session cleared",
+                "`clear_default_session` waits too, but then it erases: all jobs and variables, with everything that "
+                "they have learned.",
+                "The barrier of this lesson only waits. Its name begins with `sync`.")
+def evaluate(job, batches):
+    count, counts = make_counter()
+    for images, labels in batches:
+        job(images, labels)(count)
+    flow.clear_default_session()
+    return counts[0] / counts[1]
+
+
+@exercise.wrong("a get of nothing",
+                "`job(images, labels)` gives the handle. `job(images, labels)(count)` hands it a callback, and gives "
+                "nothing. And `.get()` does not wait for callbacks.",
+                "Wait for the whole queue, after the loop: `flow.sync_default_session()`.")
+def evaluate(job, batches):
+    count, counts = make_counter()
+    step = None
+    for images, labels in batches:
+        step = job(images, labels)(count)
+    step.get()
+    return counts[0] / counts[1]
+
+
+@exercise.wrong("a get of the job",
+                "A job has many results, one for each call: only the handle that a call gives has `.get()`.",
+                "Wait for the whole queue, after the loop: `flow.sync_default_session()`.")
+def evaluate(job, batches):
+    count, counts = make_counter()
+    for images, labels in batches:
+        job(images, labels)(count)
+    job.get()
+    return counts[0] / counts[1]
+
+
+@exercise.wrong("joins its own thread",
+                "The callbacks run in the worker's thread, and it goes on after your work is done. Wait for the "
+                "queue, not for a thread.",
+                "`flow.sync_default_session()`.")
+def evaluate(job, batches):
+    count, counts = make_counter()
+    for images, labels in batches:
+        job(images, labels)(count)
+    threading.current_thread().join()
+    return counts[0] / counts[1]
+
+
+@exercise.wrong("another name",
+                "It has another name in minflow: see the text above the exercise.",
+                "`flow.sync_default_session()`.")
+def evaluate(job, batches):
+    count, counts = make_counter()
+    for images, labels in batches:
+        job(images, labels)(count)
+    flow.sync()
+    return counts[0] / counts[1]
+
+
 @exercise.wrong("sleep", "How long is long enough?")
 def evaluate(job, batches):
     count, counts = make_counter()
@@ -212,16 +297,18 @@ def evaluate(job, batches):
 # ---- how it is judged: a worker whose callbacks are as slow as they can be -------------------------------------------
 
 PATIENCE = 2.0  # seconds that a callback is held back at most
+POLLS = 100  # times that a worker finds the answer neither waiting nor done, after its loop: then it polls
 
 
 class Slow:
     """A job whose callbacks are held back until the answer waits for them or returns: a callback that is not waited
-    for is late on every machine. waits: waits that happened while there were batches left."""
+    for is late on every machine. waits: waits that happened while there were batches left. polls: times that a
+    callback found the answer neither waiting nor done, after the loop."""
 
     def __init__(self, job, batches):
         self.job, self.batches = job, batches
         self.waits, self.called, self.calling, self.looping = [], False, False, True
-        self.returned, self.end = threading.Event(), time.monotonic() + PATIENCE
+        self.returned, self.end, self.polls = threading.Event(), time.monotonic() + PATIENCE, 0
 
     def __iter__(self):
         """Yield the batches; the loop is over when one more is requested after the last."""
@@ -254,6 +341,12 @@ class Slow:
                 if self.looping and not self.calling:
                     self.record_wait("a wait for the queue, in the loop")
                 return
+            self.polls += not self.looping
+            if self.polls > POLLS:
+                return
+
+    def __getattr__(self, name):
+        return getattr(self.job, name)
 
 
 class Handle:
@@ -294,7 +387,8 @@ def with_slow(evaluate, batches, calls=1):
         current_stream().callers.forget()
         slow = Slow(eval_job, batches)
         try:
-            given.append(float(evaluate(slow, slow)))
+            result = float(evaluate(slow, slow))
+            given.append(result if slow.polls <= POLLS else "it asks again and again")
         except ZeroDivisionError:
             given.append("0 images were counted")
         finally:
@@ -318,6 +412,12 @@ def waits_in_loop(evaluate, batches):
     return "; ".join(with_slow(evaluate, batches)[1]) or "nothing"
 
 
+def kept_jobs(evaluate, batches):
+    """Whether the session has its jobs still, after the answer."""
+    with_slow(evaluate, batches)
+    return "kept" if default_session().jobs else "erased"
+
+
 def batches_of(*rights):
     """Batches of two images and two classes, with the given numbers of right answers."""
     return [([[1, 0], [1, 0]], [0 if i < right else 1 for i in range(2)]) for right in rights]
@@ -335,6 +435,7 @@ def cases(rng):
                text="what it waits for before the loop has ended")
     yield case(batches_of(2, 0, 1), run=two_calls, expected=[0.5, 0.5],
                text="called twice: 3 batches of 2: right 2, 0, 1")
+    yield case(batches_of(1, 2), run=kept_jobs, expected="kept", text="the jobs of the session, after the call")
     rights = rng.integers(0, 3, 7)
     yield case(batches_of(*rights), run=accuracy, expected=rights.sum() / 14, hidden=True)
     yield case(batches_of(*rights[:5]), run=waits_in_loop, expected="nothing", hidden=True)

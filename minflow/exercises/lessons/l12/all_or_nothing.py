@@ -211,6 +211,165 @@ def safe_write(path, write):
         raise
 
 
+@exercise.wrong("divided",
+                "`path` is a text, and texts are joined with `+`. (With a `Path`, `/` would give a name *in* the "
+                "folder `path`.)",
+                "`path + \".part\"`.")
+def safe_write(path, write):
+    other = path / ".part"
+    with open(other, "wb") as file:
+        write(file)
+    os.replace(other, path)
+
+
+@exercise.wrong("a name in the file",
+                "Your other name is *in* `path`, as if that were a folder. It should be beside it.",
+                "`path + \".part\"` is in the same folder as `path`.")
+def safe_write(path, write):
+    other = os.path.join(path, ".part")
+    with open(other, "wb") as file:
+        write(file)
+    os.replace(other, path)
+
+
+@exercise.wrong("a method of Path",
+                "`path` is a text, and has no such method. Join texts with `+`, or make a `Path(path)` first.",
+                "`path + \".part\"`.")
+def safe_write(path, write):
+    other = path.with_suffix(".part")
+    with open(other, "wb") as file:
+        write(file)
+    os.replace(other, path)
+
+
+@exercise.wrong("a name for write",
+                "`write` wants an open file, not a name.",
+                "`with open(other, \"wb\") as file:`, and then `write(file)`.")
+def safe_write(path, write):
+    try:
+        write(path + ".part")
+        os.replace(path + ".part", path)
+    except BaseException:
+        os.remove(path + ".part")
+        raise
+
+
+@exercise.wrong("write written",
+                "`write` is a function, not the bytes: call it with your open file.",
+                "`write(file)`.")
+def safe_write(path, write):
+    try:
+        with open(path + ".part", "wb") as file:
+            file.write(write)
+        os.replace(path + ".part", path)
+    except BaseException:
+        os.remove(path + ".part")
+        raise
+
+
+@exercise.wrong("exchanged",
+                "You give the *old* file another name: then there is none under `path`. The first argument is renamed "
+                "to the second.",
+                "`os.replace(other, path)`.")
+def safe_write(path, write):
+    try:
+        with open(path + ".part", "wb") as file:
+            write(file)
+        os.replace(path, path + ".part")
+    except BaseException:
+        os.remove(path + ".part")
+        raise
+
+
+@exercise.wrong("never renamed",
+                "The new file is written, and then? Under `path` there is still the old one.",
+                "`os.replace(other, path)`, when all is written.")
+def safe_write(path, write):
+    try:
+        with open(path + ".part", "wb") as file:
+            write(file)
+    except BaseException:
+        os.remove(path + ".part")
+        raise
+
+
+@exercise.wrong("appended",
+                "\"a\" adds to the old file. The new one should take its place.",
+                "Write into another name, with \"wb\", and rename it when all is written.")
+def safe_write(path, write):
+    with open(path, "ab") as file:
+        write(file)
+
+
+@exercise.wrong("removed after it was renamed",
+                "When all goes well, the other name is gone after `os.replace`: there is nothing to remove. `finally` "
+                "runs then too.",
+                "Remove it in an `except` block, and `raise` there.")
+def safe_write(path, write):
+    try:
+        with open(path + ".part", "wb") as file:
+            write(file)
+        os.replace(path + ".part", path)
+    finally:
+        os.remove(path + ".part")
+
+
+@exercise.wrong("old one removed first, always",
+                "You remove the old file first. For a moment there is none at all; and if there was none, removing "
+                "fails.",
+                "`os.replace` needs no room: it puts the new one in place of the old in one step.")
+def safe_write(path, write):
+    try:
+        with open(path + ".part", "wb") as file:
+            write(file)
+        os.remove(path)
+        os.replace(path + ".part", path)
+    except BaseException:
+        os.remove(path + ".part")
+        raise
+
+
+@exercise.wrong("old one moved away",
+                "You move the old file away first: until the new one is whole, there is none under `path`. And what if "
+                "there was no old file?",
+                "Leave `path` alone until the new file is whole: write into another name, then `os.replace`.")
+def safe_write(path, write):
+    os.replace(path, path + ".old")
+    try:
+        with open(path, "wb") as file:
+            write(file)
+        os.remove(path + ".old")
+    except BaseException:
+        os.replace(path + ".old", path)
+        raise
+
+
+@exercise.wrong("another error",
+                "The caller should get the error of `write`, which says what went wrong. You raise another one.",
+                "`raise`, alone, at the end of the `except` block passes the error on.")
+def safe_write(path, write):
+    try:
+        with open(path + ".part", "wb") as file:
+            write(file)
+        os.replace(path + ".part", path)
+    except BaseException:
+        os.remove(path + ".part")
+        raise RuntimeError("not saved") from None
+
+
+@exercise.wrong("one kind of error",
+                "`write` may fail with any error. After some, your other file is left in the folder.",
+                "`except BaseException:` catches all of them, also an interrupt.")
+def safe_write(path, write):
+    try:
+        with open(path + ".part", "wb") as file:
+            write(file)
+        os.replace(path + ".part", path)
+    except ValueError:
+        os.remove(path + ".part")
+        raise
+
+
 OLD = b"old"
 
 
@@ -256,10 +415,12 @@ class Watched:
         with self.spy_on("replace"), self.spy_on("rename"), self.spy_on("remove"), self.spy_on("unlink"):
             try:
                 safe_write(str(self.path), write)
-            except error as caught:
-                if "the disk is full" not in str(caught):
-                    raise
-                return "an error is raised"
+            except Exception as caught:
+                if isinstance(caught, error) and "the disk is full" in str(caught):
+                    return "the error is raised"
+                if fail_at is not None and type(caught) in (Exception, RuntimeError, ValueError, OSError):
+                    return "another error is raised"
+                raise
             finally:
                 self.record_state()
         return "no error is raised"
@@ -287,9 +448,10 @@ def cases(rng):
                text="`write` fails after 10 bytes: which one is there?")
     yield case("names", new, True, 10, run=save, expected=["model.bin"],
                text="`write` fails after 10 bytes: the files in the folder")
-    yield case("heard", new, True, 10, run=save, expected="an error is raised",
+    yield case("heard", new, True, 10, run=save, expected="the error is raised",
                text="`write` fails after 10 bytes: what does the caller see?")
     yield case("names", new, run=save, expected=["model.bin"], text="all goes well: the files in the folder")
     yield case("names", new, False, 0, run=save, expected=[], hidden=True)
+    yield case("names", new, True, 5, KeyError, run=save, expected=["model.bin"], hidden=True)
     yield case("after", new, True, 0, OSError, run=save, expected="old", hidden=True)
     yield case("saw", new[:5] * 3, True, None, run=save, expected=["old", "new"], hidden=True)

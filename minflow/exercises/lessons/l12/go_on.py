@@ -14,6 +14,8 @@ nn = flow.nn
 
 exercise = Exercise(
     "12.1", "go_on", kind="complete", level="core", answer="Checkpoint", tolerance=(0, 0), time_limit=4.0,
+    forbidden={"manual_seed": "A seed starts the random numbers anew; it does not go on where they were. Which "
+                              "function returns their position?"},
     question="What must be saved so that a training goes on as if nothing had happened?",
     hint="Four things change from step to step: the model, the optimizer, the schedule and the random generator. Each "
          "must be written by `save`, and put back by `load`.",
@@ -175,6 +177,45 @@ class Checkpoint:
         for part, state in zip((model, optimizer, schedule), states):
             part.load_state_dict(state)
         flow.set_rng_state(generator)
+
+
+@exercise.wrong("not in the file",
+                "`load` looks for a name that is not in the file. Does `save` write it, under the same name? And does "
+                "another `flow.save` to the same path replace it?",
+                "All four belong into one dict, and one `flow.save`.")
+class Checkpoint(exercise.right):
+    def save(self, path, model, optimizer, schedule):
+        flow.save({"model": model.state_dict()}, path)
+
+
+@exercise.wrong("nothing put back",
+                "After `load`, the fresh objects are as fresh as before. `model = saved[\"model\"]` only gives a dict "
+                "that name.",
+                "`model.load_state_dict(saved[\"model\"])` changes the model itself, and the others are like it.")
+class Checkpoint(exercise.right):
+    def load(self, path, model, optimizer, schedule):
+        flow.load(path)
+
+
+@exercise.wrong("the rate alone",
+                "You keep only the rate of the optimizer. It also remembers earlier slopes.",
+                "Save its whole `state_dict()`.")
+class Checkpoint(exercise.right):
+    def load(self, path, model, optimizer, schedule):
+        memory = optimizer.state_dict()["state"]
+        super().load(path, model, optimizer, schedule)
+        optimizer.load_state_dict(optimizer.state_dict() | {"state": memory})
+
+
+@exercise.wrong("schedule stepped again",
+                "You step the schedule as often as before. But the optimizer's rate was halved already, and is halved "
+                "again.",
+                "`schedule.state_dict()` keeps its count, without a step.")
+class Checkpoint(partial_solution(skip=("schedule",))):
+    def load(self, path, model, optimizer, schedule):
+        super().load(path, model, optimizer, schedule)
+        for _ in range(flow.load(path)["schedule"]["last_epoch"]):
+            schedule.step()
 
 
 def training(kind, drop, every, seed):

@@ -81,7 +81,7 @@ class Run:
         """End after the running step and cancel the steps queued behind it. The parameters are those after that
         step.
         """
-        self.stopping = self.stopping or not self.done()  # a run that is done stays so
+        self.stopping = self.stopping or not self.finished.opened  # a run that is done stays so
         self.stream.cancel_queued(self)
         self.resumed.open()
 

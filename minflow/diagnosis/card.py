@@ -14,7 +14,7 @@ from textwrap import wrap
 
 from ..core.base.errors import clean_lines
 from ..views.draw.boxes import diagram_of
-from ..views.draw.engines import render_svg
+from ..views.draw.engines import opened_svg, render_svg
 from ..views.draw.fold import NEARBY_BOXES, fold_near_end
 from ..views.draw.theme import AMBER, AMBER_TEXT, PALE_AMBER, PALE_GREEN, PALE_RED, RED, RED_TEXT, TEXT_COLOR
 from ..views.html.page import FAINT_STYLE, picture_card
@@ -160,8 +160,10 @@ def graph_html(record: CardRecord) -> str:
     """The picture with its text folded below; empty if there is no graph."""
     if not shows_graph(record):
         return ""
-    svg = render_svg(diagram_of(fold_near_end(record.graph), NEARBY_BOXES))[0]
-    picture = inner_picture(picture_card(svg, alt_text(record), graph_lines(record.graph), live=True))
+    diagram = diagram_of(fold_near_end(record.graph), NEARBY_BOXES)
+    svg, opened = render_svg(diagram)[0], opened_svg(record.graph, len(diagram.boxes))
+    card = picture_card(svg, alt_text(record), graph_lines(record.graph), live=True, opened=opened)
+    picture = inner_picture(card)
     return f'<details><summary style="{SUMMARY_STYLE}">{escape(clean(record.graph.title))}</summary>{picture}</details>'
 
 

@@ -18,7 +18,7 @@ from ..core.source_location import here
 from . import MAX_BOXES
 from .draw.boxes import Diagram, diagram_of
 from .draw.dot import dot_text
-from .draw.engines import export, render_svg
+from .draw.engines import export, opened_svg, render_svg
 from .draw.fold import MAX_TREE_LINES
 from .html.page import folded_below, module_html, picture_bundle, picture_card
 from .html.reports import report_html
@@ -140,9 +140,11 @@ class View(BundleDisplay):
             }
         tape = text_of(self.record, self.lines)
         alt = tape.partition("\n")[0]
-        bundle = picture_bundle(self.svg, alt, self.text, fold_text=not self.numbers, live=True)
+        diagram = self.diagram
+        svg, opened = render_svg(diagram)[0], opened_svg(self.record, len(diagram.boxes))
+        bundle = picture_bundle(svg, alt, self.text, fold_text=not self.numbers, live=True, opened=opened)
         if self.numbers:
-            below = folded_below(alt, picture_card(self.svg, alt, tape, live=True))
+            below = folded_below(alt, picture_card(svg, alt, tape, live=True, opened=opened))
             bundle["text/html"] = tensor_html(self.numbers, always=True) + below
         return bundle
 

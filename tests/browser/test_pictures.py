@@ -30,7 +30,7 @@ LOOK = """(() => {
     const [x, y, width, height] = svg.getAttribute('viewBox').split(' ').map(Number);
     return { boxes: shown('[data-box]').length, edges: shown('[data-ends]').length, x, y, scale: svg.clientWidth / width,
         names: shown('[data-name]').map((e) => [e.getAttribute('aria-label'), e.getAttribute('aria-expanded')]),
-        tall: view.clientHeight, titles: shown('[data-box] > title').map((e) => e.textContent),
+        tall: view.clientHeight, titles: shown('[data-box]').map((e) => e.firstChild.textContent),
         focus: document.activeElement.getAttribute('data-name'), images: document.querySelectorAll('.jp-OutputArea-output img').length };
 })()"""
 NAMED = "[data-name='0'] > text"
@@ -167,3 +167,32 @@ def test_small_boxes_of_a_step_have_names(lab, tmp_path, view, name):
     (found,) = report["values"]
     assert found["boxes"] > 5 and found["hit"] > 0.7 * found["boxes"], "boxes below others are hidden by them"
     assert any(name in words for words in found["words"]) and found["smallest"] < 20
+
+
+FOLDED = """
+import minflow as flow
+from minflow import nn
+model = nn.Sequential(*[nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4)) for _ in range(4)])
+loss = model(flow.ones(3, 4, requires_grad=True)).sum()
+flow.show(loss)
+"""
+
+
+def test_folded_box_opens_and_the_rest_stays_folded(lab, tmp_path):
+    write(lab[1], FOLDED)
+    box = "[data-inside='Sequential.1.0']"
+    report = act(
+        lab,
+        shots_folder(tmp_path, "opened"),
+        [
+            ["run"], ["until", TAKEN], ["idle"], ["see", VIEW], ["eval", LOOK], ["focus", box], ["shot", "0"],
+            ["press", "Enter", box], ["until", f"!document.querySelector(`{box}`)"], ["wait", 200],
+            ["see", VIEW], ["eval", LOOK], ["eval", LOOSE], ["shot", "1"],
+        ],
+    )  # fmt: skip
+    before, after, loose = report["values"]
+    assert report["console"] == [] and loose == []
+    assert not any("Linear" in title or "matmul" in title.split("\n")[0] for title in before["titles"])
+    opened = {name.split(",")[0]: expanded for name, expanded in after["names"]}
+    assert opened["Sequential.1.0"] == opened["Sequential.1"] == "true" and opened["Sequential.0.0"] == "false"
+    assert sum("matmul" in title for title in after["titles"]) == 1, "of the module that was opened"

@@ -112,7 +112,7 @@ def in_svg(text: str) -> tuple[list, str]:
             name = key.rpartition("}")[2]
             assert not name.startswith("on"), key
             assert name != "href" or (tag == "image" and PICTURE.fullmatch(value)), value[:80]
-            assert name == "aria-label" or not STYLE.search(value), value
+            assert name in ("aria-label", "data-inside") or not STYLE.search(value), value
         found.append((tag, *sorted(element.attrib)))
         words += (element.text or "") + (element.tail or "") + element.attrib.get("aria-label", "")
     return found, words

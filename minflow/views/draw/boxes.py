@@ -24,7 +24,7 @@ class Box:
     """A box with lines of text.
 
     frames: indices of the frames around the box, outermost first.  double: True for a double rim.  text_color: color
-    of the text.  title: lines that browsers show at the pointer.
+    of the text.  title: lines that browsers show at the pointer.  inside: full name of the module that is folded.
     """
 
     id: str
@@ -38,6 +38,7 @@ class Box:
     text_color: str = ""
     thick: str = ""
     title: str = ""
+    inside: str = ""
 
 
 @dataclass(frozen=True)
@@ -273,7 +274,15 @@ def node_box(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
     if result:
         look["thick"] = "2.4"
     lines = tuple(map(clean, "\n".join(parts).split("\n")))
-    return Box(node.id, lines, frames, **look, title=box_title(node))
+    return Box(node.id, lines, frames, **look, title=box_title(node), inside=module_inside(node))
+
+
+def module_inside(node: NodeRecord) -> str:
+    """Full name of the module that a folded box replaces, as a frame of it would be called; empty for other boxes."""
+    if node.kind != "folded":
+        return ""
+    name = node.label.removesuffix(f" {node.phase}").rpartition(".")[2]
+    return clean(".".join([level.lstrip("./") for level in scope_levels(node.scope) if node.scope] + [name]))
 
 
 def box_title(node: NodeRecord) -> str:

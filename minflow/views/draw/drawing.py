@@ -80,7 +80,8 @@ def diagram_svg(
 
     Attributes for `../html/picture.js`: `data-frame` and `data-name` are the index of a frame, `data-box` is that of a
     box, `data-label` that of an edge. `data-in` lists the frames around, outermost first (of a frame, with itself),
-    `data-ends` the boxes at the ends of an edge. `data-legend` is a line of the legend.
+    `data-ends` the boxes at the ends of an edge. `data-legend` is a line of the legend,
+    `data-inside` the full name of the module that a box replaces.
     """
     places, lines, frames = [(box, x, y, *size_of(box)) for box, x, y in boxes], list(lines), list(frames)
     indices = {place[0].id: i for i, place in enumerate(places)}
@@ -96,23 +97,24 @@ def diagram_svg(
         parts.append(svg.group([edge_svg(line)], data_ends=ends))
     labels = [(f.left + 6 + label_size(f.name)[0] / 2, f.name_y, f.name) for f in frames]
     labels += [(*line.label, line.edge.label) for line in lines if line.label]
-    words = []
+    names: list[str] = []
     for f in frames:
         title = svg.titled("".join(diagram.titles[f.index : f.index + 1]).split("\n"))
         name = svg.text(f.left + 6 + svg.PADDING, f.name_y + BASELINE, f.name)
-        words.append(svg.group([title, name], data_name=str(f.index)))
+        names.append(svg.group([title, name], data_name=str(f.index)))
     for i, line in enumerate(lines):
         if line.label:
             x, y = line.label
-            words.append(svg.text(x, y + BASELINE, line.edge.label, text_anchor="middle", data_label=str(i)))
-    parts.append(svg.group(words, font_size=SMALL_FONT_SIZE, fill=MUTED, **svg.HALO))
+            names.append(svg.text(x, y + BASELINE, line.edge.label, text_anchor="middle", data_label=str(i)))
+    parts.append(svg.group(names, font_size=SMALL_FONT_SIZE, fill=MUTED, **svg.HALO))
     for i, place in enumerate(places):
         inside = [
             svg.titled(place[0].title.split("\n")) if place[0].title else "",
             shape_of(*place),
             text_svg(*place[:3]),
         ]
-        parts.append(svg.group(inside, data_box=str(i), data_in=" ".join(map(str, place[0].frames))))
+        marks = {"data_in": " ".join(map(str, place[0].frames)), "data_inside": place[0].inside}
+        parts.append(svg.group(inside, data_box=str(i), **marks))
     corners = [(f.left, f.top, f.right, f.bottom) for f in frames]
     corners += [(x, y, x, y) for line in lines for x, y in (*line.points, line.tip)]
     corners += [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for _, x, y, w, h in places]

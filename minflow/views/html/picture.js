@@ -1,6 +1,7 @@
 // Takes over the <img> of a card: the same SVG inline, with zoom, drag, words at the pointer, and frames that fold.
 // draw/drawing.py says what the data attributes of the SVG mean. Nothing is laid out again: a folded frame becomes a
 // box, and the strips of the picture that are then empty are taken out, which moves boxes, frames and edges alike.
+// A folded box of the picture opens by a second picture, in which all is a frame; its frames are folded as they were.
 
 (() => {
 // The map of one coordinate. folded: [low, high, size], the range of each folded frame and the size that it needs.
@@ -40,10 +41,10 @@ function clipped(curve, { left, top, right, bottom }) {
   return curve;
 }
 
-function livePicture(element) {
-  const image = element.querySelector("img");
-  const bytes = Uint8Array.from(atob(image.src.split(",")[1]), (c) => c.charCodeAt(0));
-  const svg = document.importNode(new DOMParser().parseFromString(new TextDecoder().decode(bytes), "image/svg+xml").documentElement, true);
+function livePicture(element, opened) {
+  const image = element.querySelector("img"), bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const parsed = (text) => document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+  const svg = parsed(new TextDecoder().decode(bytes(image.src.split(",")[1])));
   const set = (e, attributes) => { for (const key in attributes) e.setAttribute(key, attributes[key]); return e; };
   const node = (name, attributes, ...inside) => { const e = set(document.createElementNS(svg.namespaceURI, name), attributes); e.append(...inside); return e; };
   const html = (name, style, more) => { const e = Object.assign(document.createElement(name), more); e.style.cssText = style; return e; };
@@ -55,20 +56,30 @@ function livePicture(element) {
   };
   const all = (name, read) => [...svg.querySelectorAll(`[data-${name}]`)].map((e) => ({ e, ...read(e) }));
 
-  const [left, top, width, height] = numbers(svg.getAttribute("viewBox")), size = { left, top, width, height };
-  const boxes = all("box", (e) => ({ path: numbers(e.dataset.in), ...sides(e.querySelector("rect, ellipse")) }));
-  const frames = all("frame", (e) => ({ path: numbers(e.dataset.in), ...sides(e) }));
-  const edges = all("ends", (e) => ({ ends: numbers(e.dataset.ends), curve: points(e.firstChild), tip: points(e.lastChild)[0] }));
-  const labels = all("label", (e) => { const [x, y] = of(e, "x", "y"); return { x, y, edge: edges[e.dataset.label], half: 3.5 * e.textContent.length + 6 }; });
-  const legend = all("legend", (e) => sides(e.firstChild));
-  const byIndex = {};
-  for (const f of frames) byIndex[f.path.at(-1)] = f;
-  for (const { e } of all("name", () => 0)) {
-    const f = byIndex[e.dataset.name], said = e.firstChild.textContent.split("\n"), text = e.lastChild;
-    Object.assign(f, { name: e, text, lines: [`▸ ${text.textContent}`, ...said.slice(1)] });
-    text.prepend("▾ ");
-    set(e, { tabindex: 0, role: "button", "aria-expanded": true, "aria-label": said.join(", "), style: "cursor:pointer" });
-  }
+  let left, top, width, height, size, boxes, frames, edges, labels, legend, byIndex;
+  const read = () => {
+    [left, top, width, height] = numbers(svg.getAttribute("viewBox"));
+    size = { left, top, width, height };
+    boxes = all("box", (e) => ({ path: numbers(e.dataset.in), ...sides(e.querySelector("rect, ellipse")) }));
+    frames = all("frame", (e) => ({ path: numbers(e.dataset.in), ...sides(e) }));
+    edges = all("ends", (e) => ({ ends: numbers(e.dataset.ends), curve: points(e.firstChild), tip: points(e.lastChild)[0] }));
+    labels = all("label", (e) => { const [x, y] = of(e, "x", "y"); return { x, y, edge: edges[e.dataset.label], half: 3.5 * e.textContent.length + 6 }; });
+    legend = all("legend", (e) => sides(e.firstChild));
+    byIndex = Object.fromEntries(frames.map((f) => [f.path.at(-1), f]));
+    const button = (e, expanded, label) => set(e, { tabindex: 0, role: "button", "aria-expanded": expanded, "aria-label": label, style: "cursor:pointer" });
+    for (const { e } of all("name", () => 0)) {
+      const f = byIndex[e.dataset.name], said = e.firstChild.textContent.split("\n"), text = e.lastChild;
+      Object.assign(f, { name: e, full: said[0], text, lines: [`▸ ${text.textContent}`, ...said.slice(1)] });
+      text.prepend("▾ ");
+      button(e, true, said.join(", "));
+    }
+    for (const { e } of opened ? all("inside", () => 0) : []) {
+      e.querySelector("text").prepend("▸ ");
+      button(e, false, e.firstChild.textContent.split("\n").slice(0, 2).join(", "));
+    }
+    // Words outside of boxes have the colors of the page.
+    for (const e of svg.querySelectorAll("[paint-order]")) e.style.cssText = "fill:currentColor;stroke:var(--minflow-page)";
+  };
   const pen = document.createElement("canvas").getContext("2d");
   const wide = (words, font) => { pen.font = `${font} 12px Helvetica, Arial, sans-serif`; return pen.measureText(words).width; };
 
@@ -120,20 +131,22 @@ function livePicture(element) {
   };
 
   // The view: pixels a unit (0: as the <img> had), and the point in the upper left corner.
-  let scale = 0, x = left, y = top;
+  let scale = 0, x = -1e9, y = -1e9;
   const page = html("div", "position:relative"), bar = html("div", "display:flex;gap:2px;justify-content:flex-end;margin-bottom:4px;opacity:.75");
   const view = html("div", "overflow:hidden;max-width:100%;touch-action:pan-y;user-select:none", { tabIndex: 0, role: "group", ariaLabel: image.alt });
   page.dataset.lmSuppressShortcuts = "true";
   const clamp = (v, a, b) => Math.max(a, Math.min(v, b)), full = () => document.fullscreenElement === page;
-  const room = () => { view.style.width = "99999px"; return view.clientWidth; };
+  // Width of the output, and of all around the picture in it. Nothing is measured: a page may have hundreds of pictures.
+  let space = 0, around = 0;
+  const room = () => (full() ? innerWidth : space - around);
   const usual = () => Math.min(Math.max(Math.min(width, room()), parseFloat(image.style.minWidth) || 0) / width, parseFloat(image.style.maxHeight) / height || 9);
   const lay = () => {
     const first = usual(), k = scale || first, limit = full() ? innerHeight - 30 : Math.max(height * first, 0.8 * innerHeight);
-    if (!first) return;
-    Object.assign(view.style, { width: full() ? "100%" : `${Math.ceil(size.width * k)}px`, height: `${full() ? limit : Math.min(size.height * k, limit)}px` });
-    const w = view.clientWidth, h = view.clientHeight, over = [size.width - w / k, size.height - h / k];
+    if (room() <= 0) return;
+    const w = full() ? innerWidth : Math.min(Math.ceil(size.width * k), room()), h = full() ? limit : Math.min(size.height * k, limit), over = [size.width - w / k, size.height - h / k];
     x = clamp(x, size.left + Math.min(0, over[0]), size.left + Math.max(0, over[0]));
     y = clamp(y, size.top + Math.min(0, over[1]), size.top + Math.max(0, over[1]));
+    Object.assign(view.style, { width: `${w}px`, height: `${h}px` });
     set(svg, { width: w, height: h, viewBox: `${x} ${y} ${w / k} ${h / k}` });
     view.style.cursor = Math.max(...over) > 1 ? "grab" : "";
   };
@@ -148,10 +161,27 @@ function livePicture(element) {
   const exact = () => { scale = 1; lay(); }, larger = () => zoom(1.25), smaller = () => zoom(0.8);
   const fit = () => { scale = Math.min(2, room() / size.width, (innerHeight - 60) / size.height); lay(); };
   const fold = (list, folded) => { for (const f of list) f.folded = folded; redraw(); lay(); };
-  const toggle = (target) => { const f = frames.find((f) => f.name === target.closest("[data-name]")); if (f) fold([f], !f.folded); return !!f; };
+  const open = async (inside) => {
+    const shown = new Set(frames.filter((f) => !f.folded).map((f) => f.full)), packed = new Blob([bytes(opened)]);
+    opened = null;
+    const more = parsed(await new Response(packed.stream().pipeThrough(new DecompressionStream("deflate"))).text());
+    svg.replaceChildren(...more.childNodes);
+    set(svg, { viewBox: more.getAttribute("viewBox") });
+    read();
+    for (const f of frames) f.folded = !shown.has(f.full) && !`${inside}.`.startsWith(`${f.full}.`);
+    fold([], true);
+    frames.find((f) => f.full === inside)?.name.focus();
+  };
+  const toggle = (target) => {
+    const f = frames.find((f) => f.name === target.closest("[data-name]")), inside = target.closest("[data-inside]")?.dataset.inside;
+    if (f) fold([f], !f.folded);
+    else if (inside && opened) open(inside);
+    else return false;
+  };
 
   const button = (sign, title, act) => bar.append(html("button", "font:12px/18px system-ui,sans-serif;min-width:24px;padding:0 5px;border:1px solid #7d8590;border-radius:4px;background:none;color:inherit;cursor:pointer",
     { type: "button", textContent: sign, title, ariaLabel: title, onclick: act }));
+  read();
   if (frames.length) button("▸ all", "fold all modules, or open them", () => fold(frames, !frames.some((f) => f.folded)));
   button("−", "smaller (key -)", smaller);
   button("+", "larger (key +, or Ctrl and the wheel)", larger);
@@ -159,11 +189,10 @@ function livePicture(element) {
   button("1:1", "full size (key 1)", exact);
   if (document.fullscreenEnabled) button("full screen", "full screen", () => (full() ? document.exitFullscreen() : page.requestFullscreen()));
 
-  // Words outside of boxes have the colors of the page.
   let behind = element;
   while (behind.parentElement && /, 0\)|transparent/.test(getComputedStyle(behind).backgroundColor)) behind = behind.parentElement;
-  page.style.background = `var(--jp-layout-color0, var(--vscode-editor-background, ${getComputedStyle(behind).backgroundColor}))`;
-  for (const e of svg.querySelectorAll("[paint-order]")) e.style.cssText = `fill:currentColor;stroke:${page.style.background}`;
+  page.style.setProperty("--minflow-page", `var(--jp-layout-color0, var(--vscode-editor-background, ${getComputedStyle(behind).backgroundColor}))`);
+  page.style.background = "var(--minflow-page)";
 
   // The wheel alone scrolls the page.
   view.addEventListener("wheel", (e) => {
@@ -204,8 +233,15 @@ function livePicture(element) {
   view.append(svg);
   page.append(bar, view);
   image.replaceWith(page);
-  new ResizeObserver(lay).observe(element);
-  lay();
+  new ResizeObserver(([{ contentRect }]) => {
+    space = contentRect.width;
+    around = 0;
+    for (let e = page.parentElement; e !== element; e = e.parentElement) {
+      const look = getComputedStyle(e);
+      for (const side of ["Left", "Right"]) around += [`padding${side}`, `margin${side}`, `border${side}Width`].reduce((sum, key) => sum + (parseFloat(look[key]) || 0), 0);
+    }
+    lay();
+  }).observe(element);
 }
 
 return livePicture;

@@ -304,11 +304,12 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
 def clear_default_session() -> None:
     """Stop all runs of `flow.start` and wait for every step; then delete all plans, variables and optimizer states.
 
-    The state of a run that was stopped is "stopped".
+    A line reports each run that was stopped; its state is "stopped".
     """
     current_stream().check_can_wait("waiting for the queue")
     for run in current_stream().runs:
-        run.stop()
+        if not run.done():
+            run.end("flow.clear_default_session()")
     current_stream().sync()
     # between two steps, and while no other thread builds a job on these variables
     with current_stream().hold_idle(), current_context().plan_lock:

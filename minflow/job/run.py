@@ -19,6 +19,8 @@ from ..core.host import HostArray
 from ..core.random import default_generator
 from ..core.source_location import here
 from ..core.tensor import Tensor
+from ..diagnosis.notebook import running_cell
+from ..nn.graph import Graph
 from .function import Job
 from .queue.records import clock
 from .queue.step import Latch, Step, Stopped, check_arity, check_timeout
@@ -26,6 +28,7 @@ from .queue.stream import current_stream
 from .session import default_session
 from .signature import describe
 
+LOADER_TIMEOUT = 2.0  # seconds to wait for a batch that the loader is loading, before it is left to itself
 # inherited by the loader's workers
 LOOP: ContextVar[Any] = ContextVar("the run whose loader this code belongs to", default=None)
 
@@ -36,7 +39,7 @@ class Run:
     state: "running", "paused", "stopped", "failed" or "done".  epoch: counted from 1.  steps: number of finished steps.
     values: for each step the mean of its first array, such as the loss.  times: when each step finished.  starts:
     number of steps submitted before each epoch.  started, ended, times: `time.perf_counter` seconds.  stream: the queue
-    of its steps.
+    of its steps.  ended_by: reason of `end`, or "".  cell: the cell that started it, as of `notebook.running_cell`.
     """
 
     def __init__(self, job: Job, loader: Iterable, epochs: int, callback: Callable | None):
@@ -48,7 +51,8 @@ class Run:
         self.starts: list[Any] = []
         self.error: BaseException | None = None
         self.last: Any = None
-        self.stopping, self.raised = False, False
+        self.stopping, self.raised, self.ended_by = False, False, ""
+        self.cell = running_cell()
         self.thread: Any = None
         self.caller = 0  # number of its thread in the timeline
         self.where = here()
@@ -84,6 +88,14 @@ class Run:
         self.stopping = self.stopping or not self.finished.opened  # a run that is done stays so
         self.stream.cancel_queued(self)
         self.resumed.open()
+
+    def end(self, reason: str) -> None:
+        """Stop, wait for the end, and report it in one line: a new program takes the place of this run's."""
+        self.ended_by = reason
+        self.stop()
+        if LOOP.get() is not self:
+            self.finished.wait(LOADER_TIMEOUT)
+        print(clean(f"The run of {self.job.name} was stopped after {self.steps} steps: {reason}."))
 
     def done(self) -> bool:
         """True if the run has ended, successfully or not."""
@@ -211,10 +223,15 @@ def start(
 
     A batch is a tuple or list (the arguments), a dict (by name) or one array. callback(result) runs on the worker after
     every step. An iterator can be consumed only once: for several epochs pass a list or a DataLoader. A job that waits
-    (`-> tp.Numpy`) has the result of a step before the next batch is loaded.
+    (`-> tp.Numpy`) has the result of a step before the next batch is loaded. If a notebook's cell runs again while its
+    run of the same job goes on, that run is stopped first.
     own_session: True to run a copy of the job with variables, queue and worker of its own, initialized from the current
     seed, as in another program. Several such runs neither share variables nor wait for each other.
     """
+    if isinstance(job, Graph):
+        what = "flow.start runs a job function, and this is a graph"
+        hint = "with watch(graph): around your loop, with buttons to pause and stop; or call the model in a job"
+        raise JobError(what, values={"got": f"{type(job).__name__}, an nn.Graph"}, where=here(), hint=hint)
     if not isinstance(job, Job):
         hint = "flow.start(train_job, loader), not train_job(...)"
         raise JobError("flow.start runs a job function", values={"got": describe(job)}, where=here(), hint=hint)
@@ -236,6 +253,10 @@ def start(
         hint = "list(zip(images, labels)), or a DataLoader"
         raise JobError(what, values={"epochs": epochs, "loader": type(loader).__name__}, where=here(), hint=hint)
     current_stream().check_can_wait("starting a run")
+    cell, again = running_cell()
+    for old in current_stream().runs:
+        if not old.done() and old.job.name == job.name and old.cell[0] == cell != "" and old.cell[1] != again:
+            old.end("its cell runs again")
     run = Run(with_own_session(job) if own_session else job, loader, epochs, callback)
     try:
         current_stream().start_run(run)

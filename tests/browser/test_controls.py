@@ -116,3 +116,34 @@ def test_notebook_reopened_without_its_kernel(lab, home, tmp_path):
     status, buttons = report["values"]
     print(status, buttons)
     assert GONE in status and " left" not in status
+
+
+def test_cell_of_a_run_that_runs_again(lab, tmp_path):
+    """The old run ends, a line says so, and the new one trains alone; so does the curve of the old one elsewhere."""
+    run = "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)"
+    old = "old, old_run = curve, run\nold.explore()"
+    write(lab[1], JOBS, run, old, "print(old_run.done(), run.done(), old._note)\nrun.stop()")
+    text = "window.jupyterapp.shell.currentWidget.content.widgets[{}].model.outputs.toJSON().map((o) => o.text ?? '').join('')"
+    report = act(
+        lab,
+        shots_folder(tmp_path, "controls-again"),
+        [
+            ["cell", 0],
+            ["idle"],
+            ["cell", 1],
+            ["until", f"/step [1-9][0-9]/.test({STATUS})"],
+            ["cell", 2],
+            ["idle"],
+            ["cell", 1],
+            ["idle"],
+            ["until", f"/step [1-9][0-9]/.test({STATUS})"],
+            ["shot", "again"],
+            ["eval", text.format(1)],
+            ["cell", 3],
+            ["idle"],
+            ["eval", text.format(3)],
+        ],
+    )
+    line, state = report["values"]
+    assert line.startswith("The run of train_later was stopped after ") and line.endswith(": its cell runs again.\n")
+    assert state.startswith("True False stopped after ") and state.endswith(": its cell runs again\n")

@@ -86,7 +86,8 @@ def draw(
         top += height
     if note:
         foot = wrap_to_width(note, PICTURE_WIDTH - 2 * PLATE_LEFT - 2 * svg.PADDING, FONT_SIZE)
-        wrong = note != "stopped" and not note.startswith("stopped by the stop button")  # by the user: not an error
+        by_user = "stopped by the stop button", "stopped after"
+        wrong = note != "stopped" and not note.startswith(by_user)
         text_color, fill = (theme.RED_TEXT, theme.PALE_RED) if wrong else (theme.TEXT_COLOR, theme.PLATE)
         parts.append(
             svg.label(PLATE_LEFT + svg.PADDING, top + 18, *foot, size=FONT_SIZE, text_color=text_color, fill=fill)

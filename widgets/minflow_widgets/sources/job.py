@@ -151,4 +151,6 @@ class RunSource(JobSource):
     def note(self) -> str:
         if self.run.state == "failed":
             return f"failed: {next(iter(str(self.run.error).splitlines()), '') or type(self.run.error).__name__}"
+        if self.run.ended_by:
+            return f"stopped after {self.run.steps} steps: {self.run.ended_by}"
         return "stopped" if self.run.state == "stopped" else self.problem

@@ -1,6 +1,6 @@
 """A card with lanes of boxes over a time axis, and sentences below: the timeline of a job, the threads of a step.
 
-Boxes are drawn on the page itself; names to the left, times below and sentences at the end are on plates.
+Everything is drawn on the page itself; text outside boxes has a halo.
 Read next: `../timeline/svg.py` and `../renderers/threads.py`, which use it.
 """
 
@@ -15,7 +15,7 @@ from .fonts import text_width, truncated, wrap_to_width
 
 WIDTH, RIGHT = 760, 22
 LANE_STEP, BAR_HEIGHT = 25, 18  # pixels: distance of lanes, height of a box
-PLATE_LEFT = 4  # left edge of plates
+TEXT_LEFT = 4 + svg.PADDING  # left edge of names and sentences
 # font sizes of text, and of text in boxes and on the axis; line height
 FONT_SIZE, SMALL_FONT_SIZE, LINE_HEIGHT = 12, 11, 17
 MIN_FILLED_WIDTH = 8  # pixels: narrower boxes have the color of their rim
@@ -71,34 +71,28 @@ class Card:
         self.y = 4.0
 
     def text(self, x: float, y: float, content: str, text_color: str = theme.TEXT_COLOR, **look: object) -> None:
-        self.parts.append(svg.text(x, y, content, fill=text_color, **look))
+        self.parts.append(svg.text(x, y, content, fill=text_color, **svg.HALO, **look))
 
     def path(self, d: str, color: str = theme.LINE, **look: object) -> None:
         self.parts.append(svg.path(d, stroke=color, **look))
 
-    def plate(self, x: float, y: float, width: float, height: float) -> None:
-        self.parts.append(svg.rect(x, y, width, height, rx=4, fill=theme.PLATE))
-
     def sentence(self, content: str, text_color: str = theme.TEXT_COLOR, bold: bool = False) -> None:
         """Add a sentence below everything else, wrapped."""
-        lines = wrap_to_width(content, WIDTH - 2 * PLATE_LEFT - 2 * svg.PADDING, FONT_SIZE, bold) if content else []
+        lines = wrap_to_width(content, WIDTH - 2 * TEXT_LEFT, FONT_SIZE, bold) if content else []
         self.said += [(line, text_color, bold) for line in lines]
 
     def svg(self, alt: str) -> str:
-        width = max([text_width(line, FONT_SIZE, bold) for line, _, bold in self.said], default=0.0)
         self.y += 4
-        self.plate(PLATE_LEFT, self.y, width + 2 * svg.PADDING, LINE_HEIGHT * len(self.said) + 6)
         for line, text_color, bold in self.said:
             self.y += LINE_HEIGHT
-            self.text(PLATE_LEFT + svg.PADDING, self.y - 1, line, text_color, font_weight="bold" if bold else None)
+            self.text(TEXT_LEFT, self.y - 1, line, text_color, font_weight="bold" if bold else None)
         return svg.picture(self.parts, WIDTH, math.ceil(self.y + 10), alt, font_size=FONT_SIZE)
 
     def heading(self, title: str, note: str = "") -> None:
         wide = text_width("  " + note, FONT_SIZE)
-        title = truncated(title, WIDTH - 2 * PLATE_LEFT - 2 * svg.PADDING - wide, FONT_SIZE, bold=True)
-        self.plate(PLATE_LEFT, self.y, text_width(title, FONT_SIZE, True) + wide + 2 * svg.PADDING, LINE_HEIGHT + 2)
+        title = truncated(title, WIDTH - 2 * TEXT_LEFT - wide, FONT_SIZE, bold=True)
         head = svg.span(title, font_weight="bold"), svg.span("  " + note, fill=theme.MUTED)
-        self.parts.append(svg.element("text", *head, x=PLATE_LEFT + svg.PADDING, y=self.y + 14, fill=theme.TEXT_COLOR))
+        self.parts.append(svg.element("text", *head, x=TEXT_LEFT, y=self.y + 14, fill=theme.TEXT_COLOR, **svg.HALO))
         self.y += LINE_HEIGHT + 5
 
     def lanes(
@@ -110,13 +104,12 @@ class Card:
         """
         top, right = self.y, WIDTH - RIGHT
         self.y += LANE_STEP * len(names)
-        self.plate(PLATE_LEFT, top, self.left - 2 * PLATE_LEFT - 2, self.y - top)
         for i, (name, note, color) in enumerate(names):
             y = top + i * LANE_STEP
             self.path(f"M{self.left} {y + LANE_STEP - 0.5:g}H{right}", stroke_width=".5", stroke_dasharray="1 3")
-            self.text(PLATE_LEFT + svg.PADDING, y + (11 if note else 16), name, font_weight="bold")
-            self.text(PLATE_LEFT + svg.PADDING, y + 22, note, theme.MUTED, font_size=SMALL_FONT_SIZE)
-            self.parts += [svg.rect(PLATE_LEFT, y + 2, 3, LANE_STEP - 4, rx=1.5, fill=color)] * bool(color)
+            self.text(TEXT_LEFT, y + (11 if note else 16), name, font_weight="bold")
+            self.text(TEXT_LEFT, y + 22, note, theme.MUTED, font_size=SMALL_FONT_SIZE)
+            self.parts += [svg.rect(TEXT_LEFT - svg.PADDING, y + 2, 3, LANE_STEP - 4, rx=1.5, fill=color)] * bool(color)
         across = lambda t: self.left + (t - start) / seconds * (right - self.left)
         plain: dict[Colors, list[str]] = {}  # boxes without words: many, so one path for each color
         named: dict[Colors, list[str]] = {}  # those with a tooltip
@@ -148,7 +141,8 @@ class Card:
             look = {"fill": fill, "stroke": theme.LINE, "stroke_dasharray": "2 2"}
             self.parts.append(svg.rect(x, y + 1, width, BAR_HEIGHT - 2, **look))
         if width > MIN_NAMED_WAIT_WIDTH:
-            self.text(x + width / 2, y + 13, "waits", theme.MUTED, text_anchor="middle", font_size=SMALL_FONT_SIZE)
+            look = {"text_anchor": "middle", "font_size": SMALL_FONT_SIZE, "fill": theme.MUTED}
+            self.parts.append(svg.text(x + width / 2, y + 13, "waits", **look))
 
     def box(
         self, x: float, y: float, width: float, tall: float, colors: Colors, words: str, title: Sequence[str] = ()
@@ -159,16 +153,15 @@ class Card:
         if words := fitting(words, width, tall):
             text_color = theme.RED_TEXT if colors == FAILED_COLORS else theme.TEXT_COLOR
             look = {"text_anchor": "middle", "font_size": SMALL_FONT_SIZE, "pointer_events": "none" if title else None}
-            self.text(x + width / 2, y + tall / 2 + 4, words, text_color, **look)
+            self.parts.append(svg.text(x + width / 2, y + tall / 2 + 4, words, fill=text_color, **look))
 
     def axis(self, seconds: float) -> None:
         step = round_step(seconds)
         unit, name = (1e-6, "µs") if seconds < 2e-4 else (1e-3, "ms") if seconds < 10 else (1.0, "s")
         digits = max(0, -math.floor(math.log10(step / unit) + 1e-9))
-        self.plate(self.left - 20, self.y + 3, WIDTH - self.left + 16, 18)
         for k in range(int(seconds / step + 1e-9) + 1):
             x = self.left + k * step / seconds * (WIDTH - self.left - RIGHT)
             self.path(f"M{x:.1f} {self.y:g}v5")
-            label = f"{k * step / unit:.{digits}f}" if k else f"0 {name}"  # zero without decimals, at the plate's edge
+            label = f"{k * step / unit:.{digits}f}" if k else f"0 {name}"  # zero without decimals
             self.text(x, self.y + 16, label, theme.MUTED, text_anchor="middle", font_size=SMALL_FONT_SIZE)
         self.y += 24

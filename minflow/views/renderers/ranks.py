@@ -6,7 +6,7 @@ Read next: `../text/ranks.py`, the same as text.
 from __future__ import annotations
 
 from ..draw import svg_writer as svg, theme
-from ..draw.lanes import PLATE_LEFT, Card, LaneBox
+from ..draw.lanes import TEXT_LEFT, Card, LaneBox
 from ..records.reports import RankLanes
 from ..text.listing import clean
 from ..text.numbers import nbytes_text, percent
@@ -34,7 +34,7 @@ def ranks_svg(record: RankLanes) -> str:
         boxes.append(LaneBox(bar.rank, bar.start, bar.stop, words, COLORS[kind]))
     card.lanes(names, boxes, 0.0, whole)
     card.axis(whole)
-    card.parts += phase_legend([*COLORS], PLATE_LEFT, card.y + 6, sample)
+    card.parts += phase_legend([*COLORS], TEXT_LEFT, card.y + 6, sample)
     card.y += 24
     card.sentence(verdict(record))
     return card.svg(headline(record))

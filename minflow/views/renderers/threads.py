@@ -6,7 +6,7 @@ Phases differ by color, as in the memory map. Read next: `../text/threads.py`, t
 from __future__ import annotations
 
 from ..draw import svg_writer as svg
-from ..draw.lanes import PLATE_LEFT, RIGHT, WIDTH, Card, LaneBox
+from ..draw.lanes import RIGHT, TEXT_LEFT, WIDTH, Card, LaneBox
 from ..records.reports import ThreadBar, Threads
 from ..text.listing import clean, count
 from ..text.numbers import percent, short_time
@@ -32,7 +32,7 @@ def threads_svg(record: Threads) -> str:
     names = [("calls", "", ""), *[(thread_name(i), share, "") for i, share in enumerate(shares)]]
     card.lanes(names, merged_boxes(record, whole / (WIDTH - LEFT - RIGHT)), 0.0, whole)
     card.axis(whole)
-    legend = phase_legend(phases_of(record.bars), PLATE_LEFT, card.y + 6, sample)
+    legend = phase_legend(phases_of(record.bars), TEXT_LEFT, card.y + 6, sample)
     card.parts += legend
     card.y += 24 * bool(legend)
     card.sentence(verdict(record))

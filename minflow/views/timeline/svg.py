@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ..draw import svg_writer as svg, theme
 from ..draw.fonts import text_width
-from ..draw.lanes import BAR_HEIGHT, FAILED_COLORS, FONT_SIZE, PLATE_LEFT, WIDTH, Card, Colors, LaneBox
+from ..draw.lanes import BAR_HEIGHT, FAILED_COLORS, FONT_SIZE, TEXT_LEFT, WIDTH, Card, Colors, LaneBox
 from .record import (
     LANES,
     OPTIONAL_LANES,
@@ -110,12 +110,10 @@ class TimelineCard(Card):
                 at += seconds
 
         def words(y: float, name: str, seconds: float, weight: str = "") -> None:
-            self.text(PLATE_LEFT + svg.PADDING, y, name)
+            self.text(TEXT_LEFT, y, name)
             self.text(FORMULA_LEFT - 14, y, f"{ms(seconds)} a step", text_anchor="end", font_weight=weight)
 
-        self.y += 4
-        self.plate(PLATE_LEFT, self.y, FORMULA_LEFT - 2 * PLATE_LEFT - 4, 63 + (BAR_HEIGHT + 5) * len(rows))
-        self.y += 4
+        self.y += 8
         words(self.y + 13, "one after the other", a.sequential_seconds)
         row(self.y, BAR_HEIGHT, loop + worker)
         self.y += BAR_HEIGHT + 5

@@ -1,8 +1,14 @@
 """curve_panel.js in node agrees with curve/panels.py: numbers, steps, times."""
 
+import base64
+import json
+import re
+import zlib
+
 import numpy as np
 import pytest
-from minflow_widgets.curve import curve_svg, scales
+from minflow_widgets import LossCurve
+from minflow_widgets.curve import curve_svg, live_curve, scales
 from minflow_widgets.curve.curve_svg import thick_line
 from minflow_widgets.curve.legend import Row
 from minflow_widgets.curve.panels import encode
@@ -161,3 +167,22 @@ def test_many_epoch_means_are_the_thick_line():
     found = in_node("smoothed(given, 'loss', 1, true, given.epochs)", line)
     assert found["x"][:2] == [0.1, 0.2] and found["y"][:2] == [1, 0.5] and found["words"] == "thick line: epoch means"
     assert [in_node("!!ringed(given)", {**line, "epochs": ends[:n]}) for n in (30, 31)] == [True, False]
+
+
+def test_saved_output_has_the_whole_curve_and_is_small():
+    curve = LossCurve(epoch=60)
+    curve._finished, curve._ended = True, curve._started + 6.0
+    for step in range(1, 601):
+        curve.add(step, loss=2 * np.exp(-step / 90) + 0.1 * np.sin(step), **{"gradient norm": np.cos(step)})
+        if step % 60 == 0:
+            curve.add(val_loss=1.0 / step)
+    html = curve.bundle()["text/html"]
+    data = json.loads(re.search(r'\{"code":.*?\}(?=\))', html)[0].replace("\\u003c", "<"))
+    assert zlib.decompress(base64.b64decode(data["data"])) == curve.encode() and data["before"] == live_curve.deflated(
+        b""
+    )
+    assert "function render" in zlib.decompress(base64.b64decode(data["code"])).decode()
+    assert json.loads(data["look"]) == {"log": None, "x": "step", "smooth": 1}
+    assert len(html) < 50_000 and html.index("<img") < html.index("<script>")
+    curve._finished = False
+    assert "<script>" not in curve.bundle()["text/html"], "a picture that is redrawn ten times a second"

@@ -111,7 +111,7 @@ class Panel:
     ):
         self.scene = scene
         self.parts: list[str] = []
-        most = int(width)  # points: one per pixel
+        most = int(width) // 2  # of points: the least and greatest of each four pixels
         lines: list[Any] = [(s, *s.points(scene.x, most), *thick_line(s, scene.x)) for s in members]
         old = [scene.before[s.name].points(scene.x, most) for s in members if s.name in scene.before]
         steady = scale_members(members)

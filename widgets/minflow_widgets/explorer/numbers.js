@@ -19,7 +19,8 @@ function drawHistogram({ label, text, low, high, counts }) {
   if (from < 0 && to > 0) {                // where zero is
     const zero = (width * -from) / (to - from);
     svg.append(svgNode('path', { d: `M${zero} 0V${height + 3}`, stroke: 'var(--ink)', 'stroke-dasharray': '2 2' }));
-    if (zero > 40 && zero < width - 40) {
+    const room = (end) => 10 + CHARACTER * end.length;
+    if (zero > room(low) && zero < width - room(high)) {
       svg.append(svgNode('text', { x: zero, y: height + 12, 'text-anchor': 'middle', fill: 'var(--faint)' }, '0'));
     }
   }

@@ -107,7 +107,7 @@ def rules(nan=math.isnan, classes=lambda y: y.max().item() + 1, far=lambda away:
         rows = graph.tree().record.rows if early else []
         loss = graph(x, y).item()
         seen = {badge for row in rows or graph.tree().record.rows for badge in row.badges}
-        found += [badge for badge in seen if badges is None or badge in badges]
+        found += [badge for badge in sorted(seen) if badges is None or badge in badges]
         found += ["nan"] if nan(loss) else []
         found += ["first loss"] if far(loss - math.log(classes(y))) else []
         empty = [(graph.values(path) == 0).all() if relu is None else relu(graph.values(path)) for path in relus]

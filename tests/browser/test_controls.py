@@ -1,7 +1,7 @@
 """Buttons of a curve while its loop runs in a cell: in a graph's loop, sync and async jobs, and after a restart."""
 
 import pytest
-from pages import act, shots_folder, write
+from pages import act, choose, shots_folder, write
 from test_curves import BUTTONS, GRAPH, JOBS, LEFT, PRESSABLE, STATUS
 
 pytestmark = pytest.mark.browser
@@ -147,3 +147,31 @@ def test_cell_of_a_run_that_runs_again(lab, tmp_path):
     line, state = report["values"]
     assert line.startswith("The run of train_later was stopped after ") and line.endswith(": its cell runs again.\n")
     assert state.startswith("True False stopped after ") and state.endswith(": its cell runs again\n")
+
+
+def test_page_without_subshells_promises_nothing(lab, home, tmp_path):
+    """Clicks would wait for the cell: disabled buttons and a sentence, then an interrupt."""
+    choose(home, "apputils-extension/kernels-settings", {"commsOverSubshells": "disabled"})
+    write(lab[1], GRAPH, LOOPS["graph"])
+    report = act(
+        lab,
+        shots_folder(tmp_path, "controls-late"),
+        [
+            ["cell", 0],
+            ["idle"],
+            ["cell", 1],
+            ["until", f"/step [1-9][0-9]/.test({STATUS})"],
+            [
+                "until",
+                "/arrive after the cell/.test(document.querySelector('.jp-OutputArea [aria-live=polite]').textContent)",
+            ],
+            ["eval", BUTTONS],
+            ["shot", "late"],
+            ["interrupt"],
+            ["idle"],
+            ["eval", LEFT],
+        ],
+    )
+    buttons, left = report["values"]
+    assert [disabled for name, disabled, _, _ in buttons if name in ("pause", "stop")] == [True, True]
+    assert "stopped by KeyboardInterrupt" in left["alts"][0]

@@ -291,7 +291,7 @@ class RankLanes:
 @dataclass(frozen=True)
 class Block:
     """A value in the arena: bytes [offset, offset + nbytes) from step `first` to step `last`. phase: the phase that
-    computes it.
+    computes it.  where: its source line.
     """
 
     name: str
@@ -301,6 +301,7 @@ class Block:
     first: int
     last: int
     phase: str = ""
+    where: str = ""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ PHASE_STYLES = {
 }
 OTHER_STYLE = (theme.PLATE, theme.LINE, None)
 MIN_NAME_WIDTH = 96  # minimum width of a name, in pixels
-MAX_TITLES = 120  # values with a tooltip: a picture of a large model must stay small
+MAX_TITLES = 100  # values with a tooltip: a picture of a large model must stay small
 HATCH_SPACING = 8  # pixels between the lines of a hatching
 
 
@@ -121,7 +121,7 @@ def value_elements(blocks: tuple[Block, ...], across, up) -> tuple[list[str], li
 def value_title(block: Block) -> list[str]:
     """The lines of the tooltip of a value."""
     steps = f"step {block.first}" if block.first == block.last else f"steps {block.first} to {block.last}"
-    return [block.name, f"{block.spec}, {nbytes_text(block.nbytes)}, {steps}"]
+    return [block.name, f"{block.spec}, {nbytes_text(block.nbytes)}, {steps}", *[block.where] * bool(block.where)]
 
 
 def value_label(block: Block, x: float, y: float, wide: float, tall: float) -> list[str]:

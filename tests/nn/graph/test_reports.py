@@ -192,6 +192,7 @@ def test_memory():
     assert all(b.offset + b.nbytes <= record.arena and b.first <= b.last <= record.steps for b in record.blocks)
     text = repr(graph.memory())
     assert text.count("|") >= 24 and "largest" in text
+    assert any(block.where.startswith("test_reports.py:") for block in record.blocks)
 
 
 def test_plan_listing():

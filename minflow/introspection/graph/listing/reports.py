@@ -148,7 +148,7 @@ class GraphReports:
         blocks = []
         for v, place in plan.places.items():
             phase = phases.get(v.node, v.node.phase)
-            blocks.append(Block(compiled.names[v.node], str(v.spec), *place, phase))
+            blocks.append(Block(compiled.names[v.node], str(v.spec), *place, phase, where_text(v.node.where)))
         states = sum(s.array.nbytes for s in plan.graph.states)
         title = f"{self.name}: memory" + (f" of the {compiled.name}" if len(require_compiled(self).parts) > 1 else "")
         total, outputs = sum(b.nbytes for b in blocks), sum(v.spec.nbytes for v in plan.fresh)

@@ -12,7 +12,7 @@ from html import escape
 from ...core.host import HostArray
 from ...introspection.graph.explore.explorer_model import ExplorerModel
 from ...introspection.graph.explore.session import ExplorerSession
-from ...views.html.page import CARD_STYLE, NO_MATH, picture_card
+from ...views.html.page import CARD_STYLE, FAINT_STYLE, NO_MATH, picture_card
 from ...views.html.table import inner_picture, table
 from ...views.records.step import StepRecord
 from ...views.show import View
@@ -20,6 +20,8 @@ from ...views.text.listing import clean
 from .contents import read
 from .describe import numbers_of
 from .records import OnnxFile, Records
+
+HINT = ".open(name) opens a module of this picture; minflow_widgets.explore(path) is one that opens by clicks."
 
 
 class OnnxExplorerModel(ExplorerModel):
@@ -79,7 +81,8 @@ class OnnxView(View):
         svg, text = self.svg, self.text
         head = table([(what, escape(clean(said)), "") for what, said in self.head.items()])
         picture = inner_picture(picture_card(svg, f"the graph of {self.explorer_model.title}", text, live=True))
-        html = f'<div {NO_MATH} style="{CARD_STYLE}">{head}<div style="height:8px"></div>{picture}</div>'
+        hint = f'<div style="font-size:12px;margin:8px 0 4px;{FAINT_STYLE}">{HINT}</div>'
+        html = f'<div {NO_MATH} style="{CARD_STYLE}">{head}{hint}{picture}</div>'
         return {"text/html": html, "image/svg+xml": svg, "text/plain": text}
 
 

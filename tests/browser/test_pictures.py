@@ -23,7 +23,7 @@ flow.show(loss)
 """
 TAKEN = "document.querySelector('.jp-OutputArea-output [role=group] > svg')"
 VIEW = '.jp-OutputArea-output [role="group"]'
-# What is in sight: frames and boxes by the first line of their titles, the size of the view, the scale.
+# Parts in sight: frames and boxes by the first line of their titles, the size of the view, the scale.
 LOOK = """(() => {
     const view = document.querySelector('.jp-OutputArea-output [role="group"]'), svg = view.firstElementChild;
     const shown = (css) => [...svg.querySelectorAll(css)].filter((e) => getComputedStyle(e).display !== 'none');

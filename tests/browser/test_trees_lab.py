@@ -51,7 +51,7 @@ SEEN = """(() => [...document.querySelectorAll('.jp-Cell')].slice(1).map((cell) 
     return {
       high: output.getBoundingClientRect().height,
       wide: [...output.querySelectorAll('.jp-OutputArea-output')].filter((o) => o.scrollWidth > o.clientWidth + 1).length,
-      images: output.querySelectorAll('img').length,
+      images: output.querySelectorAll('img, [role=group] > svg').length,
       text: output.textContent,
       wraps: lists.filter((pre) => getComputedStyle(pre).whiteSpace !== 'pre').length,
       lists: lists.length,
@@ -85,6 +85,7 @@ def test_trees_and_listings(lab, dark, tmp_path):
 PICTURE = "flow.show(nn.Conv2d(3, 16, 5)(flow.randn(2, 3, 12, 12)))"
 TREE_CELL = 4  # number of the cell whose output is the tree: the pictures before it push its program out of view
 BUILD = "\ngraph = Predict(nn.Sequential(nn.Linear(6, 8), Block(8), Block(8), nn.Linear(8, 3)))\ngraph.debug(3)\ny = graph(x)"
+EXPLORE = "from minflow_widgets import explore\nexplore(graph, x)"
 OUTPUT = f".jp-Cell:nth-child({TREE_CELL}) .jp-OutputArea"
 FIELD = f"{OUTPUT} input[type=search]"
 STATE = f"""(() => {{
@@ -139,10 +140,10 @@ def test_tree_of_a_build_is_searched_and_folded(lab, tmp_path):
 
 
 def test_lines_of_a_tree_lead_to_their_cell_and_to_the_explorer(lab, dark, tmp_path):
-    write(lab[1], MODEL, PICTURE, PICTURE, BUILD)
+    write(lab[1], MODEL, PICTURE, PICTURE, BUILD, EXPLORE)
     row = f"{OUTPUT} summary:has(b:text-is('out'))"
     actions = [
-        ["run"],
+        *(["cell", i] for i in range(4)),
         ["until", f"document.querySelector('{FIELD}')"],
         ["idle"],
         *typed("model.1.out"),
@@ -150,15 +151,17 @@ def test_lines_of_a_tree_lead_to_their_cell_and_to_the_explorer(lab, dark, tmp_p
     ]
     actions += [["click", f"{row} span[role=link]"], ["wait", 1500], ["eval", LINE_IN_VIEW], ["shot", "at-the-cell"]]
     actions += [["see", row], ["hover", row, 40, 8], ["click", f"{OUTPUT} button:has-text('explore')"], ["eval", STATE]]
-    heard = "document.body.insertAdjacentHTML('beforeend', '<div class=mfx data-graph=Predict_0></div>'); "
-    heard += "document.querySelector('.mfx').addEventListener('minflow-select', (event) => { window.asked = event.detail.name; });"
-    actions += [["eval", heard], ["click", f"{OUTPUT} button:has-text('explore')"], ["eval", "window.asked"]]
+    # the same with an explorer, in a cell that has not run yet
+    told = "document.querySelector('.mfx .details').textContent"
+    actions += [["cell", 4], ["until", "document.querySelector('.mfx[data-graph=Predict_0]')"], ["idle"], ["see", row]]
+    actions += [["hover", row, 40, 8], ["click", f"{OUTPUT} button:has-text('explore')"]]
+    actions += [["until", f"{told}.includes('model.1.out')"], ["eval", told], ["shot", "explored"], ["eval", STATE]]
     report = act(lab, shots_folder(tmp_path, "links"), actions)
-    found, before, after, told, _, asked = report["values"]
+    found, before, after, alone, explored, state = report["values"]
     assert report["errors"] == report["console"] == []
     assert found["marked"] > 1 and not before and after
-    assert told["hint"] == 'in a new cell: from minflow_widgets import explore; explore(graph).open("model.1.out")'
-    assert asked == "model.1.out"
+    assert alone["hint"] == 'in a new cell: from minflow_widgets import explore; explore(graph).open("model.1.out")'
+    assert "model.1.out" in explored and state["hint"] == ""
 
 
 GROWING = """

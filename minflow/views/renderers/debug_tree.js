@@ -110,7 +110,11 @@
   };
   const toCell = async (node, number, line, source) => {
     const cell = cellOf(number) ?? await scrollToCell(number);
-    if (!cell) { answer(node, `no cell [${number}] on this page: it has run again, or is gone`); return; }
+    if (!cell) {
+      const here = document.querySelector('.jp-CodeCell');  // elsewhere an output cannot see the cells
+      answer(node, here ? `no cell [${number}] on this page: it has run again, or is gone` : `cell [${number}], line ${line}: ${source ?? ''}`);
+      return;
+    }
     const lines = [...cell.querySelectorAll('.cm-line')], same = (node) => node?.textContent.trim() === source;
     const place = same(lines[line - 1]) || !source ? lines[line - 1] : lines.find(same);
     answer(node, place || !lines.length ? '' : `cell [${number}] has changed since`);

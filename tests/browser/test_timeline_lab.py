@@ -1,7 +1,7 @@
 """The timeline in a real JupyterLab: it moves while jobs run, and leaves a picture that an untrusted notebook shows."""
 
 import pytest
-from pages import drive, shots_folder, write
+from pages import act, drive, shots_folder, write
 
 pytestmark = pytest.mark.browser
 
@@ -84,3 +84,40 @@ def test_lanes_move_and_remain(lab, dark, tmp_path):
     names = report["atEnd"]["names"]
     assert ["train_job, sync" in name for name in names] == [True, False, False, False, False, True]
     assert all("train_job, async" in name for name in names[1:-1])
+
+
+def test_words_have_the_colors_of_the_page(lab, tmp_path):
+    """Live and as a picture that remains: the halos of words are as dark as a dark page."""
+    write(
+        lab[1],
+        JOBS,
+        "live = watch_timeline()\nlive",
+        "loop(fresh(tp.Callback[tp.Numpy]), 30)",
+        "live.stop(); live.timeline",
+    )
+    canvas = "document.querySelector('.jp-OutputArea canvas')"
+    halos = f"""(() => {{
+        const {{ width, height }} = {canvas};
+        const bytes = {canvas}.getContext('2d').getImageData(0, 0, width, height).data;
+        let n = 0;
+        for (let i = 0; i < bytes.length; i += 4) n += bytes[i] === 17 && bytes[i + 2] === 17 && bytes[i + 3] === 255;
+        return n;
+    }})()"""
+    picture = "getComputedStyle([...document.querySelectorAll('.jp-OutputArea svg [paint-order]')].pop()).stroke"
+    actions = [
+        ["theme", "JupyterLab Dark"],
+        ["cell", 0],
+        ["idle"],
+        ["cell", 1],
+        ["until", f"{canvas}"],
+        ["cell", 2],
+        ["idle"],
+        ["until", f"{halos} > 500"],
+        ["shot", "live"],
+        ["cell", 3],
+        ["idle"],
+        ["eval", picture],
+        ["shot", "remains"],
+    ]
+    report = act(lab, shots_folder(tmp_path, "timeline-dark"), actions, pictures=True)
+    assert report["values"] == ["rgb(17, 17, 17)"]

@@ -62,7 +62,7 @@ class Displayable(BundleDisplay):
         """MIME type -> data. note: words after the conclusion."""
         text = "\n".join(filter(None, (self.text, note)))
         alt = f"{self.text.splitlines()[0]}; {self.verdict}" + (f" ({note})" if note else "")
-        return picture_bundle(self.svg, alt, text, fold_text=True)
+        return picture_bundle(self.svg, alt, text, fold_text=True, live=True)
 
 
 class Timeline(Displayable):

@@ -79,6 +79,7 @@ function livePicture(element, opened) {
     }
     // Words outside of boxes have the colors of the page.
     for (const e of svg.querySelectorAll("[paint-order]")) e.style.cssText = "fill:currentColor;stroke:var(--minflow-page)";
+    for (const e of svg.querySelectorAll("[paint-order] tspan[fill]")) e.style.cssText = "fill:inherit;fill-opacity:.75";
   };
   const pen = document.createElement("canvas").getContext("2d");
   const wide = (words, font) => { pen.font = `${font} 12px Helvetica, Arial, sans-serif`; return pen.measureText(words).width; };

@@ -14,7 +14,7 @@
   const words = rows.map((row) => row.textContent.toLowerCase());
   const look = 'font:inherit;color:inherit;background:transparent;border:1px solid rgba(125,133,144,.55);border-radius:4px;padding:0 6px';
   const bar = make('div', 'display:flex;flex-wrap:wrap;gap:6px;align-items:center;margin:4px 0', { 'data-lm-suppress-shortcuts': 'true' });
-  const search = make('input', `${look};width:22em;max-width:60%`, {
+  const search = make('input', `${look};width:26em;max-width:60%`, {
     type: 'search', placeholder: 'search: module, operation, shape, line', 'aria-label': 'search the tree; Enter goes to the next hit, Escape ends the search',
   });
   const said = make('span', 'opacity:.75', { role: 'status' });

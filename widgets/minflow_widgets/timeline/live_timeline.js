@@ -14,10 +14,17 @@ function render({ model, el }) {
     canvas.setAttribute("aria-label", label);
   };
   const show = () => {
-    const svg = new TextDecoder().decode(model.get("data"));
-    if (!svg) return;
-    label = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement.getAttribute("aria-label");
-    image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(svg);
+    const text = new TextDecoder().decode(model.get("data"));
+    if (!text) return;
+    const svg = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+    label = svg.getAttribute("aria-label");
+    const page = getComputedStyle(el), color = (name) => page.getPropertyValue(name).trim();
+    const halo = color("--jp-layout-color0") || color("--vscode-editor-background");
+    if (halo) {  // an image does not know the page's theme
+      for (const node of svg.querySelectorAll("[paint-order]")) node.style.cssText = `fill:${page.color};stroke:${halo}`;
+      for (const note of svg.querySelectorAll("[paint-order] tspan[fill]")) note.style.cssText = "fill:inherit;fill-opacity:.75";
+    }
+    image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(new XMLSerializer().serializeToString(svg));
   };
   model.on("change:data", show);
   show();

@@ -38,7 +38,7 @@ class Context:
         self.rank, self.world_size = rank, world_size
         self.plan_lock = threading.RLock()
         self.values: dict[PerContext, Any] = {}
-        CONTEXTS.add(self)
+        CONTEXTS[id(self)] = self
 
     def spawn(self, function: Callable, *args: Any, name: str | None = None, start: bool = True) -> threading.Thread:
         """Start a daemon thread that runs `function(*args)` in this Context, with the default modes.
@@ -56,7 +56,7 @@ class Context:
         return f"Context(rank={self.rank}, world_size={self.world_size})"
 
 
-CONTEXTS: weakref.WeakSet[Context] = weakref.WeakSet()  # all of this process
+CONTEXTS: weakref.WeakValueDictionary[int, Context] = weakref.WeakValueDictionary()  # all of this process, by id
 PROCESS_CONTEXT = Context()  # of every thread that has not entered another one
 CURRENT: ContextVar[Context | None] = ContextVar("context", default=None)
 WORLD: list[Callable[[], Any]] = []  # distributed/ fills it with `world.world`
@@ -123,4 +123,6 @@ class PerContext(Generic[T]):
 
     def known(self) -> list[T]:
         """Those of all Contexts that have one."""
-        return [context.values[self] for context in list(CONTEXTS) if self in context.values]
+        references = CONTEXTS.valuerefs()  # copied at once: other threads add Contexts meanwhile
+        contexts = [context for reference in references if (context := reference()) is not None]
+        return [context.values[self] for context in contexts if self in context.values]

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+import sys
 import threading
 import warnings
 
@@ -306,3 +307,22 @@ def test_value_per_context():
         assert value() == []
         assert len(value.known()) == 2
     assert value() == [1]
+
+
+def test_known_values_while_other_threads_add_contexts():
+    value, added, ended = PerContext(int), [], threading.Event()
+
+    def add():
+        while not ended.is_set():
+            added[:] = [Context() for _ in range(100)]
+
+    thread = threading.Thread(target=add)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread.start()
+        assert [value.known() for _ in range(2000)] == [[]] * 2000
+    finally:
+        sys.setswitchinterval(before)
+        ended.set()
+        thread.join()

@@ -1,5 +1,7 @@
 """Buttons of a curve: the loop is held between two steps in its own thread; a stop is a KeyboardInterrupt there."""
 
+import os
+import signal
 import threading
 
 import numpy as np
@@ -275,6 +277,20 @@ def test_messages_of_a_page_are_acknowledged(front):
     assert header(curve)["heard"] == ["ab.1", "ab.2"] and curve.control.state == "paused"
     curve.finish()
     widget.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_fork_of_a_paused_loop_takes_steps():
+    curve, step, _ = eager_loop()
+    with curve:
+        step()
+        curve._loop.pause()
+        if (pid := os.fork()) == 0:
+            signal.alarm(20)  # ends a child that waits for a button
+            step()
+            os._exit(0)
+        curve._loop.resume()
+    assert os.waitpid(pid, 0)[1] == 0
 
 
 HEAD = {"status": "step 5 of 9 · 2 steps/s · 2 s · 17 s left", "state": "running", "controls": True, "heard": ["ab.1"]}

@@ -6,6 +6,7 @@ there is something to obey, so until then a step costs nothing more. Read next: 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -32,6 +33,7 @@ class LoopControl:
         self.sources: list[Any] = []
         self.asked, self.problem = "running", ""
         self.stopped: set[int] = set()
+        self.process = os.getpid()
         self.resumed = Latch()
         self.listening = ExitStack()
         self.lock = new_lock()  # buttons are handled on another thread than the loop's
@@ -116,6 +118,8 @@ class LoopControl:
 
         A loop that goes on after its KeyboardInterrupt is not stopped again.
         """
+        if os.getpid() != self.process:  # a fork, which the buttons do not reach
+            return
         stream, me = current_stream(), threading.get_ident()
         if stream.on_worker():  # waiting here would block all jobs, and an interrupt would wait for it
             self.problem = IN_CALLBACK

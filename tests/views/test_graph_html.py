@@ -12,7 +12,7 @@ from minflow import nn
 from minflow.compiler.passes import PASSES, pass_name
 from minflow.views.draw.lanes import round_step
 from minflow.views.html.page import picture_card
-from minflow.views.html.reports import MAX_BAR_WIDTH
+from minflow.views.html.reports import MAX_BAR_WIDTH, cell_html
 from minflow.views.html.table import inner_picture
 from minflow.views.records.reports import (
     Block,
@@ -39,6 +39,7 @@ from minflow.views.renderers.roofline import LEFT, MAX_NAMED_CALLS, PLOT_HEIGHT,
 from minflow.views.text.numbers import shares
 from minflow.views.text.plan import MAX_CALLS
 from minflow.views.text.reports import Report, memory_sentences, peak, peak_text, values_at_peak
+from minflow.views.text.tables import Cell
 from minflow.vision.models import mobilenet_v2
 from tests.graph_models import Step
 from tests.measuring import calls
@@ -529,3 +530,8 @@ def test_wide_picture_shrinks_to_three_quarters_then_scrolls():
     assert '<div style="overflow-x:auto"><img alt="a graph"' in card(1464)
     assert "max-height:900px" in inner_picture(card(780))
     assert "min-width:1098px" in inner_picture(card(1464)) and "max-height" not in inner_picture(card(1464))
+
+
+def test_narrow_columns_keep_short_words_whole():
+    looks = [cell_html(Cell("", page=words), first=False) for words in ("fused loop of relu", "x" * 40)]
+    assert [look.partition(";")[0] for look in looks] == ['<div style="min-width:5ch', '<div style="min-width:16ch']

@@ -131,7 +131,7 @@ function livePicture(element, opened) {
     Object.assign(size, { left: X(left), top: Y(top), width: X(left + width) - X(left), height: Y(top + height) - Y(top) });
   };
 
-  // The view: pixels a unit (0: as the <img> had), and the point in the upper left corner.
+  // The view: pixels a unit (0: as `usual`), and the point in the upper left corner.
   let scale = 0, x = -1e9, y = -1e9;
   const page = html("div", "position:relative"), bar = html("div", "display:flex;gap:2px;justify-content:flex-end;margin-bottom:4px;opacity:.75");
   const view = html("div", "overflow:hidden;max-width:100%;touch-action:pan-y;user-select:none", { tabIndex: 0, role: "group", ariaLabel: image.alt });
@@ -140,7 +140,11 @@ function livePicture(element, opened) {
   // Width of the output, and of all around the picture in it. Nothing is measured: a page may have hundreds of pictures.
   let space = 0, around = 0;
   const room = () => (full() ? innerWidth : space - around);
-  const usual = () => Math.min(Math.max(Math.min(width, room()), parseFloat(image.style.minWidth) || 0) / width, parseFloat(image.style.maxHeight) / height || 9);
+  // At first all of the width, as long as letters of 12 units have 6 pixels; a wider picture is as wide as the <img> was.
+  const usual = () => {
+    const fitted = Math.min(1, room() / width), least = fitted < 0.5 ? (parseFloat(image.style.minWidth) || 0) / width : 0;
+    return Math.min(Math.max(fitted, least), parseFloat(image.style.maxHeight) / height || 9);
+  };
   const lay = () => {
     const first = usual(), k = scale || first, limit = full() ? innerHeight - 30 : Math.max(height * first, 0.8 * innerHeight);
     if (room() <= 0) return;

@@ -28,6 +28,7 @@ WRAP_STYLE = "overflow-wrap:anywhere"  # long names wrap, so that the columns to
 NAME_STYLE = f"min-width:12em;{WRAP_STYLE}"
 NUMBER_STYLE = CELL_STYLE.replace("left", "right") + NO_WRAP
 PHASE_COLORS = {"forward": theme.BLUE, "backward": theme.AMBER, "recompute": theme.VIOLET, "optimizer": theme.GREEN}
+MAX_WORD_WIDTH = 16  # characters of a word that a narrow column does not break
 MAX_INDENT = 24  # em: the deepest level that is indented further
 MAX_BAR_WIDTH = 104  # pixels of the longest bar
 TRACK_COLOR = "rgba(125,133,144,.2)"  # background of a bar
@@ -77,7 +78,8 @@ def cell_html(cell: str | Cell | Bar, first: bool) -> str:
         return safe(cell)
     page = cell.page or ""
     indent = 0.7 * (len(page) - len(page.lstrip()))
-    look = NAME_STYLE if first else WRAP_STYLE
+    word = min(max(map(len, page.split()), default=0), MAX_WORD_WIDTH)
+    look = NAME_STYLE if first else f"min-width:{word}ch;{WRAP_STYLE}"
     look += f";margin-left:{min(indent, MAX_INDENT)}em" if indent else ""
     more = f"<br>{faint(cell.more)}" if cell.more else ""
     return f'<div style="{look}">{safe(page)}{"".join(map(badge, cell.badges))}{more}</div>'

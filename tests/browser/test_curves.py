@@ -592,6 +592,12 @@ RESET = (
 PIXELS = f"{STILL}.toDataURL()"
 
 
+PLACE = f"""(() => {{
+    const canvas = {STILL}, full = !!document.fullscreenElement;
+    return {{ full, wide: canvas.clientWidth, tall: canvas.clientHeight, screen: innerHeight }};
+}})()"""
+
+
 def test_saved_picture_has_values_and_zoom_without_a_kernel(lab, tmp_path):
     """In a notebook that is opened again, and trusted because it ran here; zoom by drag and by keys, log scale, both themes."""
     write(lab[1], SAVED)
@@ -604,8 +610,14 @@ def test_saved_picture_has_values_and_zoom_without_a_kernel(lab, tmp_path):
         ["double", canvas], ["wait", 200], ["eval", RESET], ["eval", PIXELS],
         ["hover", canvas, 60, 46], ["click", canvas, 60, 46], ["wait", 200], ["eval", SAID], ["shot", "hidden"], ["hover", canvas, 400, 120],
         ["wait", 200], ["eval", SAID], ["focus", canvas], ["press", "2"], ["wait", 200], ["click", ".jp-RenderedHTMLCommon button:text('log y')"],
-        ["wait", 200], ["eval", PIXELS], ["theme", "JupyterLab Dark"], ["wait", 600], ["shot", "log-dark"], ["eval", PIXELS]])  # fmt: skip
-    left, hovered, zoomed, first, whole, nearer, again, linear, toggled, alone, log, dark = report["values"]
+        ["wait", 200], ["eval", PIXELS], ["theme", "JupyterLab Dark"], ["wait", 600], ["shot", "log-dark"], ["eval", PIXELS],
+        ["focus", canvas], ["eval", PLACE], ["press", "f"], ["wait", 500], ["eval", PLACE], ["shot", "full-screen"], ["press", "f"], ["wait", 500],
+        ["eval", PLACE]])  # fmt: skip
+    left, hovered, zoomed, first, whole, nearer, again, linear, toggled, alone, log, dark, small, large, closed = (
+        report["values"]
+    )
+    assert not small["full"] and closed == small and large["full"]
+    assert large["wide"] > 1.2 * small["wide"] and 0.85 < large["tall"] / large["screen"] < 1, (small, large)
     assert left["images"] == 1 and left["canvases"] == 0 and not left["lost"]
     assert hovered.startswith("step 2") and "loss " in hovered and "val_loss " in hovered
     assert zoomed is False and first.startswith("step 1: loss ") and whole is True and nearer is False and again is True

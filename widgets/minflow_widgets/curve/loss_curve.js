@@ -12,13 +12,14 @@ function render({ model, el }) {
     made.type = "button"; made.textContent = name;
     return made;
   };
-  const logs = button("log y"), times = button("time x"), pause = button("pause"), stop = button("stop"), all = button("all steps");
+  const logs = button("log y"), times = button("time x"), pause = button("pause"), stop = button("stop"), all = button("all steps"), whole = button("full screen");
   const smooth = Object.assign(make("input", "width:56px;margin:0 0 0 4px;vertical-align:middle"), { type: "range", min: 0, max: SMOOTHINGS.length - 1, step: 1 });
   const smoothing = make("label", "");
   smoothing.append("smooth", smooth);
   canvas.dataset.lmSuppressShortcuts = "true"; // Notebook 7 takes arrows
   canvas.setAttribute("role", "img"); canvas.tabIndex = 0; values.setAttribute("aria-live", "polite");
-  bar.append(status, pause, stop, all, smoothing, logs, times);
+  whole.hidden = !document.fullscreenEnabled;
+  bar.append(status, pause, stop, all, smoothing, logs, times, whole);
   box.append(bar, canvas, values);
   el.append(box);
   let greeting = 0, waiting = false, at = null, hint = () => "", areas = [], names = [], scene = null, head = null;
@@ -60,6 +61,8 @@ function render({ model, el }) {
     const others = earlier.filter((s) => s.style !== undefined).map((s) => ({ ...s, panel: titles.indexOf(before.panels[s.panel]) }));
     const lines = [...(head ? head.series : []), ...others.filter((s) => s.panel >= 0)];
     const known = new Map(earlier.filter((s) => s.style === undefined).map((s) => [s.name, s]));  // not {}: names
+    const full = document.fullscreenElement === box;
+    box.style.maxWidth = full ? "none" : "720px";
     const width = Math.max(box.clientWidth || 720, 240), ratio = window.devicePixelRatio || 1;
     const narrow = (row) => width / row.length < 230;
     const rows = (head && head.rows.length ? head.rows : [[0]]).flatMap((row) => (narrow(row) ? row.map((i) => [i]) : [row]));
@@ -67,12 +70,15 @@ function render({ model, el }) {
     const c = canvas.getContext("2d"), font = "11.5px Helvetica, Arial, sans-serif", theme = themeOf(el);
     c.font = font;
     const legends = titles.map((_, i) => legendOf(c, (head && head.legends[i]) || [], width / rows.find((row) => row.includes(i)).length - WORDS - RIGHT));
-    const of = (i) => lines.filter((s) => s.panel === i), tall = (row) => Math.max(...row.map((i) => tallOf(strip(row), legends[i].length)));
-    const height = rows.reduce((sum, row) => sum + tall(row), 0);
+    const of = (i) => lines.filter((s) => s.panel === i), least = (row) => Math.max(...row.map((i) => tallOf(strip(row), legends[i].length)));
+    const needed = rows.reduce((sum, row) => sum + least(row), 0), large = rows.filter((row) => !strip(row)).length;
+    const free = full ? Math.max(0, innerHeight - bar.offsetHeight - values.offsetHeight - needed) : 0;  // the large panels share it
+    const tall = (row) => least(row) + (strip(row) ? 0 : Math.floor(free / large)), height = needed + large * Math.floor(free / (large || 1));
     canvas.width = width * ratio; canvas.height = height * ratio;
     canvas.style.width = width + "px"; canvas.style.height = height + "px";
     c.font = font; // the new size took it away
-    box.style.color = theme.ink;
+    Object.assign(box.style, { color: theme.ink, background: full ? theme.card : "", overflow: full ? "auto" : "" });
+    whole.textContent = full ? "close" : "full screen";
     scene = { log, x, at, before: known, marks: head ? head.marks || [] : [], gaps: (time && head && head.gaps) || [], said: [], smooth: SMOOTHINGS[level], hidden: (s) => hidden.has(keyOf(s)) };
     zoom.whole = limits([...lines, ...known.values()].map((s) => s.x));
     Object.assign(scene, { limits: zoom.range(), zoomed: !!zoom.shown, drag: zoom.drag });
@@ -100,7 +106,7 @@ function render({ model, el }) {
     shown(logs, log === null ? far.length > 0 : !!log); shown(times, time);
     status.textContent = can.status;
     values.textContent = at === null ? can.said || hint() : `${time ? "at" : "step"} ${number(at)}${time ? " s" : ""}: ${scene.said.join(", ")}`;
-    canvas.setAttribute("aria-label", [status.textContent, head && head.said].filter(Boolean).join("; ") + "; arrow keys read values, + and - zoom, 1 to 9 hide lines");
+    canvas.setAttribute("aria-label", [status.textContent, head && head.said].filter(Boolean).join("; ") + "; arrow keys read values, + and - zoom, 1 to 9 hide lines, f is full screen");
   };
   const soon = () => { if (!waiting) { waiting = true; requestAnimationFrame(draw); } };
   const longest = () => head && head.series.reduce((a, s) => (!a || s.n > a.n ? s : a), null);
@@ -121,7 +127,8 @@ function render({ model, el }) {
   canvas.onkeydown = (event) => {
     const line = longest(), move = { ArrowLeft: -1, ArrowRight: 1, PageUp: -20, PageDown: 20, Home: -Infinity, End: Infinity }[event.key];
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (/^[1-9]$/.test(event.key)) toggle(names[event.key - 1]);
+    if (event.key === "f") enlarge();
+    else if (/^[1-9]$/.test(event.key)) toggle(names[event.key - 1]);
     else if (!zoom.pressed(event.key, at)) {
       if (event.key === "Escape") at = null;
       else if (!move || !line || !line.n) return;
@@ -133,6 +140,9 @@ function render({ model, el }) {
   canvas.onclick = ({ offsetX: x, offsetY: y }) => toggle(within(names, x, y));
   all.onclick = zoom.reset;
   smooth.oninput = () => choose({ smooth: Number(smooth.value) });
+  const enlarge = () => (document.fullscreenElement ? document.exitFullscreen() : box.requestFullscreen());
+  whole.onclick = enlarge;
+  box.onfullscreenchange = soon;
   logs.onclick = () => choose({ log: logs.getAttribute("aria-pressed") !== "true" });
   times.onclick = () => { zoom.shown = null; choose({ x: look().x === "time" ? "step" : "time" }); };
   pause.onclick = () => wish(pause.textContent);

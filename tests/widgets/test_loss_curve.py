@@ -36,7 +36,7 @@ def test_error_ends_the_curve_cleanly(front, kind):
         curve.add(1, loss=2.0)
         raise kind("stop")
     assert len(front.left) == 1 and f"stopped by {kind.__name__}" in repr(curve)
-    assert not [t for t in threading.enumerate() if t.name == "minflow LossCurve"]
+    assert not curve._update_thread.thread.is_alive()
     curve.add(2, loss=1.0)
     assert len(curve.data["loss"][0]) == 2 and len(front.left) == 1
 

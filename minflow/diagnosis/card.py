@@ -158,13 +158,13 @@ def text_html(text: str) -> str:
 
 def graph_html(record: CardRecord) -> str:
     """The picture with its text folded below; empty if there is no graph."""
-    if not shows_graph(record):
+    graph = record.graph
+    if graph is None or not shows_graph(record):
         return ""
-    diagram = diagram_of(fold_near_end(record.graph), NEARBY_BOXES)
-    svg, opened = render_svg(diagram)[0], opened_svg(record.graph, len(diagram.boxes))
-    card = picture_card(svg, alt_text(record), graph_lines(record.graph), live=True, opened=opened)
-    picture = inner_picture(card)
-    return f'<details><summary style="{SUMMARY_STYLE}">{escape(clean(record.graph.title))}</summary>{picture}</details>'
+    diagram = diagram_of(fold_near_end(graph), NEARBY_BOXES)
+    svg, opened = render_svg(diagram)[0], opened_svg(graph, len(diagram.boxes))
+    picture = inner_picture(picture_card(svg, alt_text(record), graph_lines(graph), live=True, opened=opened))
+    return f'<details><summary style="{SUMMARY_STYLE}">{escape(clean(graph.title))}</summary>{picture}</details>'
 
 
 def alt_text(record: CardRecord) -> str:

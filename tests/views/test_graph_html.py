@@ -534,4 +534,4 @@ def test_wide_picture_shrinks_to_three_quarters_then_scrolls():
 
 def test_narrow_columns_keep_short_words_whole():
     looks = [cell_html(Cell("", page=words), first=False) for words in ("fused loop of relu", "x" * 40)]
-    assert [look.partition(";")[0] for look in looks] == ['<div style="min-width:5ch', '<div style="min-width:16ch']
+    assert [look.partition(";")[0] for look in looks] == ['<div style="min-width:5ch', '<div style="min-width:10ch']

@@ -123,7 +123,7 @@
   };
   for (const node of tree.querySelectorAll('span[title]')) {
     const [, number, line, source] = node.title.match(/^In\[(\d+)\]:(\d+)(?:: (.*))?$/) ?? [];
-    if (number) link(node, () => toCell(node, number, Number(line), source), `to cell ${number}, line ${line}: ${source ?? ''}`);
+    if (number) link(node, () => toCell(node, number, Number(line), source), node.title);
   }
   for (const node of top < 0 ? [] : [...tree.children].slice(1, top).flatMap((child) => [...child.querySelectorAll('b')])) {
     const row = rows.find((other) => nameOf(other) === node.textContent);

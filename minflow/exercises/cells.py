@@ -34,6 +34,19 @@ def answer_cell(name: str) -> str:
     return "\n".join([*head, f"    ...  {PLACEHOLDER}"])
 
 
+def is_untouched(name: str, source: str) -> bool:
+    """True if an answer cell is empty or as released. Comments do not count: a translated notebook has its own."""
+    return not source.strip() or program(source) == program(answer_cell(name))
+
+
+def program(source: str) -> str:
+    """A program without its comments and layout; the source itself if it is not Python."""
+    try:
+        return ast.dump(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source.strip()
+
+
 def solved_cell(name: str) -> str:
     """Answer cell with the solution."""
     exercise = find(name)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from minflow.exercises import cells
+from minflow.exercises.i18n import languages
 from minflow.exercises.registry import all_exercises, find, lesson_exercises
+from minflow.exercises.translate.notebook import in_language
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 LESSONS = sorted(FOLDER.glob("[0-9][0-9]_*.ipynb"))
@@ -174,12 +176,13 @@ def test_names_are_shown_before_they_are_needed(lesson):
 
 
 @pytest.mark.slow
-def test_solved_lesson_passes_every_check(lesson, tmp_path, monkeypatch):
-    """The teacher's edition, in its kernel: every check succeeds."""
+@pytest.mark.parametrize("language", ["en", *languages()])
+def test_solved_lesson_passes_every_check(lesson, language, tmp_path, monkeypatch):
+    """The teacher's edition, in its kernel: every check succeeds, also with translated strings in the code."""
     import nbformat
     from nbclient import NotebookClient
 
-    book = nbformat.read(lesson, 4)
+    book = nbformat.reads(in_language(language, FOLDER)(lesson, lesson.read_bytes()).decode(), 4)
     for cell in book.cells:
         if cell.id.endswith("-answer"):
             cell.source = cells.solved_cell(cell.id.removesuffix("-answer").replace("-", "_"))

@@ -9,7 +9,7 @@ from minflow import cli, course
 from minflow.core.messages.invocation import command
 from minflow.exercises import i18n, registry, translate
 from minflow.exercises.i18n import po
-from minflow.exercises.translate import checks, notebook, pages
+from minflow.exercises.translate import checks, code, notebook, pages
 
 TOP = Path(__file__).parents[2]
 NOTEBOOKS = TOP / "notebooks"
@@ -28,10 +28,9 @@ def test_chinese_lesson_differs_only_in_texts(tmp_path):
         other, english = (json.loads(path.read_bytes()) for path in (built, NOTEBOOKS / built.relative_to(tmp_path)))
         for book in (other, english):
             for cell in book["cells"]:
+                source = "".join(cell["source"])
                 cell["source"] = (
-                    "".join(cell["source"])
-                    if cell["cell_type"] == "code"
-                    else len(translate.notebook.markdown.split("".join(cell["source"])))
+                    code.skeleton(source) if cell["cell_type"] == "code" else len(notebook.markdown.split(source))
                 )
         assert other == english
 
@@ -119,6 +118,66 @@ def test_differences_are_named(english, chinese, found):
     assert checks.differences(english, chinese, form=True) == found
 
 
+# ---- texts of code cells --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source, texts",
+    [
+        ("x = 1  # the start", ["the start"]),
+        ("# loss.backward()\n# x = 1\n# step", ["step"]),
+        (
+            'print("knobs", f"{n} of {m:.2f}", x["key"], "a" if x == "key" else "no", name="key")',
+            ["knobs", "{n} of {m:.2f}", "no"],
+        ),
+        ('print(*[f"{n} knobs" for n in x], "one" + "two", draw("key name"))', ["{n} knobs", "one", "two"]),
+        ('ax.set(title="time", color="gray"); ax.set_title("loss"); show(x, labels=["red"])', ["time", "loss", "red"]),
+        ('t = {"no eyes": a, "all": b, 3: c}; u = {"seen": 1}; words = "two words"', ["no eyes", "all", "two words"]),
+        ('assert "never ran" in t; source(f, "def g"); legend(loc="lower right")', []),
+        ('def f():\n    """Add x."""\n    return "# no comment", b"two words"', ["Add x.", "# no comment"]),
+        ('p = """import os\nprint(1)"""', []),
+        ('print("é", "two")', ["two"]),
+        ("%time x = 'two words'", ["two words"]),
+    ],
+)
+def test_comments_and_shown_strings_of_code_are_texts(source, texts):
+    assert code.texts(source) == texts
+
+
+def test_strings_of_an_answer_are_not_texts():
+    assert code.texts('x = "two words"  # or another', comments_only=True) == ["or another"]
+    assert code.translate('x = "two words"  # it', {"two words": "?", "it": "!"}, True) == 'x = "two words"  # !'
+
+
+def test_code_is_the_same_program_after_translation():
+    source = 'print(f"{a} of {b:.1f}", t["no eyes"])  # it is f(a)\nsource("no eyes")'
+    table = {"{a} of {b:.1f}": "{b:.1f} 中的 {a}", "no eyes": "盲", "it is f(a)": "是 f(a)"}
+    other = code.translate(source, table)
+    assert other == 'print(f"{b:.1f} 中的 {a}", t["盲"])  # 是 f(a)\nsource("no eyes")'
+    assert code.same_program(source, other)
+    for changed in ('print(f"{b} 中的 {a}")', 'print(f"{b:.1f} 中的 {a}", t["盲", 1])', 'print("'):
+        assert not code.same_program(source, changed)
+
+
+def test_translation_that_changes_the_program_is_reported(work):
+    text = lesson(("code", "a-01", 'print(f"{x} is {y}", "so \\n it is")'))
+    (work / "course" / "00_a.ipynb").write_text(text, encoding="utf-8")
+    (file,) = translate.update("zh", work / "course")
+    fill_in(file, {"{x} is {y}": "{y} 是 {y}", "so \\n it is": '就" + "是'})
+    assert translate.check("zh", work / "course") == [
+        "00_a: '{x} is {y}': parts in braces: {x} {y}, in zh: {y} {y}",
+        "00_a: cell a-01: its code is another program when translated",
+    ]
+    fill_in(file, {"{x} is {y}": "{y} 是 {x}", "so \\n it is": "就\\n是"})
+    assert translate.check("zh", work / "course") == []
+
+
+def test_words_of_markdown_do_not_change_code(work):
+    text = lesson(("markdown", "a-00", "loss"), ("code", "a-01", 'x["loss"]; print("the loss")'))
+    book = json.loads(notebook.translate_notebook(text.encode(), {"loss": "损失", "the loss": "这个损失"}))
+    assert ["".join(cell["source"]) for cell in book["cells"]] == ["损失", 'x["loss"]; print("这个损失")']
+
+
 # ---- from English to PO files and back ------------------------------------------------------------------------------
 
 
@@ -143,7 +202,7 @@ def lesson(*cells):
 
 ENGLISH = lesson(
     ("markdown", "a-00", "# A title\n\nOne long sentence about loss.\n\n- an item"),
-    ("code", "a-01", "print('a word')"),
+    ("code", "a-01", "print('a word')  # one"),
     ("markdown", "a-words", "| word | meaning |\n|---|---|\n| loss | how wrong |\n| `x` | an item |"),
 )
 
@@ -176,34 +235,40 @@ CHINESE = {
     "meaning": "含义",
     "loss": "损失",
     "how wrong": "差多少",
+    "a word": "一个词",
+    "one": "一",
 }
 
 
 def translate_all(file, **other):
+    fill_in(file, CHINESE | other)
+
+
+def fill_in(file, table):
     entries = po.read(file)
     for entry in entries:
-        entry.translation, entry.fuzzy, entry.before = (CHINESE | other)[entry.text], False, ""
+        entry.translation, entry.fuzzy, entry.before = table[entry.text], False, ""
     file.write_text(po.write(entries, "zh"), encoding="utf-8")
 
 
 def test_from_english_to_chinese(work):
     (line,) = translate.check("zh", work / "course")
     assert line.startswith(
-        "00_a: 7 texts are new or changed, 0 are gone, such as 'A title'. "
+        "00_a: 9 texts are new or changed, 0 are gone, such as 'A title'. "
         f"Run: {command('exercises', 'translate', '--update', 'zh')}."
     )
     (file,) = translate.update("zh", work / "course")
     assert file == work / "course" / "zh" / "00_a.po" and translate.update("zh", work / "course") == []
     assert {entry.text: entry.where for entry in po.read(file)}["an item"] == "a-00 a-words"
     (line,) = translate.check("zh", work / "course")
-    assert "7 texts are not translated, such as 'A title'" in line
+    assert "9 texts are not translated, such as 'A title'" in line
     translate_all(file)
     assert translate.check("zh", work / "course") == []
     (built,) = translate.build("zh", work / "course", work / "built")
     book = json.loads(built.read_text(encoding="utf-8"))
     assert ["".join(cell["source"]) for cell in book["cells"]] == [
         "# 标题\n\n关于损失的一个长句子。\n\n- 一项",
-        "print('a word')",
+        "print('一个词')  # 一",
         "| 词 | 含义 |\n|---|---|\n| 损失 | 差多少 |\n| `x` | 一项 |",
     ]
 

@@ -125,7 +125,7 @@ def mark(file: str, notebook: dict[str, Any], released: dict[str, Any], exercise
     """Mark one answer."""
     answer, remark = nb.find_answer(notebook, exercise)
     place = Mark(file, exercise.lesson, exercise.name, of=exercise.points, remark=remark)
-    if answer.strip() in ("", cells.answer_cell(exercise.name).strip()):
+    if cells.is_untouched(exercise.name, answer):
         return dataclasses.replace(place, outcome="not started")
     given = run_answer(exercise, setup_cells(notebook, released, exercise, answer), answer, limits)
     odd = sorted((mentioned_names(answer) - mentioned_names(cells.solved_cell(exercise.name))) & SUSPICIOUS)

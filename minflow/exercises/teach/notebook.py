@@ -165,12 +165,12 @@ def find_answer(notebook: dict[str, Any], exercise: Exercise) -> tuple[str, str]
     """
     code = [cell for cell in notebook["cells"] if cell.get("cell_type") == "code"]
     answer, check = cell_id(exercise.name, "answer"), cell_id(exercise.name, "check")
-    stub = cells.answer_cell(exercise.name).strip()
     own = [cell["source"] for cell in code if answer in cell_ids(cell)]
-    written = [source for source in own if source.strip() not in (stub, "")] or own
+    written = [source for source in own if not cells.is_untouched(exercise.name, source)] or own
     remark = f"{len(own)} cells have the id {answer}" if len(own) > 1 else ""
-    if written and (exercise.answer in bound_names(written[-1]) or written[-1].strip() == stub):
-        return written[-1], remark
+    last = written[-1] if written else ""
+    if last.strip() and (exercise.answer in bound_names(last) or cells.is_untouched(exercise.name, last)):
+        return last, remark
     if between := cells_between(notebook["cells"], cell_id(exercise.name, "task"), check):
         pieces = [cell["source"] for cell in between if cell.get("cell_type") == "code"]
         joined = "\n".join(pieces)

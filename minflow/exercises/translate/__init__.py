@@ -1,6 +1,7 @@
 """`minflow exercises translate`: update and check translations, and build lessons from them.
 
-The source is English: notebooks, definitions of exercises, and `say("...")` in the checker. Each page has a PO file.
+The source is English: notebooks (with the comments of their code and the strings that it shows), definitions of
+exercises, and `say("...")` in the checker. Each page has a PO file.
 Pages that may be incomplete are listed in `i18n/zh/not_yet.txt`. Read next: `pages.py`.
 """
 
@@ -13,8 +14,8 @@ from ...core.messages import invocation
 from ...io import atomic
 from .. import i18n
 from ..i18n import po
-from .checks import differences, glossary
-from .notebook import in_language
+from .checks import code_differences, differences, glossary
+from .notebook import changed_programs, code_texts, in_language
 from .pages import Page, all_pages, merge_entries
 
 
@@ -90,10 +91,14 @@ def missing_translations(page: Page, language: str) -> list[str]:
 
 def translation_problems(page: Page, language: str) -> list[str]:
     """Report translations that do not match the English text or the glossary."""
-    result, table = [], glossary(language)
+    result, table, in_code = [], glossary(language), code_texts(page.data)
     for entry in page.entries:
         if entry.current:
-            lines = differences(entry.text, entry.translation, language, form=page.name == "checker")
+            lines = (
+                code_differences(entry.text, entry.translation, language)
+                if entry.text in in_code
+                else differences(entry.text, entry.translation, language, form=page.name == "checker")
+            )
             term = entry.text.strip("*_ ")
             if entry.text in page.terms and not entry.translation.strip("*_ ").startswith(table.get(term, ("\n",))[0]):
                 lines.append(
@@ -102,7 +107,10 @@ def translation_problems(page: Page, language: str) -> list[str]:
                     else f"i18n/{language}/glossary.tsv lacks it"
                 )
             result += [f"{entry.text[:60]!r}: {line}" for line in lines]
-    return result
+    translated = {entry.text: entry.translation for entry in page.entries if entry.current}
+    return result + [
+        f"cell {name}: its code is another program when translated" for name in changed_programs(page.data, translated)
+    ]
 
 
 def build(language: str, notebooks: Path, folder: Path) -> list[Path]:

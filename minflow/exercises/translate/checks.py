@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from .. import i18n
+from . import code
 from .markdown import CODE, LINK, MATH, without_code
 
 HAN = r"[\u3400-\u9fff]"
@@ -33,6 +34,13 @@ def differences(text: str, translation: str, language: str = "zh", form: bool = 
     if re.search(r"\n\s*\n", translation) and not re.search(r"\n\s*\n", text):
         found.append("an empty line ends a paragraph")
     return found + (chinese(translation) if language == "zh" else []) + glossary_mismatches(text, translation, language)
+
+
+def code_differences(text: str, translation: str, language: str = "zh") -> list[str]:
+    """Describe the problems of a comment or a string of a code cell; parts in braces may be in another order."""
+    here, there = code.fields(text), code.fields(translation)
+    found = [] if here == there else [f"parts in braces: {' '.join(here)}, in {language}: {' '.join(there)}"]
+    return found + differences(code.prose(text), code.prose(translation), language)
 
 
 def bare(source: str, name: str) -> str:

@@ -22,13 +22,14 @@ class Page(NamedTuple):
     """A page to translate.
 
     name: "checker", "l02" or "02_downhill". file: its PO file. texts: English text -> where it is used.
-    terms: words that a lesson introduces.
+    terms: words that a lesson introduces. data: the lesson's notebook.
     """
 
     name: str
     file: Path
     texts: dict[str, str]
     terms: Iterable[str] = ()
+    data: bytes = b'{"cells": []}'
 
     @property
     def entries(self) -> list[po.Entry]:
@@ -52,7 +53,7 @@ def all_pages(language: str, notebooks: Path) -> list[Page]:
             name = path.relative_to(notebooks).with_suffix("").as_posix()
             data = path.read_bytes()
             file = notebook.po_file(language, notebooks, path)
-            result.append(Page(name, file, notebook.texts(data), notebook.terms(data)))
+            result.append(Page(name, file, notebook.texts(data), notebook.terms(data), data))
     return result
 
 

@@ -22,8 +22,13 @@ class Kernel:
         environment = {**os.environ, "MINFLOW_LIVE": "1", "PYTHONPATH": path}
         self.manager, self.client = start_new_kernel(startup_timeout=60, kernel_name="python3", env=environment)
 
-    def run(self, code, hook=None):
-        """Run a cell; return (its status, its outputs as (type, content)). hook is called with each (type, content)."""
+    def run(self, code, hook=None, cell=None):
+        """Run a cell; return (its status, its outputs as (type, content)). hook is called with each (type, content).
+
+        cell: id of the cell, as JupyterLab sends it; None: as before.
+        """
+        if cell is not None:
+            self.client.session.metadata = {"cellId": cell} if cell else {}
         shown = []
 
         def heard(message):

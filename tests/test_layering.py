@@ -181,6 +181,7 @@ ROOMS = {
         "core.messages.invocation",
         "core.messages.printing",
         "core.mode",
+        "core.source_location",
         "compiler.passes",
         "platforms.compiled.config",
         "diagnosis",

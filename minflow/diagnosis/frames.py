@@ -23,6 +23,9 @@ from .source_lines import is_library, source_line
 
 MAX_CHAIN = 20  # maximum length of a chain of errors
 MAX_USER_LINES = 8  # user lines printed below a card; if there are more, the middle is left out
+HINTS: list[Callable[[BaseException], str]] = [
+    attribute_hint
+]  # functions error -> a hint or "", for errors that Python raises; others may add theirs
 FRAME_HEADER = re.compile(r'File "([^"\n]+)", line (\d+)')
 
 
@@ -177,11 +180,10 @@ def custom_handler(
     shell: Any, kind: type, error: BaseException, trace: TracebackType, tb_offset: int | None = None
 ) -> None:
     """IPython's handler of interrupts (Kernel > Interrupt, Ctrl-C), which points at the user's line if minflow was
-    running, and of missing tensor attributes, to which it adds the suggestions that plain Python prints itself.
+    running, and of missing attributes and names, to which it adds suggestions.
     """
-    if isinstance(error, AttributeError):
-        meant = attribute_hint(error)
-        if meant:
+    if isinstance(error, AttributeError | NameError):
+        if meant := next(filter(None, (hint(error) for hint in HINTS)), ""):
             error.add_note(f"  Try: {meant}")
         shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
         return
@@ -218,6 +220,6 @@ def install(renderer: Callable[[BaseException], list[str]]) -> None:
     if shell is not None and hasattr(getattr(shell, "InteractiveTB", None), "debugger_cls"):
         shell.InteractiveTB.debugger_cls = debugger_at_user_line(shell.InteractiveTB.debugger_cls)
     if shell is not None and getattr(shell, "custom_exceptions", None) == ():
-        shell.set_custom_exc((KeyboardInterrupt, AttributeError), custom_handler)
+        shell.set_custom_exc((KeyboardInterrupt, AttributeError, NameError), custom_handler)
     if shell is not None:
         raise_completion_limit()

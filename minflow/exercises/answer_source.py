@@ -19,9 +19,8 @@ import textwrap
 import types
 from typing import Any
 
-from ..diagnosis import notebook
 from ..diagnosis.name_suggestions import similar_names
-from .i18n import find_non_ascii, say
+from .i18n import say
 
 SHORT_REPR = reprlib.Repr()  # complete for any value that can be typed; the beginning of larger ones
 SHORT_REPR.maxlevel, SHORT_REPR.maxstring, SHORT_REPR.maxother = 20, 100_000, 100_000
@@ -168,26 +167,25 @@ def returns_nothing(node: ast.AST | None) -> bool:
     )
 
 
-def explain_syntax_error(name: str) -> str:
-    """Explain the syntax error in the last cell that defines `name`; the answer is still the previous one then.
-
-    "" if the cell has none, and outside notebooks.
-    """
-    shell = notebook.ipython()
-    defines = re.compile(rf"^[ \t]*(?:(?:async[ ]+)?def|class)[ ]+{name}\b|^{name}[ ]*=", re.MULTILINE)
-    cells = shell.history_manager.input_hist_raw if shell is not None else ()
-    last = next((text for text in reversed(cells) if defines.search(text)), "")
-    try:
-        ast.parse(shell.transform_cell(last) if last else "")
-        return ""
-    except SyntaxError as error:
-        odd = find_non_ascii(last)
-        if odd:
-            line, _column, sign, plain = odd[0]
-            why = say("Line {line} contains {sign}; write {plain} in code.", line=line, sign=sign, plain=plain)
-        else:
-            why = say("Line {line}: {error}.", line=error.lineno, error=error.msg)
-        return say("Python cannot read your last cell, so the previous answer still counts. {why}", why=why)
+def top_names(tree: ast.Module) -> set[str]:
+    """Names that a program binds outside functions and classes."""
+    names: set[str] = set()
+    todo: list[Any] = list(tree.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+            continue
+        if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            continue
+        if isinstance(node, ast.AnnAssign) and node.value is None:
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name.partition(".")[0])
+        todo += ast.iter_child_nodes(node)
+    return names
 
 
 # ---- location of errors ----------------------------------------------------------------------------------------------

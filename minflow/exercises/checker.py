@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import answer_source, cells, isolation, record, welcome
+from . import answer_source, cell_runs, cells, isolation, record, welcome
 from .card import Card, CardDisplay, card_text, make_card
 from .definition import NOT_GIVEN, Exercise
 from .i18n import say
@@ -43,7 +43,7 @@ class CheckResult(CardDisplay):
         self.points = verdict.exercise.points if verdict.ok else 0
 
 
-def check(name: str, answer: Any, *given: Any) -> Any:
+def check(name: str, answer: Any = NOT_GIVEN, *given: Any) -> Any:
     """Check your answer to an exercise.
 
     The result shows the first, smallest case that fails, with a hint; a changed answer that fails in the same way gets
@@ -52,9 +52,8 @@ def check(name: str, answer: Any, *given: Any) -> Any:
     name: name of the exercise, such as "slope". answer: your function, class or value. given: other variables that the
     question is about, as the cell shows.
     In grading (nbgrader, or MINFLOW_GRADING=1) it returns the points as a float, and raises WrongAnswer for an answer
-    that is not right. Raises LookupError for an unknown exercise.
+    that is not right. Raises UnknownExercise for an unknown name.
     """
-    __tracebackhide__ = True
     exercise = find(name)
     if exercise.draw_object is not None and not given:
         given = (draw(name),)
@@ -76,9 +75,9 @@ def run_check(exercise: Exercise, answer: Any, given: tuple) -> Any:
         if not verdict.ok:
             raise WrongAnswer(card_text(make_card(verdict)))
         return float(exercise.points)
-    unread = answer_source.explain_syntax_error(exercise.answer)
-    verdict = Verdict(exercise, "refused", message=unread) if unread else judge(exercise, answer, given)
-    if unread or verdict.outcome in ("changed", "not started"):
+    stale = cell_runs.stale_answer(exercise, answer)
+    verdict = Verdict(exercise, "refused", message=stale) if stale else judge(exercise, answer, given)
+    if stale or answer is NOT_GIVEN or verdict.outcome in ("changed", "not started"):
         return CheckResult(verdict, make_card(verdict))
     tried = record.add_attempt(
         exercise.name,
@@ -173,3 +172,6 @@ def solution(exercise: Exercise) -> str:
     if exercise.value and callable(exercise.right):
         return inspect.cleandoc(cells.definition_source(exercise.right))
     return cells.solved_cell(exercise.name) if exercise.right is not NOT_GIVEN else ""
+
+
+cell_runs.follow()

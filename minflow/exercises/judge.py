@@ -92,6 +92,9 @@ def judge(exercise: Exercise, answer: Any, given: tuple = (), seed: int | None =
     of the answer, so that each attempt gets other numbers.
     """
     begun = time.perf_counter()
+    if answer is NOT_GIVEN or len(given) != len(exercise.given) + (exercise.draw_object is not None):
+        call = f"`{cells.check_cell(exercise.name)}`"
+        return Verdict(exercise, "refused", message=say("This check is called as {call}.", call=call))
     if touched := isolation.replaced_attribute():
         return Verdict(exercise, "changed", message=touched)
     verdict = (
@@ -110,9 +113,6 @@ def judge_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
     """Judge a value: it is right if the exercise accepts it or if it equals the solution."""
     if value is ... or (isinstance(value, tuple | list) and any(item is ... for item in value)):
         return Verdict(exercise, "not started")
-    if len(given) != len(exercise.given) + (exercise.draw_object is not None):
-        call = f'check("{exercise.name}", {", ".join((exercise.answer, *exercise.given))})'
-        return Verdict(exercise, "refused", message=say("This check is called as {call}.", call=call))
     if exercise.kind == "recall":
         value = normalize_letters(value)
     with isolation.isolated():

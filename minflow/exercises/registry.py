@@ -7,10 +7,16 @@ import importlib
 import re
 from pathlib import Path
 
+from ..core.base.errors import MinflowError
+from ..core.source_location import here
 from ..diagnosis.name_suggestions import similar_names
 from .definition import Exercise
 
 FOLDER = Path(__file__).parent / "lessons"
+
+
+class UnknownExercise(MinflowError, LookupError):
+    """The name of an exercise does not exist."""
 
 
 @functools.cache
@@ -24,7 +30,7 @@ def lessons() -> dict[str, list[str]]:
 
 @functools.cache
 def find(name: str) -> Exercise:
-    """Exercise by name. Raises LookupError with similar names."""
+    """Exercise by name. Raises UnknownExercise with similar names."""
     for lesson, names in lessons().items():
         if name in names:
             return importlib.import_module(f".lessons.l{lesson}.{name}", __package__).exercise
@@ -32,7 +38,8 @@ def find(name: str) -> Exercise:
         return found
     every = [other for names in lessons().values() for other in names]
     near = similar_names(str(name), every)
-    raise LookupError(f"there is no exercise {name!r}" + (f"; near: {', '.join(near)}" if near else ""))
+    hint = f"did you mean {' or '.join(near)}?" if near else "progress() lists all exercises"
+    raise UnknownExercise(f"there is no exercise {name!r}", where=here(), hint=hint)
 
 
 def readings(tour: str) -> dict[str, Exercise]:

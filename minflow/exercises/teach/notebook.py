@@ -19,6 +19,7 @@ from ... import course
 from ...io import atomic
 from ...io.files import open_regular
 from .. import cells
+from ..answer_source import top_names
 from ..definition import Exercise
 from ..registry import all_exercises as all_exercises, lessons
 
@@ -215,24 +216,6 @@ def bound_names(source: str) -> set[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {name for pair in BINDS.findall(source) for name in pair if name}
     return top_names(tree)
-
-
-def top_names(tree: ast.Module) -> set[str]:
-    names: set[str] = set()
-    todo: list[Any] = list(tree.body)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
-            continue
-        if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif isinstance(node, ast.alias):
-            names.add(node.asname or node.name.partition(".")[0])
-        todo += ast.iter_child_nodes(node)
-    return names
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------

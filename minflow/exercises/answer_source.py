@@ -222,10 +222,9 @@ def is_cell(file: str) -> bool:
     return file in linecache.cache and not os.path.exists(file)
 
 
-def suggest_name(error: BaseException, own: AnswerSource) -> str:
-    """Suggest a similar name in the learner's code for the unknown name of a NameError; "" if there is none."""
-    name = getattr(error, "name", None)
-    if not isinstance(error, NameError) or not name or own.node is None:
+def suggest_name(name: str, own: AnswerSource) -> str:
+    """Suggest a similar name in the learner's code for an unknown name; "" if there is none."""
+    if not name or own.node is None:
         return ""
     known = {}
     for node in ast.walk(own.node):

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.base.errors import MinflowError
 from ..views.draw.theme import AMBER, BLUE, GREEN, RED
 from ..views.html.table import framed, table
 from . import answer_source
@@ -23,6 +22,7 @@ from .compare import clue, format_number, format_value, shorten, to_array
 from .i18n import say
 from .i18n.width import padded, width, wrapped
 from .judge import Verdict
+from .runner import RaisedError
 
 MARKS = {"right": "\u2713", "nearly": "\u2248", "not started": "\u00b7", "changed": "!"}  # other outcomes: a cross
 COLORS = {"right": GREEN, "nearly": AMBER, "not started": BLUE}
@@ -114,7 +114,7 @@ def fill_changed(verdict: Verdict, card: Card) -> None:
 
 def fill_stopped(verdict: Verdict, card: Card) -> None:
     error, own = verdict.result.error, verdict.source or answer_source.AnswerSource("", "", None)
-    line, text = answer_source.error_line(error, own)
+    line, text = error.line
     place = say("before its first line") if verdict.message else say("when its result was checked")
     if line:  # code made by exec has no text
         place = say("in your line {line}:  {text}", line=line, text=shorten(text)).rstrip(" :\uff1a")
@@ -127,20 +127,17 @@ def fill_stopped(verdict: Verdict, card: Card) -> None:
     add_case_rows(verdict, card)
     if not verdict.result.timed_out:
         card.paragraphs.append(error_text(error))
-    if near := answer_source.suggest_name(error, own):
+    if near := answer_source.suggest_name(error.missing, own):
         card.paragraphs.append(near)
     if verdict.message:
         card.paragraphs.append(verdict.message)
 
 
-def error_text(error: BaseException) -> str:
-    if isinstance(error, RecursionError):
+def error_text(error: RaisedError) -> str:
+    if error.is_a("RecursionError"):
         return say("RecursionError: a function calls itself too many times.")
-    try:
-        text = str(error) if isinstance(error, MinflowError) else str(error)[:MAX_ERROR_CHARS].split("\n")[0]
-    except Exception:  # the learner's own __str__
-        text = ""
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    text = error.text if error.is_a("MinflowError") else error.text[:MAX_ERROR_CHARS]
+    return f"{error.name}: {text}" if text else error.name
 
 
 def fill_wrong(verdict: Verdict, card: Card) -> None:

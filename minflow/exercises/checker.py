@@ -16,9 +16,10 @@ from . import answer_source, cell_runs, cells, isolation, record, welcome
 from .card import Card, CardDisplay, card_text, make_card
 from .definition import NOT_GIVEN, Exercise
 from .i18n import say
-from .judge import Result, Verdict, judge
+from .judge import Verdict, judge
 from .limits import OutOfTime, limited
 from .registry import all_exercises, find, lesson_exercises
+from .runner import Result, describe
 
 WORD_VARIABLE = "MINFLOW_WORD"  # variable with a teacher's word: drawn questions depend on it
 CHECK_LIMIT = 5  # limit of a whole check, in limits of one case
@@ -63,7 +64,7 @@ def check(name: str, answer: Any = NOT_GIVEN, *given: Any) -> Any:
         with isolation.ONE_AT_A_TIME:  # the whole check, since the recursion limit is shared by all threads
             return limited(CHECK_LIMIT * exercise.time_limit, lambda: run_check(exercise, answer, given))
     except OutOfTime as error:  # comparing or showing the result does not end: its methods do not return
-        late = Verdict(exercise, "stopped", result=Result(error=error))
+        late = Verdict(exercise, "stopped", result=Result(error=describe(error, answer)))
         if is_grading():
             raise WrongAnswer(card_text(make_card(late))) from None
         return CheckResult(late, make_card(late))

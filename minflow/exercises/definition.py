@@ -40,6 +40,8 @@ class Case:
     call does not show: how often a function was called, whether an argument was changed, the result of a second step.
     expected: result of the case; the solution's if NOT_GIVEN.
     hidden: True for a hidden case, whose numbers are never printed; a failure shows only a hint.
+    finish: `finish(value)` replaces a value before it is compared. Grading runs answers in another process, from which
+    only plain data returns: numbers, texts, lists, tuples, sets, dicts, arrays, tensors.
     """
 
     args: tuple
@@ -48,6 +50,7 @@ class Case:
     run: Callable | None = None
     expected: Any = NOT_GIVEN
     hidden: bool = False
+    finish: Callable | None = None
 
 
 def case(
@@ -56,10 +59,11 @@ def case(
     run: Callable | None = None,
     expected: Any = NOT_GIVEN,
     hidden: bool = False,
+    finish: Callable | None = None,
     **kwargs: Any,
 ) -> Case:
     """Make a `Case`. Yield the smallest first: the first case that fails is shown."""
-    return Case(args, kwargs, text, run, expected, hidden)
+    return Case(args, kwargs, text, run, expected, hidden, finish)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,7 @@
-"""Judge an answer: run it and the right answer on the cases, and, if it fails, the named wrong answers too.
+"""Judge an answer: compare its results with those of the right answer, and, if it fails, of the named wrong answers.
 
-Shows and records nothing: see card.py and record.py. Read next: `compare.py`, `isolation.py`.
+The answer is run by runner.py, possibly in another process. Shows and records nothing: see card.py and record.py. Read
+next: `compare.py`, `isolation.py`.
 """
 
 from __future__ import annotations
@@ -9,11 +10,8 @@ import copy
 import dataclasses
 import inspect
 import re
-import sys
 import time
-import types
 import zlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,33 +20,45 @@ from . import answer_source, cells, isolation
 from .compare import Difference, difference, to_array, type_text
 from .definition import NOT_GIVEN, Case, Exercise, NamedWrongAnswer
 from .i18n import say
-from .limits import OutOfTime, limited
+from .runner import LocalRunner, RaisedError, Result, Runner, run_case
 
 ARGUMENT_ERROR = re.compile(r"\(\) (takes|missing|got) ")  # in a TypeError: arguments do not match the parameters
 NEARLY_RIGHT_ERROR = 0.01  # largest relative error of a nearly right answer
 NEARLY_RIGHT_SHARE = 1 / 3  # or the largest share of failing cases
 VARYING_PART = re.compile(r"'[^']*'|\"[^\"]*\"|/\S+|\S*\d\S*")  # of an error message: names, paths, numbers
-MAX_RESULT_BYTES = 100_000_000  # bytes of a result after which no more cases run
 
 
-@dataclasses.dataclass
-class Result:
-    """Outcome of one call: a value, or the error it raised. timed_out: True if the time limit stopped it.
+class Reference:
+    """The cases of an exercise for a seed, and the results of its own answers, each computed once."""
 
-    method: method of the answer, a class, that raised the error; "" for others.
-    """
+    def __init__(self, exercise: Exercise, seed: int) -> None:
+        self.exercise = exercise
+        every = list(exercise.make_cases(np.random.default_rng([seed, zlib.crc32(exercise.name.encode())])))  # type: ignore
+        self.shown, self.hidden = [[case for case in every if case.hidden is side] for side in (False, True)]
+        self.known: dict[tuple[int, int], Result] = {}
 
-    value: Any = None
-    error: BaseException | None = None
-    method: str = ""
-    seconds: float = 0.0
-    printed: list[str] = dataclasses.field(default_factory=list)
-    omitted_lines: int = 0
-    warned: list[str] = dataclasses.field(default_factory=list)
+    def result(self, case: Case, answer: Any, limit: float) -> Result:
+        """Result of an answer of the definition."""
+        key = id(case), id(answer)
+        if key not in self.known:
+            self.known[key] = finished(run_case(case, answer, limit), case)
+        return self.known[key]
 
-    @property
-    def timed_out(self) -> bool:
-        return isinstance(self.error, OutOfTime)
+    def expected(self, case: Case) -> Any:
+        if case.expected is not NOT_GIVEN:
+            return case.expected
+        result = self.result(case, self.exercise.right, 10 * self.exercise.time_limit)
+        if result.error:
+            name, error = self.exercise.name, result.error
+            raise RuntimeError(f"the solution of {name} fails: please report this ({error.name}: {error.text})")
+        return result.value
+
+
+def finished(result: Result, case: Case) -> Result:
+    """Apply the case's `finish` to the value."""
+    if case.finish is not None and result.error is None:
+        result.value = case.finish(result.value)
+    return result
 
 
 @dataclasses.dataclass
@@ -97,9 +107,12 @@ def judge(exercise: Exercise, answer: Any, given: tuple = (), seed: int | None =
         return Verdict(exercise, "refused", message=say("This check is called as {call}.", call=call))
     if touched := isolation.replaced_attribute():
         return Verdict(exercise, "changed", message=touched)
-    verdict = (
-        judge_value(exercise, answer, given) if exercise.make_cases is None else judge_code(exercise, answer, seed)
-    )
+    if exercise.make_cases is None:
+        verdict = judge_value(exercise, answer, given)
+    else:
+        if seed is None:
+            seed = zlib.crc32(answer_source.fingerprint(answer).encode())
+        verdict = judge_code(Reference(exercise, seed), LocalRunner(answer, exercise.time_limit))
     if touched := isolation.replaced_attribute():  # changed while it ran, so the comparison is worthless
         return Verdict(exercise, "changed", message=touched)
     verdict.seconds = time.perf_counter() - begun
@@ -169,28 +182,26 @@ def matches_wrong(wrong: NamedWrongAnswer, value: Any, given: tuple, exercise: E
 # ---- code -----------------------------------------------------------------------------------------------------------
 
 
-def judge_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
-    own = answer_source.find_source(answer) if callable(answer) else None
-    if refused := reject(exercise, answer, own):
+def judge_code(reference: Reference, runner: Runner) -> Verdict:
+    exercise, own = reference.exercise, runner.source
+    if refused := reject(exercise, runner):
         refused.source = own
         return refused
-    if seed is None:
-        seed = zlib.crc32(answer_source.fingerprint(answer).encode())
-    every = list(exercise.make_cases(np.random.default_rng([seed, zlib.crc32(exercise.name.encode())])))
-    shown, hidden = [[case for case in every if case.hidden is side] for side in (False, True)]
-    verdict = Verdict(exercise, "right", total=len(shown), hidden=(0, 0), source=own)
-    results, failures = run_cases(verdict, shown, answer)
+    shown, hidden = reference.shown, reference.hidden
+    verdict = Verdict(exercise, "right", total=len(shown), source=own)
+    results, failures = compare_cases(verdict, reference, shown, runner)
     verdict.right = len(results) - len(failures)
     if results and all(is_unwritten(result) for result in results):
         return Verdict(exercise, "not started", source=own)
     if not failures:
-        results, failures = run_cases(verdict, hidden, answer)
+        results, failures = compare_cases(verdict, reference, hidden, runner)
         verdict.hidden = len(results) - len(failures), len(hidden)
     if failures:
         missed_cases = {number for number, *_ in failures}
         cases = hidden if verdict.hidden[1] else shown
         explain_failure(
             verdict,
+            reference,
             failures,
             [
                 (case, result)
@@ -199,7 +210,7 @@ def judge_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
             ],
         )
         missed = 1 - verdict.right / verdict.total
-        if not isinstance(verdict.result.error, BaseException) and not verdict.case.hidden:  # type: ignore[union-attr]
+        if not verdict.result.error and not verdict.case.hidden:  # type: ignore[union-attr]
             small = max((diff.relative for *_, diff in failures if diff), default=1.0) <= NEARLY_RIGHT_ERROR
             kinds = {diff.kind for *_, diff in failures if diff}
             close = (small and kinds <= {"value", "dtype"}) or kinds == {"dtype"}
@@ -207,14 +218,15 @@ def judge_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
     return verdict
 
 
-def reject(exercise: Exercise, answer: Any, own: answer_source.AnswerSource | None) -> Verdict | None:
+def reject(exercise: Exercise, runner: Runner) -> Verdict | None:
     """Verdict on something that is not an answer yet or must not run; None for an answer."""
-    if answer is ... or (own and answer_source.is_placeholder(own.node)) or answer_source.is_empty_class(answer):
+    own = runner.source
+    if runner.kind == "nothing" or (own and answer_source.is_placeholder(own.node)):
         return Verdict(exercise, "not started")
     if exercise.value:
         return None
     kind = say("class") if isinstance(exercise.right, type) else say("function")
-    if not callable(answer):
+    if runner.kind == "value":
         return Verdict(
             exercise,
             "refused",
@@ -224,7 +236,7 @@ def reject(exercise: Exercise, answer: Any, own: answer_source.AnswerSource | No
                 call=f'check("{exercise.name}", {exercise.answer})',
             ),
         )
-    if isinstance(exercise.right, type) and not isinstance(answer, type):
+    if isinstance(exercise.right, type) and runner.kind != "class":
         return Verdict(
             exercise,
             "refused",
@@ -250,62 +262,26 @@ def reject(exercise: Exercise, answer: Any, own: answer_source.AnswerSource | No
 
 def is_unwritten(result: Result) -> bool:
     """True if the call only reached the placeholder."""
-    return isinstance(result.error, NotImplementedError)
+    return result.error is not None and result.error.is_a("NotImplementedError")
 
 
-def run_cases(verdict: Verdict, cases: list[Case], answer: Any) -> tuple[list, list]:
-    """Run cases until one takes too long. Returns results and failures: (number, case, result, expected, diff)."""
-    exercise, results, failures = verdict.exercise, [], []
-    for number, case in enumerate(cases, 1):
-        result = run_case(case, answer, exercise.time_limit)
-        expected = expected_result(case, exercise)
-        diff = None if result.error else compare_safely(result.value, expected, exercise)
+def compare_cases(verdict: Verdict, reference: Reference, cases: list[Case], runner: Runner) -> tuple[list, list]:
+    """Compare results of cases. Returns results and failures: (number, case, result, expected, diff)."""
+    exercise, results, failures = reference.exercise, [], []
+    for number, (case, result) in enumerate(zip(cases, runner.results(cases)), 1):
+        expected = reference.expected(case)
+        diff = None if result.error else compare_safely(result, case, expected, exercise)
         results.append(result)
         if result.error or diff:
             failures.append((number, case, result, expected, diff))
         else:
             verdict.largest_difference = max(verdict.largest_difference, largest_difference(result.value, expected))
-        if isinstance(result.error, OutOfTime | KeyboardInterrupt) or is_huge(result.value):
-            break
     return results, failures
 
 
-def is_huge(value: Any) -> bool:
-    """True if several values of this size might not fit into the memory of a small computer."""
-    kinds = str, bytes, list, tuple, dict, set, np.ndarray
-    return issubclass(type(value), kinds) and sys.getsizeof(value) > MAX_RESULT_BYTES
-
-
-def run_case(case: Case, answer: Any, limit: float) -> Result:
-    """Run the answer on a case in isolation, whatever it raises, prints or changes, with a time limit in seconds."""
-    result = Result()
-    args, kwargs = copy.deepcopy((case.args, case.kwargs))
-    call: Callable = case.run or (lambda answer, *args, **kwargs: answer(*args, **kwargs))
-    begun = time.perf_counter()
-    with isolation.isolated() as alone:
-        try:
-            result.value = limited(limit, lambda: call(answer, *args, **kwargs))
-            if type(result.value) is types.CoroutineType:
-                result.value.close()  # avoids the warning that it was never awaited
-        except BaseException as error:  # SystemExit too: an answer must not end the check
-            result.error, result.method = error, answer_source.raising_method(error, answer)
-    result.seconds = time.perf_counter() - begun
-    result.printed, result.omitted_lines, result.warned = alone.printed, alone.omitted_lines, alone.warned
-    return result
-
-
-def expected_result(case: Case, exercise: Exercise) -> Any:
-    if case.expected is not NOT_GIVEN:
-        return case.expected
-    result = run_case(case, exercise.right, 10 * exercise.time_limit)
-    if result.error:
-        raise RuntimeError(f"the solution of {exercise.name} fails: please report this") from result.error
-    return result.value
-
-
-def compare_safely(got: Any, expected: Any, exercise: Exercise) -> Difference | None:
+def compare_safely(result: Result, case: Case, expected: Any, exercise: Exercise) -> Difference | None:
     try:
-        return difference(got, expected, exercise.tolerance, exercise.exact_types)
+        return difference(finished(result, case).value, expected, exercise.tolerance, exercise.exact_types)
     except (Exception, SystemExit) as error:  # the learner's own object raises when it is inspected
         return Difference("type", say("It cannot be compared: {error}.", error=f"{type(error).__name__}: {error}"))
 
@@ -320,43 +296,39 @@ def largest_difference(got: Any, expected: Any) -> float:
     return float(np.max(distance, where=np.isfinite(distance), initial=0.0))
 
 
-def explain_failure(verdict: Verdict, failures: list, passed: list) -> None:
+def explain_failure(verdict: Verdict, reference: Reference, failures: list, passed: list) -> None:
     """Fill in the first failure and the named wrong answer that fails alike. passed: (case, result) of the others."""
     verdict.number, verdict.case, result, verdict.expected, verdict.difference = failures[0]
     verdict.result, verdict.got = result, result.value
     verdict.outcome = "stopped" if result.error else "wrong"
-    if isinstance(result.error, TypeError) and ARGUMENT_ERROR.search(str(result.error)) and not answer_line(verdict):
+    outside = result.error and not result.error.line[0]  # the learner's code was not running
+    if outside and result.error.is_a("TypeError") and ARGUMENT_ERROR.search(result.error.text):
         verdict.message = signature_text(verdict)
     else:
-        verdict.wrong = find_named_wrong(verdict.exercise, failures, passed)
+        verdict.wrong = find_named_wrong(reference, failures, passed)
     if (
-        result.error
+        outside
         and verdict.source
         and answer_source.returns_nothing(verdict.source.node)
-        and not answer_line(verdict)
         and not verdict.wrong
         and not verdict.message
     ):  # the check raised the error: it inspected the result None
         verdict.outcome, verdict.difference = "wrong", Difference("type", type_text(None, verdict.expected))
 
 
-def answer_line(verdict: Verdict) -> int:
-    """Line where the learner's code raised; 0 if it was not running."""
-    return answer_source.error_line(verdict.result.error, verdict.source or answer_source.AnswerSource("", "", None))[0]
-
-
-def find_named_wrong(exercise: Exercise, failures: list, passed: list) -> NamedWrongAnswer | None:
+def find_named_wrong(reference: Reference, failures: list, passed: list) -> NamedWrongAnswer | None:
     """Find the named wrong answer with the same results in all failing cases, preferably also in the passed ones.
 
     If the shown case does not raise, cases that do may be ignored: they may show another mistake.
     """
+    exercise = reference.exercise
 
     def same(some: list) -> list:
         return [
             wrong
             for wrong in exercise.wrongs
             if all(
-                same_result(run_case(case, wrong.answer, exercise.time_limit), result, exercise)
+                same_result(reference.result(case, wrong.answer, exercise.time_limit), result, exercise)
                 for number, case, result, expected, diff in some
             )
         ]
@@ -369,7 +341,7 @@ def find_named_wrong(exercise: Exercise, failures: list, passed: list) -> NamedW
             wrong
             for wrong in alike
             if all(
-                same_result(run_case(case, wrong.answer, exercise.time_limit), result, exercise)
+                same_result(reference.result(case, wrong.answer, exercise.time_limit), result, exercise)
                 for case, result in passed
             )
         ),
@@ -386,17 +358,13 @@ def same_result(theirs: Result, mine: Result, exercise: Exercise) -> bool:
         return False
 
 
-def error_kind(error: BaseException | None) -> tuple:
-    """Type and first line of an error, without its numbers and quoted names; and whether an attribute of None is "
-    "missing.
+def error_kind(error: RaisedError | None) -> tuple:
+    """Class and first line of an error, without its numbers and quoted names; and whether an attribute of None is
+    missing.
 
-    Errors of the same type may be different mistakes, with different hints.
+    Errors of the same class may be different mistakes, with different hints.
     """
-    try:
-        text = str(error).partition("\n")[0]
-    except Exception:  # the learner's own __str__
-        text = ""
-    return type(error), VARYING_PART.sub("", text), getattr(error, "obj", "") is None
+    return error and (error.kind, VARYING_PART.sub("", error.text.partition("\n")[0]), error.of_none)
 
 
 def signature_text(verdict: Verdict) -> str:

@@ -15,7 +15,7 @@ import pytest
 
 import minflow as flow
 from minflow.core import mode
-from minflow.exercises import WrongAnswer, answer_source, check, checker, isolation, judge
+from minflow.exercises import WrongAnswer, answer_source, check, checker, isolation, judge, runner
 from tests.exercises.answers import exercise_of, typed
 
 # The interrupt of an answer may arrive in a garbage collection callback, where Python only reports it; it is repeated.
@@ -117,21 +117,21 @@ def test_odd_values(body):
 @pytest.mark.parametrize(
     "body, kind",
     [
-        ("import sys\nsys.exit(3)", SystemExit),
-        ("exit()", (SystemExit, NameError)),
-        ("raise GeneratorExit", GeneratorExit),
-        ("raise KeyboardInterrupt", KeyboardInterrupt),
-        ("raise BaseException", BaseException),
-        ("class E(Exception):\n    def __str__(self):\n        raise ValueError\nraise E()", Exception),
-        ("return half(x)", RecursionError),
-        ("import numpy\nreturn numpy.ones(2**60)", (MemoryError, ValueError)),
-        ("import functools\nreturn functools.reduce(lambda a, b: half(x), [1, 2])", RecursionError),
+        ("import sys\nsys.exit(3)", "SystemExit"),
+        ("exit()", "SystemExit NameError"),
+        ("raise GeneratorExit", "GeneratorExit"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("raise BaseException", "BaseException"),
+        ("class E(Exception):\n    def __str__(self):\n        raise ValueError\nraise E()", "Exception"),
+        ("return half(x)", "RecursionError"),
+        ("import numpy\nreturn numpy.ones(2**60)", "MemoryError ValueError"),
+        ("import functools\nreturn functools.reduce(lambda a, b: half(x), [1, 2])", "RecursionError"),
     ],
 )
 def test_ways_to_end(body, kind):
     result = checked(body)
     assert result.verdict.outcome == "stopped" and "in your line" in repr(result)
-    assert isinstance(result.verdict.result.error, kind)
+    assert result.verdict.result.error.is_a(*kind.split())
 
 
 def test_error_with_endless_text(exercise):
@@ -328,7 +328,7 @@ def test_long_error_text_is_truncated():
 
 
 def test_large_results_are_not_kept(monkeypatch, exercise):
-    monkeypatch.setattr(judge, "MAX_RESULT_BYTES", 1000)
+    monkeypatch.setattr(runner, "MAX_RESULT_BYTES", 1000)
     verdict = judge.judge(exercise, lambda x: np.zeros(1000))
     assert verdict.number == 1 and verdict.right == 0
 

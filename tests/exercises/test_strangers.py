@@ -40,7 +40,7 @@ def reply(verdict):
     if verdict.outcome == "refused":
         return "refused"
     if verdict.result is not None and verdict.result.error:
-        return f"error {type(verdict.result.error).__name__}"
+        return f"error {verdict.result.error.name}"
     if verdict.difference and verdict.difference.text and verdict.difference.kind == "type":
         return "type"
     return "one letter for each" if verdict.exercise.kind == "recall" else "generic"

@@ -42,6 +42,14 @@ def find(name: str) -> Exercise:
     raise UnknownExercise(f"there is no exercise {name!r}", where=here(), hint=hint)
 
 
+def file_of(name: str) -> Path:
+    """File that defines an exercise of the course. Raises LookupError for another name."""
+    lesson = next((lesson for lesson, names in lessons().items() if name in names), None)
+    if lesson is None:
+        raise LookupError(name)
+    return FOLDER / f"l{lesson}" / f"{name}.py"
+
+
 def readings(tour: str) -> dict[str, Exercise]:
     """Name -> question of a reading tour ("r1"), in order. They are not part of the course."""
     return {reading.name: reading for reading in importlib.import_module(f".inside.{tour}", __package__).readings}

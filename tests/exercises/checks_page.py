@@ -1,20 +1,21 @@
 """docs/exercises.md: the answers that each check was tried with.
 
-`python -m tests.exercises.checks_page` writes the page; a test compares it.
+`python -m tests.exercises.checks_page` tries the exercises whose definition has changed since their row was written, as
+proved.tsv knows, and writes their rows; with `--all` it tries all. A test compares the page.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import sys
 from pathlib import Path
 
-import numpy as np
-
-from minflow.exercises import cells
-from minflow.exercises.judge import judge
+from minflow.exercises import registry
 from minflow.exercises.registry import all_exercises, find
-from tests.exercises.answers import from_cell, given_to, trials
+from minflow.exercises.teach.proof import Proof, prove
 
+HASHES = Path(__file__).with_name("proved.tsv")
 PAGE = Path(__file__).parents[2] / "docs" / "exercises.md"
 HEAD = """# The exercises, and why their checks can be trusted
 
@@ -35,39 +36,37 @@ secret from readers of the package: this is for learning.
 """
 
 
-def rows(faults=None):
-    """Return one row of the table per exercise, as texts. faults: a list to which each fault is added as a sentence."""
-    from tests.exercises.test_checks_page import survivors
+def row(proof: Proof) -> list[str]:
+    """Row of the table, as texts."""
+    exercise = proof.exercise
+    own_hint, right = ([not faults for faults in some] for some in (proof.wrong, proof.right))
+    return [
+        exercise.number,
+        f"`{exercise.name}`",
+        exercise.kind,
+        str(exercise.points) if exercise.level != "stretch" else f"{exercise.points} extra",
+        "{} + {}".format(*proof.cases) if any(proof.cases) else "a value",
+        str(proof.empty_points),
+        f"{sum(right)} of {len(right)}",
+        f"{proof.caught} of {len(proof.wrong)}",
+        f"{sum(own_hint)} of {proof.caught}",
+        f"{proof.mutants - len(proof.alive)} of {proof.mutants}" if proof.mutants else "",
+    ]
 
-    for exercise in all_exercises():
-        if not exercise.points:
-            continue
-        name, code = exercise.name, exercise.make_cases is not None
-        empty = judge(exercise, from_cell(exercise, cells.answer_cell(name)), given_to(exercise))
-        every = list(trials(exercise, every=True))
-        passed = [not some for wrong, _, some in every if wrong is None]
-        caught = [not any(one.ok for one in verdicts) for wrong, verdicts, _ in every if wrong]
-        named = sum(not some for wrong, _, some in every if wrong)
-        if faults is not None:
-            faults += [fault for *_, some in every for fault in some]
-        cases = list(exercise.make_cases(np.random.default_rng(0))) if code else []
-        shown = f"{sum(not one.hidden for one in cases)} + {sum(one.hidden for one in cases)}" if code else "a value"
-        mutants = ""
-        if code and callable(exercise.right):
-            count, alive = survivors(name)
-            mutants = f"{count - len(alive)} of {count}"
-        yield [
-            exercise.number,
-            f"`{name}`",
-            exercise.kind,
-            str(exercise.points) if exercise.level != "stretch" else f"{exercise.points} extra",
-            shown,
-            str(exercise.points if empty.ok else 0),
-            f"{sum(passed)} of {len(passed)}",
-            f"{sum(caught)} of {len(caught)}",
-            f"{named} of {sum(caught)}",
-            mutants,
-        ]
+
+def exercises():
+    """Exercises of the page: those of the course that give points."""
+    return [exercise for exercise in all_exercises() if exercise.points]
+
+
+def definition_hash(exercise) -> str:
+    """Hash of the file that defines an exercise."""
+    return hashlib.sha256(registry.file_of(exercise.name).read_bytes()).hexdigest()[:12]
+
+
+def written_hashes() -> dict[str, str]:
+    """Exercise -> hash of the definition from which its row was made."""
+    return dict(line.split("\t") for line in HASHES.read_text(encoding="utf-8").splitlines())
 
 
 TITLES = [
@@ -84,8 +83,7 @@ TITLES = [
 ]
 
 
-def page() -> str:
-    table = list(rows())
+def page(table: list[list[str]]) -> str:
     lines = ["| " + " | ".join(TITLES) + " |", "|" + "---|" * len(TITLES)]
     lines += ["| " + " | ".join(row) + " |" for row in table]
     return f"{HEAD}{totals(table)}\n\n" + "\n".join(lines) + "\n"
@@ -114,6 +112,21 @@ def table_of(text: str) -> list[list[str]]:
     ]
 
 
+def update(every: bool = False) -> list[str]:
+    """Write the rows of changed definitions, or all. Returns the exercises that were tried."""
+    rows = {row[1].strip("`"): row for row in table_of(PAGE.read_text(encoding="utf-8"))}
+    hashes = {exercise.name: definition_hash(exercise) for exercise in exercises()}
+    kept = {} if every else written_hashes()
+    tried = [name for name in hashes if name not in rows or kept.get(name) != hashes[name]]
+    for name in tried:
+        proof = prove(find(name))
+        rows[name] = row(proof)
+        print(" | ".join(rows[name]), *proof.faults, sep="\n  ", flush=True)
+    PAGE.write_text(page([rows[name] for name in hashes]), encoding="utf-8")
+    HASHES.write_text("".join(f"{name}\t{hashes[name]}\n" for name in sorted(hashes)), encoding="utf-8")
+    return tried
+
+
 if __name__ == "__main__":
     os.environ["MINFLOW_PROGRESS"] = "0"
-    PAGE.write_text(page(), encoding="utf-8")
+    print(f"{len(update('--all' in sys.argv))} rows of {PAGE.name} were written")

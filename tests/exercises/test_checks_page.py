@@ -1,42 +1,20 @@
-"""Unforeseen mistakes: nearly all generated mutants of each solution are refused."""
+"""docs/exercises.md is up to date, and unforeseen mistakes, mutants of each solution, are nearly all refused."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from minflow.exercises import cells
-from minflow.exercises.judge import judge
-from minflow.exercises.registry import find
-from tests.exercises.answers import from_cell
-from tests.exercises.mutants import mutants
+from minflow.exercises.teach.mutants import mutants
+from minflow.exercises.teach.proof import CAUGHT
+from tests.exercises import checks_page
 
 TOP = Path(__file__).parents[2]
-CAUGHT = 0.95  # of all; some mutants are equivalent to the original
 NAMED = 8  # the column of wrong answers with their own hint
-LIMIT = 0.5  # seconds, for mutants that never end
-
-
-def survivors(name):
-    """Return (number of mutants, changes of those that pass)."""
-    exercise = find(name)
-    limit, count, alive = exercise.time_limit, 0, []
-    exercise.time_limit = max(LIMIT, limit / 4)
-    try:
-        for what, text in mutants(cells.solved_cell(name)):
-            count += 1
-            try:
-                answer = from_cell(exercise, text)
-            except Exception:  # a mutant that cannot be defined
-                continue
-            if judge(exercise, answer, (), 0).ok:
-                alive.append(what)
-    finally:
-        exercise.time_limit = limit
-    return count, alive
 
 
 @pytest.mark.slow
@@ -46,11 +24,10 @@ def test_page_matches_the_checks():
     It runs in a separate process, like the program that writes the page: next to gigabytes of other tests, garbage
     collection alone uses up the time limit of answers to 14.2.
     """
-    from tests.exercises.checks_page import PAGE, table_of
-
     program = (
-        "import json; from tests.exercises.checks_page import rows\n"
-        "faults = []; print(json.dumps([list(rows(faults)), faults]))"
+        "import json; from tests.exercises.checks_page import exercises, prove, row\n"
+        "proofs = [prove(exercise) for exercise in exercises()]\n"
+        "print(json.dumps([[row(proof) for proof in proofs], [line for proof in proofs for line in proof.faults]]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -67,9 +44,9 @@ def test_page_matches_the_checks():
     named, of = map(sum, zip(*[[int(number) for number in row[NAMED].split(" of ")] for row in table]))
     assert named >= CAUGHT * of, "\n".join(faults)
     # Endless answers are stopped by a clock: on busy cores the last two columns may differ by one.
-    written = table_of(PAGE.read_text(encoding="utf-8"))
+    written = checks_page.table_of(checks_page.PAGE.read_text(encoding="utf-8"))
     assert [row[:NAMED] for row in written] == [row[:NAMED] for row in table], "\n".join(
-        ["write it with: python -m tests.exercises.checks_page", *faults]
+        ["write it with: python -m tests.exercises.checks_page --all", *faults]
     )
 
 
@@ -87,3 +64,26 @@ def test_which_changes_are_made():
         "line 5: swapped arguments in g(x, y)",
     }
     assert all("Doc 1." in text for text in changed.values())
+
+
+def test_rows_are_written_from_the_definitions_of_today():
+    """The quick check of the page: each row was written after the last change of its exercise."""
+    today = {exercise.name: checks_page.definition_hash(exercise) for exercise in checks_page.exercises()}
+    stale = sorted(name for name, _ in checks_page.written_hashes().items() ^ today.items())
+    assert not stale, f"write them with: python -m tests.exercises.checks_page {set(stale)}"
+
+
+def test_only_changed_rows_are_written(tmp_path, monkeypatch):
+    for name in ("PAGE", "HASHES"):
+        copy = tmp_path / getattr(checks_page, name).name
+        copy.write_bytes(getattr(checks_page, name).read_bytes())
+        monkeypatch.setattr(checks_page, name, copy)
+    names = [exercise.name for exercise in checks_page.exercises()]
+    hashes = dict.fromkeys(names, "today")
+    monkeypatch.setattr(checks_page, "definition_hash", lambda exercise: hashes[exercise.name])
+    checks_page.HASHES.write_text("".join(f"{name}\ttoday\n" for name in names if name != "blind"))
+    before = checks_page.PAGE.read_text(encoding="utf-8")
+    checks_page.PAGE.write_text(re.sub(r"\| `blind`.*", "| `blind` | old |", before), encoding="utf-8")
+    assert checks_page.update() == ["blind"]
+    assert checks_page.PAGE.read_text(encoding="utf-8") == before
+    assert checks_page.update() == []

@@ -13,8 +13,8 @@ import pytest
 
 from minflow.exercises.judge import judge
 from minflow.exercises.registry import find
+from minflow.exercises.teach.proof import from_cell, given_to, patient
 from tests.cases import Cases
-from tests.exercises.answers import from_cell, given_to, patient
 
 FEWEST_RIGHT, FEWEST_WRONG, MOST_GENERIC = 3, 10, 0.15
 

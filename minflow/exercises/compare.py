@@ -23,6 +23,14 @@ KIND_NAMES = {
     "c": "complex numbers",
     "V": "numbers with a fraction",
 }
+FORMS = {
+    "array": "a NumPy array",
+    "tensor": "a tensor",
+    "number": "a number",
+    "list": "a list",
+    "generator": "a generator",
+    "method": "a method (are its parentheses missing?)",
+}
 MAX_LIST = 1_000_000  # longest list that is converted to an array
 MAX_CHARS = 76  # characters of a displayed value
 
@@ -40,6 +48,31 @@ class Difference:
     size: float = math.inf
     relative: float = math.inf
     where: tuple = ()
+
+
+def form(value: Any) -> str:
+    """Form of a result, which a question states: a key of FORMS, or "" for other objects."""
+    if isinstance(value, np.ndarray):
+        return "array" if value.ndim else "number"
+    if hasattr(value, "detach") and hasattr(value, "numpy"):
+        return "tensor"
+    if isinstance(value, numbers.Number | np.generic):
+        return "number"
+    if isinstance(value, list | tuple | range):
+        return "list"
+    if hasattr(value, "__next__"):
+        return "generator"
+    return "method" if callable(value) and not isinstance(value, type) else ""
+
+
+def form_difference(got: Any, expected: Any) -> Difference | None:
+    """Difference of form: a list where a tensor is asked for, a tensor of one number instead of a number."""
+    mine, right = form(got), form(expected)
+    if mine == right or not mine or not right or (mine, right) == ("array", "list"):
+        return None
+    return Difference(
+        "type", say("It must be {expected}, got {got}.", expected=say(FORMS[right]), got=say(FORMS[mine]))
+    )
 
 
 def difference(got: Any, expected: Any, tolerance: tuple[float, float], exact_types: bool = False) -> Difference | None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import answer_source, cells, isolation
-from .compare import Difference, difference, to_array, type_text
+from .compare import Difference, difference, form_difference, to_array, type_text
 from .definition import NOT_GIVEN, Case, Exercise, NamedWrongAnswer
 from .i18n import say
 from .runner import LocalRunner, RaisedError, Result, Runner, run_case
@@ -281,7 +281,10 @@ def compare_cases(verdict: Verdict, reference: Reference, cases: list[Case], run
 
 def compare_safely(result: Result, case: Case, expected: Any, exercise: Exercise) -> Difference | None:
     try:
-        return difference(finished(result, case).value, expected, exercise.tolerance, exercise.exact_types)
+        got = finished(result, case).value
+        if case.expected is NOT_GIVEN and (form := form_difference(got, expected)):  # others are numbers for short
+            return form
+        return difference(got, expected, exercise.tolerance, exercise.exact_types)
     except (Exception, SystemExit) as error:  # the learner's own object raises when it is inspected
         return Difference("type", say("It cannot be compared: {error}.", error=f"{type(error).__name__}: {error}"))
 

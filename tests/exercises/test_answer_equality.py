@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.exercises.compare import clue, difference, format_value
+from minflow.exercises.compare import clue, difference, form_difference, format_value
 
 CLOSE = (1e-6, 1e-5)
 NAN = math.nan
@@ -149,3 +149,25 @@ def test_nearly_equal_is_not_called_equal():
 )
 def test_values_on_a_line(value, text):
     assert format_value(value) == text
+
+
+@pytest.mark.parametrize(
+    "got, expected, text",
+    [
+        ([1.0], flow.tensor([1.0]), "It must be a tensor, got a list."),
+        (np.array([1.0]), flow.tensor([1.0]), "It must be a tensor, got a NumPy array."),
+        (flow.tensor(1.0), 1.0, "It must be a number, got a tensor."),
+        (iter([1]), [1], "It must be a list, got a generator."),
+        ([1], (i for i in [1]), "It must be a generator, got a list."),
+        (flow.tensor(1.0).item, 1.0, "got a method (are its parentheses missing?)."),
+    ],
+)
+def test_form_of_a_result(got, expected, text):
+    assert text in form_difference(got, expected).text
+
+
+@pytest.mark.parametrize(
+    "got, expected", [(np.float64(1), 1), (np.array([1]), [1]), ((1, 2), [1, 2]), ("a", 1), (None, 1)]
+)
+def test_forms_that_do_not_differ(got, expected):
+    assert form_difference(got, expected) is None

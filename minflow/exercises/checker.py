@@ -29,6 +29,10 @@ SEED_VARIABLE = "MINFLOW_SEED"  # variable with a teacher's seed for the cases i
 class WrongAnswer(AssertionError):
     """Raised by `check` in grading, where returning a card would count as right. Its text is the card's."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Traceback in IPython, and so in nbgrader's feedback: the card, without the frames of the checker."""
+        return str(self).splitlines()
+
 
 class CheckResult(CardDisplay):
     """Result of `check`.

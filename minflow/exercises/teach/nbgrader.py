@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import cells as lesson_cells
 from . import notebook as nb
 
 CONFIG = """\
@@ -40,6 +41,7 @@ def add_metadata(notebook: dict[str, Any]) -> dict[str, Any]:
             }
             if part == "check":
                 data["points"] = exercise.points
+                cell = {**cell, "source": lesson_cells.graded_check_cell(exercise.name)}
             cell = {**cell, "metadata": {**cell["metadata"], "nbgrader": data}}
         cells.append(cell)
     return {**notebook, "cells": cells}

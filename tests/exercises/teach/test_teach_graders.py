@@ -24,6 +24,38 @@ from tests.exercises.teach.test_teach_repair import broken
 TOP = Path(__file__).parents[3]
 
 
+# Cells in front of wrong answers: each replaces something that judges -> text of the feedback.
+REPLACING = {
+    "own": ("def check(*a, **k): pass", "Do you look to both sides of x?"),
+    "two": ("check = lambda *a: 2", "Do you look to both sides of x?"),
+    "assigned": (
+        "import minflow.exercises\nminflow.exercises.check = lambda *a: 2",
+        "minflow.exercises.check has been replaced",
+    ),
+    "judge": (
+        "from minflow.exercises import judge\njudge.difference = lambda *a: None",
+        "minflow.exercises.judge.difference has been replaced",
+    ),
+    "abs": ("import builtins\nbuiltins.abs = lambda x: 0", "builtins.abs has been replaced"),
+    "cases": (
+        "from minflow.exercises.registry import find\nfind('slope').tolerance = (9.0, 9.0)",
+        "Do you look to both sides of x?",
+    ),
+    "quiet": (
+        "import os\nos.environ.pop('NBGRADER_EXECUTION', '')\nos.environ['MINFLOW_GRADING'] = '0'",
+        "Do you look to both sides of x?",
+    ),
+}
+
+
+def replacing(line, notebook):
+    """Wrong answers, below a cell that runs `line`."""
+    result = answered(WRONG, notebook)
+    place = next(i for i, cell in enumerate(result["cells"]) if cell["id"] == "downhill-01")
+    result["cells"].insert(place + 1, nb.cell("code", line, "own-cell"))
+    return result
+
+
 @contextlib.contextmanager
 def environment(uv, *packages):
     """The Python of a new environment with these packages, which finds ours and its requirements after its own."""
@@ -73,6 +105,8 @@ def follow_nbgrader(python, tmp_path):
             if cell["id"] == nb.cell_id(name, "answer"):
                 assert cell["source"] == cells.answer_cell(name) + "\n"
     learners = {"right": answered(RIGHT, release), "wrong": answered(WRONG, release), "empty": release}
+    learners |= {name: replacing(line, release) for name, (line, text) in REPLACING.items()}
+    learners["named"] = answered(RIGHT | {"edge": "limit = 0.2\ncheck = True"}, release)
     for name, notebook in learners.items():
         nb.write(top / f"submitted/{name}/ps02/02_downhill.ipynb", notebook)
     nb.write(tmp_path / "broken.ipynb", broken(answered(RIGHT, release)))
@@ -82,10 +116,13 @@ def follow_nbgrader(python, tmp_path):
     command(python, "nbgrader", "export", cwd=top)
     with open(top / "grades.csv", newline="") as file:
         marks = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(file)}
-    assert marks == {"right": (6, 6), "repaired": (6, 6), "wrong": (0, 6), "empty": (0, 6)}
+    right, wrong = ("right", "repaired", "named"), ("wrong", "empty", *REPLACING)
+    assert marks == dict.fromkeys(right, (6, 6)) | dict.fromkeys(wrong, (0, 6))
     feedback = {name: (top / f"feedback/{name}/ps02/02_downhill.html").read_text() for name in marks}
     assert "Do you look to both sides of x?" in feedback["wrong"] and "not started" in feedback["empty"]
-    assert "WrongAnswer" not in feedback["right"]
+    for name, (line, text) in REPLACING.items():
+        assert text in feedback[name], name
+    assert not any("most recent call last" in text or "checker.py" in text for text in feedback.values())
 
 
 @pytest.mark.slow
@@ -102,8 +139,11 @@ def follow_otter(python, tmp_path):
     text = json.dumps(student)
     assert "SOLUTION" not in text and all(f'grader.check(\\"{name}\\")' in text for name in EXERCISES)
     graded = next((path.parent / "out/autograder").glob("*.zip"))
-    for name, answers, points in (("right", RIGHT, 6), ("wrong", WRONG, 0), ("empty", {}, 0)):
-        nb.write(tmp_path / f"{name}.ipynb", answered(answers, student))
+    learners = {"right": answered(RIGHT, student), "wrong": answered(WRONG, student), "empty": student}
+    learners |= {name: replacing(REPLACING[name][0], student) for name in ("own", "judge", "quiet")}
+    for name, notebook in learners.items():
+        points = 6 if name == "right" else 0
+        nb.write(tmp_path / f"{name}.ipynb", notebook)
         (tmp_path / name).mkdir()
         command(
             python,
@@ -118,3 +158,4 @@ def follow_otter(python, tmp_path):
         )
         results = json.loads((tmp_path / name / "results.json").read_text())
         assert sum(one["score"] for one in results["tests"] if "score" in one) == points, name
+        assert name not in REPLACING or REPLACING[name][1] in json.dumps(results), name

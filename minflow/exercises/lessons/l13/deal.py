@@ -86,11 +86,18 @@ def deal(x, n, axis):
     return split_at(x, [x.shape[axis] // n] * n, axis)
 
 
-@exercise.wrong("equal parts only",
-                "`np.split` only cuts into equal parts. 10 by 4 must work too.",
-                "Compute the size of each part yourself: `size // n`, and one more for the first `size % n`.")
+EQUAL = ("`np.split` only cuts into equal parts. 10 by 4 must work too.",
+         "Compute the size of each part yourself: `size // n`, and one more for the first `size % n`.")
+
+
+@exercise.wrong("equal parts only", *EQUAL)
 def deal(x, n, axis):
     return [part.copy() for part in np.split(x, n, axis)]
+
+
+@exercise.wrong("views of equal parts only", *EQUAL)
+def deal(x, n, axis):
+    return np.split(x, n, axis)
 
 
 @exercise.wrong("always axis 0",
@@ -122,6 +129,69 @@ def deal(x, n, axis):
     return split_at(x, [size // n + (i >= n - size % n) for i in range(n)], axis)
 
 
+@exercise.wrong("first one larger",
+                "The first part takes the whole rest: 10 by 4 gives 4, 2, 2, 2. By how much may two parts differ?",
+                "One more for each of the first `size % n` parts.")
+def deal(x, n, axis):
+    size = x.shape[axis]
+    return split_at(x, [size // n + size % n] + [size // n] * (n - 1), axis)
+
+
+@exercise.wrong("larger in between",
+                "The larger parts are not the first ones: 10 by 4 gives 2, 3, 2, 3.",
+                "One more for each of the first `size % n` parts.")
+def deal(x, n, axis):
+    size = x.shape[axis]
+    ends = [d * size // n for d in range(n + 1)]
+    return split_at(x, [b - a for a, b in zip(ends, ends[1:])], axis)
+
+
+@exercise.wrong("one more too often",
+                "One part too many has an extra entry, even if it divides evenly. How many entries are left over?",
+                "If `size % n` is 0, no part gets one more.")
+def deal(x, n, axis):
+    size = x.shape[axis]
+    return split_at(x, [size // n + (i <= size % n) for i in range(n)], axis)
+
+
+@exercise.wrong("slices of rows",
+                "You count along `axis`, but `x[a:b]` takes rows, whatever `axis` is.",
+                "`np.take(x, range(a, b), axis=axis)` takes a piece along any axis.")
+def deal(x, n, axis):
+    ends = np.cumsum([0, *(x.shape[axis] // n + (i < x.shape[axis] % n) for i in range(n))])
+    return [x[a:b].copy() for a, b in zip(ends, ends[1:])]
+
+
+@exercise.wrong("sizes only",
+                "These are the sizes of the parts. The exercise asks for the parts, as arrays.",
+                "The sizes say from where to where each part goes.")
+def deal(x, n, axis):
+    return [x.shape[axis] // n + (i < x.shape[axis] % n) for i in range(n)]
+
+
+@exercise.wrong("lists in the list",
+                "Each part is a list of numbers. A device needs an array.",
+                "`.tolist()` is not needed: `np.take` and `.copy()` give arrays.")
+def deal(x, n, axis):
+    return [part.tolist() for part in exercise.right(x, n, axis)]
+
+
+@exercise.wrong("four devices",
+                "Your places are those of 10 entries for 4 devices. Other arrays and other n need other places.",
+                "Compute them from `x.shape[axis]` and n.")
+def deal(x, n, axis):
+    return [np.take(x, range(a, b), axis=axis) for a, b in ((0, 3), (3, 6), (6, 8), (8, 10))]
+
+
+@exercise.wrong("a fraction",
+                "`/` gives a number with a fraction, such as 2.5, even if it divides evenly: 2.0. A place must be a "
+                "whole number.",
+                "`size // n` is the whole part, and `size % n` the rest.")
+def deal(x, n, axis):
+    size = x.shape[axis] / n
+    return [np.take(x, range(d * size, (d + 1) * size), axis=axis) for d in range(n)]
+
+
 @exercise.wrong("dealt like cards",
                 "You deal like cards: one to each in turn. The entries of a part must be neighbors in x.",
                 "Joined end to end, the parts must be x again.")
@@ -136,17 +206,23 @@ def deal(x, n, axis):
     return [part for part in exercise.right(x, n, axis) if part.size]
 
 
+def kinds(deal, x, n, axis):
+    """The type of each part; the result itself if it is not a list."""
+    parts = deal(x, n, axis)
+    return [type(part).__name__ for part in parts] if isinstance(parts, list | tuple) else parts
+
+
 def sizes(deal, x, n, axis):
-    return [part.shape[axis] for part in deal(x, n, axis)]
+    return [np.shape(part)[axis] for part in deal(x, n, axis)]
 
 
 def part_lists(deal, x, n, axis):
-    return [part.tolist() for part in deal(x, n, axis)]
+    return [np.asarray(part).tolist() for part in deal(x, n, axis)]
 
 
 def collected(deal, x, n, axis):
     """The parts, put together again."""
-    return np.concatenate(deal(x, n, axis), axis)
+    return np.concatenate(list(deal(x, n, axis)), axis)
 
 
 def parts_are_copies(deal, x, n, axis):
@@ -163,6 +239,7 @@ def cases(rng):
         return np.arange(math.prod(shape), dtype=np.float64).reshape(shape) + int(rng.integers(1, 9))
 
     four, ten = np.arange(4.0), np.arange(10.0)
+    yield case(four, 2, 0, run=kinds, expected=["ndarray"] * 2, text="[0 1 2 3] to 2: the types in the list")
     yield case(four, 2, 0, run=part_lists, expected=[[0.0, 1.0], [2.0, 3.0]], text="[0 1 2 3] to 2")
     yield case(ten, 4, 0, run=sizes, expected=[3, 3, 2, 2], text="10 numbers to 4: the sizes")
     yield case(ten, 4, 0, run=part_lists, expected=[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0], [8.0, 9.0]],

@@ -107,18 +107,116 @@ def ring(parts, send):
     return [np.sum(parts, axis=0) for _ in parts]
 
 
-def rounds(parts, send, first, second, add=False, copies=True):
-    """The right algorithm, except for the number of rounds and the second half."""
-    n = len(parts)
-    pieces = [[piece.copy() if copies else piece for piece in np.array_split(part, n)] for part in parts]
+def rounds(parts, send, first, second, add=False, copies=True, n=0, own=1, split=np.array_split, neighbor=None):
+    """The right algorithm, except for the number of rounds and of devices, the second half, and who is the neighbor.
+
+    own: the piece that device 0 sends first in the second half.
+    """
+    n, neighbor = n or len(parts), neighbor or (lambda d, n: (d + 1) % n)
+    pieces = [[piece.copy() if copies else piece for piece in split(part, n)] for part in parts]
     for r in range(first):
         for d in range(n):
-            pieces[(d + 1) % n][(d - r) % n] += send(d, pieces[d][(d - r) % n])
+            pieces[neighbor(d, n)][(d - r) % n] += send(d, pieces[d][(d - r) % n])
     for r in range(second):
         for d in range(n):
-            k, to = (d + 1 - r) % n, pieces[(d + 1) % n]
+            k, to = (d + own - r) % n, pieces[neighbor(d, n)]
             to[k] = to[k] + send(d, pieces[d][k]) if add else send(d, pieces[d][k])
     return [np.concatenate(own) for own in pieces]
+
+
+FIXED = ("The number of devices is fixed in yours. How many are there in this case?",
+         "`len(parts)` is the number of devices.")
+
+
+@exercise.wrong("two devices", *FIXED)
+def ring(parts, send):
+    return rounds(parts, send, 1, 1, n=2)
+
+
+@exercise.wrong("three devices", *FIXED)
+def ring(parts, send):
+    return rounds(parts, send, 2, 2, n=3)
+
+
+@exercise.wrong("four devices", *FIXED)
+def ring(parts, send):
+    return rounds(parts, send, 3, 3, n=4)
+
+
+@exercise.wrong("another piece first",
+                "The second half begins with the wrong piece. Which piece has device d finished in the first half?",
+                "After the first half piece d + 1 is finished on device d.")
+def ring(parts, send):
+    return rounds(parts, send, len(parts) - 1, len(parts) - 1, own=0)
+
+
+@exercise.wrong("equal pieces only",
+                "`np.split` only cuts into equal pieces. 7 numbers for 3 devices must work too.",
+                "Section 6 shows a function that also cuts what does not divide evenly.")
+def ring(parts, send):
+    return rounds(parts, send, len(parts) - 1, len(parts) - 1, split=np.split)
+
+
+@exercise.wrong("ring not closed",
+                "The last device has a right neighbor too: device 0. It closes the ring.",
+                "`(d + 1) % n` is n - 1, and then 0 again.")
+def ring(parts, send):
+    return rounds(parts, send, len(parts) - 1, len(parts) - 1, neighbor=lambda d, n: d + 1)
+
+
+@exercise.wrong("to the left",
+                "`send(d, data)` brings the data to the *right* neighbor. In yours the left one uses them.",
+                "Only device (d + 1) % n may use what `send(d, data)` returns.")
+def ring(parts, send):
+    n = len(parts)
+    own = [[piece.copy() for piece in np.array_split(part, n)] for part in parts]
+    for r in range(2 * n - 2):
+        for d in range(n):
+            k, to = (d + r) % n, own[(d - 1) % n]
+            to[k] = to[k] + send(d, own[d][k]) if r < n - 1 else send(d, own[d][k])
+    return [np.concatenate(pieces) for pieces in own]
+
+
+@exercise.wrong("result not used",
+                "You call `send`, but then take the numbers out of the other device's memory.",
+                "`send` returns the data that arrive. Add these.")
+def ring(parts, send):
+    def count(device, data):
+        send(device, data)
+        return data.copy()
+
+    return rounds(parts, count, len(parts) - 1, len(parts) - 1)
+
+
+@exercise.wrong("device 0 for all",
+                "Device 0 makes the sum for all, and sends whole arrays: the others wait for it.",
+                "Cut each array into n pieces. Then all devices can send at the same time.")
+def ring(parts, send):
+    total = parts[0].copy()
+    for d in range(1, len(parts)):
+        total += send(d, parts[d])
+    return [send(0, total) for _ in parts]
+
+
+@exercise.wrong("not joined",
+                "Each device has a list of pieces. It should have one array.",
+                "`np.concatenate(pieces)` joins them.")
+def ring(parts, send):
+    return [np.array_split(result, len(parts)) for result in exercise.right(parts, send)]
+
+
+@exercise.wrong("mean",
+                "That is the mean of the parts. The exercise asks for their sum.",
+                "Nothing is divided.")
+def ring(parts, send):
+    return [result / len(parts) for result in exercise.right(parts, send)]
+
+
+@exercise.wrong("arguments swapped",
+                "`send(d, data)`: the device comes first, then the data.",
+                "In yours the data are the device.")
+def ring(parts, send):
+    return exercise.right(parts, lambda device, data: send(data, device))
 
 
 @exercise.wrong("first half only",
@@ -177,6 +275,19 @@ class Wires:
         return data
 
 
+def kinds(ring, parts):
+    """The type of each result; what is returned itself if it is not a list."""
+    results = ring(parts, Wires(len(parts)).send)
+    return [type(one).__name__ for one in results] if isinstance(results, list | tuple) else results
+
+
+def known(ring, parts):
+    """The other devices whose numbers device 1 has although the wire to it is cut. Device d has the numbers 10**d."""
+    wires = Wires(len(parts))
+    result = ring(parts, lambda device, data: wires.send(device, data) * (device != 0))[1]
+    return [d for d in range(len(parts)) if d != 1 and (np.asarray(result) // 10**d % 10 != 0).any()]
+
+
 def sums(ring, parts):
     return [np.asarray(one).tolist() for one in ring(parts, Wires(len(parts)).send)]
 
@@ -210,12 +321,15 @@ def cases(rng):
 
     two, three, four = [np.array([1.0, 2.0]), np.array([10.0, 20.0])], parts(3, 6), parts(4, 8)
     uneven = parts(3, 7)
+    yield case(two, run=kinds, expected=["ndarray"] * 2, text="[1 2] and [10 20]: the types in the list")
     yield case(two, run=sums, expected=[[11.0, 22.0]] * 2, text="[1 2] and [10 20]")
     yield case(two, run=sent, expected=[16, 16], text="[1 2] and [10 20]: the bytes that each sends")
     yield case(three, run=sums, expected=total(three), text="3 devices, 6 numbers each")
     yield case(three, run=parts_unchanged, expected=True, text="3 devices: are the given arrays as they were?")
     yield case(four, run=sent, expected=[96] * 4, text="4 devices, 8 numbers each: the bytes that each sends")
     yield case(uneven, run=sums, expected=total(uneven), text="3 devices, 7 numbers each")
+    yield case([np.full(6, 10.0**d) for d in range(3)], run=known, expected=[],
+               text="the wire from device 0 to 1 is cut: whose numbers has device 1?")
     one = parts(1, 3)
     yield case(one, run=sums, expected=total(one), text="one device alone")
     yield case(uneven, run=all_sent, expected=2 * 2 * 7 * 8, hidden=True)

@@ -14,6 +14,7 @@ exercise = Exercise(
             "goes wrong, since y would be counted once on each device.",
 )
 RIGHT = {"S0 @ B": "S0", "B @ S1": "S1", "S1 @ S0": "P", "B @ B": "B"}
+WAYS = {"S0", "S1", "B", "P"}
 exercise.solution(RIGHT)
 exercise.stub(dict.fromkeys(RIGHT, "?"))
 
@@ -35,6 +36,10 @@ exercise.wrong_value("no dict", "S0 S1 P B",
                      'A dict with the four keys of the cell, such as {"S0 @ B": "P"}.',
                      "Keep the keys as they are; change only their values.",
                      when=lambda table: not isinstance(table, dict) or table.keys() != RIGHT.keys())
+exercise.wrong_value("another letter", RIGHT | {"S0 @ B": "S"},
+                     'One of your entries is none of "S0", "S1", "B" and "P".',
+                     "S needs its axis, a digit: S0 splits the rows, S1 the columns.",
+                     when=lambda table: not {str(value).strip().upper() for value in table.values()} <= WAYS)
 exercise.wrong_value("a copy of other rows", RIGHT | {"S0 @ B": "B"},
                      "S0 @ B: the two devices have other rows of x, so they get other rows of the product.",
                      "Device 0 has the upper rows of x and all of w. Which part of the product can it make?",

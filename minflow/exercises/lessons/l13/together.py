@@ -77,6 +77,81 @@ def combine(losses, sizes):
     return max(losses)
 
 
+@exercise.wrong("not multiplied",
+                "You divide by all images, but a loss is the mean of its part. Divided again, it is far too small.",
+                "Each loss times its own number of images is the sum of its part.")
+def combine(losses, sizes):
+    return sum(losses) / sum(sizes)
+
+
+@exercise.wrong("only the first device",
+                "Only the first device counts: your loop ends in its first round.",
+                "`return` comes after the loop: how far is it indented?")
+def combine(losses, sizes):
+    return losses[0] * sizes[0] / sum(sizes)
+
+
+@exercise.wrong("one for each device",
+                "That is a number for each device. The loss of the batch is one number.",
+                "Add what the devices contribute, and divide once.")
+def combine(losses, sizes):
+    return np.array(losses) * np.array(sizes) / sum(sizes)
+
+
+@exercise.wrong("rounded down",
+                "`//` throws the fraction away. A mean may have one.",
+                "`/` keeps it.")
+def combine(losses, sizes):
+    return sum(loss * size for loss, size in zip(losses, sizes)) // sum(sizes)
+
+
+@exercise.wrong("list times list",
+                "`losses * sizes`: both are lists, and Python does not multiply a list by a list.",
+                "Go through both at once, pair by pair: `zip(losses, sizes)`.")
+def combine(losses, sizes):
+    return sum(losses * sizes) / sum(sizes)
+
+
+@exercise.wrong("50 images",
+                "You divide by 50. How many images are there in this case?",
+                "`sum(sizes)` counts them.")
+def combine(losses, sizes):
+    return sum(loss * size for loss, size in zip(losses, sizes)) / 50
+
+
+TWO = ("Yours is for exactly two devices. How many are there in this case?",
+       "Go through both lists, however long they are: `zip(losses, sizes)`.")
+
+
+@exercise.wrong("two devices", *TWO)
+def combine(losses, sizes):
+    return (losses[0] * sizes[0] + losses[1] * sizes[1]) / (sizes[0] + sizes[1])
+
+
+@exercise.wrong("two devices, all images", *TWO)
+def combine(losses, sizes):
+    return (losses[0] * sizes[0] + losses[1] * sizes[1]) / sum(sizes)
+
+
+@exercise.wrong("two devices, the last product divided", *TWO)
+def combine(losses, sizes):
+    return losses[0] * sizes[0] + losses[1] * sizes[1] / sum(sizes)
+
+
+@exercise.wrong("two names", *TWO)
+def combine(losses, sizes):
+    a, b = losses
+    m, n = sizes
+    return (a * m + b * n) / (m + n)
+
+
+@exercise.wrong("30 and 20 images",
+                "The numbers 30, 20 and 50 are those of one example. `losses` and `sizes` tell how it is here.",
+                "Go through both lists, however long they are: `zip(losses, sizes)`.")
+def combine(losses, sizes):
+    return (losses[0] * 30 + losses[1] * 20) / 50
+
+
 @exercise.wrong("divided twice",
                 "You divide twice: by all images, and by the devices. Check with equal parts.",
                 "sum of loss * size, divided by sum(sizes): nothing else.")

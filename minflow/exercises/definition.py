@@ -21,6 +21,7 @@ here runs an answer: see judge.py.
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -238,3 +239,10 @@ def recall(number: str, *questions: tuple[str, str, str]) -> Exercise:
             ),
         )
     return result
+
+
+def as_number(value: Any) -> float | None:
+    """The number that a value holds: a number, or a tensor or array of one element. None for other values and bool."""
+    if not isinstance(value, numbers.Real) and getattr(value, "shape", None) == ():
+        value = value.item()
+    return float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else None

@@ -309,14 +309,17 @@ def explain_failure(verdict: Verdict, reference: Reference, failures: list, pass
         verdict.message = signature_text(verdict)
     else:
         verdict.wrong = find_named_wrong(reference, failures, passed)
+    if verdict.wrong and result.value is None and forgets_return(verdict.source):
+        verdict.wrong = verdict.wrong if forgets_return(answer_source.find_source(verdict.wrong.answer)) else None
     if (
-        outside
-        and verdict.source
-        and answer_source.returns_nothing(verdict.source.node)
-        and not verdict.wrong
-        and not verdict.message
+        outside and forgets_return(verdict.source) and not verdict.wrong and not verdict.message
     ):  # the check raised the error: it inspected the result None
         verdict.outcome, verdict.difference = "wrong", Difference("type", type_text(None, verdict.expected))
+
+
+def forgets_return(source: answer_source.AnswerSource | None) -> bool:
+    """True for a function that gives None for whatever it gets; it is no other mistake that gives None in this case."""
+    return source is not None and answer_source.returns_nothing(source.node)
 
 
 def find_named_wrong(reference: Reference, failures: list, passed: list) -> NamedWrongAnswer | None:

@@ -56,22 +56,39 @@ def best_rate(losses):
     return sorted(losses, key=end)[0]
 
 
+def lowest(losses, end):
+    """The rate with the lowest `end(its losses)`, those with NaN left out."""
+    ends = {rate: end(values) for rate, values in losses.items()}
+    return min((rate for rate in ends if ends[rate] == ends[rate]), key=ends.get)
+
+
+def last_ten(values):
+    return sum(values[-10:]) / len(values[-10:])
+
+
+def without_nan(values):
+    return [value for value in values if value == value]
+
+
 @exercise.wrong("nan wins",
                 "NaN is neither smaller nor larger than a number, so `min` keeps it where it comes first.",
                 "Leave out a rate whose mean is NaN: `mean == mean` is False for NaN alone.")
 def best_rate(losses):
-    return min(losses, key=lambda rate: sum(losses[rate][-10:]) / len(losses[rate][-10:]))
+    return min(losses, key=lambda rate: last_ten(losses[rate]))
 
 
-@exercise.wrong("nan left out",
-                "You leave out the NaN losses and judge by the rest. But how did that training end?",
-                "A rate with NaN in its last ten losses is broken: leave out the *rate*, not the NaN.")
+NAN = ("You leave out the NaN losses and judge by the rest. But how did that training end?",
+       "A rate with NaN in its last ten losses is broken: leave out the *rate*, not the NaN.")
+
+
+@exercise.wrong("nan left out", *NAN)
 def best_rate(losses):
-    ends = {}
-    for rate, values in losses.items():
-        last = [value for value in values if value == value][-10:]
-        ends[rate] = sum(last) / len(last)
-    return min(ends, key=ends.get)
+    return lowest(losses, lambda values: last_ten(without_nan(values)))
+
+
+@exercise.wrong("nan left out of the last ten", *NAN)
+def best_rate(losses):
+    return lowest(losses, lambda values: last_ten(without_nan(values[-10:]) or [math.inf]))
 
 
 @exercise.wrong("lowest once",
@@ -81,46 +98,171 @@ def best_rate(losses):
     return min(losses, key=lambda rate: min(losses[rate]))
 
 
+@exercise.wrong("lowest of the last ten",
+                "You take the lowest of the last ten losses. One noisy step decides.",
+                "All ten count alike: take their mean.")
+def best_rate(losses):
+    return lowest(losses, lambda values: min(values[-10:]) + 0 * values[-1])
+
+
+@exercise.wrong("the middle one",
+                "You take the loss in the middle of the last ten, so a very high one does not count. Which average is "
+                "asked for?",
+                "The mean is the sum divided by how many there are. A median is not a mean.")
+def best_rate(losses):
+    return lowest(losses, lambda values: float(np.median(values[-10:])))
+
+
 @exercise.wrong("last one",
                 "You take the last loss only. One noisy step decides.",
                 "`values[-1]` is one number, `values[-10:]` are the last ten.")
 def best_rate(losses):
-    return min(losses, key=lambda rate: losses[rate][-1])
+    return lowest(losses, lambda values: values[-1])
 
 
-@exercise.wrong("the loss",
-                "You return a loss. Which *rate* had it?",
-                "Go through `losses.items()` and keep two things: the lowest mean, and its rate.")
+@exercise.wrong("without the last ten",
+                "You cut off the last ten losses and look at the others. For a short curve nothing is left.",
+                "`values[:-10]` are all *but* the last ten, `values[-10:]` are the last ten.")
 def best_rate(losses):
-    return min(sum(values[-10:]) / len(values[-10:]) for values in losses.values())
+    return lowest(losses, lambda values: sum(values[:-10]) / len(values[:-10]))
 
 
-@exercise.wrong("highest",
-                "That rate has the highest loss. A loss is better when it is low.",
-                "Ask for the smallest mean, not for the largest.")
+@exercise.wrong("without the last one",
+                "You leave out the very last loss. For a curve of one loss nothing is left.",
+                "`values[-10:-1]` ends before the last one, `values[-10:]` does not.")
 def best_rate(losses):
-    return max(losses, key=lambda rate: sum(losses[rate][-10:]) / len(losses[rate][-10:]))
+    return lowest(losses, lambda values: sum(values[-10:-1]) / len(values[-10:-1]))
+
+
+LOSS = ("You return a loss. Which *rate* had it?",
+        "Go through `losses.items()` and keep two things: the lowest mean, and its rate.")
+
+
+@exercise.wrong("the loss", *LOSS)
+def best_rate(losses):
+    return min(map(last_ten, losses.values()))
+
+
+@exercise.wrong("the loss, without nan", *LOSS)
+def best_rate(losses):
+    return min(without_nan(map(last_ten, losses.values())))
+
+
+HIGHEST = ("That rate has the highest loss. A loss is better when it is low.",
+           "Ask for the smallest mean, not for the largest.")
+
+
+@exercise.wrong("highest", *HIGHEST)
+def best_rate(losses):
+    return max(losses, key=lambda rate: last_ten(losses[rate]))
+
+
+@exercise.wrong("highest, without nan", *HIGHEST)
+def best_rate(losses):
+    return lowest(losses, lambda values: -last_ten(values))
 
 
 @exercise.wrong("first ten",
                 "You look at how the curves begin. How do they end?",
                 "`values[:10]` are the first ten, `values[-10:]` the last.")
 def best_rate(losses):
-    return min(losses, key=lambda rate: sum(losses[rate][:10]) / len(losses[rate][:10]))
+    return lowest(losses, lambda values: last_ten(values[:10]))
 
 
-@exercise.wrong("whole curve",
-                "You take the mean of the whole curve. The bad beginning counts as much as the end.",
-                "Cut off the last ten first: `values[-10:]`. Then take the mean.")
+WHOLE = ("You take the mean of the whole curve. The bad beginning counts as much as the end.",
+         "Cut off the last ten first: `values[-10:]`. Then take the mean.")
+
+
+@exercise.wrong("whole curve", *WHOLE)
 def best_rate(losses):
     return min(losses, key=lambda rate: sum(losses[rate]) / len(losses[rate]))
 
 
-@exercise.wrong("always ten",
-                "A curve of fewer than ten losses looks too good. What do you divide by?",
-                "Divide the sum by how many there are: `len(last)`.")
+@exercise.wrong("whole curve, without nan", *WHOLE)
+def best_rate(losses):
+    return lowest(losses, lambda values: sum(values) / len(values))
+
+
+@exercise.wrong("sorted",
+                "You sort the losses, so the last ten are the ten *largest*. Which ten came last in training?",
+                "A curve of losses is in the order of the steps: leave that order as it is.")
+def best_rate(losses):
+    return lowest(losses, lambda values: last_ten(sorted(values)))
+
+
+TEN = ("A curve of fewer than ten losses looks too good. What do you divide by?",
+       "Divide the sum by how many there are: `len(last)`.")
+
+
+@exercise.wrong("always ten", *TEN)
 def best_rate(losses):
     return min(losses, key=lambda rate: sum(losses[rate][-10:]) / 10)
+
+
+@exercise.wrong("always ten, without nan", *TEN)
+def best_rate(losses):
+    return lowest(losses, lambda values: sum(values[-10:]) / 10)
+
+
+SHORT = ("You never keep a rate with fewer than ten losses. Such a rate is judged too, by the losses that it has.",
+         "If there are only three losses, the last ten are these three: `values[-10:]` gives them.")
+
+
+@exercise.wrong("short curves left out", *SHORT)
+def best_rate(losses):
+    long = {rate: values for rate, values in losses.items() if len(values) >= 10}
+    return lowest(long, last_ten) if long else None
+
+
+@exercise.wrong("only short curves left out", *SHORT)
+def best_rate(losses):
+    return lowest({rate: values for rate, values in losses.items() if len(values) >= 10}, last_ten)
+
+
+BOUND = ("You begin with a lowest loss that you made up. What if every loss is above it?",
+         'Begin with a number that no loss is above: `math.inf` or `float("inf")`. Or begin with the first rate.')
+
+
+def below(bound, best, losses):
+    """The rate with the lowest mean below the bound, else `best`."""
+    for rate, values in losses.items():
+        if last_ten(values) < bound:
+            best, bound = rate, last_ten(values)
+    return best
+
+
+@exercise.wrong("a bound", *BOUND)
+def best_rate(losses):
+    return below(1e6, None, losses)
+
+
+@exercise.wrong("a bound, and a rate of 0", *BOUND)
+def best_rate(losses):
+    return below(1e6, 0, losses)
+
+
+@exercise.wrong("a bound, and the first rate", *BOUND)
+def best_rate(losses):
+    return below(1e6, next(iter(losses)), losses)
+
+
+@exercise.wrong("a bound, and no rate", *BOUND)
+def best_rate(losses):
+    lowest = 1e6
+    for rate, values in losses.items():
+        if last_ten(values) < lowest:
+            best, lowest = rate, last_ten(values)
+    return best
+
+
+@exercise.wrong("a bound of 1", *BOUND)
+def best_rate(losses):
+    return below(1, None, losses)
+
+
+@exercise.wrong("a bound of 0", *BOUND)
+def best_rate(losses):
+    return below(0, None, losses)
 
 
 @exercise.wrong("never lowered",
@@ -135,6 +277,21 @@ def best_rate(losses):
     return best
 
 
+@exercise.wrong("the first rate",
+                "You return the first rate that you look at. Have you seen the others by then? Where is your `return`?",
+                "Move `return` out of the loop: below it, as far to the left as `for`.")
+def best_rate(losses):
+    rate = next(iter(losses))
+    return below(math.inf, None, {rate: losses[rate]})
+
+
+@exercise.wrong("the notebook's rate",
+                "You return 0.1, whatever the losses are. Which rate is best for *these* losses?",
+                "Compute the mean for each rate of the dict that you get, and compare.")
+def best_rate(losses):
+    return 0.1
+
+
 @exercise.wrong("a place",
                 "You return a place in a list. Which *rate* is there?",
                 "`rates = list(losses)` holds the rates: `rates[place]` is one of them.")
@@ -144,11 +301,19 @@ def best_rate(losses):
 
 
 @exercise.wrong("the notebook's own losses",
-                "This rate is not in the notebook's own `losses`. Use those that your function gets.",
-                "`end` above reads the notebook's `losses`. Compute the mean inside your function.")
+                "The dict that you look into has no such key. Which dict is it, and which rates are its keys?",
+                "Go through the rates of the `losses` that your function gets: `for rate in losses`. `end` above reads "
+                "the notebook's `losses` instead, and `losses[0]` asks for a rate of 0.")
 def best_rate(losses):
     ends = {0.01: 1.7, 0.1: 0.1, 2.0: 2.4}
     return min(losses, key=lambda rate: ends[rate])
+
+
+@exercise.wrong("the notebook's own rates",
+                "These `losses` have other rates than those of the notebook. Which rates are in the dict that you get?",
+                "`for rate in losses` goes through all of its rates, whichever they are.")
+def best_rate(losses):
+    return min((0.01, 0.1, 2.0), key=lambda rate: last_ten(losses[rate]))
 
 
 def loss_curve(first, last, noise=0.0):
@@ -174,6 +339,12 @@ def cases(rng):
     yield case({5.0: [3.0, 40.0, *[nan] * 18], 0.5: loss_curve(0.9, 0.3), 0.01: loss_curve(2.2, 2.1)},
                text="5.0 comes first and ends in NaN")
     yield case({0.5: loss_curve(0.9, 0.3), 5.0: [0.2, 0.1, *[nan] * 18]}, text="5.0 begins low and ends in NaN")
+    yield case({1.0: [0.5] * 19 + [8.0], 0.1: loss_curve(2.0, 0.9)},
+               text="1.0 ends at 0.5, but with one loss of 8; 0.1 ends at 0.9")
+    yield case({5.0: [2.0] * 10 + [0.2] * 5 + [nan] + [0.2] * 4, 0.5: loss_curve(0.9, 0.3)},
+               text="5.0 has one NaN among its last ten losses")
+    yield case({2.0: [7e200] * 12, 0.1: [9e200] * 10 + [3e200] * 25, 0.5: [5e200] * 3},
+               text="all losses are huge: 2.0 ends at 7e200, 0.1 at 3e200, 0.5 at 5e200")
     rates = [float(rate) for rate in rng.permutation([0.003, 0.02, 0.2, 0.7])]
     ends = rng.permutation([0.4, 0.6, 0.9, 1.4])
     yield case({rate: [float(end + x) for x in rng.normal(0, 0.05, 30)] for rate, end in zip(rates, ends)}, hidden=True)

@@ -1,9 +1,10 @@
 """Self-checking exercises: `from minflow.exercises import check`.
 
 `check(name, answer)` is in checker.py, the definition of an exercise in definition.py; `lessons/` has one file per
-exercise. `Speedup` says what repeated measurements show.
+exercise. `Speedup` says what repeated measurements show, `agreement` how closely two results agree.
 """
 
+from .agreement import agreement as agreement
 from .checker import WrongAnswer as WrongAnswer, check as check, draw as draw, hint as hint
 from .progress import progress as progress
 from .speedup import Speedup as Speedup, least as least

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from .i18n import say
+
 CLEAR = 0.02  # smallest distance of the median from 1 that counts as a difference
 
 
@@ -39,12 +41,28 @@ class Speedup:
         """State the result of the rounds for two programs, given by their names."""
         low, high, middle = self.low, self.high, self.median
         if not self.clear:
-            begin = f"no difference beyond the noise between {quick} and {slow}: {middle:.2f}"
+            text = say(
+                "no difference beyond the noise between {quick} and {slow}: {middle} "
+                "({low} to {high} in the middle half of {rounds} rounds)",
+                **self.words(quick, slow, low, middle, high),
+            )
         elif middle > 1:
-            begin = f"{quick} is {middle:.2f} times as fast as {slow}"
+            text = say(
+                "{quick} is {middle} times as fast as {slow} ({low} to {high} in the middle half of {rounds} rounds)",
+                **self.words(quick, slow, low, middle, high),
+            )
         else:
-            begin, low, high = f"{quick} is slower: {slow} is {1 / middle:.2f} times as fast", 1 / high, 1 / low
-        return f"{begin} ({low:.2f} to {high:.2f} in the middle half of {self.rounds} rounds)"
+            text = say(
+                "{quick} is slower: {slow} is {middle} times as fast "
+                "({low} to {high} in the middle half of {rounds} rounds)",
+                **self.words(quick, slow, 1 / high, 1 / middle, 1 / low),
+            )
+        return text
+
+    def words(self, quick: str, slow: str, low: float, middle: float, high: float) -> dict[str, str]:
+        """Names and rounded numbers for the sentence."""
+        numbers = {"low": f"{low:.2f}", "middle": f"{middle:.2f}", "high": f"{high:.2f}"}
+        return {"quick": quick, "slow": slow, **numbers, "rounds": str(self.rounds)}
 
 
 def least(speedups: Mapping[str, Speedup]) -> str:
@@ -56,4 +74,6 @@ def least(speedups: Mapping[str, Speedup]) -> str:
     """
     smallest = min(speedups.values(), key=lambda one: one.median)
     names = [name for name, one in speedups.items() if one.low <= smallest.high]
-    return " or ".join(names) + " (no difference beyond the noise)" * (len(names) > 1)
+    if len(names) == 1:
+        return names[0]
+    return say(" or ").join(names) + say(" (no difference beyond the noise)")

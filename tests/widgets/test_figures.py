@@ -360,7 +360,7 @@ def test_figure_is_transparent_and_its_texts_have_backgrounds(draw):
     figure.canvas.draw()
     pixels, renderer = np.asarray(figure.canvas.buffer_rgba()), figure.canvas.get_renderer()
     assert (pixels[..., 3] == 0).mean() > 0.1, "the background of the notebook is visible"
-    plate = [int(theme.PLATE[i : i + 2], 16) for i in (1, 3, 5)]
+    plate = [int(theme.TEXT_PLATE[i : i + 2], 16) for i in (1, 3, 5)]
     for ax in figure.axes:
         for words in (ax.title, ax.xaxis.label, ax.yaxis.label):
             if words.get_text():

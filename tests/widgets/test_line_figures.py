@@ -35,7 +35,7 @@ def test_slope_is_rise_over_run():
     ax = slope_at(lambda x: asked.append(x) or x**2, 3, 0.5, span=(0, 5))
     assert all(type(x) is float for x in asked)
     assert drawn(ax)["two places"].tolist() == [[2.5, 6.25], [3.5, 12.25]]
-    assert ax.get_title() == "from 2.5 to 3.5 it rises by 6 on a way of 1: slope 6"
+    assert ax.get_title() == "from 2.5 to 3.5 it rises by 6 over a run of 1: slope 6"
     line = drawn(ax)["slope"]
     assert np.allclose(np.diff(line[:, 1]), 6 * np.diff(line[:, 0]))
     assert drawn(ax)["f(x)"][[0, -1], 0].tolist() == [0, 5]

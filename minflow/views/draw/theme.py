@@ -30,6 +30,7 @@ PLATE, PLAIN, PALE_BLUE, PALE_GREEN, PALE_RED, PALE_AMBER, PALE_VIOLET = (
     "#fff8e5",
     "#ece7fa",
 )
+TEXT_PLATE = PLAIN  # behind words on the page itself: invisible on a light page
 FILL_COLORS = (PLATE, PLAIN, PALE_BLUE, PALE_GREEN, PALE_RED, PALE_AMBER, PALE_VIOLET)
 # Boxes of global tensors, (fill, rim) by their sbp. The fills differ for readers with any color blindness, the most
 # similar two by 13 (CIE76); their text is TEXT_COLOR.

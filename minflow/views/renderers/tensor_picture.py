@@ -129,7 +129,7 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     ]
     plate = max(text_width(line, FONT_SIZE, bold) for line, bold in head) + 2 * svg.PADDING
     top = LINE_HEIGHT * len(head) + 6
-    above = [svg.rect(4, 4, plate, top, rx=4, fill=theme.PLATE)]
+    above = [svg.rect(4, 4, plate, top, rx=4, fill=theme.TEXT_PLATE)]
     above += [
         svg.text(4 + svg.PADDING, LINE_HEIGHT * (k + 1) + 2, line, font_weight="bold" if bold else None)
         for k, (line, bold) in enumerate(head)
@@ -192,7 +192,7 @@ def number_grid(record: TensorRecord, cells: list[np.ndarray], scale: tuple[floa
 
 def index_plate(x: float, y: float, width: float, height: float) -> str:
     """The plate under the row or column indices."""
-    return svg.rect(x, y, width, height, rx=3, fill=theme.PLATE)
+    return svg.rect(x, y, width, height, rx=3, fill=theme.TEXT_PLATE)
 
 
 def mosaic(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, float, bool], left: int):

@@ -69,7 +69,7 @@ def draw(
     scene = Scene(x, log, marks, known, ends, series, gaps if x == "time" else ())
     head = wrap_to_width(status, PICTURE_WIDTH - 2 * PLATE_LEFT - 2 * svg.PADDING, FONT_SIZE) if status else []
     parts, top = (
-        [svg.label(PLATE_LEFT + svg.PADDING, 16, *head, size=FONT_SIZE, fill=theme.PLATE)] if head else [],
+        [svg.label(PLATE_LEFT + svg.PADDING, 16, *head, size=FONT_SIZE, fill=theme.TEXT_PLATE)] if head else [],
         LINE_HEIGHT * len(head) + 9 * bool(head),
     )
     for row in panel_rows(titles):
@@ -88,7 +88,7 @@ def draw(
         foot = wrap_to_width(note, PICTURE_WIDTH - 2 * PLATE_LEFT - 2 * svg.PADDING, FONT_SIZE)
         by_user = "stopped by the stop button", "stopped after"
         wrong = note != "stopped" and not note.startswith(by_user)
-        text_color, fill = (theme.RED_TEXT, theme.PALE_RED) if wrong else (theme.TEXT_COLOR, theme.PLATE)
+        text_color, fill = (theme.RED_TEXT, theme.PALE_RED) if wrong else (theme.TEXT_COLOR, theme.TEXT_PLATE)
         parts.append(
             svg.label(PLATE_LEFT + svg.PADDING, top + 18, *foot, size=FONT_SIZE, text_color=text_color, fill=fill)
         )
@@ -181,7 +181,7 @@ class Panel:
         self.parts.append(svg.text(x, y, words, fill=color, text_anchor=anchor))
 
     def plate(self, x: float, y: float, width: float, height: float) -> None:
-        self.parts.append(svg.rect(x, y, width, height, rx=4, fill=theme.PLATE))
+        self.parts.append(svg.rect(x, y, width, height, rx=4, fill=theme.TEXT_PLATE))
 
     def path(self, d: str, **look: object) -> None:
         self.parts.append(svg.path(d, **look))

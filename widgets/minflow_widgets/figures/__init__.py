@@ -8,6 +8,7 @@ Each figure also has a plain-text form for terminals. Names are drawn literally,
 from .activations import activations, activations_text
 from .attention import attention, attention_text
 from .confusion import confusion_counts, confusion_matrix, confusion_text
+from .devices import on_devices
 from .filters import filters
 from .history import History
 from .landscape import Landscape, landscape, landscape_text
@@ -29,6 +30,7 @@ __all__ = [
     "landscape",
     "landscape_text",
     "line_and_points",
+    "on_devices",
     "plane",
     "plane_text",
     "slope_at",

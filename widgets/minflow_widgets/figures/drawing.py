@@ -20,7 +20,7 @@ from minflow.views.text.listing import clean
 
 COLORS = theme.BLUE, theme.AMBER, theme.GREEN, theme.VIOLET
 GRID_STYLE = {"color": theme.LINE, "linewidth": 0.5, "linestyle": (0, (1, 3))}
-PLATE_STYLE = {"facecolor": theme.PLATE, "linewidth": 0, "boxstyle": "round,pad=0.3"}  # of text outside any axis
+PLATE_STYLE = {"facecolor": theme.TEXT_PLATE, "linewidth": 0, "boxstyle": "round,pad=0.3"}  # of text outside any axis
 GAP_COLOR = "#8c959f"  # between images, and for NaN or infinity: a gray that is in no color scale
 DEFAULT_TILES = 64  # filters or channels that are drawn
 
@@ -111,7 +111,7 @@ def plate_artist():
                 for box in [*boxes, *[axis.get_tightbbox(renderer) for axis in (ax.xaxis, ax.yaxis)]]:
                     if box is not None and box.width and box.height:
                         look: dict[str, Any] = {
-                            "facecolor": theme.PLATE,
+                            "facecolor": theme.TEXT_PLATE,
                             "linewidth": 0,
                             "boxstyle": "round,pad=3,rounding_size=4",
                         }

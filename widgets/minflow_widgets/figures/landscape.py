@@ -95,7 +95,7 @@ class Landscape(GrowingFigure):
             look = {"colors": theme.LINE, "linewidths": 0.5, "linestyles": "solid"}
             rings = ax.contour(self.w, self.b, good, levels[1:-1], **look)
             for number in ax.clabel(rings, rings.levels[::3], fmt="%.3g", fontsize=8, colors=theme.TEXT_COLOR):
-                number.set_bbox({"facecolor": theme.PLATE, "linewidth": 0, "pad": 1})
+                number.set_bbox({"facecolor": theme.TEXT_PLATE, "linewidth": 0, "pad": 1})
             w, b, _ = self._lowest()
             ax.plot(
                 [w],

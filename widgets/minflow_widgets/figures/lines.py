@@ -71,12 +71,12 @@ def slope_at(
     places = np.linspace(low, high, CURVE_POINTS)
     heights = np.array([as_number("value", f(place), "slope_at: f") for place in places.tolist()])
     below, above = (as_number("value", f(place), "slope_at: f") for place in (left, right))
-    rise, way = above - below, right - left
-    slope = rise / way if way else np.nan
-    result = f"from {left:.3g} to {right:.3g} it rises by {rise:.3g} on a way of {way:.3g}: slope {slope:.3g}"
+    rise, run = above - below, right - left
+    slope = rise / run if run else np.nan
+    result = f"from {left:.3g} to {right:.3g} it rises by {rise:.3g} over a run of {run:.3g}: slope {slope:.3g}"
     ax = axes(ax, "slope_at()", (6.4, 4.0))
     ax.plot(places, heights, color=theme.BLUE, linewidth=2, label=literal(names[1]))
-    ax.plot([left, right], [below, below], ":", color=theme.TEXT_COLOR, label="way")
+    ax.plot([left, right], [below, below], ":", color=theme.TEXT_COLOR, label="run")
     ax.plot([right, right], [below, above], "--", color=theme.RED, label="rise")
     ax.plot(places, below + slope * (places - left), color=theme.AMBER, linewidth=1, label="slope")
     ax.plot([left, right], [below, above], "o", color=theme.TEXT_COLOR, markeredgecolor=theme.PLAIN, label="two places")

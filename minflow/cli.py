@@ -41,6 +41,10 @@ def main(argv: list[str] | None = None) -> int:
         parser().error(f"unrecognized arguments: {' '.join(rest)}")
     if options.command is lab:
         options.jupyter, options.typed = rest, typed
+    if folder := getattr(options, "exercises", None):
+        from .exercises import external
+
+        external.add_folder(folder)
     try:
         return options.command(options)
     except KeyboardInterrupt:
@@ -76,6 +80,7 @@ def parser() -> argparse.ArgumentParser:
         help="the language of lessons and checks: en or zh (default: "
         "$MINFLOW_LANG, else en); lessons in zh are in the folder zh of your copy",
     )
+    add_exercises_option(sub)
     sub.set_defaults(command=lab)
 
     sub = commands.add_parser("run", help="execute a notebook without a browser and print its outputs as text")
@@ -86,6 +91,7 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="in the notebook's own folder, not in a temporary one: it reads or writes files there",
     )
+    add_exercises_option(sub)
     sub.set_defaults(command=run)
 
     commands.add_parser("launch", help="run a program on several ranks: minflow launch -n 4 program.py")
@@ -98,9 +104,13 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("file", help="the file to write, such as model.onnx")
     sub.set_defaults(command=onnx)
 
-    sub = commands.add_parser("exercises", help="for teachers and translators: editions of lessons, marks, a report")
+    sub = commands.add_parser(
+        "exercises", help="for teachers: editions of lessons, marks, a report, your own exercises"
+    )
     add_exercise_commands(
-        sub.add_subparsers(title="commands", metavar="build | grade | repair | report | translate", required=True)
+        sub.add_subparsers(
+            title="commands", metavar="build | grade | repair | report | new | try | translate", required=True
+        )
     )
 
     sub = commands.add_parser("slides", help="write a lesson as slides: one page that needs no network")
@@ -114,6 +124,7 @@ def parser() -> argparse.ArgumentParser:
         help="write reveal.js slides with nbconvert; reveal.js is loaded from ADDRESS (default: the network)",
     )
     sub.add_argument("--not-run", action="store_true", help="do not run the lesson: show code without results")
+    add_exercises_option(sub)
     sub.set_defaults(command=teacher_command("slides"))
 
     sub = commands.add_parser(
@@ -121,6 +132,18 @@ def parser() -> argparse.ArgumentParser:
     )
     sub.set_defaults(command=lambda options: warmup())
     return top
+
+
+def add_exercises_option(command: argparse.ArgumentParser) -> None:
+    text = "folder of exercises and lessons that are not the course's (default: $MINFLOW_EXERCISES)"
+    command.add_argument("--exercises", type=existing_folder, metavar="FOLDER", help=text)
+
+
+def existing_folder(text: str) -> Path:
+    """Argparse type: a folder that exists."""
+    if not os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"there is no folder {text!r}")
+    return Path(text)
 
 
 def language(text: str) -> str:
@@ -137,6 +160,7 @@ def add_exercise_commands(commands: Any) -> None:
     sub.add_argument("--for", dest="kind", choices=("plain", "nbgrader", "otter"), default="plain", help="format")
     sub.add_argument("folder", help="the folder to write into")
     sub.add_argument("--lesson", nargs="+", action="extend", default=[], metavar="02", help="only these lessons")
+    add_exercises_option(sub)
     sub.set_defaults(command=teacher_command("build"))
 
     sub = commands.add_parser(
@@ -158,6 +182,7 @@ def add_exercise_commands(commands: Any) -> None:
     )
     sub.add_argument("--seconds", type=seconds, help="limit for one answer (default: set by its exercise, at least 60)")
     sub.add_argument("--jobs", type=int, help="answers graded in parallel (default: one per core)")
+    add_exercises_option(sub)
     sub.set_defaults(command=teacher_command("grade"))
 
     text = "rebuild a notebook whose cells were copied, split or deleted"
@@ -168,12 +193,33 @@ def add_exercise_commands(commands: Any) -> None:
         sub.add_argument(
             "--in-place", action="store_true", help="replace the file (default: write NAME.repaired.ipynb)"
         )
+        add_exercises_option(sub)
         sub.set_defaults(command=teacher_command("repair"), old_name=name == "mend")
+
+    text = "write a definition of a new exercise, and its cells, as a beginning that already works"
+    sub = commands.add_parser("new", help=text, description=text)
+    sub.add_argument("name", help="its name in Python, such as mean_error")
+    sub.add_argument(
+        "--exercises",
+        dest="folder",
+        metavar="FOLDER",
+        help="folder to write into, made if it does not exist (default: $MINFLOW_EXERCISES)",
+    )
+    sub.add_argument("--lesson", default="17", metavar="17", help="its lesson, from 17 on (default 17)")
+    sub.set_defaults(command=teacher_command("new"))
+
+    text = "try the check of an exercise with all answers of its definition, and with mutants of its solution"
+    sub = commands.add_parser("try", help=text, description=text)
+    sub.add_argument("name", help="its name, or the file that defines it")
+    sub.add_argument("--answer", metavar="FILE", help="show the card for the answer in this file instead")
+    add_exercises_option(sub)
+    sub.set_defaults(command=teacher_command("try_exercise"))
 
     sub = commands.add_parser("report", help="write a table of a class from the files NAME/.progress.jsonl in a folder")
     sub.add_argument("folder", help="folder that contains one folder per learner")
     sub.add_argument("--csv", help="the file to write (default: report.csv in the folder)")
     sub.add_argument("--html", help="the page to write (default: report.html in the folder)")
+    add_exercises_option(sub)
     sub.set_defaults(command=teacher_command("report"))
 
     sub = commands.add_parser("translate", help="bring translations up to date, check them, build lessons from them")
@@ -230,7 +276,7 @@ def one_blas_thread() -> None:
 
 def lab(options: argparse.Namespace) -> int:
     """Open JupyterLab in the learner's folder, at the page that lists the lessons."""
-    from .exercises import i18n as texts, welcome
+    from .exercises import external, i18n as texts, welcome
     from .exercises.translate import notebook
 
     one_blas_thread()
@@ -261,8 +307,11 @@ def lab(options: argparse.Namespace) -> int:
         return 2
     inside = texts.language().removeprefix("en")
     try:
-        replaced, new_versions = course.update(top, inside, notebook.in_language(inside or "en", course.source()))
-    except (OSError, ValueError) as error:
+        ours = [path for path in course.lessons() if path.parent == course.source()]
+        others = [path for path in external.notebooks(ours).values() if path not in ours]
+        content = notebook.in_language(inside or "en", course.source())
+        replaced, new_versions = course.update(top, inside, content, others)
+    except (OSError, ValueError, external.DefinitionError) as error:
         return report_setup_error(top, error)
     folder = top / inside
     print(f"Your copy of the course is in {folder}")

@@ -14,7 +14,7 @@ import json
 import os
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -119,18 +119,20 @@ def update(
     folder: Path,
     inside: str = "",
     content: Callable[[Path, bytes], bytes] = lambda file, data: data,
+    others: Iterable[Path] = (),
 ) -> tuple[list[Path], list[Path]]:
     """Install the course in `folder`, or update it.
 
     inside: subfolder for the lessons; all languages share one record and one progress file.
     content: `content(file, data)` returns the bytes to write for a file: the lesson in another language.
+    others: lessons to add to those of the course, such as a teacher's own.
     Returns the replaced files, and the new versions written beside changed files.
     Raises OSError, or ValueError if the folder is inside the checkout.
     """
     check_location(folder)
     folder.mkdir(parents=True, exist_ok=True)
     replaced, new_versions = [], []
-    top, known = source(), files()
+    top, known = source(), files() | {f"notebooks/{file.name}": file for file in others}
     for old in RENAMED_LESSONS:
         path = folder / inside / f"{old}.ipynb"
         for file in [path, *itertools.takewhile(os.path.lexists, sibling_paths(path))]:

@@ -1,4 +1,7 @@
-"""Registry of exercises: names by lesson, from the file names. Each exercise is imported on first use."""
+"""Registry of exercises: those of the course, by lesson from the file names, and external ones (external.py).
+
+Each exercise of the course is imported on first use.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 from ..core.base.errors import MinflowError
 from ..core.source_location import here
 from ..diagnosis.name_suggestions import similar_names
+from . import external
 from .definition import Exercise
 
 FOLDER = Path(__file__).parent / "lessons"
@@ -20,20 +24,38 @@ class UnknownExercise(MinflowError, LookupError):
 
 
 @functools.cache
-def lessons() -> dict[str, list[str]]:
-    """Lesson ("02") -> names of its exercises, in alphabetical order."""
+def course_lessons() -> dict[str, list[str]]:
+    """Lesson ("02") of the course -> names of its exercises, in alphabetical order."""
     return {
         folder.name[1:]: sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
         for folder in sorted(FOLDER.glob("l[0-9][0-9]"))
     }
 
 
-@functools.cache
+def lessons() -> dict[str, list[str]]:
+    """Lesson ("02") -> names of its exercises, external ones too.
+
+    A definition that cannot be used, or whose name is not its own, is left out with a warning.
+    """
+    others = external.files()
+    result = {lesson: [name for name in names if name not in others] for lesson, names in course_lessons().items()}
+    for name, places in others.items():
+        try:
+            result.setdefault(find(name).lesson, []).append(name)
+        except external.DefinitionError as error:
+            external.warn(error, places[0], 1)
+    return {lesson: sorted(names) for lesson, names in sorted(result.items())}
+
+
 def find(name: str) -> Exercise:
-    """Exercise by name. Raises UnknownExercise with similar names."""
-    for lesson, names in lessons().items():
-        if name in names:
-            return importlib.import_module(f".lessons.l{lesson}.{name}", __package__).exercise
+    """Exercise by name. Raises UnknownExercise with similar names, or external.DefinitionError."""
+    places = external.files().get(name, [])
+    if file := course_file(name):
+        places = [file, *places]
+    if len(places) > 1:
+        raise external.clash(f"exercise {name!r}", places)
+    if places:
+        return import_exercise(file.parent.name, name) if file else external.load(places[0])
     if re.match("r[1-6]_", str(name)) and (found := readings(name[:2]).get(name)):
         return found
     every = [other for names in lessons().values() for other in names]
@@ -42,12 +64,16 @@ def find(name: str) -> Exercise:
     raise UnknownExercise(f"there is no exercise {name!r}", where=here(), hint=hint)
 
 
-def file_of(name: str) -> Path:
-    """File that defines an exercise of the course. Raises LookupError for another name."""
-    lesson = next((lesson for lesson, names in lessons().items() if name in names), None)
-    if lesson is None:
-        raise LookupError(name)
-    return FOLDER / f"l{lesson}" / f"{name}.py"
+@functools.cache
+def import_exercise(lesson: str, name: str) -> Exercise:
+    """Exercise of the course."""
+    return importlib.import_module(f".lessons.{lesson}.{name}", __package__).exercise
+
+
+def course_file(name: str) -> Path | None:
+    """File that defines an exercise of the course; None for another name."""
+    lesson = next((lesson for lesson, names in course_lessons().items() if name in names), "")
+    return FOLDER / f"l{lesson}" / f"{name}.py" if lesson else None
 
 
 def readings(tour: str) -> dict[str, Exercise]:

@@ -61,7 +61,7 @@ def exercises():
 
 def definition_hash(exercise) -> str:
     """Hash of the file that defines an exercise."""
-    return hashlib.sha256(registry.file_of(exercise.name).read_bytes()).hexdigest()[:12]
+    return hashlib.sha256(registry.course_file(exercise.name).read_bytes()).hexdigest()[:12]
 
 
 def written_hashes() -> dict[str, str]:

@@ -211,7 +211,7 @@ ENGLISH = lesson(
 def work(tmp_path, monkeypatch):
     """A course of one lesson without exercises, and a folder for translations."""
     monkeypatch.setattr(i18n, "FOLDER", tmp_path / "words")
-    monkeypatch.setattr(registry, "lessons", dict)
+    monkeypatch.setattr(registry, "course_lessons", dict)
     monkeypatch.setattr(pages, "checker_texts", dict)
     for cache in (checks.glossary, checks.terms, i18n.languages):
         cache.cache_clear()

@@ -9,6 +9,8 @@ from pathlib import Path
 from ...core.base.optional import install_command
 from ...core.messages import invocation
 from ...io import atomic
+from .. import external
+from ..registry import UnknownExercise
 from . import build as building, grade as grading, notebook as nb, repair as repairing, report as reporting
 
 
@@ -81,6 +83,41 @@ def repair(options: argparse.Namespace) -> int:
     return worst
 
 
+def new(options: argparse.Namespace) -> int:
+    """Write a new exercise outside the package."""
+    from . import authoring
+
+    folders = [Path(options.folder)] if options.folder else external.folders()
+    if not folders:
+        return failed("new", ValueError(f"name a folder with --exercises FOLDER, or set {external.VARIABLE}"))
+    try:
+        written = authoring.new(options.name, folders[0], options.lesson)
+    except (ValueError, OSError, LookupError) as error:
+        return failed("new", error)
+    for path in written:
+        print(path)
+    line = invocation.line("minflow", "exercises", "try", str(written[0]))
+    print(f"Change both to your exercise. To prove its check: {line}")
+    return 0
+
+
+def try_exercise(options: argparse.Namespace) -> int:
+    """Prove the check of an exercise, or show the card for one answer."""
+    from . import authoring, proof
+
+    try:
+        exercise = authoring.exercise_named(options.name)
+        if options.answer:
+            print(authoring.answer_card(exercise, Path(options.answer)))
+            return 0
+    except Exception as error:  # also those of the answer's own code
+        return failed("try", error)
+    show = sys.stderr.isatty()
+    found = proof.prove(exercise, lambda what: print(f"\r{what[:70]:<70}", end="", file=sys.stderr) if show else None)
+    print("\r" + authoring.report(found) if show else authoring.report(found))
+    return int(bool(found.faults))
+
+
 def report(options: argparse.Namespace) -> int:
     """Write the report of a class as CSV and HTML."""
     folder = Path(options.folder)
@@ -127,5 +164,7 @@ def written(command: str, files: dict[Path, str]) -> int:
 
 
 def failed(command: str, error: Exception) -> int:
+    if isinstance(error, UnknownExercise):
+        error.where = ""  # a line of the program `minflow`
     print(f"minflow {f'exercises {command}' if command else 'slides'}: {error}", file=sys.stderr)
     return 1

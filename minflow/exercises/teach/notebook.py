@@ -18,7 +18,7 @@ from typing import Any
 from ... import course
 from ...io import atomic
 from ...io.files import open_regular
-from .. import cells
+from .. import cells, external
 from ..answer_source import top_names
 from ..definition import Exercise
 from ..registry import all_exercises as all_exercises, lessons
@@ -97,8 +97,11 @@ def notebooks(paths: Iterable[str]) -> list[Path]:
 
 
 def releases(numbers: Iterable[str] | None = None) -> dict[str, Path]:
-    """Lesson ("02") -> its notebook, for lessons with exercises. Raises LookupError for an unknown one in `numbers`."""
-    files = {file.name[:2]: file for file in sorted(course.source().glob("[0-9][0-9]_*.ipynb"))}
+    """Lesson ("02") -> its notebook, for lessons with exercises.
+
+    Raises LookupError for an unknown one in `numbers`, and for a number that two notebooks have.
+    """
+    files = external.notebooks(sorted(course.source().glob(external.LESSON_PATTERN)))
     every = {lesson: files[lesson] for lesson in lessons() if lesson in files}
     numbers = list(every) if not numbers else list(numbers)
     if missing := [lesson for lesson in numbers if lesson not in every]:

@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import itertools
 import linecache
-import sys
 import textwrap
 import types
 import zlib
@@ -24,6 +23,7 @@ from .. import cells
 from ..checker import draw
 from ..definition import NOT_GIVEN, Exercise, NamedWrongAnswer
 from ..judge import Verdict, definition_value, judge
+from ..registry import lesson_exercises
 from .mutants import mutants
 
 NUMBERS = itertools.count(1)
@@ -56,9 +56,7 @@ def lesson_names(exercise: Exercise) -> dict[str, Any]:
     names: dict[str, Any] = {name: __import__(name) for name in ("math", "os", "statistics", "time")}
     names |= {"flow": flow, "nn": flow.nn, "np": np, "tp": flow.typing, "draw": draw}
     names |= {"rewrite": rewrite, "outputs_of": outputs_of}
-    source = exercise.make_cases or exercise.right
-    module = sys.modules.get(getattr(source, "__module__", ""))
-    for name, value in vars(module).items() if module else ():
+    for name, value in getattr(exercise.make_cases, "__globals__", {}).items():
         if isinstance(value, types.ModuleType):
             names.setdefault(name, value)
     return names | dict(zip(exercise.given, given_to(exercise)))
@@ -138,7 +136,7 @@ def trials(
                     verdict = judge(exercise, answer, given, seed)
             verdicts.append(verdict)
             if what := fault(verdict, wrong):
-                faults.append(f"{exercise.name}: {name!r} (seed {seed}) {what}")
+                faults.append(f"{name!r} (seed {seed}) {what}")
         yield name, wrong, verdicts, faults
 
 
@@ -171,6 +169,11 @@ def gaps(exercise: Exercise) -> list[str]:
         f"it has {right} right answers; write at least {FEWEST_RIGHT}, in different ways": code
         and right < FEWEST_RIGHT,
         f"it has {len(cases)} cases; write at least {FEWEST_CASES}": code and len(cases) < FEWEST_CASES,
+        **{
+            f"its number {exercise.number} is also that of {other.name}": True
+            for other in lesson_exercises(exercise.lesson)
+            if other.number == exercise.number and other.name != exercise.name
+        },
         "it has no hidden case: an answer that knows the visible numbers passes": code
         and not any(one.hidden for one in cases),
     }
@@ -200,11 +203,16 @@ class Proof:
     gaps: list[str] = dataclasses.field(default_factory=list)
 
     @property
+    def many_pass(self) -> bool:
+        """True if more mutants pass than a few that may be equivalent to the solution."""
+        return len(self.alive) > 1 + (1 - CAUGHT) * self.mutants
+
+    @property
     def faults(self) -> list[str]:
         """Faults to mend, as sentences."""
         found = [*self.gaps, *(["the empty answer passes"] if self.empty_points else [])]
         found += [line for lines in (*self.right, *self.wrong) for line in lines]
-        if len(self.alive) > (1 - CAUGHT) * self.mutants + 1:
+        if self.many_pass:
             found.append(f"{len(self.alive)} of {self.mutants} mutants pass: add cases that tell them apart")
         return found
 

@@ -79,7 +79,8 @@ def in_language(language: str, notebooks: Path) -> Callable[[Path, bytes], bytes
     """Return a function (file of the course, bytes) -> bytes in the language, unchanged without a translation."""
 
     def content(path: Path, data: bytes) -> bytes:
-        file = po_file(language, notebooks, path) if path.suffix == ".ipynb" else None
+        in_course = path.suffix == ".ipynb" and path.is_relative_to(notebooks)
+        file = po_file(language, notebooks, path) if in_course else None
         if file is None or not file.is_file():
             return data
         return translate_notebook(data, {entry.text: entry.translation for entry in po.read(file) if entry.current})

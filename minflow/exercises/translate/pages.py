@@ -41,10 +41,10 @@ def all_pages(language: str, notebooks: Path) -> list[Page]:
     """All pages. notebooks: folder of the course."""
     place = i18n.FOLDER / language
     result = [Page("checker", place / "checker.po", checker_texts())]
-    for lesson in registry.lessons():
+    for lesson in registry.course_lessons():
         texts = merge_places(
             (text, f"l{lesson}/{exercise.name}.py")
-            for exercise in registry.lesson_exercises(lesson)
+            for exercise in map(registry.find, registry.course_lessons()[lesson])
             for text in exercise_texts(exercise)
         )
         result.append(Page(f"l{lesson}", place / f"l{lesson}.po", texts))

@@ -1,8 +1,8 @@
 """Exercises outside the package: folders of a teacher's own definitions, and of lessons with them.
 
 Folders are named by `$MINFLOW_EXERCISES` (several are separated as in PATH) and by installed packages, under the entry
-point group `minflow.exercises`. A folder has definitions as files `NAME.py` or `lNN/NAME.py`, and lessons as
-`NN_name.ipynb`. A file is read again when it has changed. Read next: `registry.py`.
+point group `minflow.exercises`. A folder has a file per exercise, itself or in subfolders such as `l17`, and notebooks
+such as `17_tides.ipynb`. A file is read again when it has changed. Read next: `registry.py`.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def load(file: Path) -> Exercise:
 
 
 def run(file: Path) -> Exercise:
-    """Run a definition. It is no module that others can import, so that `grade` sends its functions as code."""
+    """Run a definition. Others cannot import it as a module, so `grade` sends its functions as code."""
     linecache.checkcache(str(file))
     module = types.ModuleType(f"minflow_exercise_{file.stem}")
     module.__file__ = str(file)

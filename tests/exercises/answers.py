@@ -1,7 +1,7 @@
 """Answers for tests: typed as in a notebook, and exercises made of a solution."""
 
+from minflow.exercises.authoring.proof import run_cell
 from minflow.exercises.definition import Exercise, case
-from minflow.exercises.teach.proof import run_cell
 
 
 def typed(text, name, **names):

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from minflow.exercises import registry
+from minflow.exercises.authoring.proof import Proof, prove
 from minflow.exercises.registry import all_exercises, find
-from minflow.exercises.teach.proof import Proof, prove
 
 HASHES = Path(__file__).with_name("proved.tsv")
 PAGE = Path(__file__).parents[2] / "docs" / "exercises.md"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from minflow.exercises.teach.mutants import mutants
-from minflow.exercises.teach.proof import CAUGHT
+from minflow.exercises.authoring.mutants import mutants
+from minflow.exercises.authoring.proof import CAUGHT
 from tests.exercises import checks_page
 
 TOP = Path(__file__).parents[2]

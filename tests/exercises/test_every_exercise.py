@@ -8,10 +8,10 @@ import gc
 import pytest
 
 from minflow.exercises import answer_source, cells
+from minflow.exercises.authoring.proof import from_cell, gaps, given_to, patient, trials
 from minflow.exercises.definition import NOT_GIVEN, POINTS
 from minflow.exercises.judge import judge
 from minflow.exercises.registry import all_exercises, find, lesson_exercises
-from minflow.exercises.teach.proof import from_cell, gaps, given_to, patient, trials
 from tests.cases import Cases
 
 ALL = [one.name for one in all_exercises()]

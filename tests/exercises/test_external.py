@@ -11,7 +11,8 @@ import pytest
 import minflow as flow
 from minflow import cli, course
 from minflow.exercises import check, draw, external, hint, progress, registry, welcome
-from minflow.exercises.teach import authoring, notebook as nb
+from minflow.exercises.authoring import new as authoring
+from minflow.exercises.teach import notebook as nb
 from tests.exercises.teach.small_course import answered, course_folder as course_folder
 from tests.processes import python
 

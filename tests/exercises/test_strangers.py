@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from minflow.exercises.authoring.proof import from_cell, given_to, patient
 from minflow.exercises.judge import judge
 from minflow.exercises.registry import find
-from minflow.exercises.teach.proof import from_cell, given_to, patient
 from tests.cases import Cases
 
 FEWEST_RIGHT, FEWEST_WRONG, MOST_GENERIC = 3, 10, 0.15

@@ -85,7 +85,7 @@ def repair(options: argparse.Namespace) -> int:
 
 def new(options: argparse.Namespace) -> int:
     """Write a new exercise outside the package."""
-    from . import authoring
+    from ..authoring import new as authoring
 
     folders = [Path(options.folder)] if options.folder else external.folders()
     if not folders:
@@ -103,18 +103,19 @@ def new(options: argparse.Namespace) -> int:
 
 def try_exercise(options: argparse.Namespace) -> int:
     """Prove the check of an exercise, or show the card for one answer."""
-    from . import authoring, proof
+    from ..authoring import proof
+    from ..authoring.new import exercise_named
 
     try:
-        exercise = authoring.exercise_named(options.name)
+        exercise = exercise_named(options.name)
         if options.answer:
-            print(authoring.answer_card(exercise, Path(options.answer)))
+            print(proof.answer_card(exercise, Path(options.answer)))
             return 0
     except Exception as error:  # also those of the answer's own code
         return failed("try", error)
     show = sys.stderr.isatty()
     found = proof.prove(exercise, lambda what: print(f"\r{what[:70]:<70}", end="", file=sys.stderr) if show else None)
-    print("\r" + authoring.report(found) if show else authoring.report(found))
+    print(("\r" if show else "") + proof.report(found))
     return int(bool(found.faults))
 
 

@@ -15,11 +15,13 @@ import textwrap
 import types
 import zlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import cells
+from .. import cells, record
+from ..card import card_text, make_card
 from ..checker import draw
 from ..definition import NOT_GIVEN, Exercise, NamedWrongAnswer
 from ..judge import Verdict, definition_value, judge
@@ -237,3 +239,37 @@ def prove(exercise: Exercise, progress: Callable[[str], Any] = lambda line: None
         progress("mutants of the solution")
         result.mutants, result.alive = survivors(exercise)
     return result
+
+
+# ---- as text -------------------------------------------------------------------------------------------------------
+
+
+def report(proof: Proof) -> str:
+    """Proof of an exercise as lines: what was tried, and the faults to mend."""
+    exercise = proof.exercise
+    code, points = any(proof.cases), f"{exercise.points} {'point' if exercise.points == 1 else 'points'}"
+    own_hint, right = ([not faults for faults in some] for some in (proof.wrong, proof.right))
+    seeds = f", each with {len(SEEDS)} seeds" if code else ""
+    lines = [
+        (not proof.gaps, "the definition is complete" if not proof.gaps else "the definition is not complete"),
+        (not proof.empty_points, f"the empty answer earns {proof.empty_points} points"),
+        (all(right), f"{sum(right)} of {len(right)} right answers pass{seeds}"),
+        (proof.caught == len(proof.wrong), f"{proof.caught} of {len(proof.wrong)} wrong answers are caught{seeds}"),
+        (all(own_hint), f"{sum(own_hint)} of {len(own_hint)} wrong answers get their own hint"),
+    ]
+    if proof.mutants:
+        caught = proof.mutants - len(proof.alive)
+        lines.append((not proof.many_pass, f"{caught} of {proof.mutants} mutants of the solution are caught"))
+    shown = [f"{record.MARKS['right'] if fine else chr(10007)} {text}" for fine, text in lines]
+    shown += [f"  a mutant that passes: {change.replace(':', ' of the solution:', 1)}" for change in proof.alive]
+    if code:
+        shown.append("  cases: {} visible, {} hidden".format(*proof.cases))
+    head = f"{exercise.name}   {exercise.number}   {exercise.kind}, {exercise.level}, {points}"
+    end = ["To mend:", *(f"- {fault}" for fault in proof.faults)] if proof.faults else ["The check can be used."]
+    return "\n".join([head, "", *shown, "", *end])
+
+
+def answer_card(exercise: Exercise, file: Path) -> str:
+    """Card that a learner would see for the answer in a file. Raises what its code raises."""
+    answer = from_cell(exercise, file.read_text(encoding="utf-8"))
+    return card_text(make_card(judge(exercise, answer, given_to(exercise))))

@@ -1,4 +1,4 @@
-"""`minflow exercises new` and `try`: write an exercise outside the package, and prove its check.
+"""`minflow exercises new`: write an exercise outside the package.
 
 A new exercise is a complete small example (template.py.txt) under the given name. Its lesson is a notebook beside it.
 Read next: `proof.py`.
@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ...io import atomic
-from .. import cells, external, record
-from ..card import card_text, make_card
+from .. import cells, external
 from ..definition import Exercise
-from ..judge import judge
 from ..registry import all_exercises, course_file, course_lessons, find, lesson_exercises
-from . import notebook as nb
-from .proof import SEEDS, Proof, from_cell, given_to
+from ..teach import notebook as nb
 
 TEMPLATE = Path(__file__).with_name("template.py.txt")
 FIRST = "import numpy as np\n\nimport minflow as flow\nfrom minflow.exercises import check, hint"
@@ -89,37 +86,3 @@ def exercise_named(name: str) -> Exercise:
     if place != course_file(file.stem):
         external.add_folder(place.parent.parent if re.fullmatch(r"l\d\d", place.parent.name) else place.parent)
     return find(file.stem)
-
-
-# ---- the proof as text ----------------------------------------------------------------------------------------------
-
-
-def report(proof: Proof) -> str:
-    """Proof of an exercise as lines: what was tried, and what must be mended."""
-    exercise = proof.exercise
-    code, points = any(proof.cases), f"{exercise.points} {'point' if exercise.points == 1 else 'points'}"
-    own_hint, right = ([not faults for faults in some] for some in (proof.wrong, proof.right))
-    seeds = f", each with {len(SEEDS)} seeds" if code else ""
-    lines = [
-        (not proof.gaps, "the definition is complete" if not proof.gaps else "the definition is not complete"),
-        (not proof.empty_points, f"the empty answer earns {proof.empty_points} points"),
-        (all(right), f"{sum(right)} of {len(right)} right answers pass{seeds}"),
-        (proof.caught == len(proof.wrong), f"{proof.caught} of {len(proof.wrong)} wrong answers are caught{seeds}"),
-        (all(own_hint), f"{sum(own_hint)} of {len(own_hint)} wrong answers get their own hint"),
-    ]
-    if proof.mutants:
-        caught = proof.mutants - len(proof.alive)
-        lines.append((not proof.many_pass, f"{caught} of {proof.mutants} mutants of the solution are caught"))
-    told = [f"{record.MARKS['right'] if fine else chr(10007)} {text}" for fine, text in lines]
-    told += [f"  a mutant that passes: {change.replace(':', ' of the solution:', 1)}" for change in proof.alive]
-    if code:
-        told.append("  cases: {} visible, {} hidden".format(*proof.cases))
-    head = f"{exercise.name}   {exercise.number}   {exercise.kind}, {exercise.level}, {points}"
-    end = ["To mend:", *(f"- {fault}" for fault in proof.faults)] if proof.faults else ["The check can be used."]
-    return "\n".join([head, "", *told, "", *end])
-
-
-def answer_card(exercise: Exercise, file: Path) -> str:
-    """Card that a learner would see for the answer in a file. Raises what its code raises."""
-    answer = from_cell(exercise, file.read_text(encoding="utf-8"))
-    return card_text(make_card(judge(exercise, answer, given_to(exercise))))

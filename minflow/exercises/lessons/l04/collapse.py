@@ -50,7 +50,7 @@ def collapse(w1, b1, w2, b2):
                 "w is right. But b1 goes through the second layer too, before b2 is added.",
                 "Feed it zeros: the first layer gives b1. What does the second one make of that?")
 def collapse(w1, b1, w2, b2):
-    return w2 @ w1, b1 + b2 if len(b1) == len(b2) else b1.sum() + b2
+    return w2 @ w1, b1 + b2
 
 
 @exercise.wrong("order, offset added",
@@ -111,6 +111,62 @@ def collapse(w1, b1, w2, b2):
     return w1 + w2, w2 @ b1 + b2
 
 
+@exercise.wrong("all entry by entry",
+                "`*` works entry by entry. One layer after the other is a matrix product: `@`, for b1 too.",
+                "Each result of the second layer reads *all* results of the first: sums of products.")
+def collapse(w1, b1, w2, b2):
+    return w2 * w1, w2 * b1 + b2
+
+
+@exercise.wrong("no pair",
+                "That is one thing, and a layer has two: its weight and its offset. Return both, with a comma.",
+                "`return w, b`")
+def collapse(w1, b1, w2, b2):
+    return w2 @ w1
+
+
+@exercise.wrong("b first",
+                "Both are there, in the other order: the weight comes first.",
+                "`return w, b`")
+def collapse(w1, b1, w2, b2):
+    return w2 @ b1 + b2, w2 @ w1
+
+
+@exercise.wrong("both offsets through",
+                "b2 goes through the second layer in yours. When does that layer add it: before its product, or after?",
+                "Only b1 goes through w2; b2 is added at the very end. Look at your parentheses.")
+def collapse(w1, b1, w2, b2):
+    return w2 @ w1, w2 @ (b1 + b2)
+
+
+@exercise.wrong("through the first layer",
+                "b1 goes through the first weight in yours. It is added after that one: which layer does it meet next?",
+                "The second layer multiplies all that it gets by w2.")
+def collapse(w1, b1, w2, b2):
+    return w2 @ w1, w1 @ b1 + b2
+
+
+@exercise.wrong("formula copied",
+                "The `.T` of the formula turns a weight for the product with x. Your w is the weight itself.",
+                "x @ w1.T @ w2.T is x @ (...).T: which product of w1 and w2 is in the brackets?")
+def collapse(w1, b1, w2, b2):
+    return w2.T @ w1.T, w2.T @ b1 + b2
+
+
+@exercise.wrong("b as a column",
+                "Your b is a column. The offset of a layer has one axis, as b1 and b2 have.",
+                "Look at b1.shape. `w2 @ b1` has one axis too.")
+def collapse(w1, b1, w2, b2):
+    return w2 @ w1, w2 @ b1[:, None] + b2[:, None]
+
+
+@exercise.wrong("b1 twice",
+                "b1 is in your b twice: once through the second layer, and once as it is.",
+                "Feed it zeros: the first layer gives b1, and the second makes w2 @ b1 of that, then adds b2.")
+def collapse(w1, b1, w2, b2):
+    return w2 @ w1, w2 @ b1 + b1 + b2
+
+
 def collapse_case(w1, b1, w2, b2, text="", hidden=False):
     w1, b1, w2, b2 = (np.asarray(numbers, "float64") for numbers in (w1, b1, w2, b2))
     arrays = [flow.tensor(numbers.astype("float32")) for numbers in (w1, b1, w2, b2)]
@@ -121,7 +177,7 @@ def collapse_case(w1, b1, w2, b2, text="", hidden=False):
 @exercise.cases
 def cases(rng):
     yield collapse_case([[2]], [1], [[3]], [5], text="double and add 1, then triple and add 5")
-    yield collapse_case([[2]], [0], [[-1]], [0], text="double and add 0, then times -1 and add 0")
+    yield collapse_case([[-2]], [-1], [[3]], [0], text="times -2 and subtract 1, then triple")
     yield collapse_case([[1, 2], [0, 1]], [1, 0], [[1, 0], [3, 1]], [0, 2])
     yield collapse_case([[1, 0], [0, 1]], [1, 2], [[0, 1], [1, 0]], [0, 0])
     yield collapse_case([[1, 2], [3, 4], [5, 6]], [1, 0, 1], [[1, 0, 2]], [4], text="2 -> 3 -> 1")

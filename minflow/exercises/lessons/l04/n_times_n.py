@@ -93,18 +93,55 @@ def loss_of(model, x, y):
     return ((model(x)[:, 0] - y) ** 2).mean().sqrt()
 
 
+@exercise.wrong("first target",
+                "All predictions are compared with one target: `[0]` takes the first.",
+                "Each prediction has its own target. Which shape must y have?")
+def loss_of(model, x, y):
+    return ((model(x) - y[0]) ** 2).mean()
+
+
+@exercise.wrong("flat input",
+                "You flatten what goes *into* the model: a layer takes a column, (n, 1). Look at what comes out of it.",
+                "The column is the prediction: take its numbers, or make y a column.")
+def loss_of(model, x, y):
+    return ((model(x.squeeze(1)) - y) ** 2).mean()
+
+
+@exercise.wrong("caret",
+                "`^` is not a power in Python. How is a square written?",
+                "`difference ** 2`")
+def loss_of(model, x, y):
+    return ((model(x)[:, 0] - y) ^ 2).mean()
+
+
+@exercise.wrong("off the tape",
+                "The number is right, but it is not on the tape any more: `backward` finds no way to the weight.",
+                "NumPy, `.detach()`, `.item()` and `flow.tensor(...)` leave the tape.")
+def loss_of(model, x, y):
+    return ((model(x).detach()[:, 0] - y) ** 2).mean()
+
+
+@exercise.wrong("all pairs added",
+                "Every prediction still meets every target, and their squares are added. Print the shape of the "
+                "difference.",
+                "(n, 1) and (n,) stretch to (n, n). Make both (n,) or both (n, 1).")
+def loss_of(model, x, y):
+    return ((model(x) - y) ** 2).sum(1).mean()
+
+
 def doubling(x):
-    return 2 * x
+    """A layer of the weight 2: it takes a column, like nn.Linear."""
+    return x @ flow.tensor([[2.0]])
 
 
 def slope(loss_of, weight, x, y):
     """The slope of the loss in the one weight of a model."""
     weight.requires_grad_(True)
-    loss = loss_of(lambda x: weight * x, x, y)
+    loss = loss_of(lambda x: x @ weight, x, y)
     if not isinstance(loss, flow.Tensor):
         return f"none: the loss is a {type(loss).__name__}, not a tensor"
     loss.backward()
-    return weight.grad
+    return weight.grad.item()
 
 
 def loss_case(x, y, text="", hidden=False):
@@ -122,7 +159,7 @@ def cases(rng):
     yield loss_case([0, 0], [1, -1], text="2 rows: x = [[0], [0]], y = [1, -1], the model doubles")
     yield loss_case([1, 2, 3], [2, 5, 7], text="3 rows: x = [[1], [2], [3]], y = [2, 5, 7], the model doubles")
     yield loss_case(np.arange(50) / 50, np.arange(50) / 25, text="50 rows; the model doubles, and so does y")
-    yield case(flow.tensor(3.0), flow.tensor([[1.0], [2.0]]), flow.tensor([2.0, 4.0]), run=slope, expected=5.0,
+    yield case(flow.tensor([[3.0]]), flow.tensor([[1.0], [2.0]]), flow.tensor([2.0, 4.0]), run=slope, expected=5.0,
                text="the slope of the loss in the weight 3: x = [[1], [2]], y = [2, 4]")
     x = rng.normal(0, 1, 50)
     yield loss_case(x, 2 * x + rng.normal(0, 0.1, 50), hidden=True)

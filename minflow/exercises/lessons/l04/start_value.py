@@ -23,9 +23,17 @@ def is_near_ln_10(value):
     return 2.2 <= value <= 2.4
 
 
+exercise.wrong_value("not one number", [2.5],
+                     "The answer is one number, without brackets.",
+                     "Write `first = ` and a number.",
+                     when=lambda value: isinstance(value, list | tuple | set | dict))
+exercise.wrong_value("a function", lambda: math.log,
+                     "That is a function, not a number. What do you give it, in parentheses?",
+                     "`math.log(3)` is a number, `math.log` is not.",
+                     when=lambda value: callable(value) and not hasattr(value, "item"))
 exercise.wrong_value("log10", 1.0,
-                     "That is log10(10). The surprise here is a natural logarithm: `math.log`.",
-                     "`math.log10` counts digits. `math.log` is ln: use it on the same number.",
+                     "1 is log10(10), or all shares together. The surprise is -ln of the share of *one* class.",
+                     "`math.log10` counts digits. `math.log` is ln.",
                      when=lambda value: 0.95 <= value <= 1.05)
 exercise.wrong_value("log2", 3.32,
                      "That is log2(10), a surprise in bits. Ours is measured with ln: `math.log`.",
@@ -55,3 +63,23 @@ exercise.wrong_value("two classes", 0.69,
                      "That is ln 2, the start with two classes. How many are there here?",
                      "With two classes the share is 1/2. With ten it is 1/10.",
                      when=lambda value: 0.6 <= value <= 0.75)
+exercise.wrong_value("one in a hundred", 4.61,
+                     "That is the surprise at the share 0.01. With ten classes, what is the share of one?",
+                     "0.01 is one in a hundred.",
+                     when=lambda value: 4.5 <= value <= 4.7)
+exercise.wrong_value("a half", 0.5,
+                     "0.5 is the share of one of *two* classes. And a share is not yet a surprise.",
+                     "The surprise is -ln(share).",
+                     when=lambda value: 0.45 <= value <= 0.55)
+exercise.wrong_value("impossible", math.inf,
+                     "An infinite surprise belongs to the share 0. Which share has a class if none is preferred?",
+                     "All ten shares are equal, and they sum to 1.",
+                     when=lambda value: value == math.inf)
+exercise.wrong_value("all ten", 23.03,
+                     "That is the sum of ten surprises. Only the surprise at the *right* class counts.",
+                     "Divide by the number of classes.",
+                     when=lambda value: 22 <= value <= 24)
+exercise.wrong_value("exp", 1.105,
+                     "exp undoes ln. Which of the two does the surprise take?",
+                     "The surprise is -ln(share), `-math.log(share)`.",
+                     when=lambda value: any(math.isclose(value, math.exp(x), rel_tol=0.01) for x in (0.1, -0.1, 10)))

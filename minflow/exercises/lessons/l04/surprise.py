@@ -17,7 +17,9 @@ exercise = Exercise(
             "Their mean, with a minus, is -7.5.",
     forbidden={"cross_entropy": "That is the library's function of the same name. Build it from exp, log and sums.",
                "CrossEntropyLoss": "That is the library's function. Build it from exp, log and sums.",
-               "nll_loss": "That takes the last step for you. Pick the numbers with an index."},
+               "nll_loss": "That takes the last step for you. Pick the numbers with an index.",
+               **{name: "That is the library's function. Build it from exp, log and sums."
+                  for name in ("log_softmax", "LogSoftmax", "logsumexp")}},
 )
 
 
@@ -44,7 +46,17 @@ def cross_entropy(scores, labels):
 @exercise.also_right
 def cross_entropy(scores, labels):
     chosen = (labels[:, None] == flow.arange(scores.shape[1])).float()
-    return -(flow.nn.functional.log_softmax(scores, 1) * chosen).sum(1).mean()
+    top = scores.amax(1, keepdim=True)
+    sums = (scores - top).exp().sum(1).log()
+    return (sums - ((scores - top) * chosen).sum(1)).mean()
+
+
+def log_shares(scores):
+    return flow.nn.functional.log_softmax(scores, 1)
+
+
+def at_labels(table, labels):
+    return table[flow.arange(len(labels)), labels]
 
 
 @exercise.wrong("sum",
@@ -76,14 +88,14 @@ def cross_entropy(scores, labels):
                 "`logs[:, labels]` takes *every* label from every row: n x n numbers. You need one from each row.",
                 "Give the rows as an index too: `flow.arange(n)` pairs row 0 with label 0, row 1 with label 1.")
 def cross_entropy(scores, labels):
-    return -flow.nn.functional.log_softmax(scores, 1)[:, labels].mean()
+    return -log_shares(scores)[:, labels].mean()
 
 
 @exercise.wrong("no minus",
                 "Right size, wrong sign: a surprise is never below 0.",
                 "ln of a share is 0 or less. Put a minus in front.")
 def cross_entropy(scores, labels):
-    return flow.nn.functional.log_softmax(scores, 1)[flow.arange(len(labels)), labels].mean()
+    return log_shares(scores)[flow.arange(len(labels)), labels].mean()
 
 
 @exercise.wrong("softmax twice",
@@ -106,7 +118,7 @@ def cross_entropy(scores, labels):
                 "You average over all classes. Only the share of the *right* class counts.",
                 "Each row gives one number: the one at its label.")
 def cross_entropy(scores, labels):
-    return -flow.nn.functional.log_softmax(scores, 1).mean()
+    return -log_shares(scores).mean()
 
 
 @exercise.wrong("all classes, plain exp",
@@ -142,7 +154,102 @@ def cross_entropy(scores, labels):
                 "A Python number is not on a tape: `backward` finds no way through it. Keep it a tensor.",
                 "No `.item()`, no `float`, no `math.log` on the way: `.log()` of a tensor.")
 def cross_entropy(scores, labels):
-    return -flow.nn.functional.log_softmax(scores, 1)[flow.arange(len(labels)), labels].mean().item()
+    return -log_shares(scores)[flow.arange(len(labels)), labels].mean().item()
+
+
+@exercise.wrong("off the tape",
+                "The number is right, but it is not on the tape any more: `backward` finds no way to the scores.",
+                "NumPy, `.detach()`, `.item()` and `flow.tensor(...)` leave the tape.")
+def cross_entropy(scores, labels):
+    return -at_labels(log_shares(scores.detach()), labels).mean()
+
+
+@exercise.wrong("one for each row",
+                "That is one surprise for each row. The answer is one number.",
+                "Take the mean of the rows.")
+def cross_entropy(scores, labels):
+    return -at_labels(log_shares(scores), labels)
+
+
+@exercise.wrong("lowered score only",
+                "That is the lowered score at the label. It is ln of exp: where is the sum by which exp is divided?",
+                "ln(share) is the lowered score minus ln(sum of exp).")
+def cross_entropy(scores, labels):
+    return -at_labels(scores - scores.amax(1, keepdim=True), labels).mean()
+
+
+@exercise.wrong("sum without exp",
+                "You sum scores and take ln of that. What is summed in a share?",
+                "The share is exp(score) divided by the sum of all exp of its row.")
+def cross_entropy(scores, labels):
+    lowered = scores - scores.amax(1, keepdim=True)
+    return (lowered.sum(1).log() - at_labels(lowered, labels)).mean()
+
+
+@exercise.wrong("share without ln",
+                "That is the mean share with a minus. The surprise at a share is -ln(share).",
+                "The step from a share to a surprise is missing: ln.")
+def cross_entropy(scores, labels):
+    return -at_labels(log_shares(scores).exp(), labels).mean()
+
+
+@exercise.wrong("lowered on one side",
+                "The sum comes from lowered scores, the score at the label is not lowered. Use the same ones for both.",
+                "If you subtract a number from the scores, subtract it everywhere.")
+def cross_entropy(scores, labels):
+    lowered = scores - scores.amax(1, keepdim=True)
+    return (lowered.exp().sum(1).log() - at_labels(scores, labels)).mean()
+
+
+@exercise.wrong("sum down the columns",
+                "You sum exp down the columns. The shares of each *row* sum to 1.",
+                "Axis 0 goes down the rows, axis 1 along each row.")
+def cross_entropy(scores, labels):
+    lowered = scores - scores.amax(1, keepdim=True)
+    return (lowered.exp().sum(0).log() - at_labels(lowered, labels)).mean()
+
+
+@exercise.wrong("log10",
+                "You take log10. The surprise is measured with ln.",
+                "ln is `.log()`.")
+def cross_entropy(scores, labels):
+    return -at_labels(log_shares(scores), labels).mean() / np.log(10)
+
+
+@exercise.wrong("log2",
+                "You take log2, which measures in bits. The surprise is measured with ln.",
+                "ln is `.log()`.")
+def cross_entropy(scores, labels):
+    return -at_labels(log_shares(scores), labels).mean() / np.log(2)
+
+
+@exercise.wrong("divided by the classes",
+                "You divide by the number of classes. The mean is over the rows: how many are there?",
+                "`scores.shape` is (rows, classes).")
+def cross_entropy(scores, labels):
+    return -at_labels(log_shares(scores), labels).sum() / scores.shape[1]
+
+
+@exercise.wrong("largest instead of right",
+                "You take the class with the largest score. How do the labels come in?",
+                "The network may be wrong: the surprise is at the class that the label names.")
+def cross_entropy(scores, labels):
+    return -log_shares(scores).amax(1).mean()
+
+
+@exercise.wrong("rows at the labels",
+                "`[labels]` alone takes whole *rows*. You need one place from each row.",
+                "Two indices: `flow.arange(n)` for the rows, the labels for the places.")
+def cross_entropy(scores, labels):
+    return -log_shares(scores)[labels].mean()
+
+
+@exercise.wrong("arguments swapped",
+                "The scores come first, then the labels.",
+                "`def cross_entropy(scores, labels)`: the names are yours, the order is not.")
+def cross_entropy(labels, scores):
+    lowered = scores - scores.amax(1, keepdim=True)
+    return -at_labels(lowered, labels).mean()
 
 
 def logs_of(rows):

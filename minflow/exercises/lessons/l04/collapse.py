@@ -167,6 +167,17 @@ def collapse(w1, b1, w2, b2):
     return w2 @ w1, w2 @ b1 + b1 + b2
 
 
+@exercise.wrong("lists",
+                "The numbers are right. w and b are tensors, as w1 and b1 are: what turns yours into something else?",
+                "Leave out `.tolist()` and `.numpy()`.")
+def collapse(w1, b1, w2, b2):
+    return (w2 @ w1).tolist(), (w2 @ b1 + b2).tolist()
+
+
+def kinds(collapse, *layers):
+    return " and ".join(type(one).__name__ for one in collapse(*layers))
+
+
 def collapse_case(w1, b1, w2, b2, text="", hidden=False):
     w1, b1, w2, b2 = (np.asarray(numbers, "float64") for numbers in (w1, b1, w2, b2))
     arrays = [flow.tensor(numbers.astype("float32")) for numbers in (w1, b1, w2, b2)]
@@ -181,6 +192,7 @@ def cases(rng):
     yield collapse_case([[1, 2], [0, 1]], [1, 0], [[1, 0], [3, 1]], [0, 2])
     yield collapse_case([[1, 0], [0, 1]], [1, 2], [[0, 1], [1, 0]], [0, 0])
     yield collapse_case([[1, 2], [3, 4], [5, 6]], [1, 0, 1], [[1, 0, 2]], [4], text="2 -> 3 -> 1")
+    yield case(*(flow.ones(*shape) for shape in ((3, 2), (3,), (1, 3), (1,))), run=kinds, text="the types of w and b")
     sizes = rng.integers(2, 5, 2)
     first = rng.integers(-3, 4, (sizes[0], 5)), rng.integers(-3, 4, sizes[0])
     yield collapse_case(*first, rng.integers(-3, 4, (3, sizes[0])), rng.integers(-3, 4, 3), hidden=True)

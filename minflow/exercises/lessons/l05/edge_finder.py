@@ -32,6 +32,9 @@ exercise.wrong_value("horizontal", [[-1, -1, -1], [0, 0, 0], [1, 1, 1]],
 exercise.wrong_value("size", [[-1, 1]],
                      "Write three rows of three numbers: [[., ., .], [., ., .], [., ., .]].",
                      "Write it as a list of three lists.")
+exercise.wrong_value("no numbers", [["-1", "0", "1"]] * 3,
+                     "Its entries must be nine numbers: without quotes, and finite.",
+                     "A number in quotes is text; a method gives nothing without its parentheses.")
 exercise.wrong_value("faint", [[-0.01, 0, 0.01], [-0.01, 0, 0.01], [-0.01, 0, 0.01]],
                      "The right idea, but its answer to a vertical edge is too weak. Take larger numbers.",
                      "Whole numbers such as -1, 0 and 1 are easiest to read.")
@@ -39,7 +42,12 @@ exercise.wrong_value("faint", [[-0.01, 0, 0.01], [-0.01, 0, 0.01], [-0.01, 0, 0.
 
 def reply(kernel, image):
     """Say in words how far from 0 the largest answer of the filter on the image is."""
-    kernel = np.asarray(getattr(kernel, "numpy", lambda: kernel)(), "float64")
+    try:
+        kernel = np.asarray(getattr(kernel, "numpy", lambda: kernel)())
+    except ValueError:  # rows of different lengths
+        return "not 3 x 3"
+    if kernel.dtype.kind not in "iuf" or not np.isfinite(kernel).all():
+        return "not numbers"
     if kernel.shape != (3, 3):
         return "not 3 x 3"
     windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3))

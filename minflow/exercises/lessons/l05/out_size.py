@@ -90,6 +90,48 @@ def out_size(n, k, stride=1, padding=0):
     return (n - k) // stride + 1
 
 
+@exercise.wrong("no parentheses",
+                "`//` comes before + and -: only k is divided by the stride in yours.",
+                "Put the way in parentheses: (all that is left) // stride.")
+def out_size(n, k, stride=1, padding=0):
+    return n + 2 * padding - k // stride + 1
+
+
+@exercise.wrong("kernel forgotten",
+                "The window itself takes k pixels: where is k in yours?",
+                "The window is at the start; only n + 2 * padding - k pixels are left to move over.")
+def out_size(n, k, stride=1, padding=0):
+    return (n + 2 * padding) // stride
+
+
+@exercise.wrong("kernel of 3",
+                "With a window of 3 pixels that is right. How wide is it in this case?",
+                "Its width is given: k.")
+def out_size(n, k, stride=1, padding=0):
+    return (n + 2 * padding - 3) // stride + 1
+
+
+@exercise.wrong("padding times the kernel",
+                "You multiply the padding by k. How many zeros are added at each of the two sides?",
+                "`padding` is a number of pixels, whatever the kernel is.")
+def out_size(n, k, stride=1, padding=0):
+    return (n + k * padding - k) // stride + 1
+
+
+@exercise.wrong("int as a float",
+                "The number is right, but it is a float, such as 3.0. A number of places is an int.",
+                "Leave out the dot: 1, not 1.0, and `//`, not `/`.")
+def out_size(n, k, stride=1, padding=0):
+    return (n + 2 * padding - k) // stride + 1.0
+
+
+@exercise.wrong("one too many",
+                "One too many. If the window is as large as the image (k = n), there is one place.",
+                "Count the steps, and add one for the start: only once.")
+def out_size(n, k, stride=1, padding=0):
+    return (n + 2 * padding - k) // stride + 2
+
+
 def size_case(n, k, stride, padding, hidden=False):
     expected = sum(1 for start in range(-padding, n + padding, stride) if start + k <= n + padding)
     return case(n, k, stride, padding, text=f"n = {n}, k = {k}, stride = {stride}, padding = {padding}",

@@ -130,6 +130,78 @@ def shifted_accuracy(model, images, labels, dx):
     return (model(images).argmax(1) == labels).float().mean().item()
 
 
+def read(model, images, labels):
+    """Share that the model reads correctly."""
+    return (model(images).argmax(1) == labels).float().mean().item()
+
+
+@exercise.wrong("not moved",
+                "That is the share of the images as they were. Does the model see the moved ones?",
+                "Which images do you give to the model: the new ones or the old ones?")
+def shifted_accuracy(model, images, labels, dx):
+    return read(model, images, labels)
+
+
+@exercise.wrong("0 forgotten",
+                "It is right unless dx is 0: `[-0:]` is the whole image, `[:-0]` nothing of it.",
+                "Treat 0 separately, or use the width: `[:width - dx]`.")
+def shifted_accuracy(model, images, labels, dx):
+    moved = moved_by(images, dx)
+    if dx == 0:
+        moved[:, :, :, :0] = images
+    return read(model, moved, labels)
+
+
+@exercise.wrong("one pixel further",
+                "Your images move one pixel further than dx.",
+                "The old column 0 becomes column dx: `[..., dx:]`.")
+def shifted_accuracy(model, images, labels, dx):
+    return read(model, moved_by(images, dx + (dx > 0) - (dx < 0)), labels)
+
+
+@exercise.wrong("bright margin",
+                "Bright pixels come in. Dark images to begin with are zeros.",
+                "`flow.zeros_like`, not ones.")
+def shifted_accuracy(model, images, labels, dx):
+    dark = moved_by(flow.ones_like(images), dx) == 0
+    return read(model, moved_by(images, dx) + dark.float(), labels)
+
+
+@exercise.wrong("images moved",
+                "You move whole *images* to other places of the batch. The first axis counts images.",
+                "The columns are the last axis: `[:, :, :, ...]`, or `[..., ...]`.")
+def shifted_accuracy(model, images, labels, dx):
+    return read(model, moved_by(images.transpose(0, 3), dx).transpose(0, 3), labels)
+
+
+@exercise.wrong("classes down the images",
+                "`argmax(0)` looks down the images. The scores of one image are along axis 1.",
+                "One class for each image: the result has the shape (n,).")
+def shifted_accuracy(model, images, labels, dx):
+    return (model(moved_by(images, dx)).argmax(0) == labels).float().mean().item()
+
+
+@exercise.wrong("one class for all",
+                "`argmax()` without an axis gives one place in the whole table. Each image has a class of its own.",
+                "The scores of one image are along axis 1.")
+def shifted_accuracy(model, images, labels, dx):
+    return (model(moved_by(images, dx)).argmax() == labels).float().mean().item()
+
+
+@exercise.wrong("per cent",
+                "That is in per cent. A share is a number from 0 to 1.",
+                "Leave out the 100.")
+def shifted_accuracy(model, images, labels, dx):
+    return 100 * read(model, moved_by(images, dx), labels)
+
+
+@exercise.wrong("always 300",
+                "You divide by 300. How many images are given?",
+                "`len(images)`, or the mean.")
+def shifted_accuracy(model, images, labels, dx):
+    return len(images) / 300 * read(model, moved_by(images, dx), labels)
+
+
 class Where(flow.nn.Module):
     """Scores of tiny images: the brightness of each pixel, and a last score that wins if all pixels are dark."""
 
@@ -147,10 +219,9 @@ def dots(places, height=1, width=4):
 
 def shift_case(places, labels, dx, height=1, width=4, hidden=False):
     images, labels = dots(places, height, width), flow.tensor(labels)
-    right = np.mean(Where()(moved_by(images, dx)).numpy().argmax(1) == labels.numpy())
     text = f"dx = {dx}, images of {height} x {width}, bright at pixel {places}; the model says which one is bright, " \
            f"{height * width} if none; labels {labels.tolist()}"
-    return case(Where(), images, labels, dx, text=text, expected=right, hidden=hidden)
+    return case(Where(), images, labels, dx, text=text, hidden=hidden)
 
 
 def images_after(shifted_accuracy, model, images, labels, dx):
@@ -162,9 +233,9 @@ def images_after(shifted_accuracy, model, images, labels, dx):
 @exercise.cases
 def cases(rng):
     yield shift_case([0, 1, 2], [0, 1, 1], 0)
-    yield shift_case([0, 1, 2], [1, 2, 0], 1)
+    yield shift_case([0, 1, 2, 1, 0], [1, 2, 1, 3, 1], 1)
     yield shift_case([3, 2], [4, 3], 1)
-    yield shift_case([0, 3, 2], [2, 4, 4], 2)
+    yield shift_case([0, 3, 2, 1, 0], [2, 4, 4, 1, 2], 2)
     yield shift_case([2, 3, 1], [0, 1, 0], -2)
     yield shift_case([0, 1, 3, 4], [1, 2, 4, 5], 1, 2, 3)
     yield case(Where(), dots([0]), flow.tensor([1]), 1, run=images_after, expected=dots([0]).numpy(),

@@ -14,7 +14,7 @@ exercise = Exercise(
          "shifts the whole image.",
     sibling="In one dimension: [1, 2, 3, 4] and the kernel [1, 0, -1] fit at 4 - 3 + 1 = 2 places. Place 0: "
             "1*1 + 2*0 + 3*-1 = -2. Place 1: 2*1 + 3*0 + 4*-1 = -2. In code, place i reads `row[i:i + 3]`.",
-    forbidden={name: "That is the library's function. Write the two loops." for name in ("conv2d", "Conv2d", "unfold")},
+    forbidden={name: "That is the library's function. Write the two loops." for name in ("conv2d", "Conv2d")},
 )
 
 
@@ -124,6 +124,145 @@ def slide(image, kernel):
     return out
 
 
+def windows(image, kernel, step=1):
+    """The windows of the image, as rows of lists."""
+    (H, W), (K, M) = image.shape, kernel.shape
+    return [[image[i:i + K, j:j + M] for j in range(0, W - M + 1, step)] for i in range(0, H - K + 1, step)]
+
+
+def answers(image, kernel):
+    return flow.tensor([[(window * kernel).sum().item() for window in row] for row in windows(image, kernel)])
+
+
+@exercise.wrong("last ones left 0",
+                "The last row and the last column stay 0: your loops end one place early.",
+                "`range(n)` counts from 0 to n - 1: let the loops run over all rows and columns of `out`.")
+def slide(image, kernel):
+    out = answers(image, kernel)
+    out[-1:] = 0
+    out[:, -1:] = 0
+    return out
+
+
+@exercise.wrong("as large as the image",
+                "Your result is as large as the image. At how many places does the window fit into it?",
+                "A window of 3 fits into 4 pixels at 2 places: 4 - 3 + 1.")
+def slide(image, kernel):
+    out, found = flow.zeros(*image.shape), answers(image, kernel)
+    out[:found.shape[0], :found.shape[1]] = found
+    return out
+
+
+@exercise.wrong("square kernel",
+                "You use one size for both sides of the window. A kernel (K, M) need not be square.",
+                "`kernel.shape` has two sizes: one for the rows, one for the columns.")
+def slide(image, kernel):
+    K = kernel.shape[0]
+    rows, columns = image.shape[0] - K + 1, image.shape[1] - K + 1
+    out = flow.zeros(rows, columns)
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = (image[i:i + K, j:j + K] * kernel).sum()
+    return out
+
+
+@exercise.wrong("square image",
+                "You use the number of rows for the columns as well. An image (H, W) need not be square.",
+                "`image.shape` has two sizes: H for the rows, W for the columns.")
+def slide(image, kernel):
+    K, M = kernel.shape
+    rows, columns = image.shape[0] - K + 1, image.shape[0] - M + 1
+    out = flow.zeros(rows, columns)
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = (image[i:i + K, j:j + M] * kernel).sum()
+    return out
+
+
+@exercise.wrong("K and M swapped",
+                "The two sizes of the kernel are swapped. Which one counts its rows?",
+                "The shape is (rows, columns): K goes with H, M with W.")
+def slide(image, kernel):
+    M, K = kernel.shape
+    rows, columns = image.shape[0] - K + 1, image.shape[1] - M + 1
+    out = flow.zeros(rows, columns)
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = (image[i:i + K, j:j + M] * kernel).sum()
+    return out
+
+
+@exercise.wrong("windows of 2 x 2",
+                "Your windows are always 2 x 2. Where does your code ask how large the kernel is?",
+                "`kernel.shape` says it.")
+def slide(image, kernel):
+    rows, columns = image.shape[0] - 1, image.shape[1] - 1
+    out = flow.zeros(rows, columns)
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = (image[i:i + 2, j:j + 2] * kernel).sum()
+    return out
+
+
+@exercise.wrong("no sum",
+                "A window times the kernel is a table, and a place of `out` holds one number. What makes one of it?",
+                "Add the products up.")
+def slide(image, kernel):
+    out = flow.zeros(image.shape[0] - kernel.shape[0] + 1, image.shape[1] - kernel.shape[1] + 1)
+    for i, row in enumerate(windows(image, kernel)):
+        for j, window in enumerate(row):
+            out[i, j] = window * kernel
+    return out
+
+
+@exercise.wrong("side by side",
+                "Your windows lie side by side. They move by one pixel at a time, so they overlap.",
+                "The window at place i begins at row i, not at i * K.")
+def slide(image, kernel):
+    (H, W), (K, M) = image.shape, kernel.shape
+    return flow.tensor([[(image[i * K:i * K + K, j * M:j * M + M] * kernel).sum().item() for j in range(W // M)]
+                        for i in range(H // K)])
+
+
+@exercise.wrong("in a row",
+                "All answers are in one row. They belong in a table: row i, column j.",
+                "`flow.zeros(rows, columns)`, then fill `out[i, j]`.")
+def slide(image, kernel):
+    return answers(image, kernel).flatten()
+
+
+@exercise.wrong("first place only",
+                "That is the answer at the first place. The window moves to all others, too.",
+                "One loop over the rows, and in it one over the columns.")
+def slide(image, kernel):
+    return answers(image, kernel)[0, 0]
+
+
+@exercise.wrong("return in the loop",
+                "Only the first row is filled: `return` ends the function. How far is it indented?",
+                "It belongs below both loops.")
+def slide(image, kernel):
+    out = answers(image, kernel)
+    out[1:] = 0
+    return out
+
+
+@exercise.wrong("end of the window",
+                "`image[i:K]` ends at row K, wherever it begins. Where does the window at row i end?",
+                "A window of K rows ends K rows after its beginning.")
+def slide(image, kernel):
+    (H, W), (K, M) = image.shape, kernel.shape
+    return flow.tensor([[(image[i:K, j:M] * kernel).sum().item() for j in range(W - M + 1)]
+                        for i in range(H - K + 1)])
+
+
+@exercise.wrong("whole numbers",
+                "You make whole numbers of the answers. A pixel may be 0.5.",
+                "Leave out `int` and the dtype.")
+def slide(image, kernel):
+    return answers(image, kernel).long()
+
+
 def slide_case(image, kernel, hidden=False):
     image, kernel = np.asarray(image, "float32"), np.asarray(kernel, "float32")
     windows = np.lib.stride_tricks.sliding_window_view(image.astype("float64"), kernel.shape)
@@ -142,11 +281,12 @@ def slide(image, kernel):
 
 @exercise.cases
 def cases(rng):
-    yield slide_case([[2]], [[3]])
+    yield case(flow.tensor([[2.0]]), flow.tensor([[3.0]]))
     yield slide_case([[1, 2], [3, 4]], [[10]])
     yield slide_case([[1, 2], [3, 4]], [[1, 0], [0, -1]])
     yield slide_case([[1, 2, 3], [4, 5, 6], [7, 8, 10]], [[1, 2], [0, 0]])
     yield slide_case([[1, 0, 2, 0], [0, 3, 0, 4]], [[1, 2, 3], [4, 5, 6]])
     yield slide_case([[1, 2], [4, 8], [1, 1], [0, 2]], [[1], [-1]])
+    yield slide_case([[0.5, 0.25]], [[1, 1]])
     yield slide_case(rng.integers(-3, 4, (5, 4)), rng.integers(-3, 4, (3, 2)), hidden=True)
     yield slide_case(rng.integers(-3, 4, (4, 6)), rng.integers(-3, 4, (3, 3)), hidden=True)

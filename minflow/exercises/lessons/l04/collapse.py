@@ -174,6 +174,19 @@ def collapse(w1, b1, w2, b2):
     return (w2 @ w1).tolist(), (w2 @ b1 + b2).tolist()
 
 
+@exercise.wrong("caller's b2",
+                "w and b are right, but the given b2 has changed: `+=` writes into it.",
+                "`b2 + ...` makes a new tensor.")
+def collapse(w1, b1, w2, b2):
+    b2 += w2 @ b1
+    return w2 @ w1, b2
+
+
+def given_after(collapse, *layers):
+    collapse(*layers)
+    return [one.numpy() for one in layers]
+
+
 def kinds(collapse, *layers):
     return " and ".join(type(one).__name__ for one in collapse(*layers))
 
@@ -193,6 +206,8 @@ def cases(rng):
     yield collapse_case([[1, 0], [0, 1]], [1, 2], [[0, 1], [1, 0]], [0, 0])
     yield collapse_case([[1, 2], [3, 4], [5, 6]], [1, 0, 1], [[1, 0, 2]], [4], text="2 -> 3 -> 1")
     yield case(*(flow.ones(*shape) for shape in ((3, 2), (3,), (1, 3), (1,))), run=kinds, text="the types of w and b")
+    layers = [np.full(shape, 2, "float32") for shape in ((3, 2), (3,), (1, 3), (1,))]
+    yield case(*map(flow.tensor, layers), run=given_after, expected=layers, text="are the given ones still the same?")
     sizes = rng.integers(2, 5, 2)
     first = rng.integers(-3, 4, (sizes[0], 5)), rng.integers(-3, 4, sizes[0])
     yield collapse_case(*first, rng.integers(-3, 4, (3, sizes[0])), rng.integers(-3, 4, 3), hidden=True)

@@ -263,6 +263,20 @@ def slide(image, kernel):
     return answers(image, kernel).long()
 
 
+@exercise.wrong("caller's image",
+                "The answers are right, but the given image has changed. Where do you write them?",
+                "`out = flow.zeros(...)` makes a new tensor for them.")
+def slide(image, kernel):
+    found = answers(image, kernel)
+    image[:found.shape[0], :found.shape[1]] = found
+    return image[:found.shape[0], :found.shape[1]]
+
+
+def image_after(slide, image, kernel):
+    slide(image, kernel)
+    return image
+
+
 def slide_case(image, kernel, hidden=False):
     image, kernel = np.asarray(image, "float32"), np.asarray(kernel, "float32")
     windows = np.lib.stride_tricks.sliding_window_view(image.astype("float64"), kernel.shape)
@@ -288,5 +302,8 @@ def cases(rng):
     yield slide_case([[1, 0, 2, 0], [0, 3, 0, 4]], [[1, 2, 3], [4, 5, 6]])
     yield slide_case([[1, 2], [4, 8], [1, 1], [0, 2]], [[1], [-1]])
     yield slide_case([[0.5, 0.25]], [[1, 1]])
+    image = np.array([[1, 2], [3, 4]], "float32")
+    yield case(flow.tensor(image), flow.tensor([[10.0]]), run=image_after, expected=image,
+               text="is the given image still the same?")
     yield slide_case(rng.integers(-3, 4, (5, 4)), rng.integers(-3, 4, (3, 2)), hidden=True)
     yield slide_case(rng.integers(-3, 4, (4, 6)), rng.integers(-3, 4, (3, 3)), hidden=True)

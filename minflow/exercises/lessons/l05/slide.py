@@ -216,7 +216,7 @@ def slide(image, kernel):
 
 
 @exercise.wrong("side by side",
-                "Your windows lie side by side. They move by one pixel at a time, so they overlap.",
+                "Your windows do not overlap. They move by one pixel at a time.",
                 "The window at place i begins at row i, not at i * K.")
 def slide(image, kernel):
     (H, W), (K, M) = image.shape, kernel.shape

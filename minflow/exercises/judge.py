@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import answer_source, cells, isolation
-from .compare import Difference, difference, form_difference, to_array, type_text
+from .compare import Difference, difference, form, form_difference, to_array, type_text
 from .definition import NOT_GIVEN, Case, Exercise, NamedWrongAnswer
 from .i18n import say
 from .runner import LocalRunner, RaisedError, Result, Runner, run_case
@@ -282,8 +282,9 @@ def compare_cases(verdict: Verdict, reference: Reference, cases: list[Case], run
 def compare_safely(result: Result, case: Case, expected: Any, exercise: Exercise) -> Difference | None:
     try:
         got = finished(result, case).value
-        if case.expected is NOT_GIVEN and (form := form_difference(got, expected)):  # others are numbers for short
-            return form
+        stated = case.expected is NOT_GIVEN or hasattr(expected, "detach")  # other given results are numbers for short
+        if stated and (other_form := form_difference(got, expected)):
+            return other_form
         return difference(got, expected, exercise.tolerance, exercise.exact_types)
     except (Exception, SystemExit) as error:  # the learner's own object raises when it is inspected
         return Difference("type", say("It cannot be compared: {error}.", error=f"{type(error).__name__}: {error}"))
@@ -334,7 +335,8 @@ def find_named_wrong(reference: Reference, failures: list, passed: list) -> Name
             wrong
             for wrong in exercise.wrongs
             if all(
-                same_result(reference.result(case, wrong.answer, exercise.time_limit), result, exercise)
+                same_result(theirs := reference.result(case, wrong.answer, exercise.time_limit), result, exercise)
+                and not (diff and diff.kind == "type" and form(theirs.value) != form(result.value))
                 for number, case, result, expected, diff in some
             )
         ]

@@ -71,6 +71,7 @@ test_refused = refusals([
     (DTypeError, lambda: flow.frac(flow.tensor([1])), "frac: input must be floating, got int64"),
     (DTypeError, lambda: flow.frexp(flow.tensor([1])), "frexp: x must be floating, got int64"),
     (DTypeError, lambda: flow.gcd(X, X), "gcd: bitwise ops are not defined for float32"),
+    (DTypeError, lambda: X ^ 2, r"bitwise_xor: bitwise ops are not defined for float32[\s\S]*Try: x \*\* 2 is a power"),
     (DTypeError, lambda: X << 1, "bitwise_left_shift: bitwise ops are not defined for float32"),
     (DTypeError, lambda: flow.heaviside(X, X.double()), "heaviside: input is float32, values are float64"),
     (DTypeError, lambda: flow.positive(X > 0), "positive: not defined for bool"),

@@ -66,7 +66,8 @@ def broadcast(
         if refuse_bool and first.dtype is bool_:
             raise DTypeError(f"{op}: not defined for bool", hint=refuse_bool)
         if integers and first.dtype.floating:
-            raise DTypeError(f"{op}: bitwise ops are not defined for {first.dtype.name}", hint="x.int(), or x > 0")
+            hint = "x ** 2 is a power; ^ combines bits" if op == "bitwise_xor" else "x.int(), or x > 0"
+            raise DTypeError(f"{op}: bitwise ops are not defined for {first.dtype.name}", hint=hint)
         if any(s is not first for s in arrays.values()):
             first = first.replace(shape=broadcast_shape(op, {name: s.shape for name, s in arrays.items()}))
         return first if out is None else first.replace(dtype=out)

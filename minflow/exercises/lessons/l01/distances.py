@@ -134,6 +134,69 @@ def distances(x, y):
     return (x[:, None] - y[None]).sum(2)**2
 
 
+@exercise.wrong("a hat",
+                "In Python `^` is not a power: it combines the bits of whole numbers. How is a square written?",
+                "`3**2` is 9.")
+def distances(x, y):
+    return ((x[:, None] - y[None]) ^ 2).sum(2)
+
+
+@exercise.wrong("times 2",
+                "You double each difference. How is a square written?",
+                "`3 * 2` is 6, `3**2` is 9.")
+def distances(x, y):
+    return ((x[:, None] - y[None]) * 2).sum(2)
+
+
+@exercise.wrong("no brackets",
+                "Python takes a power before a difference: only y is squared. What belongs in brackets?",
+                "`(a - b)**2` is the square of the difference, `a - b**2` is not.")
+def distances(x, y):
+    return (x[:, None] - y[None]**2).sum(2)
+
+
+@exercise.wrong("difference of squares",
+                "You subtract the squares. The square of a difference is not the difference of squares.",
+                "First the difference of the coordinates, then its square: (1 - 4)**2 is 9, 1**2 - 4**2 is -15.")
+def distances(x, y):
+    return (x[:, None]**2 - y[None]**2).sum(2)
+
+
+@exercise.wrong("difference of sums",
+                "You subtract sums of squares. The square of a difference is not the difference of squares.",
+                "First the difference of the coordinates, then its square: (1 - 4)**2 is 9, 1**2 - 4**2 is -15.")
+def distances(x, y):
+    return (x**2).sum(1)[:, None] - (y**2).sum(1)
+
+
+@exercise.wrong("sum of squares",
+                "You add the squares of both points. A distance depends on their difference alone.",
+                "From (10, 0) to (11, 0) it is as far as from (0, 0) to (1, 0). Subtract first, then square.")
+def distances(x, y):
+    return (x[:, None]**2 + y[None]**2).sum(2)
+
+
+@exercise.wrong("both in front",
+                "x and y have both got their new axis in front. So points still meet only those beside them.",
+                "x becomes (n, 1, d) and y becomes (1, m, d): `x[:, None]` and `y[None, :]`.")
+def distances(x, y):
+    return ((x[None] - y[None])**2).sum(2)
+
+
+@exercise.wrong("two coordinates",
+                "You ask for the coordinates 0 and 1. A point may have one coordinate, or three.",
+                "`x[:, None]` and `y[None, :]` keep the coordinates as the last axis, however many there are.")
+def distances(x, y):
+    return (x[:, 0][:, None] - y[:, 0])**2 + (x[:, 1][:, None] - y[:, 1])**2
+
+
+@exercise.wrong("the notebook's points",
+                "This is the answer for the `points` of the notebook. Use the x and y that your function gets.",
+                "Inside the function only x and y may hold the points.")
+def distances(x, y):
+    return flow.tensor([[0.0, 25.0, 2.0], [25.0, 0.0, 13.0], [2.0, 13.0, 0.0]])
+
+
 @exercise.wrong("large numbers cancel",
                 "That is right near 0. Farther away, two large numbers cancel, and float32 keeps about 7 digits.",
                 "xx + yy - 2xy subtracts numbers that are nearly the same. Take the difference first, then the square.")
@@ -144,7 +207,7 @@ def distances(x, y):
 def expected_distances(x, y):
     """Expected result, by NumPy in float64: a wrong engine must not be compared with itself."""
     a, b = (np.asarray(points.numpy(), np.float64) for points in (x, y))
-    return ((a[:, None] - b[None])**2).sum(2).astype(np.float32)
+    return flow.tensor(((a[:, None] - b[None])**2).sum(2).astype(np.float32))
 
 
 def distances_case(x, y, text="", **options):

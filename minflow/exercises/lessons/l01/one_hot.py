@@ -6,7 +6,7 @@ import minflow as flow
 
 from ...definition import Exercise, case
 
-LIBRARY = "That is the answer's name, or nearly so. Build it by comparing: arange, ==, and an index with None."
+LIBRARY = "That function makes the rows for you. Make them yourself by comparing: arange, ==, and an index with None."
 
 exercise = Exercise(
     "01.3", "one_hot", kind="write", level="stretch", exact_types=True,
@@ -47,11 +47,22 @@ def one_hot(labels, k):
     return labels[:, None] == flow.arange(k)
 
 
-@exercise.wrong("whole numbers",
-                "These are whole numbers. The task asks for float32.",
-                "`.float()` gives float32.")
+DTYPE = "`.float()` gives float32."
+
+
+@exercise.wrong("whole numbers", "These are whole numbers. The task asks for float32.", DTYPE)
 def one_hot(labels, k):
     return (labels[:, None] == flow.arange(k)).long()
+
+
+@exercise.wrong("whole numbers, int32", "These are whole numbers. The task asks for float32.", DTYPE)
+def one_hot(labels, k):
+    return (labels[:, None] == flow.arange(k)).int()
+
+
+@exercise.wrong("float64", "The numbers are right, but of another dtype. The task asks for float32.", DTYPE)
+def one_hot(labels, k):
+    return (labels[:, None] == flow.arange(k)).double()
 
 
 @exercise.wrong("columns by the largest label",
@@ -59,6 +70,43 @@ def one_hot(labels, k):
                 "k says how many classes there are, whichever of them occur.")
 def one_hot(labels, k):
     return (labels[:, None] == flow.arange(labels.max().item() + 1)).float()
+
+
+COLUMNS = ("Count your columns: how many does the task ask for?",
+           "`flow.arange(k)` gives 0, 1, ..., k - 1: k classes, for whichever k.")
+
+
+def columns(count):
+    """A wrong answer with `count(labels, k)` columns."""
+    return lambda labels, k: (labels[:, None] == flow.arange(count(labels, k))).float()
+
+
+exercise.wrong("a column too many", *COLUMNS)(columns(lambda labels, k: k + 1))
+exercise.wrong("a column too few", *COLUMNS)(columns(lambda labels, k: k - 1))
+exercise.wrong("a column for each label", *COLUMNS)(columns(lambda labels, k: len(labels)))
+exercise.wrong("always three columns", *COLUMNS)(columns(lambda labels, k: 3))
+exercise.wrong("always ten columns", *COLUMNS)(columns(lambda labels, k: 10))
+
+
+@exercise.wrong("the labels themselves",
+                "In each row the label itself is at the place of its class. Which number belongs there?",
+                "The comparison alone gives the ones: leave out the factor.")
+def one_hot(labels, k):
+    return (labels[:, None] == flow.arange(k)).float() * labels[:, None]
+
+
+@exercise.wrong("the example",
+                "This is the answer for one example. Use the labels and the k that your function gets.",
+                "Compare `labels`, as a column, with the classes.")
+def one_hot(labels, k):
+    return flow.tensor([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+
+
+@exercise.wrong("a Python range",
+                "`range(k)` is not a tensor, so `==` compares two things of different kinds and gives a single False.",
+                "`flow.arange(k)` is a tensor of the numbers 0 to k - 1.")
+def one_hot(labels, k):
+    return (labels[:, None] == range(k)).float()
 
 
 @exercise.wrong("turned",

@@ -109,7 +109,9 @@ def parser() -> argparse.ArgumentParser:
     )
     add_exercise_commands(
         sub.add_subparsers(
-            title="commands", metavar="build | grade | repair | report | new | try | translate", required=True
+            title="commands",
+            metavar="build | grade | repair | exam | similar | report | new | try | translate",
+            required=True,
         )
     )
 
@@ -171,6 +173,9 @@ def add_exercise_commands(commands: Any) -> None:
     )
     sub.add_argument("files", nargs="+", help="notebooks, or folders of them")
     sub.add_argument("--out", help="the file to write (default: print)")
+    sub.add_argument(
+        "--release", help="the notebook that was given out, or the teacher's one of an exam (default: the lesson)"
+    )
     sub.add_argument("--seed", type=int, default=0, help="seed of the cases (default 0)")
     sub.add_argument(
         "--word",
@@ -214,6 +219,22 @@ def add_exercise_commands(commands: Any) -> None:
     sub.add_argument("--answer", metavar="FILE", help="show the card for the answer in this file instead")
     add_exercises_option(sub)
     sub.set_defaults(command=teacher_command("try_exercise"))
+
+    sub = commands.add_parser(
+        "exam", help="write an exam: notebooks for students and, with solutions and rubric, for you"
+    )
+    sub.add_argument("names", nargs="*", help="midterm, final, or names of exercises (default: list what there is)")
+    sub.add_argument("--seed", type=int, default=0, help="selects the variants (default 0); keep it to yourself")
+    sub.add_argument("--out", default="exam", help="the folder to write into (default: exam)")
+    sub.set_defaults(command=teacher_command("exam"))
+
+    sub = commands.add_parser("similar", help="write a page of submissions whose answers have much in common")
+    sub.add_argument("files", nargs="+", help="notebooks, or folders of them")
+    sub.add_argument(
+        "--release", help="the notebook that was given out, or the teacher's one of an exam (default: the lesson)"
+    )
+    sub.add_argument("--out", default="similar.html", help="the page to write (default: similar.html)")
+    sub.set_defaults(command=teacher_command("similar"))
 
     sub = commands.add_parser("report", help="write a table of a class from the files NAME/.progress.jsonl in a folder")
     sub.add_argument("folder", help="folder that contains one folder per learner")

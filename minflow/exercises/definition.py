@@ -132,6 +132,9 @@ class Exercise:
         self.make_cases: Callable | None = None
         self.accepts_value: Callable | None = None
         self.draw_object: Callable | None = None
+        self.task: Callable[[], str] | None = None  # of a variant for exams (exam/variants.py): the text of its task
+        self.setup = ""  # of a variant: code above the answer
+        self.partial: dict[str, float] = {}  # named wrong answer -> its points in an exam
 
     @property
     def lesson(self) -> str:

@@ -58,6 +58,8 @@ def find(name: str) -> Exercise:
         return import_exercise(file.parent.name, name) if file else external.load(places[0])
     if re.match("r[1-6]_", str(name)) and (found := readings(name[:2]).get(name)):
         return found
+    if (variant := re.fullmatch(r"(\w+)_([0-9a-f]{8})", str(name))) and course_file(variant[1]):
+        return importlib.import_module(".exam.variants", __package__).variant(*variant.groups())
     every = [other for names in lessons().values() for other in names]
     near = similar_names(str(name), every)
     hint = f"did you mean {' or '.join(near)}?" if near else "progress() lists all exercises"

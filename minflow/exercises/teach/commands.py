@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from ...core.base.errors import MissingDependencyError
 from ...core.base.optional import install_command
 from ...core.messages import invocation
 from ...io import atomic
@@ -117,6 +118,38 @@ def try_exercise(options: argparse.Namespace) -> int:
     found = proof.prove(exercise, lambda what: print(f"\r{what[:70]:<70}", end="", file=sys.stderr) if show else None)
     print(("\r" if show else "") + proof.report(found))
     return int(bool(found.faults))
+
+
+def exam(options: argparse.Namespace) -> int:
+    """Write the notebooks of an exam; without names, list the plans and the exercises with variants."""
+    from ..exam import plans
+    from . import exam as exams
+
+    if not options.names:
+        having, missing = plans.coverage()
+        for plan in plans.PLANS.values():
+            print(f"{plan.name}: {', '.join(plan.exercises)}")
+        print(f"exercises with variants: {', '.join(having)}")
+        print(f"without variants: {', '.join(missing) or 'none'}")
+        return 0
+    try:
+        files = exams.write(plans.plan_of(options.names), options.seed, Path(options.out))
+    except (LookupError, OSError) as error:
+        return failed("exam", error)
+    for path in files:
+        print(path)
+    return 0
+
+
+def similar(options: argparse.Namespace) -> int:
+    """Write the page of similar submissions."""
+    from . import similarity
+
+    try:
+        page = similarity.page(options.files, options.release and Path(options.release))
+    except (MissingDependencyError, nb.NotebookError, LookupError, OSError) as error:
+        return failed("similar", error)
+    return written("similar", {Path(options.out): page})
 
 
 def report(options: argparse.Namespace) -> int:

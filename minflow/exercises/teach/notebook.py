@@ -7,6 +7,7 @@ A notebook is the dict of its JSON, with each cell's source as one string. The c
 from __future__ import annotations
 
 import ast
+import contextlib
 import csv
 import io
 import json
@@ -21,10 +22,11 @@ from ...io.files import open_regular
 from .. import cells, external
 from ..answer_source import top_names
 from ..definition import Exercise
-from ..registry import all_exercises as all_exercises, lessons
+from ..registry import all_exercises as all_exercises, find, lessons
 
 MAX_BYTES = 50_000_000  # bytes of a notebook that `read` accepts
 PARTS = ("task", "answer", "check")
+VARIANT_ANSWER = re.compile(r"([a-z0-9-]{1,60}-[0-9a-f]{8})-answer")
 BINDS = re.compile(r"^(?:(?:async +)?def|class) +(\w+)|^(\w+) *=(?!=)", re.MULTILINE)
 
 
@@ -119,10 +121,20 @@ def exercise_cells(notebook: dict[str, Any]) -> dict[str, tuple[Exercise, str]]:
     ids = {name for cell in notebook["cells"] for name in cell_ids(cell)}
     return {
         cell_id(exercise.name, part): (exercise, part)
-        for exercise in all_exercises()
+        for exercise in (*all_exercises(), *variants(ids))
         if cell_id(exercise.name, "answer") in ids
         for part in PARTS
     }
+
+
+def variants(ids: Iterable[str]) -> list[Exercise]:
+    """Variants for exams (exam/variants.py) among the ids of cells."""
+    found = []
+    for name in ids:
+        if match := VARIANT_ANSWER.fullmatch(name):
+            with contextlib.suppress(LookupError):  # not an exercise
+                found.append(find(match[1].replace("-", "_")))
+    return found
 
 
 def exercises_of(notebook: dict[str, Any]) -> list[Exercise]:
@@ -236,6 +248,11 @@ def escape_formula(value: Any) -> Any:
         return value
     value = printable(value)
     return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t")) else value
+
+
+def table_cell(text: str) -> str:
+    """Escape a text for a cell of a table in Markdown."""
+    return text.replace("\n", " ").replace("|", "\\|")
 
 
 def printable(text: str) -> str:

@@ -1,0 +1,1 @@
+"""The variants, a file per lesson."""

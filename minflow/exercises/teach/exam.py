@@ -1,0 +1,187 @@
+"""`minflow exercises exam`: write the notebooks of an exam, for students and with solutions and rubric for the teacher.
+
+Each exercise is a variant that the seed selects (exam/variants.py). The ids of its cells name the variant, but not the
+seed. Marks come from the teacher's notebook: its metadata has the points of each named wrong answer, and
+`minflow exercises grade --release` reads them there, never from a submission. Read next: `../exam/variants.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import cells
+from ..compare import format_value
+from ..definition import NOT_GIVEN, Exercise
+from ..exam.plans import Plan, minutes
+from ..i18n import say
+from ..judge import judge
+from . import build, notebook as nb
+
+SETUP = """\
+import math
+
+import numpy as np
+
+import minflow as flow
+from minflow import nn"""
+DRAW = "from minflow.exercises import draw"
+EXAMPLES = 2  # cases that the task shows
+RULES = (
+    "Write your answer into the cell below each task, and keep its name. The answer cell is all that is marked.",
+    "Try your answer in the cell below it; tests are not marked.",
+    "An answer is run with other inputs than those of the examples.",
+    "A later exercise needs no earlier one. Save the notebook before you hand it in.",
+)
+
+
+def write(plan: Plan, seed: int, folder: Path) -> list[Path]:
+    """Write the student's and the teacher's notebook. Returns the files.
+
+    Raises LookupError for an exercise that does not exist or has no variants, and OSError.
+    """
+    exercises = plan.variants(seed)
+    student = [front(plan, exercises), setup(exercises)]
+    teacher = [
+        *student,
+        nb.cell("markdown", say("This copy has the solutions and the rubric. Seed: {seed}", seed=seed), "for-teachers"),
+    ]
+    partial = {exercise.name: partial_points(exercise) for exercise in exercises}
+    for number, exercise in enumerate(exercises, 1):
+        parts = exercise_cells(number, exercise)
+        student += parts
+        for part in parts:
+            if part["id"] == nb.cell_id(exercise.name, "answer"):
+                part = {**part, "source": build.teacher_cell(exercise.name)}
+            teacher.append(part)
+        teacher.append(
+            nb.cell("markdown", rubric(exercise, partial[exercise.name]), nb.cell_id(exercise.name, "rubric"))
+        )
+    files = {
+        folder / "student" / f"{plan.name}.ipynb": notebook(student),
+        folder / "teacher" / f"{plan.name}.ipynb": notebook(teacher, exam={"seed": seed, "partial": partial}),
+    }
+    for file, content in files.items():
+        nb.write(file, content)
+    return list(files)
+
+
+def notebook(all_cells: list[dict[str, Any]], **about: Any) -> dict[str, Any]:
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}} | ({"minflow": about} if about else {})
+    return {"cells": all_cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+def front(plan: Plan, exercises: list[Exercise]) -> dict[str, Any]:
+    """The front page: name, points, time, rules, and a table of the exercises."""
+    rows = [
+        f"| {number} | {say(exercise.kind)} | {exercise.points} | {minutes(exercise)} |"
+        for number, exercise in enumerate(exercises, 1)
+    ]
+    head = [say("exercise"), say("kind"), say("points"), say("minutes")]
+    total = say(
+        "points: {points}, minutes: {minutes}",
+        points=sum(exercise.points for exercise in exercises),
+        minutes=sum(map(minutes, exercises)),
+    )
+    lines = [
+        f"# {say(plan.title)}",
+        f"{say('Name:')} ____________________ {say('Date:')} ____________",
+        f"**{total}**",
+        "\n".join(f"- {say(rule)}" for rule in RULES),
+        "\n".join([f"| {' | '.join(head)} |", "|---|---|---|---|", *rows]),
+    ]
+    return nb.cell("markdown", "\n\n".join(lines), "front-page")
+
+
+def setup(exercises: list[Exercise]) -> dict[str, Any]:
+    return nb.cell("code", SETUP + (f"\n{DRAW}" if any(one.setup for one in exercises) else ""), "setup")
+
+
+def exercise_cells(number: int, exercise: Exercise) -> list[dict[str, Any]]:
+    """Cells of an exercise: task, code that the answer needs, answer, and room for tests."""
+    title = say("Exercise {number} (points: {points})", number=number, points=exercise.points)
+    lines = [f"## {title}", exercise.task() if exercise.task else ""]
+    if shown := examples(exercise):
+        lines += [say("Examples:"), "\n".join(shown)]
+    given = [nb.cell("code", exercise.setup, nb.cell_id(exercise.name, "given"))] if exercise.setup else []
+    return [
+        nb.cell("markdown", "\n\n".join(lines), nb.cell_id(exercise.name, "task")),
+        *given,
+        nb.cell("code", cells.answer_cell(exercise.name), nb.cell_id(exercise.name, "answer")),
+        nb.cell(
+            "code", f"# {say('Try your answer here. This cell is not marked.')}", nb.cell_id(exercise.name, "check")
+        ),
+    ]
+
+
+def examples(exercise: Exercise) -> list[str]:
+    """The first cases with their results, as lines of Markdown."""
+    if exercise.make_cases is None:
+        return []
+    lines = []
+    for case in exercise.make_cases(np.random.default_rng(0)):
+        if case.hidden or case.run is not None or len(lines) == EXAMPLES:
+            continue
+        right = case.expected
+        if right is NOT_GIVEN:
+            right = exercise.right(*copy.deepcopy(case.args), **copy.deepcopy(case.kwargs))
+        text = say(case.text) or ", ".join(format_value(value) for value in (*case.args, *case.kwargs.values()))
+        lines.append(f"- `{text.replace('`', '')}`: `{format_value(right)}`")
+    return lines
+
+
+# ---- rubric ---------------------------------------------------------------------------------------------------------
+
+
+def partial_points(exercise: Exercise) -> dict[str, float]:
+    """Points of each named wrong answer of code: half, if it is right in half of the shown cases; those of a value are
+    stated with it.
+    """
+    if exercise.make_cases is None:
+        return exercise.partial
+    half = {}
+    for wrong in exercise.wrongs:
+        verdict = judge(exercise, wrong.answer, (), 0)
+        if verdict.total and 2 * verdict.right >= verdict.total:
+            half[wrong.name] = exercise.points / 2
+    return half
+
+
+def rubric(exercise: Exercise, partial: dict[str, float]) -> str:
+    """The rubric of an exercise, as Markdown."""
+    code = exercise.make_cases is not None
+    full = say("every case is right, also the hidden ones") if code else say("the value is right")
+    if not partial:
+        some = say("never by the command; by you, if the way to the answer is written down and right")
+    elif code:
+        some = say("a mistake of the table that leaves half of the shown cases right")
+    else:
+        some = say("a mistake of the table that misses one step")
+    rows = [
+        f"| {say(wrong.name)} | {partial.get(wrong.name, 0):g} | {nb.table_cell(say(wrong.hints[0]))} |"
+        for wrong in exercise.wrongs
+    ]
+    parts = [
+        f"**{say('Rubric')}**",
+        "\n".join(
+            [
+                f"- {exercise.points}: {full}",
+                f"- {exercise.points / 2:g}: {some}",
+                f"- 0: {say('anything else, an empty answer, or one that does not run')}",
+            ]
+        ),
+        "\n".join([f"| {say('mistake')} | {say('points')} | {say('what it is about')} |", "|---|---|---|", *rows]),
+    ]
+    return "\n\n".join(parts)
+
+
+def apply_rubric(teacher: dict[str, Any], exercises: list[Exercise]) -> None:
+    """Give the exercises of a teacher's notebook the partial points that it states."""
+    about = teacher["metadata"].get("minflow")
+    exam = about.get("exam") if isinstance(about, dict) else None
+    for exercise in exercises:
+        exercise.partial = exam["partial"].get(exercise.name, {}) if isinstance(exam, dict) else {}

@@ -44,6 +44,7 @@ EXTRAS = {
     "onnxruntime": "onnx",
     "mpi4py": "mpi",
     "cupy": "cuda13",
+    "copydetect": "similarity",
 }
 
 

@@ -174,7 +174,7 @@ def gaps(exercise: Exercise) -> list[str]:
         **{
             f"its number {exercise.number} is also that of {other.name}": True
             for other in lesson_exercises(exercise.lesson)
-            if other.number == exercise.number and other.name != exercise.name
+            if other.number == exercise.number and other.name != exercise.name and not exercise.task  # not a variant
         },
         "it has no hidden case: an answer that knows the visible numbers passes": code
         and not any(one.hidden for one in cases),

@@ -1,4 +1,4 @@
-"""Variants of exercises: the same idea with another specification, made from the definition of the exercise.
+"""Variants of exercises: the same idea with another specification, created from the definition of the exercise.
 
     vary("slope", "Write `{answer}(f, x, h=1e-3)`. ...", [
         Change("slope_in_percent", "Return it in percent.", result="100 * ({})"),
@@ -19,12 +19,14 @@ import hashlib
 import importlib
 import inspect
 import io
+import itertools
 import linecache
 import re
 import sys
 import tokenize
 import types
-from collections.abc import Callable, Iterable
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +106,15 @@ def family(name: str) -> Family | None:
 
 
 def key_of(seed: int, name: str) -> str:
-    """Key of the variant of an exercise for a seed."""
-    return hashlib.sha256(f"{seed} {name}".encode()).hexdigest()[:8]
+    """Key of the variant of an exercise for a seed: eight hexadecimal digits.
+
+    Consecutive seeds have different changes. The key of a value selects its numbers, which may be equal by chance.
+    """
+    known, digest = family(name), hashlib.sha256(f"{seed} {name}".encode()).hexdigest()[:8]
+    if known is None or callable(known.variants):
+        return digest
+    count, number = len(known.variants), int(digest, 16) // 2
+    return f"{number - number % count + (seed + zlib.crc32(name.encode())) % count:08x}"
 
 
 @functools.cache
@@ -133,17 +142,20 @@ def changed(name: str, key: str, known: Family, change: Change) -> Exercise:
     base = find(name)
     module = sys.modules[(base.make_cases or base.draw_object).__module__]  # type: ignore[union-attr]
     source = edited(Path(module.__file__).read_text(encoding="utf-8"), base, change)  # type: ignore[arg-type]
-    made = types.ModuleType(f"{module.__name__}_{key}", module.__doc__)
-    made.__package__, made.__file__ = module.__package__, f"<{name}_{key}>"
-    linecache.cache[made.__file__] = (len(source), None, source.splitlines(keepends=True), made.__file__)
-    exec(compile(source, made.__file__, "exec", dont_inherit=True), made.__dict__)
-    result: Exercise = made.exercise
+    created = types.ModuleType(f"{module.__name__}_{key}", module.__doc__)
+    created.__package__, created.__file__ = module.__package__, f"<{name}_{key}>"
+    linecache.cache[created.__file__] = (len(source), None, source.splitlines(keepends=True), created.__file__)
+    exec(compile(source, created.__file__, "exec", dont_inherit=True), created.__dict__)
+    result: Exercise = created.exercise
     result.name, result.answer = f"{name}_{key}", change.answer
     result.wrongs = [fresh(wrong, change) for wrong in result.wrongs if wrong.name not in change.without]
     if change.redo:
         result.other_solutions = [change.redo(answer) for answer in result.other_solutions]
     if result.make_cases is not None:
-        result.make_cases = functools.partial(cases_of, result.make_cases, base, change, made.__dict__)
+        own_cases = result.make_cases
+        result.make_cases = functools.wraps(base.make_cases)(
+            lambda rng: cases_of(own_cases(rng), base, change, created)
+        )
     result.task = lambda: (
         say(known.task).format(answer=change.answer)
         + (f"\n\n{say(change.asks).format(**change.values)}" if change.asks else "")
@@ -158,16 +170,16 @@ def fresh(wrong: NamedWrongAnswer, change: Change) -> NamedWrongAnswer:
     return dataclasses.replace(wrong, answer=answer, hints=hints or (READ_AGAIN,))
 
 
-def cases_of(make: Callable, base: Exercise, change: Change, names: dict[str, Any], rng: Any) -> list[Case]:
+def cases_of(cases: Iterable[Case], base: Exercise, change: Change, created: types.ModuleType) -> list[Case]:
     """Cases of a variant: expected results are wrapped too, and texts have the learner's new name."""
     result = []
     parameters = inspect.signature(base.right) if callable(base.right) else None
-    for case in make(rng):
+    for case in cases:
         if case.run and change.undo:
             case = dataclasses.replace(case, run=undone(case.run, change.undo))
         elif not case.run and parameters and change.result != "{}" and case.expected is not NOT_GIVEN:
             arguments = parameters.bind(*case.args, **case.kwargs).arguments
-            value = eval(change.result.format("expected"), names | arguments | {"expected": case.expected})
+            value = eval(change.result.format("expected"), created.__dict__ | arguments | {"expected": case.expected})
             case = dataclasses.replace(case, expected=value)
         text = re.sub(rf"\b{base.answer}\(", f"{change.answer}(", say(case.text))
         result.append(dataclasses.replace(case, text=text))
@@ -190,13 +202,11 @@ def outside_texts(source: str, edits: dict[str, str]) -> str:
     """Replace parts of the code that are not in string literals. Raises ValueError for one that does not occur."""
     if not edits:
         return source
-    starts = [0]
-    for line in source.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
+    starts = [0, *itertools.accumulate(map(len, source.splitlines(keepends=True)))]
     texts = [
         (starts[token.start[0] - 1] + token.start[1], starts[token.end[0] - 1] + token.end[1])
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type == tokenize.STRING
+        for token, is_text in tokens_of(source)
+        if is_text
     ]
     met = set()
 
@@ -212,6 +222,16 @@ def outside_texts(source: str, edits: dict[str, str]) -> str:
     return result
 
 
+def tokens_of(source: str) -> Iterator[tuple[tokenize.TokenInfo, bool]]:
+    """Yield (token, whether it is part of a string). From Python 3.12 on, an f-string is several tokens."""
+    depth = 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        kind = tokenize.tok_name[token.type]
+        depth += kind.endswith("STRING_START")
+        yield token, depth > 0 or kind == "STRING"
+        depth -= kind.endswith("STRING_END")
+
+
 def wrap_returns(source: str, answer: str, result: str) -> str:
     """Wrap the values that the answers of a definition return."""
     places = []
@@ -224,7 +244,7 @@ def wrap_returns(source: str, answer: str, result: str) -> str:
         text = "".join(lines[first : last + 1])
         start, end = value.col_offset, len(text) - len(lines[last]) + (value.end_col_offset or 0)
         simple = isinstance(value, ast.Name | ast.Call | ast.Attribute | ast.Subscript | ast.List)
-        wrapped = (result.replace("({})", "{}") if simple else result).format(text[start:end])
+        wrapped = (re.sub(r"(?<!\w)\(\{\}\)", "{}", result) if simple else result).format(text[start:end])
         lines[first : last + 1] = [text[:start] + wrapped + text[end:]]
     return "".join(lines)
 
@@ -242,8 +262,8 @@ def renamed(source: str, old: str, new: str) -> str:
     """Rename a name in code: not in texts, and not an attribute."""
     lines, before = source.splitlines(keepends=True), ""
     edits = []
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.NAME and token.string == old and before != ".":
+    for token, is_text in tokens_of(source):
+        if not is_text and token.type == tokenize.NAME and token.string == old and before != ".":
             edits.append(token.start)
         before = token.string
     for row, column in reversed(edits):

@@ -12,7 +12,14 @@ from ...core.messages import invocation
 from ...io import atomic
 from .. import external
 from ..registry import UnknownExercise
-from . import build as building, grade as grading, notebook as nb, repair as repairing, report as reporting
+from . import (
+    build as building,
+    exam as exams,
+    grade as grading,
+    notebook as nb,
+    repair as repairing,
+    report as reporting,
+)
 
 
 def build(options: argparse.Namespace) -> int:
@@ -50,8 +57,12 @@ def grade(options: argparse.Namespace) -> int:
     limits = grading.Limits(options.memory, options.seconds, options.seed, options.word)
     if not nb.notebooks(options.files):
         return failed("grade", FileNotFoundError("no notebooks found"))
+    try:
+        release = exams.read_release(Path(options.release)) if options.release else None
+    except nb.NotebookError as error:
+        return failed("grade", ValueError(f"{options.release}: {error}"))
     marks = []
-    for mark in grading.grade(options.files, limits, options.jobs):
+    for mark in grading.grade(options.files, limits, options.jobs, release):
         marks.append(mark)
         if mark.outcome == "unreadable":
             print(f"minflow exercises grade: {nb.printable(mark.file)}: {mark.remark}", file=sys.stderr, flush=True)
@@ -123,7 +134,6 @@ def try_exercise(options: argparse.Namespace) -> int:
 def exam(options: argparse.Namespace) -> int:
     """Write the notebooks of an exam; without names, list the plans and the exercises with variants."""
     from ..exam import plans
-    from . import exam as exams
 
     if not options.names:
         having, missing = plans.coverage()

@@ -179,9 +179,15 @@ def rubric(exercise: Exercise, partial: dict[str, float]) -> str:
     return "\n\n".join(parts)
 
 
-def apply_rubric(teacher: dict[str, Any], exercises: list[Exercise]) -> None:
-    """Give the exercises of a teacher's notebook the partial points that it states."""
-    about = teacher["metadata"].get("minflow")
+def read_release(path: Path) -> dict[str, Any]:
+    """Read a notebook that a teacher gave out; the exercises of an exam get the partial points that it states.
+
+    Raises NotebookError.
+    """
+    result = nb.read(path)
+    about = result["metadata"].get("minflow")
     exam = about.get("exam") if isinstance(about, dict) else None
-    for exercise in exercises:
-        exercise.partial = exam["partial"].get(exercise.name, {}) if isinstance(exam, dict) else {}
+    if isinstance(exam, dict):
+        for exercise in nb.exercises_of(result):
+            exercise.partial = exam["partial"].get(exercise.name, {})
+    return result

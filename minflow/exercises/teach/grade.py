@@ -100,15 +100,20 @@ class Mark:
         )
 
 
-def grade(paths: Iterable[str], limits: Limits, jobs: int | None = None) -> Iterator[Mark]:
-    """Yield the marks of all exercises, notebook by notebook. jobs: parallel processes (default: one per core)."""
+def grade(
+    paths: Iterable[str], limits: Limits, jobs: int | None = None, release: dict[str, Any] | None = None
+) -> Iterator[Mark]:
+    """Yield the marks of all exercises, notebook by notebook.
+
+    jobs: parallel processes (default: one per core). release: the notebook that was given out, or the teacher's one of
+    an exam; by default that of the lesson.
+    """
     with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         try:
             for path in nb.notebooks(paths):
                 try:
                     notebook = nb.read(path)
-                    lesson = nb.lesson_of(notebook, path)
-                    released = nb.read(nb.releases([lesson])[lesson])
+                    released = release or nb.release_of(notebook, path)
                 except (nb.NotebookError, LookupError) as error:
                     yield Mark(str(path), remark=str(error))
                     continue
@@ -135,7 +140,7 @@ def mark(file: str, notebook: dict[str, Any], released: dict[str, Any], exercise
         place,
         outcome=str(given.get("outcome", "")),
         wrong=str(given.get("wrong", "")),
-        points=float(exercise.points) if right else 0.0,
+        points=float(exercise.points) if right else exercise.partial.get(str(given.get("wrong", "")), 0.0),
         remark="; ".join(remarks),
     )
 

@@ -162,6 +162,12 @@ def lesson_of(notebook: dict[str, Any], path: Path) -> str:
     raise NotebookError("it is not a lesson with exercises")
 
 
+def release_of(notebook: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The released lesson of a learner's notebook. Raises NotebookError."""
+    lesson = lesson_of(notebook, path)
+    return read(releases([lesson])[lesson])
+
+
 # ---- the learner's answers ------------------------------------------------------------------------------------------
 
 

@@ -86,7 +86,7 @@ vary(
 
 vary(
     "same_scale",
-    "Each row of `x` is an example, each column something measured. The code below should bring each column to a "
+    "Each row of `x` is an example, each column something measured. `{answer}` below should bring each column to a "
     "common mean and deviation (the root of the mean of the squared distances from the mean; divide by n). Correct "
     "it. `x` itself must stay as it was. A column of equal numbers gives the mean everywhere.",
     [

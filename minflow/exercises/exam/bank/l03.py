@@ -7,7 +7,7 @@ from ..variants import Change, ask, mistake, question, vary
 
 @ask("diamond")
 def diamond(rng):
-    a, k = int(rng.choice([1, 2, 3])), int(rng.choice([3, 4, 5]))
+    a, k = int(rng.choice([2, 3])), int(rng.choice([3, 4, 5]))
     one = question(
         "diamond",
         "`a` is {a}. Then `b = a * a`, `c = {k} * b` and `d = c * b`. What is the slope of `d` in `a`, the gradient "
@@ -73,19 +73,19 @@ def counted(train_step):
 
 vary(
     "forgot",
-    "The code below should train one step and return the loss of the batch before this step, as a plain number. It "
-    "trains badly. Correct it.",
+    "`{answer}` below should train one step. It trains badly: correct it. The loss is that of the batch before this "
+    "step, as a plain number.",
     [
         Change(
             "step_and_count",
-            "Return a pair: the loss, and the number of examples in the batch.",
+            "It returns a pair: the loss, and the number of examples in the batch.",
             result="({}, len(x))",
             undo=lambda answer: lambda *batch: answer(*batch)[0],
             more=(lambda: case(run=counted, expected=2, text="x = [1 2]: the second of the pair"),),
         ),
         Change(
             "step_and_root",
-            "Return the root of the loss instead of the loss.",
+            "It returns the root of the loss instead of the loss.",
             result="({}) ** 0.5",
             undo=lambda answer: lambda *batch: answer(*batch) ** 2,
         ),

@@ -92,8 +92,8 @@ vary(
 
 vary(
     "n_times_n",
-    "The code below should compute a loss in which each prediction meets its own target. The model gives (n, 1), and y "
-    "is (n,). Correct it. It must work for any n, and `backward` must find its way through it.",
+    "`{answer}` below should compute a loss in which each prediction meets its own target. The model gives (n, 1), and "
+    "y is (n,). Correct it. It must work for any n, and `backward` must find its way through it.",
     [
         Change(
             "half_loss",

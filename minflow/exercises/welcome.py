@@ -21,6 +21,7 @@ from .i18n import say
 FILE = "welcome.md"
 PICTURE, DRAWN_CODE = "docs/tape.svg", "((w * x).sum() - 3) ** 2"
 GRAPHS = "07"  # the first lesson for readers who know eager code
+GLOSSARY = "docs/glossary.md"
 PYTORCH, ONEFLOW, TEACHERS = "docs/coming-from-pytorch.md", "docs/coming-from-oneflow.md", "docs/teaching/README.md"
 MARK = "<!-- minflow writes this page anew: what you add to it is lost -->"
 
@@ -107,6 +108,8 @@ def page(folder: Path) -> str:
             **marks,
         ),
     ]
+    if (folder / GLOSSARY).is_file():
+        lines += ["", say("[The words of the course]({file}), in English and Chinese.", file=GLOSSARY)]
     if inside:
         lines += [
             "",

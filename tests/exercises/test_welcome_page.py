@@ -153,6 +153,7 @@ def test_page_introduces_minflow_and_a_starting_point(tmp_path):
     assert text.index('<img src="docs/tape.svg"') < text.index("**Begin with [00 - ") < text.index("## The course")
     assert f"loss = {welcome.DRAWN_CODE}" in (TOP / "README.md").read_text(), "the program that draws the picture"
     assert f"the tape of `{welcome.DRAWN_CODE}`" in text
+    assert "[The words of the course](docs/glossary.md)" in text and (tmp_path / "docs/glossary.md").is_file()
     assert (tmp_path / "docs/tape.svg").read_bytes() == (TOP / "docs/tape.svg").read_bytes()
     starts = dict(re.findall(r"^\| ((?:know|want)[^|]*) \| (.*) \|$", text, re.MULTILINE))
     links = {who: re.findall(r"\]\((.*?)\)", where) for who, where in starts.items()}

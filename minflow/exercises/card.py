@@ -18,7 +18,7 @@ import numpy as np
 from ..views.draw.theme import AMBER, BLUE, GREEN, RED
 from ..views.html.table import framed, table
 from . import answer_source
-from .compare import clue, format_number, format_value, shorten, to_array
+from .compare import format_number, format_value, shorten, to_array
 from .i18n import say
 from .i18n.width import padded, width, wrapped
 from .judge import Verdict
@@ -146,6 +146,8 @@ def fill_wrong(verdict: Verdict, card: Card) -> None:
         card.rows.append((say("yours"), format_value(verdict.got)))
         if isinstance(verdict.got, str) and isinstance(verdict.expected, numbers.Real) and not verdict.wrong:
             card.paragraphs.append(say("Write a number, without quotes."))
+        elif verdict.difference and verdict.difference.kind == "type" and not verdict.wrong:
+            card.paragraphs.append(verdict.difference.text)
         return
     if verdict.case.hidden:
         good, every = verdict.hidden
@@ -230,21 +232,23 @@ def add_help(verdict: Verdict, card: Card, level: int, stuck: bool) -> None:
     """Add the next hint; after the last one, or if the learner is stuck, also a worked related problem."""
     exercise, wrong = verdict.exercise, verdict.wrong
     hints = wrong.hints if wrong else ()
-    if wrong:
+    if verdict.slip:
+        card.paragraphs.append(verdict.slip)
+    if verdict.slip and level == 1:
+        pass
+    elif wrong:
         card.paragraphs.append(say(hints[min(level, len(hints)) - 1]))
     elif verdict.outcome == "stopped" and level == 1:  # the error message is enough
         if verdict.result.timed_out:
             card.paragraphs.append(say("Which loop does not end, or does the same work again and again?"))
-    elif level == 1 and verdict.case and verdict.difference and verdict.difference.kind in ("type", "dtype"):
-        pass  # the difference is already described, and the hint is about something else
-    elif verdict.case is None or not (
-        seen := verdict.difference
-        and not verdict.case.hidden
-        and clue(verdict.got, verdict.expected, verdict.difference)
+    elif (
+        level == 1 and verdict.case and verdict.difference and verdict.difference.kind in ("type", "dtype", "argument")
     ):
+        pass  # the difference is already described, and the hint is about something else
+    elif verdict.case is None or not verdict.clue:
         card.paragraphs.append(say(exercise.hint) if exercise.hint else default_advice(verdict))
     else:
-        card.paragraphs.append(seen)
+        card.paragraphs.append(verdict.clue)
         if level > 1 and exercise.hint:
             card.paragraphs.append(say(exercise.hint))
     if exercise.sibling and (level > max(len(hints), 2) or stuck):

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from . import answer_source, cells, isolation
-from .compare import Difference, difference, form, form_difference, to_array, type_text
+from . import answer_source, cells, isolation, slips
+from .compare import Difference, clue, difference, form, form_difference, to_array, type_text
 from .definition import NOT_GIVEN, Case, Exercise, NamedWrongAnswer
 from .i18n import say
 from .runner import LocalRunner, RaisedError, Result, Runner, run_case
@@ -69,7 +69,9 @@ class Verdict:
     or it uses something forbidden), "changed" (minflow itself was modified).
     right, total: counts of the shown cases. hidden: (right, total) of the hidden ones, which run once all shown cases
     are right. number, case, got, expected, difference, result: the first failing case. wrong: the named wrong answer
-    that it matches. largest_difference: over the cases that are right. message: a sentence, if no case failed.
+    that it matches. slip: a sentence about the source that comes before hints. clue: a pattern in all wrong results, or
+    what the source may show, for answers without a named mistake. largest_difference: over the cases that are right.
+    message: a sentence, if no case failed.
     source: source of the answer.
     """
 
@@ -85,6 +87,8 @@ class Verdict:
     difference: Difference | None = None
     result: Result | None = None
     wrong: NamedWrongAnswer | None = None
+    slip: str = ""
+    clue: str = ""
     largest_difference: float = 0.0
     seconds: float = 0.0
     message: str = ""
@@ -271,12 +275,24 @@ def compare_cases(verdict: Verdict, reference: Reference, cases: list[Case], run
     for number, (case, result) in enumerate(zip(cases, runner.results(cases)), 1):
         expected = reference.expected(case)
         diff = None if result.error else compare_safely(result, case, expected, exercise)
+        if not result.error and not diff and (kept := argument_changed(reference, case, result)):
+            diff = Difference("argument", say("Your code changes its argument {name}: compute with a copy.", name=kept))
         results.append(result)
         if result.error or diff:
             failures.append((number, case, result, expected, diff))
         else:
             verdict.largest_difference = max(verdict.largest_difference, largest_difference(result.value, expected))
     return results, failures
+
+
+def argument_changed(reference: Reference, case: Case, result: Result) -> str:
+    """Name of an argument that the answer changed and the solution does not; "" if there is none."""
+    if not result.changed:
+        return ""
+    right = reference.result(case, reference.exercise.right, 10 * reference.exercise.time_limit)
+    names = [] if case.run else list(inspect.signature(reference.exercise.right).parameters)
+    more = [i for i in result.changed if i not in right.changed]
+    return next((f"`{names[i]}`" if i < len(names) else str(i + 1) for i in more), "")
 
 
 def compare_safely(result: Result, case: Case, expected: Any, exercise: Exercise) -> Difference | None:
@@ -316,6 +332,24 @@ def explain_failure(verdict: Verdict, reference: Reference, failures: list, pass
         outside and forgets_return(verdict.source) and not verdict.wrong and not verdict.message
     ):  # the check raised the error: it inspected the result None
         verdict.outcome, verdict.difference = "wrong", Difference("type", type_text(None, verdict.expected))
+    explain_by_source(verdict, failures, passed)
+
+
+def explain_by_source(verdict: Verdict, failures: list, passed: list) -> None:
+    """Fill in `slip` and `clue`."""
+    own, error = verdict.source, verdict.result and verdict.result.error
+    right = answer_source.find_source(verdict.exercise.right)
+    verdict.slip = slips.certain_slip(own, right) or (slips.slip_of_error(error, own) if error else "")
+    if not error and verdict.got is None and own and own.node and not answer_source.returns_nothing(own.node):
+        verdict.difference = dataclasses.replace(verdict.difference, text=slips.none_text(own))  # type: ignore
+    if verdict.wrong is None and not error:
+        verdict.clue = common_clue(failures) or slips.possible_slip(own, right, len(passed))
+
+
+def common_clue(failures: list) -> str:
+    """A pattern in the wrong results of all failing cases that can be shown; "" if they have none in common."""
+    clues = {clue(result.value, expected, diff) for _, case, result, expected, diff in failures if diff}
+    return clues.pop() if len(clues) == 1 and not failures[0][1].hidden else ""
 
 
 def forgets_return(source: answer_source.AnswerSource | None) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 from ..core.base.errors import MinflowError
 from . import answer_source, isolation
 from .answer_source import AnswerSource
+from .compare import to_array
 from .definition import Case
 from .limits import OutOfTime, limited
 
@@ -52,12 +53,14 @@ class RaisedError:
 class Result:
     """Outcome of one call: a value, or the error it raised. timed_out: True if the time limit stopped it.
 
-    method: method of the answer, a class, that raised the error; "" for others.
+    method: method of the answer, a class, that raised the error; "" for others. changed: positions of the arguments
+    whose elements the call changed.
     """
 
     value: Any = None
     error: RaisedError | None = None
     method: str = ""
+    changed: tuple[int, ...] = ()
     seconds: float = 0.0
     printed: list[str] = dataclasses.field(default_factory=list)
     omitted_lines: int = 0
@@ -120,6 +123,7 @@ def run_case(case: Case, answer: Any, limit: float) -> Result:
     with isolation.isolated() as alone:
         try:
             result.value = limited(limit, lambda: call(answer, *args, **kwargs))
+            result.changed = changed_arguments(case, args)
             if type(result.value) is types.CoroutineType:
                 result.value.close()  # avoids the warning that it was never awaited
         except BaseException as error:  # SystemExit too: an answer must not end the check
@@ -127,6 +131,17 @@ def run_case(case: Case, answer: Any, limit: float) -> Result:
     result.seconds = time.perf_counter() - begun
     result.printed, result.omitted_lines, result.warned = alone.printed, alone.omitted_lines, alone.warned
     return result
+
+
+def changed_arguments(case: Case, args: tuple) -> tuple[int, ...]:
+    """Positions of the arrays, tensors and lists of numbers among the arguments that are not as the case has them."""
+    pairs = [(to_array(before), to_array(after)) for before, after in zip(case.args, args)]
+    return tuple(
+        i
+        for i, (before, after) in enumerate(pairs)
+        if before is not None
+        and (after is None or not np.array_equal(before, after, equal_nan=before.dtype.kind in "fc"))
+    )
 
 
 def describe(error: BaseException, answer: Any) -> RaisedError:

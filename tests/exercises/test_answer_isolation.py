@@ -128,7 +128,18 @@ def test_warnings_are_kept_for_the_card():
 def test_arguments_are_fresh_for_each_call():
     one = exercise_of(double, [np.ones(2) * i for i in range(5)])
     spoils = typed("def double(x):\n    x *= 2\n    return x\n", "double")
-    assert judge(one, spoils).ok and judge(one, spoils).ok
+    for _ in range(2):
+        verdict = judge(one, spoils)
+        assert (verdict.number, verdict.difference.kind) == (2, "argument")  # zeros, doubled, are unchanged
+        assert "changes its argument `x`: compute with a copy" in verdict.difference.text
+
+
+def test_arguments_may_change_if_the_solution_changes_them():
+    def double(x):
+        x *= 2
+        return x
+
+    assert judge(exercise_of(double, [np.ones(2)]), typed("def double(x):\n    x += x\n    return x\n", "double")).ok
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 `strangers/LESSON.txt` holds the answers, each as a cell under a line `# %% exercise | what it does | verdict`. The
 verdict is "right", the name of the wrong answer whose hint is shown, or another reply: "refused" by a rule of the
-exercise, "error NAME" (the error says what is wrong), "type" (so does the comparison of types), "one letter for each"
-(the form of an answer to a recall), "generic" (the exercise's hint, which is about something else or about everything).
+exercise, "slip" (the source shows a statement without effect, missing parentheses or the like), "clue" (an unused
+parameter, or a pattern in the results), "error NAME" (the error says what is wrong), "type" (the comparison of types
+does, or an argument was changed), "one letter for each" (the form of an answer to a recall), "generic" (the exercise's
+hint, which is about something else or about everything).
 """
 
 import re
@@ -35,14 +37,18 @@ def reply(verdict):
     """Return what the card says about an answer, in the words of the files."""
     if verdict.ok:
         return "right"
+    if verdict.slip:
+        return "slip"
     if verdict.wrong:
         return verdict.wrong.name
     if verdict.outcome == "refused":
         return "refused"
     if verdict.result is not None and verdict.result.error:
         return f"error {verdict.result.error.name}"
-    if verdict.difference and verdict.difference.text and verdict.difference.kind == "type":
+    if verdict.difference and verdict.difference.text and verdict.difference.kind in ("type", "argument"):
         return "type"
+    if verdict.clue:
+        return "clue"
     return "one letter for each" if verdict.exercise.kind == "recall" else "generic"
 
 

@@ -1,6 +1,6 @@
 """02.4 edge: the learning rate at which a walk runs away."""
 
-from ...definition import Exercise
+from ...definition import Exercise, as_number
 
 exercise = Exercise(
     "02.4", "edge", kind="predict", level="core", answer="limit",
@@ -19,7 +19,27 @@ exercise.solution(0.2)
 
 @exercise.accept
 def accept(limit):
-    return abs(limit - 0.2) <= 0.005
+    return abs(as_number(limit) - 0.2) <= 1e-6
+
+
+exercise.wrong_value(
+    "a text", "0.2",
+    "That is a text. Write a plain number, without quotes.",
+    "Such as `limit = 0.3`.", when=lambda limit: isinstance(limit, str))
+exercise.wrong_value(
+    "several numbers", (0, 2),
+    "Python reads a collection of numbers here. Write a single one, with a point and not with a comma: such as 0.3.",
+    "`0,3` are the two numbers 0 and 3. `0.3` is one.",
+    when=lambda limit: isinstance(limit, list | tuple | set | dict))
+exercise.wrong_value(
+    "another kind", True,
+    "That is not a number. Write the rate as a plain number, such as 0.3.",
+    "Such as `limit = 0.3`.", when=lambda limit: as_number(limit) is None)
+exercise.wrong_value(
+    "below 0", -1.0,
+    "With a rate below 0 each step goes uphill: try -0.1 from w = 1. A factor may be below 0, a rate is not.",
+    "The rate is a number above 0. The factor is 1 - 10*rate: at which rate is it -1?",
+    when=lambda limit: as_number(limit) < 0)
 
 
 exercise.wrong_value(
@@ -37,22 +57,18 @@ exercise.wrong_value(
 exercise.wrong_value(
     "none works", 0.0,
     "Tiny rates do work: they are slow, but they come nearer. Try 0.01 from w = 1.",
-    "With rate 0.01 the factor is 0.9.", when=lambda limit: limit <= 0)
+    "With rate 0.01 the factor is 0.9.")
 exercise.wrong_value(
     "far too large", 1.0,
     "Take two steps by hand from w = 1: with rate 1, w becomes 1 - 10 = -9. And then?",
-    "The size of w must shrink. With rate 0.5 it goes from 1 to -4.", when=lambda limit: limit >= 0.5)
-exercise.wrong_value(
-    "a text", "0.2",
-    "That is a text. Write a plain number, without quotes.",
-    "Such as `limit = 0.3`.", when=lambda limit: isinstance(limit, str))
+    "The size of w must shrink. With rate 0.5 it goes from 1 to -4.", when=lambda limit: as_number(limit) >= 0.5)
 exercise.wrong_value(
     "still nearer", 0.15,
     "With this rate w still comes nearer to 0. Is there a larger one that does?",
     "The factor is 1 - 10*rate. It may go down to -1: then w jumps from 1 to -1 and back.",
-    when=lambda limit: 0 < limit < 0.195)
+    when=lambda limit: 0 < as_number(limit) < 0.2)
 exercise.wrong_value(
     "runs away already", 0.3,
     "With this rate w is farther from 0 after each step. Try a smaller one, and take two steps.",
     "The factor is 1 - 10*rate. Below -1 each jump is longer than the last.",
-    when=lambda limit: 0.205 < limit < 0.5)
+    when=lambda limit: 0.2 < as_number(limit) < 0.5)

@@ -66,6 +66,160 @@ def fit_line(x, y, rate, steps):
     return w, b
 
 
+def walk(x, y, rate, steps, start=(0.0, 0.0), error_of=None, moves=(1, 1)):
+    """w and b after a walk. error_of: `error_of(w, b, x, y)` of each point; moves: factors of the steps of w and b."""
+    w, b = start
+    for step in range(steps):
+        error = error_of(w, b, x, y) if error_of else w * x + b - y
+        slope_w, slope_b = 2 * (error * x).mean().item(), 2 * error.mean().item()
+        w, b = w - moves[0] * rate * slope_w, b - moves[1] * rate * slope_b
+    return w, b
+
+
+@exercise.wrong("error without brackets",
+                "In `y - w * x + b` the b is added to y. Is it added in the line too?",
+                "The error is line minus point, `w * x + b - y`. The other way round it needs brackets: "
+                "`y - (w * x + b)`, and the step changes its sign.")
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps, error_of=lambda w, b, x, y: y - w * x + b)
+
+
+@exercise.wrong("error without brackets, uphill",
+                "In `y - w * x + b` the b is added to y. Is it added in the line too?",
+                "The error is line minus point, `w * x + b - y`. The other way round it needs brackets: "
+                "`y - (w * x + b)`, and the step changes its sign.")
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps, error_of=lambda w, b, x, y: y - w * x + b, moves=(-1, -1))
+
+
+@exercise.wrong("line plus point",
+                "You add the point to the line. An error says how far they are *apart*.",
+                "The error is line minus point: `w * x + b - y`.")
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps, error_of=lambda w, b, x, y: w * x + b + y)
+
+
+@exercise.wrong("line without b",
+                "b moves, but it does not move your line. What is the error of a point?",
+                "The line is at `w * x + b` at each place x.")
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps, error_of=lambda w, b, x, y: w * x - y)
+
+
+@exercise.wrong("squared error in the slope",
+                "You take the square of the error where the slope of the square belongs. What is the slope of e**2?",
+                "The slope of e**2 is 2*e: the formula has `2 * error`, without a square.")
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps, error_of=lambda w, b, x, y: (w * x + b - y)**2)
+
+
+@exercise.wrong("only w moves",
+                "b stays where it is. How many knobs has the line?",
+                "In each step both knobs move: w by its slope, b by its own.")
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps, moves=(1, 0))
+
+
+@exercise.wrong("only b moves",
+                "w stays where it is. How many knobs has the line?",
+                "In each step both knobs move: w by its slope, b by its own.")
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps, moves=(0, 1))
+
+
+@exercise.wrong("w climbs",
+                "b goes downhill, and w goes uphill. Compare the signs of the two steps.",
+                "Both knobs move *against* their slope: minus rate times slope.")
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps, moves=(-1, 1))
+
+
+@exercise.wrong("b climbs",
+                "w goes downhill, and b goes uphill. Compare the signs of the two steps.",
+                "Both knobs move *against* their slope: minus rate times slope.")
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps, moves=(1, -1))
+
+
+COUNT = ("Count your steps. How many does the call ask for?",
+         "`for step in range(steps)` takes `steps` steps: range(3) is 0, 1, 2.")
+
+
+@exercise.wrong("a step too many", *COUNT)
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps + 1)
+
+
+@exercise.wrong("a step too few", *COUNT)
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps - 1)
+
+
+@exercise.wrong("always a hundred steps", *COUNT)
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, 100)
+
+
+@exercise.wrong("always 0.2",
+                "Your rate is always 0.2. Which rate does the call ask for?",
+                "The rate is an argument of the function: use its name, not a number.")
+def fit_line(x, y, rate, steps):
+    return walk(x, y, 0.2, steps)
+
+
+@exercise.wrong("always 0.1",
+                "Your rate is always 0.1. Which rate does the call ask for?",
+                "The rate is an argument of the function: use its name, not a number.")
+def fit_line(x, y, rate, steps):
+    return walk(x, y, 0.1, steps)
+
+
+START = ("Where does your walk start? The task says at which w and b.",
+         "Both knobs are 0 before the first step.")
+
+
+@exercise.wrong("starts at w = 1", *START)
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps, start=(1.0, 0.0))
+
+
+@exercise.wrong("starts at b = 1", *START)
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps, start=(0.0, 1.0))
+
+
+@exercise.wrong("starts at 1, 1", *START)
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps, start=(1.0, 1.0))
+
+
+@exercise.wrong("starts at w = 1, b = -1", *START)
+def fit_line(x, y, rate, steps):
+    return walk(x, y, rate, steps, start=(1.0, -1.0))
+
+
+@exercise.wrong("no walk",
+                "You compute the best line in one go. Here the line takes `steps` steps downhill, and stops there.",
+                "A loop over the steps: in each one, the two slopes at the current w and b, then a step against them.")
+def fit_line(x, y, rate, steps):
+    w = ((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean())**2).sum()
+    return w, y.mean() - w * x.mean()
+
+
+@exercise.wrong("the notebook's line",
+                "(3, -1) is the line of the notebook's points. Which points does your function get?",
+                "Compute w and b from `x` and `y`, step by step.")
+def fit_line(x, y, rate, steps):
+    return 3.0, -1.0
+
+
+@exercise.wrong("the notebook's points",
+                "The walk is right for the points of the notebook. Which points does your function get?",
+                "`loss` and `slopes` above read the notebook's x and y. Compute the error inside your function.")
+def fit_line(x, y, rate, steps):
+    return walk(*(flow.from_numpy(one) for one in flow.data.points("line", n=20)), rate, steps)
+
+
 @exercise.wrong("b sees the new w",
                 "Your w is right after the first step, your b is not. At which w did you compute its slope?",
                 "Both slopes belong to one place. Compute both first, then move both.")

@@ -16,6 +16,13 @@ exercise = Exercise(
 )
 
 
+def slopes_at(f, w, h):
+    """The right answer, for wrong ones to begin with."""
+    places = range(len(w))
+    nudged = [[[*w[:i], w[i] + nudge, *w[i + 1:]] for nudge in (h, -h)] for i in places]
+    return [(f(right) - f(left)) / (2 * h) for right, left in nudged]
+
+
 @exercise.solution
 def gradient(f, w, h=1e-3):
     slopes = []
@@ -204,6 +211,111 @@ def gradient(f, w, h=1e-3):
     return [(f(knob + h) - f(knob - h)) / (2 * h) for knob in w]
 
 
+@exercise.wrong("turned",
+                "Right size, wrong sign. A rise is right minus left.",
+                "If f grows with a knob, the slope of this knob is above 0.")
+def gradient(f, w, h=1e-3):
+    return [-one for one in slopes_at(f, w, h)]
+
+
+@exercise.wrong("in reverse",
+                "The slopes are right, but in reverse. The first entry belongs to w[0].",
+                "`slopes.append(...)` adds at the end, `slopes.insert(0, ...)` at the beginning.")
+def gradient(f, w, h=1e-3):
+    return slopes_at(f, w, h)[::-1]
+
+
+@exercise.wrong("without the last",
+                "The slope of the last knob is missing. How often does your loop run?",
+                "`range(len(w))` already ends at the last place, `range(len(w) - 1)` ends before it.")
+def gradient(f, w, h=1e-3):
+    return slopes_at(f, w, h)[:-1]
+
+
+@exercise.wrong("without the first",
+                "The slope of the first knob is missing. At which place does your loop begin?",
+                "The first place of a list is 0. `range(1, ...)` leaves it out.")
+def gradient(f, w, h=1e-3):
+    return slopes_at(f, w, h)[1:]
+
+
+@exercise.wrong("a place too far",
+                "Your code asks the list for a place that it does not have. How many knobs are there in this case?",
+                "The places are 0 to len(w) - 1, and f reads all of them: `for i in range(len(w))`.")
+def gradient(f, w, h=1e-3):
+    return slopes_at(f, [*w, 0.0], h)[len(w) + 1]
+
+
+@exercise.wrong("two knobs",
+                "You write down two knobs. There may be one, or six: how does your code find out?",
+                "A loop over `range(len(w))` goes through all knobs, however many there are.")
+def gradient(f, w, h=1e-3):
+    return slopes_at(f, [w[0], w[1]], h)
+
+
+@exercise.wrong("one knob in a list",
+                "f reads several knobs, and you pass it a list with one. Which knobs does it need?",
+                "Copy the whole list, and nudge one place of the copy.")
+def gradient(f, w, h=1e-3):
+    return [(f([knob + h]) - f([knob - h])) / (2 * h) for knob in w]
+
+
+@exercise.wrong("knobs as places",
+                "`for i in w` goes through the knobs themselves. Which numbers are their places?",
+                "`for i in range(len(w))` goes through 0, 1, 2: w[i] is the knob at place i.")
+def gradient(f, w, h=1e-3):
+    return [w[knob] for knob in w]
+
+
+@exercise.wrong("a list plus a number",
+                "`+` joins two lists. A list plus a number is an error: nudge one number *in* a list.",
+                "`right = list(w)` makes a copy, `right[i] += h` nudges one place of it.")
+def gradient(f, w, h=1e-3):
+    return (f(w + h) - f(w - h)) / (2 * h)
+
+
+@exercise.wrong("a list minus a list",
+                "Lists cannot be subtracted: only tensors can. Nudge one number *in* a list.",
+                "`left = list(w)` makes a copy, `left[i] -= h` nudges one place of it.")
+def gradient(f, w, h=1e-3):
+    return f(w - [h] * len(w))
+
+
+@exercise.wrong("the example",
+                "That is the answer for one example. What is it for another f and another w?",
+                "The slopes come from calls of f: two for each knob.")
+def gradient(f, w, h=1e-3):
+    return [1.0, 3.0]
+
+
+OWN_STEP = ("You nudge by a step of your own. The answer depends on h: use the one that is given.",
+            "The function is called with h=0.1 in some of the cases.")
+
+
+@exercise.wrong("own h", *OWN_STEP)
+def gradient(f, w, h=1e-3):
+    return slopes_at(f, w, 1e-3)
+
+
+@exercise.wrong("own h of 0.01", *OWN_STEP)
+def gradient(f, w, h=1e-3):
+    return slopes_at(f, w, 0.01)
+
+
+@exercise.wrong("put back by adding",
+                "You add and subtract until the knob is back, but rounding leaves a little: the list is not the same.",
+                "Keep the old number in a variable and put that back. Or nudge a copy.")
+def gradient(f, w, h=1e-3):
+    slopes = []
+    for i in range(len(w)):
+        w[i] += h
+        right = f(w)
+        w[i] -= 2 * h
+        slopes.append((right - f(w)) / (2 * h))
+        w[i] += h
+    return slopes
+
+
 def weighted(w):
     return sum(i * knob**2 for i, knob in enumerate(w, 1))
 
@@ -224,9 +336,10 @@ def first_alone(w):
 
 
 def knobs_afterwards(gradient, f, w, h):
-    """The caller's list after the call."""
+    """Say whether the caller's list was changed."""
+    before = list(w)
     gradient(f, w, h)
-    return w
+    return "as it was" if w == before else f"changed: {w}"
 
 
 @exercise.cases
@@ -236,8 +349,8 @@ def cases(rng):
     yield case(first_alone, [1.0, 1.0, 1.0], text="f = 5*w[0], w = [1.0, 1.0, 1.0]")
     yield case(product, [2.0, 3.0, 4.0], 0.1, text="f = w[0]*w[1]*w[2], w = [2.0, 3.0, 4.0], h = 0.1")
     yield case(weighted, [3, 1, 2], text="f = 1*w[0]**2 + 2*w[1]**2 + 3*w[2]**2, w = [3, 1, 2]: whole numbers")
-    yield case(product, [2.0, 3.0], 0.1, run=knobs_afterwards, expected=[2.0, 3.0],
-               text="w itself, after gradient(f, w, h=0.1) with w = [2.0, 3.0]")
+    yield case(product, [1.9, 0.3], 0.1, run=knobs_afterwards, expected="as it was",
+               text="w itself, after gradient(f, w, h=0.1) with w = [1.9, 0.3]")
     yield case(weighted, rng.uniform(1, 2, 6).tolist(), hidden=True)
     yield case(curved, rng.uniform(1, 2, 2).tolist(), hidden=True)
     yield case(product, rng.uniform(1, 2, 4).tolist(), 0.05, hidden=True)

@@ -118,11 +118,123 @@ def slope(f, x, h=1e-3):
     return f(x + h) - f(x - h)
 
 
-@exercise.wrong("own h",
-                "You nudge by a tiny step of your own. Below 1e-6 rounding decides; use the h that is given.",
-                "The function is called with h=0.1 in one case: the answer depends on it.")
+OWN_STEP = ("You nudge by a step of your own. The answer depends on h: use the one that is given.",
+            "The function is called with h=0.1 in one case, and one far too small loses digits to rounding.")
+
+
+def by_own_step(own):
+    return lambda f, x, h=1e-3: (f(x + own) - f(x - own)) / (2 * own)
+
+
+exercise.wrong("own h", *OWN_STEP)(by_own_step(1e-9))
+exercise.wrong("own h of 0.01", *OWN_STEP)(by_own_step(0.01))
+exercise.wrong("own h of 0.1", *OWN_STEP)(by_own_step(0.1))
+exercise.wrong("own h of 0.5", *OWN_STEP)(by_own_step(0.5))
+
+
+@exercise.wrong("the slope of x**2",
+                "2 * x is the slope of x**2 alone. Here f is any function: ask f itself.",
+                "The slope comes from two calls of f, at x - h and at x + h.")
 def slope(f, x, h=1e-3):
-    return (f(x + 1e-9) - f(x - 1e-9)) / 2e-9
+    return 2 * x
+
+
+@exercise.wrong("the example",
+                "6 is the answer for one example. What is it for another f, or at another x?",
+                "The slope comes from two calls of f, at x - h and at x + h.")
+def slope(f, x, h=1e-3):
+    return 6.0
+
+
+@exercise.wrong("height by place",
+                "You divide a height by its place. A slope compares the heights at *two* places.",
+                "The slope of a flat curve is 0, however high it is: see the first case.")
+def slope(f, x, h=1e-3):
+    return f(x) / x
+
+
+@exercise.wrong("sum of heights",
+                "You add the two heights. A rise is their difference.",
+                "A curve that is 7 everywhere does not rise: 7 - 7 is 0, 7 + 7 is not.")
+def slope(f, x, h=1e-3):
+    return (f(x + h) + f(x - h)) / (2 * h)
+
+
+@exercise.wrong("a share of x",
+                "You nudge by a share of x: at x = 3 that is three times as far. Which two places are asked for?",
+                "The places are x - h and x + h.")
+def slope(f, x, h=1e-3):
+    return (f(x * (1 + h)) - f(x * (1 - h))) / (2 * h)
+
+
+@exercise.wrong("f times a number",
+                "`f * (x + h)` is a product. How do you call the function f?",
+                "`f(x + h)` is the height at x + h.")
+def slope(f, x, h=1e-3):
+    return (f * (x + h) - f * (x - h)) / (2 * h)
+
+
+@exercise.wrong("whole division",
+                "`//` cuts off the fraction. A slope may be 0.3 as well.",
+                "`/` divides, `//` divides and rounds down.")
+def slope(f, x, h=1e-3):
+    return (f(x + h) - f(x - h)) // (2 * h)
+
+
+ROUNDED = ("You round the slope. Nothing asks for that, and the digits are lost.",
+           "Return the quotient as it is. Rounding is for printing.")
+
+
+def rounded(digits):
+    return lambda f, x, h=1e-3: round((f(x + h) - f(x - h)) / (2 * h), digits)
+
+
+exercise.wrong("rounded", *ROUNDED)(rounded(0))
+exercise.wrong("rounded to one digit", *ROUNDED)(rounded(1))
+exercise.wrong("rounded to two digits", *ROUNDED)(rounded(2))
+exercise.wrong("rounded to three digits", *ROUNDED)(rounded(3))
+
+
+@exercise.wrong("half a nudge",
+                "You go only h / 2 to each side. Which two places are asked for?",
+                "From x - h to x + h the distance is 2 * h.")
+def slope(f, x, h=1e-3):
+    return (f(x + h / 2) - f(x - h / 2)) / h
+
+
+@exercise.wrong("two nudges",
+                "You go 2 * h to each side. Which two places are asked for?",
+                "From x - h to x + h the distance is 2 * h.")
+def slope(f, x, h=1e-3):
+    return (f(x + 2 * h) - f(x - 2 * h)) / (2 * h)
+
+
+@exercise.wrong("two nudges and their distance",
+                "You go 2 * h to each side. Which two places are asked for?",
+                "From x - h to x + h the distance is 2 * h.")
+def slope(f, x, h=1e-3):
+    return (f(x + 2 * h) - f(x - 2 * h)) / (4 * h)
+
+
+@exercise.wrong("the height nudged",
+                "You add h to the height. Nudge the *place*, and ask f there.",
+                "`f(x + h)` is the height a little to the right, `f(x) + h` is not.")
+def slope(f, x, h=1e-3):
+    return (f(x) + h - (f(x) - h)) / (2 * h)
+
+
+@exercise.wrong("one place",
+                "Both heights are taken at the same place, so they do not differ. Which two places are asked for?",
+                "One is to the left, x - h, and one to the right, x + h.")
+def slope(f, x, h=1e-3):
+    return 0.0
+
+
+@exercise.wrong("upside down",
+                "You divide the distance by the rise. A slope is how much f rises *per* unit of x.",
+                "A flat curve rises by 0. Its slope is 0 divided by the distance.")
+def slope(f, x, h=1e-3):
+    return (2 * h) / (f(x + h) - f(x - h))
 
 
 def square(x):

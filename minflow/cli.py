@@ -44,7 +44,9 @@ def main(argv: list[str] | None = None) -> int:
     if folder := getattr(options, "exercises", None):
         from .exercises import external
 
-        external.add_folder(folder)
+        if not Path(folder).is_dir():
+            parser().error(f"there is no folder {folder!r} with exercises")
+        external.add_folder(Path(folder))
     try:
         return options.command(options)
     except KeyboardInterrupt:
@@ -138,14 +140,7 @@ def parser() -> argparse.ArgumentParser:
 
 def add_exercises_option(command: argparse.ArgumentParser) -> None:
     text = "folder of exercises and lessons that are not the course's (default: $MINFLOW_EXERCISES)"
-    command.add_argument("--exercises", type=existing_folder, metavar="FOLDER", help=text)
-
-
-def existing_folder(text: str) -> Path:
-    """Argparse type: a folder that exists."""
-    if not os.path.isdir(text):
-        raise argparse.ArgumentTypeError(f"there is no folder {text!r}")
-    return Path(text)
+    command.add_argument("--exercises", metavar="FOLDER", help=text)
 
 
 def language(text: str) -> str:

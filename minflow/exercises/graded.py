@@ -21,7 +21,7 @@ from typing import Any
 from minflow.exercises.checker import SEED_VARIABLE, WORD_VARIABLE, check as original_check
 from minflow.exercises.i18n import say
 from minflow.exercises.isolation import NAMESPACES
-from minflow.exercises.registry import find
+from minflow.exercises.registry import forget
 
 PACKAGE = "minflow.exercises"
 FOLDER = Path(__file__).parent
@@ -45,9 +45,7 @@ def check(name: str, answer: Any, *given: Any) -> Any:
     if found := find_replaced():
         text = say("{what} has been replaced. Nothing was checked.", what=found)
         raise ReplacedError(f"{text} {say('Kernel > Restart Kernel, then run the cells again.')}")
-    for module in [module for module in sys.modules if module.startswith(f"{PACKAGE}.lessons.")]:
-        del sys.modules[module]  # a list of cases or a tolerance may have been changed
-    find.cache_clear()
+    forget()  # a list of cases or a tolerance may have been changed
     first = initial_environment()
     os.environ.update({variable: first[variable] for variable in GRADING_VARIABLES if variable in first})
     return original_check(name, answer, *given)

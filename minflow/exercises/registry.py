@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+import sys
 from pathlib import Path
 
 from ..core.base.errors import MinflowError
@@ -76,6 +77,14 @@ def course_file(name: str) -> Path | None:
     """File that defines an exercise of the course; None for another name."""
     lesson = next((lesson for lesson, names in course_lessons().items() if name in names), "")
     return FOLDER / f"l{lesson}" / f"{name}.py" if lesson else None
+
+
+def forget() -> None:
+    """Forget all definitions: the next `find` reads them from disk."""
+    for module in [module for module in sys.modules if module.startswith(f"{__package__}.lessons.")]:
+        del sys.modules[module]
+    import_exercise.cache_clear()
+    external.LOADED.clear()
 
 
 def readings(tour: str) -> dict[str, Exercise]:

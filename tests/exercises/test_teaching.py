@@ -36,7 +36,7 @@ def headings(number):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_exercise_numbers_and_names_match(page):
-    named = re.findall(r"\b([01]\d\.\d)\b(?: `(\w+)`)?", PAGES[page])
+    named = re.findall(r"\b((?:0\d|1[0-6])\.\d)\b(?: `(\w+)`)?", PAGES[page])
     wrong = [
         (number, name)
         for number, name in named

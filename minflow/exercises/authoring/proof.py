@@ -2,7 +2,7 @@
 
 The empty answer earns nothing, right answers pass with every seed, each named wrong answer is caught and gets its own
 hint, and nearly no mutant passes. `minflow exercises try` prints it; the tests of the course use its parts. Unlike in
-grading, answers run in this process: they are the author's. Read next: `mutants.py`.
+grading, answers run in this process: they are the author's. Read next: `mutants.py`, `shortcuts.py`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ..definition import NOT_GIVEN, Exercise, NamedWrongAnswer
 from ..judge import Verdict, definition_value, judge
 from ..registry import lesson_exercises
 from .mutants import mutants
+from .shortcuts import shortcuts
 
 NUMBERS = itertools.count(1)
 SEEDS = range(5)
@@ -157,6 +158,12 @@ def survivors(exercise: Exercise) -> tuple[int, list[str]]:
     return count, alive
 
 
+def passing_shortcuts(exercise: Exercise) -> list[str]:
+    """Answers without the work that pass, such as a constant or the right result in another form."""
+    given = given_to(exercise)
+    return [what for what, answer in shortcuts(exercise, given) if judge(exercise, answer, given, 0).ok]
+
+
 def gaps(exercise: Exercise) -> list[str]:
     """Parts that the definition lacks, as sentences."""
     code = exercise.make_cases is not None
@@ -190,8 +197,9 @@ class Proof:
     """Outcome of all trials of an exercise.
 
     empty_points: points that the empty answer earns. right, wrong: faults of each answer. caught: number of wrong
-    answers that do not pass. mutants: number of mutants. alive: changes of the mutants that pass. cases: numbers of
-    visible and hidden cases, (0, 0) for a value. gaps: what the definition lacks.
+    answers that do not pass. mutants: number of mutants. alive: changes of the mutants that pass. shortcuts:
+    answers without the work that pass. cases: numbers of visible and hidden cases, (0, 0) for a value. gaps: what the
+    definition lacks.
     """
 
     exercise: Exercise
@@ -201,6 +209,7 @@ class Proof:
     caught: int = 0
     mutants: int = 0
     alive: list[str] = dataclasses.field(default_factory=list)
+    shortcuts: list[str] = dataclasses.field(default_factory=list)
     cases: tuple[int, int] = (0, 0)
     gaps: list[str] = dataclasses.field(default_factory=list)
 
@@ -214,6 +223,7 @@ class Proof:
         """Faults to mend, as sentences."""
         found = [*self.gaps, *(["the empty answer passes"] if self.empty_points else [])]
         found += [line for lines in (*self.right, *self.wrong) for line in lines]
+        found += [f"it passes: {what}" for what in self.shortcuts]
         if self.many_pass:
             found.append(f"{len(self.alive)} of {self.mutants} mutants pass: add cases that tell them apart")
         return found
@@ -235,6 +245,8 @@ def prove(exercise: Exercise, progress: Callable[[str], Any] = lambda line: None
         progress(name)
         (result.wrong if wrong else result.right).append(faults)
         result.caught += bool(wrong) and not any(verdict.ok for verdict in verdicts)
+    progress("constants and right results in another form")
+    result.shortcuts = passing_shortcuts(exercise)
     if exercise.make_cases is not None and callable(exercise.right):
         progress("mutants of the solution")
         result.mutants, result.alive = survivors(exercise)
@@ -257,6 +269,8 @@ def report(proof: Proof) -> str:
         (proof.caught == len(proof.wrong), f"{proof.caught} of {len(proof.wrong)} wrong answers are caught{seeds}"),
         (all(own_hint), f"{sum(own_hint)} of {len(own_hint)} wrong answers get their own hint"),
     ]
+    count = len(proof.shortcuts)
+    lines.append((not count, f"{count or 'none'} of the answers without the work (constants, other forms) pass"))
     if proof.mutants:
         caught = proof.mutants - len(proof.alive)
         lines.append((not proof.many_pass, f"{caught} of {proof.mutants} mutants of the solution are caught"))

@@ -118,6 +118,7 @@ def project_copy(tmp_path_factory):
         "widgets",
         "tests",
         "notebooks",
+        "docs",
         "README.md",
         "CONTRIBUTING.md",
         "pyproject.toml",
@@ -133,7 +134,20 @@ def project_copy(tmp_path_factory):
     table = folder / "minflow/core/methods/forwarded.py"
     table.write_text(re.sub(r'("arithmetic"|apply_inplace\)): "', r"\g<0>log_cosh ", table.read_text()))
     output("-c", blocks("Add an exercise", "python")[1], cwd=folder, path=[folder])
+    write_generated_files(folder)
     return folder
+
+
+def write_generated_files(folder):
+    """Run the commands after the last block of "Add an exercise", as someone who does not write Chinese."""
+    said = "".join(blocks("Add an exercise", "sh"))
+    commands = re.findall(r"^uv run (?:--group test python -m )?((?:tests\.|minflow ).*)$", said, re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["tests.exercises.checks_page", "minflow"]
+    for command in commands:
+        output("-m", *command.split(), cwd=folder, path=[folder, folder / "widgets"])
+    pages, file = re.search(r"these two pages, (`.*?), to `(.*?)`", SECTIONS["Add an exercise"], re.DOTALL).groups()
+    with open(folder / file, "a") as not_yet:
+        not_yet.write("\n".join(re.findall(r"`(.*?)`", pages)) + "\n")
 
 
 @pytest.fixture(scope="module")
@@ -282,6 +296,8 @@ def test_add_a_view(passed_tests, project_copy):
 def test_add_an_exercise(passed_tests, project_copy, tmp_path):
     assert set(find_tests(passed_tests, "mean_of_last")) == {"test_exercise"}
     assert len(find_tests(passed_tests, "02_downhill")) > 3
+    last = {"test_chinese_is_up_to_date", "test_rows_are_written_from_the_definitions_of_today"}
+    assert last <= set(passed_tests)
     (text,) = blocks("Add an exercise", "text")
     definition = blocks("Add an exercise", "python")[0]
     wrong = re.search(r'wrong\(\s*"always k".*?\n(def .*?)\n\n', definition, re.DOTALL)[1]

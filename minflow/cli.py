@@ -129,6 +129,7 @@ def parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--not-run", action="store_true", help="do not run the lesson: show code without results")
     add_exercises_option(sub)
+    add_language(sub)
     sub.set_defaults(command=teacher_command("slides"))
 
     sub = commands.add_parser(
@@ -152,12 +153,17 @@ def language(text: str) -> str:
     return language_code(text)
 
 
+def add_language(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--lang", type=language, help="en or zh (default: $MINFLOW_LANG, else en)")
+
+
 def add_exercise_commands(commands: Any) -> None:
     sub = commands.add_parser("build", help="write student and teacher editions of lessons with exercises")
     sub.add_argument("--for", dest="kind", choices=("plain", "nbgrader", "otter"), default="plain", help="format")
     sub.add_argument("folder", help="the folder to write into")
     sub.add_argument("--lesson", nargs="+", action="extend", default=[], metavar="02", help="only these lessons")
     add_exercises_option(sub)
+    add_language(sub)
     sub.set_defaults(command=teacher_command("build"))
 
     sub = commands.add_parser(
@@ -171,6 +177,9 @@ def add_exercise_commands(commands: Any) -> None:
     sub.add_argument(
         "--release", help="the notebook that was given out, or the teacher's one of an exam (default: the lesson)"
     )
+    sub.add_argument(
+        "--feedback", metavar="FOLDER", help="write a page per student into it (default: with --out, MARKS.feedback)"
+    )
     sub.add_argument("--seed", type=int, default=0, help="seed of the cases (default 0)")
     sub.add_argument(
         "--word",
@@ -183,6 +192,7 @@ def add_exercise_commands(commands: Any) -> None:
     sub.add_argument("--seconds", type=seconds, help="limit for one answer (default: set by its exercise, at least 60)")
     sub.add_argument("--jobs", type=int, help="answers graded in parallel (default: one per core)")
     add_exercises_option(sub)
+    add_language(sub)
     sub.set_defaults(command=teacher_command("grade"))
 
     text = "rebuild a notebook whose cells were copied, split or deleted"
@@ -194,6 +204,7 @@ def add_exercise_commands(commands: Any) -> None:
             "--in-place", action="store_true", help="replace the file (default: write NAME.repaired.ipynb)"
         )
         add_exercises_option(sub)
+        add_language(sub)
         sub.set_defaults(command=teacher_command("repair"), old_name=name == "mend")
 
     text = "write a definition of a new exercise, and its cells, as a beginning that already works"
@@ -206,6 +217,7 @@ def add_exercise_commands(commands: Any) -> None:
         help="folder to write into, made if it does not exist (default: $MINFLOW_EXERCISES)",
     )
     sub.add_argument("--lesson", default="17", metavar="17", help="its lesson, from 17 on (default 17)")
+    add_language(sub)
     sub.set_defaults(command=teacher_command("new"))
 
     text = "try the check of an exercise with all answers of its definition, and with mutants of its solution"
@@ -213,6 +225,7 @@ def add_exercise_commands(commands: Any) -> None:
     sub.add_argument("name", help="its name, or the file that defines it")
     sub.add_argument("--answer", metavar="FILE", help="show the card for the answer in this file instead")
     add_exercises_option(sub)
+    add_language(sub)
     sub.set_defaults(command=teacher_command("try_exercise"))
 
     sub = commands.add_parser(
@@ -221,6 +234,7 @@ def add_exercise_commands(commands: Any) -> None:
     sub.add_argument("names", nargs="*", help="midterm, final, or names of exercises (default: list what there is)")
     sub.add_argument("--seed", type=int, default=0, help="selects the variants (default 0); keep it to yourself")
     sub.add_argument("--out", default="exam", help="the folder to write into (default: exam)")
+    add_language(sub)
     sub.set_defaults(command=teacher_command("exam"))
 
     sub = commands.add_parser("similar", help="write a page of submissions whose answers have much in common")
@@ -229,6 +243,7 @@ def add_exercise_commands(commands: Any) -> None:
         "--release", help="the notebook that was given out, or the teacher's one of an exam (default: the lesson)"
     )
     sub.add_argument("--out", default="similar.html", help="the page to write (default: similar.html)")
+    add_language(sub)
     sub.set_defaults(command=teacher_command("similar"))
 
     sub = commands.add_parser("report", help="write a table of a class from the files NAME/.progress.jsonl in a folder")
@@ -236,6 +251,7 @@ def add_exercise_commands(commands: Any) -> None:
     sub.add_argument("--csv", help="the file to write (default: report.csv in the folder)")
     sub.add_argument("--html", help="the page to write (default: report.html in the folder)")
     add_exercises_option(sub)
+    add_language(sub)
     sub.set_defaults(command=teacher_command("report"))
 
     sub = commands.add_parser("translate", help="bring translations up to date, check them, build lessons from them")
@@ -257,6 +273,8 @@ def teacher_command(name: str) -> Callable[[argparse.Namespace], int]:
 
     def command(options: argparse.Namespace) -> int:
         one_blas_thread()
+        if options.lang:
+            os.environ["MINFLOW_LANG"] = options.lang
         from .exercises.teach import commands
 
         return getattr(commands, name)(options)

@@ -19,6 +19,7 @@ from typing import Any
 
 # Absolute, since this file runs outside the package; from the modules, since attributes of the package may be replaced.
 from minflow.exercises.checker import SEED_VARIABLE, WORD_VARIABLE, check as original_check
+from minflow.exercises.external import VARIABLE
 from minflow.exercises.i18n import say
 from minflow.exercises.isolation import NAMESPACES
 from minflow.exercises.registry import forget
@@ -26,7 +27,7 @@ from minflow.exercises.registry import forget
 PACKAGE = "minflow.exercises"
 FOLDER = Path(__file__).parent
 __path__: list[str] = []  # or runpy warns, and nbgrader gives no points, after a cell has imported this file
-GRADING_VARIABLES = ("NBGRADER_EXECUTION", "MINFLOW_GRADING", SEED_VARIABLE, WORD_VARIABLE)
+GRADING_VARIABLES = ("NBGRADER_EXECUTION", "MINFLOW_GRADING", SEED_VARIABLE, WORD_VARIABLE, VARIABLE)
 
 
 class ReplacedError(AssertionError):

@@ -32,7 +32,7 @@ def build(kind: str, folder: Path, lessons: Iterable[str] = ()) -> list[Path]:
     """
     written = []
     for lesson, path in nb.releases(lessons).items():
-        released = nb.read(path)
+        released = nb.read_release(path)
         teacher = with_solutions(released)
         if kind == "nbgrader":
             editions = {folder / "source" / f"ps{lesson}" / path.name: nbgrader.add_metadata(teacher)}
@@ -55,11 +55,13 @@ def with_solutions(released: dict[str, Any]) -> dict[str, Any]:
 
     def answer(cell: dict[str, Any]) -> dict[str, Any]:
         exercise, part = next((known[name] for name in nb.cell_ids(cell) if name in known), (None, ""))
-        return {**cell, "source": teacher_cell(exercise.name)} if exercise and part == "answer" else cell
+        return (
+            {**cell, "source": teacher_cell(exercise.name, cell["source"])} if exercise and part == "answer" else cell
+        )
 
     return {**released, "cells": [answer(cell) for cell in released["cells"]]}
 
 
-def teacher_cell(name: str) -> str:
-    """Source of the teacher's answer cell."""
-    return "\n".join([cells.answer_cell(name), BEGIN, cells.solved_cell(name), END])
+def teacher_cell(name: str, stub: str) -> str:
+    """Source of the teacher's answer cell. stub: source of the student's."""
+    return "\n".join([stub, BEGIN, cells.solved_cell(name), END])

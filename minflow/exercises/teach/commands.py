@@ -3,23 +3,47 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
-from ...core.base.errors import MissingDependencyError
+from ...core.base.errors import MinflowError, MissingDependencyError
 from ...core.base.optional import install_command
 from ...core.messages import invocation
+from ...diagnosis.name_suggestions import similar_names
 from ...io import atomic
 from .. import external
+from ..i18n import say
 from ..registry import UnknownExercise
 from . import (
     build as building,
     exam as exams,
+    feedback,
     grade as grading,
     notebook as nb,
     repair as repairing,
     report as reporting,
 )
+
+
+class MissingPath(MinflowError, FileNotFoundError):
+    """A path on the command line does not exist."""
+
+
+def require_paths(paths: Iterable[str]) -> None:
+    """Raise MissingPath for the first path that does not exist."""
+    for path in filter(None, paths):
+        if not os.path.exists(path):
+            folder = os.path.dirname(os.path.abspath(path))
+            names = os.listdir(folder) if os.path.isdir(folder) else []
+            near = [str(Path(path).with_name(name)) for name in similar_names(os.path.basename(path), names)]
+            raise MissingPath(
+                say("there is no file or folder {path}", path=nb.printable(path)),
+                values={say("absolute path"): os.path.abspath(path)},
+                where=say("in the folder {folder}", folder=os.getcwd()),
+                hint=", ".join(near) or say("cd to the folder that contains it, or give its whole path"),
+            )
 
 
 def build(options: argparse.Namespace) -> int:
@@ -37,26 +61,33 @@ def build(options: argparse.Namespace) -> int:
 def next_step(kind: str, folder: Path, written: list[Path]) -> str:
     """Advice for the teacher: the next command, for the first written edition."""
     if kind == "plain":
-        return "Give students the folder student/; in teacher/ the solution is below each stub."
+        return say("Give students the folder student/; in teacher/ the solution is below each stub.")
     notebooks = [path for path in written if path.suffix == ".ipynb"]
     first = notebooks[0].parent.name
-    others = f" (the same for {', '.join(path.parent.name for path in notebooks[1:])})" if notebooks[1:] else ""
+    rest = ", ".join(path.parent.name for path in notebooks[1:])
     if kind == "nbgrader":
         lines = [["cd", str(folder)], ["nbgrader", "generate_assignment", first]]
         gives = f"release/{first}"
     else:
         lines, gives = [["otter", "assign", str(notebooks[0]), f"{first}-out"]], f"{first}-out/student"
-    return (
-        f"Next, in a terminal where {lines[-1][0]} is installed: "
-        f"{', then '.join(invocation.line(*words) for words in lines)}; give out {gives}{others}."
+    advice = say(
+        "Next, in a terminal where {program} is installed: {commands}; give out {folder}.",
+        program=lines[-1][0],
+        commands=say(", then ").join(invocation.line(*words) for words in lines),
+        folder=gives,
     )
+    return f"{advice} {say('The same for {names}.', names=rest)}" if rest else advice
 
 
 def grade(options: argparse.Namespace) -> int:
     """Print or write the marks as CSV, and one line per file to stderr."""
     limits = grading.Limits(options.memory, options.seconds, options.seed, options.word)
+    try:
+        require_paths([*options.files, options.release])
+    except MissingPath as error:
+        return failed("grade", error)
     if not nb.notebooks(options.files):
-        return failed("grade", FileNotFoundError("no notebooks found"))
+        return failed("grade", FileNotFoundError(say("no notebooks found")))
     try:
         release = exams.read_release(Path(options.release)) if options.release else None
     except nb.NotebookError as error:
@@ -69,16 +100,29 @@ def grade(options: argparse.Namespace) -> int:
     text = nb.to_csv([grading.COLUMNS, *(mark.row() for mark in marks)])
     for line in grading.summary(marks):
         print(line, file=sys.stderr)
+    pages = options.feedback or (options.out and Path(options.out).with_suffix(".feedback"))
+    if pages:
+        try:
+            index = feedback.write(marks, Path(pages))
+        except OSError as error:
+            return failed("grade", error)
     if not options.out:
         print(text, end="")
-        return 0
-    return written("grade", {Path(options.out): text})
+    elif code := written("grade", {Path(options.out): text}):
+        return code
+    if pages:
+        print(index, file=sys.stdout if options.out else sys.stderr)
+    return 0
 
 
 def repair(options: argparse.Namespace) -> int:
     """Rebuild notebooks, next to the files or in their place."""
     if options.old_name:
-        print("minflow exercises mend: the command is now named repair", file=sys.stderr)
+        print(f"minflow exercises mend: {say('the command is now named repair')}", file=sys.stderr)
+    try:
+        require_paths([*options.files, options.release])
+    except MissingPath as error:
+        return failed("repair", error)
     worst = 0
     for path in nb.notebooks(options.files):
         if path.name.endswith((repairing.SUFFIX, ".mended.ipynb")) and str(path) not in options.files:
@@ -87,7 +131,7 @@ def repair(options: argparse.Namespace) -> int:
             release = Path(options.release) if options.release else None
             target, remarks = repairing.repair(path, release, path if options.in_place else None)
         except (nb.NotebookError, LookupError, OSError) as error:
-            worst = failed("repair", ValueError(f"{path}: {error}"))
+            worst = failed("repair", ValueError(f"{nb.printable(str(path))}: {error}"))
             continue
         print(target)
         for remark in remarks:
@@ -166,11 +210,13 @@ def report(options: argparse.Namespace) -> int:
     """Write the report of a class as CSV and HTML."""
     folder = Path(options.folder)
     try:
+        require_paths([options.folder])
         known = reporting.read(folder)
     except OSError as error:
         return failed("report", error)
     if not known.learners:
-        return failed("report", FileNotFoundError(f"there is no NAME/.progress.jsonl in {folder}"))
+        text = say("there is no NAME/.progress.jsonl in {folder}", folder=folder)
+        return failed("report", FileNotFoundError(text))
     return written(
         "report",
         {
@@ -185,6 +231,8 @@ def slides(options: argparse.Namespace) -> int:
     from . import slides as showing
 
     try:
+        if os.path.basename(options.lesson) != options.lesson:
+            require_paths([options.lesson])
         path = showing.write(options.lesson, options.out and Path(options.out), options.reveal, not options.not_run)
     except ImportError as error:
         print(f"minflow slides: {error}. Try: {install_command('nbconvert')}", file=sys.stderr)

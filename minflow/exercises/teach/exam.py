@@ -55,7 +55,7 @@ def write(plan: Plan, seed: int, folder: Path) -> list[Path]:
         student += parts
         for part in parts:
             if part["id"] == nb.cell_id(exercise.name, "answer"):
-                part = {**part, "source": build.teacher_cell(exercise.name)}
+                part = {**part, "source": build.teacher_cell(exercise.name, part["source"])}
             teacher.append(part)
         teacher.append(
             nb.cell("markdown", rubric(exercise, partial[exercise.name]), nb.cell_id(exercise.name, "rubric"))

@@ -21,10 +21,13 @@ import symtable
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from .. import cells
+from ..card import Card
 from ..definition import Exercise
+from ..i18n import say
 from . import notebook as nb
 
 # Names that make an answer suspicious unless the solution uses them too.
@@ -76,7 +79,10 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class Mark:
-    """Mark of one exercise in one notebook. For an unreadable file, lesson and exercise are ""."""
+    """Mark of one exercise in one notebook, or, without an exercise, of an unreadable file.
+
+    card: what the check shows; None if nothing was judged.
+    """
 
     file: str
     lesson: str = ""
@@ -86,6 +92,7 @@ class Mark:
     outcome: str = "unreadable"
     wrong: str = ""
     remark: str = ""
+    card: Card | None = None
 
     def row(self) -> tuple[Any, ...]:
         return (
@@ -115,7 +122,7 @@ def grade(
                     notebook = nb.read(path)
                     released = release or nb.release_of(notebook, path)
                 except (nb.NotebookError, LookupError) as error:
-                    yield Mark(str(path), remark=str(error))
+                    yield unreadable(path, error)
                     continue
                 futures = [
                     pool.submit(mark, str(path), notebook, released, exercise, limits)
@@ -124,6 +131,13 @@ def grade(
                 yield from (future.result() for future in futures)
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def unreadable(path: Path, error: Exception) -> Mark:
+    """Mark of a file that cannot be marked: 0 of the points of its lesson, if its name or its folder says which."""
+    lesson = nb.lesson_named(path)
+    unknown = "" if lesson else say("its name does not say its lesson, so its points are missing from the sums")
+    return Mark(str(path), lesson, of=nb.points_of(lesson), remark="; ".join(filter(None, (str(error), unknown))))
 
 
 def mark(file: str, notebook: dict[str, Any], released: dict[str, Any], exercise: Exercise, limits: Limits) -> Mark:

@@ -22,7 +22,9 @@ from ...io.files import open_regular
 from .. import cells, external
 from ..answer_source import top_names
 from ..definition import Exercise
-from ..registry import all_exercises as all_exercises, find, lessons
+from ..i18n import language, say
+from ..registry import all_exercises as all_exercises, find, lesson_exercises, lessons
+from ..translate.notebook import in_language
 
 MAX_BYTES = 50_000_000  # bytes of a notebook that `read` accepts
 PARTS = ("task", "answer", "check")
@@ -39,20 +41,35 @@ class NotebookError(ValueError):
 
 def read(path: Path) -> dict[str, Any]:
     """Read a notebook, dropping invalid cells. Raises NotebookError."""
+    return parse(content(path))
+
+
+def read_release(path: Path) -> dict[str, Any]:
+    """Read a notebook of the course in the language of the command. Raises NotebookError."""
+    data, top = content(path), course.source()
+    return parse(in_language(language(), top)(path, data) if path.is_relative_to(top) else data)
+
+
+def content(path: Path) -> bytes:
+    """Bytes of a notebook. Raises NotebookError if it is not a plain file or too large."""
     try:
         with open_regular(path) as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise NotebookError(f"it has more than {MAX_BYTES:,} bytes")
-        data = json.loads(content)
-    except NotebookError:
-        raise
+            result = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise NotebookError(error.strerror or type(error).__name__) from error
+    if len(result) > MAX_BYTES:
+        raise NotebookError(say("it has more than {bytes} bytes", bytes=f"{MAX_BYTES:,}"))
+    return result
+
+
+def parse(content: bytes) -> dict[str, Any]:
+    """Notebook from its bytes, without invalid cells. Raises NotebookError."""
+    try:
+        data = json.loads(content)
     except (ValueError, RecursionError, MemoryError) as error:
-        raise NotebookError("it is not JSON") from error
+        raise NotebookError(say("it is not JSON")) from error
     if not isinstance(data, dict) or not isinstance(data.get("cells"), list):
-        raise NotebookError("it has no list of cells: is its format nbformat 4?")
+        raise NotebookError(say("it has no list of cells: is its format nbformat 4?"))
     data["cells"] = [normalized_cell(cell) for cell in data["cells"] if isinstance(cell, dict)]
     if not isinstance(data.get("metadata"), dict):
         data["metadata"] = {}
@@ -107,7 +124,8 @@ def releases(numbers: Iterable[str] | None = None) -> dict[str, Path]:
     every = {lesson: files[lesson] for lesson in lessons() if lesson in files}
     numbers = list(every) if not numbers else list(numbers)
     if missing := [lesson for lesson in numbers if lesson not in every]:
-        raise LookupError(f"there is no lesson {missing[0]} with exercises; there are: {', '.join(every)}")
+        text = say("there is no lesson {number} with exercises; there are:", number=missing[0])
+        raise LookupError(f"{text} {', '.join(every)}")
     return {lesson: every[lesson] for lesson in numbers}
 
 
@@ -157,15 +175,26 @@ def lesson_of(notebook: dict[str, Any], path: Path) -> str:
         count[exercise.lesson] = count.get(exercise.lesson, 0) + 1
     if count:
         return max(count, key=lambda lesson: count[lesson])
-    if (number := re.match(r"\d\d(?=_)", path.name)) and number[0] in lessons():
-        return number[0]
-    raise NotebookError("it is not a lesson with exercises")
+    if found := lesson_named(path):
+        return found
+    raise NotebookError(say("it is not a lesson with exercises"))
+
+
+def lesson_named(path: Path) -> str:
+    """Lesson by the name of a file, such as "02_downhill.ipynb", or of its folder, "ps02"; "" if neither names one."""
+    numbers = [re.match(r"(\d\d)(?=_)", path.name), re.fullmatch(r"ps(\d\d)", path.absolute().parent.name)]
+    return next((number[1] for number in numbers if number and number[1] in lessons()), "")
+
+
+def points_of(lesson: str) -> int:
+    """Sum of the points of a lesson's exercises; 0 for ""."""
+    return sum(exercise.points for exercise in lesson_exercises(lesson))
 
 
 def release_of(notebook: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The released lesson of a learner's notebook. Raises NotebookError."""
+    """The released lesson of a learner's notebook, in the language of the command. Raises NotebookError."""
     lesson = lesson_of(notebook, path)
-    return read(releases([lesson])[lesson])
+    return read_release(releases([lesson])[lesson])
 
 
 # ---- the learner's answers ------------------------------------------------------------------------------------------
@@ -189,7 +218,7 @@ def find_answer(notebook: dict[str, Any], exercise: Exercise) -> tuple[str, str]
     answer, check = cell_id(exercise.name, "answer"), cell_id(exercise.name, "check")
     own = [cell["source"] for cell in code if answer in cell_ids(cell)]
     written = [source for source in own if not cells.is_untouched(exercise.name, source)] or own
-    remark = f"{len(own)} cells have the id {answer}" if len(own) > 1 else ""
+    remark = say("{count} cells have the id {id}", count=len(own), id=answer) if len(own) > 1 else ""
     last = written[-1] if written else ""
     if last.strip() and (exercise.answer in bound_names(last) or cells.is_untouched(exercise.name, last)):
         return last, remark
@@ -197,15 +226,15 @@ def find_answer(notebook: dict[str, Any], exercise: Exercise) -> tuple[str, str]
         pieces = [cell["source"] for cell in between if cell.get("cell_type") == "code"]
         joined = "\n".join(pieces)
         if exercise.answer in bound_names(joined):
-            return joined, f"the answer is in {len(pieces)} cells"
+            return joined, say("the answer is in {count} cells", count=len(pieces))
     others = [
         cell["source"]
         for cell in code
         if check not in cell_ids(cell) and exercise.answer in bound_names(cell["source"])
     ]
     if others and not own:
-        return others[-1], f"no cell has the id {answer}: found by name"
-    return (written[-1], remark) if written else ("", f"no cell has the id {answer}")
+        return others[-1], say("no cell has the id {id}: found by name", id=answer)
+    return (written[-1], remark) if written else ("", say("no cell has the id {id}", id=answer))
 
 
 def cells_between(all_cells: list[dict[str, Any]], first: str, last: str) -> list[dict[str, Any]]:

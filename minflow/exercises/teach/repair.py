@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .. import cells
 from . import nbgrader, notebook as nb
 
 SUFFIX = ".repaired.ipynb"
@@ -16,13 +15,14 @@ SUFFIX = ".repaired.ipynb"
 def repair(path: Path, release: Path | None = None, target: Path | None = None) -> tuple[Path, list[str]]:
     """Write the release with the learner's answers. Returns (written file, remarks).
 
-    release: the released notebook; by default the course's, with nbgrader's metadata if the file has it.
+    release: the released notebook; by default the course's in the language of the command, with nbgrader's metadata if
+    the file has it.
     target: file to write; by default NAME.repaired.ipynb next to the file. Raises NotebookError, OSError.
     """
     notebook = nb.read(path)
     if release is None:
         lesson = nb.lesson_of(notebook, path)
-        whole = nb.read(nb.releases([lesson])[lesson])
+        whole = nb.read_release(nb.releases([lesson])[lesson])
         if nbgrader.is_release(notebook):
             whole = nbgrader.add_metadata(whole)
     else:
@@ -32,7 +32,7 @@ def repair(path: Path, release: Path | None = None, target: Path | None = None) 
         exercise, part = next((known[name] for name in nb.cell_ids(cell) if name in known), (None, ""))
         if exercise and part == "answer":
             source, remark = nb.find_answer(notebook, exercise)
-            cell = {**cell, "source": source or cells.answer_cell(exercise.name)}
+            cell = {**cell, "source": source or cell["source"]}
             remarks += [f"{exercise.name}: {remark}"] if remark else []
         new.append(cell)
     target = target or path.with_name(path.stem + SUFFIX)

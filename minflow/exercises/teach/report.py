@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import html
 import itertools
 import os
 import statistics
@@ -17,14 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from .. import record
-from ..card import markdown_to_html
 from ..definition import Exercise
+from ..i18n import say
 from ..registry import all_exercises
 from . import notebook as nb
+from .html_page import page, table
 
 PAUSE = 30 * 60.0  # seconds between two attempts after which the learner counts as away
 MAX_BYTES = 50_000_000  # bytes of a file that `read` accepts
 STUCK = 30.0  # minutes at one exercise after which a teacher should ask
+RIGHT, TRIED, NEW = "\u2713", "~", "\u00b7"
 COMMON = 10  # wrong answers shown without unfolding
 
 
@@ -153,30 +154,40 @@ def state(work: Work | None) -> str:
 def as_html(given: ClassReport) -> str:
     """HTML page: common wrong answers, results by exercise, unfinished work, and results by learner."""
     n = len(given.learners)
-    others = f" {given.unknown} lines were torn or name no exercise of this course." if given.unknown else ""
-    parts = [f"<p>Learners: {n}. Exercises begun: {len(given.exercises)}.{others}</p>"]
-    head, wrong = ("exercise", "wrong answer", "learners", "attempts", "what the hint says"), wrong_answers(given)
-    parts += [
-        "<h2>Wrong answers of the class</h2>",
-        table("Mistakes to explain next, the most common first.", head, wrong[:COMMON]),
+    begun = say("Learners: {n}. Exercises begun: {begun}.", n=n, begun=len(given.exercises))
+    if given.unknown:
+        begun += " " + say("{lines} lines were torn or name no exercise of this course.", lines=given.unknown)
+    head = say("exercise"), say("wrong answer"), say("learners"), say("attempts"), say("what the hint says")
+    wrong = wrong_answers(given)
+    parts = [
+        f"<p>{begun}</p>",
+        f"<h2>{say('Wrong answers of the class')}</h2>",
+        table(say("Mistakes to explain next, the most common first."), head, wrong[:COMMON]),
     ]
     if rarer := wrong[COMMON:]:
-        parts.append(
-            f"<details><summary>{len(rarer)} less common ones</summary>{table('Less common.', head, rarer)}</details>"
-        )
+        summary = say("{count} less common ones", count=len(rarer))
+        parts.append(f"<details><summary>{summary}</summary>{table(say('Less common.'), head, rarer)}</details>")
     parts += [
-        "<h2>Exercises</h2>",
+        f"<h2>{say('Exercises')}</h2>",
         table(
-            "Begun and right count learners; attempts and minutes are medians until it was right.",
-            ("exercise", "question", "begun", "right", "at the first attempt", "attempts", "minutes"),
+            say("Begun and right count learners; attempts and minutes are medians until it was right."),
+            (
+                say("exercise"),
+                say("question"),
+                say("begun"),
+                say("right"),
+                say("at the first attempt"),
+                say("attempts"),
+                say("minutes"),
+            ),
             [exercise_row(exercise, given) for exercise in given.exercises],
         ),
     ]
     parts += [
-        "<h2>Unfinished</h2>",
+        f"<h2>{say('Unfinished')}</h2>",
         table(
-            f"Tried and not right yet, longest first. From {STUCK:g} minutes on, go and ask.",
-            ("learner", "exercise", "attempts", "minutes", "last named wrong answers"),
+            say("Tried and not right yet, longest first. From {minutes} minutes on, go and ask.", minutes=f"{STUCK:g}"),
+            (say("learner"), say("exercise"), say("attempts"), say("minutes"), say("last named wrong answers")),
             unfinished(given),
         ),
     ]
@@ -185,14 +196,19 @@ def as_html(given: ClassReport) -> str:
         for name, works in given.learners.items()
     ]
     parts += [
-        "<h2>Learners</h2>",
+        f"<h2>{say('Learners')}</h2>",
         table(
-            "\u2713 right, ~ tried, \u00b7 not begun; with the number of attempts.",
-            ("learner", "points", *(exercise.name for exercise in given.exercises)),
+            say(
+                "{right} right, {tried} tried, {new} not begun; with the number of attempts.",
+                right=RIGHT,
+                tried=TRIED,
+                new=NEW,
+            ),
+            (say("learner"), say("points"), *(exercise.name for exercise in given.exercises)),
             marks,
         ),
     ]
-    return PAGE.format(body="\n".join(parts))
+    return page(say("The class"), "\n".join(parts))
 
 
 def wrong_answers(given: ClassReport) -> list[tuple]:
@@ -201,7 +217,8 @@ def wrong_answers(given: ClassReport) -> list[tuple]:
         for wrong in exercise.wrongs:
             times = [work.wrong[wrong.name] for work in given.at(exercise) if work.wrong[wrong.name]]
             if times:
-                rows.append((exercise.name, wrong.name, len(times), sum(times), wrong.hints[0] if wrong.hints else ""))
+                hint = say(wrong.hints[0]) if wrong.hints else ""
+                rows.append((exercise.name, say(wrong.name), len(times), sum(times), hint))
     return sorted(rows, key=lambda row: (-row[2], -row[3]))
 
 
@@ -210,7 +227,7 @@ def exercise_row(exercise: Exercise, given: ClassReport) -> tuple:
     right = [work for work in works if work.right]
     return (
         exercise.name,
-        exercise.question,
+        say(exercise.question),
         len(works),
         len(right),
         sum(work.attempts == 1 for work in right),
@@ -226,7 +243,7 @@ def median(values: Any) -> str:
 
 def unfinished(given: ClassReport) -> list[tuple]:
     rows = [
-        (name, exercise, work.attempts, round(work.minutes), ", ".join(work.wrong))
+        (name, exercise, work.attempts, round(work.minutes), ", ".join(map(say, work.wrong)))
         for name, works in given.learners.items()
         for exercise, work in works.items()
         if not work.right
@@ -235,49 +252,4 @@ def unfinished(given: ClassReport) -> list[tuple]:
 
 
 def mark(work: Work | None) -> str:
-    return "\u00b7" if work is None else f"{chr(0x2713) if work.right else '~'} {work.attempts}"
-
-
-def table(caption: str, head: tuple[str, ...], rows: list[tuple]) -> str:
-    """HTML table whose first column has the row headers."""
-    if not rows:
-        return "<p>None.</p>"
-    heads = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
-    lines = []
-    for first, *others in rows:
-        cells = "".join(
-            f"<td{' class=number' * isinstance(value, int | float)}>{markdown_to_html(str(value))}</td>"
-            for value in others
-        )
-        lines.append(f'<tr><th scope="row">{html.escape(str(first))}</th>{cells}</tr>')
-    return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{html.escape(caption)}"><table>'
-        f"<caption>{html.escape(caption)}</caption>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n"
-        + "\n".join(lines)
-        + "\n</tbody></table></div>"
-    )
-
-
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>The class</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; }}
-.wide {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; }}
-caption {{ text-align: left; padding: 4px 0; }}
-th, td {{ border: 1px solid #8888; padding: 3px 9px; text-align: left; vertical-align: top; font-weight: normal; }}
-thead th {{ font-weight: 600; }}
-td.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
-</style>
-</head>
-<body>
-<h1>The class</h1>
-{body}
-</body>
-</html>
-"""
+    return NEW if work is None else f"{RIGHT if work.right else TRIED} {work.attempts}"

@@ -24,7 +24,7 @@ def cleared(source):
 
 @pytest.mark.parametrize("name", [one.name for one in all_exercises()])
 def test_cell_without_its_solution_is_the_students(name):
-    source = build.teacher_cell(name)
+    source = build.teacher_cell(name, cells.answer_cell(name))
     assert cleared(source) == cells.answer_cell(name) != source
     assert source.count("SOLUTION") == 2
     compile(source, name, "exec")
@@ -67,7 +67,7 @@ def test_suggested_command_uses_the_written_files(tmp_path, capsys, kind, first,
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == (
         f"Next, in a terminal where {kind} is installed: {first.format(out=out)}"
-        f"{f' (the same for {then})' if then else ''}."
+        f".{f' The same for {then}.' if then else ''}"
     )
 
 

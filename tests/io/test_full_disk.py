@@ -22,7 +22,8 @@ import minflow as flow
 from minflow import course, nn
 from minflow.core.files import atomic
 from minflow.exercises import translate, welcome
-from minflow.exercises.teach import build, commands, notebook, slides
+from minflow.exercises.teach import build, commands, notebook
+from minflow.exercises.teach.pages import slides
 from minflow.introspection.job.timeline import Displayable
 from minflow.platforms.compiled import compile_cache
 from minflow.views.show import picture

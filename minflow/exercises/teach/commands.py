@@ -16,15 +16,8 @@ from ...io import atomic
 from .. import external
 from ..i18n import say
 from ..registry import UnknownExercise
-from . import (
-    build as building,
-    exam as exams,
-    feedback,
-    grade as grading,
-    notebook as nb,
-    repair as repairing,
-    report as reporting,
-)
+from . import build as building, exam as exams, grade as grading, notebook as nb, repair as repairing
+from .pages import feedback, report as reporting
 
 
 class MissingPath(MinflowError, FileNotFoundError):
@@ -228,7 +221,7 @@ def report(options: argparse.Namespace) -> int:
 
 def slides(options: argparse.Namespace) -> int:
     """Write a lesson as slides."""
-    from . import slides as showing
+    from .pages import slides as showing
 
     try:
         if os.path.basename(options.lesson) != options.lesson:

@@ -6,8 +6,9 @@ from minflow import cli
 from minflow.exercises.card import make_card
 from minflow.exercises.judge import judge
 from minflow.exercises.registry import find
-from minflow.exercises.teach import feedback, notebook as nb
+from minflow.exercises.teach import notebook as nb
 from minflow.exercises.teach.grade import Mark
+from minflow.exercises.teach.pages import feedback
 from tests.exercises.teach.small_course import RIGHT, WRONG, answered
 from tests.exercises.teach.test_teach_report import Page
 

@@ -5,7 +5,7 @@ import html.parser
 import json
 
 from minflow import cli
-from minflow.exercises.teach import report
+from minflow.exercises.teach.pages import report
 
 
 def line(minute, exercise, outcome, wrong="", **more):

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from minflow import cli
-from minflow.exercises.teach import notebook as nb, slides
+from minflow.exercises.teach import notebook as nb
+from minflow.exercises.teach.pages import slides
 from tests.exercises.teach.small_course import EXERCISES, lesson
 
 

@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
 
-from ...io import atomic
-from ..card import card_html
-from ..i18n import say
-from ..registry import find
-from . import notebook as nb
-from .grade import Mark
+from ....io import atomic
+from ...card import card_html
+from ...i18n import say
+from ...registry import find
+from .. import notebook as nb
+from ..grade import Mark
 from .html_page import Html, page, table
 
 INDEX = "index.html"

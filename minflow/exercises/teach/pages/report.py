@@ -15,11 +15,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from .. import record
-from ..definition import Exercise
-from ..i18n import say
-from ..registry import all_exercises
-from . import notebook as nb
+from ... import record
+from ...definition import Exercise
+from ...i18n import say
+from ...registry import all_exercises
+from .. import notebook as nb
 from .html_page import page, table
 
 PAUSE = 30 * 60.0  # seconds between two attempts after which the learner counts as away

@@ -6,8 +6,8 @@ import html
 from collections.abc import Iterable
 from typing import Any
 
-from ..card import markdown_to_html
-from ..i18n import language, say
+from ...card import markdown_to_html
+from ...i18n import language, say
 
 
 class Html(str):

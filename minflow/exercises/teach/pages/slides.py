@@ -16,9 +16,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ... import course
-from ...io import atomic
-from . import build as building, notebook as nb
+from .... import course
+from ....io import atomic
+from .. import build as building, notebook as nb
 
 SECONDS = 600  # limit of one cell
 MATH = re.compile(r"(```.*?```|`[^`\n]+`)|\$\$(.+?)\$\$|(?<![\\$\w])\$(?=[^\s$])([^$\n]*?[^\s\\$])\$(?!\d)", re.DOTALL)

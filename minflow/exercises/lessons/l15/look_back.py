@@ -99,6 +99,121 @@ def attention(q, k, v):
     return attend(q, k, v, scale=1.0)
 
 
+@exercise.wrong("multiplied by the root",
+                "One place takes nearly everything: your scores become larger. They should be kept small.",
+                "Divide by the square root of d.")
+def attention(q, k, v):
+    return attend(q, k, v, scale=-0.5)
+
+
+@exercise.wrong("root of the places",
+                "You divide by the root of T, the number of places. The scores are sums over the width of q.",
+                "d is the last size of q.")
+def attention(q, k, v):
+    return attend(q * (q.shape[2] / q.shape[1]) ** 0.5, k, v)
+
+
+@exercise.wrong("width of four",
+                "The width is fixed in yours. How wide is q in this case?",
+                "`q.shape[2]`")
+def attention(q, k, v):
+    return attend(q * (q.shape[2] / 4) ** 0.5, k, v)
+
+
+POWER = ("`d ** 1 / 2` is not the root: the power comes first, and then its result is halved.",
+         "`d ** 0.5` or `math.sqrt(d)`.")
+
+
+@exercise.wrong("power before division", *POWER)
+def attention(q, k, v):
+    return attend(q / 2, k, v, scale=1.0)
+
+
+@exercise.wrong("power before division, in brackets", *POWER)
+def attention(q, k, v):
+    return attend(q * 2, k, v, scale=1.0)
+
+
+@exercise.wrong("four places",
+                "Your mask is for four places. How many are there in this case?",
+                "T is the second size of q.")
+def attention(q, k, v):
+    return attend(q, k, v, mask=lambda s: s.masked_fill(later(4), -math.inf))
+
+
+@exercise.wrong("texts for places",
+                "`k.transpose(0, 1)` swaps texts and places. Each text must stay alone: which two axes does `@` use?",
+                "`k.transpose(1, 2)` swaps places and width.")
+def attention(q, k, v):
+    scores = q @ k.transpose(0, 1) / math.sqrt(q.shape[2])
+    return scores.masked_fill(later(q.shape[1]), -math.inf).softmax(2) @ v
+
+
+@exercise.wrong("shares alone",
+                "These are the shares. What does each place take, by these shares?",
+                "The shares times the values: a mean of the values.")
+def attention(q, k, v):
+    return (q @ k.transpose(1, 2) / math.sqrt(q.shape[2])).masked_fill(later(q.shape[1]), -math.inf).softmax(2)
+
+
+@exercise.wrong("a pair",
+                "You return two things, the result and the shares. The exercise asks for the result.",
+                "`return shares @ v`, and nothing else.")
+def attention(q, k, v):
+    scores = (q @ k.transpose(1, 2) / math.sqrt(q.shape[2])).masked_fill(later(q.shape[1]), -math.inf)
+    return scores.softmax(2) @ v, scores.softmax(2)
+
+
+SCORES = ("These are scores times values. What must each row of scores sum to, so that it is a mean?",
+          "A softmax over each row comes between the scores and the values.")
+
+
+@exercise.wrong("no softmax", *SCORES)
+def attention(q, k, v):
+    return (q @ k.transpose(1, 2) / math.sqrt(q.shape[2])).masked_fill(later(q.shape[1]), 0.0) @ v
+
+
+@exercise.wrong("no softmax, masked", *SCORES)
+def attention(q, k, v):
+    return (q @ k.transpose(1, 2) / math.sqrt(q.shape[2])).masked_fill(later(q.shape[1]), -math.inf) @ v
+
+
+@exercise.wrong("exp overflows",
+                "exp of a large score is too large for a number, and infinite by infinite is none.",
+                "`softmax` subtracts the largest score first, and avoids this.")
+def attention(q, k, v):
+    weights = (q @ k.transpose(1, 2) / math.sqrt(q.shape[2])).exp().masked_fill(later(q.shape[1]), 0.0)
+    return weights / weights.sum(2, keepdim=True) @ v
+
+
+@exercise.wrong("place by place",
+                "`*` multiplies what is at the same place. But each place must be compared with *all* places.",
+                "`@` takes every row with every column.")
+def attention(q, k, v):
+    return (q * k / math.sqrt(q.shape[2])).softmax(2) * v
+
+
+@exercise.wrong("shares times values, place by place",
+                "`*` multiplies what is at the same place. A mean of the values is a sum over all places.",
+                "`shares @ v`")
+def attention(q, k, v):
+    return (q @ k.transpose(1, 2) / math.sqrt(q.shape[2])).masked_fill(later(q.shape[1]), -math.inf).softmax(2) * v
+
+
+@exercise.wrong("equal shares",
+                "Each place takes the same from all. What are q and k for?",
+                "The score of two places: question times key, summed.")
+def attention(q, k, v):
+    return attend(q * 0, k, v)
+
+
+@exercise.wrong("an array",
+                "You return an array of NumPy. With tensors, the network can be trained through the attention.",
+                "`.numpy()` is not needed.")
+def attention(q, k, v):
+    return attend(q, k, v).numpy()
+
+
 @exercise.wrong("softmax over the wrong axis",
                 "Each row is a place that looks, and shares out its attention: a row sums to 1, not a column.",
                 "Take softmax over the last axis, the places that are looked at.")
@@ -121,7 +236,7 @@ def attention(q, k, v):
 
 
 @exercise.wrong("-1e4 for -inf",
-                "That is right until the scores are large: 100,000 breaks through your -10,000.",
+                "That is right until the scores are large: with a score of 100,000, what you add is too little.",
                 "`-math.inf` is below every number.")
 def attention(q, k, v):
     return attend(q, k, v, mask=lambda s: s + later(s.shape[1]) * -1e4)
@@ -178,10 +293,15 @@ def column(*numbers):
     return [[[number] for number in numbers]]
 
 
+def kind(attention, q, k, v):
+    """The type of the result."""
+    return type(attention(q, k, v)).__name__
+
+
 def before_change(attention, q, k, v, k2, v2):
     """How much the places before the last one change when the last one does."""
-    one, other = attention(q, k, v), attention(q, k2, v2)
-    return (one - other)[:, :-1].abs().max().item()
+    one, other = np.asarray(attention(q, k, v)), np.asarray(attention(q, k2, v2))
+    return float(np.abs(one - other)[:, :-1].max())
 
 
 def future(rng, hidden=False):
@@ -195,6 +315,7 @@ def future(rng, hidden=False):
 def cases(rng):
     fixed = np.random.default_rng(3)
     yield attention_case(column(2), column(3), column(5), "one place: q = 2, k = 3, v = 5")
+    yield case(*flow.ones(3, 1, 1, 1), run=kind, expected="Tensor", text="one place, all 1: the type of the result")
     yield attention_case(column(0, 0, 0), column(0, 0, 0), column(1, 1, 1), "3 places, q and k all 0, v all 1")
     yield attention_case(column(0, 0, 0), column(0, 0, 0), column(1, 3, 8), "3 places, q and k all 0, v = 1, 3, 8")
     yield attention_case(column(1, 2), column(1, -1), column(10, 20), "2 places: q = 1, 2, k = 1, -1, v = 10, 20")

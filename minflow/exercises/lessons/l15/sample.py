@@ -1,5 +1,7 @@
 """15.3 sample: the next symbol, drawn by its share."""
 
+import numbers
+
 import numpy as np
 
 import minflow as flow
@@ -108,6 +110,101 @@ def sample(scores, temperature, rng):
     return draw_from(shares_of(scores, 1.0), rng) if temperature else largest(scores)
 
 
+@exercise.wrong("a tensor",
+                "At the temperature 0 you give a tensor. The place should be a plain whole number.",
+                "`.item()` makes a number of a tensor with one element.")
+def sample(scores, temperature, rng):
+    return exercise.right(scores, temperature, rng) if temperature else scores.argmax()
+
+
+@exercise.wrong("nothing",
+                "At temperatures above 0 nothing is returned: the place is drawn, and then lost.",
+                "Each way through the function ends with a `return`.")
+def sample(scores, temperature, rng):
+    return None if temperature else largest(scores)
+
+
+@exercise.wrong("a number with a fraction",
+                "Your places are numbers with a fraction, such as 1.0. A place is a whole number.",
+                "`int(...)`, or no `float(...)`.")
+def sample(scores, temperature, rng):
+    return float(exercise.right(scores, temperature, rng))
+
+
+@exercise.wrong("score in place of its place",
+                "That is the largest score itself. Which place has it?",
+                "`argmax` gives the place, `max` the score.")
+def sample(scores, temperature, rng):
+    return exercise.right(scores, temperature, rng) if temperature else scores.max().item()
+
+
+@exercise.wrong("share in place of its place",
+                "You return a share. The exercise asks for the place that was drawn.",
+                "`rng.choice(n, p=shares)` gives the place.")
+def sample(scores, temperature, rng):
+    shares = shares_of(scores, temperature or 1)
+    return float(shares[draw_from(shares, rng)] if temperature else shares.max())
+
+
+@exercise.wrong("all equally often",
+                "You draw each symbol equally often. What are the scores for?",
+                "`rng.choice(n, p=shares)`: each place as often as its share says.")
+def sample(scores, temperature, rng):
+    return int(rng.integers(len(scores))) if temperature else largest(scores)
+
+
+@exercise.wrong("smallest",
+                "At the temperature 0 you take the place of the smallest score.",
+                "`argmax`")
+def sample(scores, temperature, rng):
+    return exercise.right(scores, temperature, rng) if temperature else scores.argmin().item()
+
+
+@exercise.wrong("13 symbols",
+                "The number of symbols is fixed in yours. How many scores are there in this case?",
+                "`len(scores)`")
+def sample(scores, temperature, rng):
+    return int(rng.choice(13, p=shares_of(scores, temperature))) if temperature else largest(scores)
+
+
+@exercise.wrong("no softmax",
+                "Scores are no shares yet: shares are not below 0, and sum to 1.",
+                "`softmax` makes shares of scores.")
+def sample(scores, temperature, rng):
+    return int(rng.choice(len(scores), p=(scores / temperature).numpy())) if temperature else largest(scores)
+
+
+@exercise.wrong("exp overflows",
+                "exp(1000) is too large for a number, and infinite by infinite is none.",
+                "`softmax` subtracts the largest score first, and avoids this.")
+def sample(scores, temperature, rng):
+    weights = np.exp(scores.numpy() / temperature) if temperature else None
+    return int(rng.choice(len(scores), p=weights / weights.sum())) if temperature else largest(scores)
+
+
+@exercise.wrong("low temperatures as 0",
+                "You take the largest at low temperatures too. If two scores are close, even a low one draws both.",
+                "Only `temperature == 0` has no draw.")
+def sample(scores, temperature, rng):
+    return exercise.right(scores, temperature, rng) if temperature >= 0.5 else largest(scores)
+
+
+@exercise.wrong("nearly 0",
+                "A very low temperature is not 0: if two scores are close, it draws both.",
+                "At 0 there is no draw: `if temperature == 0`.")
+def sample(scores, temperature, rng):
+    return exercise.right(scores, max(temperature, 1e-3), rng)
+
+
+@exercise.wrong("is 0",
+                "`is` asks whether two things are the same object. The number 0.0 is not the object 0.",
+                "`==` compares numbers.")
+def sample(scores, temperature, rng):
+    if type(temperature) is int and temperature == 0:
+        return largest(scores)
+    return int(rng.choice(len(scores), p=shares_of(scores, temperature)))
+
+
 # ---- what is asked --------------------------------------------------------------------------------------------------
 
 DRAWS = 500
@@ -116,8 +213,22 @@ DRAWS = 500
 def draw_shares(sample, scores, temperature, seed):
     """The share of each symbol in many draws."""
     rng = np.random.default_rng(seed)
-    drawn = [int(sample(scores, temperature, rng)) for _ in range(DRAWS)]
-    return np.bincount(drawn, minlength=len(scores)) / DRAWS
+    drawn = [sample(scores, temperature, rng) for _ in range(DRAWS)]
+    if None in drawn[:1]:
+        return None
+    return np.bincount([int(place) for place in drawn], minlength=len(scores)) / DRAWS
+
+
+def kinds(sample, scores, *temperatures):
+    """The type of the result at each temperature; any whole number counts as int."""
+    results = [sample(scores, temperature, np.random.default_rng(0)) for temperature in temperatures]
+    return ["int" if isinstance(one, numbers.Integral) else type(one).__name__ for one in results]
+
+
+def tops(sample, scores, temperature, seed):
+    """The places of 20 draws, each once."""
+    rng = np.random.default_rng(seed)
+    return sorted({int(sample(scores, temperature, rng)) for _ in range(20)})
 
 
 def same_draws(sample, scores, seed):
@@ -146,6 +257,8 @@ def top(scores, place, text="", hidden=False):
 def cases(rng):
     seed = int(rng.integers(1, 10**6))
     yield top([1.0, 3.0, 2.0], 1, "scores [1, 3, 2], temperature 0")
+    yield case(flow.tensor([1.0, 3.0, 2.0]), 0, 1.0, run=kinds, expected=["int", "int"],
+               text="scores [1, 3, 2], temperatures 0 and 1: the types")
     yield shares_case([0.0, 0.0], 1.0, seed)
     yield shares_case([2.0, 0.0, 1.0], 1.0, seed)
     yield shares_case([2.0, 0.0, 1.0], 0.5, seed)
@@ -154,5 +267,8 @@ def cases(rng):
     yield case(flow.zeros(5), seed, run=same_draws, expected=True,
                text="5 equal scores, the same rng twice: the same draws?")
     yield shares_case([1000.0, 999.0], 1.0, seed)
+    yield shares_case([0.0, 0.0001], 0.0001, seed)
+    yield case(flow.tensor([1.0, 1.0001]), 0.0, seed, run=tops, expected=[1],
+               text="scores [1.0, 1.0001], temperature 0.0: all places in 20 draws")
     yield shares_case(rng.normal(size=4).round(1).tolist(), 0.7, seed, hidden=True)
     yield top([-5.0, -9.0, -2.0, -7.0], 2, hidden=True)

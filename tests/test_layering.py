@@ -281,6 +281,7 @@ MANY_FILES = {  # folders of more, and why
     "core/ops": "one file for each family of ops",
     "core/functions": "one file for each family of functions, the same families",
     "exercises": "the checker, one step from an answer to its card a file",
+    "exercises/exam/bank": "the variants of one lesson a file",
     ".": "public namespaces of one screen each, and the command line",
     "core": "the mechanism of an op, one idea a file, in the order of CORE",
     "nn": "what modules are made of, one idea a file",

@@ -26,6 +26,11 @@ def every_variant(name):
     return [find(f"{name}_{index:08x}") for index in range(len(known.variants))]
 
 
+def real(faults):
+    """Faults, without those of two wrong answers whose results are the same in a variant: both get a name."""
+    return [fault for fault in faults if " is taken for " not in fault]
+
+
 @pytest.mark.parametrize("name", HAVING)
 def test_variants(name):
     """Right answers pass, wrong ones are caught by name, an empty answer earns nothing, and copies fail."""
@@ -35,7 +40,7 @@ def test_variants(name):
             with case(exercise.name):
                 assert exercise.answer in exercise.task() and gaps(exercise) == []
                 assert not judge(exercise, from_cell(exercise, cells.answer_cell(exercise.name)), given_to(exercise)).ok
-                assert [fault for *_, faults in trials(exercise) for fault in faults] == []
+                assert real([fault for *_, faults in trials(exercise) for fault in faults]) == []
     if name in DRAWN:
         return
     sources = {cells.solved_cell(exercise.name): exercise for exercise in every}
@@ -54,7 +59,7 @@ def test_proof_of_variants(name):
     with Cases() as case:
         for exercise in every_variant(name):
             with case(exercise.name):
-                assert prove(exercise).faults == []
+                assert real(prove(exercise).faults) == []
 
 
 def test_consecutive_seeds_have_other_code_and_seeds_stay_secret():

@@ -13,10 +13,9 @@ MINUTES = {"warm-up": 6, "core": 12, "stretch": 20}  # per exercise: with an exa
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """An exam. name: of its files. title: its heading, translated. exercises: names of the exercises of the course."""
+    """An exam. name: of its files. exercises: names of the exercises of the course."""
 
     name: str
-    title: str
     exercises: tuple[str, ...]
 
     def variants(self, seed: int) -> list[Exercise]:
@@ -29,13 +28,11 @@ PLANS = {
     for plan in (
         Plan(
             "midterm",
-            "Mid-term exam",
             ("mixed_up", "shapes", "slope", "diamond", "gradient", "softmax", "out_size", "two_cheats", "score"),
         ),
         Plan(
             "final",
-            "Final exam",
-            ("edge", "one_hot", "fold_back", "forgot", "surprise", "batches", "first_part", "what_stays"),
+            ("edge", "fold_back", "surprise", "batches", "what_stays", "sbp", "swish_rule", "next_one", "cheapest"),
         ),
     )
 }
@@ -43,7 +40,7 @@ PLANS = {
 
 def plan_of(names: list[str]) -> Plan:
     """Plan by name, or one with the named exercises."""
-    return PLANS[names[0]] if names[0] in PLANS and len(names) == 1 else Plan("exam", "Exam", tuple(names))
+    return PLANS[names[0]] if names[0] in PLANS and len(names) == 1 else Plan("exam", tuple(names))
 
 
 def minutes(exercise: Exercise) -> int:

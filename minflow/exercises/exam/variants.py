@@ -69,7 +69,8 @@ class Family:
     """The variants of an exercise.
 
     task: text of the task, a template, or "". variants: a change for each, or a function that makes the exercise from
-    a random generator. setup: code above the answer's cell, with {name} for the name of the variant.
+    a random generator. setup: code above the answer's cell, with {name} for the name of the variant and
+    {drawn} for the text of its drawn object.
     """
 
     task: str
@@ -128,7 +129,7 @@ def variant(name: str, key: str) -> Exercise:
         result.name = f"{name}_{key}"
     else:
         result = changed(name, key, known, known.variants[int(key, 16) % len(known.variants)])
-    result.setup = known.setup.format(name=result.name)
+    result.setup = known.setup.replace("{name}", result.name)
     return result
 
 
@@ -292,8 +293,13 @@ def question(name: str, task: str, answer: str = "", **values: Any) -> Exercise:
         exact_types=base.exact_types,
         value=True,
     )
-    result.task = lambda: say(task).format(answer=result.answer, **values)
+    result.task = functools.partial(say_task, task, answer=result.answer, **values)
     return result
+
+
+def say_task(task: str, **values: Any) -> str:
+    """Text of a task in the language of the command."""
+    return say(task).format(**values)
 
 
 def mistake(

@@ -176,8 +176,8 @@ def exam(options: argparse.Namespace) -> int:
         having, missing = plans.coverage()
         for plan in plans.PLANS.values():
             print(f"{plan.name}: {', '.join(plan.exercises)}")
-        print(f"exercises with variants: {', '.join(having)}")
-        print(f"without variants: {', '.join(missing) or 'none'}")
+        print(say("exercises with variants: {names}", names=", ".join(having)))
+        print(say("without variants: {names}", names=", ".join(missing) or say("none")))
         return 0
     try:
         files = exams.write(plans.plan_of(options.names), options.seed, Path(options.out))
@@ -193,8 +193,9 @@ def similar(options: argparse.Namespace) -> int:
     from . import similarity
 
     try:
+        require_paths([*options.files, options.release])
         page = similarity.page(options.files, options.release and Path(options.release))
-    except (MissingDependencyError, nb.NotebookError, LookupError, OSError) as error:
+    except (MissingDependencyError, MissingPath, nb.NotebookError, LookupError, OSError) as error:
         return failed("similar", error)
     return written("similar", {Path(options.out): page})
 

@@ -8,12 +8,14 @@ seed. Marks come from the teacher's notebook: its metadata has the points of eac
 from __future__ import annotations
 
 import copy
+import inspect
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import cells
+from ..checker import draw
 from ..compare import format_value
 from ..definition import NOT_GIVEN, Exercise
 from ..exam.plans import Plan, minutes
@@ -30,12 +32,6 @@ import minflow as flow
 from minflow import nn"""
 DRAW = "from minflow.exercises import draw"
 EXAMPLES = 2  # cases that the task shows
-RULES = (
-    "Write your answer into the cell below each task, and keep its name. The answer cell is all that is marked.",
-    "Try your answer in the cell below it; tests are not marked.",
-    "An answer is run with other inputs than those of the examples.",
-    "A later exercise needs no earlier one. Save the notebook before you hand it in.",
-)
 
 
 def write(plan: Plan, seed: int, folder: Path) -> list[Path]:
@@ -77,28 +73,31 @@ def notebook(all_cells: list[dict[str, Any]], **about: Any) -> dict[str, Any]:
 
 def front(plan: Plan, exercises: list[Exercise]) -> dict[str, Any]:
     """The front page: name, points, time, rules, and a table of the exercises."""
-    rows = [
-        f"| {number} | {say(exercise.kind)} | {exercise.points} | {minutes(exercise)} |"
-        for number, exercise in enumerate(exercises, 1)
-    ]
-    head = [say("exercise"), say("kind"), say("points"), say("minutes")]
+    titles = {"midterm": say("Mid-term exam"), "final": say("Final exam")}
     total = say(
         "points: {points}, minutes: {minutes}",
         points=sum(exercise.points for exercise in exercises),
         minutes=sum(map(minutes, exercises)),
     )
+    rules = (
+        say("Write your answer into the cell below each task, and keep its name. Only the answer cell is marked."),
+        say("Try your answer in the cell below it; your tests are not marked."),
+        say("An answer is also run with other inputs than those of the examples."),
+        say("No exercise needs the answer to another one. Save the notebook before you hand it in."),
+    )
+    rows = [f"| {number} | {one.points} | {minutes(one)} |" for number, one in enumerate(exercises, 1)]
     lines = [
-        f"# {say(plan.title)}",
+        f"# {titles.get(plan.name, say('Exam'))}",
         f"{say('Name:')} ____________________ {say('Date:')} ____________",
         f"**{total}**",
-        "\n".join(f"- {say(rule)}" for rule in RULES),
-        "\n".join([f"| {' | '.join(head)} |", "|---|---|---|---|", *rows]),
+        "\n".join(f"- {rule}" for rule in rules),
+        "\n".join([f"| {say('exercise')} | {say('points')} | {say('minutes')} |", "|---|---|---|", *rows]),
     ]
     return nb.cell("markdown", "\n\n".join(lines), "front-page")
 
 
 def setup(exercises: list[Exercise]) -> dict[str, Any]:
-    return nb.cell("code", SETUP + (f"\n{DRAW}" if any(one.setup for one in exercises) else ""), "setup")
+    return nb.cell("code", SETUP + (f"\n{DRAW}" if any("draw(" in one.setup for one in exercises) else ""), "setup")
 
 
 def exercise_cells(number: int, exercise: Exercise) -> list[dict[str, Any]]:
@@ -107,15 +106,28 @@ def exercise_cells(number: int, exercise: Exercise) -> list[dict[str, Any]]:
     lines = [f"## {title}", exercise.task() if exercise.task else ""]
     if shown := examples(exercise):
         lines += [say("Examples:"), "\n".join(shown)]
-    given = [nb.cell("code", exercise.setup, nb.cell_id(exercise.name, "given"))] if exercise.setup else []
+    code = exercise.setup
+    if "{drawn}" in code:
+        code = code.replace("{drawn}", str(draw(exercise.name)))
+    given = [nb.cell("code", code, nb.cell_id(exercise.name, "given"))] if code else []
     return [
         nb.cell("markdown", "\n\n".join(lines), nb.cell_id(exercise.name, "task")),
         *given,
-        nb.cell("code", cells.answer_cell(exercise.name), nb.cell_id(exercise.name, "answer")),
+        nb.cell("code", in_language(cells.answer_cell(exercise.name)), nb.cell_id(exercise.name, "answer")),
         nb.cell(
             "code", f"# {say('Try your answer here. This cell is not marked.')}", nb.cell_id(exercise.name, "check")
         ),
     ]
+
+
+def in_language(stub: str) -> str:
+    """Translate the comment of an answer cell."""
+    for comment, translation in (
+        ("# your code here", say("# your code here")),
+        ("# your answer here", say("# your answer here")),
+    ):
+        stub = stub.replace(comment, translation)
+    return stub
 
 
 def examples(exercise: Exercise) -> list[str]:
@@ -129,7 +141,10 @@ def examples(exercise: Exercise) -> list[str]:
         right = case.expected
         if right is NOT_GIVEN:
             right = exercise.right(*copy.deepcopy(case.args), **copy.deepcopy(case.kwargs))
-        text = say(case.text) or ", ".join(format_value(value) for value in (*case.args, *case.kwargs.values()))
+        arguments = inspect.signature(exercise.right).bind(*case.args, **case.kwargs).arguments
+        text = say(case.text) or ", ".join(
+            f"{name} = {format_value(value)}" for name, value in arguments.items() if not callable(value)
+        )
         lines.append(f"- `{text.replace('`', '')}`: `{format_value(right)}`")
     return lines
 

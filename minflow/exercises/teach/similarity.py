@@ -19,8 +19,9 @@ from typing import Any
 from ...core.base.optional import import_optional
 from .. import cells
 from ..definition import Exercise
-from ..i18n import language, say
+from ..i18n import say
 from . import notebook as nb
+from .pages import html_page
 
 K = 12  # least length of a common part, in characters without names; the library's default is 25, for whole programs
 LEAST = 40  # characters of an answer, without names and without the stub's and the solution's parts
@@ -141,40 +142,42 @@ def page(paths: Iterable[str], release: Path | None = None) -> str:
         pairs=len(pairs),
         shown=min(len(pairs), SHOWN),
     )
-    short = ", ".join(f"{name} ({count})" for name, count in sorted(found.short.items()))
+    limits = (
+        say(
+            "A number is not a proof. Short exercises have few right answers, and honest ones may be equal: read both "
+            "and ask."
+        ),
+        say(
+            "Names, comments and spaces are ignored. The stub, the solution and other right answers of the exercise do "
+            "not count."
+        ),
+        say("An answer that was rewritten is not found. Exercises whose answer is a value are not compared."),
+    )
+    short = ", ".join(f"{name} ({count})" for name, count in sorted(found.short.items())) or say("none")
+    about = f"{say('Too short to compare, without what the definition has too:')} {short}"
     parts = [
+        STYLE,
         f"<p>{html.escape(total)}</p>",
-        "<ul>" + "".join(f"<li>{html.escape(say(text))}</li>" for text in LIMITS) + "</ul>",
-        f"<p>{html.escape(say('Too short to compare, without what the definition has too:'))} "
-        f"{html.escape(short) or html.escape(say('none'))}.</p>",
-        *(f"<p>{html.escape(remark)}</p>" for remark in found.remarks),
-        table(pairs[:SHOWN]),
+        "<ul>" + "".join(f"<li>{html.escape(text)}</li>" for text in limits) + "</ul>",
+        *(f"<p>{html.escape(text)}</p>" for text in (about, *found.remarks)),
+        html_page.table(
+            say("The pairs with the most in common."),
+            (say("pair"), say("submissions"), say("common characters"), say("largest share"), say("exercises")),
+            [row(number, *pair) for number, pair in enumerate(pairs[:SHOWN], 1)],
+        ),
         *(details(number, names, matches) for number, (names, matches) in enumerate(pairs[:SHOWN], 1)),
     ]
-    title = html.escape(say("Similar submissions"))
-    return PAGE.format(language=language(), title=title, body="\n".join(parts))
+    return html_page.page(say("Similar submissions"), "\n".join(parts))
 
 
-LIMITS = (
-    "A number is not a proof. Short exercises have few right answers, and honest ones may be equal: read both and ask.",
-    "Names, comments and spaces are ignored. The stub, the solution and the other right answers of the exercise do not "
-    "count.",
-    "Someone who rewrites an answer is not found. Exercises whose answer is a value are not compared.",
-)
-
-
-def table(pairs: list[tuple[tuple[str, str], list[Match]]]) -> str:
-    head = (say("pair"), say("submissions"), say("common characters"), say("largest share"), say("exercises"))
-    heads = "".join(f'<th scope="col">{html.escape(text)}</th>' for text in head)
-    rows = "".join(
-        f'<tr><th scope="row"><a href="#pair-{number}">{number}</a></th>'
-        f"<td>{shown(first)}<br>{shown(second)}</td>"
-        f"<td>{sum(match.common for match in matches)}</td>"
-        f"<td>{max(match.share for match in matches):.0%}</td>"
-        f"<td>{html.escape(', '.join(match.first.exercise for match in matches))}</td></tr>\n"
-        for number, ((first, second), matches) in enumerate(pairs, 1)
+def row(number: int, names: tuple[str, str], matches: list[Match]) -> tuple:
+    return (
+        html_page.Html(f'<a href="#pair-{number}">{number}</a>'),
+        html_page.Html("<br>".join(shown(name) for name in names)),
+        sum(match.common for match in matches),
+        f"{max(match.share for match in matches):.0%}",
+        ", ".join(match.first.exercise for match in matches),
     )
-    return f"<table><thead><tr>{heads}</tr></thead>\n<tbody>{rows}</tbody></table>" if pairs else ""
 
 
 def details(number: int, names: tuple[str, str], matches: list[Match]) -> str:
@@ -202,27 +205,8 @@ def shown(file: str) -> str:
     return html.escape(nb.printable(file))
 
 
-PAGE = """<!DOCTYPE html>
-<html lang="{language}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; }}
-table {{ border-collapse: collapse; }}
-th, td {{ border: 1px solid #8888; padding: 3px 9px; text-align: left; vertical-align: top; font-weight: normal; }}
-thead th {{ font-weight: 600; }}
-.sides {{ display: grid; grid-template-columns: 1fr 1fr; gap: 1em; }}
-pre {{ overflow-x: auto; border: 1px solid #8888; padding: 6px; margin: 0; font-size: 13px; }}
-mark {{ background: light-dark(#ffe9a8, #5c4a12); color: inherit; }}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-{body}
-</body>
-</html>
-"""
+STYLE = """<style>
+.sides { display: grid; grid-template-columns: 1fr 1fr; gap: 1em; }
+.sides pre { overflow-x: auto; border: 1px solid #8888; padding: 6px; margin: 0; font-size: 13px; }
+mark { background: light-dark(#ffe9a8, #5c4a12); color: inherit; }
+</style>"""

@@ -97,7 +97,7 @@ def translation_problems(page: Page, language: str) -> list[str]:
             lines = (
                 code_differences(entry.text, entry.translation, language)
                 if entry.text in in_code
-                else differences(entry.text, entry.translation, language, form=page.name == "checker")
+                else differences(entry.text, entry.translation, language, form=page.name in ("checker", "exam"))
             )
             term = entry.text.strip("*_ ")
             if entry.text in page.terms and not entry.translation.strip("*_ ").startswith(table.get(term, ("\n",))[0]):

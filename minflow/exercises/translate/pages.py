@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from .. import i18n, registry
 from ..definition import Exercise
+from ..exam import plans, variants
 from ..i18n import po
 from . import markdown, notebook
 
@@ -40,7 +41,10 @@ class Page(NamedTuple):
 def all_pages(language: str, notebooks: Path) -> list[Page]:
     """All pages. notebooks: folder of the course."""
     place = i18n.FOLDER / language
-    result = [Page("checker", place / "checker.po", checker_texts())]
+    result = [
+        Page("checker", place / "checker.po", checker_texts()),
+        Page("exam", place / "exam.po", exam_texts()),
+    ]
     for lesson in registry.course_lessons():
         texts = merge_places(
             (text, f"l{lesson}/{exercise.name}.py")
@@ -79,6 +83,22 @@ def exercise_texts(exercise: Exercise) -> Iterator[str]:
                     for word in node.keywords
                     if word.arg == "text" and isinstance(word.value, ast.Constant) and isinstance(word.value.value, str)
                 )
+
+
+def exam_texts() -> dict[str, str]:
+    """Texts of the variants for exams: tasks, and the names and hints of their own wrong answers."""
+    found = []
+    for name in plans.coverage()[0]:
+        known, file = variants.family(name), f"exam/{name}"
+        texts = [variants.READ_AGAIN, known.task]
+        if callable(known.variants):
+            every = [registry.find(f"{name}_{variants.key_of(seed, name)}") for seed in range(12)]
+            texts += [one.task.args[0] for one in every]  # see variants.question
+            texts += [text for one in every for wrong in one.wrongs for text in (wrong.name, *wrong.hints)]
+        else:
+            texts += [change.asks for change in known.variants]
+        found += [(text, file) for text in texts]
+    return merge_places(found)
 
 
 def checker_texts() -> dict[str, str]:

@@ -74,6 +74,7 @@ vary(
                 "knobs = flow.zeros(2)": "knobs = flow.tensor([1.0, 0.0])",
                 "w = b = 0.0": "w, b = 1.0, 0.0",
             },
+            without=("starts at w = 1",),
         ),
     ],
 )

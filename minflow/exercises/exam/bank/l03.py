@@ -19,11 +19,11 @@ def diamond(rng):
     one.solution(slope)
     # an intermediate result may equal the answer by chance
     for name, wrong, hint in (
-        ("half", slope / 2, "One way is missing: b is used in c and in d, and a twice in b."),
-        ("up to b", up_to_b, "That is the slope of d in b. There is one more stretch, from b to a."),
-        ("twice", 2 * slope, "One way is counted twice."),
+        ("half", slope / 2, "One path is missing: b is used in c and in d, and a twice in b."),
+        ("up to b", up_to_b, "That is the slope of d in b. There is one more step, from b to a."),
+        ("twice", 2 * slope, "One path is counted twice."),
         ("value of d", value, "That is the value of d, not a slope."),
-        ("value of c", k * a * a, "That is c, the slope of d in b on the straight way."),
+        ("value of c", k * a * a, "That is c, the slope of d in b on the straight path."),
         ("added along the way", up_to_b + 2 * a, "From d to b and on to a the slopes are multiplied."),
     ):
         if wrong != slope and wrong not in [known.answer for known in one.wrongs]:
@@ -94,8 +94,8 @@ vary(
 
 vary(
     "who_keeps",
-    "The cell below shows the memory of a tape. Which operation keeps the most bytes for the way back? Write its name "
-    'as a text: `{answer} = "..."`',
+    "The cell below shows the memory of a tape. Which operation keeps the most bytes for the backward pass? Write its "
+    'name as a text: `{answer} = "..."`',
     [Change("keeper", "")],
     setup='mine = draw("{name}")\nflow.show(mine, memory=True)',
 )

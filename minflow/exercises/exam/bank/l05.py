@@ -4,19 +4,24 @@ import numpy as np
 
 from ..variants import Change, ask, mistake, question, vary
 
+FILTER = (
+    "Write a filter as three rows of three numbers: `{answer} = [[., ., .], [., ., .], [., ., .]]`. On an even area it "
+    "answers 0, however bright it is. "
+)
+EDGES = {  # the lesson's own would be (True, 1)
+    (True, -1): FILTER + "On an edge whose left side is 1 and whose right side is 0 it answers at least 1, and 0 on an "
+                "edge between top and bottom.",
+    (False, 1): FILTER + "On an edge whose top is 0 and whose bottom is 1 it answers at least 1, and 0 on an edge "
+                "between left and right.",
+    (False, -1): FILTER + "On an edge whose top is 1 and whose bottom is 0 it answers at least 1, and 0 on an edge "
+                 "between left and right.",
+}
+
 
 @ask("edge_finder")
 def edge_finder(rng):
-    upright, sign = [(True, -1), (False, 1), (False, -1)][rng.integers(3)]  # (True, 1) is the lesson's own
-    first, last = ("left", "right") if upright else ("top", "bottom")
-    dark, bright = (first, last) if sign > 0 else (last, first)
-    one = question(
-        "edge_finder",
-        "Write a filter as three rows of three numbers: `{answer} = [[., ., .], [., ., .], [., ., .]]`. On an even "
-        "area it answers 0, however bright it is. It finds edges between {first} and {last}: where {dark} is 0 and "
-        "{bright} is 1 its answer is at least 1. On an edge in the other direction it answers 0.",
-        first=first, last=last, dark=dark, bright=bright,
-    )
+    upright, sign = list(EDGES)[rng.integers(3)]
+    one = question("edge_finder", EDGES[upright, sign])
 
     def turned(kernel):
         return kernel if upright else [list(row) for row in zip(*kernel)]

@@ -4,10 +4,16 @@ from ..variants import Change, vary
 
 vary(
     "read_card",
-    "The cell below fails. Which module failed, how many numbers in each row did it get, and how many does it take? "
-    'Write three parts: `{answer} = ("model.stem", 32, 30)`.',
+    "The cell below prints an error. Which module failed, how many numbers in each row did it get, and how many does "
+    'it take? Write three parts: `{answer} = ("model.stem", 32, 30)`.',
     [Change("answer", "")],
-    setup='broken, rows = draw("{name}")\nbroken(rows)',
+    setup=(
+        'broken, rows = draw("{name}")\n'
+        "try:\n"
+        "    broken(rows)\n"
+        "except Exception as error:\n"
+        "    print(error)"
+    ),
 )
 
 vary(
@@ -19,6 +25,6 @@ vary(
     setup=(
         'mine, theirs, inputs = draw("{name}")\n'
         "for row in mine.compare(theirs, inputs).rows:\n"
-        '    print(f"{{row.difference:8.2g}}  {{row.name}}")'
+        '    print(f"{row.difference:8.2g}  {row.name}")'
     ),
 )

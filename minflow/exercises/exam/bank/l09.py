@@ -8,5 +8,5 @@ vary(
     "a tensor and multiplies it. A graph leaves out results that are never read, computes constants once, and computes "
     "nothing twice. How many operations run at each call? Write `{answer} = ...`",
     [Change("left", "")],
-    setup='program = draw("{name}")\nprint(program)',
+    setup='print("""\n{drawn}\n""")',
 )

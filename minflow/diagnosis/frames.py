@@ -14,10 +14,10 @@ from types import TracebackType
 from typing import Any
 
 from ..core.base.display import cell_name
-from ..core.base.errors import MinflowError
+from ..core.base.errors import MinflowError, MissingNameError
 from ..core.ir import file_name, where_text
 from ..core.messages.suggestions import attribute_hint
-from ..core.source_location import IS_MINFLOW_FILE
+from ..core.source_location import IS_MINFLOW_FILE, describe
 from .notebook import SHELL_FRAMES, ipython, raise_completion_limit
 from .source_lines import is_library, source_line
 
@@ -184,13 +184,29 @@ def custom_handler(
     """
     if isinstance(error, AttributeError | NameError):
         if meant := next(filter(None, (hint(error) for hint in HINTS)), ""):
-            error.add_note(f"  Try: {meant}")
+            if hasattr(error, "obj"):
+                error = missing_attribute(error, meant)
+                kind = type(error)
+            else:
+                error.add_note(f"  Try: {meant}")
         shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
         return
     chain, left_out = user_frames(trace)
     if chain is not None and left_out:
         error._render_traceback_ = functools.partial(render, error)  # type: ignore[attr-defined]
     shell.showtraceback((kind, error, trace), running_compiled_code=True)
+
+
+def missing_attribute(error: Any, hint: str) -> MissingNameError:
+    """Our error for an AttributeError of an object of minflow, with the object by its name where it was raised."""
+    place, name = error.__traceback__, "object"
+    while place is not None:
+        names = place.tb_frame.f_locals
+        name = next((key for key, value in names.items() if value is error.obj and not key.startswith("_")), name)
+        place = place.tb_next
+    return MissingNameError(str(error), values={name: describe(error.obj)}, hint=hint).with_traceback(
+        error.__traceback__
+    )
 
 
 def debugger_at_user_line(debugger: Any) -> type:

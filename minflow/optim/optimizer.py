@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from ..core.backend import full, namespace
 from ..core.base import events
-from ..core.base.errors import GraphError, OptimError, StateError, clean, with_article
+from ..core.base.errors import CallError, GraphError, OptimError, StateError, clean, with_article
 from ..core.context import current_context
 from ..core.functionalize import is_writable
 from ..core.grad.hooks import Handle, check_callable, refuse as refuse_hook
@@ -285,6 +285,13 @@ class Optimizer:
         what = f"{type(self).__name__} has no rule"
         fail(OptimError, what, "def update_rule(self, group): return op, attrs; or override step()")
 
+    def check_closure(self, closure: Any) -> None:
+        """Refuse a closure that cannot be called, such as a learning rate."""
+        if not callable(closure):
+            what = f"{type(self).__name__}.step takes a function that computes the loss, or nothing"
+            hint = f"optimizer.step(); the learning rate belongs to {type(self).__name__}(model.parameters(), lr=...)"
+            fail(CallError, what, hint, closure=closure)
+
     # ---- the step ------------------------------------------------------------------------------------------------
 
     @with_step_hooks
@@ -297,6 +304,7 @@ class Optimizer:
         if (mode := MODE.get()).watch is not None and mode.origin is None:
             mode.watch.refuse_step(self, "step")
         if closure is not None:
+            self.check_closure(closure)
             with enable_grad():
                 loss = closure()
         mode = MODE.get().replace(grad=False)

@@ -84,6 +84,15 @@ def test_foreign_errors_are_unchanged(page):
         assert said in str(shown) and "see the card above" not in str(shown)
 
 
+def test_misspelled_attribute_of_a_tensor(page):
+    """Python's own AttributeError becomes a card with the tensor by its name."""
+    card, error = failing(page, "def size(image):\n    return image.shpe\nsize(a)")
+    shown = " ".join(card["text/plain"].split())
+    assert "MissingNameError 'Tensor' object has no attribute 'shpe'" in shown and "did you mean shape?" in shown
+    assert "image float32[2, 3]" in shown and "return image.shpe" in shown
+    assert [line.split()[-1] for line in error["traceback"]][-1] == "above"
+
+
 def test_chained_errors(page):
     raised = "try:\n    int('x')\nexcept ValueError as first:\n    raise flow.MinflowError('mine') from first"
     _, error = failing(page, raised)

@@ -33,6 +33,13 @@ def test_missing_super_init():
         Late().fc
 
 
+def test_flatten_needs_a_batch():
+    text = r"(?s)Flatten merges the axes from 1 on, but the input has only 1.*float32\[64\].*x\.unsqueeze\(0\)"
+    with pytest.raises(IndexError, match=text):
+        nn.Sequential(nn.Flatten(), nn.Linear(64, 10))(flow.ones(8, 8).flatten())
+    assert nn.Flatten(0)(flow.ones(3)).shape == (3,) and nn.Flatten(0)(flow.tensor(1.0)).shape == (1,)
+
+
 @pytest.mark.parametrize("name", ["Forward", "foward", "build", "fowrard", "forwards"])
 def test_misspelled_forward(name):
     Net = type("Net", (nn.Module,), {name: lambda self, x, y: x})

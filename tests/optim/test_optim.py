@@ -210,6 +210,13 @@ def test_closure():
     assert losses == pytest.approx([4, 2.56, 1.6384])
 
 
+def test_step_takes_no_learning_rate():
+    optimizer = flow.optim.SGD([flow.ones(2, requires_grad=True)], lr=0.1)
+    text = r"(?s)SGD.step takes a function .*closure +0\.1.*at test_optim\.py:\d+.*SGD\(model\.parameters\(\), lr="
+    with pytest.raises(TypeError, match=text):
+        optimizer.step(0.1)
+
+
 def test_zero_grad():
     w = flow.tensor([2.0], requires_grad=True)
     optimizer = flow.optim.SGD([w], lr=0.1)

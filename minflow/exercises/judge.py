@@ -400,13 +400,16 @@ def same_result(theirs: Result, mine: Result, exercise: Exercise) -> bool:
         return False
 
 
-def error_kind(error: RaisedError | None) -> tuple:
+def error_kind(error: RaisedError | None) -> tuple | None:
     """Class and first line of an error, without its numbers and quoted names; and whether an attribute of None is
     missing.
 
     Errors of the same class may be different mistakes, with different hints.
     """
-    return error and (error.kind, VARYING_PART.sub("", error.text.partition("\n")[0]), error.of_none)
+    if error is None:
+        return None
+    text = "" if error.is_a("RecursionError") else error.text.partition("\n")[0]  # it says where the depth was reached
+    return error.kind, VARYING_PART.sub("", text), error.of_none
 
 
 def signature_text(verdict: Verdict) -> str:

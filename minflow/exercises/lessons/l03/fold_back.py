@@ -101,7 +101,7 @@ def fold_back(g, shape):
 
 
 @exercise.wrong("mean",
-                "Where ways meet, slopes *add*. A mean is too small: divided by the number of copies.",
+                "Where paths meet, slopes *add*. A mean is too small: divided by the number of copies.",
                 "`sum` in place of `mean`: the total of the result is the total of g.")
 def fold_back(g, shape):
     while len(g.shape) > len(shape):
@@ -150,6 +150,85 @@ def fold_back(g, shape):
     return g.reshape(shape)
 
 
+@exercise.wrong("unchanged",
+                "g comes back as it came. `g.sum(0)` makes a *new* tensor: which name does your code give it?",
+                "`g.sum(0)` alone is computed and thrown away, `g = g.sum(0)` keeps it.")
+def fold_back(g, shape):
+    return g
+
+
+@exercise.wrong("one total everywhere",
+                "Each number is the total of *all* of g. Add up only the copies of one number.",
+                "From (3,) to (4, 3) only axis 0 is new: sum over it, and three sums stay.")
+def fold_back(g, shape):
+    return g.sum().expand(shape)
+
+
+@exercise.wrong("one total in a shape",
+                "You sum over all axes, so one number is left. Only those axes that were stretched should go.",
+                "From (3,) to (4, 3) only axis 0 is new: three numbers stay.")
+def fold_back(g, shape):
+    return g.sum().reshape(shape)
+
+
+@exercise.wrong("left ends",
+                "You take the *last* axes away. Lay the right ends together: which axes of g are new?",
+                "New axes are in front, on the left: `g.sum(0)`.")
+def fold_back(g, shape):
+    while len(g.shape) > len(shape):
+        g = g.sum(-1)
+    for axis, size in enumerate(shape):
+        if size == 1:
+            g = g.sum(axis, keepdim=True)
+    return g
+
+
+@exercise.wrong("axes numbered anew",
+                "After a sum over axis 0 the other axes move up: the next one is axis 0 again.",
+                "Sum over axis 0 as long as g has more axes than `shape`.")
+def fold_back(g, shape):
+    for axis in range(len(g.shape) - len(shape)):
+        g = g.sum(axis)
+    for axis, size in enumerate(shape):
+        if size == 1:
+            g = g.sum(axis, keepdim=True)
+    return g
+
+
+@exercise.wrong("sizes of 1 first",
+                "While g still has new axes in front, axis 0 of `shape` is not axis 0 of g. Which loop comes first?",
+                "First the new axes, `g.sum(0)`; then both have the same axes.")
+def fold_back(g, shape):
+    extra = len(g.shape) - len(shape)
+    for axis, size in enumerate(shape):
+        if size == 1:
+            g = g.sum(axis, keepdim=True)
+    for _ in range(extra):
+        g = g.sum(0)
+    return g
+
+
+@exercise.wrong("one size of 1",
+                "You return after the first size of 1. `shape` may have several.",
+                "`return g` belongs below the loop, as far to the left as `for`.")
+def fold_back(g, shape):
+    while len(g.shape) > len(shape):
+        g = g.sum(0)
+    for axis, size in enumerate(shape):
+        if size == 1:
+            return g.sum(axis, keepdim=True)
+    return g
+
+
+@exercise.wrong("a row or a column",
+                "Your code asks `shape` for an entry that it does not have. How many axes may it have?",
+                "`shape` may be (), (3,) or (3, 4, 5): go through its entries with a loop.")
+def fold_back(g, shape):
+    if len(shape) == 1:
+        return g.sum(0)
+    return g.sum(0, keepdim=True) if shape[0] == 1 else g.sum(1, keepdim=True) if shape[1] == 1 else g
+
+
 @exercise.wrong("everything",
                 "You sum over all axes. Only those that were stretched should go.",
                 "From (3,) to (4, 3) only axis 0 is new: three numbers stay.")
@@ -167,7 +246,7 @@ def reference(g, shape):
 
 
 def fold_case(g, shape, text="", hidden=False):
-    return case(flow.tensor(g, dtype=flow.float32), shape, expected=reference(g, shape), hidden=hidden,
+    return case(flow.tensor(g, dtype=flow.float32), shape, expected=flow.tensor(reference(g, shape)), hidden=hidden,
                 text=text or f"g: shape {g.shape}, all 1; shape = {shape}")
 
 
@@ -181,6 +260,7 @@ def cases(rng):
     yield fold_case(ones, ())
     yield fold_case(counted, (1, 3), "g: shape (4, 3), numbers 0 to 11; shape = (1, 3)")
     yield fold_case(counted, (1,), "g: shape (4, 3), numbers 0 to 11; shape = (1,)")
+    yield fold_case(counted, (1, 1), "g: shape (4, 3), numbers 0 to 11; shape = (1, 1)")
     yield fold_case(np.arange(24.0).reshape(2, 3, 4), (3, 1), "g: shape (2, 3, 4), numbers 0 to 23; shape = (3, 1)")
     yield fold_case(rng.integers(-9, 9, (2, 3, 4)).astype(float), (1, 3, 1), hidden=True)
     yield fold_case(rng.integers(-9, 9, (3, 3)).astype(float), (3, 1), hidden=True)

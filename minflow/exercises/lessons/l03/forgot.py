@@ -12,7 +12,7 @@ exercise = Exercise(
     "03.4", "forgot", kind="mend", level="core", answer="train_step", tolerance=(1e-5, 1e-5),
     question="Why does the walk never come to rest?",
     hint="Say what each line does, in order. What does `.grad` hold before the step, and what should it hold?",
-    fact="`backward` adds, it does not replace. That is on purpose: where ways meet, slopes add. It also helps with "
+    fact="`backward` adds, it does not replace. That is on purpose: where paths meet, slopes add. It also helps with "
          "data that do not fit into memory at once: take them in parts, and their slopes add up.",
     sibling="A shop counts its customers with a clicker. On Monday it shows 30. It is not set to 0, so on Tuesday, "
             "with 20 customers, it shows 50. The clicker is right: it adds. To count *one* day, set it to 0 in the "
@@ -36,6 +36,9 @@ def train_step(model, loss_fn, optimizer, x, y):
     loss.backward()
     optimizer.step()
     return loss.item()
+
+
+right_step = exercise.right
 
 
 @exercise.also_right
@@ -113,14 +116,122 @@ def train_step(model, loss_fn, optimizer, x, y):
 
 
 @exercise.wrong("cut off",
-                "A detached loss is not on a tape, so there is no way back. Call `backward` on the loss itself.",
-                "`detach()`, `item()` and `float()` give numbers without a tape: use them for what you return.")
+                "This loss has no path back to the knobs. Is it made from `model(x)`, and is it still on the tape?",
+                "`detach()`, `no_grad()` and `item()` leave no tape. `loss_fn` compares `model(x)` with y.")
 def train_step(model, loss_fn, optimizer, x, y):
     loss = loss_fn(model(x), y).detach()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     return loss.item()
+
+
+@exercise.wrong("step before backward, after clearing",
+                "The weights do not move: `step` comes before `backward`, when there is no slope to go by.",
+                "First the slopes of *this* loss (`backward`), then the step that uses them.")
+def train_step(model, loss_fn, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = loss_fn(model(x), y)
+    optimizer.step()
+    loss.backward()
+    return loss.item()
+
+
+@exercise.wrong("no backward",
+                "The weights do not move: the knobs have no slopes. Which line finds them?",
+                "`loss.backward()` writes the slope of each knob into its `.grad`.")
+def train_step(model, loss_fn, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = loss_fn(model(x), y)
+    optimizer.step()
+    return loss.item()
+
+
+@exercise.wrong("two steps",
+                "Your function takes two steps by the same slope. How many should it take?",
+                "One `backward`, then one `step`.")
+def train_step(model, loss_fn, optimizer, x, y):
+    loss = loss_fn(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    optimizer.step()
+    return loss.item()
+
+
+@exercise.wrong("ten steps",
+                "Your function trains several steps. The notebook's loop calls it once for each step.",
+                "No loop is needed inside: one call is one step.")
+def train_step(model, loss_fn, optimizer, x, y):
+    for _ in range(10):
+        optimizer.zero_grad()
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+
+@exercise.wrong("own optimizer",
+                "The optimizer that your function gets takes no step. Whose `step` do you call?",
+                "The caller chose the optimizer and its rate: use the argument `optimizer`, and make no other.")
+def train_step(model, loss_fn, optimizer, x, y):
+    own = flow.optim.SGD(model.parameters(), lr=RATE)
+    loss = loss_fn(model(x), y)
+    own.zero_grad()
+    loss.backward()
+    own.step()
+    return loss.item()
+
+
+@exercise.wrong("own loss",
+                "You compute a mean squared error, whatever the loss function is. Which one does the caller want?",
+                "`loss_fn(model(x), y)` calls the loss function that is passed in.")
+def train_step(model, loss_fn, optimizer, x, y):
+    loss = ((model(x) - y)**2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+@exercise.wrong("no such method",
+                "The object before the dot has no such method: the error says which kind it is. The table above says "
+                "what a loss and an optimizer can do.",
+                "`loss.backward()` needs the loss itself, not its number. `optimizer.zero_grad()` clears the slopes.")
+def train_step(model, loss_fn, optimizer, x, y):
+    optimizer.clear_grad()
+
+
+NUMBER = ("The training is right. But what you return is not a plain number.",
+          "`return loss.item()` returns the number itself: no text, no list, nothing rounded, and `item` is called.")
+
+
+@exercise.wrong("a method", *NUMBER)
+def train_step(model, loss_fn, optimizer, x, y):
+    right_step(model, loss_fn, optimizer, x, y)
+    return flow.tensor(0.0).item
+
+
+@exercise.wrong("a text", *NUMBER)
+def train_step(model, loss_fn, optimizer, x, y):
+    return str(right_step(model, loss_fn, optimizer, x, y))
+
+
+@exercise.wrong("a text of three digits", *NUMBER)
+def train_step(model, loss_fn, optimizer, x, y):
+    return f"{right_step(model, loss_fn, optimizer, x, y):.3f}"
+
+
+@exercise.wrong("a list", *NUMBER)
+def train_step(model, loss_fn, optimizer, x, y):
+    return [right_step(model, loss_fn, optimizer, x, y)]
+
+
+@exercise.wrong("rounded",
+                "The training is right. But you round the loss, and its digits are lost.",
+                "Return the number as it is. Rounding is for printing.")
+def train_step(model, loss_fn, optimizer, x, y):
+    return round(right_step(model, loss_fn, optimizer, x, y), 2)
 
 
 @exercise.wrong("no step",
@@ -165,6 +276,7 @@ def train_step(model, loss_fn, optimizer, x, y):
 
 
 RATE = 0.1
+IN_ORDER = "backward, then step"
 
 
 def model_of(x, y):
@@ -202,6 +314,34 @@ def slopes(train_step, x, y, steps):
     return used[-1] if used else "step was not called"
 
 
+def what_happens(train_step, x, y):
+    """Describe the calls of backward and step, and whether step finds slopes; IN_ORDER if they are right."""
+    model, loss_fn, optimizer, x, y = model_of(x, y)
+    calls, empty, own_step = [], [], optimizer.step
+
+    def step():
+        calls.append("step")
+        empty.append(model.weight.grad is None or model.weight.grad.item() == 0)
+        return own_step()
+
+    optimizer.step = step
+    model.weight.register_hook(lambda slope: calls.append("backward"))
+    train_step(model, loss_fn, optimizer, x, y)
+    if missing := [name for name in ("backward", "step") if name not in calls]:
+        return f"{missing[0]} is not called"
+    if calls[0] == "step":
+        return "step is called before backward"
+    if empty[0]:
+        return "there is no slope left when step is called"
+    return IN_ORDER if calls == ["backward", "step"] else " and ".join(calls)
+
+
+def loss_of(train_step, x, y):
+    """The result of a step with another loss function: the mean of the distances."""
+    model, loss_fn, optimizer, x, y = model_of(x, y)
+    return float(train_step(model, flow.nn.L1Loss(), optimizer, x, y))
+
+
 def losses(train_step, x, y, steps):
     """The result of each call, as a number."""
     model, loss_fn, optimizer, x, y = model_of(x, y)
@@ -230,12 +370,16 @@ def cases(rng):
     data = "x = [1 2], y = [2 3], the line at w = 0.5, b = 0"
     yield case(x, y, 1, run=weights, expected=reference(x, y, 1)[0], text=f"w and b after 1 step; {data}")
     yield case(x, y, 1, run=slopes, expected=reference(x, y, 1)[1], text=f"the slope of w that step 1 uses; {data}")
+    yield case(x, y, run=what_happens, expected=IN_ORDER, text="what is called, and in which order")
     yield case(x, y, 2, run=weights, expected=reference(x, y, 2)[0], text=f"w and b after 2 steps; {data}")
     yield case(x, y, 2, run=slopes, expected=reference(x, y, 2)[1], text=f"the slope of w that step 2 uses; {data}")
     yield case(x, y, 1, True, run=weights, expected=reference(x, y, 1)[0],
                text="w and b after 1 step, where backward ran once before it")
     yield case(x, y, run=kind, expected="float", text="the type of what train_step returns")
     yield case(x, y, 4, run=losses, expected=reference(x, y, 4)[2], text=f"what 4 steps return; {data}")
+    distances = np.abs(0.5 * np.asarray(x) - np.asarray(y))
+    yield case(x, y, run=loss_of, expected=float(distances.mean()),
+               text="what a step returns if loss_fn is nn.L1Loss(), the mean distance")
     x, y = rng.uniform(-1, 1, (6, 1)).round(2).tolist(), rng.uniform(-1, 1, (6, 1)).round(2).tolist()
     yield case(x, y, 5, run=weights, expected=reference(x, y, 5)[0], hidden=True)
     yield case(x, y, 5, run=losses, expected=reference(x, y, 5)[2], hidden=True)

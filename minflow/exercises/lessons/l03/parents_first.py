@@ -111,8 +111,8 @@ def order(node, inputs):
 
 
 @exercise.wrong("level by level",
-                "The short way to a node came before the long one. The node must wait for the long one too.",
-                "If you go level by level, a node gets the level of its *shortest* way. It needs that of its longest.")
+                "The short path to a node came before the long one. The node must wait for the long one too.",
+                "If you go level by level, a node gets the level of its *shortest* path. It needs that of its longest.")
 def order(node, inputs):
     result = [node]
     for one in result:
@@ -148,6 +148,61 @@ def order(node, inputs):
     return result
 
 
+@exercise.wrong("node first, level by level",
+                "You write a node down when you first meet it. Its inputs are computed *before* it.",
+                "Write a node down when you leave it, after all its inputs: not when you arrive.")
+def order(node, inputs):
+    result = [node]
+    for one in result:
+        result += [before for before in dict.fromkeys(inputs(one)) if before not in result]
+    return result
+
+
+@exercise.wrong("no call",
+                "`inputs` is a function. How do you ask it for the inputs of a node?",
+                "`inputs(n)` calls it, `inputs[n]` looks into a dict or a list.")
+def order(node, inputs):
+    return inputs[node]
+
+
+@exercise.wrong("the notebook's table",
+                "Your code looks into a table that does not have this node. Where are the inputs of *this* graph?",
+                "`inputs_of` belongs to the notebook's diamond. `inputs(n)` knows the graph that is asked for.")
+def order(node, inputs):
+    table, result = {"a": [], "b": ["a", "a"], "c": ["b", "b"], "d": ["c", "b"]}, []
+
+    def visit(one):
+        if one not in result:
+            for before in table[one]:
+                visit(before)
+            result.append(one)
+
+    visit(node)
+    return result
+
+
+@exercise.wrong("an attribute of the node",
+                "A node is only a name here, without attributes. Which argument knows the inputs of a node?",
+                "`inputs(node)` gives the list of inputs.")
+def order(node, inputs):
+    return [*node.inputs, node]
+
+
+@exercise.wrong("no list",
+                "The task asks for a list. What does your function return?",
+                "Begin with an empty list, `result = []`, put a node in with `result.append(node)`, and return it. A "
+                "set has no order.")
+def order(node, inputs):
+    return {node}
+
+
+@exercise.wrong("sorted",
+                "You sort the nodes by their names. The order depends on the arrows, not on the names.",
+                "A node comes after its inputs, whatever it is called.")
+def order(node, inputs):
+    return sorted(ancestors(inputs, node))
+
+
 @exercise.wrong("backwards",
                 "The right idea, but in reverse: your list begins with the node itself.",
                 "Inputs come first, and the given node comes last. Reverse your list.")
@@ -166,7 +221,7 @@ def order(node, inputs):
 
 @exercise.wrong("twice",
                 "A node is in your list more than once. Remember which nodes are done.",
-                "Before you append a node, ask whether it is in the list: two ways may lead to it.")
+                "Before you append a node, ask whether it is in the list: two paths may lead to it.")
 def order(node, inputs):
     result, stack = [], [(node, False)]
     while stack:
@@ -203,7 +258,7 @@ def order(node, inputs):
 
 
 @exercise.wrong("twice, by calls",
-                "A node is in your list more than once, since two ways lead to it. Remember which nodes are done.",
+                "A node is in your list more than once, since two paths lead to it. Remember which nodes are done.",
                 "Before you append a node, ask whether it is in the list already.")
 def order(node, inputs):
     result = []
@@ -261,7 +316,7 @@ def report(order, graph, node):
     shown = ", ".join(map(str, result)) if 0 < len(result) <= 8 else f"{len(result)} nodes"
     if any(isinstance(one, list | tuple) for one in result):
         return Report("nested", f"{shown}: there is a list in your list")
-    right = list(graphlib.TopologicalSorter(ancestors(graph, node)).static_order())
+    right = list(graphlib.TopologicalSorter(ancestors(graph.get, node)).static_order())
     for one in right:
         if one not in result:
             return Report("missing", f"{shown}: {one} is missing")
@@ -278,12 +333,12 @@ def report(order, graph, node):
     return Report(IN_ORDER)
 
 
-def ancestors(graph, node):
+def ancestors(inputs, node):
     """The part of the graph that the node depends on."""
     found = [node]
     for one in found:
-        found += [before for before in dict.fromkeys(graph[one]) if before not in found]
-    return {one: graph[one] for one in found}
+        found += [before for before in dict.fromkeys(inputs(one)) if before not in found]
+    return {one: inputs(one) for one in found}
 
 
 def long_chain(order, length):

@@ -1,4 +1,4 @@
-"""03.5 who_keeps: which operation keeps the most bytes for the way back?"""
+"""03.5 who_keeps: which operation keeps the most bytes for the backward pass?"""
 
 import minflow as flow
 
@@ -9,7 +9,7 @@ exercise = Exercise(
     question="What fills the memory of a training step?",
     hint='The answer is the name of an operation, such as "mean". In the picture the longest bar is at the top; what '
          "does the line below it say?",
-    fact="In the training of large networks, most of the memory holds arrays that are kept for the way back, not "
+    fact="In the training of large networks, most of the memory holds arrays that are kept for the backward pass, not "
          "parameters. Half the batch keeps half as much.",
     sibling="A tape of h = x @ w, r = relu(h), loss = r.sum(), with x of 100 x 8 numbers and h of 100 x 50. relu "
             "keeps its result, to know where it was 0: 5,000 numbers of 4 bytes, 20,000 bytes. matmul keeps x for the "
@@ -55,6 +55,21 @@ def second_keeper(loss):
 
 
 exercise.wrong_value(
+    "several operations", "matmul, exp",
+    "One operation is asked for: the one that keeps the most.",
+    "The longest bar is at the top. Write the name in its row.",
+    when=lambda value, loss: "," in value if isinstance(value, str) else all(isinstance(one, str) for one in value))
+exercise.wrong_value(
+    "no text", 58368,
+    'The answer is the name of an operation, a text in quotes such as "mean".',
+    "Names of operations follow a number: `#1 matmul`.",
+    when=lambda value, loss: not isinstance(value, str))
+exercise.wrong_value(
+    "the whole line", "#1 matmul: input a",
+    "That says more than the name. Which word in it is the name of an operation?",
+    "The name is between the number and the colon: `#3 tanh: its result` names tanh.",
+    when=lambda value, loss: ":" in value or "#" in value)
+exercise.wrong_value(
     "the other large one", second_keeper,
     "This one keeps something, but there is a longer bar. Compare the bytes.",
     "The rows are sorted: the first one has the most bytes.")
@@ -87,3 +102,8 @@ exercise.wrong_value(
     "small factors", "mul",
     "error * error keeps one number for each row of x. There is a longer bar.",
     "Compare the bytes in the first column.")
+exercise.wrong_value(
+    "no such operation", "dot",
+    "No row of the picture names such an operation. Look at the words behind the numbers, such as `#7 mean`.",
+    "Read the row of the longest bar: its second line begins with a number and a name.",
+    when=lambda value, loss: True)

@@ -5,10 +5,11 @@
 // x y, drag css dx dy (its center), double css (click), size width height (of the window), see css (scroll to it), focus css, press keys [css], shot name,
 // reload, interrupt, theme name, save, restart (the kernel), hurry (ends the rests of a cell, see pages.REST),
 // reopen (with another kernel), drag css x0 x1 y (of its box), cell i (run it), watch (run all cells and look for what moves), walk name,
-// top css (scroll to it), box css (report where it is), record name js css (pictures of the window, until js holds; reports
+// axe css (see axe.mjs), top css (scroll to it), box css (report where it is), record name js css (pictures of the window, until js holds; reports
 // their times and the last box). "scale" is the number of pixels per CSS pixel.
 // The server must run with --LabApp.expose_app_in_browser=true: cells outside the window are then counted too.
 import { readFileSync, writeFileSync } from 'node:fs';
+import { violations } from './axe.mjs';
 
 const asked = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const { chromium } = await import(asked.playwright);
@@ -149,6 +150,8 @@ const verbs = {
   size: (width, height) => page.setViewportSize({ width, height }),
   double: (css) => page.locator(css).first().dblclick(),
   shot: (name) => asked.pictures && shoot(name),
+  // What axe finds in the elements of this selector: [rule, impact, the first elements]
+  async axe(css) { report.values.push(await violations(page, readFileSync(asked.axe, 'utf8'), css)); },
   async reload() { await page.reload({ waitUntil: 'domcontentloaded' }); await celled(); },
   interrupt: () => command('notebook:interrupt-kernel'),
   async theme(theme) {

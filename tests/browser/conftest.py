@@ -1,7 +1,7 @@
 """One JupyterLab and one Chromium for all browser tests; each test has its own folder, settings and pages.
 
-Without Chromium, node or playwright-core (in .tools/browser, installed by .ci/run) these tests are skipped, unless
-MINFLOW_BROWSER=required.
+Without Chromium, node, playwright-core or axe-core (in .tools/browser, installed by .ci/run) these tests are skipped,
+unless MINFLOW_BROWSER=required.
 """
 
 import json
@@ -17,14 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pages import CHROMIUM, NODE, NOTEBOOK, PLAYWRIGHT, TOP, choose
+from pages import AXE, CHROMIUM, NODE, NOTEBOOK, PLAYWRIGHT, TOP, choose
 
 
 @pytest.fixture(scope="session", autouse=True)
 def tools():
-    missing = [
-        name for name, there in [("chromium", CHROMIUM), ("node", NODE), (PLAYWRIGHT, PLAYWRIGHT.exists())] if not there
-    ]
+    tools = [("chromium", CHROMIUM), ("node", NODE), (PLAYWRIGHT, PLAYWRIGHT.exists()), (AXE, AXE.exists())]
+    missing = [name for name, there in tools if not there]
     if missing and os.environ.get("MINFLOW_BROWSER") == "required":
         pytest.fail(f"missing: {missing}")
     elif missing:

@@ -14,6 +14,7 @@ import nbformat
 
 TOP = Path(__file__).parent.parent.parent
 PLAYWRIGHT = TOP / ".tools/browser/node_modules/playwright-core/index.mjs"
+AXE = TOP / ".tools/browser/node_modules/axe-core/axe.min.js"
 CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
 NODE = shutil.which("node")
 NOTEBOOK = os.environ.get("MINFLOW_FRONT") == "notebook"  # Notebook 7 instead of JupyterLab; see matrix.py
@@ -38,6 +39,7 @@ def act(lab, shots, actions, seconds=90, notebook="small.ipynb", place=None, sca
         "folder": str(lab[1]),
         "browser": lab[2],
         "playwright": str(PLAYWRIGHT),
+        "axe": str(AXE),
         "shots": str(shots),
         "pictures": pictures,
         "scale": scale,

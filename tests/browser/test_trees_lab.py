@@ -149,7 +149,15 @@ def test_lines_of_a_tree_lead_to_their_cell_and_to_the_explorer(lab, dark, tmp_p
         *typed("model.1.out"),
         ["eval", LINE_IN_VIEW],
     ]
-    actions += [["click", f"{row} span[role=link]"], ["wait", 1500], ["eval", LINE_IN_VIEW], ["shot", "at-the-cell"]]
+    actions += [["click", f"{row} span[data-link]"], ["wait", 1500], ["eval", LINE_IN_VIEW], ["shot", "at-the-cell"]]
+    actions += [
+        ["see", row],
+        ["wait", 300],
+        ["eval", LINE_IN_VIEW],
+        ["press", "g", row],
+        ["wait", 1500],
+        ["eval", LINE_IN_VIEW],
+    ]
     actions += [["see", row], ["hover", row, 40, 8], ["click", f"{OUTPUT} button:has-text('explore')"], ["eval", STATE]]
     # the same with an explorer, in a cell that has not run yet
     told = "document.querySelector('.mfx .details').textContent"
@@ -157,9 +165,9 @@ def test_lines_of_a_tree_lead_to_their_cell_and_to_the_explorer(lab, dark, tmp_p
     actions += [["hover", row, 40, 8], ["click", f"{OUTPUT} button:has-text('explore')"]]
     actions += [["until", f"{told}.includes('model.1.out')"], ["eval", told], ["shot", "explored"], ["eval", STATE]]
     report = act(lab, shots_folder(tmp_path, "links"), actions)
-    found, before, after, alone, explored, state = report["values"]
+    found, before, after, away, by_key, alone, explored, state = report["values"]
     assert report["errors"] == report["console"] == []
-    assert found["marked"] > 1 and not before and after
+    assert found["marked"] > 1 and not before and after and not away and by_key
     assert alone["hint"] == 'in a new cell: from minflow_widgets import explore; explore(graph).open("model.1.out")'
     assert "model.1.out" in explored and state["hint"] == ""
 

@@ -80,13 +80,17 @@
     const [, path] = row.querySelector('span')?.textContent.match(/^(?:module|operator|parameter) (.*)$/) ?? [];
     return path === undefined ? '' : path + row.querySelector('b').textContent;
   };
+  // A screen reader does not find a link inside a summary: there the key G on the row does what a click does.
   const link = (node, act, hint) => {
-    for (const [name, value] of [['role', 'link'], ['tabindex', '0'], ['data-lm-suppress-shortcuts', 'true']]) node.setAttribute(name, value);
-    node.title = hint;
+    const fold = node.closest('summary'), key = fold ? 'g' : 'Enter', focused = fold ?? node;
+    const said = fold ? [['aria-keyshortcuts', 'g']] : [['role', 'link'], ['tabindex', '0']];
+    for (const [name, value] of [...said, ['data-lm-suppress-shortcuts', 'true']]) focused.setAttribute(name, value);
+    node.dataset.link = '';
+    node.title = fold ? `${hint} (key G)` : hint;
     node.style.cssText += ';cursor:pointer;text-decoration:underline dotted';
     const run = (event) => { event.preventDefault(); event.stopPropagation(); act(); };
     node.addEventListener('click', run);
-    node.addEventListener('keydown', (event) => { if (event.key === 'Enter') run(event); });
+    focused.addEventListener('keydown', (event) => { if (event.key === key && event.target === focused) run(event); });
   };
   const hint = make('span', 'margin-left:8px;opacity:.75;text-indent:0;user-select:text', { role: 'status', 'data-hint': '' });
   const answer = (node, text) => { hint.textContent = text; node.after(hint); };

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from pages import KERNEL, NODE, PLAYWRIGHT, shots_folder
+from pages import AXE, KERNEL, NODE, PLAYWRIGHT, shots_folder
 
 from conftest import serving
 from minflow.exercises import cells
@@ -50,7 +50,13 @@ def test_welcome_page(browser, tmp_path, inside, head, before, after):
         ),
         folder / "99_one more.ipynb",
     )
-    asked = {"browser": browser, "playwright": str(PLAYWRIGHT), "shots": str(shots), "lesson": before[0]}
+    asked = {
+        "browser": browser,
+        "playwright": str(PLAYWRIGHT),
+        "axe": str(AXE),
+        "shots": str(shots),
+        "lesson": before[0],
+    }
     words = ["minflow", "lab", "--folder", str(course), "--lang", inside or "en"]
     with serving(words, tmp_path / "home", tmp_path / "lab.log") as url:
         done = subprocess.run(
@@ -71,3 +77,4 @@ def test_welcome_page(browser, tmp_path, inside, head, before, after):
     assert first["row"].split("\t")[: len(before)] == before
     assert again["row"].split("\t")[3].startswith(after)
     assert first["over"] == report["over"] == again["over"] == [], "something pops up"
+    assert not [one for found in report["axe"] for one in found if one[1] in ("serious", "critical")], report["axe"]

@@ -1,5 +1,8 @@
 // Open JupyterLab's first page as a learner does, click a lesson, run it, look at the page again; report as JSON.
-// node welcome.mjs '{"url", "browser", "playwright", "shots", "lesson"}'
+// node welcome.mjs '{"url", "browser", "playwright", "axe", "shots", "lesson"}'
+import { readFileSync } from 'node:fs';
+import { violations } from './axe.mjs';
+
 const asked = JSON.parse(process.argv[2]);
 const { chromium } = await import(asked.playwright);
 const browser = await chromium.connect(asked.browser);
@@ -39,6 +42,13 @@ try {
   report.over = await page.locator('.Toastify__toast, .jp-Dialog').allTextContents();
   await page.goto(`${asked.url}/lab/tree/welcome.md`, { waitUntil: 'domcontentloaded' });
   report.after = await seen('again');
+  report.axe = [];
+  for (const theme of ['JupyterLab Light', 'JupyterLab Dark']) {
+    await page.evaluate((theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme }), theme);
+    await page.waitForFunction((theme) => document.body.dataset.jpThemeName === theme, theme);
+    await page.waitForTimeout(500);
+    report.axe.push(await violations(page, readFileSync(asked.axe, 'utf8'), '.jp-MarkdownViewer'));
+  }
 } catch (error) {
   report.failed = String(error);
   await page.screenshot({ path: `${asked.shots}/failed.png` }).catch(() => {});

@@ -4,7 +4,14 @@
 exercise. `Speedup` says what repeated measurements show, `agreement` how closely two results agree.
 """
 
+import sys
+
 from .agreement import agreement as agreement
 from .checker import WrongAnswer as WrongAnswer, check as check, draw as draw, hint as hint
+from .i18n import language
+from .i18n.fonts import use_fonts
 from .progress import progress as progress
 from .speedup import Speedup as Speedup, least as least
+
+if "ipykernel" in sys.modules:  # in a notebook, whose pictures have words
+    use_fonts(language())

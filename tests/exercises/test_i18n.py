@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, strategies as st
 
 from minflow.exercises import i18n
 from minflow.exercises.i18n import po
+from minflow.exercises.i18n.fonts import use_fonts
 
 
 @pytest.fixture
@@ -143,3 +145,24 @@ def test_chinese_punctuation_in_code_is_found(source, found):
 def test_replaced_characters_are_invalid_in_python():
     for sign, plain in i18n.ASCII_FOR.items():
         assert not sign.isascii() and plain.isascii() and not sign.isidentifier()
+
+
+def test_matplotlib_gets_a_font_of_the_language(monkeypatch):
+    from matplotlib import font_manager, rcParams
+
+    fonts = [SimpleNamespace(name=name, fname=name) for name in ("DejaVu Sans", "SimHei", "WenQuanYi Micro Hei")]
+    manager = SimpleNamespace(ttflist=fonts[:1], addfont=lambda file: manager.ttflist.append(fonts[2]))
+    monkeypatch.setattr(font_manager, "fontManager", manager)
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: ["DejaVu Sans"])
+    monkeypatch.setitem(rcParams, "font.family", ["sans-serif"])
+    use_fonts("en")
+    use_fonts("zh")
+    assert rcParams["font.family"] == ["sans-serif"]
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: ["DejaVu Sans", "wqy.ttc"])  # installed later
+    use_fonts("zh")
+    use_fonts("zh")
+    assert rcParams["font.family"] == ["sans-serif", "WenQuanYi Micro Hei"]
+    monkeypatch.setitem(rcParams, "font.family", ["sans-serif"])
+    manager.ttflist[:] = fonts
+    use_fonts("zh")
+    assert rcParams["font.family"] == ["sans-serif", "SimHei"]

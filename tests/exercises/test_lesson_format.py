@@ -189,6 +189,7 @@ def test_solved_lesson_passes_every_check(lesson, language, tmp_path, monkeypatc
         elif cell.id.endswith("-check"):
             cell.source = f"checked = {cell.source}\nprint('right' if checked.ok else checked)"
     monkeypatch.setenv("MINFLOW_PROGRESS", "0")
+    monkeypatch.setenv("MINFLOW_LANG", language)
     NotebookClient(book, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
     for cell in book.cells:
         if cell.id.endswith("-check"):

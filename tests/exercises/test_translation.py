@@ -133,6 +133,10 @@ def test_differences_are_named(english, chinese, found):
         ('print(*[f"{n} knobs" for n in x], "one" + "two", draw("key name"))', ["{n} knobs", "one", "two"]),
         ('ax.set(title="time", color="gray"); ax.set_title("loss"); show(x, labels=["red"])', ["time", "loss", "red"]),
         ('t = {"no eyes": a, "all": b, 3: c}; u = {"seen": 1}; words = "two words"', ["no eyes", "all", "two words"]),
+        (
+            'on_devices(("before", parts, "S0"), numbers=True); h = {f"{name}: loss": x for name, x in t}',
+            ["before", "{name}: loss"],
+        ),
         ('assert "never ran" in t; source(f, "def g"); legend(loc="lower right")', []),
         ('def f():\n    """Add x."""\n    return "# no comment", b"two words"', ["Add x.", "# no comment"]),
         ('p = """import os\nprint(1)"""', []),

@@ -19,7 +19,8 @@ LITERAL = re.compile(
     r"|(?P<prefix>(?<!\w)[rbfuRBFU]{0,2})(?P<quote>'''|\"\"\"|'|\")(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P=quote)",
     re.DOTALL,
 )
-SHOWN_BY = {"print", "title", "suptitle", "set_title", "xlabel", "ylabel", "set_xlabel", "set_ylabel", "sentence"}
+TITLES = {"title", "suptitle", "set_title", "xlabel", "ylabel", "set_xlabel", "set_ylabel"}
+SHOWN_BY = {"print", *TITLES, "sentence", "on_devices", "picture"}
 SHOWN_AS = {"title", "label", "labels", "xlabel", "ylabel", "names"}
 NAMES_CODE = {"source", "draw", "check", "get_variable", "dense", "legend"}  # functions whose strings are names
 PROSE = re.compile(r"[^\W\d_]{2,}[,;:]? +[^\W\d_]+")
@@ -147,6 +148,8 @@ def positions(source: str) -> Positions:
             keys = [key for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
             for key in keys if any(PROSE.search(key.value) for key in keys) else ():
                 result.shown.update(inside(key))
+        elif isinstance(node, ast.DictComp):
+            result.shown.update(inside(node.key))
         elif isinstance(node, ast.Assert):
             result.asserted.update(inside(node.test))
     return result

@@ -14,6 +14,7 @@ import json
 import os
 import posixpath
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,16 @@ from .io.files import open_regular
 
 PACKAGE = Path(__file__).resolve().parent
 RECORD_NAME = ".minflow-course"
+# As the kernel of this Python tells it.
+LANGUAGE_INFO = {
+    "codemirror_mode": {"name": "ipython", "version": 3},
+    "file_extension": ".py",
+    "mimetype": "text/x-python",
+    "name": "python",
+    "nbconvert_exporter": "python",
+    "pygments_lexer": "ipython3",
+    "version": sys.version.split()[0],
+}
 RENAMED_LESSONS = {
     "00_tour": "R1_from_2_plus_3_to_the_kernel",
     "05_eager_and_static": "07_eager_and_static",
@@ -161,9 +172,10 @@ def update(
 
 
 def rewrite_links(data: bytes, name: str, known: Collection[str]) -> bytes:
-    """Rewrite the links of a page or notebook for the learner's folder.
+    """Rewrite the links of a page or notebook for the learner's folder; complete the metadata of a notebook.
 
-    A link to a file that is not copied, such as minflow's source, becomes plain text.
+    A link to a file that is not copied, such as minflow's source, becomes plain text. With another language_info than
+    that of the kernel, JupyterLab would mark the notebook as changed as soon as it is opened.
     """
     home, mine = posixpath.dirname(name), posixpath.dirname(learner_path(name))
 
@@ -190,7 +202,8 @@ def rewrite_links(data: bytes, name: str, known: Collection[str]) -> bytes:
     after = [LINK_OR_CODE.sub(new, text) for text in before]
     for cell, text in zip(cells, after):
         cell["source"] = text.splitlines(keepends=True)
-    return data if after == before else (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
+    book.setdefault("metadata", {})["language_info"] = LANGUAGE_INFO
+    return (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def check_location(folder: Path) -> None:

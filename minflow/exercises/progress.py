@@ -21,8 +21,9 @@ COLORS = {"right": GREEN, "tried": AMBER, "": "rgba(125,133,144,.55)"}
 class Progress:
     """Result of `progress()`.
 
-    lessons: lesson ("02") -> {exercise: "right", "tried" or ""}. next: the exercise to continue with, "" if all are
-    right. points, max_points: points earned and available; stretch exercises count only as earned.
+    lessons: lesson ("02") -> {exercise: "right", "tried" or ""}. next: the exercise to continue with, in the lesson of
+    the last attempt if that is not done; "" if all are right. points, max_points: points earned and available; stretch
+    exercises count only as earned.
     """
 
     lessons: dict[str, dict[str, str]]
@@ -89,14 +90,15 @@ class Progress:
 def progress() -> Progress:
     """Show which exercises are right or tried, and what to do next. Reads `.progress.jsonl` next to the lessons."""
     welcome.refresh()
-    states = record.states()
+    attempts = record.attempts()
+    states = record.states(attempts)
     exercises = [exercise for exercise in all_exercises() if exercise.points]
     lessons: dict[str, dict[str, str]] = {}
     for exercise in exercises:
         lessons.setdefault(exercise.lesson, {})[exercise.name] = states.get(exercise.name, "")
     return Progress(
         lessons,
-        next((exercise.name for exercise in exercises if states.get(exercise.name) != "right"), ""),
+        record.next_exercise(lessons, attempts)[1],
         sum(exercise.points for exercise in exercises if states.get(exercise.name) == "right"),
         sum(exercise.points for exercise in exercises if exercise.level != "stretch"),
     )

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +140,17 @@ def states(lines: list[dict[str, Any]] | None = None) -> dict[str, str]:
         elif attempt["outcome"] != "not started":
             result.setdefault(attempt["exercise"], "tried")
     return result
+
+
+def next_exercise(lessons: Mapping[str, Sequence[str]], lines: list[dict[str, Any]]) -> tuple[str, str]:
+    """(lesson, exercise) to go on with: in the lesson of the last attempt, else in the first one that is not done.
+
+    lessons: lesson -> its exercises. Returns ("", "") if all are right.
+    """
+    known = states(lines)
+    open_exercises = {
+        lesson: [name for name in names if known.get(name) != "right"] for lesson, names in lessons.items()
+    }
+    last = lines[-1]["exercise"] if lines else ""
+    places = [lesson for lesson, names in lessons.items() if last in names] + list(lessons)
+    return next(((lesson, open_exercises[lesson][0]) for lesson in places if open_exercises[lesson]), ("", ""))

@@ -30,7 +30,8 @@ MARK = "<!-- minflow writes this page anew: what you add to it is lost -->"
 class Lesson:
     """Data from a notebook's first cell.
 
-    number: "02", or "R1" for a reading tour. minutes: 0 if unknown. exercises: names, in order.
+    number: "02", or "R1" for a reading tour. minutes: 0 if unknown. exercises: names, in order, without the questions
+    about earlier lessons, which give no points.
     """
 
     path: Path
@@ -65,7 +66,7 @@ def lesson(path: Path) -> Lesson:
         title[1].strip() if title else path.stem,
         question[1].strip() if question else "",
         int(minutes[1]) if minutes else 0,
-        tuple(dict.fromkeys(re.findall(r"^check\(\s*[\"'](\w+)[\"']", code, re.MULTILINE))),
+        tuple(dict.fromkeys(re.findall(r"^check\(\s*[\"'](?!recall_)(\w+)[\"']", code, re.MULTILINE))),
     )
 
 
@@ -81,12 +82,13 @@ def tours(folder: Path) -> list[Lesson]:
 
 def page(folder: Path) -> str:
     """Markdown of the page for a learner's folder."""
-    states = record.states(record.attempts(record.progress_file(folder) or folder / record.FILE))
+    attempts = record.attempts(record.progress_file(folder) or folder / record.FILE)
+    states = record.states(attempts)
     course, inside = lessons(folder), tours(folder)
     lines = [MARK, "", f"# {say('minflow: look inside a program that learns')}", "", *about(folder)]
-    begun = [i for i, item in enumerate(course) if any(name in states for name in item.exercises)]
-    if todo := [item for item in course[max(begun, default=0) :] if not is_done(item, states)]:
-        lines += ["", f"**{say('Go on with') if begun else say('Begin with')} {link(todo[0], folder)}**"]
+    next_lesson, _ = record.next_exercise({item.number: item.exercises for item in course}, attempts)
+    if todo := [item for item in course if item.number == next_lesson]:
+        lines += ["", f"**{say('Go on with') if attempts else say('Begin with')} {link(todo[0], folder)}**"]
     lines += ["", *starting_points(folder, course)]
     marks = {"right": record.MARKS["right"], "tried": record.MARKS["tried"], "new": record.MARKS[""]}
     lines += [

@@ -36,6 +36,7 @@ const ready = async () => {
   await page.waitForFunction(() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle',
     null, { timeout: 90_000 });
   await closeQuestions();
+  report.changed ??= await page.evaluate(() => window.jupyterapp.shell.currentWidget.context.model.dirty);
 };
 const closeQuestions = async () => {         // Lab's offer of news; whatever else is in front of the notebook
   report.questions.push(...await page.locator('.Toastify__toast, .jp-Dialog').allTextContents());

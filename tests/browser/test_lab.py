@@ -61,6 +61,7 @@ def test_first_start(browser, tmp_path):
     assert report["atEnd"]["good"] >= 3 and not report["atEnd"]["broken"] and report["atEnd"]["canvases"] == 0
     assert {file: file.read_bytes() for file in (TOP / "notebooks").glob("*.ipynb")} == lessons
     assert b'"execution_count": 1' in (folder / first).read_bytes()
+    assert report["changed"] is False, "the lesson was marked as changed when it was opened"
     text = log.read_text()
     assert text.startswith(f"Your copy of the course is in {folder}\n")
     assert "Kernel" not in text and "[I " not in text and "[W " not in text

@@ -288,8 +288,21 @@ def test_progress():
     tried(RIGHT)
     now = progress()
     assert now.lessons["02"]["slope"] == "right" and now.points == 1
-    assert now.headline() == f"1 of {now.max_points} points. Next: blind, in lesson 00."
+    assert now.headline() == f"1 of {now.max_points} points. Next: gradient, in lesson 02."
     assert "\u2713 slope" in repr(now) and "\u2713 slope" in now._repr_mimebundle_()["text/html"]
+
+
+def test_next_exercise():
+    """The lesson of the last attempt is finished first; then the first that is not done."""
+    lessons = {"00": ["a", "b"], "01": ["c"], "02": ["d", "e"]}
+
+    def after(*attempts):
+        return record.next_exercise(lessons, [{"exercise": one[0], "outcome": one[1:]} for one in attempts])
+
+    assert after() == ("00", "a") and after("dwrong") == ("02", "d") and after("dright") == ("02", "e")
+    assert after("dright", "eright") == ("00", "a") and after("dwrong", "aright") == ("00", "b")
+    assert after("recall_02right", "cright") == ("00", "a")
+    assert after(*[f"{name}right" for names in lessons.values() for name in names]) == ("", "")
 
 
 def test_hints():

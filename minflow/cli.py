@@ -168,9 +168,9 @@ def add_exercise_commands(commands: Any) -> None:
 
     sub = commands.add_parser(
         "grade",
-        help="mark answers, each in a new process with limits, and write a CSV file",
-        description="Answers run with limits of time and memory, and without a network if the system can disable it. "
-        "They are still other people's programs: a separate machine is better.",
+        help="mark answers, each in a sandbox, and write a CSV file",
+        description="Each answer runs in a sandbox (Linux with bubblewrap): with limits of time and memory, without "
+        "network, your files and the solutions.",
     )
     sub.add_argument("files", nargs="+", help="notebooks, or folders of them")
     sub.add_argument("--out", help="the file to write (default: print)")
@@ -191,6 +191,9 @@ def add_exercise_commands(commands: Any) -> None:
     )
     sub.add_argument("--seconds", type=seconds, help="limit for one answer (default: set by its exercise, at least 60)")
     sub.add_argument("--jobs", type=int, help="answers graded in parallel (default: one per core)")
+    sub.add_argument(
+        "--trust", action="store_true", help="run answers with your rights, where there is no sandbox (bubblewrap)"
+    )
     add_exercises_option(sub)
     add_language(sub)
     sub.set_defaults(command=teacher_command("grade"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import json
 import logging
 import math
 import os
@@ -133,7 +134,10 @@ def execute(path: Path, timeout: float = 600, in_notebook_folder: bool = False) 
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
-        notebook = nbformat.read(path, as_version=4)
+        content = path.read_text(encoding="utf-8")
+        if "nbformat" not in json.loads(content):  # nbformat would take it for version 1, whose cells are elsewhere
+            raise ValueError("it has no nbformat")
+        notebook = nbformat.reads(content, as_version=4)
         nbformat.validate(notebook)
     except Exception as error:  # nbformat, json, jsonschema and the OS all raise their own types
         reason = ANSI_COLORS.sub("", str(error)).strip().partition("\n")[0][:200] or type(error).__name__

@@ -30,6 +30,7 @@ HEAVY = [
     "safetensors",
     "graphviz",
     "wasmtime",
+    "cloudpickle",
     "threadpoolctl",
     "onnx",
     "hashlib",

@@ -138,8 +138,13 @@ def draw(name: str) -> Any:
     exercise = find(name)
     if exercise.draw_object is None:
         raise LookupError(f"nothing is drawn for {name!r}")
-    word = os.environ.get(WORD_VARIABLE, "")
-    return exercise.draw_object(np.random.default_rng([zlib.crc32(word.encode()), zlib.crc32(name.encode())]))
+    return draw_for(exercise, os.environ.get(WORD_VARIABLE, ""))
+
+
+def draw_for(exercise: Exercise, word: str) -> Any:
+    """Object of a drawn question for a teacher's word."""
+    seed = [zlib.crc32(text.encode()) for text in (word, exercise.name)]
+    return exercise.draw_object(np.random.default_rng(seed))  # type: ignore[misc]
 
 
 class HintResult(CardDisplay):

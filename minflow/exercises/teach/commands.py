@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
 from ...core.base.errors import MinflowError, MissingDependencyError
@@ -14,6 +15,7 @@ from ...core.messages import invocation
 from ...diagnosis.name_suggestions import similar_names
 from ...io import atomic
 from .. import external
+from ..grading import sandbox
 from ..i18n import say
 from ..registry import UnknownExercise
 from . import build as building, exam as exams, grade as grading, notebook as nb, repair as repairing
@@ -73,8 +75,8 @@ def next_step(kind: str, folder: Path, written: list[Path]) -> str:
 
 
 def grade(options: argparse.Namespace) -> int:
-    """Print or write the marks as CSV, and one line per file to stderr."""
-    limits = grading.Limits(options.memory, options.seconds, options.seed, options.word)
+    """Print or write the marks as CSV, each as it is known, and one line per file to stderr."""
+    limits = grading.Limits(options.memory, options.seconds, options.seed, options.word, options.trust)
     try:
         require_paths([*options.files, options.release])
     except MissingPath as error:
@@ -85,27 +87,46 @@ def grade(options: argparse.Namespace) -> int:
         release = exams.read_release(Path(options.release)) if options.release else None
     except nb.NotebookError as error:
         return failed("grade", ValueError(f"{options.release}: {error}"))
-    marks = []
-    for mark in grading.grade(options.files, limits, options.jobs, release):
-        marks.append(mark)
-        if mark.outcome == "unreadable":
-            print(f"minflow exercises grade: {nb.printable(mark.file)}: {mark.remark}", file=sys.stderr, flush=True)
-    text = nb.to_csv([grading.COLUMNS, *(mark.row() for mark in marks)])
-    for line in grading.summary(marks):
-        print(line, file=sys.stderr)
+    if not options.trust and (problem := sandbox.problem()):
+        print(f"minflow exercises grade: {no_sandbox(problem)}", file=sys.stderr)
+        return 2
     pages = options.feedback or (options.out and Path(options.out).with_suffix(".feedback"))
-    if pages:
-        try:
-            index = feedback.write(marks, Path(pages))
-        except OSError as error:
-            return failed("grade", error)
-    if not options.out:
-        print(text, end="")
-    elif code := written("grade", {Path(options.out): text}):
-        return code
-    if pages:
-        print(index, file=sys.stdout if options.out else sys.stderr)
+    marks = []
+    try:
+        if options.out:
+            Path(options.out).parent.mkdir(parents=True, exist_ok=True)
+        with open(options.out, "w", encoding="utf-8", newline="") if options.out else nullcontext(sys.stdout) as out:
+            out.write(nb.to_csv([grading.COLUMNS]))
+            for mark in grading.grade(options.files, limits, options.jobs, release):
+                marks.append(mark)
+                out.write(nb.to_csv([mark.row()]))
+                out.flush()
+                if mark.outcome == "unreadable":
+                    print(f"minflow exercises grade: {nb.printable(mark.file)}: {mark.remark}", file=sys.stderr)
+        for line in grading.summary(marks):
+            print(line, file=sys.stderr)
+        if options.out:
+            print(options.out)
+        if pages:
+            print(feedback.write(marks, Path(pages)), file=sys.stdout if options.out else sys.stderr)
+    except (OSError, MissingDependencyError) as error:
+        return failed("grade", error)
     return 0
+
+
+def no_sandbox(problem: str) -> MinflowError:
+    """Error of a system without a sandbox. It says what is at risk, and what to install."""
+    packages = "apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora)"
+    remedy = f"install bubblewrap: {packages}; or " if problem == sandbox.NOT_INSTALLED else ""
+    return MinflowError(
+        "answers are programs of others, and without a sandbox they run with your rights",
+        values={
+            "sandbox": problem,
+            "at risk": "your files, keys and network, the other submissions, the solutions, the marks",
+        },
+        where=f"in {invocation.line('minflow', 'exercises', 'grade')}",
+        hint=f"{remedy}grade in a container (docs/teaching/grading.md); or --trust, if you trust all authors",
+    )
 
 
 def repair(options: argparse.Namespace) -> int:
@@ -122,7 +143,9 @@ def repair(options: argparse.Namespace) -> int:
             continue
         try:
             release = Path(options.release) if options.release else None
-            target, remarks = repairing.repair(path, release, path if options.in_place else None)
+            target, remarks = repairing.repair(
+                path, release, path if options.in_place else None, links=str(path) in options.files
+            )
         except (nb.NotebookError, LookupError, OSError) as error:
             worst = failed("repair", ValueError(f"{nb.printable(str(path))}: {error}"))
             continue

@@ -1,33 +1,36 @@
 """`minflow exercises grade`: mark untrusted notebooks.
 
 Only the answers are taken from a learner's notebook, by the ids of their cells (notebook.py). Each answer runs in its
-own process (worker.py) with limits of time and memory, after the cells of the released lesson that it needs. A reader
-of this package can find the hidden cases and, with effort, report success from inside: if marks matter, look at the
-answers too.
+own process (grading/process.py), after the cells of the released lesson that it needs, and returns its results as
+plain data. They are judged here, by the definition, which that process does not have. Nothing in a notebook ends the
+run or changes another mark.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import collections
 import concurrent.futures
 import dataclasses
-import json
+import functools
 import os
-import secrets
-import signal
-import subprocess
 import symtable
-import sys
-import tempfile
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from .. import cells
-from ..card import Card
-from ..definition import Exercise
+from .. import cells, judge
+from ..answer_source import AnswerSource, definitions
+from ..card import Card, make_card
+from ..checker import CHECK_LIMIT, draw_for
+from ..definition import Case, Exercise
+from ..grading import process, wire, worker
+from ..grading.process import Limits as Limits, Response
 from ..i18n import say
+from ..limits import OutOfTime, limited
+from ..runner import Result
 from . import notebook as nb
 
 # Names that make an answer suspicious unless the solution uses them too.
@@ -51,30 +54,8 @@ SUSPICIOUS = {
     "gi_frame",
     "cr_frame",
 }
+MAX_REMARK = 300  # characters
 COLUMNS = ("file", "lesson", "exercise", "points", "of", "outcome", "wrong answer", "remark")
-BOOTSTRAP = "import sys; sys.path[:] = {path!r}; from minflow.exercises.teach.worker import main; main()"
-SETUP_SECONDS, CASE_LIMIT_FACTOR = (
-    30.0,
-    15.0,
-)  # seconds for start-up and the lesson's cells; limit of all cases, as a multiple of one case
-MAX_OUTPUT_BYTES = 100_000  # bytes read from a process's output
-
-
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """Limits and seeds of grading.
-
-    memory: GB per answer. seconds: per answer; None means by its exercise. seed: seed of the cases. word: the teacher's
-    word, which selects drawn questions.
-    """
-
-    memory: float = 2.0
-    seconds: float | None = None
-    seed: int = 0
-    word: str = ""
-
-    def time_for(self, exercise: Exercise) -> float:
-        return self.seconds or SETUP_SECONDS + CASE_LIMIT_FACTOR * exercise.time_limit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,27 +91,39 @@ class Mark:
 def grade(
     paths: Iterable[str], limits: Limits, jobs: int | None = None, release: dict[str, Any] | None = None
 ) -> Iterator[Mark]:
-    """Yield the marks of all exercises, notebook by notebook.
+    """Yield the marks of all exercises, notebook by notebook, each as soon as it is known.
 
     jobs: parallel processes (default: one per core). release: the notebook that was given out, or the teacher's one of
     an exam; by default that of the lesson.
     """
-    with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+    jobs = jobs or os.cpu_count() or 1
+    pending: collections.deque[Callable[[], Mark]] = collections.deque()
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         try:
-            for path in nb.notebooks(paths):
-                try:
-                    notebook = nb.read(path)
-                    released = release or nb.release_of(notebook, path)
-                except (nb.NotebookError, LookupError) as error:
-                    yield unreadable(path, error)
-                    continue
-                futures = [
-                    pool.submit(mark, str(path), notebook, released, exercise, limits)
-                    for exercise in nb.exercises_of(released)
-                ]
-                yield from (future.result() for future in futures)
+            for task in tasks(paths, limits, pool, release):
+                pending.append(task)
+                if len(pending) > 2 * jobs:  # enough for all processes; more would hold many notebooks in memory
+                    yield pending.popleft()()
+            while pending:
+                yield pending.popleft()()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def tasks(
+    paths: Iterable[str], limits: Limits, pool: concurrent.futures.Executor, release: dict[str, Any] | None
+) -> Iterator[Callable[[], Mark]]:
+    """Start the processes, and yield a function that returns the mark for each."""
+    given = list(map(str, paths))
+    for path in nb.notebooks(given):
+        try:
+            notebook = nb.read(path, links=str(path) in given, outputs=False)
+            released = release or nb.release_of(notebook, path)
+        except (nb.NotebookError, LookupError) as error:
+            yield functools.partial(unreadable, path, error)
+            continue
+        for exercise in nb.exercises_of(released):
+            yield start(pool.submit, str(path), notebook, released, exercise, limits)
 
 
 def unreadable(path: Path, error: Exception) -> Mark:
@@ -142,21 +135,186 @@ def unreadable(path: Path, error: Exception) -> Mark:
 
 def mark(file: str, notebook: dict[str, Any], released: dict[str, Any], exercise: Exercise, limits: Limits) -> Mark:
     """Mark one answer."""
+    return start(call_now, file, notebook, released, exercise, limits)()
+
+
+def call_now(function: Callable, *arguments: Any) -> concurrent.futures.Future:
+    future: concurrent.futures.Future = concurrent.futures.Future()
+    future.set_result(function(*arguments))
+    return future
+
+
+def start(
+    submit: Callable[..., concurrent.futures.Future],
+    file: str,
+    notebook: dict[str, Any],
+    released: dict[str, Any],
+    exercise: Exercise,
+    limits: Limits,
+) -> Callable[[], Mark]:
+    """Start the process of an answer by `submit`, and return a function that waits for it and returns the mark."""
     answer, remark = nb.find_answer(notebook, exercise)
-    place = Mark(file, exercise.lesson, exercise.name, of=exercise.points, remark=remark)
+    remarks = [text for text in (nb.format_remark(notebook), remark) if text]
+    place = Mark(file, exercise.lesson, exercise.name, of=exercise.points, remark="; ".join(remarks))
     if cells.is_untouched(exercise.name, answer):
-        return dataclasses.replace(place, outcome="not started")
-    given = run_answer(exercise, setup_cells(notebook, released, exercise, answer), answer, limits)
+        return lambda: dataclasses.replace(place, outcome="not started")
+    if len(answer) > nb.MAX_SOURCE:
+        remark = f"the cell has more than {nb.MAX_SOURCE:,} characters"
+        too_long = Finding("refused", remark=remark, card=Card("refused", exercise.name, remark))
+        return lambda: finished(place, exercise, answer, too_long, remarks)
+    answer = nb.as_python(answer)
+    before = setup_cells(notebook, released, exercise, answer)
+    future = submit(process.run, process.request(exercise, before, answer, limits), limits, limits.time_for(exercise))
+    given = functools.partial(given_values, exercise, released, limits)
+    return lambda: finished(place, exercise, answer, judged(exercise, before, answer, future, given, limits), remarks)
+
+
+def finished(place: Mark, exercise: Exercise, answer: str, finding: Finding, remarks: list[str]) -> Mark:
     odd = sorted((mentioned_names(answer) - mentioned_names(cells.solved_cell(exercise.name))) & SUSPICIOUS)
-    remarks = [text for text in (remark, str(given.get("remark", "")), odd and f"look at it: {', '.join(odd)}") if text]
-    right = given.get("outcome") == "right"
+    remarks = [text for text in (*remarks, finding.remark, odd and f"look at it: {', '.join(odd)}") if text]
+    right = finding.outcome == "right"
     return dataclasses.replace(
         place,
-        outcome=str(given.get("outcome", "")),
-        wrong=str(given.get("wrong", "")),
-        points=float(exercise.points) if right else exercise.partial.get(str(given.get("wrong", "")), 0.0),
+        outcome=finding.outcome,
+        wrong=finding.wrong,
+        points=float(exercise.points) if right else exercise.partial.get(finding.wrong, 0.0),
         remark="; ".join(remarks),
+        card=finding.card,
     )
+
+
+# ---- judging --------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """Verdict on an answer. wrong: name of the wrong answer. remark: for the teacher. card: for the learner."""
+
+    outcome: str
+    wrong: str = ""
+    remark: str = ""
+    card: Card | None = None
+
+
+class Ended(Exception):
+    """The process ended before it sent its results. The text says how."""
+
+
+class Replayed:
+    """Runner of an answer that ran in another process: its results, as they were sent."""
+
+    def __init__(self, response: Response, kind: str, source: AnswerSource | None) -> None:
+        self.kind, self.source, self.response = kind, source, response
+        self.lines = iter(response.lines[1:])
+
+    def results(self, cases: Iterable[Case]) -> Iterator[Result]:
+        for _ in cases:
+            line = next(self.lines, None)
+            if line is None:
+                raise Ended(self.response.remark)
+            result = wire.load_result(line)
+            yield result
+            if result.ends_run:
+                break
+
+
+def judged(
+    exercise: Exercise,
+    before: list[str],
+    answer: str,
+    future: concurrent.futures.Future,
+    given: Callable[[], tuple],
+    limits: Limits,
+) -> Finding:
+    """Judge the response of an answer's process, whatever it contains."""
+    try:
+        response = future.result()
+        sources = {worker.before_file(i): source for i, source in enumerate(before)} | {worker.ANSWER_FILE: answer}
+        verdict = limited(
+            CHECK_LIMIT * max(exercise.time_limit, 1.0), lambda: verdict_on(exercise, response, sources, given, limits)
+        )
+        shown = make_card(verdict)
+        raised = verdict.result.error if verdict.result and verdict.case is None else None
+        remark = "" if verdict.ok else shown.headline
+        if raised:  # by the cell, before any case
+            remark = (
+                "the cell does not end" if raised.is_a("OutOfTime") else f"the cell raises {raised.name}: {raised.text}"
+            )
+        elif verdict.outcome == "not started" and response.lines and b"unbound" in response.lines[0]:
+            remark = f"the cell does not bind {exercise.answer}"
+        wrong = verdict.wrong.name if verdict.wrong else ""
+        return Finding(verdict.outcome, wrong, remark[:MAX_REMARK], shown)
+    except Ended as error:
+        remark = str(error)
+    except wire.WireError as error:
+        remark = f"its process sends something else than results: {error}"
+    except OutOfTime:
+        remark = "comparing its results takes too long"
+    except Exception as error:  # an error of the grader
+        remark = f"grading fails: {type(error).__name__}: {error}"[:MAX_REMARK]
+        return Finding("failed", remark=remark, card=Card("stopped", exercise.name, remark))
+    return Finding("stopped", remark=remark, card=Card("stopped", exercise.name, remark))
+
+
+def verdict_on(
+    exercise: Exercise, response: Response, sources: dict[str, str], given: Callable[[], tuple], limits: Limits
+) -> judge.Verdict:
+    if not response.lines:
+        raise Ended(response.remark)
+    first = wire.load(response.lines[0])
+    if "error" in first:
+        return judge.Verdict(exercise, "stopped", result=Result(error=wire.error(first["error"])))
+    if "unbound" in first:
+        return judge.Verdict(exercise, "not started")
+    if "changed" in first:  # while the cell ran
+        return judge.Verdict(exercise, "changed", message=wire.text(first["changed"]))
+    kind = wire.text(first.get("kind"))
+    if kind not in ("class", "function", "value", "nothing"):
+        raise wire.WireError("an answer of an unknown kind")
+    if exercise.make_cases is None:
+        runner = Replayed(response, kind, None)
+        [result] = runner.results([Case((), {})])
+        verdict = judge.judge_value(exercise, result.value, given())
+    else:
+        runner = Replayed(response, kind, find_source(exercise, sources, *wire.items(first.get("source"), 2)))
+        verdict = judge.judge_code(process.prepared(exercise, limits.seed).reference, runner)
+    if response.lines[-1].startswith(b'{"changed"'):  # while the cases ran
+        return judge.Verdict(exercise, "changed", message=wire.text(wire.load(response.lines[-1]).get("changed")))
+    return verdict
+
+
+def find_source(exercise: Exercise, sources: dict[str, str], file: Any, line: Any) -> AnswerSource | None:
+    """Source of an answer: its definition in the learner's cell, else where its process says that it is."""
+    try:
+        last = [
+            node for node in ast.parse(sources[worker.ANSWER_FILE]).body if getattr(node, "name", "") == exercise.answer
+        ]
+        file, line = (worker.ANSWER_FILE, last[-1].lineno) if last else (wire.text(file), wire.count(line))
+        text = sources.get(file, "")
+        node = next((node for node in definitions(text) if node.lineno == line), None)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a cell with IPython's own lines
+        node = None
+    if node is None:
+        return AnswerSource(file, "", None) if file else None
+    lines = text.splitlines(keepends=True)[node.lineno - 1 : node.end_lineno]
+    return AnswerSource(file, textwrap.dedent("".join(lines)), node)
+
+
+def given_values(exercise: Exercise, released: dict[str, Any], limits: Limits) -> tuple:
+    """The variables that the exercise takes after a value: its drawn object, or what cells of the release bind."""
+    if exercise.draw_object is not None:
+        return (draw_for(exercise, limits.word),)
+    if not exercise.given:
+        return ()
+    return released_values(exercise, tuple(setup_cells(released, released, exercise, "")), limits)
+
+
+@functools.lru_cache(64)
+def released_values(exercise: Exercise, before: tuple[str, ...], limits: Limits) -> tuple:
+    request = process.request(exercise, list(before), f"{exercise.answer} = ({', '.join(exercise.given)},)", limits)
+    runner = Replayed(process.run(request, limits, limits.time_for(exercise)), "value", None)
+    [result] = runner.results([Case((), {})])
+    return result.value
 
 
 # ---- the cells that an answer needs ---------------------------------------------------------------------------------
@@ -192,7 +350,7 @@ def setup_cells(notebook: dict[str, Any], released: dict[str, Any], exercise: Ex
 def used_names(source: str) -> set[str]:
     """Global names that a cell looks up, without builtins."""
     try:
-        todo = [symtable.symtable(nb.as_python(source), "cell", "exec")]
+        todo = [symtable.symtable(nb.as_python(source[: nb.MAX_SOURCE]), "cell", "exec")]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     names: set[str] = set()
@@ -209,9 +367,8 @@ def used_names(source: str) -> set[str]:
 
 def mentioned_names(source: str) -> set[str]:
     """Names, attributes and modules mentioned in a cell."""
-    try:
-        tree = ast.parse(nb.as_python(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = nb.syntax_tree(nb.as_python(source))
+    if tree is None:
         return set()
     names = {
         node.id if isinstance(node, ast.Name) else node.attr
@@ -224,85 +381,6 @@ def mentioned_names(source: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             names |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
     return names | {".".join(name.split(".")[:2]) for name in names}
-
-
-# ---- the process ----------------------------------------------------------------------------------------------------
-
-
-def run_answer(exercise: Exercise, cells_before: list[str], answer: str, limits: Limits) -> dict[str, Any]:
-    """Judge an answer in a new process. Returns {"outcome", "wrong", "remark"}."""
-    token, seconds = secrets.token_hex(16), limits.time_for(exercise)
-    question = {
-        "exercise": exercise.name,
-        "before": cells_before,
-        "answer": nb.as_python(answer),
-        "token": token,
-        "seed": limits.seed,
-        "memory": limits.memory,
-        "seconds": seconds,
-    }
-    path = [folder for folder in sys.path if folder]
-    kept = {key: value for key, value in os.environ.items() if key != "NBGRADER_EXECUTION"}
-    settings = {
-        "MINFLOW_GRADING": "1",
-        "MINFLOW_LIVE": "0",
-        "MINFLOW_CARDS": "0",
-        "MINFLOW_PROGRESS": "0",
-        "MINFLOW_WORD": limits.word,
-        "MINFLOW_SEED": str(limits.seed),
-        "MINFLOW_LANG": "en",
-        "MINFLOW_MACHINE": "0",
-        "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONIOENCODING": "utf-8",
-        "MPLBACKEND": "agg",
-    }
-    with (
-        tempfile.TemporaryDirectory(prefix="minflow-grade-", ignore_cleanup_errors=True) as folder,
-        tempfile.TemporaryFile() as out,
-    ):
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-X", "utf8", "-c", BOOTSTRAP.format(path=path)],
-            stdin=subprocess.PIPE,
-            stdout=out,
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-            env=kept | settings,
-            start_new_session=os.name == "posix",
-        )
-        late = False
-        try:
-            process.communicate(json.dumps(question).encode(), timeout=seconds)
-        except subprocess.TimeoutExpired:
-            late = True
-        finally:
-            kill(process)
-        out.seek(0)
-        lines = out.read(MAX_OUTPUT_BYTES).decode("utf-8", "replace").splitlines()
-    if late:
-        return {"outcome": "stopped", "remark": f"stopped after {seconds:g} s"}
-    for line in lines:
-        if line.startswith(token):
-            return dict(json.loads(line.removeprefix(token)))
-    return {"outcome": "stopped", "remark": exit_remark(process.returncode)}
-
-
-def kill(process: subprocess.Popen) -> None:
-    """Kill the process and its children."""
-    if os.name == "posix":
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
-    process.kill()
-    process.wait()
-
-
-def exit_remark(code: int) -> str:
-    """Remark on a process that ended without a verdict. code: its return code."""
-    if code < 0:
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-        return f"its process was ended by {name}" + (": out of processor time" if name == "SIGXCPU" else "")
-    return "it ended its process"
 
 
 def summary(marks: Iterable[Mark]) -> list[str]:

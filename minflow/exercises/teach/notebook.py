@@ -9,10 +9,12 @@ from __future__ import annotations
 import ast
 import contextlib
 import csv
+import functools
 import io
 import json
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,11 @@ from ..registry import all_exercises as all_exercises, find, lesson_exercises, l
 from ..translate.notebook import in_language
 
 MAX_BYTES = 50_000_000  # bytes of a notebook that `read` accepts
+MAX_ITEMS = 1_000_000  # values in it: an empty list takes 64 bytes of memory for 3 bytes of the file
+MAX_CELLS = 5_000
+MAX_DEPTH = 30  # folders in folders
+MAX_SOURCE = 100_000  # characters of a cell that is parsed: its syntax tree takes 600 times the memory
+MAX_CODE = 1_000_000  # characters of all code cells
 PARTS = ("task", "answer", "check")
 VARIANT_ANSWER = re.compile(r"([a-z0-9-]{1,60}-[0-9a-f]{8})-answer")
 BINDS = re.compile(r"^(?:(?:async +)?def|class) +(\w+)|^(\w+) *=(?!=)", re.MULTILINE)
@@ -39,9 +46,12 @@ class NotebookError(ValueError):
 # ---- files ----------------------------------------------------------------------------------------------------------
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Read a notebook, dropping invalid cells. Raises NotebookError."""
-    return parse(content(path))
+def read(path: Path, links: bool = True, outputs: bool = True) -> dict[str, Any]:
+    """Read a notebook, dropping invalid cells. links: True to follow links. outputs: False to drop those.
+
+    Raises NotebookError.
+    """
+    return parse(content(path, links), outputs)
 
 
 def read_release(path: Path) -> dict[str, Any]:
@@ -50,30 +60,49 @@ def read_release(path: Path) -> dict[str, Any]:
     return parse(in_language(language(), top)(path, data) if path.is_relative_to(top) else data)
 
 
-def content(path: Path) -> bytes:
+def content(path: Path, links: bool = True) -> bytes:
     """Bytes of a notebook. Raises NotebookError if it is not a plain file or too large."""
     try:
-        with open_regular(path) as file:
+        with open_regular(path, links) as file:
             result = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise NotebookError(error.strerror or type(error).__name__) from error
+        linked = not links and os.path.islink(path)
+        raise NotebookError("it is a link" if linked else error.strerror or type(error).__name__) from error
     if len(result) > MAX_BYTES:
         raise NotebookError(say("it has more than {bytes} bytes", bytes=f"{MAX_BYTES:,}"))
     return result
 
 
-def parse(content: bytes) -> dict[str, Any]:
+def parse(content: bytes, outputs: bool = True) -> dict[str, Any]:
     """Notebook from its bytes, without invalid cells. Raises NotebookError."""
+    if sum(content.count(sign) for sign in (b",", b"[", b"{")) > MAX_ITEMS:
+        raise NotebookError(f"it has more than {MAX_ITEMS:,} values")
     try:
-        data = json.loads(content)
+        data = json.loads(content, object_hook=None if outputs else without_outputs)
     except (ValueError, RecursionError, MemoryError) as error:
         raise NotebookError(say("it is not JSON")) from error
     if not isinstance(data, dict) or not isinstance(data.get("cells"), list):
         raise NotebookError(say("it has no list of cells: is its format nbformat 4?"))
     data["cells"] = [normalized_cell(cell) for cell in data["cells"] if isinstance(cell, dict)]
+    if len(data["cells"]) > MAX_CELLS:
+        raise NotebookError(f"it has more than {MAX_CELLS:,} cells")
+    if sum(len(cell["source"]) for cell in data["cells"] if cell.get("cell_type") == "code") > MAX_CODE:
+        raise NotebookError(f"it has more than {MAX_CODE:,} characters of code")
     if not isinstance(data.get("metadata"), dict):
         data["metadata"] = {}
     return data
+
+
+def without_outputs(part: dict[str, Any]) -> dict[str, Any]:
+    return {**part, "outputs": []} if "outputs" in part else part
+
+
+def format_remark(notebook: dict[str, Any]) -> str:
+    """Remark on a notebook that Jupyter would not open, "" for others."""
+    version = notebook.get("nbformat")
+    if type(version) is int and version == 4:
+        return ""
+    return f"its nbformat is {version!r:.20}: Jupyter needs 4" if "nbformat" in notebook else "it has no nbformat"
 
 
 def normalized_cell(cell: dict[str, Any]) -> dict[str, Any]:
@@ -107,9 +136,25 @@ def notebooks(paths: Iterable[str]) -> list[Path]:
     """Notebooks among the paths and below the folders among them, without Jupyter's hidden files."""
     result: list[Path] = []
     for path in map(Path, paths):
-        inside = sorted(path.rglob("*.ipynb")) if path.is_dir() else [path]
+        inside = sorted(files_below(path, ".ipynb")) if path.is_dir() else [path]
         result += [file for file in inside if file == path or course.is_visible(file, path)]
     return list(dict.fromkeys(result))
+
+
+def files_below(top: Path, ending: str) -> Iterator[Path]:
+    """Files whose names end so, at most MAX_DEPTH folders deep. Follows no links to folders."""
+    folders = [(str(top), 0)]
+    while folders:
+        folder, depth = folders.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:  # it cannot be read, or its path is too long
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders += [(entry.path, depth + 1)] if depth < MAX_DEPTH else []
+            elif entry.name.endswith(ending):
+                yield Path(entry.path)
 
 
 # ---- lessons --------------------------------------------------------------------------------------------------------
@@ -250,22 +295,28 @@ def cells_between(all_cells: list[dict[str, Any]], first: str, last: str) -> lis
     return []
 
 
+def syntax_tree(source: str) -> ast.Module | None:
+    """Syntax tree of a cell; None if it is not Python or too long."""
+    try:
+        return ast.parse(source) if len(source) <= MAX_SOURCE else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def as_python(source: str) -> str:
     """Replace IPython's own lines (`%time`, `!ls`) with `pass` if the source is not valid Python."""
-    try:
-        ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return re.sub(r"^([ \t]*)[%!].*$", r"\1pass", source, flags=re.MULTILINE)
-    return source
+    if syntax_tree(source) is not None:
+        return source
+    return re.sub(r"^([ \t]*)[%!].*$", r"\1pass", source, flags=re.MULTILINE)
 
 
-def bound_names(source: str) -> set[str]:
+@functools.lru_cache(200)
+def bound_names(source: str) -> frozenset[str]:
     """Names that a cell binds outside functions and classes; found by a regular expression if it does not parse."""
-    try:
-        tree = ast.parse(as_python(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {name for pair in BINDS.findall(source) for name in pair if name}
-    return top_names(tree)
+    tree = syntax_tree(as_python(source))
+    if tree is None:
+        return frozenset(name for pair in BINDS.findall(source) for name in pair if name)
+    return frozenset(top_names(tree))
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------

@@ -12,14 +12,17 @@ from . import nbgrader, notebook as nb
 SUFFIX = ".repaired.ipynb"
 
 
-def repair(path: Path, release: Path | None = None, target: Path | None = None) -> tuple[Path, list[str]]:
+def repair(
+    path: Path, release: Path | None = None, target: Path | None = None, links: bool = True
+) -> tuple[Path, list[str]]:
     """Write the release with the learner's answers. Returns (written file, remarks).
 
     release: the released notebook; by default the course's in the language of the command, with nbgrader's metadata if
     the file has it.
-    target: file to write; by default NAME.repaired.ipynb next to the file. Raises NotebookError, OSError.
+    target: file to write; by default NAME.repaired.ipynb next to the file. links: False if the file must not be a link.
+    Raises NotebookError, OSError.
     """
-    notebook = nb.read(path)
+    notebook = nb.read(path, links)
     if release is None:
         lesson = nb.lesson_of(notebook, path)
         whole = nb.read_release(nb.releases([lesson])[lesson])
@@ -36,5 +39,7 @@ def repair(path: Path, release: Path | None = None, target: Path | None = None) 
             remarks += [f"{exercise.name}: {remark}"] if remark else []
         new.append(cell)
     target = target or path.with_name(path.stem + SUFFIX)
+    if target != path and target.is_symlink():  # a learner may have made it
+        raise nb.NotebookError(f"{target.name} is a link")
     nb.write(target, {**whole, "cells": new})
     return target, remarks

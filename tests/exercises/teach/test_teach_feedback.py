@@ -9,6 +9,7 @@ from minflow.exercises.registry import find
 from minflow.exercises.teach import notebook as nb
 from minflow.exercises.teach.grade import Mark
 from minflow.exercises.teach.pages import feedback
+from tests.exercises.teach.sandboxes import TRUST
 from tests.exercises.teach.small_course import RIGHT, WRONG, answered
 from tests.exercises.teach.test_teach_report import Page
 
@@ -84,7 +85,7 @@ def test_unreadable_notebooks_miss_their_points(course_folder, tmp_path, capsys)
     for name in ("anna/02_downhill.ipynb", "bo/ps02/mine.ipynb", "eve/notes.ipynb"):
         (tmp_path / "in" / name).parent.mkdir(parents=True)
         (tmp_path / "in" / name).write_text("{")
-    assert cli.main(["exercises", "grade", str(tmp_path / "in"), "--out", str(tmp_path / "marks.csv")]) == 0
+    assert cli.main(["exercises", "grade", str(tmp_path / "in"), "--out", str(tmp_path / "marks.csv"), *TRUST]) == 0
     out, err = capsys.readouterr()
     assert out.split() == [str(tmp_path / "marks.csv"), str(tmp_path / "marks.feedback" / "index.html")]
     points = nb.points_of("02")
@@ -112,6 +113,6 @@ def test_chinese_pages(course_folder, tmp_path, monkeypatch):
 
 def test_marks_and_pages_of_a_class(course_folder, tmp_path):
     nb.write(tmp_path / "in/anna/02_downhill.ipynb", answered(WRONG))
-    words = ["exercises", "grade", str(tmp_path / "in"), "--feedback", str(tmp_path / "pages")]
+    words = ["exercises", "grade", str(tmp_path / "in"), "--feedback", str(tmp_path / "pages"), *TRUST]
     assert cli.main(words) == 0
     assert "02_downhill.html" in (tmp_path / "pages/index.html").read_text(encoding="utf-8")

@@ -5,21 +5,26 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
 from minflow import cli
 from minflow.exercises import cells
+from minflow.exercises.card import card_text
+from minflow.exercises.grading import sandbox, worker
 from minflow.exercises.registry import find
-from minflow.exercises.teach import build, grade, notebook as nb, worker
+from minflow.exercises.teach import build, grade, notebook as nb
+from tests.exercises.teach.sandboxes import TRUST
 from tests.exercises.teach.small_course import EXERCISES, FIRST, RIGHT, WRONG, answered, lesson
 
 SLOPE = RIGHT["slope"]
-LIMITS = grade.Limits(seconds=60)
+LIMITS = grade.Limits(seconds=60, trust=bool(TRUST))
+UNCONFINED = grade.Limits(seconds=60, trust=True)
 
 
 def judged(answer, name="slope", limits=LIMITS):
-    return grade.run_answer(find(name), [FIRST], answer, limits)
+    return grade.mark("x", answered({name: answer}), lesson(), find(name), limits)
 
 
 # ---- three learners -------------------------------------------------------------------------------------------------
@@ -29,7 +34,7 @@ def test_grading_a_class(course_folder, tmp_path, capsys):
     for name, answers in {"right": RIGHT, "wrong": WRONG, "empty": {}}.items():
         nb.write(tmp_path / "in" / name / "02_downhill.ipynb", answered(answers))
     (tmp_path / "in/right/notes.ipynb").write_text("no notebook")
-    assert cli.main(["exercises", "grade", str(tmp_path / "in"), "--out", str(tmp_path / "marks.csv")]) == 0
+    assert cli.main(["exercises", "grade", str(tmp_path / "in"), "--out", str(tmp_path / "marks.csv"), *TRUST]) == 0
     with open(tmp_path / "marks.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     marks = {(os.path.basename(os.path.dirname(row["file"])), row["exercise"]): row for row in rows}
@@ -78,6 +83,52 @@ def test_answer_may_use_another_answer_of_the_learner():
     assert (mark.outcome, mark.points) == ("right", 2.0)
 
 
+def test_card_of_a_mark():
+    """The card that the learner would see belongs to each mark of an answer, also to one whose process ended."""
+    mark = judged(WRONG["slope"])
+    assert "smallest case" in card_text(mark.card) and "both sides" in card_text(mark.card)
+    assert "ended its process" in card_text(judged("import os\nos._exit(0)").card)
+    assert judged(cells.answer_cell("slope")).card is None
+
+
+def test_marks_are_written_one_by_one(course_folder, tmp_path, monkeypatch, capsys):
+    """A run that is interrupted keeps the marks that it has."""
+    marks = [grade.Mark("a", "02", "slope", 1.0, 1, "right"), grade.Mark("b", remark="it is a pipe")]
+
+    def interrupted(*rest):
+        yield from marks
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(grade, "grade", interrupted)
+    assert cli.main(["exercises", "grade", str(course_folder), "--out", str(tmp_path / "new/marks.csv"), "--trust"])
+    assert (tmp_path / "new/marks.csv").read_text().splitlines()[1:] == [
+        "a,02,slope,1,1,right,,",
+        "b,,,0,0,unreadable,,it is a pipe",
+    ]
+
+
+def test_without_a_sandbox_the_risk_must_be_accepted(course_folder, tmp_path, monkeypatch, capsys):
+    nb.write(tmp_path / "in/02_downhill.ipynb", answered({"slope": SLOPE}))
+    monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
+    assert cli.main(["exercises", "grade", str(tmp_path / "in")]) == 2
+    out, err = capsys.readouterr()
+    for part in ("your rights", "bubblewrap", "at risk", "in minflow exercises grade", "Try:", "container", "--trust"):
+        assert part in err
+    assert out == ""
+    assert cli.main(["exercises", "grade", str(tmp_path / "in"), "--trust"]) == 0
+    assert ",slope,1,1,right," in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "system, machine, says",
+    [("darwin", "arm64", "no sandbox for"), ("win32", "AMD64", "no sandbox for"), ("linux", "riscv64", "riscv64")],
+)
+def test_systems_without_a_sandbox(system, machine, says, monkeypatch):
+    monkeypatch.setattr(sandbox.sys, "platform", system)
+    monkeypatch.setattr(sandbox.platform, "machine", lambda: machine)
+    assert says in sandbox.problem()
+
+
 # ---- hostile answers ------------------------------------------------------------------------------------------------
 
 
@@ -91,29 +142,12 @@ def test_answer_may_use_another_answer_of_the_learner():
         ("slope = " + "(" * 5000 + ")" * 5000, "the cell raises"),
         ("x = 3", "does not bind slope"),
         ("import minflow\nminflow.Tensor.__add__ = None\n" + SLOPE, "minflow.Tensor.__add__"),
-        ("import builtins\nbuiltins.abs = lambda x: 0\n" + SLOPE, "builtins.abs was changed"),
-        (
-            "import minflow.exercises.judge as j\nj.difference = lambda *a: None\n" + SLOPE,
-            "judge.difference was changed",
-        ),
-        (
-            "from minflow.exercises.judge import difference\ndifference.__code__ = (lambda *a: None).__code__\n"
-            + SLOPE,
-            "the code of",
-        ),
-        (
-            "from minflow.exercises.registry import find\nfind('slope').other_solutions.append(3)\n" + SLOPE,
-            "slope.other_solutions was changed",
-        ),
-        (
-            "def slope(f, x, h=1):\n    import minflow.exercises.judge as j\n    j.compare_safely = lambda *a: None",
-            "was changed",
-        ),
+        ("def slope(f, x, h=1):\n    import minflow as flow\n    flow.exp = None", "minflow.exp"),
     ],
 )
 def test_hostile_answers_earn_nothing_and_are_reported(answer, says):
     verdict = judged(answer)
-    assert verdict["outcome"] in ("stopped", "changed", "not started") and says in verdict["remark"], verdict
+    assert verdict.outcome in ("stopped", "changed", "not started") and says in verdict.remark, verdict
 
 
 def test_hostile_answers_touch_no_file_and_start_nothing(tmp_path):
@@ -136,27 +170,37 @@ def test_hostile_answers_touch_no_file_and_start_nothing(tmp_path):
             f"else: raise ValueError({line!r})",
         ]
     lines += ["try: urllib.request.urlopen('http://192.0.2.1/')", "except OSError: pass", "else: raise ValueError"]
-    verdict = judged("\n".join([*lines, SLOPE]))
-    assert verdict["outcome"] == "right", verdict
+    verdict = judged("\n".join([*lines, SLOPE]), limits=UNCONFINED)
+    assert verdict.outcome == "right", verdict
     assert mine.read_text() == "mine" and list(tmp_path.iterdir()) == [mine]
+
+
+def test_nested_folders_of_an_answer_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    answer = (
+        "import os\ninside = os.open('.', os.O_RDONLY)\nfor i in range(3000):\n    os.mkdir('x', dir_fd=inside)\n"
+        "    outside, inside = inside, os.open('x', os.O_RDONLY, dir_fd=inside)\n    os.close(outside)\n" + SLOPE
+    )
+    assert judged(answer, limits=UNCONFINED).outcome == "right"
+    assert list(tmp_path.iterdir()) == [] or os.name != "posix"
 
 
 def test_endless_call_ends():
     answer = "def slope(f, x, h=1):\n    while True:\n        try: f(x)\n        except BaseException: pass"
-    assert "stopped after 2 s" in judged(answer)["remark"]
+    assert "stopped after 2 s" in judged(answer).remark
 
 
 def test_uninterruptible_answer_is_killed():
     # A single call of C code is not interrupted by exceptions, but by the end of its process.
     answer = "import collections, itertools\ncollections.deque(itertools.repeat(0), 0)"
-    verdict = judged(answer, limits=grade.Limits(seconds=1))
-    assert verdict["outcome"] == "stopped" and ("after 1 s" in verdict["remark"] or "SIG" in verdict["remark"])
+    verdict = judged(answer, limits=grade.Limits(seconds=1, trust=bool(TRUST)))
+    assert verdict.outcome == "stopped" and ("after 1 s" in verdict.remark or "SIG" in verdict.remark)
 
 
 def test_memory_is_limited():
     verdict = judged("def slope(f, x, h=1):\n    return len(bytearray(3_000_000_000))")
-    assert verdict["outcome"] == "stopped" or sys.platform != "linux"  # other systems have no such limit
-    assert judged("data = bytearray(300_000_000)\n" + SLOPE)["outcome"] == "right"
+    assert verdict.outcome == "stopped" or sys.platform != "linux"  # other systems have no such limit
+    assert judged("data = bytearray(300_000_000)\n" + SLOPE).outcome == "right"
 
 
 def test_environment_of_an_answer(monkeypatch):
@@ -172,13 +216,13 @@ def test_environment_of_an_answer(monkeypatch):
         "assert 'NBGRADER_EXECUTION' not in os.environ\n"
         "for i in range(2000): print('x' * 1000); os.write(1, b'y' * 1000)\n" + SLOPE
     )
-    assert judged(answer, limits=grade.Limits(seconds=60, seed=7, word="spring"))["outcome"] == "right"
-    assert judged("%%time\n" + SLOPE)["outcome"] == "right"
+    assert judged(answer, limits=grade.Limits(seconds=60, seed=7, word="spring", trust=bool(TRUST))).outcome == "right"
+    assert judged("%%time\n" + SLOPE).outcome == "right"
 
 
 def test_suspicious_answers_are_marked():
     reading = "from minflow.exercises.registry import find\nslope = find('slope').right"
-    mark = grade.mark("x", answered({"slope": reading}), lesson(), find("slope"), LIMITS)
+    mark = grade.mark("x", answered({"slope": reading}), lesson(), find("slope"), UNCONFINED)
     assert (mark.outcome, mark.remark) == ("right", "look at it: minflow.exercises")
 
 
@@ -211,7 +255,7 @@ def test_local_addresses_are_allowed(arguments, here):
 
 def test_hosts_are_refused_by_name():
     program = (
-        "from minflow.exercises.teach import worker; import socket\nworker.refuse_access('.')\n"
+        "from minflow.exercises.grading import worker; import socket\nworker.refuse_access('.')\n"
         "try: socket.getaddrinfo('example.com', 80)\nexcept PermissionError as error: print(error)"
     )
     done = subprocess.run(
@@ -228,14 +272,14 @@ def test_hosts_are_refused_by_name():
 def test_unanswered_stubs_count_as_not_started(course_folder):
     for name in EXERCISES:
         assert grade.mark("x", lesson(), lesson(), find(name), LIMITS).outcome == "not started"
-        assert judged(cells.answer_cell(name), name)["outcome"] in ("not started", "wrong", "stopped")
+        assert judged(cells.answer_cell(name), name).outcome in ("not started", "wrong", "stopped")
 
 
 @pytest.mark.slow
 def test_teachers_editions_earn_all_points_and_students_none(tmp_path):
     build.build("plain", tmp_path)
     for edition in ("teacher", "student"):
-        marks = list(grade.grade([str(tmp_path / edition)], grade.Limits()))
+        marks = list(grade.grade([str(tmp_path / edition)], grade.Limits(trust=bool(TRUST))))
         assert {one.exercise for one in marks} == {
             one.name for path in nb.releases().values() for one in nb.exercises_of(nb.read(path))
         }

@@ -55,3 +55,19 @@ def test_files_that_are_not_lessons(course_folder, tmp_path, capsys):
     assert cli.main(["exercises", "repair", str(tmp_path / "x.ipynb")]) == 1
     assert cli.main(["exercises", "mend", str(tmp_path / "x.ipynb")]) == 1  # the old name
     assert "x.ipynb: it is not a lesson" in capsys.readouterr().err and len(list(tmp_path.glob("*.ipynb"))) == 1
+
+
+def test_links_of_a_learner_are_not_followed(course_folder, tmp_path, capsys):
+    """Neither the notebook nor the file to write may be a link below a folder: it could lead to any file."""
+    nb.write(tmp_path / "mine.ipynb", answered(RIGHT))
+    mine = (tmp_path / "mine.ipynb").read_bytes()
+    for name in ("anna", "bo"):
+        (tmp_path / "in" / name).mkdir(parents=True)
+    (tmp_path / "in/anna/02_downhill.ipynb").symlink_to(tmp_path / "mine.ipynb")
+    nb.write(tmp_path / "in/bo/02_downhill.ipynb", answered(RIGHT))
+    (tmp_path / "in/bo/02_downhill.repaired.ipynb").symlink_to(tmp_path / "mine.ipynb")
+    assert cli.main(["exercises", "repair", "--in-place", str(tmp_path / "in/anna")]) == 1
+    assert cli.main(["exercises", "repair", str(tmp_path / "in")]) == 1
+    err = capsys.readouterr().err
+    assert err.count("anna/02_downhill.ipynb: it is a link") == 2 and "02_downhill.repaired.ipynb is a link" in err
+    assert (tmp_path / "mine.ipynb").read_bytes() == mine

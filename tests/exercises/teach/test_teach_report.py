@@ -159,3 +159,11 @@ def test_class_of_a_hundred_without_any_work(tmp_path):
     known = report.read(folder)
     assert len(known.learners) == 100 and not known.exercises
     assert "Learners: 100." in report.as_html(known)
+
+
+def test_links_to_files_of_others_are_not_followed(tmp_path):
+    folder = folder_of(tmp_path, anna=ANNA)
+    (folder / "bo").mkdir()
+    (folder / "bo" / ".progress.jsonl").symlink_to(folder / "anna" / ".progress.jsonl")
+    known = report.read(folder)
+    assert list(known.learners) == ["anna"] and known.unknown == 1

@@ -174,9 +174,17 @@ def peak_bytes(lives):
     return max((sum(size for a, b, size in lives if a <= step <= b) for step in {one[0] for one in lives}), default=0)
 
 
-def describe_placement(place, lives):
-    """Describe what is wrong with a placement, and the size of the buffer relative to the lower bound."""
+def addresses_of(place, lives):
     given = place([tuple(one) for one in lives])
+    return None if given is None else list(given)
+
+
+def addresses_of_sets(place, sets):
+    return [addresses_of(place, lives) for lives in sets]
+
+
+def describe_placement(given, lives):
+    """Describe what is wrong with a placement, and the size of the buffer relative to the lower bound."""
     if given is None:
         return None
     addresses = [one.item() if hasattr(one, "item") else one for one in given]  # includes NumPy's integers
@@ -202,26 +210,30 @@ def random_lives(rng, count, steps=20):
     return [(int(a), int(a + rng.integers(0, 6)), int(rng.integers(1, 65))) for a in starts]
 
 
-def first_fault(place, sets):
+def first_fault(given, sets):
     """Report the first fault among many sets."""
-    return next((said for said in (describe_placement(place, lives) for lives in sets) if said != "fits"), "fits")
+    faults = (describe_placement(addresses, lives) for addresses, lives in zip(given, sets))
+    return next((fault for fault in faults if fault != "fits"), "fits")
+
+
+def placement(lives, text):
+    return case(lives, run=addresses_of, finish=lambda given: describe_placement(given, lives), text=text,
+                expected="fits")
+
+
+def placements(sets, **rest):
+    return case(sets, run=addresses_of_sets, finish=lambda given: first_fault(given, sets), expected="fits", **rest)
 
 
 @exercise.cases
 def cases(rng):
-    yield case([(0, 1, 4)], run=describe_placement, text="one value, (first, last, size) = (0, 1, 4)", expected="fits")
-    yield case([(0, 2, 4), (1, 3, 4)], run=describe_placement, text="two that live together: (0, 2, 4), (1, 3, 4)",
-               expected="fits")
-    yield case([(0, 1, 4), (2, 3, 4)], run=describe_placement, text="one after the other: (0, 1, 4), (2, 3, 4)",
-               expected="fits")
-    yield case([(0, 1, 4), (1, 2, 4)], run=describe_placement,
-               text="the second is written while the first is read: (0, 1, 4), "
-                                                        "(1, 2, 4)", expected="fits")
-    yield case([(0, 1, 2), (0, 3, 8), (2, 3, 2)], run=describe_placement, text="(0, 1, 2), (0, 3, 8), (2, 3, 2)",
-               expected="fits")
+    yield placement([(0, 1, 4)], "one value, (first, last, size) = (0, 1, 4)")
+    yield placement([(0, 2, 4), (1, 3, 4)], "two that live together: (0, 2, 4), (1, 3, 4)")
+    yield placement([(0, 1, 4), (2, 3, 4)], "one after the other: (0, 1, 4), (2, 3, 4)")
+    yield placement([(0, 1, 4), (1, 2, 4)], "the second is written while the first is read: (0, 1, 4), (1, 2, 4)")
+    yield placement([(0, 1, 2), (0, 3, 8), (2, 3, 2)], "(0, 1, 2), (0, 3, 8), (2, 3, 2)")
     gap = [(0, 1, 4), (0, 9, 8), (0, 9, 16), (3, 9, 6), (0, 1, 5)]
-    yield case(gap, run=describe_placement, text=", ".join(map(str, gap)), expected="fits")
-    yield case([random_lives(rng, 12) for _ in range(60)], run=first_fault, text="60 sets of 12 values, drawn",
-               expected="fits")
-    yield case([random_lives(rng, 30) for _ in range(30)], run=first_fault, hidden=True, expected="fits")
-    yield case([random_lives(rng, 80, 60) for _ in range(6)], run=first_fault, hidden=True, expected="fits")
+    yield placement(gap, ", ".join(map(str, gap)))
+    yield placements([random_lives(rng, 12) for _ in range(60)], text="60 sets of 12 values, drawn")
+    yield placements([random_lives(rng, 30) for _ in range(30)], hidden=True)
+    yield placements([random_lives(rng, 80, 60) for _ in range(6)], hidden=True)

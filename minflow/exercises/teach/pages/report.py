@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import itertools
-import os
 import statistics
 from collections import Counter
 from pathlib import Path
@@ -45,7 +44,10 @@ class Work:
 
 @dataclasses.dataclass(frozen=True)
 class ClassReport:
-    """Work of a class. learners: name -> {exercise: Work}. unknown: count of truncated lines and unknown exercises."""
+    """Work of a class. learners: name -> {exercise: Work}.
+
+    unknown: count of truncated lines, unknown exercises, and files that are links or too large.
+    """
 
     exercises: list[Exercise]
     learners: dict[str, dict[str, Work]]
@@ -70,12 +72,10 @@ def read(folder: Path) -> ClassReport:
     known = {exercise.name: exercise for exercise in exercises}
     lines: dict[str, list[dict[str, Any]]] = {}
     unknown = 0
-    for place, folders, files in os.walk(folder):
-        folders.sort()
-        path = Path(place, record.FILE)
-        if record.FILE not in files or path == folder / record.FILE or not path.is_file():
+    for path in sorted(nb.files_below(folder, record.FILE)):
+        if path.name != record.FILE or path == folder / record.FILE or not (path.is_file() or path.is_symlink()):
             continue
-        if path.stat().st_size > MAX_BYTES:
+        if path.is_symlink() or path.stat().st_size > MAX_BYTES:  # a link could lead to another learner's file
             unknown += 1
             continue
         name = nb.printable(path.relative_to(folder).parts[0])

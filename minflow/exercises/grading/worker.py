@@ -1,8 +1,9 @@
-"""Process in which grade.py runs one answer: set limits, run the lesson's cells and the answer, judge it.
+"""Process in which process.py runs one answer: set limits, run the lesson's cells and the answer, send its results.
 
-The question arrives as JSON on stdin. The verdict goes to stdout as one line after a secret token that the answer has
-not seen. The sandbox is best effort: no connections to other machines, no other programs, no writing outside its
-folder. Python code cannot fully confine Python code.
+The request arrives as a pickle on stdin: arguments of the cases, but no expected result and no solution. The results go
+to stdout as lines of plain data (wire.py): first a description of the answer, then a line per case, at last what was
+replaced in minflow. Nothing here is trusted by the judge. Outside of a sandbox an audit hook is a fence against
+accidents: Python code cannot confine Python code.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from __future__ import annotations
 import ast
 import contextlib
 import inspect
-import json
 import linecache
 import os
+import pickle
 import sys
 import types
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, BinaryIO
 
 PROGRAMS = {
     "os.fork",
@@ -55,23 +56,20 @@ FILES = {
     "shutil.move",
 }
 CELL_SECONDS = 5.0  # limit of the answer's cell, in limits of one case
+ANSWER_FILE = "<ipython-input-0-answer>"
 LARGEST_FILE = 50_000_000
+OPEN_FILES, STACK_BYTES = 256, 64 * 2**20
 
 
 def main() -> None:
-    question = json.loads(sys.stdin.buffer.read())
-    channel = os.fdopen(os.dup(1), "wb")
+    request = pickle.loads(sys.stdin.buffer.read())
+    channel = os.fdopen(os.dup(1), "wb", buffering=0)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nowhere, number)
-    set_limits(question["memory"], question["seconds"])
+    set_limits(request["memory"], request["seconds"])
     leave_network()
-    try:
-        verdict = judge_answer(question)
-    except Exception as error:  # an error of the grader; those of the answer are caught in `judge_answer`
-        verdict = {"outcome": "failed", "remark": f"grading fails: {type(error).__name__}: {error}"[:300]}
-    channel.write((question["token"] + json.dumps(verdict) + "\n").encode())
-    channel.flush()
+    run(request, channel)
     os._exit(0)  # do not wait for threads started by the answer
 
 
@@ -82,7 +80,7 @@ def set_limits(memory: float, seconds: float) -> None:
     """Set resource limits if the system has them: memory in GB, processor time in seconds, file size."""
     try:
         import resource
-    except ImportError:  # Windows: only the time is limited, by grade.py
+    except ImportError:  # Windows: only the time is limited, by process.py
         return
     size = int(memory * 1e9)
     # RLIMIT_DATA, not RLIMIT_AS: WebAssembly reserves gigabytes of address space. macOS ignores both.
@@ -91,9 +89,14 @@ def set_limits(memory: float, seconds: float) -> None:
         ("RLIMIT_CPU", int(seconds) + 1),
         ("RLIMIT_FSIZE", LARGEST_FILE),
         ("RLIMIT_CORE", 0),
+        ("RLIMIT_NOFILE", OPEN_FILES),
+        ("RLIMIT_STACK", STACK_BYTES),
+        ("RLIMIT_MEMLOCK", 0),
     ):
         with contextlib.suppress(ValueError, OSError, AttributeError):
-            resource.setrlimit(getattr(resource, name), (most, most))
+            kind = getattr(resource, name)
+            soft = resource.getrlimit(kind)[0]
+            resource.setrlimit(kind, (most if soft == resource.RLIM_INFINITY else min(soft, most), most))
 
 
 def leave_network() -> None:
@@ -144,49 +147,64 @@ def is_local(arguments: tuple) -> bool:
 # ---- the answer -----------------------------------------------------------------------------------------------------
 
 
-def judge_answer(question: dict[str, Any]) -> dict[str, str]:
-    """Judge the answer. Everything that judges is imported, and recorded to detect changes, before a cell runs."""
-    from .. import card, checker, judge
-    from ..limits import OutOfTime, limited
-    from ..registry import find
+def run(request: dict[str, Any], channel: BinaryIO) -> None:
+    """Run the cells and the cases of a request, and send the results."""
+    from .. import isolation
+    from ..limits import limited
+    from ..runner import LocalRunner, Result, describe
+    from . import wire
 
-    exercise = find(question["exercise"])
+    cases = request["cases"] and pickle.loads(request["cases"])
+    allow_draws(pickle.loads(request["draws"]))
     module = types.ModuleType("__main__")
     module.__dict__["display"] = lambda *things, **settings: None  # notebooks have `display`
     sys.modules["__main__"] = module
-    for i, source in enumerate(question["before"]):
+    for i, source in enumerate(request["before"]):
         with contextlib.suppress(Exception):  # the answer will miss the names it should have bound
-            execute(source, f"<ipython-input-{i}-before>", module)
-    given = tuple(module.__dict__.get(name, ...) for name in exercise.given)
-    if exercise.draw_object is not None and not given:
-        given = (checker.draw(exercise.name),)
-    known = dict(judging_objects(exercise))
-    refuse_access(os.getcwd())
+            execute(source, before_file(i), module)
+    if request["fence"]:
+        refuse_access(os.getcwd())
+    send = channel.write
     try:
-        limited(
-            CELL_SECONDS * exercise.time_limit, lambda: execute(question["answer"], "<ipython-input-0-answer>", module)
-        )
-    except OutOfTime:
-        return {"outcome": "stopped", "remark": "the cell does not end"}
+        limited(CELL_SECONDS * request["limit"], lambda: execute(request["answer"], ANSWER_FILE, module))
     except BaseException as error:
-        return {"outcome": "stopped", "remark": f"the cell raises {type(error).__name__}: {error}"[:300]}
-    if exercise.answer not in module.__dict__:
-        return {"outcome": "not started", "remark": f"the cell does not bind {exercise.answer}"}
-    if touched := changed(known, exercise):
-        return {"outcome": "changed", "remark": f"{touched} was changed"}
-    answer = module.__dict__[exercise.answer]
-    try:
-        verdict = judge.judge(exercise, answer, given, question["seed"])
-        remark = card.make_card(verdict).headline
-    except BaseException as error:
-        return {"outcome": "stopped", "remark": f"the check raises {type(error).__name__}: {error}"[:300]}
-    if touched := changed(known, exercise):
-        return {"outcome": "changed", "remark": f"{touched} was changed"}
-    return {
-        "outcome": verdict.outcome,
-        "wrong": verdict.wrong.name if verdict.wrong else "",
-        "remark": "" if verdict.ok else remark,
-    }
+        send(wire.dump({"error": wire.dump_error(describe(error, None))}))
+        return
+    if request["name"] not in module.__dict__:
+        send(wire.dump({"unbound": True}))
+        return
+    if touched := isolation.replaced_attribute():
+        send(wire.dump({"changed": touched}))
+        return
+    answer = module.__dict__[request["name"]]
+    runner = LocalRunner(answer, request["limit"])
+    own = runner.source
+    line = getattr(own.node, "lineno", 0) if own else 0
+    send(wire.dump({"kind": runner.kind, "source": [own.file if own else "", line]}))
+    if cases is None:  # the answer is a value
+        send(wire.dump_result(Result(answer)))
+    for result in runner.results(cases or ()):
+        send(wire.dump_result(result))
+    if touched := isolation.replaced_attribute():
+        send(wire.dump({"changed": touched}))
+
+
+def allow_draws(draws: dict[str, Callable]) -> None:
+    """Have `draw` work without the definitions, and `check` and `hint` do nothing: answers may contain their calls."""
+    from ... import exercises
+    from .. import checker, definition
+
+    def find(name: str) -> Any:
+        exercise = definition.Exercise("0.0", name, kind="read", level="recall", question="", fact="")
+        exercise.draw_object = draws.get(name)
+        return exercise
+
+    checker.find = find
+    exercises.check = exercises.hint = lambda *args, **kwargs: None
+
+
+def before_file(index: int) -> str:
+    return f"<ipython-input-{index}-before>"
 
 
 def execute(source: str, file: str, module: types.ModuleType) -> None:
@@ -199,39 +217,3 @@ def execute(source: str, file: str, module: types.ModuleType) -> None:
         import asyncio
 
         asyncio.run(result)
-
-
-def judging_objects(exercise: Any) -> Iterator[tuple[str, Any]]:
-    """Yield (name, object) of everything that judges.
-
-    These are the attributes of the checker's modules and classes, the code of its functions, Python's builtins, the
-    exercise and the elements of its lists.
-    """
-    import builtins
-
-    spaces: dict[str, Any] = {
-        name: module
-        for name, module in list(sys.modules.items())
-        if name.startswith("minflow.exercises") and module is not None
-    }
-    spaces |= {"builtins": builtins, exercise.name: exercise}
-    for name, space in spaces.items():
-        for key, value in list(vars(space).items()):
-            yield from parts_of(f"{name}.{key}", value)
-
-
-def parts_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    yield name, value
-    if isinstance(value, list):
-        yield from ((f"{name}[{i}]", item) for i, item in enumerate(value))
-        yield f"the length of {name}", len(value)
-    elif isinstance(value, types.FunctionType):
-        yield f"the code of {name}", value.__code__
-    elif isinstance(value, type) and value.__module__.startswith("minflow.exercises"):
-        yield from ((f"{name}.{key}", item) for key, item in list(vars(value).items()))
-
-
-def changed(known: dict[str, Any], exercise: Any) -> str:
-    """Name of the first object that was replaced since `known`; "" if none was."""
-    now = dict(judging_objects(exercise))
-    return next((name for name, value in known.items() if now.get(name) is not value), "")

@@ -341,7 +341,8 @@ def explain_by_source(verdict: Verdict, failures: list, passed: list) -> None:
     right = answer_source.find_source(verdict.exercise.right)
     verdict.slip = slips.certain_slip(own, right) or (slips.slip_of_error(error, own) if error else "")
     if not error and verdict.got is None and own and own.node and not answer_source.returns_nothing(own.node):
-        verdict.difference = dataclasses.replace(verdict.difference, text=slips.none_text(own))  # type: ignore
+        text = "" if verdict.wrong else slips.none_text(own)  # a hint that names the mistake is enough
+        verdict.difference = dataclasses.replace(verdict.difference, text=text)  # type: ignore
     if verdict.wrong is None and not error:
         verdict.clue = common_clue(failures) or slips.possible_slip(own, right, len(passed))
 

@@ -217,12 +217,14 @@ def work(tmp_path, monkeypatch):
     monkeypatch.setattr(i18n, "FOLDER", tmp_path / "words")
     monkeypatch.setattr(registry, "course_lessons", dict)
     monkeypatch.setattr(pages, "checker_texts", dict)
+    monkeypatch.setattr(pages, "exam_texts", dict)
     for cache in (checks.glossary, checks.terms, i18n.languages):
         cache.cache_clear()
     (tmp_path / "words" / "zh").mkdir(parents=True)
     (tmp_path / "words" / "zh" / "not_yet.txt").write_text("# none\n")
     (tmp_path / "words" / "zh" / "glossary.tsv").write_text("loss\t损失\nwrong\t错\ttable\n", "utf-8")
-    (tmp_path / "words" / "zh" / "checker.po").write_text(po.write([], "zh"))
+    for page in ("checker", "exam"):
+        (tmp_path / "words" / "zh" / f"{page}.po").write_text(po.write([], "zh"))
     (tmp_path / "course").mkdir()
     (tmp_path / "course" / "00_a.ipynb").write_text(ENGLISH, encoding="utf-8")
     yield tmp_path

@@ -137,7 +137,7 @@ def page(paths: Iterable[str], release: Path | None = None) -> str:
     found = compare(paths, release)
     pairs = sorted(found.pairs.items(), key=lambda pair: -sum(match.common for match in pair[1]))
     total = say(
-        "{files} submissions, {pairs} pairs with common parts; the {shown} with the most are below.",
+        "submissions: {files}, pairs with common parts: {pairs}, shown below: {shown}",
         files=len(found.files),
         pairs=len(pairs),
         shown=min(len(pairs), SHOWN),

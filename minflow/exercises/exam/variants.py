@@ -25,6 +25,7 @@ import re
 import sys
 import tokenize
 import types
+import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -146,7 +147,10 @@ def changed(name: str, key: str, known: Family, change: Change) -> Exercise:
     created = types.ModuleType(f"{module.__name__}_{key}", module.__doc__)
     created.__package__, created.__file__ = module.__package__, f"<{name}_{key}>"
     linecache.cache[created.__file__] = (len(source), None, source.splitlines(keepends=True), created.__file__)
-    exec(compile(source, created.__file__, "exec", dont_inherit=True), created.__dict__)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # of wrong answers whose result is wrapped
+        code = compile(source, created.__file__, "exec", dont_inherit=True)
+    exec(code, created.__dict__)
     result: Exercise = created.exercise
     result.name, result.answer = f"{name}_{key}", change.answer
     result.wrongs = [fresh(wrong, change) for wrong in result.wrongs if wrong.name not in change.without]

@@ -64,3 +64,36 @@ vary(
                undo=lambda answer: lambda w, n: [dict.get(answer(w, n), i) for i in range(n)]),
     ],
 )
+
+vary(
+    "mlp",
+    "Write `{answer}(x, w1, b1, w2, b2, all_reduce)`. Each of the first five is a list with one array for each device. "
+    "x is B, w1 is S1, b1 is S0, w2 is S0, and b2 is B. The network is relu(x @ w1 + b1) @ w2 + b2; relu is "
+    "`np.maximum(..., 0)`. Call `all_reduce(parts)` once: it returns a list with the sum for each device.",
+    [
+        Change("mlp_by_device", "Return a dict: for each device, 0 to n - 1, the whole result.",
+               result="dict(enumerate({}))",
+               undo=lambda answer: lambda x, *rest: (lambda found: [dict.get(found, i) for i in range(len(x))])(
+                   answer(x, *rest))),
+        Change("mlp_negative", "Return a list with the whole result for each device, multiplied by -1.",
+               result="[-one for one in ({})]",
+               undo=lambda answer: lambda *parts: [-one for one in answer(*parts)]),
+    ],
+)
+
+vary(
+    "bubble",
+    "Write `{answer}(p, m)`. There is a list for each of p devices, with an entry for each of 2 (m + p - 1) ticks: "
+    '`"F0"` for the forward pass of piece 0, `"B0"` for its backward pass, and `"."` if the device waits. Each piece '
+    "takes one tick on each device, in each direction. First all pieces go forward, piece k on device s at tick s + k. "
+    'In tick m + p - 1 the last device starts with `"B0"`. In the next tick it has `"B1"`, and the device before it '
+    '`"B0"`. And so on.',
+    [
+        Change("lanes_upward", "Return a list of these lists in the opposite order: the last device first.",
+               result="({})[::-1]", undo=lambda answer: lambda p, m: answer(p, m)[::-1],
+               without=("last device first",)),
+        Change("lanes_as_text", "Return a list with one text for each device: its entries with a space between them.",
+               result='[" ".join(row) for row in ({})]',
+               undo=lambda answer: lambda p, m: [row.split(" ") for row in answer(p, m)]),
+    ],
+)

@@ -289,6 +289,7 @@ def test_wheel_contains_only_the_packages(built):
         "RECORD",
         "entry_points.txt",
         "licenses/LICENSE",
+        "licenses/LICENSE-TEXTS",
         "licenses/NOTICE",
     }
     homes = {"minflow/": "minflow/", "widgets/": "", "notebooks/": "minflow/_notebooks/", "docs/": "minflow/_docs/"}

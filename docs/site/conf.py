@@ -22,6 +22,7 @@ html_theme = "furo"
 html_title = "minflow"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["accessibility.js"]
 html_copy_source = False
 html_show_search_summary = False  # it would fetch each page, which browsers refuse for local files
 html_show_sphinx = False

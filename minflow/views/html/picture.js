@@ -190,8 +190,8 @@ function livePicture(element, opened) {
   if (frames.length) button("▸ all", "fold all modules, or open them", () => fold(frames, !frames.some((f) => f.folded)));
   button("−", "smaller (key -)", smaller);
   button("+", "larger (key +, or Ctrl and the wheel)", larger);
-  button("fit", "all of it (key 0)", fit);
-  button("1:1", "full size (key 1)", exact);
+  button("fit", "fit all of it (key 0)", fit);
+  button("1:1", "1:1, full size (key 1)", exact);
   if (document.fullscreenEnabled) button("full screen", "full screen", () => (full() ? document.exitFullscreen() : page.requestFullscreen()));
 
   let behind = element;
